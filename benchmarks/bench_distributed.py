@@ -69,10 +69,12 @@ def median(call: Callable[[], float], rounds: int) -> float:
 
 def read(docs: Path, base: Path, client: Any) -> float:
     """Seconds to read and split a folder."""
-    from rag_kit.indexing import ingest
+    from rag_kit.indexing import IngestOptions, ingest
 
     start = time.perf_counter()
-    report = ingest(docs, base / "none", dry_run=True, scheduler=client, keep_duplicates=True)
+    report = ingest(
+        docs, base / "none", dry_run=True, options=IngestOptions(scheduler=client, keep_duplicates=True)
+    )
     assert not report.failed, report.failed
     return time.perf_counter() - start
 

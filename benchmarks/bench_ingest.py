@@ -97,7 +97,7 @@ def case(
         disk: Seconds that each commit takes longer.
         add: Compare with the sum of the parts.
     """
-    from rag_kit.indexing import ingest
+    from rag_kit.indexing import IngestOptions, ingest
     from rag_kit.models import embedding_model
 
     docs = Path(tempfile.mkdtemp(dir=base))
@@ -124,9 +124,7 @@ def case(
                 docs,
                 folders[1],
                 embeddings=model,
-                readers={"*.note": read},
-                chunk_size=CHUNK,
-                chunk_overlap=0,
+                options=IngestOptions(readers={"*.note": read}, chunk_size=CHUNK, chunk_overlap=0),
             )
             whole.append(time.perf_counter() - start)
     medians = {part: statistics.median(seconds) for part, seconds in parts.items()}

@@ -50,7 +50,7 @@ def peak(amount: int) -> int:
 
 def main() -> None:
     """Ingest, and print how much more memory was taken at most than after the imports."""
-    from rag_kit.indexing import ingest
+    from rag_kit.indexing import IngestOptions, ingest
 
     amount = int(sys.argv[1])
     chance, words = random.Random(0), [f"word{number}" for number in range(30_000)]
@@ -60,10 +60,10 @@ def main() -> None:
         for number in range(amount // CHUNKS):
             parts = (" ".join(chance.choices(words, k=38)) for _ in range(CHUNKS))
             (docs / f"{number}.txt").write_text("\n\n".join(parts), encoding="utf-8")
-        given = {"embeddings": Noise(), "chunk_size": 400, "chunk_overlap": 0, "splitter": "paragraph"}
-        ingest(docs / "0.txt", Path(base, "first"), **given)
+        options = IngestOptions(chunk_size=400, chunk_overlap=0, splitter="paragraph")
+        ingest(docs / "0.txt", Path(base, "first"), embeddings=Noise(), options=options)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        report = ingest(docs, Path(base, "index"), **given)
+        report = ingest(docs, Path(base, "index"), embeddings=Noise(), options=options)
     assert abs(report.chunks - amount) < amount / 100, report.chunks
     print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
 

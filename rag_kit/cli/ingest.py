@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 _SPLITTERS = "structure (default), sentence, paragraph, tokens, recursive, semantic"
 _REPRESENTATIONS = """texts by which passages are found too, written by --model: children, summary, questions, keywords,
 qa, tags, translation, triples, situation, with commas between them; none drops them"""
-#: Options that `ingest` takes under the same name, where they were given.
-_SETTINGS = ("prune", "strict", "wait", "dry_run", "chunk_size", "chunk_overlap", "splitter", "represent", "ocr",
-             "keep_duplicates", "workers", "scheduler")  # fmt: skip
+#: Options that `IngestOptions` has under the same name, where they were given.
+_SETTINGS = ("strict", "wait", "chunk_size", "chunk_overlap", "splitter", "represent", "ocr", "keep_duplicates",
+             "workers", "scheduler")  # fmt: skip
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,17 +51,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Ingest and print what happened to which file."""
     STATUS.show("loading ...")
-    from rag_kit.indexing import ingest
+    from rag_kit.indexing import IngestOptions, ingest
     from rag_kit.models import chat_model, embedding_model
 
     settings = pick(arguments, *_SETTINGS)
     settings |= {name: "" for name in ("represent", "ocr") if settings.get(name) == "none"}
     if arguments.model is not None:
         settings["llm"] = chat_model(arguments.model)
-    if not arguments.quiet:
-        settings["progress"] = STATUS.count
-    embeddings = embedding_model(arguments.embedding_model)
-    report = ingest(arguments.paths, index_name(arguments), embeddings=embeddings, **settings)
+    report = ingest(
+        arguments.paths,
+        index_name(arguments),
+        embeddings=embedding_model(arguments.embedding_model),
+        options=IngestOptions(**settings),
+        prune=arguments.prune,
+        dry_run=arguments.dry_run,
+        on_progress=None if arguments.quiet else STATUS.count,
+    )
     say_json(report.as_dict()) if arguments.json else _print_report(report)
     return exits.PARTIAL if report.failed else exits.OK
 
@@ -74,7 +79,7 @@ def _print_report(report: IngestReport) -> None:
         problem(f"a correction has no place any more: {file}: {' '.join(text.split())[:60]}")
     for file, original in report.duplicates:
         hint(f"left out: {file} is a copy of {original}")
-    for note in report.notes:
+    for note in [*report.remark_lines(), *report.notes]:
         hint(f"note: {note}")
     say(report.summary())
     advice = "rag-kit models install minilm, or RAG_KIT_EMBEDDING_MODEL"

@@ -58,7 +58,7 @@ class AppendLog:
         with self._guard:
             try:
                 if self._file is None:
-                    self._file = self.path.open("ab", buffering=0)
+                    self._file = open(self.path, "ab", buffering=0, opener=_open_private)  # noqa: SIM115
                     _cut_half_line(self.path)
                 while unwritten:  # a disk that is nearly full takes a part, and says so only of the next one
                     unwritten = unwritten[self._file.write(unwritten) :]
@@ -126,6 +126,10 @@ def _cannot_write(path: Path, error: OSError) -> InvalidInputError:
         f"{str(path)!r} cannot be written ({error.strerror or type(error).__name__}); name another place, make room, "
         "or change its permissions"
     )
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _cut_half_line(path: Path) -> None:

@@ -219,7 +219,7 @@ def check_target(path: Path | None) -> None:
         raise InvalidInputError(f"{str(path)!r} is a folder, or lies below a file; give the name of a file")
 
 
-def write_file(path: Path, write: Callable[[IO[bytes]], object]) -> None:
+def write_file(path: Path, write: Callable[[IO[bytes]], object], *, mode: int | None = None) -> None:
     """Create or replace ``path`` in one step with what ``write`` puts into the open file.
 
     A device or a pipe is written to as it is: replaced, ``/dev/null`` would be a file from then on."""
@@ -229,7 +229,7 @@ def write_file(path: Path, write: Callable[[IO[bytes]], object]) -> None:
             with path.open("wb") as file:
                 write(file)
         else:
-            replace_file(path, write)
+            replace_file(path, write, mode=mode)
     except OSError as error:
         raise InvalidInputError(
             f"{str(path)!r} cannot be written ({error.strerror or error}); name another place, or change its "
@@ -237,10 +237,10 @@ def write_file(path: Path, write: Callable[[IO[bytes]], object]) -> None:
         ) from error
 
 
-def write_json(path: Path, value: Any) -> None:
+def write_json(path: Path, value: Any, *, mode: int | None = None) -> None:
     """Write an indented JSON file; NaN is refused, a half of a surrogate pair becomes its escape."""
     text = json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
-    write_file(path, lambda file: file.write(text.encode("utf-8", "backslashreplace")))
+    write_file(path, lambda file: file.write(text.encode("utf-8", "backslashreplace")), mode=mode)
 
 
 def write_jsonl(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:

@@ -18,6 +18,9 @@ from rag_kit.evaluation.examples import Recorded, checked
 #: the pipeline lacks what the metric reads (no reference, no passages).
 Status = Literal["ok", "undefined", "error", "not_applicable"]
 
+#: What a metric looks at, as the diagnosis and the tables group it.
+Stage = Literal["retrieval", "generation", "end_to_end", "agent"]
+
 
 @checked
 class Cell(Recorded):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from rag_kit._redact import error_text, redact
 from rag_kit.concurrency import Budget, use_budget
 from rag_kit.errors import BudgetExceededError, MissingExtraError, RagKitError
-from rag_kit.evaluation.cells import Cell
+from rag_kit.evaluation.cells import Cell, Stage
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.examples import Example
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 #: Who computes the value: Ragas's class, ir-measures, or this kit (such a name begins with ``ours_``).
 Source = Literal["ragas", "ir_measures", "ours"]
-#: What the metric looks at, as the diagnosis and the tables group it.
-Stage = Literal["retrieval", "generation", "end_to_end", "agent"]
 
 
 class Metric:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rag_kit.documents.display import columns, cut, one_line
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation._files import write_file
-from rag_kit.evaluation.reporting.page import say
+from rag_kit.evaluation.wording import say
 from rag_kit.indexing.files import as_path
 
 if TYPE_CHECKING:

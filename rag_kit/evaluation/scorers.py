@@ -11,14 +11,14 @@ from typing import Any
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.judge.adapter import is_ragas_metric
-from rag_kit.evaluation.judge.ragas_metric import RagasMetric
 from rag_kit.evaluation.judge.ragas_table import ROWS
 from rag_kit.evaluation.metric import Metric
+from rag_kit.evaluation.ragas_metric import RagasMetric
 
 #: ``"module:factory"`` below this package -> names of its metrics. The factory is called with the name; where the
 #: name ends in ``@k`` with the name as the user wrote it, such as ``ndcg@10``.
 _FAMILIES: dict[str, Iterable[str]] = {
-    "judge.ragas_metric:RagasMetric": ROWS,
+    "ragas_metric:RagasMetric": ROWS,
     "ranking.metrics:RankingMetric": (
         "hit_rate@k", "mrr", "mrr@k", "map", "map@k", "ndcg", "ndcg@k", "precision@k", "recall@k",
     ),

@@ -56,10 +56,10 @@ def iter_files(paths: Iterable[str | Path], *, exclude: Sequence[str | Path] = (
     """List the files under paths, folders searched to their depths, sorted by root and name; and what is not taken.
 
     Hidden files and folders (among them those of version control) and leavings of programs (``__pycache__``,
-    ``node_modules``) are passed over in silence, as is what `exclude` names. A symbolic link counts only if it leads to
-    a file inside the same folder that is not listed already; one that leaves the folder, goes in a circle or leads
-    nowhere is a problem, and so are pipes, sockets, devices and what may not be read. Nothing is opened. A file's root
-    is the folder it lies in, unless a folder that was named too holds it.
+    ``node_modules``, ``~$letter.docx``) are passed over in silence, as is what `exclude` names. A symbolic link counts
+    only if it leads to a file inside the same folder that is not listed already; one that leaves the folder, goes in a
+    circle or leads nowhere is a problem, and so are pipes, sockets, devices and what may not be read. Nothing is
+    opened. A file's root is the folder it lies in, unless a folder that was named too holds it.
     """
     listed = [paths] if isinstance(paths, str | Path) else paths
     roots = sorted(Path(os.path.abspath(path)) for path in listed)
@@ -149,4 +149,4 @@ def _problem(path: Path, root: Path, reason: str) -> FileProblem:
 
 
 def _is_visible(name: str) -> bool:
-    return not name.startswith(".") and name not in _IGNORED
+    return not name.startswith((".", "~$")) and name not in _IGNORED

@@ -9,13 +9,12 @@ from langchain_core.language_models import BaseChatModel
 
 from rag_kit.errors import ConfigurationError
 
-from .providers import BASE_URL, OPENAI, check_name, make, options, split_name
+from .providers import BASE_URL, OPENAI, check_name, make, options, request_seconds, split_name
 from .redact import host_of, redact
 from .runnables import base_url, model_name
 
 VARIABLE = "RAG_KIT_CHAT_MODEL"
 EMBEDDED = "extractive"
-TIMEOUT = 60.0
 RETRIES = 2
 
 
@@ -71,7 +70,7 @@ def chat_model(name: str | None = None, **settings: Any) -> BaseChatModel:
         raise ConfigurationError(
             f"{redact(repr(name))} names no model. Write PROVIDER:MODEL, as in openai:gpt-5.5."
         )
-    chosen = {"timeout": TIMEOUT, "max_retries": RETRIES, **options(settings, BASE_URL)}
+    chosen = {"timeout": request_seconds(), "max_retries": RETRIES, **options(settings, BASE_URL)}
     url = chosen.get("base_url")
     if provider == "openai" and url is not None and host_of(url) != "api.openai.com":
         # Compatible servers rarely have the Responses API, which LangChain picks for some model names.

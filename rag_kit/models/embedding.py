@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import ConfigurationError
 
-from .providers import BASE_URL, OPENAI, check_name, make, options, split_name
+from .providers import BASE_URL, OPENAI, check_name, make, options, request_seconds, split_name
 from .redact import host_of
 from .runnables import base_url, model_name
 
@@ -20,7 +20,7 @@ OWN_BASE_URL = "RAG_KIT_EMBEDDING_BASE_URL"
 BATCH = "RAG_KIT_EMBEDDING_BATCH"
 EMBEDDED = "minilm"
 NONE = "none"
-TIMEOUT = 60.0
+BATCH_SIZE = 32
 RETRIES = 2
 
 
@@ -32,8 +32,9 @@ def embedding_model(name: str | None = None, **settings: Any) -> Embeddings | No
             or any ``init_embeddings`` name (``"openai:text-embedding-3-small"``). Default: the variable
             ``RAG_KIT_EMBEDDING_MODEL``, else ``"minilm"`` where it is installed, else none.
         **settings: For the model's constructor: ``base_url`` (default: the variables
-            ``RAG_KIT_EMBEDDING_BASE_URL``, ``RAG_KIT_BASE_URL``), ``api_key``, ``timeout``, and of OpenAI-compatible
-            endpoints ``chunk_size``, the most texts of a request (default: the variable ``RAG_KIT_EMBEDDING_BATCH``).
+            ``RAG_KIT_EMBEDDING_BASE_URL``, ``RAG_KIT_BASE_URL``), ``api_key``, and of OpenAI-compatible endpoints
+            ``timeout``, the seconds of a request (default: the variable ``RAG_KIT_TIMEOUT``, else 60), and
+            ``chunk_size``, its most texts (default: the variable ``RAG_KIT_EMBEDDING_BATCH``, else 32).
 
     Returns:
         An ordinary LangChain ``Embeddings``; None means: search by keyword only, and say so once.
@@ -77,17 +78,20 @@ def embedding_model(name: str | None = None, **settings: Any) -> Embeddings | No
             from .http import with_http_clients
 
             # Counting tokens would download a table from the network, and compatible servers want strings.
-            plain = {"check_embedding_ctx_length": False, "timeout": TIMEOUT, "max_retries": RETRIES}
-            if text := os.environ.get(BATCH):  # the endpoint takes fewer texts in a request than OpenAI's
-                if not text.strip().isdecimal() or int(text) < 1:
-                    raise ConfigurationError(
-                        f"{BATCH}={text!r} is no number of texts; set a whole number of 1 or more."
-                    )
-                plain["chunk_size"] = int(text)
+            plain = {"check_embedding_ctx_length": False, "max_retries": RETRIES}
+            plain |= {"timeout": request_seconds(), "chunk_size": _batch_size()}
             guarded = with_http_clients({**plain, **chosen})
         return init_embeddings(model, provider=provider, **guarded)
 
     return make(name, build)
+
+
+def _batch_size() -> int:
+    """Most texts of one request: few enough for a slow server to embed in time."""
+    text = os.environ.get(BATCH) or str(BATCH_SIZE)
+    if not text.strip().isdecimal() or int(text) < 1:
+        raise ConfigurationError(f"{BATCH}={text!r} is no number of texts; set a whole number of 1 or more.")
+    return int(text)
 
 
 def recorded_embedding_model(recorded: str, **settings: Any) -> Embeddings | None:

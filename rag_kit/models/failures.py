@@ -82,7 +82,8 @@ _MESSAGES = {
     Failure.OUTPUT: "The model's answer could not be used: {text}.",
     Failure.LOOP: "The model's asynchronous client{place} holds connections of another event loop, which may be "
     "closed: {text}. Make a model for each loop, or give one that has a blocking side too.",
-    Failure.TIMEOUT: "The {what} endpoint{place} did not answer in time: {text}. Raise timeout, or check the server.",
+    Failure.TIMEOUT: "The {what} endpoint{place} did not answer in time: {text}. Raise timeout "
+    "(RAG_KIT_TIMEOUT){fewer}, or check the server.",
     Failure.CONNECTION: "The {what} endpoint{place} could not be reached, or broke off: {text}. Check that it runs, "
     "and {variable}.",
     Failure.SERVER: "The {what} endpoint{place} failed{code}: {text}. Try again later.",
@@ -174,11 +175,12 @@ def map_model_error(error: BaseException, *, model: Any = None) -> ModelError:
     message, target = _MESSAGES[Failure.REFUSED if kind is Failure.REFUSED_FOR_GOOD else kind], ""
     if kind is Failure.REFUSED_FOR_GOOD and status is not None and status < 400:
         message, target = _REDIRECT, short(_header(error, "location").partition("?")[0])
-    what, variable = "model", "RAG_KIT_BASE_URL"
+    what, variable, fewer = "model", "RAG_KIT_BASE_URL", ""
     if isinstance(model, Embeddings):
         what, variable = "embedding", "RAG_KIT_EMBEDDING_BASE_URL (else RAG_KIT_BASE_URL)"
+        fewer = ", send fewer texts in a request (RAG_KIT_EMBEDDING_BATCH)"
     fields = {"place": _place(error, model), "code": f" (HTTP {status})" if status else "", "text": text}
-    message = message.format(what=what, variable=variable, target=target, **fields)
+    message = message.format(what=what, variable=variable, target=target, fewer=fewer, **fields)
     return _ERRORS.get(kind, ModelError)(message)
 
 
@@ -200,8 +202,9 @@ def _body(error: BaseException) -> dict[str, Any]:
 
 
 def _message(error: BaseException) -> str:
-    """The server's own message, or the exception's."""
-    messages = (_body(cause).get("message") for cause in _causes(error))
+    """The server's own message, or what the kit's client notes, or the exception's."""
+    messages = [_body(cause).get("message") for cause in _causes(error)]
+    messages += [note for cause in _causes(error) for note in getattr(cause, "__notes__", ())]
     text = next((text for text in messages if isinstance(text, str) and text.strip()), str(error))
     return text.strip().rstrip(".") or type(error).__name__
 

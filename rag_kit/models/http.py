@@ -1,9 +1,10 @@
-"""HTTP clients for OpenAI-compatible endpoints: no redirects, and an error where a stream ends without its end mark."""
+"""HTTP clients for OpenAI-compatible endpoints: no redirects, bounds on each reply, no stream without its end mark."""
 
 from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from functools import lru_cache, partial
 from typing import Any
@@ -18,6 +19,8 @@ _END_MARK = re.compile(
     rb'|"type"\s*:\s*"response\.(?:completed|incomplete|failed)"'
 )
 _MAX_MARK = 64
+MAX_REPLY = 128 * 2**20  # bytes, unpacked
+_STREAM_TIMEOUTS = 10  # a streamed answer may take so many times the time-out of a request as a whole
 
 
 def with_http_clients(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -34,41 +37,83 @@ def _clients(base_url: str | None, proxy: str | None) -> dict[str, Any]:
     """The clients of an endpoint; its models share them, and so their open connections."""
     options: dict[str, Any] = {"follow_redirects": False, **({"proxy": proxy} if proxy else {})}
     return {
-        "http_client": openai.DefaultHttpxClient(event_hooks={"response": [_watch]}, **options),
-        "http_async_client": openai.DefaultAsyncHttpxClient(event_hooks={"response": [_awatch]}, **options),
+        "http_client": openai.DefaultHttpxClient(
+            event_hooks={"request": [_stamp], "response": [_watch]}, **options
+        ),
+        "http_async_client": openai.DefaultAsyncHttpxClient(
+            event_hooks={"request": [_astamp], "response": [_awatch]}, **options
+        ),
     }
 
 
+def _stamp(request: httpx2.Request) -> None:
+    """Note when a request was sent."""
+    request.extensions["rag_kit_sent"] = time.monotonic()
+
+
+async def _astamp(request: httpx2.Request) -> None:
+    _stamp(request)
+
+
 def _watch(response: httpx2.Response) -> None:
-    """Have a stream of events read through a check of its end."""
-    if _is_stream(response):
-        response.iter_bytes = partial(_check_end, response, response.iter_bytes)  # type: ignore[method-assign]
+    """Have a reply read through a check of its size, its time and, of a stream of events, its end."""
+    response.iter_bytes = partial(_check, response, response.iter_bytes)  # type: ignore[method-assign]
 
 
 async def _awatch(response: httpx2.Response) -> None:
-    if _is_stream(response):
-        response.aiter_bytes = partial(_acheck_end, response, response.aiter_bytes)  # type: ignore[method-assign]
+    response.aiter_bytes = partial(_acheck, response, response.aiter_bytes)  # type: ignore[method-assign]
 
 
-def _is_stream(response: httpx2.Response) -> bool:
-    return response.is_success and "event-stream" in response.headers.get("content-type", "")
+class _Reply:
+    """Counts what has come of a reply."""
+
+    def __init__(self, response: httpx2.Response) -> None:
+        self._response = response
+        self._size, self._tail = 0, b"\n"
+        self._is_stream = response.is_success and "event-stream" in response.headers.get("content-type", "")
+        extensions = response.request.extensions
+        seconds = (extensions.get("timeout") or {}).get("read")
+        self._allowed = seconds and seconds * (_STREAM_TIMEOUTS if self._is_stream else 1)
+        self._sent = extensions.get("rag_kit_sent", time.monotonic())
+
+    def add(self, piece: bytes) -> None:
+        """Count a piece; raises an error of the connection where the reply is too long, in bytes or in seconds."""
+        self._size += len(piece)
+        if self._size > MAX_REPLY:
+            limit = f"{MAX_REPLY // 2**20} MiB"
+            raise self._problem(httpx2.RemoteProtocolError, f"the reply has more than {limit}, unpacked")
+        if self._allowed and time.monotonic() - self._sent > self._allowed:
+            raise self._problem(httpx2.ReadTimeout, f"the whole reply took over {self._allowed:g} s")
+        if self._is_stream:
+            self._tail = _end_of_stream(self._tail, piece)
+
+    def end(self) -> None:
+        """Raise an error of the connection where a stream of events ends without its mark."""
+        if self._is_stream and not _END_MARK.search(self._tail):
+            text = "the stream broke off: neither a finish_reason nor [DONE] came, so the answer is not whole"
+            raise self._problem(httpx2.RemoteProtocolError, text)
+
+    def _problem(self, kind: type[httpx2.TransportError], text: str) -> httpx2.TransportError:
+        """An error of the connection; its note is its text, which clients that wrap it leave out of theirs."""
+        error = kind(text, request=self._response.request)
+        error.add_note(text)
+        return error
 
 
-def _check_end(response: httpx2.Response, read: Any, *args: Any) -> Iterator[bytes]:
-    """Hand the stream on; a stream that breaks off raises at its end."""
-    tail = b"\n"
+def _check(response: httpx2.Response, read: Any, *args: Any) -> Iterator[bytes]:
+    reply = _Reply(response)
     for piece in read(*args):
-        tail = _end_of_stream(tail, piece)
+        reply.add(piece)
         yield piece
-    _require_end(response, tail)
+    reply.end()
 
 
-async def _acheck_end(response: httpx2.Response, read: Any, *args: Any) -> AsyncGenerator[bytes]:
-    tail = b"\n"
+async def _acheck(response: httpx2.Response, read: Any, *args: Any) -> AsyncGenerator[bytes]:
+    reply = _Reply(response)
     async for piece in read(*args):
-        tail = _end_of_stream(tail, piece)
+        reply.add(piece)
         yield piece
-    _require_end(response, tail)
+    reply.end()
 
 
 def _end_of_stream(tail: bytes, piece: bytes) -> bytes:
@@ -76,12 +121,3 @@ def _end_of_stream(tail: bytes, piece: bytes) -> bytes:
     text = tail + piece
     mark = _END_MARK.search(text)
     return mark[0] if mark else text[-_MAX_MARK:]
-
-
-def _require_end(response: httpx2.Response, tail: bytes) -> None:
-    """Raise an error of the connection where no end mark came."""
-    if not _END_MARK.search(tail):
-        raise httpx2.RemoteProtocolError(
-            "the stream broke off: neither a finish_reason nor [DONE] came, so the answer is not whole",
-            request=response.request,
-        )

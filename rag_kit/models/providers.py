@@ -17,6 +17,8 @@ from .redact import redact, short
 T = TypeVar("T")
 
 BASE_URL = "RAG_KIT_BASE_URL"
+TIMEOUT = "RAG_KIT_TIMEOUT"
+_SECONDS = 60.0  # of one request
 #: Providers whose clients are those of the ``openai`` package.
 OPENAI = ("openai", "azure_openai")
 _KEY_VARIABLE = re.compile(r"\b[A-Z][A-Z0-9_]*_(?:KEY|TOKEN)\b")
@@ -78,6 +80,14 @@ def options(settings: Mapping[str, Any], *variables: str) -> dict[str, Any]:
             "address alone and the key in its own variable."
         )
     return {**settings, "base_url": address}
+
+
+def request_seconds() -> float:
+    """Most seconds of one request to an endpoint: what the variable ``RAG_KIT_TIMEOUT`` says, else 60."""
+    text = os.environ.get(TIMEOUT) or str(_SECONDS)
+    if not re.fullmatch(r"\s*\d{1,6}(\.\d+)?\s*", text) or not float(text):
+        raise ConfigurationError(f"{TIMEOUT}={text!r} is no number of seconds; set one above 0, such as 300.")
+    return float(text)
 
 
 def make(name: str, build: Callable[[], T]) -> T:

@@ -58,7 +58,8 @@ def _blocks(text: str) -> Iterator[tuple[int, int]]:
     for match in _LINE.finditer(text):
         line = match.group()
         if not (previous.strip() and line.strip() and _joins_next_line(previous.strip(), line.strip())):
-            yield start, end
+            if start < end:
+                yield start, end
             start = match.start()
         end, previous = match.end(), line
     yield start, end

@@ -14,7 +14,7 @@ from support.embedding import WordEmbeddings
 
 from rag_kit import retrieval
 from rag_kit.cli.main import main
-from rag_kit.indexing import DocumentIndex, ingest
+from rag_kit.indexing import DocumentIndex, IngestOptions, ingest
 from rag_kit.indexing.document_index.folder import STORE
 from rag_kit.indexing.document_index.rows import Child, Family
 from rag_kit.query_construction import SelfQueryRetriever
@@ -150,10 +150,8 @@ def test_a_field_of_that_name_hides_nothing_silently(tmp_path, caplog):
     """A reader that gives it fails for its file, with what to do; documents given by hand are counted in the log."""
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "a.own").write_text("Fans hum.")
-    report = ingest(
-        tmp_path / "docs", tmp_path / "index",
-        readers={"*.own": lambda path: Document(path.read_text(), metadata={"representation": "oil on canvas"})},
-    )  # fmt: skip
+    readers = {"*.own": lambda path: Document(path.read_text(), metadata={"representation": "oil on canvas"})}
+    report = ingest(tmp_path / "docs", tmp_path / "index", options=IngestOptions(readers=readers))
     (failed,) = report.failed
     assert "a.own" in failed[0] and "another name" in failed[1]
     with DocumentIndex.create(tmp_path / "by-hand") as index:

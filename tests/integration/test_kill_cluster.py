@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from support.embedding import WordEmbeddings
 
-from rag_kit.indexing import DocumentIndex, ingest
+from rag_kit.indexing import DocumentIndex, IngestOptions, ingest
 from rag_kit.indexing.cluster.connecting import cluster_client
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_800)]
@@ -53,7 +53,7 @@ def test_twenty_kills_change_nothing(tmp_path: Path) -> None:
     docs, chance = tmp_path / "docs", random.Random(14)
     write(docs)
     options: dict[str, Any] = {"readers": READERS, "chunk_size": 200, "chunk_overlap": 0}
-    ingest(docs, tmp_path / "one", embeddings=WordEmbeddings(), **options)
+    ingest(docs, tmp_path / "one", embeddings=WordEmbeddings(), options=IngestOptions(**options))
     expected, hits = dump(tmp_path / "one"), 0
     with cluster_client(2, None) as client:
         for turn in range(20):
@@ -68,7 +68,10 @@ def test_twenty_kills_change_nothing(tmp_path: Path) -> None:
             killer = threading.Thread(target=kill, args=(chance.uniform(0, 2.5),))
             killer.start()
             report = ingest(
-                docs, tmp_path / f"{turn}", embeddings=WordEmbeddings(), scheduler=client, **options
+                docs,
+                tmp_path / f"{turn}",
+                embeddings=WordEmbeddings(),
+                options=IngestOptions(scheduler=client, **options),
             )
             ended.set()
             killer.join()
@@ -83,6 +86,8 @@ def test_poison_among_many_is_named_and_nothing_else(tmp_path: Path) -> None:
     write(docs)
     for number in (7, 8, 60):
         (docs / f"{number:03}.poison").write_text("x")
-    report = ingest(docs, tmp_path / "two", embeddings=WordEmbeddings(), workers=2, readers=READERS)
+    report = ingest(
+        docs, tmp_path / "two", embeddings=WordEmbeddings(), options=IngestOptions(workers=2, readers=READERS)
+    )
     assert sorted(name for name, _ in report.failed) == ["007.poison", "008.poison", "060.poison"]
     assert all("died 3 times" in reason for _, reason in report.failed) and report.added == 120

@@ -74,11 +74,15 @@ class IngestDriver:
 
 
 def _ingest(command: dict[str, Any]) -> None:
-    from rag_kit.indexing import ingest
+    from rag_kit.indexing import IngestOptions, ingest
     from support.embedding import WordEmbeddings
 
     report = ingest(
-        command["docs"], command["index"], embeddings=WordEmbeddings(), prune=command["prune"], chunk_size=300
+        command["docs"],
+        command["index"],
+        embeddings=WordEmbeddings(),
+        prune=command["prune"],
+        options=IngestOptions(chunk_size=300),
     )
     assert [name for name, _ in report.failed] == ["empty.txt"], report.failed
 

@@ -35,11 +35,13 @@ def main() -> None:
     """Ingest a folder with a model on loopback: DOCS INDEX URL."""
     from langchain_openai import ChatOpenAI
 
-    from rag_kit.indexing import ingest
+    from rag_kit.indexing import IngestOptions, ingest
 
     docs, index, url = sys.argv[1:]
     model = ChatOpenAI(model="test", base_url=url, api_key="sk-test")
-    ingest(docs, index, represent=["summary", "questions"], llm=model, max_concurrency=1)
+    ingest(
+        docs, index, options=IngestOptions(represent=["summary", "questions"], llm=model, max_concurrency=1)
+    )
 
 
 if __name__ == "__main__":

@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rag_kit.evaluation.cells import Cell
-from rag_kit.evaluation.metric import Stage
+from rag_kit.evaluation.cells import Cell, Stage
 from rag_kit.text.citations.decline import is_declined
 
 _BINARY = ("verdict", "attributed", "noncommittal")

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +15,7 @@ from langchain_core.runnables import Runnable
 
 from rag_kit import retrieval
 from rag_kit.errors import ConfigurationError, InvalidInputError
+from rag_kit.evaluation.runs.evaluating import load_object
 from rag_kit.indexing import BM25Index
 from rag_kit.models import embedding_model
 from rag_kit.models.embedding import embedding_name
@@ -118,24 +115,6 @@ class Parts:
                 f"list of documents to one, such as {name}.from_documents"
             )
         return value
-
-
-def load_object(name: str) -> Any:
-    """Import ``module:object`` or ``module:Class.method``, whose code is run; first from the current folder."""
-    module_name, _, path = name.partition(":")
-    if not module_name or not path:
-        raise InvalidInputError(f"{name!r} is not of the form module:object, such as my_retrievers:make")
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
-    try:
-        return attrgetter(path)(importlib.import_module(module_name))
-    except ImportError as error:
-        raise InvalidInputError(
-            f"{name!r}: the module {module_name!r} cannot be imported ({error}); run this from the folder that "
-            "holds it, or install it"
-        ) from error
-    except AttributeError as error:
-        raise InvalidInputError(f"{name!r}: {error}") from error
 
 
 class Recipe(NamedTuple):

@@ -13,6 +13,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from rag_kit.evaluation.wording import say, texts
+
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
 _ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 _SECTIONS = ("answer", "scores", "plots", "comparison", "diagnosis", "questions", "about")
@@ -58,29 +60,6 @@ def assets(kind: str) -> str:
     names = sorted(item.name for item in folder.iterdir() if item.name.endswith(f".{kind}"))
     text = "\n".join(map(_read_asset, names))
     return f'\n"use strict";\n(async () => {{\n{text}\n}})();\n' if kind == "js" else f"\n{text}"
-
-
-@cache
-def texts() -> dict[str, dict[str, str]]:
-    """Language -> key -> text."""
-    by_key: dict[str, list[str]] = json.loads(_read_asset("texts.json"))
-    return {
-        language: {key: pair[n] for key, pair in by_key.items()} for n, language in enumerate(("en", "zh"))
-    }
-
-
-def say(key: str, language: str, **values: Any) -> str:
-    """The text of a key with its places filled; of ``one|many`` the one that fits ``n``.
-
-    Example:
-        >>> say("questions_all", "en", n=1), say("questions_all", "zh", n=2)
-        ('1 question', '2 个问题')
-    """
-    singular, _, plural = texts()[language][key].partition("|")
-    text = plural if plural and values.get("n") != 1 else singular
-    for name, value in values.items():
-        text = text.replace(f"{{{name}}}", str(value))
-    return text
 
 
 def _read_asset(name: str) -> str:

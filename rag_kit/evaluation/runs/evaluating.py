@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
+import os
+import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -164,11 +168,27 @@ def take_examples(dataset: Any) -> tuple[Example, ...]:
     return questions.examples
 
 
+def load_object(name: str) -> Any:
+    """Import ``module:object`` or ``module:Class.method``, whose code is run; first from the current folder."""
+    module_name, _, path = name.partition(":")
+    if not module_name or not path:
+        raise InvalidInputError(f"{name!r} is not of the form module:object, such as my_retrievers:make")
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        return attrgetter(path)(importlib.import_module(module_name))
+    except ImportError as error:
+        raise InvalidInputError(
+            f"{name!r}: the module {module_name!r} cannot be imported ({error}); run this from the folder that "
+            "holds it, or install it"
+        ) from error
+    except AttributeError as error:
+        raise InvalidInputError(f"{name!r}: {error}") from error
+
+
 def resolve(pipeline: Any) -> Any:
     """The pipeline itself: ``"module:object"`` is imported, which runs the module's code."""
     if isinstance(pipeline, str):
-        from rag_kit.evaluation.ranking.pipelines import load_object
-
         form = "'module:object', or for the folder of an index index_retriever(DocumentIndex.open(...))"
         _require(":" in pipeline, "pipeline", pipeline, form)
         pipeline = load_object(pipeline)

@@ -29,6 +29,7 @@ from rag_kit.evaluation.outputs import Output
 T = TypeVar("T", Output, Cell)
 
 ROWS = "rows.jsonl"
+_MODE = 0o600  # questions, passages and answers are for the owner alone
 LOG = "log.jsonl"
 MANIFEST = "manifest.json"
 LOCK = ".lock"
@@ -174,7 +175,7 @@ class RunFolder:
 
     def write_manifest(self, manifest: Mapping[str, Any]) -> None:
         """Replace the manifest."""
-        write_json(self.path / MANIFEST, {"format": FORMAT, **manifest})
+        write_json(self.path / MANIFEST, {"format": FORMAT, **manifest}, mode=_MODE)
 
     def close(self) -> None:
         """Bring everything to the disk and let go of the folder, once it is saved."""
@@ -201,7 +202,7 @@ def _replace_lines(path: Path, records: Callable[[], Iterable[Record]]) -> None:
     if next(iter(records()), None) is None:
         path.unlink(missing_ok=True)
     elif not _is_exactly(path, map(json_line, records())):
-        write_file(path, lambda file: file.writelines(map(json_line, records())))
+        write_file(path, lambda file: file.writelines(map(json_line, records())), mode=_MODE)
 
 
 def _is_exactly(path: Path, lines: Iterable[bytes]) -> bool:

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any
 
-from rag_kit.errors import ConfigurationError, InvalidInputError, MissingExtraError
+from rag_kit.errors import ConfigurationError, MissingExtraError
 
 _CONNECT_SECONDS = 15.0
 _CLOSE_SECONDS = 3.0
@@ -25,28 +25,16 @@ _ENVIRONMENT = {
 }
 
 
-def is_clustered(workers: int | None, scheduler: Any) -> bool:
-    """Whether a cluster is asked for; refuses both ways at once, and raises where the extra is not installed."""
-    if workers is None and scheduler is None:
-        return False
-    if workers is not None and scheduler is not None:
-        raise InvalidInputError("workers= starts a cluster, scheduler= names one; give one of them.")
-    if scheduler is None and (type(workers) is not int or workers < 1):
-        raise InvalidInputError(f"workers={workers!r} is no number of processes; give 1 or more.")
-    try:
-        import distributed  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError("distributed", "Work on a Dask cluster") from error
-    return True
-
-
 @contextlib.contextmanager
 def cluster_client(workers: int | None, scheduler: Any) -> Iterator[Any]:
     """A ``distributed.Client``, closed afterwards unless it was given.
 
     It is one of a new cluster of `workers` processes on this machine, or `scheduler`: an address, or a client.
     """
-    from distributed import Client
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise MissingExtraError("distributed", "Work on a Dask cluster") from error
 
     if isinstance(scheduler, Client):
         yield scheduler

@@ -156,7 +156,7 @@ class ClusterConverter:
         """Take the files that will be asked for, in their order."""
         self._coming = iter(files)
 
-    def convert(self, file: SourceFile) -> tuple[list[Document], SourceRecord]:
+    def convert(self, file: SourceFile) -> tuple[list[Document], SourceRecord, list[str]]:
         """As `Converter.convert`, of the next file that was expected."""
         window = max(_WINDOW, _AHEAD * self._cluster.threads())
         while len(self._futures) < window and (following := next(self._coming, None)) is not None:

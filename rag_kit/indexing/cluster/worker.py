@@ -9,7 +9,7 @@ import os
 import platform
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,8 +21,6 @@ from rag_kit import __version__
 from rag_kit.errors import ConfigurationError, RagKitError, ReadError
 from rag_kit.indexing.document_index.embedding import check_vectors
 from rag_kit.indexing.files import SourceFile
-from rag_kit.indexing.ingestion.converting import Converter
-from rag_kit.indexing.ingestion.settings import SplitSettings
 from rag_kit.indexing.readers.formats import UserReader
 from rag_kit.indexing.readers.limits import ReadLimits
 from rag_kit.models.clients import embed_documents
@@ -37,7 +35,10 @@ def versions() -> str:
 class Parts(WorkerPlugin):  # type: ignore[misc]
     """What a run needs on workers; Dask sends it to each once, also to those that come later."""
 
-    splitter: SplitSettings
+    make: Callable[
+        [Any, ReadLimits | None, Mapping[str, UserReader] | None], Any
+    ]  # a converter of the following
+    splitter: Any
     limits: ReadLimits | None = None
     readers: Mapping[str, UserReader] | None = None  # by pattern, also those of `register_reader`
     embeddings: Embeddings | None = None
@@ -46,7 +47,7 @@ class Parts(WorkerPlugin):  # type: ignore[misc]
     def setup(self, worker: Any) -> None:
         """Check that this worker has the same versions; Dask calls it."""
         self.model_lock = threading.Lock()
-        self.idle: deque[Converter] = deque()
+        self.idle: deque[Any] = deque()
         if self.versions != versions():
             raise ConfigurationError(
                 f"The worker at {worker.address} has {versions()}, this process {self.versions}. Install the "
@@ -59,12 +60,12 @@ class Parts(WorkerPlugin):  # type: ignore[misc]
             self.idle.pop().close()
 
     @contextmanager
-    def converter(self) -> Iterator[Converter]:
+    def converter(self) -> Iterator[Any]:
         """A converter that no other thread has."""
         try:
             converter = self.idle.pop()
         except IndexError:
-            converter = Converter(self.splitter, self.limits, self.readers)
+            converter = self.make(self.splitter, self.limits, self.readers)
         try:
             yield converter
         finally:

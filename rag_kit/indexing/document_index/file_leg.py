@@ -27,6 +27,10 @@ class FileLeg(ABC):
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self.renew_lock()
+
+    def renew_lock(self) -> None:
+        """Have a lock that no thread holds, as in a forked process."""
         self._lock = threading.RLock()
 
     @abstractmethod

@@ -142,18 +142,33 @@ def connect_writer(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def connect_reader(path: Path) -> sqlite3.Connection:
-    """A connection that reads."""
+def connect_reader(path: Path) -> tuple[sqlite3.Connection, tuple[int, int] | None]:
+    """A connection that reads, and where it sees none of what others write later, the `stamp` of the file."""
     try:
         connection = _connect(path, "mode=ro")
         connection.execute("SELECT count(*) FROM meta").fetchone()
-    except sqlite3.OperationalError:
-        # a copy on a read-only medium: SQLite cannot make its shared-memory file there
-        if os.access(path.parent, os.W_OK) or path.with_name(path.name + "-wal").exists():
+        return connection, None
+    except sqlite3.OperationalError as error:
+        # on a full disk, or a read-only one, SQLite cannot make its shared-memory file; a closed index needs none
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+        if (
+            code not in _ROOM
+            or (taken := stamp(path)) is None
+            or path.with_name(f"{path.name}-journal").exists()
+        ):
             raise
         connection = _connect(path, "mode=ro&immutable=1")
         connection.execute("SELECT count(*) FROM meta").fetchone()
-    return connection
+        return connection, taken
+
+
+def stamp(path: Path) -> tuple[int, int] | None:
+    """Time and size of a store, ``None`` where its log holds later writes."""
+    log = path.with_name(f"{path.name}-wal")
+    if log.exists() and log.stat().st_size:
+        return None
+    status = path.stat()
+    return status.st_mtime_ns, status.st_size
 
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:

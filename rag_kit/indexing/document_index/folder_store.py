@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import logging
+import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from rag_kit.errors import DocumentIndexError, IndexFormatError, IndexMissingError, InvalidInputError
 from rag_kit.indexing.document_index.embedding import check_model
+from rag_kit.indexing.document_index.file_leg import FileLeg
 from rag_kit.indexing.document_index.folder import (
     REPLIES,
     STORE,
@@ -22,6 +25,7 @@ from rag_kit.indexing.document_index.folder import (
     lock_for_writing,
     prepare_new,
     refuse_links,
+    stamp,
 )
 from rag_kit.indexing.document_index.keyword import KeywordLeg, KeywordView
 from rag_kit.indexing.document_index.state import VERSION, Connection, State, missing_index
@@ -36,6 +40,18 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_open_stores: WeakSet[FolderStore] = WeakSet()
+_inherited: list[Any] = []  # of the parent of this process, never closed here
+
+
+def _leave_to_parent() -> None:
+    for store in list(_open_stores):
+        store.leave_to_parent()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_to_parent)
+
 
 class FolderStore(Store):
     """One connection to read, and for the writer one to write; the legs' files stand beside the SQLite file.
@@ -45,6 +61,7 @@ class FolderStore(Store):
 
     location: Path
     vectors: VectorLeg | StoreLeg
+    legs: tuple[FileLeg, ...]
 
     def __init__(self, folder: Path, wait: float | None = None) -> None:
         """Open what is there to be read; to be written with ``wait``: seconds to wait for another writer."""
@@ -53,12 +70,15 @@ class FolderStore(Store):
         self._writer_lock: FileLock | None = None
         self._writer: sqlite3.Connection | None = None
         self._reader: sqlite3.Connection | None = None
+        self._frozen: tuple[int, int] | None = None  # the stamp of a store that is read as if nobody wrote
         self._read_lock, self._closed = threading.RLock(), False
         self.keyword = KeywordLeg(folder)
+        self.legs = (self.keyword,)
         with self.close_on_error(), self.translate_errors():
             if wait is not None:
                 self._become_writer(wait)
-            self._reader = connect_reader(self._file)
+            self._reader, self._frozen = connect_reader(self._file)
+        _open_stores.add(self)
 
     def _become_writer(self, wait: float) -> None:
         self._writer_lock = lock_for_writing(self.location, wait)
@@ -148,15 +168,45 @@ class FolderStore(Store):
     def reading(self) -> Iterator[Connection]:
         """See `Store`; other threads wait."""
         with self.translate_errors(), self._read_lock:
-            assert self._reader is not None
-            nested = self._reader.in_transaction
+            reader = self._current_reader()
+            nested = reader.in_transaction
             if not nested:
-                self._reader.execute("BEGIN")
+                reader.execute("BEGIN")
             try:
-                yield self._reader
+                yield reader
             finally:
                 if not nested:
-                    self._reader.execute("COMMIT")
+                    reader.execute("COMMIT")
+
+    def _current_reader(self) -> sqlite3.Connection:
+        """The connection to read by; a new one in a forked process, and where a frozen store was written to."""
+        frozen = self._frozen is not None and self._reader is not None and not self._reader.in_transaction
+        if frozen and stamp(self._file) != self._frozen and self._reader is not None:
+            self._reader.close()
+            self._reader = None
+        if self._reader is None:
+            if self._closed:
+                raise sqlite3.ProgrammingError("closed database")
+            self._reader, self._frozen = connect_reader(self._file)
+        return self._reader
+
+    def leave_to_parent(self) -> None:
+        """Leave connections and the writer's lock to the process that this one was forked from.
+
+        SQLite forbids to use a connection in two processes, or to close it in the second. A reader connects again when
+        it reads next; a writer reads only.
+        """
+        _inherited.append((self._reader, self._writer, self._writer_lock))
+        self._reader = self._writer = self._writer_lock = self._open = None
+        if self.writable:
+            self.writable = False
+            self.readonly_because = "was opened for writing in the process that this one was forked from"
+        self.write_lock, self._read_lock = (
+            threading.RLock(),
+            threading.RLock(),
+        )  # another thread may have held them
+        for leg in self.legs:
+            leg.renew_lock()
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from os import PathLike
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.embedding import fill_vectors, name_of
-from rag_kit.indexing.document_index.folder_store import FolderStore
+from rag_kit.indexing.document_index.locations import Place, create_store, open_store
 from rag_kit.indexing.document_index.state import IndexReport
 from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.document_index.store_leg import ConnectedStore
 from rag_kit.indexing.document_index.verifying import rebuild
 from rag_kit.indexing.document_index.writable import WritableIndex
-from rag_kit.indexing.postgres.location import Location, location_of
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
     from rag_kit.indexing.document_index.store_leg import MakeStore
-    from rag_kit.indexing.postgres.store import PostgresStore
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +67,7 @@ class DocumentIndex(WritableIndex):
     @classmethod
     def create(
         cls,
-        folder: str | PathLike[str] | Location,
+        folder: Place,
         *,
         embeddings: Embeddings | None = None,
         settings: Mapping[str, Any] | None = None,
@@ -94,18 +91,14 @@ class DocumentIndex(WritableIndex):
             DocumentIndexError: The vector store cannot be reached.
         """
         name = None if embeddings is None else name_of(embeddings)
-        location = location_of(folder)
-        if isinstance(location, Path):
-            connected = _connected_store(vector_store, embeddings)
-            store: Store = FolderStore.create(location, name, settings or {}, wait, connected)
-        else:
-            store = _postgres_store(vector_store).create(location, name, settings or {}, wait)
+        connected = _connected_store(vector_store, embeddings)
+        store = create_store(folder, name, settings or {}, wait, connected)
         return cls(store, embeddings, True, vector_store)
 
     @classmethod
     def open(
         cls,
-        folder: str | PathLike[str] | Location,
+        folder: Place,
         *,
         embeddings: Embeddings | None = None,
         mode: Literal["r", "w"] = "r",
@@ -133,16 +126,12 @@ class DocumentIndex(WritableIndex):
         if mode not in ("r", "w"):
             raise InvalidInputError(f"mode must be 'r' or 'w', not {mode!r}.")
         name = None if embeddings is None else name_of(embeddings)
-        place, writable = location_of(folder), mode == "w"
-        if isinstance(place, Path):
-            connected = _connected_store(vector_store, embeddings)
-            store: Store = FolderStore.open(place, name, connected, writable=writable, wait=wait, check=check)
-        else:
-            store = _postgres_store(vector_store).open(place, name, writable=writable, wait=wait, check=check)
+        connected = _connected_store(vector_store, embeddings)
+        store = open_store(folder, name, connected, writable=mode == "w", wait=wait, check=check)
         return cls(store, embeddings, check, vector_store)
 
     @staticmethod
-    def recorded_embedding(folder: str | PathLike[str] | Location) -> str | None:
+    def recorded_embedding(folder: Place) -> str | None:
         """The name of the embedding model that an index was built with, ``None`` for keyword search only.
 
         Raises:
@@ -260,13 +249,3 @@ def _open_copy(folder: str, embeddings: Embeddings | None, store: MakeStore | No
 
 def _connected_store(make: MakeStore | None, embeddings: Embeddings | None) -> ConnectedStore | None:
     return None if make is None else ConnectedStore(make, embeddings)
-
-
-def _postgres_store(make: MakeStore | None) -> type[PostgresStore]:
-    from rag_kit.indexing.postgres.store import PostgresStore
-
-    if make is not None:
-        raise InvalidInputError(
-            "vector_store is for an index in a folder; PostgreSQL searches its vectors by itself."
-        )
-    return PostgresStore

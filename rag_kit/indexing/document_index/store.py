@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from rag_kit.errors import DocumentIndexError
 from rag_kit.indexing.document_index.keyword import KeywordView
@@ -20,7 +20,17 @@ from rag_kit.indexing.document_index.vectors import Vectors
 
 if TYPE_CHECKING:
     from rag_kit.documents import Filter
-    from rag_kit.indexing.postgres.location import Location
+
+
+class RemoteLocation(ABC):
+    """An index that a URL names; as text it is the URL without secrets."""
+
+    store: ClassVar[str]  # ``module:class`` of its `Store`, imported when an index is opened or made
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The index alone, for notes that leave with answers."""
 
 
 class Leg(Protocol):
@@ -54,12 +64,18 @@ class VectorSearch(Leg, Protocol):
 class Store(ABC):
     """An index, opened: see ``folder_store`` and ``rag_kit.indexing.postgres.store``."""
 
-    location: Path | Location  # its text goes into messages, its `name` into notes that leave with answers
+    location: (
+        Path | RemoteLocation
+    )  # its text goes into messages, its `name` into notes that leave with answers
+    max_source: int | None = (
+        None  # most bytes of a source, where there is such a limit; then none takes NUL either
+    )
     vectors: VectorSearch
     legs: tuple[Leg, ...]
 
     def __init__(self, *, writable: bool) -> None:
         self.writable = writable
+        self.readonly_because = "was opened for reading"
         self.write_lock = threading.RLock()
         self._open: Connection | None = None
 
@@ -118,7 +134,7 @@ class Store(ABC):
                 return
             if not self.writable:
                 raise DocumentIndexError(
-                    f"The index in {self.location} was opened for reading. Open it with "
+                    f"The index in {self.location} {self.readonly_because}. Open it with "
                     "DocumentIndex.open(..., mode='w')."
                 )
             with self._transaction() as connection:

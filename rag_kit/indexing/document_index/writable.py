@@ -187,6 +187,11 @@ class WritableIndex(ReadableIndex):
             return 0
         return fill_vectors(self._store, self.embeddings, name_of(self.embeddings), progress)
 
+    @property
+    def max_source(self) -> int | None:
+        """Most bytes of a source that the store takes, where there is a limit; then no text may hold NUL either."""
+        return self._store.max_source
+
     def record_settings(self, settings: Mapping[str, Any]) -> None:
         """Record how files are read and split, as plain JSON."""
         self._store.set_meta(settings=dict(settings))

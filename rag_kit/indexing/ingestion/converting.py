@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from langchain_core.documents import Document
 
+from rag_kit.concurrency.notes import use_notes
 from rag_kit.errors import InvalidInputError, ReadError
 from rag_kit.indexing.document_index.writing import SourceRecord
 from rag_kit.indexing.files import SourceFile
@@ -21,6 +22,8 @@ from rag_kit.indexing.ingestion.settings import SplitSettings
 from rag_kit.indexing.readers.api import Reader
 from rag_kit.indexing.readers.formats import UserReader, reader_for
 from rag_kit.indexing.readers.limits import ReadLimits
+from rag_kit.indexing.readers.opening import open_regular
+from rag_kit.indexing.readers.parts import Unreadable
 from rag_kit.indexing.splitting.api import iter_chunks
 
 _TRIES = 3  # of a file that is written to while it is read
@@ -42,8 +45,8 @@ def look(path: Path) -> Sight:
 
 
 def file_hash(path: Path) -> str:
-    """SHA-256 of a file's bytes."""
-    with path.open("rb") as file:
+    """SHA-256 of a regular file's bytes; raises `Unreadable` for anything else."""
+    with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -67,12 +70,13 @@ class Converter:
     def expect(self, files: Sequence[SourceFile]) -> None:
         """Take note of the files that will be asked for; the cluster's converter begins with them."""
 
-    def convert(self, file: SourceFile) -> tuple[list[Document], SourceRecord]:
-        """The chunks of a file, and what is to be remembered of the file as it was then; its source is left open.
+    def convert(self, file: SourceFile) -> tuple[list[Document], SourceRecord, list[str]]:
+        """The chunks of a file, a record of the file as it was then, its source left open, and what readers noted.
 
         Raises ReadError also for more chunks than the limit, and for a file that keeps changing.
         """
-        documents, record = self._read(file)
+        with use_notes() as notes:
+            documents, record = self._read(file)
         for document in documents:
             # also where a user's reader gives paths of this machine, as many of LangChain do
             fields = document.metadata.items()
@@ -91,19 +95,23 @@ class Converter:
             )
         if not any(chunk.page_content.strip() for chunk in chunks):
             raise ReadError(f"{file.file}: no text found in it.")
-        return chunks, replace(record, fingerprint=self._duplicate_key(file, documents))
+        return chunks, replace(record, fingerprint=self._duplicate_key(file, documents)), notes.texts
 
     def _read(self, file: SourceFile) -> tuple[list[Document], SourceRecord]:
         """The documents of a file that did not change while it was read, and a record of it."""
         path = Path(file.path)
         for _ in range(_TRIES):
             try:
-                seen_ns, before, digest = time.time_ns(), look(path), file_hash(path)
+                seen_ns, before = time.time_ns(), look(path)
+                self._reader.check(path, file.root)  # before a large file is hashed
+                digest = file_hash(path)
                 documents = self._reader.read(path, root=file.root)
                 if look(path) == before:
                     size, mtime_ns, _ = before
                     key = self._settings.key
                     return documents, SourceRecord("", size, mtime_ns, seen_ns, digest, key)
+            except Unreadable as error:
+                raise ReadError(f"{file.file}: {error.message}") from error
             except OSError as error:
                 raise ReadError(f"{file.file}: it cannot be read ({error.strerror or error}).") from error
         raise ReadError(

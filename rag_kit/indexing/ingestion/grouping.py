@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rag_kit.indexing.files import SourceFile
     from rag_kit.indexing.ingestion.converting import Converter
     from rag_kit.indexing.ingestion.report import IngestReport, Progress
+    from rag_kit.indexing.ingestion.settings import IngestOptions
 
 _MAX_FILES = 500  # of a group
 # A file that was written this shortly before it was looked at may be written again within one tick of the
@@ -58,10 +59,8 @@ class Grouping:
     report: IngestReport
     progress: Progress
     size: int  # chunks of a group; the last file of one goes in whole
-    strict: bool = False  # raise for the first file that cannot be read
-    rehash: bool = False  # compare bytes also where size and time are the same
+    options: IngestOptions
     corrections: Sequence[Correction] = ()  # chunks that were corrected by hand
-    max_source: int | None = None  # most bytes of a file's path, for a database, which takes no NUL either
     chinese: int = 0  # how many chunks an English embedding model cannot embed
     recognised: set[str] = field(default_factory=set)  # files of which text was read by OCR
     empty: dict[str, int] = field(default_factory=dict)  # file -> its pages without text
@@ -102,7 +101,7 @@ class Grouping:
         try:
             yield
         except ReadError as error:
-            if self.strict:
+            if self.options.strict:
                 raise ReadError(f"{error} Nothing was changed, for strict was asked for.") from error
             cause = error.__cause__
             reason = cause.message if isinstance(cause, Unreadable) else str(error).removeprefix(f"{file}: ")
@@ -135,14 +134,16 @@ class Grouping:
         """Read and split a file into a group, with corrections; a copy of another file gives no chunks."""
         file = files[source]
         self.progress.tell(file.file)
-        chunks, record = self.converter.convert(file)
+        chunks, record, notes = self.converter.convert(file)
+        self.report.remarks += [(file.file, note) for note in notes]
         record = replace(record, source=source)
+        max_source = self.index.max_source
         try:
-            if self.max_source and len(source.encode()) > self.max_source:
+            if max_source and len(source.encode()) > max_source:
                 raise InvalidInputError(
-                    f"its path has more than {self.max_source} bytes, which PostgreSQL cannot index; move the file."
+                    f"its path has more than {max_source} bytes, which PostgreSQL cannot index; move the file."
                 )
-            if self.max_source and any("\0" in f"{chunk.id}{chunk.page_content}" for chunk in chunks):
+            if max_source and any("\0" in f"{chunk.id}{chunk.page_content}" for chunk in chunks):
                 raise InvalidInputError("its text holds NUL, which PostgreSQL refuses; leave it out.")
             if corrections := self._corrections_of(source):
                 chunks, lost = correct(chunks, source, corrections)
@@ -209,11 +210,13 @@ class Grouping:
         """The record of a file that has not changed: the same, or with its new time; ``None`` if it has changed."""
         try:
             seen_ns, (size, mtime_ns, _) = time.time_ns(), look(file.path)
-            is_certain = record.mtime_ns + _TICK_NS < record.checked_ns and not self.rehash
+            is_certain = record.mtime_ns + _TICK_NS < record.checked_ns and not self.options.rehash
             if is_certain and (size, mtime_ns) == (record.size, record.mtime_ns):
                 return record
             if size == record.size and file_hash(file.path) == record.sha256:
                 return replace(record, mtime_ns=mtime_ns, checked_ns=seen_ns)
+        except Unreadable as error:
+            raise ReadError(f"{file.file}: {error.message}") from error
         except OSError as error:
             raise ReadError(f"{file.file}: it cannot be read ({error.strerror or error}).") from error
         return None

@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from rag_kit._redact import redact
 from rag_kit.errors import IndexMissingError, InvalidInputError
-from rag_kit.indexing.cluster.connecting import is_clustered
 from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.document_index.writable import in_scope
 from rag_kit.indexing.files import SourceFile, iter_files, printable_path
@@ -23,10 +22,8 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
     from rag_kit.indexing.cluster.work import ClusterConverter
-    from rag_kit.indexing.ingestion.settings import SplitSettings
-    from rag_kit.indexing.postgres.location import Location
-    from rag_kit.indexing.readers.formats import UserReader
-    from rag_kit.indexing.readers.limits import ReadLimits
+    from rag_kit.indexing.document_index.store import RemoteLocation
+    from rag_kit.indexing.ingestion.settings import IngestOptions, SplitSettings
     from rag_kit.indexing.representing.representer import Representer
 
 
@@ -72,7 +69,7 @@ def list_files(paths: Sequence[Path], folder: object, known: Sequence[str]) -> L
 @contextlib.contextmanager
 def open_index(
     paths: Sequence[Path],
-    folder: Path | Location,
+    folder: Path | RemoteLocation,
     embeddings: Embeddings | None,
     wait: float,
     *,
@@ -101,15 +98,10 @@ def open_index(
 
 @contextlib.contextmanager
 def open_representer(
-    index: DocumentIndex,
-    represent: Sequence[str] | str | None,
-    llm: Any,
-    max_concurrency: int | None,
-    *,
-    dry_run: bool,
+    index: DocumentIndex, options: IngestOptions, *, dry_run: bool
 ) -> Iterator[Representer | None]:
     """What makes the representations that are asked for, else those that the index records; ``None`` for none."""
-    recorded = index.settings
+    recorded, represent = index.settings, options.represent
     if represent is None and "represent" not in recorded:
         yield None
         return
@@ -118,9 +110,9 @@ def open_representer(
     replies = index.replies
     representer = Representer(
         recorded["represent"] if represent is None else represent,
-        llm=llm,
+        llm=options.llm,
         cache=None if dry_run and not replies.exists() else replies,
-        max_concurrency=max_concurrency or 8,
+        max_concurrency=options.max_concurrency or 8,
     )
     model_before, model_now = recorded.get("represent_model", ""), representer.recorded["represent_model"]
     if represent is None and model_before != model_now:
@@ -135,16 +127,11 @@ def open_representer(
 
 @contextlib.contextmanager
 def open_converter(
-    index: DocumentIndex,
-    settings: SplitSettings,
-    limits: ReadLimits | None,
-    readers: Mapping[str, UserReader] | None,
-    workers: int | None,
-    scheduler: Any,
+    index: DocumentIndex, settings: SplitSettings, options: IngestOptions
 ) -> Iterator[Converter | ClusterConverter]:
     """What converts files: in this process, or on a cluster, on which then a model that computes embeds, too."""
-    if not is_clustered(workers, scheduler):
-        with contextlib.closing(Converter(settings, limits, readers)) as converter:
+    if not options.clustered:
+        with contextlib.closing(Converter(settings, options.limits, options.readers)) as converter:
             yield converter
         return
     from rag_kit.indexing.cluster.connecting import cluster_client
@@ -154,8 +141,8 @@ def open_converter(
 
     # a model behind an endpoint only waits, which this process does as well
     model = None if connections_of(index.embeddings) else index.embeddings
-    parts = Parts(settings, limits, all_readers(readers or {}), model)
-    with cluster_client(workers, scheduler) as client, on_cluster(client, parts) as cluster:
+    parts = Parts(Converter, settings, options.limits, all_readers(options.readers or {}), model)
+    with cluster_client(options.workers, options.scheduler) as client, on_cluster(client, parts) as cluster:
         if model is not None:
             index.embeddings = ClusterEmbeddings(model, cluster)
         with contextlib.closing(ClusterConverter(cluster)) as clustered:

@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from rag_kit.indexing.representing.representer import Represented
 
 
+_MAX_NAMES = 20  # files in one note
 #: What the parts of a row of some fields of a report are called in JSON.
 _NAMES = {
     "failed": ("file", "reason"),
     "duplicates": ("file", "original"),
+    "remarks": ("file", "remark"),
     "lost": ("file", "text", "corrected"),
     "changes": ("file", "change"),
 }
@@ -38,6 +40,8 @@ class IngestReport:
     removed: int = 0  # files that vanished
     # a file left out, and the one it is a copy of
     duplicates: list[tuple[str, str]] = field(default_factory=list)
+    # a file, and what of it was left out, where, or guessed, as its encoding
+    remarks: list[tuple[str, str]] = field(default_factory=list)
     # corrections by hand that fit nowhere in their file now, and are kept: file, text once read, correction
     lost: list[tuple[str, str, str | None]] = field(default_factory=list)
     # file and reason; an earlier version of it stays
@@ -72,6 +76,19 @@ class IngestReport:
         for kind, count in represented.made.items():
             self.represented[kind] = self.represented.get(kind, 0) + count
 
+    def remark_lines(self) -> list[str]:
+        """The remarks for people: each once, with the files that it is about.
+
+        Example:
+            >>> remarks = [("a.txt", "encoding guessed: cp1251"), ("b.txt", "encoding guessed: cp1251")]
+            >>> IngestReport(remarks=remarks).remark_lines()
+            ['a.txt, b.txt: encoding guessed: cp1251']
+        """
+        files: dict[str, list[str]] = {}
+        for file, remark in self.remarks:
+            files.setdefault(remark, []).append(file)
+        return [f"{first_names(names)}: {remark}" for remark, names in files.items()]
+
     def as_dict(self) -> dict[str, Any]:
         """The report as JSON values; files with a reason, a copy or a change become objects with named fields."""
         return asdict(self) | {
@@ -92,6 +109,12 @@ class IngestReport:
             parts += [f"{self.calls} model calls, about {self.tokens} tokens, {self.reused} replies reused"]
         represented = f"\nrepresentations: {', '.join(parts)}" if parts else ""
         return f"{'dry run: ' if self.dry_run else ''}{line}{represented}"
+
+
+def first_names(files: list[str]) -> str:
+    """The first files by name, and how many more there are."""
+    more = f" and {len(files) - _MAX_NAMES} more files" if len(files) > _MAX_NAMES else ""
+    return ", ".join(files[:_MAX_NAMES]) + more
 
 
 class Progress:

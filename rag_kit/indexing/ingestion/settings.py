@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from types import MappingProxyType
@@ -18,12 +18,80 @@ if TYPE_CHECKING:
     from langchain_core.documents import Document
 
     from rag_kit.indexing.document_index.index import DocumentIndex
+    from rag_kit.indexing.readers.formats import UserReader
+    from rag_kit.indexing.readers.limits import ReadLimits
     from rag_kit.indexing.splitting.api import Part, Splitter
     from rag_kit.indexing.splitting.named import Tokenizer
 
 #: Goes up when readers or splitter give other chunks than before; then files are read again.
 READING = 6
 _RECORDED = ("chunk_size", "chunk_overlap", "splitter", "keep_duplicates", "ocr")
+
+
+@dataclass(frozen=True, kw_only=True)
+class IngestOptions:
+    """How `ingest` reads, splits, represents and writes; what is ``None`` is as recorded, else the default.
+
+    Attributes:
+        strict: Stop at the first file that cannot be read; the call is one transaction, which a kill loses whole.
+        wait: Seconds to wait for another writer.
+        limits: Caps for reading one file.
+        readers: Readers of your own by pattern (``{"*.eml": UnstructuredEmailLoader}``), as for `register_reader`.
+        ocr: Languages of text to recognise in pictures and on PDF pages without text, as for `read`; ``""`` for none.
+            Another value than the recorded one reads all given files again.
+        rehash: Compare the bytes of files, even where size and time are the same.
+        keep_duplicates: ``True`` to take in copies of other files, ``False`` to keep one of those with the same text;
+            the report lists the others. Default: one in each folder, for searches in a folder.
+        chunk_size: Most characters of a chunk; default 1000. Another size splits all files again.
+        chunk_overlap: Characters repeated between chunks; default 100.
+        splitter: As for `split`; default ``"structure"``. Another splits all files again.
+        tokenizer: What counts, for ``splitter="tokens"``.
+        represent: Further texts by which each chunk is found: ``"summary"``, ``"questions"``, ``"keywords"``, ``"qa"``,
+            ``"tags"``, ``"translation"``, ``"children"``, ``"situation"`` (see ``representing.kinds.kinds_of``); ``[]``
+            for none. Others, or another model or prompt, split all given files again. A model's replies are kept in
+            the index, and none is asked for twice.
+        llm: Chat model for these, default the configured one; the embedded one makes summaries, keywords, tags by rule.
+        max_concurrency: Most calls of it at a time, default 8, and most requests to an embedding endpoint, default 4.
+        workers: Processes of this machine that read, split and embed (this one calls endpoints); extra ``distributed``.
+        scheduler: The address of a Dask scheduler (``"tcp://host:8786"``), or a ``distributed.Client``: its workers do
+            that instead, which must see the files at the same paths. What Dask sends is pickled: let the scheduler
+            speak TLS, or keep it private. Either way this process writes, and the index is that of one process.
+
+    Raises:
+        InvalidInputError: Both ``workers`` and ``scheduler``, or no number of workers.
+
+    Example:
+        >>> IngestOptions(chunk_size=400, ocr="").chunk_size
+        400
+    """
+
+    strict: bool = False
+    wait: float = 0.0
+    limits: ReadLimits | None = None
+    readers: Mapping[str, UserReader] | None = None
+    ocr: str | None = None
+    rehash: bool = False
+    keep_duplicates: bool | None = None
+    chunk_size: int | None = None
+    chunk_overlap: int | None = None
+    splitter: Splitter | str | None = None
+    tokenizer: Tokenizer | None = None
+    represent: Sequence[str] | str | None = None
+    llm: Any = None
+    max_concurrency: int | None = None
+    workers: int | None = None
+    scheduler: Any = None
+
+    def __post_init__(self) -> None:
+        if self.workers is not None and self.scheduler is not None:
+            raise InvalidInputError("workers= starts a cluster, scheduler= names one; give one of them.")
+        if self.workers is not None and (type(self.workers) is not int or self.workers < 1):
+            raise InvalidInputError(f"workers={self.workers!r} is no number of processes; give 1 or more.")
+
+    @property
+    def clustered(self) -> bool:
+        """Whether a cluster is to do the work."""
+        return self.workers is not None or self.scheduler is not None
 
 
 @dataclass(frozen=True)
@@ -54,38 +122,33 @@ class SplitSettings:
 
 
 def settings_for(
-    index: DocumentIndex,
-    *,
-    splitter: Splitter | str | None = None,
-    tokenizer: Tokenizer | None = None,
-    represent: Mapping[str, Any] = MappingProxyType({}),
-    **options: Any,
+    index: DocumentIndex, options: IngestOptions, represent: Mapping[str, Any] = MappingProxyType({})
 ) -> SplitSettings:
-    """The settings given, else those recorded, else the defaults; ``options`` are the others of `_RECORDED`."""
+    """The settings given, else those recorded, else the defaults."""
     recorded = index.settings
-    settings_before = {name: recorded.get(name, getattr(SplitSettings, name)) for name in _RECORDED}
+    before = {name: recorded.get(name, getattr(SplitSettings, name)) for name in _RECORDED}
+    splitter, tokenizer = options.splitter, options.tokenizer
     if splitter is None:
-        splitter, _, counted = str(settings_before["splitter"]).partition(" by ")
+        splitter, _, counted = str(before["splitter"]).partition(" by ")
         known = not counted or counted.endswith(".json") or tokenizer is not None
         if splitter not in SPLITTERS or not known:
             raise InvalidInputError(
-                f"The files of the index in {index.folder} were split by {settings_before['splitter']}, which "
+                f"The files of the index in {index.folder} were split by {before['splitter']}, which "
                 "is not known by name: give splitter= (and tokenizer=) again, or others, by which all given files are "
                 "split again."
             )
         tokenizer = tokenizer if tokenizer is not None else counted or None
-    values = {
-        name: settings_before[name] if options.get(name) is None else options[name] for name in _RECORDED
-    }
+    given = {name: getattr(options, name) for name in _RECORDED}
+    values = {name: before[name] if given[name] is None else given[name] for name in _RECORDED}
     values["ocr"] = ocr_languages(values["ocr"]) if values["ocr"] else ""
     cut = choose_splitter(
         splitter, values["chunk_size"], values["chunk_overlap"], index.embeddings, tokenizer
     )
     values["splitter"] = " by ".join(_name_of(part) for part in (splitter, tokenizer) if part is not None)
     changed = [
-        f"{name} changed from {settings_before[name]!r} to {value!r}"
+        f"{name} changed from {before[name]!r} to {value!r}"
         for name, value in values.items()
-        if settings_before[name] != value
+        if before[name] != value
     ]
     if "represent" in recorded and any(recorded.get(key) != value for key, value in represent.items()):
         changed.append("what represents chunks (kinds, model or prompts) changed")

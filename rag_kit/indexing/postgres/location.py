@@ -1,20 +1,15 @@
-"""Where an index is: a folder, or a schema of a PostgreSQL database, named by a URL."""
+"""Where an index is: a schema of a PostgreSQL database, named by a URL."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from os import PathLike
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import parse_qsl, unquote
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.files import as_path
+from rag_kit.indexing.document_index.store import RemoteLocation
 
-# Found anywhere, as in quotes: taken for a folder, it would be made under a name that shows its password.
-_SETTING = r"\b(host|user|dbname)\s*=.*\s\w+\s*="  # of libpq's other form
-_LIKE_URL = re.compile(rf"\w://|(?<![a-z])postgres(ql)?:|:\S+@[\w.-]+:\d|password\s*=|{_SETTING}", re.I)
 # what is not percent-encoded would be cut in the middle of a password, and its end be shown
 _URL = re.compile(
     r"postgres(?:ql)?://(?:(?P<user>[^:@/?]*)(?P<password>:[^@/?]*)?@)?(?P<server>(?:[^:@/?\[]|\[[^]@/?]*]|:\d+)*)"
@@ -22,16 +17,15 @@ _URL = re.compile(
     re.I | re.S,
 )
 _NAME = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,59}")
-#: Bytes of a source that the database takes, beside a tenant; and it takes no NUL.
-MAX_SOURCE = 2_500
 _SECRET = ("password", "sslpassword", "oauth_client_secret")
 _DEFAULTS = {"index": "rag_kit", "tenant": ""}
 
 
 @dataclass(frozen=True)
-class Location:
+class Location(RemoteLocation):
     """An index in a database."""
 
+    store: ClassVar[str] = "rag_kit.indexing.postgres.store:PostgresStore"
     url: str  # names it without a password
     conninfo: str = field(repr=False, compare=False)  # for psycopg; may hold a password, so never to be shown
     index: str = "rag_kit"  # the schema
@@ -56,20 +50,14 @@ class Location:
         return text
 
 
-def location_of(place: str | PathLike[str] | Location) -> Path | Location:
-    """A folder, or a location where the text is a URL.
+def location_of(place: str) -> Location:
+    """The location that a URL names; raises InvalidInputError for what is none.
 
     Example:
         >>> print(location_of("postgresql://ann:secret@db.local/docs?index=handbook&tenant=a"))
         postgresql://ann@db.local/docs?index=handbook&tenant=a
-        >>> location_of("folder/index") == Path("folder/index")
-        True
     """
-    if isinstance(place, Location):
-        return place
-    if not _LIKE_URL.search(str(place)):
-        return as_path(place, "folder")
-    url = _URL.fullmatch(str(place))
+    url = _URL.fullmatch(place)
     try:
         query = (url and url["query"]) or ""
         # strict: replaced, tenants that differ in bytes that are no UTF-8 would be one

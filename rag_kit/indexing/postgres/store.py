@@ -19,6 +19,7 @@ from rag_kit.indexing.document_index.embedding import check_model
 from rag_kit.indexing.document_index.keyword import KeywordView
 from rag_kit.indexing.document_index.state import Connection, State, upsert_statement
 from rag_kit.indexing.document_index.store import Store
+from rag_kit.indexing.document_index.store_leg import ConnectedStore
 from rag_kit.indexing.postgres.location import Location
 from rag_kit.models.minilm.files import cache_folder
 
@@ -64,6 +65,7 @@ class PostgresStore(Store):
     """
 
     location: Location
+    max_source = 2_500  # that an index of the database takes, beside a tenant
 
     def __init__(self, location: Location, *, writable: bool, wait: float = 0.0) -> None:
         super().__init__(writable=writable)
@@ -93,9 +95,15 @@ class PostgresStore(Store):
 
     @classmethod
     def create(
-        cls, location: Location, embedding: str | None, settings: Mapping[str, Any], wait: float
+        cls,
+        location: Location,
+        embedding: str | None,
+        settings: Mapping[str, Any],
+        wait: float,
+        connected: ConnectedStore | None,
     ) -> PostgresStore:
         """Make an index; see ``DocumentIndex.create``."""
+        _refuse_vector_store(connected)
         store = cls(location, writable=True, wait=wait)
         with store.close_on_error(), store.writing() as connection:
             make_schema(native := connection.native, location)  # type: ignore[attr-defined]
@@ -110,9 +118,17 @@ class PostgresStore(Store):
 
     @classmethod
     def open(
-        cls, location: Location, embedding: str | None, *, writable: bool, wait: float, check: bool
+        cls,
+        location: Location,
+        embedding: str | None,
+        connected: ConnectedStore | None,
+        *,
+        writable: bool,
+        wait: float,
+        check: bool,
     ) -> PostgresStore:
         """Open an index; see ``DocumentIndex.open``."""
+        _refuse_vector_store(connected)
         store = cls(location, writable=writable, wait=wait)
         with store.close_on_error():
             with store.reading() as connection:
@@ -261,3 +277,10 @@ class PostgresStore(Store):
     def close(self) -> None:
         """See `Store`."""
         self._pool.close()
+
+
+def _refuse_vector_store(connected: ConnectedStore | None) -> None:
+    if connected is not None:
+        raise InvalidInputError(
+            "vector_store is for an index in a folder; PostgreSQL searches its vectors by itself."
+        )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from rag_kit.indexing.readers.formats import (
 )
 from rag_kit.indexing.readers.limits import ReadLimits
 from rag_kit.indexing.readers.ocr import ocr_languages
+from rag_kit.indexing.readers.opening import open_regular
 from rag_kit.indexing.readers.parts import Unreadable
 from rag_kit.indexing.readers.process import ReaderProcess
 
@@ -108,17 +110,26 @@ class Reader:
         limits = limits or self.limits or (ReadLimits(max_seconds=_OCR_SECONDS) if ocr else ReadLimits())
         base = Path(root) if root is not None else self.root
         path = as_path(path, "path")
-        try:
+        with _as_read_error(path):
             real = _resolved(path, base)
-            if (user := reader_for(path, self.readers)) is not None:
-                kind = path.suffix.lower().lstrip(".")
-                documents = user_documents(user, real)
-            else:
-                kind = format_of(path, ocr=bool(ocr))
-                documents = self._convert(str(real), kind, limits, ocr)
-        except Unreadable as error:
-            raise ReadError(f"{clean_text(printable_path(str(path)))}: {error.message}") from error
+            user, kind = self._reader_of(path, real, limits, ocr)
+            documents = user_documents(user, real) if user else self._convert(str(real), kind, limits, ocr)
         return _with_source(documents, path, real, base, kind)
+
+    def check(self, path: Path, root: Path) -> None:
+        """Raise ReadError for a file that `read` would refuse by its place, ending, kind or size; nothing is read."""
+        with _as_read_error(path):
+            self._reader_of(path, _resolved(path, root), self.limits or ReadLimits(), self.ocr)
+
+    def _reader_of(
+        self, path: Path, real: Path, limits: ReadLimits, ocr: str
+    ) -> tuple[UserReader | None, str]:
+        """A user's reader for a file, and its format; raises `Unreadable` for what is none or too large."""
+        user = reader_for(path, self.readers)
+        kind = path.suffix.lower().lstrip(".") if user else format_of(path, ocr=bool(ocr))
+        if not user or real.exists():  # a user's reader may know names that are no files
+            open_regular(real, None if user else limits.max_bytes).close()
+        return user, kind
 
     def _convert(self, path: str, kind: str, limits: ReadLimits, ocr: str) -> list[Document]:
         """Have a process read the file; a new one where the last has ended, read enough files, or has other limits."""
@@ -132,6 +143,15 @@ class Reader:
                     process.kill()
                 process = self._process = ReaderProcess(limits)
             return process.convert(path, kind, limits, ocr)
+
+
+@contextmanager
+def _as_read_error(path: Path) -> Iterator[None]:
+    """Turn `Unreadable` into the error for people."""
+    try:
+        yield
+    except Unreadable as error:
+        raise ReadError(f"{clean_text(printable_path(str(path)))}: {error.message}") from error
 
 
 @cache
@@ -169,6 +189,9 @@ def read(
         Documents in markdown, their metadata plain: ``source`` (``path``; with ``root``, as ``file``), ``file``
         (relative to ``root``), ``format``, ``mime``, ``title``; if they apply ``page`` (or slide, from 1), ``pages``,
         ``sheet``, ``chapter``, ``record``, ``row_start``, ``row_end``, ``heading``, ``ocr`` (true for text by OCR).
+
+    What was left out or guessed (a broken chart, an encoding) is written as notes: ``use_notes`` of
+    ``rag_kit.concurrency.notes`` collects them, and the report of `ingest` has them.
 
     Raises:
         MissingExtraError, ConfigurationError: What ``ocr`` needs is not there.

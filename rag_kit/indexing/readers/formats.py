@@ -32,9 +32,11 @@ _OFFICE = "application/vnd.openxmlformats-officedocument"
 _PICTURE = "ocr:read_picture"
 KINDS = {
     "pdf": Format(".pdf", "application/pdf", "pdf:read_pdf"),
-    "docx": Format(".docx", f"{_OFFICE}.wordprocessingml.document", "word:read_docx"),
-    "pptx": Format(".pptx", f"{_OFFICE}.presentationml.presentation", "slides:read_pptx"),
-    "xlsx": Format(".xlsx", f"{_OFFICE}.spreadsheetml.sheet", "sheets:read_xlsx"),
+    "docx": Format(".docx .docm .dotx .dotm", f"{_OFFICE}.wordprocessingml.document", "word:read_docx"),
+    "pptx": Format(
+        ".pptx .pptm .ppsx .ppsm .potx .potm", f"{_OFFICE}.presentationml.presentation", "slides:read_pptx"
+    ),
+    "xlsx": Format(".xlsx .xlsm .xltx .xltm", f"{_OFFICE}.spreadsheetml.sheet", "sheets:read_xlsx"),
     "html": Format(".html .htm .xhtml", "text/html", "pages:read_html"),
     "epub": Format(".epub", "application/epub+zip", "pages:read_epub"),
     "md": Format(".md .markdown", "text/markdown", "plain:read_md"),

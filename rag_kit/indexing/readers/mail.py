@@ -5,21 +5,34 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from email import policy
-from email.message import EmailMessage, MIMEPart
+from email.message import EmailMessage, Message
 from email.parser import BytesParser
+from typing import Any
 
-from rag_kit.indexing.readers.encodings import decode
+from rag_kit.indexing.readers.encodings import codec_of, decode
 from rag_kit.indexing.readers.markup import parse_html, to_markdown
-from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable
+from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable, leave_out
 
-_FROM = re.compile(rb"(?:\A|\n\r?\n)From [^\n]*\n")
+# "From ann@example.org Mon Mar  2 10:00:00 2026": a time of day, a year, and a header on the next line; a line of text
+# that begins with "From " has not all of these
+_FROM = re.compile(
+    rb"(?:\A|(?<=\n)\r?\n)From [^\n]*\d:\d\d[^\n]*\d{4}[^\n]*\n(?=[\x21-\x39\x3b-\x7e]+:|>From )"
+)
+_FIRST_FROM = re.compile(rb"\AFrom [^\n]*\n")
 _QUOTED_FROM = re.compile(rb"^>(>*From )", re.M)
 _HEADERS = ("From", "To", "Cc", "Date")
+_CHARSET = re.compile(r"(?<==\?)[\w.:-]+(?=(?:\*[\w-]*)?\?[bqBQ]\?)")
+# appointments, styles, or what the HTML version says in another form
+_OTHER_TEXTS = frozenset(
+    f"text/{name}" for name in ("calendar", "css", "enriched", "rtf", "vcard", "watch-html", "x-amp-html")
+)
+_LINK = re.compile(r"\S+://\S+")
+_STUB = 3  # a plain text with so many times fewer letters than its HTML version only says that there is one
 _PARSER = BytesParser(EmailMessage, policy=policy.default)
 
 
 def read_eml(data: bytes, context: Context) -> Iterator[Part]:
-    """One part: subject, sender, receivers, date, text, and the names of what is attached."""
+    """One part: subject, sender, receivers, date, all texts, and the names of what is attached."""
     message = _PARSER.parsebytes(data)
     if not any(message.get(name) for name in (*_HEADERS, "Subject")):
         raise Unreadable("it has none of the headers of a letter")
@@ -28,45 +41,96 @@ def read_eml(data: bytes, context: Context) -> Iterator[Part]:
 
 def read_mbox(data: bytes, context: Context) -> Iterator[Part]:
     """One part a message, numbered from 1 in ``record``."""
-    preamble, *messages = _FROM.split(data)
-    if preamble or not messages:
+    if not (first := _FIRST_FROM.match(data)):
         raise Unreadable("it does not begin with a message ('From ...')")
-    for number, lines in enumerate(messages, 1):
-        part = _letter_part(_PARSER.parsebytes(_QUOTED_FROM.sub(rb"\1", lines)))
-        part.metadata["record"] = number
-        yield part
+    starts = [first, *(match for match in _FROM.finditer(data) if match.start())]
+    ends = [*(match.start() for match in starts[1:]), len(data)]
+    for number, (start, end) in enumerate(zip(starts, ends, strict=True), 1):
+        with leave_out(f"message {number}"):
+            part = _letter_part(_PARSER.parsebytes(_QUOTED_FROM.sub(rb"\1", data[start.end() : end])))
+            part.metadata["record"] = number
+            yield part
 
 
 def _letter_part(message: EmailMessage) -> Part:
-    """A letter as one part: subject, headers, body and the names of what is attached."""
     subject = _header(message, "Subject")
-    lines = [f"# {subject}"] if subject else []
-    lines.append("\n".join(f"{name}: {value}" for name in _HEADERS if (value := _header(message, name))))
-    body = message.get_body(("plain", "html"))
-    if body is not None:
-        text = _body_text(body)
-        html = body.get_content_type() == "text/html"
-        lines.append(to_markdown(parse_html(text)) if html else text)
-    attached = [name for part in message.iter_attachments() if (name := part.get_filename())]
-    if attached:
-        lines.append(f"Attached: {', '.join(attached)}")
     metadata: dict[str, Scalar] = {"title": subject} if subject else {}
     metadata |= {name.lower(): value for name in ("From", "To", "Date") if (value := _header(message, name))}
-    return Part("\n\n".join(line.strip() for line in lines if line.strip()), metadata)
+    return Part(_letter_text(message), metadata)
 
 
-def _header(message: EmailMessage, name: str) -> str:
+def _letter_text(message: EmailMessage) -> str:
+    """A letter: subject, headers, its texts in their order, and the names of what is attached."""
+    subject = _header(message, "Subject")
+    blocks = [f"# {subject}"] if subject else []
+    blocks.append("\n".join(f"{name}: {value}" for name in _HEADERS if (value := _header(message, name))))
+    attached: list[str] = []
+    blocks += _texts(message, attached)
+    if attached:
+        blocks.append(f"Attached: {', '.join(attached)}")
+    return "\n\n".join(block.strip() for block in blocks if block.strip())
+
+
+def _texts(part: Any, attached: list[str]) -> Iterator[str]:
+    """The texts of a part and of the parts in it, forwarded letters among them; names of other files are collected."""
+    kind = part.get_content_type()
+    if kind == "multipart/alternative" and part.is_multipart():
+        yield from _best_version(part, attached)
+    elif part.is_multipart() and kind.startswith(("multipart/", "message/rfc822", "message/global")):
+        for inner in part.get_payload():
+            with leave_out(f"a part of the message ({inner.get_content_type()})"):
+                forwarded = not kind.startswith("multipart/")
+                yield from [_letter_text(inner)] if forwarded else list(_texts(inner, attached))
+    elif _is_text(part, kind):
+        text = _body_text(part)
+        yield to_markdown(parse_html(text)) if kind == "text/html" and text.strip() else text
+    elif name := part.get_filename():
+        attached.append(name)
+
+
+def _is_text(part: Any, kind: str) -> bool:
+    if part.get_content_disposition() == "attachment" or kind in _OTHER_TEXTS:
+        return False
+    return kind.startswith(("text/", "multipart/"))  # one without its boundary has a text
+
+
+def _best_version(part: Any, attached: list[str]) -> Iterator[str]:
+    """The plain version of a text; the HTML version where the plain one is blank, or only says that there is one."""
+    plain, rich = list[str](), list[str]()
+    for version in part.iter_parts():
+        is_plain = version.get_content_type() == "text/plain"
+        with leave_out(f"a version of the message ({version.get_content_type()})"):
+            (plain if is_plain else rich).extend(_texts(version, attached))
+    yield from rich if _letters(plain) * _STUB < _letters(rich) else plain
+
+
+def _letters(texts: list[str]) -> int:
+    return sum(len("".join(_LINK.sub("", text).split())) for text in texts)
+
+
+def _header(message: Message, name: str) -> str:
+    """A header in words; bytes that no encoding was declared for are decoded like the body, or by their look."""
+    raw = next((value for key, value in message.raw_items() if key.lower() == name.lower()), "")
     try:
-        return " ".join(str(message.get(name) or "").split())[:2000]
-    except (ValueError, IndexError, AttributeError):  # the library's parser of addresses fails on some
+        data = str(raw).encode("utf-8", "surrogateescape")
+        # an encoding that is declared is often the smaller one of two
+        words = _CHARSET.sub(lambda match: codec_of(match[0]), decode(data, declared=_charset(message)))
+        return " ".join(str(policy.default.header_factory(name, words)).split())[:2000]
+    except (
+        ValueError,
+        IndexError,
+        AttributeError,
+        Unreadable,
+    ):  # the library's parser of addresses fails on some
         return ""
 
 
-def _body_text(part: MIMEPart) -> str:
+def _charset(message: Any) -> str:
+    """The first charset that a message or a part of it declares; bytes beyond ASCII show that ASCII is not it."""
+    names = (str(part.get_content_charset() or "") for part in message.walk())
+    return next((name for name in names if name.removeprefix("us-") not in ("", "ascii")), "")
+
+
+def _body_text(part: Any) -> str:
     data = part.get_payload(decode=True)
-    if not isinstance(data, bytes):
-        return ""
-    try:
-        return data.decode(part.get_content_charset() or "")
-    except (LookupError, UnicodeDecodeError):
-        return decode(data)
+    return decode(data, declared=_charset(part)) if isinstance(data, bytes) else ""

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import io
+import posixpath
+import re
 import zipfile
-from typing import Any
+import zlib
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
+from rag_kit.concurrency.notes import write_note
 from rag_kit.indexing.readers.limits import ReadLimits
-from rag_kit.indexing.readers.parts import Unreadable, over_limit
+from rag_kit.indexing.readers.parts import LEFT_OUT, OverLimit, Unreadable, leave_out, over_limit
 
+T = TypeVar("T")
 _PROGRAM_TITLES = ("powerpoint presentation", "presentation", "document", "word document")
 
 
@@ -34,40 +40,107 @@ class Package:
         return name in self.names
 
     def read(self, name: str) -> bytes:
-        """One entry's bytes; raises `Unreadable` where it is missing."""
+        """One entry's bytes; raises `Unreadable` where it is missing or damaged."""
         if name not in self.names:
             raise Unreadable(f"it lacks the part {name!r}")
-        return self._zip.read(name)
+        try:
+            return self._zip.read(name)
+        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
+            raise Unreadable(f"its part {name!r} is damaged ({error})") from error
 
     def xml(self, name: str) -> Any:
         """The root of an XML part, as `parse_xml` gives it."""
         return parse_xml(self.read(name), name)
 
+    def related(self, kind: str, source: str = "") -> str:
+        """The part that a part (default: the package) is related to by a kind such as ``styles``, else nothing."""
+        folder, name = posixpath.split(source)
+        relations = posixpath.join(folder, "_rels", f"{name}.rels")
+        for node in self.xml(relations).iter("{*}Relationship") if relations in self else ():
+            target = posixpath.normpath(posixpath.join("/", folder, node.get("Target") or "")).lstrip("/")
+            if str(node.get("Type")).endswith(f"/{kind}") and target in self:
+                return target
+        return ""
+
+    def open(self, library: Callable[[io.BytesIO], T], changes: Mapping[str, bytes] | None = None) -> T:
+        """Open the package by a library; where that fails, without the parts that are damaged, which notes name."""
+        try:
+            return library(self.repacked(changes))
+        except (OverLimit, MemoryError):
+            raise
+        except Exception:
+            mended = self._mend_parts()
+            if not mended:
+                raise
+            return library(self.repacked({**mended, **(changes or {})}))
+
+    def _mend_parts(self) -> dict[str, bytes]:
+        """The damaged XML parts: what can be read of each, or nothing."""
+        mended: dict[str, bytes] = {}
+        for name in filter(_is_xml, self.names):
+            try:
+                parse_xml(self.read(name), name, recover=False)
+            except Unreadable as error:
+                mended[name] = self._recovered(name)
+                rest = "what is damaged of the " if mended[name] else ""
+                write_note(f"{rest}part {name}{LEFT_OUT}{error.__cause__}"[:300])
+        return mended
+
+    def _recovered(self, name: str) -> bytes:
+        from lxml import etree
+
+        try:
+            return bytes(etree.tostring(self.xml(name)))
+        except Unreadable:
+            return b""
+
     def title(self) -> str:
         """The title in an Office file's properties; empty where there is none, or a program put it there by itself."""
         name = "docProps/core.xml"
-        titles = self.xml(name).xpath("//*[local-name()='title']/text()") if name in self else []
+        titles: Any = []
+        with leave_out(name):
+            titles = self.xml(name).xpath("//*[local-name()='title']/text()") if name in self else []
         title = " ".join(str(titles[0]).split())[:300] if titles else ""
         return "" if title.lower() in _PROGRAM_TITLES else title
 
-    def repacked(self, changes: dict[str, bytes] | None = None) -> io.BytesIO:
+    def repacked(self, changes: Mapping[str, bytes] | None = None) -> io.BytesIO:
         """The package again, for a library to open: its XML with ``changes``, all else (media, programs) emptied.
 
-        Raises `Unreadable` for a document type declaration: Office files have none, attacks (XXE, billion laughs) do.
+        A part that is changed to nothing is left out, with what relates to it. Raises `Unreadable` for a document type
+        declaration: Office files have none, attacks (XXE, billion laughs) do.
         """
+        changes = changes or {}
+        gone = [posixpath.basename(name) for name, data in changes.items() if not data]
         buffer = io.BytesIO()
         with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as out:
             for name in self.names:
-                data = self.read(name) if name.lower().endswith((".xml", ".rels")) else b""
+                data = changes.get(name)
+                if data is None:
+                    data = self.read(name) if _is_xml(name) else b""
+                elif not data:
+                    continue
                 head = data.replace(b"\x00", b"") if b"\x00" in data[:64] else data  # UTF-16
                 if b"<!DOCTYPE" in head or b"<!ENTITY" in head:
                     raise Unreadable(
                         f"its part {name!r} declares XML entities, which Office files never do (an attack?)",
                         "Do not open it; ask whoever made it",
                     )
-                out.writestr(zipfile.ZipInfo(name), (changes or {}).get(name, data))
+                # openpyxl passes over sheets that are not there, and needs what relates to them
+                if gone and name.endswith(".rels") and not name.startswith("xl/_rels/"):
+                    data = _without_relations(data, gone)
+                out.writestr(zipfile.ZipInfo(name), data)
         buffer.seek(0)
         return buffer
+
+
+def _is_xml(name: str) -> bool:
+    return name.lower().endswith((".xml", ".rels"))
+
+
+def _without_relations(data: bytes, names: list[str]) -> bytes:
+    """A part of relationships without those to parts of some names."""
+    targets = b"|".join(re.escape(name.encode()) for name in names)
+    return re.sub(rb'<Relationship\b(?=[^>]*Target="(?:[^"]*/)?(?:%s)")[^>]*/>' % targets, b"", data)
 
 
 def parse_xml(data: bytes, name: str, *, recover: bool = True) -> Any:

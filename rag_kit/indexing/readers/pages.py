@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from rag_kit.indexing.readers.encodings import decode
 from rag_kit.indexing.readers.markup import html_title, parse_html, to_markdown
 from rag_kit.indexing.readers.package import Package
-from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable
+from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable, leave_out
 
 _CONTENT = ("main", "article")
 _QUOTING = ("article", "blockquote", "figure", "main", "section")  # a footer in these is a part of them
@@ -57,12 +57,17 @@ def read_epub(data: bytes, context: Context) -> Iterator[Part]:
     for number, reference in enumerate(spine, 1):
         name = items.get(reference)
         # The format allows each part once. A book that repeats a long one would hold the reader for its time cap.
-        if name is None or name not in package or name in names_read:
+        if name in names_read:
             continue
-        names_read.add(name)
-        tree = parse_html(decode(package.read(name), markup=True))
-        metadata: dict[str, Scalar] = {"title": title, "chapter": number, "chapter_title": html_title(tree)}
-        yield Part(to_markdown(tree), metadata)
+        with leave_out(f"chapter {number}"):
+            names_read.add(name or "")
+            tree = parse_html(decode(package.read(name or ""), markup=True))
+            metadata: dict[str, Scalar] = {
+                "title": title,
+                "chapter": number,
+                "chapter_title": html_title(tree),
+            }
+            yield Part(to_markdown(tree), metadata)
 
 
 def _hide_menus(tree: Any) -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from rag_kit.concurrency.notes import write_note
 from rag_kit.documents import clean_text
 from rag_kit.indexing.readers.limits import ReadLimits
 
 Scalar = str | int | float | bool
 _STREAM = re.compile(r"(?:\bfile )?['\"]?<_io\.\w+ object at 0x[0-9a-fA-F]+>['\"]?")
+LEFT_OUT = " left out: "  # between the place and the reason in a note
 SAVE_AGAIN = "Open it in the program that made it and save it again"
 
 
@@ -29,9 +33,33 @@ class Unreadable(Exception):
         return clean_text(f"{self.reason}. {self.advice}.")
 
 
+class OverLimit(Unreadable):
+    """A file needs more than a cap of `ReadLimits` allows."""
+
+
+@contextmanager
+def leave_out(place: str) -> Iterator[None]:
+    """Go on without what cannot be read in the block, and write a note of the place in the file and the reason."""
+    try:
+        yield
+    except (OverLimit, MemoryError):
+        raise  # of the whole file
+    except Exception as error:  # noqa: BLE001 - whatever a library raises over a broken part
+        write_note(f"{place}{LEFT_OUT}{reason_of(error)}")
+
+
+def reason_of(error: Exception) -> str:
+    """An error of a converter in words."""
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    inner = error.__cause__ or error
+    text = error.reason if isinstance(error, Unreadable) else f"{type(inner).__name__}: {inner}"
+    return " ".join(clean_text(text.removeprefix("it is ")).split())[:300]
+
+
 def over_limit(what: str, limit: str, value: float) -> Unreadable:
     """The refusal for a file that needs more than a cap of `ReadLimits` allows."""
-    return Unreadable(
+    return OverLimit(
         f"{what}, more than {limit}={value:.15g} allows",
         f"Allow more with ReadLimits({limit}=...), or split the file",
     )

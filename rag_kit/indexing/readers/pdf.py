@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from itertools import groupby, pairwise
 from statistics import median
 from typing import Any, NamedTuple
@@ -13,7 +14,7 @@ import pypdfium2
 
 from rag_kit.indexing.readers.formats import OCR_ADVICE
 from rag_kit.indexing.readers.ocr import recognise_page
-from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable
+from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable, leave_out
 from rag_kit.indexing.readers.pdf_layout import Layout
 from rag_kit.indexing.readers.pdf_lines import Line, Rule, add_fields, page_lines, page_rules, split_runs
 from rag_kit.indexing.readers.pdf_tables import with_tables
@@ -92,19 +93,14 @@ def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
 
 def _read_page(document: Any, index: int, context: Context) -> _Page:
     """The lines of a page, its form fields among them, and its rules; recognised text where it has no lines."""
-    try:
-        page = document[index]
-    except pypdfium2.PdfiumError:
-        return _Page([], [])  # a damaged page among good ones; it counts as one without text
-    try:
+    read = _Page([], [])  # a damaged page among good ones counts as one without text
+    with leave_out(f"page {index + 1}"), closing(document[index]) as page:
         lines = page_lines(page)
         if document.formenv is not None:
             add_fields(lines, page, document.formenv)
-        if lines:
-            return _Page(lines, page_rules(page))
-        return _Page([], [], recognise_page(page, context) if context.ocr else "")
-    finally:
-        page.close()
+        recognised = recognise_page(page, context) if context.ocr and not lines else ""
+        read = _Page(lines, page_rules(page) if lines else [], recognised)
+    return read
 
 
 def _without_running_lines(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rag_kit.indexing.readers.encodings import decode
-from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable
+from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable, leave_out
 from rag_kit.indexing.readers.tables import markdown_table, table_groups
 
 _DATA_URI = re.compile(r"data:[a-zA-Z0-9.+/-]+;base64,[A-Za-z0-9+/=\s]{40,}")
@@ -132,7 +132,8 @@ def read_jsonl(data: bytes, context: Context) -> Iterator[Part]:
     """One part a line, with its number as ``record``; blank lines are passed over but counted."""
     for number, line in enumerate(decode(data).split("\n"), 1):
         if line.strip():
-            yield _record_part(_load_json(line, f"line {number}"), number)
+            with leave_out(f"line {number}"):
+                yield _record_part(_load_json(line, "it"), number)
 
 
 def _load_json(text: str, place: str) -> Any:

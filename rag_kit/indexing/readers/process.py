@@ -13,6 +13,7 @@ from dataclasses import asdict
 
 from langchain_core.documents import Document
 
+from rag_kit.concurrency.notes import write_note
 from rag_kit.indexing.readers.limits import ReadLimits
 from rag_kit.indexing.readers.parts import SAVE_AGAIN, Unreadable, over_limit
 
@@ -69,6 +70,8 @@ class ReaderProcess:
             while (line := self._process.stdout.readline(left)).endswith(b"\n"):
                 message = json.loads(line)
                 if "done" in message:
+                    for note in message["notes"]:
+                        write_note(note)
                     return documents
                 if "text" not in message:
                     raise Unreadable(message["unreadable"], message["advice"])

@@ -6,14 +6,27 @@ import datetime
 import re
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
+from rag_kit.concurrency.notes import write_note
 from rag_kit.indexing.readers.package import Package
-from rag_kit.indexing.readers.parts import Context, Part, Unreadable
+from rag_kit.indexing.readers.parts import (
+    LEFT_OUT,
+    Context,
+    OverLimit,
+    Part,
+    Unreadable,
+    leave_out,
+    reason_of,
+)
 from rag_kit.indexing.readers.tables import table_groups
 
 _NO_VALUE = re.compile(rb"(?:</f>|<f[^>]*/>)\s*(?:<v\s*/>|<v></v>)?\s*</c>")
+_SHEET = re.compile(r"xl/worksheets/[^/]+\.xml")
+_BESIDE_CELLS = re.compile(r"docProps/|xl/(?!workbook|sharedStrings|styles|_rels/workbook)")
+_CELLS = ("cols", "sheetData", "mergeCells")
 _MAX_MERGE = 10_000  # cells of a merged range whose text is repeated
 
 Rows = dict[int, dict[int, str]]
@@ -23,14 +36,11 @@ def read_xlsx(data: bytes, context: Context) -> Iterator[Part]:
     """The tables of each sheet; ``sheet``, ``row_start`` and ``row_end`` (rows of the sheet, from 1) say where."""
     package = Package(data, context.limits)
     title = package.title()
-    clean = package.repacked()
-    book, formulas = _open_workbook(clean, values=True), None
-    sheets = [name for name in package.names if name.startswith("xl/worksheets/") and name.endswith(".xml")]
-    if any(_NO_VALUE.search(package.read(name)) for name in sheets):
-        clean.seek(0)
-        formulas = _open_workbook(clean, values=False)  # a formula that was never computed: show the formula
-    for sheet in book.worksheets:
-        rows = _read_cells(sheet, formulas[sheet.title] if formulas is not None else None)
+    for sheet, formulas in _open_sheets(package):
+        if sheet.sheet_state != "visible":
+            write_note(f"sheet {sheet.title}{LEFT_OUT}it is hidden")
+            continue
+        rows = _drop_hidden(sheet, _read_cells(sheet, formulas))
         heading = f"# {sheet.title}\n\n"
         parts = [part for block in _find_tables(rows) for part in _table_parts(block)]
         for part in [*parts, *map(Part, _chart_titles(sheet))]:
@@ -39,16 +49,73 @@ def read_xlsx(data: bytes, context: Context) -> Iterator[Part]:
             yield part
 
 
-def _open_workbook(stream: Any, *, values: bool) -> Any:
+def _open_sheets(package: Package) -> list[tuple[Any, Any]]:
+    """The sheets of a workbook, each with the sheet of its formulas where it has some that were never computed.
+
+    Where openpyxl does not read the workbook as a whole, each sheet is opened by itself, with its cells alone.
+    """
+    parts = [name for name in package.names if _SHEET.fullmatch(name)]
+    try:
+        return _load_sheets(package, {}, parts)
+    except (OverLimit, MemoryError):
+        raise
+    except Exception as error:  # noqa: BLE001 - of any broken part
+        failure = error
+    sheets = []
+    for part in parts:
+        with leave_out(f"part {part}"):
+            try:
+                sheets += _load_sheets(package, _only_cells(package, part, parts, keep_formats=True), [part])
+            except Exception:  # noqa: BLE001 - the formats may be what is broken
+                sheets += _load_sheets(package, _only_cells(package, part, parts, keep_formats=False), [part])
+    if not sheets:
+        raise Unreadable(f"its sheets cannot be read ({reason_of(failure)})") from failure
+    write_note(f"all but the cells of its sheets{LEFT_OUT}{reason_of(failure)}")
+    names = [node.get("name") for node in package.xml(package.related("officeDocument")).iter("{*}sheet")]
+    return sorted(sheets, key=lambda pair: names.index(pair[0].title))
+
+
+def _load_sheets(package: Package, changes: dict[str, bytes], parts: list[str]) -> list[tuple[Any, Any]]:
     import openpyxl
-    from openpyxl.utils.exceptions import InvalidFileException
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about fonts and extensions that carry no text
-        try:
-            return openpyxl.load_workbook(stream, data_only=values)
-        except (InvalidFileException, KeyError, ValueError, TypeError, IndexError, AttributeError) as error:
-            raise Unreadable(f"its sheets cannot be read ({error})") from error
+        book, formulas = package.open(partial(openpyxl.load_workbook, data_only=True), changes), None
+        if any(_NO_VALUE.search(package.read(name)) for name in parts):  # show the formula
+            formulas = package.open(openpyxl.load_workbook, changes)
+    return [(sheet, formulas[sheet.title] if formulas else None) for sheet in book.worksheets]
+
+
+def _only_cells(package: Package, part: str, parts: list[str], *, keep_formats: bool) -> dict[str, bytes]:
+    """Changes to a package that leave of it one sheet, and of that the cells."""
+    from lxml import etree
+
+    changes = {name: b"" for name in package.names if name in parts or _BESIDE_CELLS.match(name)}
+    for name, kept in ((part, _CELLS), (package.related("officeDocument"), ("sheets", "workbookPr"))):
+        root = package.xml(name)
+        for child in list(root):
+            if etree.QName(child).localname not in kept:
+                root.remove(child)
+        for cell in root.iter("{*}c") if not keep_formats else ():
+            cell.attrib.pop("s", None)
+        changes[name] = bytes(etree.tostring(root))
+    return changes if keep_formats else {**changes, "xl/styles.xml": b""}
+
+
+def _drop_hidden(sheet: Any, rows: Rows) -> Rows:
+    """The rows that the sheet shows; a hidden row is empty, and columns close up over a hidden one."""
+    areas = [area for area in sheet.column_dimensions.values() if area.hidden and area.min]
+    columns = {column for row in rows.values() for column in row}
+    gone = {column for column in columns if any(area.min <= column <= area.max for area in areas)}
+    places = {column: column - sum(other < column for other in gone) for column in columns - gone}
+    hidden = {row for row in rows if row in sheet.row_dimensions and sheet.row_dimensions[row].hidden}
+    if hidden or gone:
+        what = f"{len(hidden)} hidden rows, {len(gone)} hidden columns"
+        write_note(f"sheet {sheet.title}: {what}{LEFT_OUT}the sheet does not show them")
+    return {
+        row: {places[at]: text for at, text in cells.items() if at in places and row not in hidden}
+        for row, cells in rows.items()
+    }
 
 
 def _read_cells(sheet: Any, formulas: Any) -> Rows:
@@ -90,7 +157,8 @@ def _find_tables(rows: Rows) -> list[Rows]:
     blocks = [rows] if rows else []
     for by_columns in (False, True, False):
         blocks = [piece for block in blocks for piece in _cut_at_gaps(block, by_columns=by_columns)]
-    return sorted(blocks, key=lambda block: (min(block), min(min(row) for row in block.values())))
+    filled = [block for block in blocks if any(block.values())]  # others are hidden rows alone
+    return sorted(filled, key=lambda block: (min(block), min(min(row) for row in block.values() if row)))
 
 
 def _cut_at_gaps(block: Rows, *, by_columns: bool) -> Iterator[Rows]:
@@ -101,13 +169,13 @@ def _cut_at_gaps(block: Rows, *, by_columns: bool) -> Iterator[Rows]:
         piece = set(numbers[first:end])
         if by_columns:
             cut = {row: {at: cells[at] for at in cells.keys() & piece} for row, cells in block.items()}
-            yield {row: cells for row, cells in cut.items() if cells}
+            yield {row: cells for row, cells in cut.items() if cells or not block[row]}
         else:
             yield {row: block[row] for row in piece}
 
 
 def _table_parts(block: Rows) -> Iterator[Part]:
-    numbers = sorted(block)
+    numbers = [number for number in sorted(block) if block[number]]
     columns = sorted({column for row in block.values() for column in row})
     lines = [[block[number].get(column, "") for column in columns] for number in numbers]
     if len(columns) == 1 or len(lines) == 1:

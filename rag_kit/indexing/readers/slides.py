@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import zip_longest
 from typing import Any
 
+from rag_kit.concurrency.notes import write_note
 from rag_kit.indexing.readers.package import Package, parse_xml
-from rag_kit.indexing.readers.parts import Context, Part, Unreadable
+from rag_kit.indexing.readers.parts import LEFT_OUT, Context, Part, Unreadable, leave_out
 from rag_kit.indexing.readers.tables import fill_spans, markdown_table
 
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _DGM = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}"
+_C = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
+_SERIES = {"name": "tx", "labels": "cat xVal", "values": "val yVal"}
+_TYPES = "[Content_Types].xml"
+_PRESENTATION = b"application/vnd.openxmlformats-officedocument.presentationml.presentation.main+xml"
+# slide shows and templates, with programs or without, are presentations
+_MAIN_TYPE = re.compile(
+    rb"application/vnd\.[\w.-]+\.(?:presentation|slideshow|template)(?:\.macroEnabled)?\.main\+xml", re.I
+)
 _R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 _GROUP_DEPTH = 20  # groups of shapes within each other
 
@@ -24,52 +33,69 @@ def read_pptx(data: bytes, context: Context) -> Iterator[Part]:
 
     package = Package(data, context.limits)
     title = package.title()
+    types = _MAIN_TYPE.sub(_PRESENTATION, package.read(_TYPES)) if _TYPES in package else b"<Types/>"
     try:
-        deck = pptx.Presentation(package.repacked())
-        count = len(deck.slides)
+        deck: Any = package.open(pptx.Presentation, {_TYPES: types})
+        entries = list(deck.element.get_or_add_sldIdLst())  # deck.slides wants all of them whole
     except (PythonPptxError, KeyError, ValueError, AttributeError) as error:
         raise Unreadable(f"its slides cannot be found ({error})") from error
-    context.check(count, "slides", "max_pages")
+    context.check(len(entries), "slides", "max_pages")
     read: set[str] = set()
-    for number, slide in enumerate(deck.slides, 1):
-        if str(slide.part.partname) in read:  # a list that repeats a slide, which PowerPoint never writes
-            continue
-        read.add(str(slide.part.partname))
-        heading = slide.shapes.title
-        heading_text = " ".join(heading.text_frame.text.split()) if heading is not None else ""
-        title = title or heading_text
-        blocks = [f"# {heading_text}"] if heading_text else []
-        blocks += _read_shapes(
-            (shape for shape in slide.shapes if heading is None or shape.shape_id != heading.shape_id), 0
-        )
+    for number, entry in enumerate(entries, 1):
+        with leave_out(f"slide {number}"):
+            slide = deck.part.related_slide(entry.rId)
+            name = str(slide.part.partname)
+            if slide.element.get("show") in ("0", "false"):
+                write_note(f"slide {number}{LEFT_OUT}it is hidden")
+            elif name not in read:  # a list that repeats a slide, which PowerPoint never writes
+                blocks, heading = _read_slide(slide, f"slide {number}")
+                title = title or heading
+                yield Part("\n\n".join(blocks), {"page": number, "title": title})
+            read.add(name)
+
+
+def _read_slide(slide: Any, place: str) -> tuple[list[str], str]:
+    """The texts of a slide, and its title."""
+    heading = slide.shapes.title
+    heading_text = " ".join(heading.text_frame.text.split()) if heading is not None else ""
+    blocks = [f"# {heading_text}"] if heading_text else []
+    others = (shape for shape in slide.shapes if heading is None or shape.shape_id != heading.shape_id)
+    blocks += _read_shapes(others, place, 0)
+    with leave_out(f"{place}, notes"):
         if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
             notes = slide.notes_slide.notes_text_frame.text.strip()
             if notes:
                 blocks.append("Notes: " + notes.replace("\x0b", "\n"))
-        yield Part("\n\n".join(blocks), {"page": number, "title": title})
+    return blocks, heading_text
 
 
-def _read_shapes(shapes: Iterable[Any], depth: int) -> Iterator[str]:
+def _read_shapes(shapes: Iterable[Any], place: str, depth: int) -> Iterator[str]:
     """The texts of shapes, from top to bottom, those of groups within."""
     ordered = sorted(shapes, key=lambda shape: (shape.top or 0, shape.left or 0))
     for shape in ordered:
-        if getattr(shape, "shapes", None) is not None and depth < _GROUP_DEPTH:
-            yield from _read_shapes(shape.shapes, depth + 1)
-        elif getattr(shape, "has_table", False):
-            yield _read_table(shape.table)
-        elif getattr(shape, "has_chart", False):
-            yield from _read_chart(shape.chart)
-        elif shape.has_text_frame:
-            text = _list_lines(shape.text_frame)
-            if text:
-                yield text
-        elif shape.element.find(f".//{_DGM}relIds") is not None:
-            yield from _read_diagram(shape)
-        else:
-            description = shape.element.find(".//{*}cNvPr")
-            text = (description.get("descr") or "") if description is not None else ""
-            if text.strip():
-                yield " ".join(text.split())
+        with leave_out(f"{place}, {shape.name}"):
+            if getattr(shape, "shapes", None) is not None and depth < _GROUP_DEPTH:
+                yield from _read_shapes(shape.shapes, place, depth + 1)
+            else:
+                yield from _read_shape(shape)
+
+
+def _read_shape(shape: Any) -> Iterator[str]:
+    if getattr(shape, "has_table", False):
+        yield _read_table(shape.table)
+    elif getattr(shape, "has_chart", False):
+        yield from _read_chart(shape.chart)
+    elif shape.has_text_frame:
+        text = _list_lines(shape.text_frame)
+        if text:
+            yield text
+    elif shape.element.find(f".//{_DGM}relIds") is not None:
+        yield from _read_diagram(shape)
+    else:
+        description = shape.element.find(".//{*}cNvPr")
+        text = (description.get("descr") or "") if description is not None else ""
+        if text.strip():
+            yield " ".join(text.split())
 
 
 def _list_lines(frame: Any) -> str:
@@ -102,13 +128,36 @@ def _read_table(table: Any) -> str:
 
 
 def _read_chart(chart: Any) -> Iterator[str]:
-    if chart.has_title and chart.chart_title.has_text_frame:
-        yield " ".join(chart.chart_title.text_frame.text.split())
-    for plot in chart.plots:
-        names = [str(series.name or "") for series in plot.series]
-        values = zip_longest(map(str, plot.categories), *(series.values for series in plot.series))
-        rows = [[label or "", *("" if v is None else f"{v:g}" for v in row)] for label, *row in values]
-        yield markdown_table([["", *names], *rows])
+    """The title of a chart, and the figures that each of its plots keeps, of whatever kind it is."""
+    shown = chart._chartSpace.find(f"{_C}chart")
+    title = shown.find(f"{_C}title")
+    if text := " ".join("".join(title.itertext(f"{_A}t")).split() if title is not None else ()):
+        yield text
+    for plot in shown.find(f"{_C}plotArea"):
+        series = [
+            {part: _cached(one, names) for part, names in _SERIES.items()} for one in plot.iter(f"{_C}ser")
+        ]
+        if series:
+            labels = max((one["labels"] for one in series), key=len)
+            names = (" ".join(one["name"].values()) for one in series)
+            points = sorted({*labels, *(point for one in series for point in one["values"])})
+            rows = [[labels.get(at, ""), *(one["values"].get(at, "") for one in series)] for at in points]
+            yield markdown_table([["", *names], *rows])
+
+
+def _cached(series: Any, names: str) -> dict[int, str]:
+    """The cached texts of a part of a series by their index, of several levels the lowest, which comes first."""
+    for part in series.iterchildren(*(f"{_C}{name}" for name in names.split())):
+        points = reversed(list(part.iter(f"{_C}pt")))
+        return {int(point.get("idx")): _short_number(point.findtext(f"{_C}v") or "") for point in points}
+    return {}
+
+
+def _short_number(text: str) -> str:
+    try:
+        return f"{float(text):.15g}"
+    except ValueError:
+        return text
 
 
 def _read_diagram(shape: Any) -> Iterator[str]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
+from rag_kit.concurrency.notes import write_note
 from rag_kit.indexing.readers.markup import parse_html, to_markdown
 from rag_kit.indexing.readers.package import Package, parse_xml
-from rag_kit.indexing.readers.parts import Context, Part, Unreadable
+from rag_kit.indexing.readers.parts import LEFT_OUT, Context, Part, leave_out
 
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
@@ -21,7 +23,6 @@ _SHAPES = {
     f"{_M}rad": "√e",
 }
 _DOCUMENT = "word/document.xml"
-_STYLES = "word/styles.xml"
 _HEADING_NAME = re.compile(r"(?:heading|标题|見出し|제목)\s*([1-6])", re.I)
 _BASED_ON_STEPS = 10  # styles that a style builds on, one on the other
 
@@ -31,26 +32,35 @@ def read_docx(data: bytes, context: Context) -> Iterator[Part]:
     import mammoth
 
     package = Package(data, context.limits)
-    if _DOCUMENT not in package:
-        raise Unreadable(f"it lacks the part {_DOCUMENT!r}")
-    changes = {_DOCUMENT: _with_plain_equations(package.read(_DOCUMENT))}
-    styles = _style_map(package.xml(_STYLES)) if _STYLES in package else []
-
-    result = mammoth.convert_to_html(
-        package.repacked(changes),
+    document = package.related("officeDocument") or _DOCUMENT
+    names = package.related("styles", document)
+    styles: list[str] = []
+    with leave_out("styles"):
+        styles = _style_map(package.xml(names)) if names else []
+    convert = partial(
+        mammoth.convert_to_html,
         style_map="\n".join(styles),
         convert_image=mammoth.images.img_element(lambda image: {"src": ""}),
         ignore_empty_paragraphs=True,
     )
+    result: Any = package.open(convert, {document: _plain_document(package.read(document))})
     text = to_markdown(parse_html(f"<body>{result.value}</body>")) if result.value else ""
     yield Part(text, {"title": _document_title(package, text)})
 
 
-def _with_plain_equations(document: bytes) -> bytes:
-    """Change a document's XML for mammoth: equations become runs of text."""
+def _plain_document(document: bytes) -> bytes:
+    """Change a document's XML for mammoth: hidden text goes, equations become runs of text."""
     from lxml import etree
 
     root = parse_xml(document, _DOCUMENT, recover=False)
+    hidden = [
+        mark for mark in root.iter(f"{_W}vanish") if _attribute_value(mark) not in ("0", "false", "off")
+    ]
+    runs = {run for mark in hidden for run in mark.iterancestors(f"{_W}r")}
+    for run in runs:
+        run.clear()
+    if runs:
+        write_note(f"hidden text{LEFT_OUT}{len(runs)} runs")
     # those on a line of their own first, with all that is in them
     for equation in [*root.iter(f"{_M}oMathPara"), *root.iter(f"{_M}oMath")]:
         run = etree.Element(f"{_W}r")

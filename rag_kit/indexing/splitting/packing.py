@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
@@ -17,6 +17,7 @@ from rag_kit.text import sentences
 
 _SOFT = ("\n", ";；", ",，、:：", " \t\u3000")
 _BLANK = re.compile(r"\s+")
+_PARAGRAPH_END = re.compile(r"\n[^\S\n]*\n")
 _BLANK_LINES = re.compile(r"(?:[ \t]*\n)+")
 _CLUSTER = 64  # the longest run of combining marks and joined emoji that is respected
 
@@ -78,6 +79,7 @@ class _SectionPacker:
         self.section = section
         self.size = size
         self.overlap = overlap
+        self._ends_of: dict[int, list[int]] = {}
 
     def spans(self) -> Iterator[Span]:
         """The spans of a section, each as long as fits and cut at the best break, with the overlap."""
@@ -99,9 +101,35 @@ class _SectionPacker:
                 position = again if again > began else cut  # a chunk is never repeated whole
 
     @cached_property
-    def _sentence_ends(self) -> list[int]:
-        start, text = self.section.start, self.text[self.section.start : self.section.end]
-        return [start + sentence.end for sentence in sentences(text, max_chars=max(20, len(text)))]
+    def _paragraphs(self) -> list[int]:
+        """Where paragraphs begin, which no sentence crosses: only those at a cut are cut into sentences."""
+        start, end = self.section.start, self.section.end
+        return [start, *(match.end() for match in _PARAGRAPH_END.finditer(self.text, start, end)), end]
+
+    def _sentence_ends(self, paragraph: int) -> list[int]:
+        """Where the sentences of a paragraph end."""
+        if paragraph not in self._ends_of:
+            start, end = self._paragraphs[paragraph : paragraph + 2]
+            cut = sentences(self.text[start:end].rstrip(), max_chars=max(20, end - start))
+            self._ends_of[paragraph] = [start + sentence.end for sentence in cut]
+        return self._ends_of[paragraph]
+
+    def _last_sentence_end(self, low: int, high: int) -> int:
+        """The last end of a sentence in ``(low, high]``; -1 where there is none."""
+        number = min(bisect_right(self._paragraphs, high), len(self._paragraphs) - 1) - 1
+        while number >= 0 and self._paragraphs[number + 1] > low:
+            if (place := _last_place(self._sentence_ends(number), low, high)) >= 0:
+                return place
+            number -= 1
+        return -1
+
+    def _next_sentence_end(self, low: int) -> int:
+        """The first end of a sentence at a place or after it, else the end of the section."""
+        first = bisect_right(self._paragraphs, low) - 1
+        ends = (
+            end for number in range(first, len(self._paragraphs) - 1) for end in self._sentence_ends(number)
+        )
+        return next((end for end in ends if end >= low), self.section.end)
 
     def _keep_before(self, place: int) -> Keep | None:
         """The last table, code or list item that begins at a place or before it."""
@@ -129,7 +157,7 @@ class _SectionPacker:
                 # a table's header alone is not a chunk
                 if line > max(packed_to, keep.start + len(keep.header) + 1 if keep.header else 0):
                     return line
-        sentence_end = _last_place(self._sentence_ends, packed_to, limit)
+        sentence_end = self._last_sentence_end(packed_to, limit)
         if sentence_end >= 0:
             return sentence_end
         if block_end >= 0 and self.text[packed_to:block_end].strip():
@@ -154,9 +182,8 @@ class _SectionPacker:
                 if keep.end >= last:
                     return cut  # rows and code are not repeated
                 low = max(low, keep.end)
-        index = bisect_left(self._sentence_ends, low)
-        ends = self._sentence_ends[index : index + 1]
-        return ends[0] if ends and ends[0] < last else cut
+        sentence_end = self._next_sentence_end(low)
+        return sentence_end if sentence_end < last else cut
 
     def _table_header(self, position: int) -> str:
         """The header of the table that a span goes on with; one as long as a chunk would multiply the text."""

@@ -21,8 +21,8 @@ from rag_kit.errors import IndexMissingError, InvalidInputError
 from rag_kit.indexing.bm25.parameters import documents_of
 from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.document_index.rows import Family
+from rag_kit.indexing.document_index.store import RemoteLocation
 from rag_kit.indexing.document_index.writing import Changes
-from rag_kit.indexing.postgres.location import Location
 from rag_kit.retrieval.base import RagKitRetriever
 
 
@@ -128,7 +128,7 @@ class FamilyWriter(RagKitRetriever):
 
 def _open_or_create(folder: Any, embeddings: Embeddings | None) -> DocumentIndex:
     """The index in a folder or database, open for writing; made where there is none."""
-    if not isinstance(folder, (str, PathLike, Location)):
+    if not isinstance(folder, (str, PathLike, RemoteLocation)):
         raise InvalidInputError(f"index must be a DocumentIndex or a folder, not {type(folder).__name__}.")
     try:
         return DocumentIndex.open(folder, embeddings=embeddings, mode="w")

@@ -24,9 +24,9 @@ from support.ragas_model import answer, answer_to
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation import Example, Judge, aevaluate, evaluate
 from rag_kit.evaluation.judge.adapter import ragas_llm
-from rag_kit.evaluation.judge.ragas_metric import RagasMetric
 from rag_kit.evaluation.judge.ragas_table import ROWS
 from rag_kit.evaluation.outputs import Output
+from rag_kit.evaluation.ragas_metric import RagasMetric
 from rag_kit.evaluation.scorers import get_metric
 
 COUNT = 20

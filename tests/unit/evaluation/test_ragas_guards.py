@@ -13,9 +13,9 @@ from support.judging import FixedVectors, row, split, verdicts
 from rag_kit.errors import ModelUnreachableError
 from rag_kit.evaluation import Example, Judge
 from rag_kit.evaluation.judge.adapter import ragas_embeddings, ragas_llm
-from rag_kit.evaluation.judge.ragas_metric import RagasMetric
 from rag_kit.evaluation.judge.ragas_table import ROWS
 from rag_kit.evaluation.outputs import Output
+from rag_kit.evaluation.ragas_metric import RagasMetric
 from rag_kit.evaluation.scorers import get_metric
 
 VECTORS = FixedVectors({"It is so.": [1.0, 0.0], "What is it?": [1.0, 0.0], "": [1.0, 0.0]})

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import rag_kit.evaluation
-from rag_kit.evaluation.reporting.page import texts
+from rag_kit.evaluation.wording import texts
 from rag_kit.graphs import build_crag
 from rag_kit.graphs.crag.nodes import _REASONS as REASONS
 from rag_kit.graphs.evaluators.lexical import LexicalEvaluator

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tracemalloc
 from contextlib import closing
 from pathlib import Path
@@ -18,6 +19,7 @@ from rag_kit.evaluation.runs.evaluating import evaluate
 from rag_kit.evaluation.runs.metering import cost, read_prices
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.runs.rows import Row, RunFolder
+from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
 from rag_kit.evaluation.statistics import bootstrap_interval
 
 
@@ -182,3 +184,12 @@ def test_neither_saving_nor_resuming_holds_what_a_folder_has_a_second_time(tmp_p
         finally:
             tracemalloc.stop()
         assert peak - held < sum(len(one.output.answer or "") for one in results) / 2
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are of POSIX")
+def test_the_files_of_a_run_are_for_their_owner_alone(tmp_path: Path) -> None:
+    """They hold questions, passages and answers."""
+    one = EvaluationSet("one", [Example("q", "How long?")])
+    evaluate(lambda question: "x", one, ["ours_decline"], progress=False, out=tmp_path / "run")
+    modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "run").iterdir()}
+    assert {"rows.jsonl", "manifest.json"} <= set(modes) and set(modes.values()) == {0o600}

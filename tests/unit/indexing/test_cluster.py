@@ -24,7 +24,7 @@ from support.representing import reply
 from rag_kit.cli import exits
 from rag_kit.cli.main import main
 from rag_kit.errors import ConfigurationError, InvalidInputError, ReadError
-from rag_kit.indexing import DocumentIndex, ingest, register_reader
+from rag_kit.indexing import DocumentIndex, IngestOptions, ingest, register_reader
 from rag_kit.models import chat_model, embedding_model
 
 pytest.importorskip("distributed")
@@ -83,15 +83,19 @@ def test_the_index_and_the_report_are_those_of_one_process(client: Any, docs: Pa
     try:
         for times in range(2):
             seen: list[str] = []
-            one = ingest(docs, tmp_path / "one", embeddings=WordEmbeddings(), readers={"*.loud": shout})
+            one = ingest(
+                docs,
+                tmp_path / "one",
+                embeddings=WordEmbeddings(),
+                options=IngestOptions(readers={"*.loud": shout}),
+            )
             model = WordEmbeddings()
             two = ingest(
                 docs,
                 tmp_path / "two",
                 embeddings=model,
-                readers={"*.loud": shout},
-                scheduler=client,
-                progress=lambda name, done, total, seen=seen, **_: seen.append(f"{done} of {total}"),
+                options=IngestOptions(readers={"*.loud": shout}, scheduler=client),
+                on_progress=lambda name, done, total, seen=seen, **_: seen.append(f"{done} of {total}"),
             )
             assert told(one) == told(two)
             assert len(one.failed) == 2 and len(one.duplicates) == 1 and one.added == (0 if times else 43)
@@ -102,9 +106,9 @@ def test_the_index_and_the_report_are_those_of_one_process(client: Any, docs: Pa
             (docs / "file08.md").unlink(missing_ok=True)
     finally:
         register_reader("*.other", None)
-    assert "b.other" in dict(ingest(docs, tmp_path / "three", scheduler=client).failed), (
-        "workers forget readers"
-    )
+    assert "b.other" in dict(
+        ingest(docs, tmp_path / "three", options=IngestOptions(scheduler=client)).failed
+    ), "workers forget readers"
 
 
 def test_models_behind_endpoints_are_called_by_this_process(
@@ -121,9 +125,9 @@ def test_models_behind_endpoints_are_called_by_this_process(
                 docs,
                 tmp_path / name,
                 embeddings=embedding_model("openai:test", **common),
-                llm=chat_model("openai:test", **common),
-                represent=["summary"],
-                scheduler=where,
+                options=IngestOptions(
+                    llm=chat_model("openai:test", **common), represent=["summary"], scheduler=where
+                ),
             )
             found[name] = told(report), dump(tmp_path / name)
         assert found["one"] == found["two"]
@@ -143,7 +147,13 @@ def test_a_worker_that_is_killed_changes_nothing(client: Any, docs: Path, tmp_pa
             killed.append(pids(client)[0])
             os.kill(killed[-1], signal.SIGKILL)
 
-    two = ingest(docs, tmp_path / "two", embeddings=WordEmbeddings(), scheduler=client, progress=progress)
+    two = ingest(
+        docs,
+        tmp_path / "two",
+        embeddings=WordEmbeddings(),
+        options=IngestOptions(scheduler=client),
+        on_progress=progress,
+    )
     assert killed and two.added == 41
     assert dump(tmp_path / "one") == dump(tmp_path / "two")
 
@@ -163,7 +173,10 @@ def test_a_file_that_kills_its_worker_three_times_is_left_out_alone(
 
     (docs / "file25.poison").write_text("x")
     two = ingest(
-        docs, tmp_path / "two", embeddings=WordEmbeddings(), readers={"*.poison": poison}, scheduler=client
+        docs,
+        tmp_path / "two",
+        embeddings=WordEmbeddings(),
+        options=IngestOptions(readers={"*.poison": poison}, scheduler=client),
     )
     failed = dict(two.failed)
     assert sorted(failed) == ["broken.pdf", "empty.txt", "file25.poison"]
@@ -186,7 +199,7 @@ def test_a_bounded_number_of_files_is_on_the_cluster_at_a_time(client: Any, tmp_
         if name.endswith("0.txt"):
             most.append(client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)))
 
-    report = ingest(docs, tmp_path / "index", scheduler=client, progress=progress)
+    report = ingest(docs, tmp_path / "index", options=IngestOptions(scheduler=client), on_progress=progress)
     assert report.added == 300 and 0 < max(most) < 100
 
 
@@ -245,23 +258,29 @@ def test_what_cannot_work_is_said_in_one_line(
             "embeddings=Locked cannot be sent",
         ),
     ):
+        embeddings = given.pop("embeddings", None)
         with pytest.raises(error, match=words) as caught:
-            ingest(docs, index, **given)
+            ingest(docs, index, embeddings=embeddings, options=IngestOptions(**given))
         assert "\n" not in str(caught.value)
         assert "thisisakey" not in str(caught.value) + caplog.text
     with monkeypatch.context() as patch:
         patch.setattr(worker, "__version__", "9.9")
         with pytest.raises(ConfigurationError, match="Install the same"):
-            ingest(docs, index, scheduler=client)
+            ingest(docs, index, options=IngestOptions(scheduler=client))
 
     def progress(name: str, done: int, total: int, *, bytes: int) -> None:  # noqa: A002
         (docs / "file39.md").unlink(missing_ok=True)
 
     (docs / "file39.md").write_text("# Seen by this process only")
-    report = ingest(docs, index, scheduler=client, progress=progress, readers={"*.md": lambda path: "text"})
+    report = ingest(
+        docs,
+        index,
+        options=IngestOptions(scheduler=client, readers={"*.md": lambda path: "text"}),
+        on_progress=progress,
+    )
     assert "does not see it at" in dict(report.failed).get("file39.md", "")
     with pytest.raises(ReadError, match="Nothing was changed"):
-        ingest(docs, tmp_path / "strict", scheduler=client, strict=True)
+        ingest(docs, tmp_path / "strict", options=IngestOptions(scheduler=client, strict=True))
 
 
 def processes_of(folder: Path) -> list[psutil.Process]:
@@ -280,8 +299,13 @@ def test_a_client_that_is_closed(client: Any, docs: Path, tmp_path: Path) -> Non
     own = Client(client.scheduler.address, set_as_default=False)
     for _ in range(2):
         with pytest.raises(ConfigurationError, match="client was closed"):
-            ingest(docs, tmp_path / "index", scheduler=own, progress=lambda *_, **__: own.close())
-    assert ingest(docs, tmp_path / "index", scheduler=client).chunks > 40
+            ingest(
+                docs,
+                tmp_path / "index",
+                options=IngestOptions(scheduler=own),
+                on_progress=lambda *_, **__: own.close(),
+            )
+    assert ingest(docs, tmp_path / "index", options=IngestOptions(scheduler=client)).chunks > 40
 
 
 @pytest.mark.slow
@@ -292,13 +316,14 @@ def test_a_plain_script_starts_workers_and_leaves_none(docs: Path, tmp_path: Pat
     script = tmp_path / "script.py"
     script.write_text(
         "import sys, time\n"
-        "from rag_kit.indexing import ingest\n"
+        "from rag_kit.indexing import IngestOptions, ingest\n"
         "def slow(path):\n"
         "    time.sleep(30)\n"
         "    return 'last'\n"
         "def told(name, done, total, bytes):\n"
         "    if name == 'zz.last': print('last', flush=True)\n"
-        "print(ingest(sys.argv[1], sys.argv[2], workers=2, readers={'*.last': slow}, progress=told).summary())\n"
+        "options = IngestOptions(workers=2, readers={'*.last': slow})\n"
+        "print(ingest(sys.argv[1], sys.argv[2], options=options, on_progress=told).summary())\n"
     )
     command = [sys.executable, str(script), str(docs), str(tmp_path / "index")]
     environment = {**os.environ, "CLUSTER_TEST": str(tmp_path)}

@@ -16,7 +16,7 @@ import pytest
 from langchain_core.documents import Document
 
 from rag_kit.cli.main import main
-from rag_kit.indexing import DocumentIndex, ingest
+from rag_kit.indexing import DocumentIndex, IngestOptions, ingest
 from rag_kit.indexing.readers.api import Reader
 
 pytestmark = pytest.mark.usefixtures("backend")
@@ -125,7 +125,7 @@ def test_a_copy_comes_back_after_a_kill_between_writing_and_pruning(tmp_path: Pa
         (docs / "a.txt").unlink()
         code = f"""
 import os
-from rag_kit.indexing import DocumentIndex, ingest
+from rag_kit.indexing import DocumentIndex, IngestOptions, ingest
 remove = DocumentIndex.delete_sources
 def dying(self, sources):
     {"remove(self, sources)" if moment == "after" else "pass"}
@@ -147,7 +147,7 @@ def test_documents_with_other_metadata_are_never_copies(seed: int | None, tmp_pa
     def tenants(path: Path) -> list[Document]:
         return [Document(text, metadata={"tenant": path.stem})]
 
-    report = ingest(docs, tmp_path / "index", readers={"*.txt": tenants})
+    report = ingest(docs, tmp_path / "index", options=IngestOptions(readers={"*.txt": tenants}))
     assert report.duplicates == []
     with DocumentIndex.open(tmp_path / "index") as index:
         assert {d.metadata["tenant"] for d in index.get(index.ids())} == {"acme", "beta"}
@@ -188,7 +188,7 @@ def test_keep_duplicates_is_recorded(tmp_path: Path) -> None:
     report = ingest(docs, folder)
     assert (report.added, report.unchanged, report.duplicates) == (1, 2, [])
     assert files_of(folder) == {"a.txt", "b.txt", "c.txt"}
-    report = ingest(docs, folder, keep_duplicates=False)
+    report = ingest(docs, folder, options=IngestOptions(keep_duplicates=False))
     assert "keep_duplicates changed from True to False" in report.notes[0] and len(report.duplicates) == 2
     assert files_of(folder) == {"a.txt"}
 
@@ -200,7 +200,7 @@ def test_copies_in_other_folders_stay_unless_they_are_unwanted(tmp_path: Path) -
     assert ingest(docs, folder).duplicates == [("北京/c.txt", "北京/b.txt")]
     with DocumentIndex.open(folder) as index:
         assert index.search_keyword(english()[:6], filter={"file": {"$startswith": "北京/"}})
-    report = ingest(docs, folder, keep_duplicates=False)
+    report = ingest(docs, folder, options=IngestOptions(keep_duplicates=False))
     assert [copy[1] for copy in report.duplicates] == ["a.txt", "a.txt"] and files_of(folder) == {"a.txt"}
     assert len(ingest(docs, folder).duplicates) == 2
 
@@ -209,7 +209,7 @@ def test_copies_in_other_folders_stay_unless_they_are_unwanted(tmp_path: Path) -
 def test_damaged_records_of_copies_are_read_again(tmp_path: Path) -> None:
     """Whatever stands in their place, the next run finds the copy again."""
     docs, folder = put(tmp_path / "docs", a=english(), b=english()), tmp_path / "index"
-    ingest(docs, folder, keep_duplicates=True)
+    ingest(docs, folder, options=IngestOptions(keep_duplicates=True))
 
     def store(*statements: str) -> None:
         with sqlite3.connect(folder / "store.sqlite3") as connection:
@@ -217,7 +217,7 @@ def test_damaged_records_of_copies_are_read_again(tmp_path: Path) -> None:
                 connection.execute(statement)
         connection.close()
 
-    assert len(ingest(docs, folder, keep_duplicates=False).duplicates) == 1
+    assert len(ingest(docs, folder, options=IngestOptions(keep_duplicates=False)).duplicates) == 1
     for damage in ("'[1'", "'x'", "7", '\'["/nowhere", "x"]\''):
         store(f"UPDATE sources SET original = {damage} WHERE original != ''")
         assert len(ingest(docs, folder).duplicates) == 1, damage

@@ -18,7 +18,7 @@ from support.embedding import WordEmbeddings
 from rag_kit.cli.main import main
 from rag_kit.documents import explain
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing import DocumentIndex, ingest
+from rag_kit.indexing import DocumentIndex, IngestOptions, ingest
 from rag_kit.indexing.correcting import Corrected, export_chunks, import_chunks
 from rag_kit.indexing.document_index.rows import Child, Family
 from rag_kit.models import chat_model
@@ -99,22 +99,22 @@ def test_corrections_survive_when_the_file_is_read_again(folder: Path, docs: Pat
     correct(folder, lambda text: None if text.startswith("## Stop") else mend(text))
     kept = texts(folder)
     model = WordEmbeddings()
-    report = ingest(docs, folder, embeddings=model, rehash=True)
+    report = ingest(docs, folder, embeddings=model, options=IngestOptions(rehash=True))
     assert report.unchanged == 1 and texts(folder) == kept
-    report = ingest(docs, folder, embeddings=model, splitter="sentence")
+    report = ingest(docs, folder, embeddings=model, options=IngestOptions(splitter="sentence"))
     assert (report.updated, report.lost) == (1, [])
     assert not any("no place" in note for note in report.notes), "a splitter that rewrites nothing was blamed"
-    report = ingest(docs, folder, embeddings=model, splitter="structure")
+    report = ingest(docs, folder, embeddings=model, options=IngestOptions(splitter="structure"))
     assert report.lost == [] and texts(folder) == kept
-    report = ingest(docs, folder, embeddings=model, chunk_size=2000, chunk_overlap=10)
+    report = ingest(docs, folder, embeddings=model, options=IngestOptions(chunk_size=2000, chunk_overlap=10))
     assert report.lost == []
     whole = " ".join(texts(folder))
     assert "40 degrees" in whole and "四十度" in whole
     assert not any(gone in whole for gone in ("4O", "座", "red lever", "Stop"))
-    finely = ingest(docs, folder, embeddings=model, chunk_size=30, chunk_overlap=10)
+    finely = ingest(docs, folder, embeddings=model, options=IngestOptions(chunk_size=30, chunk_overlap=10))
     assert len(finely.lost) == 3, "no chunk has all of a corrected text: each is named"
     write(docs, {**_PARTS, "Start": "The pump starts by itself.", "Stop": "Close the valve first."})
-    report = ingest(docs, folder, embeddings=model, chunk_size=1000, chunk_overlap=100)
+    report = ingest(docs, folder, embeddings=model, options=IngestOptions(chunk_size=1000, chunk_overlap=100))
     assert sorted(file for file, _, _ in report.lost) == ["pump.md", "pump.md"]
     assert any(old.startswith("## Start") and new and "40 degrees" in new for _, old, new in report.lost)
     assert "四十度" in " ".join(texts(folder)) and "by itself" in " ".join(texts(folder))
@@ -137,7 +137,7 @@ def test_corrections_are_taken_back_by_the_original_text(folder: Path) -> None:
 def test_what_represents_a_corrected_passage_is_made_anew(docs: Path, tmp_path: Path) -> None:
     """The old texts go at once; the next ingest makes them of the corrected text, though the file is unchanged."""
     folder, model = tmp_path / "represented", chat_model("extractive")
-    ingest(docs, folder, represent=["keywords"], llm=model)
+    ingest(docs, folder, options=IngestOptions(represent=["keywords"], llm=model))
 
     def keywords() -> str:
         with DocumentIndex.open(folder) as index:
@@ -147,14 +147,14 @@ def test_what_represents_a_corrected_passage_is_made_anew(docs: Path, tmp_path: 
     assert "degrees" in keywords()
     correct(folder, lambda text: text.replace("4O degrees", "a turbine"), model=None)
     assert "degrees" not in keywords() and "a turbine" in " ".join(texts(folder))
-    report = ingest(docs, folder, llm=model)
+    report = ingest(docs, folder, options=IngestOptions(llm=model))
     again = correct(folder, lambda text: None if "Stop" in text else mend(text), model=None)
     assert (again.corrected, again.removed) == (1, 1)
     assert correct(folder, lambda text: text, model=None).restored == 1
     assert "Stop" in " ".join(texts(folder))
-    report = ingest(docs, folder, llm=model)
+    report = ingest(docs, folder, options=IngestOptions(llm=model))
     assert report.lost == [] and "turbine" in keywords() and "a turbine" in " ".join(texts(folder))
-    ingest(docs, folder, llm=model, represent=[])
+    ingest(docs, folder, options=IngestOptions(llm=model, represent=[]))
     assert correct(folder, lambda text: text.replace("turbine", "wheel"), model=None).corrected == 1
 
 

@@ -8,10 +8,12 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.documents import Document
 from support.embedding import WordEmbeddings
 
 import rag_kit.indexing.document_index.writing as writing
@@ -101,3 +103,22 @@ def test_a_store_that_fails_half_way(docs: Path, tmp_path: Path, monkeypatch: py
     assert whole(tmp_path / "index") == 10
     assert ingest(docs, tmp_path / "index", embeddings=WordEmbeddings()).added == FILES - 10
     assert whole(tmp_path / "index") == FILES
+
+
+def test_a_closed_index_is_read_on_a_full_disk(small: Path) -> None:
+    """It was closed cleanly, so nothing needs to be written; what is written later is seen, too."""
+    resized(small, "4m")
+    with DocumentIndex.create(small / "index") as index:
+        index.upsert([Document("The pump starts.", id="first")])
+    filler = os.open(small / "filler", os.O_CREAT | os.O_WRONLY)
+    with suppress(OSError):
+        while True:
+            os.write(filler, bytes(4096))
+    os.close(filler)
+    with DocumentIndex.open(small / "index") as reader:
+        assert [document.id for document, _ in reader.search_keyword("pump")] == ["first"]
+        assert reader.verify().ok
+        (small / "filler").unlink()
+        with DocumentIndex.open(small / "index", mode="w") as writer:
+            writer.upsert([Document("The pump stops.", id="second")])
+        assert {document.id for document, _ in reader.search_keyword("pump")} == {"first", "second"}

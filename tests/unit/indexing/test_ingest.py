@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sqlite3
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -19,6 +21,7 @@ from support.openai_server import OpenAIServer, Recorded
 
 import rag_kit.indexing.document_index.embedding as embedding
 import rag_kit.indexing.ingestion.converting as converting
+from rag_kit.cli.main import main
 from rag_kit.errors import (
     IndexMismatchError,
     InvalidInputError,
@@ -26,8 +29,9 @@ from rag_kit.errors import (
     ModelUnreachableError,
     ReadError,
 )
-from rag_kit.indexing import DocumentIndex, ingest
+from rag_kit.indexing import DocumentIndex, IngestOptions, ingest
 from rag_kit.indexing.readers.api import Reader
+from rag_kit.indexing.readers.limits import ReadLimits
 from rag_kit.models import embedding_model
 
 pytestmark = pytest.mark.usefixtures("backend")
@@ -141,7 +145,7 @@ def test_a_touched_file_is_compared_by_its_bytes_once(
     for _ in range(2):
         assert ingest(docs, tmp_path / "index", embeddings=model).unchanged == 6
     assert hashes == ["file1.md"] and len(reads) == 6
-    ingest(docs, tmp_path / "index", embeddings=model, rehash=True)
+    ingest(docs, tmp_path / "index", embeddings=model, options=IngestOptions(rehash=True))
     assert len(hashes) == 1 + 6
 
 
@@ -238,15 +242,15 @@ def test_strict_stops_and_leaves_the_index_as_it_was(
     """With strict one bad file means: an error by name, and nothing changed."""
     (docs / "zz-empty.md").write_text("")
     with pytest.raises(ReadError, match=r"zz-empty\.md.*Nothing was changed"):
-        ingest(docs, tmp_path / "index", embeddings=model, strict=True)
+        ingest(docs, tmp_path / "index", embeddings=model, options=IngestOptions(strict=True))
     assert rows(tmp_path / "index") == []
     (docs / "zz-empty.md").unlink()
-    ingest(docs, tmp_path / "index", embeddings=model, strict=True)
+    ingest(docs, tmp_path / "index", embeddings=model, options=IngestOptions(strict=True))
     before = rows(tmp_path / "index")
     (docs / "file0.md").write_text("A changed file.")
     (docs / "zz-empty.md").write_text("")
     with pytest.raises(ReadError):
-        ingest(docs, tmp_path / "index", embeddings=model, strict=True, prune=True)
+        ingest(docs, tmp_path / "index", embeddings=model, options=IngestOptions(strict=True), prune=True)
     assert rows(tmp_path / "index") == before
     with DocumentIndex.open(tmp_path / "index", embeddings=model) as index:
         assert index.verify().ok
@@ -265,13 +269,15 @@ def test_other_chunk_size_splits_all_again_and_says_so(
     """A new chunk size is recorded, told, applied to all files, and is then the default."""
     (docs / "long.txt").write_text("A sentence of some length stands here. " * 30)
     ingest(docs, tmp_path / "index", embeddings=model)
-    report = ingest(docs, tmp_path / "index", embeddings=model, chunk_size=100, chunk_overlap=0)
+    report = ingest(
+        docs, tmp_path / "index", embeddings=model, options=IngestOptions(chunk_size=100, chunk_overlap=0)
+    )
     assert report.updated == 7 and "chunk_size changed from 1000 to 100" in report.notes[0]
     assert max(len(text) for _, text in rows(tmp_path / "index")) <= 100
     again = ingest(docs, tmp_path / "index", embeddings=model)
     assert again.unchanged == 7 and again.notes == []
     with pytest.raises(InvalidInputError, match="chunk_size"):
-        ingest(docs, tmp_path / "index", embeddings=model, chunk_size=0)
+        ingest(docs, tmp_path / "index", embeddings=model, options=IngestOptions(chunk_size=0))
 
 
 def test_a_file_that_changes_while_it_is_read(
@@ -355,7 +361,7 @@ def test_files_are_read_while_others_are_embedded(
         ahead.append(len(reads) - done)
 
     monkeypatch.setattr(Reader, "read", read)
-    report = ingest(docs, tmp_path / "index", embeddings=model, progress=progress)
+    report = ingest(docs, tmp_path / "index", embeddings=model, on_progress=progress)
     assert report.added == 41 and max(ahead) <= 12
     with DocumentIndex.open(tmp_path / "index", embeddings=model) as index:
         rows = [row["file"] for row in index.metadata_rows()]
@@ -389,7 +395,9 @@ def test_an_endpoint_gets_several_requests_at_once(
         )
         assert old is not None and new is not None
         first.release(2)  # the first two requests wait for each other
-        assert ingest(docs, tmp_path / "index", embeddings=old, max_concurrency=2).added == 6 and most == [2]
+        assert ingest(
+            docs, tmp_path / "index", embeddings=old, options=IngestOptions(max_concurrency=2)
+        ).added == 6 and most == [2]
         with DocumentIndex.open(tmp_path / "index", mode="w", embeddings=old) as index:
             first.release(2)
             index.upsert([Document(f"number {n}", id=str(n)) for n in range(40)])
@@ -463,7 +471,7 @@ def test_progress_counts_files_and_bytes(docs: Path, tmp_path: Path) -> None:
         calls.append((file, done, total, bytes))
 
     (docs / "empty.md").write_text("")
-    ingest(docs, tmp_path / "index", progress=progress)
+    ingest(docs, tmp_path / "index", on_progress=progress)
     assert {file for file, *_ in calls} >= {"file0.md", "sub/泵.txt", "empty.md"}
     assert [done for _, done, *_ in calls] == sorted(done for _, done, *_ in calls)
     size = sum(path.stat().st_size for path in docs.rglob("*") if path.is_file())
@@ -591,3 +599,91 @@ def test_pages_without_text_are_named(tmp_path: Path) -> None:
     assert any(
         "pages without text: part.pdf: 1; scanned pages are read with OCR" in note for note in report.notes
     )
+
+
+def test_what_was_left_out_or_guessed_stands_in_the_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    """By file and place, in the report, as JSON and in the text; files that others lock are passed over."""
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "old.txt").write_bytes("Насос запускается при сорока градусах, если бак полон.".encode("cp1251"))
+    (docs / "rows.jsonl").write_bytes(b'{"a": "one"}\nno JSON\n')
+    (docs / "~$letter.docx").write_bytes(b"\x03Ann")
+    report = ingest(docs, tmp_path / "index")
+    assert not report.failed and report.added == 2
+    remarks = dict(report.remarks)
+    assert remarks["old.txt"] == "encoding guessed: cp1251"
+    assert remarks["rows.jsonl"].startswith("line 2 left out: not valid JSON")
+    assert {"file": "old.txt", "remark": "encoding guessed: cp1251"} in report.as_dict()["remarks"]
+    assert main(["ingest", str(docs), "--index", str(tmp_path / "other"), "--embedding-model", "none"]) == 0
+    assert "old.txt: encoding guessed: cp1251" in capsys.readouterr().err
+
+
+def test_a_file_is_refused_by_its_ending_and_size_before_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No byte of a film or of a file that is too large is read, at any ingest."""
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    for name in ("film.mp4", "large.txt", "small.txt"):
+        (docs / name).write_text("x" * (30 if name == "small.txt" else 200))
+    hashed: list[str] = []
+    real = converting.file_hash
+    monkeypatch.setattr(converting, "file_hash", lambda path: hashed.append(path.name) or real(path))
+    report = ingest(docs, tmp_path / "index", options=IngestOptions(limits=ReadLimits(max_bytes=100)))
+    assert hashed == ["small.txt"] and report.added == 1
+    reasons = dict(report.failed)
+    assert (
+        "not among the supported formats" in reasons["film.mp4"] and "max_bytes=100" in reasons["large.txt"]
+    )
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes with names")
+def test_a_file_that_becomes_a_pipe_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether it does so before it is looked at, before it is hashed, or before it is read."""
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "a.txt").write_text("The pump starts.")
+    (docs / "b.txt").write_text("The lamp shines.")
+
+    def become_pipe() -> None:
+        (docs / "a.txt").unlink(missing_ok=True)
+        os.mkfifo(docs / "a.txt")
+
+    for place in ("look", "file_hash"):
+        real = getattr(converting, place)
+
+        def swap(path: Path, real: Any = real) -> Any:
+            if path.name == "a.txt" and not path.is_fifo():
+                become_pipe()
+            return real(path)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(converting, place, swap)
+            report = ingest(docs, tmp_path / f"index-{place}")
+        assert report.added == 1 and "no regular file" in dict(report.failed)["a.txt"]
+        (docs / "a.txt").unlink()
+        (docs / "a.txt").write_text("The pump starts.")
+
+
+def test_options_that_are_none_are_refused(docs: Path, tmp_path: Path) -> None:
+    """By name, with what to give; nothing is made."""
+    with pytest.raises(InvalidInputError, match=r"options is dict; give IngestOptions\("):
+        ingest(docs, tmp_path / "index", options={"chunk_size": 400})  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match="workers=0"):
+        IngestOptions(workers=0)
+    assert not (tmp_path / "index").exists()
+
+
+def test_an_ingest_into_a_folder_imports_neither_postgres_nor_dask(docs: Path, tmp_path: Path) -> None:
+    """What is beside a folder is imported when its URL, or a scheduler, is given."""
+    code = (
+        "import sys; from rag_kit.indexing import ingest; ingest(sys.argv[1], sys.argv[2]);"
+        "print([name for name in sys.modules if name.startswith(('rag_kit.indexing.postgres',"
+        "'rag_kit.indexing.cluster', 'distributed', 'psycopg'))])"
+    )
+    run = [sys.executable, "-c", code, str(docs), str(tmp_path / "index")]
+    assert subprocess.run(run, capture_output=True, text=True, check=True).stdout.strip() == "[]"

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from rag_kit.errors import ReadError
-from rag_kit.indexing import DocumentIndex, ingest, read, split
+from rag_kit.indexing import DocumentIndex, IngestOptions, ingest, read, split
 from rag_kit.indexing.readers.limits import ReadLimits
 from rag_kit.indexing.splitting.packing import split_spans
 
@@ -61,7 +61,7 @@ def test_a_file_beyond_the_limits_is_named_and_the_others_are_read(tmp_path):
     (folder / "wide.csv").write_text(f"{columns}\n" + "1\n" * 100)
     (folder / "sections.md").write_text("# a\n\nb\n\n" * 3_000)
     limits = ReadLimits(max_characters=20_000_000, max_chunks=2_000)
-    report = ingest(folder, tmp_path / "index", limits=limits)
+    report = ingest(folder, tmp_path / "index", options=IngestOptions(limits=limits))
     assert report.added == 1
     reasons = dict(report.failed)
     assert set(reasons) == {"wide.csv", "sections.md"}

@@ -17,9 +17,9 @@ from support.postgres import PostgresServer, binaries
 
 from rag_kit.cli.main import main
 from rag_kit.errors import DocumentIndexError, IndexMissingError, InvalidInputError
-from rag_kit.indexing import DocumentIndex, ingest
+from rag_kit.indexing import DocumentIndex, IngestOptions, ingest
+from rag_kit.indexing.document_index.locations import location_of
 from rag_kit.indexing.document_index.rows import Family
-from rag_kit.indexing.postgres.location import location_of
 
 psycopg = pytest.importorskip("psycopg")
 pytest.importorskip("psycopg_pool")
@@ -147,7 +147,7 @@ def test_a_file_that_a_database_cannot_hold(server: str, tmp_path: Path) -> None
     (deep / "deep.md").write_text("The pump is deep.")
     readers = {"*.own": lambda path: "The pump has a \0."}
     for added in (2, 0):
-        report = ingest(docs, url, readers=readers)
+        report = ingest(docs, url, options=IngestOptions(readers=readers))
         assert report.added == added
         assert [("NUL" in why, "2500 bytes" in why) for _, why in report.failed] == [
             (False, True),
@@ -155,7 +155,7 @@ def test_a_file_that_a_database_cannot_hold(server: str, tmp_path: Path) -> None
         ]
     with DocumentIndex.open(url) as index:
         assert len(index.ids()) == 2
-    assert ingest(docs, tmp_path / "folder", readers=readers).added == 4
+    assert ingest(docs, tmp_path / "folder", options=IngestOptions(readers=readers)).added == 4
 
 
 @pytest.mark.slow
@@ -170,10 +170,10 @@ def test_many_ingests_at_the_same_time_are_as_one(server: str, tmp_path: Path) -
             name = folder / ("sub" if number % 2 else "") / f"{number:02}.txt"
             name.write_text(text if number % 3 else f"{text} only{place}x{number}.")
     once, together = f"{server}&index=once", f"{server}&index=together"
-    ingest(tmp_path, once, embeddings=WordEmbeddings(), keep_duplicates=False)
+    ingest(tmp_path, once, embeddings=WordEmbeddings(), options=IngestOptions(keep_duplicates=False))
     code = (
-        "import sys; from support.embedding import WordEmbeddings; from rag_kit.indexing import ingest; "
-        "ingest(sys.argv[2:], sys.argv[1], embeddings=WordEmbeddings(), keep_duplicates=False)"
+        "import sys; from support.embedding import WordEmbeddings; from rag_kit.indexing import IngestOptions, ingest; "
+        "ingest(sys.argv[2:], sys.argv[1], embeddings=WordEmbeddings(), options=IngestOptions(keep_duplicates=False))"
     )
     path = os.pathsep.join([str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])])
     running = [

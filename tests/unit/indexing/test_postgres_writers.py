@@ -16,7 +16,7 @@ from langchain_core.documents import Document
 from support.embedding import WordEmbeddings
 
 from rag_kit.errors import DocumentIndexError, InvalidInputError, LockedError, ReadError
-from rag_kit.indexing import DocumentIndex, ingest
+from rag_kit.indexing import DocumentIndex, IngestOptions, ingest
 from rag_kit.indexing.correcting import export_chunks, import_chunks
 from rag_kit.indexing.ingestion import run as ingestion
 from rag_kit.indexing.ingestion.converting import Converter
@@ -88,7 +88,9 @@ def test_a_write_waits_no_longer_than_it_is_told_to(url: str, tmp_path: Path) ->
                 index.upsert([Document("a valve", id="valve")])
             for create in (False, True):
                 with pytest.raises(LockedError, match=r"waited 0\.05 s"):
-                    DocumentIndex.create(url, wait=0.05) if create else ingest(tmp_path, url, wait=0.05)
+                    DocumentIndex.create(url, wait=0.05) if create else ingest(
+                        tmp_path, url, options=IngestOptions(wait=0.05)
+                    )
             assert index.ids() == []
         assert index.upsert([Document("a valve", id="valve")]).added == ["valve"]
 
@@ -182,7 +184,7 @@ def test_a_copy_whose_original_goes_during_an_ingest(
     monkeypatch.setattr(ingestion, "list_files", remove)
     if strict:
         with pytest.raises(ReadError, match="removed its original"):
-            ingest(docs, url, strict=True)
+            ingest(docs, url, options=IngestOptions(strict=True))
     else:
         report = ingest(docs, url)
         assert [file for file, _ in report.failed] == ["y.md"] and report.duplicates == []

@@ -6,6 +6,7 @@ import codecs
 
 import pytest
 
+from rag_kit.concurrency.notes import use_notes
 from rag_kit.indexing.readers.encodings import decode, detect
 from rag_kit.indexing.readers.parts import Unreadable
 
@@ -78,3 +79,71 @@ def test_a_damaged_byte_makes_no_rubbish_of_the_rest(text, encoding):
     assert cut.startswith(f"{text}\n" * 19)
     assert pasted.startswith(f"{text}\n" * 9)
     assert pasted.endswith(f"{text}\n" * 9)
+
+
+RUSSIAN = "Договор аренды действует до первого марта. Насос запускается при сорока градусах."
+UKRAINIAN = "Насос запускається за сорока градусів, якщо ємність заповнена."
+GREEK = "Η αντλία ξεκινά στους σαράντα βαθμούς."
+POLISH = "Pompa włącza się przy czterdziestu stopniach, gdy zbiornik jest pełny."
+TURKISH = "Pompa kırk derecede çalışır; değeri hiçbir zaman aşılmamalıdır, çünkü yağ ısınır."
+HEBREW = "המשאבה מתחילה לפעול בארבעים מעלות."
+ARABIC = "تبدأ المضخة العمل عند أربعين درجة."
+THAI = "ปั๊มจะเริ่มทำงานที่อุณหภูมิสี่สิบองศา"
+LITHUANIAN = "Siurblys įsijungia esant keturiasdešimčiai laipsnių, kai talpykla pilna."
+GERMAN = "Die Übergabe erfolgt täglich um fünf Uhr, größere Mengen nur nach Absprache."
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        (RUSSIAN, "cp1251"),
+        (RUSSIAN[:30], "cp1251"),
+        (RUSSIAN, "koi8-r"),
+        (RUSSIAN, "cp866"),
+        (UKRAINIAN, "koi8-u"),
+        (GREEK, "cp1253"),
+        (POLISH, "cp1250"),
+        (POLISH, "iso8859-2"),
+        (TURKISH, "cp1254"),
+        (HEBREW, "cp1255"),
+        (ARABIC, "cp1256"),
+        (LITHUANIAN, "cp1257"),
+        (THAI, "cp874"),
+        (GERMAN, "cp1252"),
+        (SIMPLIFIED, "gb18030"),
+    ],
+)
+def test_an_encoding_that_is_guessed_is_right_and_noted(text, encoding):
+    """The text comes out, and a note names the encoding."""
+    with use_notes() as notes:
+        assert decode(text.encode(encoding)) == text
+    assert len(notes.texts) == 1 and notes.texts[0].startswith("encoding guessed: ")
+
+
+@pytest.mark.parametrize("text", [GERMAN, SIMPLIFIED, RUSSIAN, KOREAN, THAI])
+@pytest.mark.parametrize("harm", ["lost", "changed", "cut"])
+def test_a_damaged_byte_of_utf8_is_one_replacement_character(text, harm):
+    """The rest stays UTF-8, also where the damaged character is one of few beyond ASCII."""
+    data = text.encode()
+    place = next(i for i in range(len(data) // 2, len(data)) if data[i] > 0x7F)
+    damaged = {
+        "lost": data[:place] + data[place + 1 :],
+        "changed": data[:place] + b"?" + data[place + 1 :],
+        "cut": data[: max(i for i in range(len(data)) if data[i] > 0xBF) + 1],
+    }[harm]
+    with use_notes() as notes:
+        read = decode(damaged)
+    assert 1 <= read.count("\ufffd") <= 2 and read.startswith(text[: len(text) // 4])
+    assert not set(read) - set(text) - set("\ufffd?")
+    assert notes.texts[-1].startswith("damaged at ")
+
+
+def test_a_text_in_utf8_leaves_no_note():
+    """Nothing was guessed of UTF-8, ASCII, or what a mark or a declaration says."""
+    with use_notes() as notes:
+        decode(SIMPLIFIED.encode())
+        decode(b"plain")
+        decode(SIMPLIFIED.encode("utf-16"))
+        decode('<meta charset="windows-1251"><p>Утка'.encode("cp1251"), markup=True)
+        decode(JAPANESE.encode("iso-2022-jp"), declared="ISO-2022-JP")
+    assert notes.texts == []

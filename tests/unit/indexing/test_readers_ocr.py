@@ -13,7 +13,7 @@ from support import documents as make
 
 from rag_kit.cli.main import main
 from rag_kit.errors import ConfigurationError, InvalidInputError, MissingExtraError, ReadError
-from rag_kit.indexing import DocumentIndex, ingest, read
+from rag_kit.indexing import DocumentIndex, IngestOptions, ingest, read
 from rag_kit.indexing.readers.api import Reader
 from rag_kit.indexing.readers.limits import ReadLimits
 from rag_kit.indexing.readers.ocr import ocr_languages
@@ -108,7 +108,7 @@ def test_pages_keep_their_numbers_and_the_report_says_which_were_recognised(tmp_
     (tmp_path / "docs" / "typed.pdf").write_bytes(make.pdf([[(50, 700, 12, "The crane is closed.")]]))
     pages[0].save(tmp_path / "docs" / "photo.png")
     index = tmp_path / "index"
-    report = ingest(tmp_path / "docs", index, ocr="eng")
+    report = ingest(tmp_path / "docs", index, options=IngestOptions(ocr="eng"))
     assert report.failed == [] and report.added == 4
     assert "read by OCR (eng): photo.png, scan.pdf, two.tif" in report.notes
     with DocumentIndex.open(index) as opened:
@@ -155,7 +155,7 @@ def test_what_ocr_needs_is_named(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "tesserocr", None)
         with pytest.raises(MissingExtraError, match=r"rag-kit\[ocr\]"):
-            ingest(tmp_path, tmp_path / "index", ocr="eng")
+            ingest(tmp_path, tmp_path / "index", options=IngestOptions(ocr="eng"))
     pytest.importorskip("tesserocr", reason="tesserocr, of the extra `ocr`, is not installed")
     monkeypatch.setenv("TESSDATA_PREFIX", str(tmp_path))
     with pytest.raises(ConfigurationError, match="apt-get install tesseract-ocr-chi-sim tesseract-ocr-eng"):

@@ -13,7 +13,7 @@ from langchain_community.document_loaders import TextLoader
 from langchain_core.documents import Document
 
 from rag_kit.errors import InvalidInputError, ReadError
-from rag_kit.indexing import DocumentIndex, ingest, read, register_reader
+from rag_kit.indexing import DocumentIndex, IngestOptions, ingest, read, register_reader
 from rag_kit.indexing.readers.api import Reader
 
 
@@ -71,7 +71,9 @@ def test_a_langchain_loader_class_is_enough(tmp_path: Path) -> None:
     """For ``ingest`` too; its documents get the metadata of all others, and keep their own."""
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "a.notes").write_text("The pump starts at 40 degrees. 水泵。", encoding="utf-8")
-    report = ingest(tmp_path / "docs", tmp_path / "index", readers={"*.notes": TextLoader})
+    report = ingest(
+        tmp_path / "docs", tmp_path / "index", options=IngestOptions(readers={"*.notes": TextLoader})
+    )
     assert (report.added, report.failed) == (1, [])
     with DocumentIndex.open(tmp_path / "index") as index:
         (found, _score), *_ = index.search_keyword("pump")
@@ -153,7 +155,11 @@ def test_paths_of_an_own_reader_do_not_leave_the_machine(
         paths = {"file_path": str(path), "file_directory": str(path.parent), "place": path}
         return Document(path.read_text(), metadata={**paths, "note": f"from {path.name}", "page": 3})
 
-    ingest([Path("docs") if relative else tmp_path / "docs"], tmp_path / "index", readers={"*.own": own})
+    ingest(
+        [Path("docs") if relative else tmp_path / "docs"],
+        tmp_path / "index",
+        options=IngestOptions(readers={"*.own": own}),
+    )
     with DocumentIndex.open(tmp_path / "index") as index:
         found = index.get(index.ids())[0].metadata
     assert str(tmp_path) not in str(found)

@@ -23,7 +23,7 @@ from rag_kit.cli.main import main
 from rag_kit.documents import explain
 from rag_kit.errors import ConfigurationError, InvalidInputError, ModelUnauthorizedError
 from rag_kit.evaluation.generating_pieces import documents_of
-from rag_kit.indexing import DocumentIndex, ingest
+from rag_kit.indexing import DocumentIndex, IngestOptions, ingest
 from rag_kit.indexing.representing.kinds import REPRESENTATION, kinds_of
 from rag_kit.indexing.representing.representer import Representer
 from rag_kit.models import chat_model
@@ -59,26 +59,29 @@ def test_each_file_is_represented_once_and_only_a_changed_one_again(tmp_path):
     docs, index = folder(tmp_path / "docs"), tmp_path / "index"
     with OpenAIServer([lambda request: reply(request.prompt)]) as server:
         model = ChatOpenAI(model="test", base_url=server.url, api_key="sk-test")
-        ask = {"represent": ["summary", "questions"], "llm": model}
-        plan = ingest(docs, index, dry_run=True, **ask)
+        ask = IngestOptions(represent=["summary", "questions"], llm=model)
+        plan = ingest(docs, index, dry_run=True, options=ask)
         assert (plan.calls, len(server.chats), index.exists()) == (10, 0, False) and plan.tokens > 1000
         told = []
-        first = ingest(docs, index, progress=lambda name, *_, **__: told.append(name), **ask)
+        first = ingest(docs, index, on_progress=lambda name, *_, **__: told.append(name), options=ask)
         assert first.represented == {"summary": 5, "questions": 10} and first.chunks == 5
         assert (first.calls, len(server.chats)) == (10, 10) and "10 of 10 calls of the model" in told
         assert "representations: 5 summary, 10 questions, 10 model calls" in first.summary()
-        assert ingest(docs, index, llm=model).calls == 0 and len(server.chats) == 10
+        assert ingest(docs, index, options=IngestOptions(llm=model)).calls == 0 and len(server.chats) == 10
         assert rows(index)["beta.txt", "questions"] == texts_for("represent_questions", "about beta.")
         (docs / "beta.txt").write_text("This file is about zeta.")
         (docs / "alpha.txt").unlink()
-        assert ingest(docs, index, llm=model, prune=True).calls == 2 and len(server.chats) == 12
+        assert (
+            ingest(docs, index, options=IngestOptions(llm=model), prune=True).calls == 2
+            and len(server.chats) == 12
+        )
         found = rows(index)
         assert found["beta.txt", "summary"] == ["In short: zeta."] and len(found) == 12
         assert {file for file, _ in found} == {f"{word}.txt" for word in WORDS[1:]}
         # a text that was there before is not asked for again, in whichever file
         (docs / "deeper").mkdir()
         (docs / "deeper" / "alpha.txt").write_text("This file is about alpha.")
-        again = ingest(docs, index, llm=model)
+        again = ingest(docs, index, options=IngestOptions(llm=model))
         assert (again.calls, again.reused, len(server.chats)) == (0, 2, 12)
 
 
@@ -122,11 +125,13 @@ def test_a_bad_reply_costs_one_passage_and_is_asked_again_next_time(tmp_path):
         return "no" if prompt.count("<passage ") == 1 else reply(prompt).replace('"id": 2', '"id": 99')
 
     model = Scripted(script=answer)
-    done = ingest(docs, index, represent=["summary"], llm=model, chunk_size=60, chunk_overlap=0)
+    done = ingest(
+        docs, index, options=IngestOptions(represent=["summary"], llm=model, chunk_size=60, chunk_overlap=0)
+    )
     assert len(rows(index)["all.md", "summary"]) == 4
     assert any("no usable reply for 1 of" in note for note in done.notes)
     broken = False
-    again = ingest(docs, index, llm=model)
+    again = ingest(docs, index, options=IngestOptions(llm=model))
     assert (again.calls, again.updated) == (1, 1) and len(rows(index)["all.md", "summary"]) == 5
 
 
@@ -137,10 +142,10 @@ def test_a_refused_key_stops_and_what_came_before_stays(tmp_path):
     with OpenAIServer(script) as server:
         model = ChatOpenAI(model="test", base_url=server.url, api_key="sk-test")
         with pytest.raises(ModelUnauthorizedError):
-            ingest(docs, index, represent=["summary"], llm=model, max_concurrency=1)
+            ingest(docs, index, options=IngestOptions(represent=["summary"], llm=model, max_concurrency=1))
     with OpenAIServer([lambda request: reply(request.prompt)]) as server:
         model = ChatOpenAI(model="test", base_url=server.url, api_key="sk-test")
-        assert ingest(docs, index, represent=["summary"], llm=model).added == 5
+        assert ingest(docs, index, options=IngestOptions(represent=["summary"], llm=model)).added == 5
 
 
 def test_a_hostile_passage_sets_no_other_field(tmp_path):
@@ -189,9 +194,17 @@ def test_without_a_language_model(language, tmp_path):
     with pytest.raises(
         ConfigurationError, match="needs a language model, and 'extractive' is none"
     ) as refused:
-        ingest(tmp_path / "a.md", tmp_path / "index", represent="questions", llm=chat_model("extractive"))
+        ingest(
+            tmp_path / "a.md",
+            tmp_path / "index",
+            options=IngestOptions(represent="questions", llm=chat_model("extractive")),
+        )
     assert "\n" not in str(refused.value)
-    ingest(tmp_path / "a.md", tmp_path / "index", represent=f"summary,keywords,tags:{names},children:20")
+    ingest(
+        tmp_path / "a.md",
+        tmp_path / "index",
+        options=IngestOptions(represent=f"summary,keywords,tags:{names},children:20"),
+    )
     found = rows(tmp_path / "index")
     assert ("pump" in found["a.md", "summary"][0]) or ("水泵" in found["a.md", "summary"][0])
     assert len(found["a.md", "keywords"]) == 1 and len(found["a.md", "children:20"]) > 2
@@ -206,21 +219,21 @@ def test_representations_can_be_added_changed_and_dropped(tmp_path):
     docs, index = folder(tmp_path / "docs"), tmp_path / "index"
     ids = []
     for represent, count in ((None, 5), (["summary"], 10), (["keywords"], 10), ([], 5)):
-        ingest(docs, index, represent=represent, embeddings=WordEmbeddings())
+        ingest(docs, index, options=IngestOptions(represent=represent), embeddings=WordEmbeddings())
         found = rows(index)
         assert sum(map(len, found.values())) == count
         with DocumentIndex.open(index, embeddings=WordEmbeddings()) as opened:
             ids.append(sorted(doc.id for doc in index_retriever(opened, k=9).invoke("this file")))
     assert ids[0] == ids[1] == ids[2] == ids[3]
-    ingest(docs, index, represent=["summary"], embeddings=WordEmbeddings())
+    ingest(docs, index, options=IngestOptions(represent=["summary"]), embeddings=WordEmbeddings())
     with pytest.raises(InvalidInputError, match=r"were made by 'extractive'.*represent=\[\]"):
-        ingest(docs, index, llm=Scripted(script=reply), embeddings=WordEmbeddings())
+        ingest(docs, index, options=IngestOptions(llm=Scripted(script=reply)), embeddings=WordEmbeddings())
 
 
 def test_a_damaged_representation_is_seen_and_made_again(tmp_path):
     """verify names it, repair marks its file, the next ingest brings it back."""
     docs, index = folder(tmp_path / "docs", WORDS[:2]), tmp_path / "index"
-    ingest(docs, index, represent=["summary"])
+    ingest(docs, index, options=IngestOptions(represent=["summary"]))
     before = rows(index)
     with DocumentIndex.open(index, mode="w") as opened, opened._store.writing() as connection:
         connection.execute("UPDATE chunks SET text = 'x' WHERE metadata LIKE '%\"summary\"%'")
@@ -252,7 +265,7 @@ def test_who_lists_an_index_gets_passages_and_no_generated_text(tmp_path):
     """Self-query lists passages, with tags as fields; an evaluation set is written from passages."""
     docs, index = folder(tmp_path / "docs"), tmp_path / "index"
     model = Scripted(script=reply)
-    ingest(docs, index, represent=["summary", "tags:topic"], llm=model)
+    ingest(docs, index, options=IngestOptions(represent=["summary", "tags:topic"], llm=model))
     with DocumentIndex.open(index) as opened:
         passages = opened.get(opened.passage_ids())
         assert sorted(doc.page_content for doc in passages) == sorted(
@@ -329,18 +342,20 @@ async def test_a_sentence_says_where_a_passage_stands(language, tmp_path):
     (docs / "canal.txt").write_text(other)
     with OpenAIServer([lambda request: situate(request.prompt)]) as server:
         model = ChatOpenAI(model="test", base_url=server.url, api_key="sk-test")
-        ask = {"represent": "situation", "llm": model, "embeddings": embeddings, "splitter": "paragraph"}
-        ask |= {"chunk_size": 100 if language == "en" else 40, "chunk_overlap": 0}
-        plan = ingest(docs, index, dry_run=True, **ask)
+        size = 100 if language == "en" else 40
+        ask = IngestOptions(
+            represent="situation", llm=model, splitter="paragraph", chunk_size=size, chunk_overlap=0
+        )
+        plan = ingest(docs, index, embeddings=embeddings, dry_run=True, options=ask)
         assert (plan.calls, len(server.chats)) == (2, 0) and plan.tokens > 300
-        report = ingest(docs, index, **ask)
+        report = ingest(docs, index, embeddings=embeddings, options=ask)
         assert report.represented == {"situation": 2} and len(server.chats) == 2
         canal = next(request.prompt for request in server.chats if other in request.prompt)
         assert text[:8] not in canal  # nothing of another source
-        again = ingest(docs, index, llm=model, embeddings=embeddings, rehash=True)
+        again = ingest(docs, index, options=IngestOptions(llm=model, rehash=True), embeddings=embeddings)
         assert again.unchanged == 2 and len(server.chats) == 2
         (docs / "canal.txt").write_text(other + other)
-        assert ingest(docs, index, llm=model, embeddings=embeddings).calls == 1
+        assert ingest(docs, index, options=IngestOptions(llm=model), embeddings=embeddings).calls == 1
     with DocumentIndex.open(index, embeddings=embeddings) as opened:
         assert opened.verify().ok
         for pipeline in ("bm25", "dense", "hybrid"):
@@ -352,7 +367,7 @@ async def test_a_sentence_says_where_a_passage_stands(language, tmp_path):
             assert sentence not in found[0].page_content and sentence in str(explain(found, width=300))
         fields = {field.name for field in SelfQueryRetriever.from_rules(opened).schema_in_use}
         assert "situating_sentence" not in fields
-    ingest(docs, index, represent=[], embeddings=embeddings, splitter="paragraph")
+    ingest(docs, index, options=IngestOptions(represent=[], splitter="paragraph"), embeddings=embeddings)
     with DocumentIndex.open(index, embeddings=embeddings) as opened:
         assert not opened.search_keyword("galleon 战舰") and opened.verify().ok
         assert not any("situating_sentence" in row for row in opened.metadata_rows())

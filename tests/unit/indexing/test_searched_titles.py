@@ -8,7 +8,7 @@ import pytest
 from langchain_core.documents import Document
 from support.embedding import WordEmbeddings
 
-from rag_kit.indexing import DocumentIndex, ingest
+from rag_kit.indexing import DocumentIndex, IngestOptions, ingest
 from rag_kit.indexing.searched import embedded_text, searched_text
 from rag_kit.retrieval import index_retriever
 
@@ -34,7 +34,12 @@ async def test_the_name_of_a_handbook_finds_all_of_its_chunks(tmp_path: Path, la
     """By keyword, by vector and by both, sync and async; the chunks come back as they stand in the file."""
     word, text = BOOKS[language]
     model = WordEmbeddings()
-    ingest(handbook(tmp_path / "docs", language), tmp_path / "index", embeddings=model, chunk_size=400)
+    ingest(
+        handbook(tmp_path / "docs", language),
+        tmp_path / "index",
+        embeddings=model,
+        options=IngestOptions(chunk_size=400),
+    )
     with DocumentIndex.open(tmp_path / "index", embeddings=model) as index:
         everything = [chunk for chunk in index.get(index.ids()) if "book.md" in chunk.metadata["source"]]
         assert len(everything) >= 12

@@ -22,7 +22,7 @@ from support.embedding import WordEmbeddings
 
 from rag_kit.cli.main import main
 from rag_kit.errors import ConfigurationError, InvalidInputError
-from rag_kit.indexing import DocumentIndex, ingest, split
+from rag_kit.indexing import DocumentIndex, IngestOptions, ingest, split
 from rag_kit.indexing.splitting.named import SPLITTERS, named_splitter
 from rag_kit.retrieval import ParentDocumentRetriever
 
@@ -187,14 +187,14 @@ def test_an_index_remembers_its_splitter(tmp_path: Path, capsys: pytest.CaptureF
         assert "Deep water. Cold water." in texts(index.get(index.ids()))
     again = ingest(docs, tmp_path / "index")
     assert (again.updated, again.unchanged) == (0, 1)
-    report = ingest(docs, tmp_path / "index", splitter="sentence")
+    report = ingest(docs, tmp_path / "index", options=IngestOptions(splitter="sentence"))
     assert report.updated == 1 and any("splitter changed" in note for note in report.notes)
     own = MarkdownHeaderTextSplitter([("#", "part")])
 
     def by_heading(documents: Any) -> list[Document]:
         return [part for doc in documents for part in own.split_text(doc.page_content)]
 
-    report = ingest(docs, tmp_path / "index", splitter=by_heading)
+    report = ingest(docs, tmp_path / "index", options=IngestOptions(splitter=by_heading))
     with DocumentIndex.open(tmp_path / "index") as index:
         assert {doc.metadata.get("part") for doc in index.get(index.ids())} == {"Lake", "湖"}
     with pytest.raises(InvalidInputError, match="by_heading"):
@@ -207,7 +207,7 @@ def test_a_file_that_its_splitter_cannot_cut_is_reported_and_the_others_go_in(tm
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "a.md").write_text("no json", encoding="utf-8")
     (tmp_path / "docs" / "b.txt").write_text('{"pump": {"start": 40}}', encoding="utf-8")
-    report = ingest(tmp_path / "docs", tmp_path / "index", splitter=as_json)
+    report = ingest(tmp_path / "docs", tmp_path / "index", options=IngestOptions(splitter=as_json))
     assert report.added == 1 and [(name, "no JSON" in why) for name, why in report.failed] == [("a.md", True)]
 
 

@@ -18,7 +18,7 @@ from support.representing import reply
 from rag_kit.documents import get_provenance
 from rag_kit.errors import ConfigurationError, InvalidInputError, StatementError
 from rag_kit.graphs import build_plain_rag, uncompiled
-from rag_kit.indexing import DocumentIndex, ingest
+from rag_kit.indexing import DocumentIndex, IngestOptions, ingest
 from rag_kit.models import chat_model
 from rag_kit.query_construction import agraph_query, graph_query
 from rag_kit.query_construction.cypher.query import CypherRetriever, TextToCypher
@@ -86,7 +86,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, text in TEXTS.items():
         (docs / name).write_text(text, encoding="utf-8")
     with OpenAIServer() as extractor:
-        ingest(docs, tmp_path / "index", represent=["triples"], llm=client(extractor, extracts))
+        ingest(
+            docs,
+            tmp_path / "index",
+            options=IngestOptions(represent=["triples"], llm=client(extractor, extracts)),
+        )
     with DocumentIndex.open(tmp_path / "index") as index:
         assert graph_database(index, tmp_path / "graph.lbdb") == 5
     return tmp_path
@@ -152,10 +156,12 @@ def test_triples_live_as_long_as_their_passages(tmp_path: Path, server: OpenAISe
     docs.mkdir()
     for name in ("ada.md", "engine.md"):
         (docs / name).write_text(TEXTS[name], encoding="utf-8")
-    assert ingest(docs, tmp_path / "index", represent="triples", llm=model).represented == {"triples": 3}
+    assert ingest(
+        docs, tmp_path / "index", options=IngestOptions(represent="triples", llm=model)
+    ).represented == {"triples": 3}
     (docs / "ada.md").unlink()
     (docs / "new.md").write_text("Grace came alone.", encoding="utf-8")
-    ingest(docs, tmp_path / "index", llm=model, prune=True)
+    ingest(docs, tmp_path / "index", options=IngestOptions(llm=model), prune=True)
     assert len(server.chats) == 3 and "alone" in server.chats[2].prompt
     with DocumentIndex.open(tmp_path / "index") as index:
         for _ in range(2):
@@ -193,7 +199,11 @@ def test_bad_input(folder: Path, tmp_path: Path) -> None:
     ):
         graph_query("Who?", graph, chat_model("extractive"))
     with pytest.raises(ConfigurationError, match="needs a language model"):
-        ingest(folder / "docs", tmp_path / "other", represent=["triples"], llm=chat_model("extractive"))
+        ingest(
+            folder / "docs",
+            tmp_path / "other",
+            options=IngestOptions(represent=["triples"], llm=chat_model("extractive")),
+        )
     model = scripted("RETURN 1")
     for given, said in ((folder / "none.lbdb", "There is no graph database"), (7, "give the path")):
         with pytest.raises(InvalidInputError, match=said):
@@ -210,7 +220,7 @@ def test_bad_input(folder: Path, tmp_path: Path) -> None:
         with pytest.raises(InvalidInputError, match="not a graph database"):
             graph_database(index, folder / "text.lbdb")
     with pytest.raises(InvalidInputError, match="from 1 to 20"):
-        ingest(folder / "docs", tmp_path / "other", represent=["triples:0"], llm=model)
+        ingest(folder / "docs", tmp_path / "other", options=IngestOptions(represent=["triples:0"], llm=model))
 
 
 async def test_as_retriever_tool_and_node(folder: Path) -> None:

@@ -12,7 +12,7 @@ from support.embedding import WordEmbeddings
 
 from rag_kit.documents import get_provenance
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing import BM25Index, DocumentIndex, ingest
+from rag_kit.indexing import BM25Index, DocumentIndex, IngestOptions, ingest
 from rag_kit.indexing.document_index.keyword import KeywordView
 from rag_kit.models import chat_model
 from rag_kit.retrieval import BM25Retriever, GraphRetriever, HybridRetriever, index_retriever
@@ -139,7 +139,11 @@ async def test_an_index_with_representations_gives_passages(
     """Neither the first results nor the walk holds a summary or keywords made of a passage."""
     for number, text in enumerate(texts):
         (tmp_path / f"{number}.txt").write_text(text, encoding="utf-8")
-    ingest(tmp_path, tmp_path / "index", represent=["keywords", "summary"], llm=chat_model("extractive"))
+    ingest(
+        tmp_path,
+        tmp_path / "index",
+        options=IngestOptions(represent=["keywords", "summary"], llm=chat_model("extractive")),
+    )
     with DocumentIndex.open(tmp_path / "index") as index:
         assert len(index.ids()) == 6
         retriever = GraphRetriever(index=index, k=6)

@@ -1,0 +1,78 @@
+"""Where an index is, a folder or what a URL names, and its store; that of a URL is imported when one is given."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from importlib import import_module
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from rag_kit.indexing.document_index.folder_store import FolderStore
+from rag_kit.indexing.document_index.store import RemoteLocation, Store
+from rag_kit.indexing.document_index.store_leg import ConnectedStore
+from rag_kit.indexing.files import as_path
+
+Place: TypeAlias = str | PathLike[str] | RemoteLocation
+
+# Found anywhere, as in quotes: taken for a folder, it would be made under a name that shows its password.
+_SETTING = r"\b(host|user|dbname)\s*=.*\s\w+\s*="  # of libpq's other form
+_LIKE_URL = re.compile(rf"\w://|(?<![a-z])postgres(ql)?:|:\S+@[\w.-]+:\d|password\s*=|{_SETTING}", re.I)
+#: Modules that have ``location_of(url)``, by what their URLs look like; the first that fits is imported.
+_KINDS = {_LIKE_URL: "rag_kit.indexing.postgres.location"}
+
+
+def location_of(place: Place) -> Path | RemoteLocation:
+    """A folder, or the location that a URL names; raises InvalidInputError for what is neither.
+
+    Example:
+        >>> location_of("folder/index") == Path("folder/index")
+        True
+        >>> print(location_of("postgresql://ann:secret@db.local/docs?index=handbook&tenant=a"))
+        postgresql://ann@db.local/docs?index=handbook&tenant=a
+    """
+    if isinstance(place, RemoteLocation):
+        return place
+    for pattern, module in _KINDS.items():
+        if pattern.search(str(place)):
+            location: RemoteLocation = import_module(module).location_of(str(place))
+            return location
+    return as_path(place, "folder")
+
+
+def open_store(
+    place: Place,
+    embedding: str | None,
+    connected: ConnectedStore | None,
+    *,
+    writable: bool,
+    wait: float,
+    check: bool,
+) -> Store:
+    """Open the store of an index; see ``DocumentIndex.open``."""
+    location = location_of(place)
+    kind = _type_of(location)
+    store: Store = kind.open(location, embedding, connected, writable=writable, wait=wait, check=check)
+    return store
+
+
+def create_store(
+    place: Place,
+    embedding: str | None,
+    settings: Mapping[str, Any],
+    wait: float,
+    connected: ConnectedStore | None,
+) -> Store:
+    """Make the store of a new index; see ``DocumentIndex.create``."""
+    location = location_of(place)
+    store: Store = _type_of(location).create(location, embedding, settings, wait, connected)
+    return store
+
+
+def _type_of(location: Path | RemoteLocation) -> Any:
+    """The class of the store at a location."""
+    if isinstance(location, Path):
+        return FolderStore
+    module, _, name = location.store.partition(":")
+    return getattr(import_module(module), name)

@@ -1,0 +1,146 @@
+"""Mail: every text of a message is read, whatever its parts and encodings."""
+
+from __future__ import annotations
+
+import base64
+from email.message import EmailMessage
+from pathlib import Path
+
+import pytest
+
+from rag_kit.concurrency.notes import use_notes
+from rag_kit.errors import ReadError
+from rag_kit.indexing.readers.api import Reader
+
+
+@pytest.fixture(scope="module")
+def reader():
+    """One reader process for all tests of this file."""
+    with Reader() as shared:
+        yield shared
+
+
+def text_of(reader: Reader, folder: Path, data: bytes, name: str = "a.eml") -> str:
+    """What is read of a message."""
+    (folder / name).write_bytes(data)
+    return "\n----\n".join(document.page_content for document in reader.read(folder / name))
+
+
+def message(**headers: str) -> EmailMessage:
+    """A message without a body."""
+    made = EmailMessage()
+    for name, value in ({"From": "ann@example.org", "Subject": "The pump"} | headers).items():
+        made[name] = value
+    return made
+
+
+def test_each_text_part_is_kept_in_its_place(tmp_path, reader):
+    """Text, picture, text, as Apple's Mail writes them; a file that is attached is named."""
+    mail = message()
+    mail.set_content("Please look at the picture:")
+    mail.add_attachment(b"\x89PNG", maintype="image", subtype="png", filename="p.png", disposition="inline")
+    mail.add_attachment("The pump must be replaced before the twelfth of April.", disposition="inline")
+    mail.add_attachment(b"%PDF-", maintype="application", subtype="pdf", filename="offer.pdf")
+    text = text_of(reader, tmp_path, mail.as_bytes())
+    assert text.index("look at the picture") < text.index("twelfth of April") < text.index("Attached: ")
+    assert "p.png, offer.pdf" in text
+
+
+@pytest.mark.parametrize(
+    "plain",
+    [
+        "\n",
+        " \t\n",
+        "Your program cannot show HTML: https://mail.example.org/view/0123456789abcdef0123456789",
+    ],
+)
+def test_a_blank_or_stub_text_does_not_hide_the_html(tmp_path, reader, plain):
+    """The HTML version is read where the plain one is blank, or only says that there is one."""
+    mail = message()
+    mail.set_content(plain)
+    mail.add_alternative(
+        f"<p>The meeting moved to room 14.</p><p>{'Bring your papers. ' * 20}</p>", subtype="html"
+    )
+    assert "The meeting moved to room 14." in text_of(reader, tmp_path, mail.as_bytes())
+
+
+def test_a_plain_version_that_says_it_all_is_read_once(tmp_path, reader):
+    """Of two versions of one text, the plain one is read."""
+    mail = message()
+    mail.set_content("The meeting moved to room 14. Bring your papers.")
+    mail.add_alternative("<p>The meeting moved to room 14. Bring <b>your</b> papers.</p>", subtype="html")
+    assert text_of(reader, tmp_path, mail.as_bytes()).count("room 14") == 1
+
+
+@pytest.mark.parametrize("disposition", ["inline", "attachment"])
+def test_a_forwarded_message_is_read(tmp_path, reader, disposition):
+    """With its own headers, below the message that it is in; also one in a forwarded one."""
+    innermost = message(Subject="Deep", From="carl@example.org")
+    innermost.set_content("The valve is blue.")
+    inner = message(Subject="Offer", From="bert@example.org")
+    inner.set_content("It costs 40 francs.")
+    inner.add_attachment(innermost, disposition=disposition)
+    mail = message()
+    mail.set_content("See below.")
+    mail.add_attachment(inner, disposition=disposition)
+    text = text_of(reader, tmp_path, mail.as_bytes())
+    places = [text.index(part) for part in ("See below.", "# Offer", "bert@", "40 francs", "# Deep", "blue")]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("encoding", ["gb18030", "big5", "utf-8", "cp1251"])
+def test_a_subject_without_declared_encoding_is_decoded(tmp_path, reader, encoding):
+    """Raw bytes in headers: by the charset of the body, or by their look."""
+    subject = "Насос запускается при сорока" if encoding == "cp1251" else "關於水泵啟動溫度的通知"
+    subject = "关于水泵启动温度的通知" if encoding == "gb18030" else subject
+    for header in (
+        "",
+        f"Content-Type: text/plain; charset={encoding}\n",
+        "Content-Type: text/plain; charset=us-ascii\n",
+    ):
+        data = f"From: a@example.org\nSubject: {subject}\n{header}\n{subject}。\n".encode(encoding, "ignore")
+        text = text_of(reader, tmp_path, data)
+        assert text.startswith(f"# {subject}\n") and text.count(subject) == 2
+
+
+def test_a_charset_that_is_too_small_is_widened(tmp_path, reader):
+    """Declared as GB2312 and written in GBK, in the subject and in the body."""
+    word = base64.b64encode("朱镕基的水泵".encode("gbk")).decode()
+    head = f"From: a@example.org\nSubject: =?gb2312?B?{word}?=\nContent-Type: text/plain; charset=gb2312\n\n"
+    assert text_of(reader, tmp_path, head.encode() + "镕基说：四十度。".encode("gbk")).count("镕基") == 2
+
+
+def test_seven_bit_charsets_are_believed(tmp_path, reader):
+    """ISO-2022-JP has no byte beyond ASCII that would show it."""
+    head = b"From: a@example.org\nSubject: x\nContent-Type: text/plain; charset=iso-2022-jp\n\n"
+    assert "ポンプは四十度" in text_of(reader, tmp_path, head + "ポンプは四十度で".encode("iso-2022-jp"))
+
+
+def test_lines_that_begin_with_from_do_not_cut_a_letter(tmp_path, reader):
+    """A letter of a mailbox begins at a line with sender, time and year before a header."""
+    box = (
+        b"From a@example.org Mon Mar  2 10:00:00 2026\nFrom: a@example.org\nSubject: one\n\nHello.\n\n"
+        b"From here on the road is closed.\nNote: bring boots.\n\nFrom 10:30 in 2026 on\nit is open.\n\n"
+        b">From the start it rained.\n\nFrom b@example.org Tue Mar  3 11:00:00 2026\nSubject: two\n\nBye.\n"
+    )
+    (first, second) = text_of(reader, tmp_path, box, "a.mbox").split("\n----\n")
+    assert "road is closed" in first and "it is open" in first and "\nFrom the start it rained." in first
+    assert "# two" in second and "Bye." in second
+
+
+def test_a_part_that_cannot_be_read_is_left_out_and_noted(tmp_path, reader):
+    """An HTML part without any element; the rest of the letter is read."""
+    mail = message()
+    mail.set_content("See below.")
+    mail.add_attachment("<!-- -->", subtype="html", disposition="inline")
+    with use_notes() as notes:
+        assert "See below." in text_of(reader, tmp_path, mail.as_bytes())
+    assert [note for note in notes.texts if "left out" in note and "text/html" in note]
+
+
+def test_what_is_no_letter_is_refused(tmp_path, reader):
+    """Neither a file without headers nor a mailbox without a first line."""
+    with pytest.raises(ReadError, match="headers of a letter"):
+        text_of(reader, tmp_path, b"no headers at all")
+    with pytest.raises(ReadError, match="does not begin with a message"):
+        text_of(reader, tmp_path, b"no mailbox", "a.mbox")

@@ -1,0 +1,241 @@
+"""Office files: the smallest broken part is left out and noted, what is hidden too, all else is read."""
+
+from __future__ import annotations
+
+import datetime
+import io
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from openpyxl import Workbook
+from openpyxl.chart import BarChart, Reference
+from pptx import Presentation
+from pptx.chart.data import CategoryChartData
+from pptx.enum.chart import XL_CHART_TYPE
+from pptx.util import Inches
+from support import documents as make
+
+from rag_kit.concurrency.notes import use_notes
+from rag_kit.errors import ReadError
+from rag_kit.indexing.readers.api import Reader
+
+MACRO = b"ms-powerpoint.presentation.macroEnabled"
+Edit = Callable[[str, bytes], bytes | None]
+
+
+@pytest.fixture(scope="module")
+def reader():
+    """One reader process for all tests of this file."""
+    with Reader() as shared:
+        yield shared
+
+
+def edited(data: bytes, edit: Edit) -> bytes:
+    """A package with its parts changed; one that is changed to None is left out."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(out, "w") as new:
+        for name in old.namelist():
+            if (part := edit(name, old.read(name))) is not None:
+                new.writestr(name, part)
+    return out.getvalue()
+
+
+def deck(edit: Edit = lambda name, data: data) -> bytes:
+    """Two slides, the first with a chart."""
+    made = Presentation()
+    slide = made.slides.add_slide(made.slide_layouts[5])
+    slide.shapes.title.text = "Sales"
+    figures = CategoryChartData()
+    figures.categories = ["North", "South"]
+    figures.add_series("Pumps", (1234567.5, 2))
+    box = Inches(1), Inches(1), Inches(5), Inches(4)
+    slide.shapes.add_chart(XL_CHART_TYPE.COLUMN_CLUSTERED, *box, figures)
+    last = made.slides.add_slide(made.slide_layouts[1])
+    last.shapes.title.text = "End"
+    last.placeholders[1].text = "All pumps are blue."
+    out = io.BytesIO()
+    made.save(out)
+    return edited(out.getvalue(), edit)
+
+
+def workbook(edit: Edit = lambda name, data: data) -> bytes:
+    """A sheet with dates and a chart, one with a hidden row, a hidden one, one with hidden columns."""
+    book = Workbook()
+    pumps = book.active
+    pumps.title = "Pumps"
+    for row in (["City", "Since"], ["Bern", datetime.date(2026, 3, 1)], ["Chur", datetime.date(2026, 3, 2)]):
+        pumps.append(row)
+    chart = BarChart()
+    chart.add_data(Reference(pumps, min_col=2, min_row=1, max_row=3))
+    pumps.add_chart(chart, "E2")
+    lamps = book.create_sheet("Lamps")
+    for row in (["Lamp", "Watt"], ["desk", 5], ["hall", 9], ["roof", 7]):
+        lamps.append(row)
+    lamps.row_dimensions[3].hidden = True
+    secret = book.create_sheet("Secret")
+    secret.append(["nobody", "sees"])
+    secret.sheet_state = "hidden"
+    wide = book.create_sheet("Wide")
+    for row in (["k", "l", "m", "n"], [1, 2, 3, 4]):
+        wide.append(row)
+    wide.column_dimensions.group("B", "C", hidden=True)
+    out = io.BytesIO()
+    book.save(out)
+    return edited(out.getvalue(), edit)
+
+
+def within(part: str, change: Callable[[bytes], bytes | None]) -> Edit:
+    """Change the parts whose name holds a text."""
+    return lambda name, data: change(data) if part in name else data
+
+
+def read(reader: Reader, folder: Path, name: str, data: bytes) -> tuple[str, list[str]]:
+    """What is read of a file, and the notes."""
+    (folder / name).write_bytes(data)
+    with use_notes() as notes:
+        documents = reader.read(folder / name)
+    return "\n\n".join(document.page_content for document in documents), notes.texts
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b"c:barChart", b"c:bar3DChart"),
+        (b"c:barChart", b"c:ofPieChart"),
+        (b"<c:v>2</c:v>", b"<c:v>#N/A</c:v>"),
+    ],
+)
+def test_charts_of_every_kind_are_read(tmp_path, reader, old, new):
+    """The figures that the file keeps, whatever draws them; a figure in full."""
+    text, notes = read(reader, tmp_path, "a.pptx", deck(lambda name, data: data.replace(old, new)))
+    assert "| North | 1234567.5 |" in text and "All pumps are blue." in text and not notes
+
+
+@pytest.mark.parametrize(
+    ("edit", "left_out", "kept"),
+    [
+        (
+            within("charts/chart", lambda data: b"no xml"),
+            "slide 1, Chart",
+            ["# Sales", "All pumps are blue."],
+        ),
+        (within("charts/chart", lambda data: None), "slide 1, Chart", ["# Sales", "All pumps are blue."]),
+        (within("slides/slide1.xml", lambda data: b"\0\1"), "slide 1 left out", ["All pumps are blue."]),
+        (
+            within("slides/slide1.xml", lambda data: data[: len(data) // 2]),
+            "slides/slide1.xml",
+            ["All pumps"],
+        ),
+        (
+            within("docProps/core.xml", lambda data: b"<"),
+            "docProps/core.xml",
+            ["# Sales", "All pumps are blue."],
+        ),
+    ],
+)
+def test_a_broken_part_of_a_presentation_is_left_out(tmp_path, reader, edit, left_out, kept):
+    """A chart, a slide, a part of no importance: a note names the place, the rest is read."""
+    text, notes = read(reader, tmp_path, "a.pptx", deck(edit))
+    assert all(part in text for part in kept)
+    assert any(left_out in note and "left out" in note for note in notes), notes
+
+
+@pytest.mark.parametrize(
+    ("edit", "kept"),
+    [
+        (within("charts/chart", lambda data: data[:300]), ["| Bern | 2026-03-01 |", "| desk | 5 |"]),
+        (
+            within("charts/chart", lambda data: data.replace(b'val="col"', b'val="up"')),
+            ["| Bern | 2026-03-01 |"],
+        ),
+        (within("drawings/drawing", lambda data: None), ["| Bern | 2026-03-01 |", "| desk | 5 |"]),
+        (within("sheet1.xml", lambda data: data.replace(b"<v>46083</v>", b"<v>soon</v>")), ["| desk | 5 |"]),
+        (within("sheet1.xml", lambda data: b"no xml"), ["| desk | 5 |"]),
+        (
+            within("sheet2.xml", lambda data: data[: data.rindex(b"<row")]),
+            ["| Bern | 2026-03-01 |", "| desk | 5"],
+        ),
+        (
+            within("styles.xml", lambda data: data.replace(b'val="11"', b'val="big"')),
+            ["| Bern |", "| desk | 5 |"],
+        ),
+    ],
+)
+def test_a_broken_part_of_a_workbook_is_left_out(tmp_path, reader, edit, kept):
+    """A chart, a sheet, the formats: a note says so, the other sheets are read in their order."""
+    text, notes = read(reader, tmp_path, "a.xlsx", workbook(edit))
+    assert all(part in text for part in kept), text
+    assert any("left out" in note and "hidden" not in note for note in notes), notes
+    assert "sees" not in text
+
+
+def test_a_workbook_without_a_sheet_that_can_be_read_is_refused(tmp_path, reader):
+    """With the first reason."""
+    with pytest.raises(ReadError, match=r"sheets cannot be read|no text"):
+        read(reader, tmp_path, "a.xlsx", workbook(within("worksheets/sheet", lambda data: b"no xml")))
+
+
+def test_hidden_sheets_rows_columns_slides_and_texts_are_left_out_and_noted(tmp_path, reader):
+    """In all formats alike; a table is not torn apart by what is hidden in it."""
+    text, notes = read(reader, tmp_path, "a.xlsx", workbook())
+    assert "| desk | 5 |\n| roof | 7 |" in text and "| k | n |" in text
+    assert not any(hidden in text for hidden in ("hall", "nobody", "| l"))
+    assert [note.split(" left out")[0] for note in notes] == [
+        "sheet Lamps: 1 hidden rows, 0 hidden columns",
+        "sheet Secret",
+        "sheet Wide: 0 hidden rows, 2 hidden columns",
+    ]
+    hidden = deck(within("slides/slide1.xml", lambda data: data.replace(b"<p:sld ", b'<p:sld show="0" ', 1)))
+    text, notes = read(reader, tmp_path, "a.pptx", hidden)
+    assert (
+        "Sales" not in text and "All pumps are blue." in text and notes == ["slide 1 left out: it is hidden"]
+    )
+    run = "<w:p><w:r><w:rPr><w:vanish/></w:rPr><w:t>Secret.</w:t></w:r><w:r><w:t>Shown.</w:t></w:r></w:p>"
+    text, notes = read(reader, tmp_path, "a.docx", make.docx(run))
+    assert text == "Shown." and notes == ["hidden text left out: 1 runs"]
+
+
+def test_the_main_part_is_found_by_relationships(tmp_path, reader):
+    """A Word document whose parts have other names, as other programs write them."""
+    renamed = {"word/document.xml": "word/document2.xml", "word/styles.xml": "word/styles2.xml"}
+    out = io.BytesIO()
+    with zipfile.ZipFile(
+        io.BytesIO(make.docx(make.paragraph("Policy", "Heading1") + make.paragraph("Sign.")))
+    ) as old:
+        with zipfile.ZipFile(out, "w") as new:
+            for name in old.namelist():
+                data = old.read(name)
+                for one, other in (("document.xml", "document2.xml"), ("styles.xml", "styles2.xml")):
+                    data = data.replace(one.encode(), other.encode())
+                new.writestr(renamed.get(name, name).replace("document.xml.rels", "document2.xml.rels"), data)
+    text, notes = read(reader, tmp_path, "a.docx", out.getvalue())
+    assert text == "# Policy\n\nSign." and not notes
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "old", "new"),
+    [
+        ("a.docm", make.docx(make.paragraph("Sign.")), b"wordprocessingml.document.main", b"x.macroEnabled.main"),
+        ("a.pptm", deck(), b"openxmlformats-officedocument.presentationml.presentation", MACRO),
+        ("a.ppsx", deck(), b"presentationml.presentation.main", b"presentationml.slideshow.main"),
+        ("a.potx", deck(), b"presentationml.presentation.main", b"presentationml.template.main"),
+        ("a.xlsm", workbook(), b"openxmlformats-officedocument.spreadsheetml.sheet", b"ms-excel.sheet.macroEnabled"),
+        ("a.xltx", workbook(), b"spreadsheetml.sheet.main", b"spreadsheetml.template.main"),
+    ],
+)  # fmt: skip
+def test_files_with_programs_slide_shows_and_templates_are_read(tmp_path, reader, name, data, old, new):
+    """By their endings, as the plain formats."""
+    changed = edited(data, within("[Content_Types]", lambda types: types.replace(old, new)))
+    text, _ = read(reader, tmp_path, name, changed)
+    assert any(words in text for words in ("Sign.", "All pumps are blue.", "| desk | 5 |"))
+
+
+def test_a_broken_chapter_and_line_are_left_out(tmp_path, reader):
+    """A chapter of a book that is missing, a line of JSON lines that is none."""
+    book = edited(make.epub([("One", "Deep."), ("Two", "Cold.")]), within("c0.xhtml", lambda data: None))
+    text, notes = read(reader, tmp_path, "a.epub", book)
+    assert "Cold." in text and any(note.startswith("chapter 1 left out") for note in notes)
+    text, notes = read(reader, tmp_path, "a.jsonl", b'{"a": "one"}\n{"a": \n{"a": "three"}\n')
+    assert "one" in text and "three" in text and notes[0].startswith("line 2 left out: not valid JSON")
