@@ -10,7 +10,7 @@ from datetime import date, datetime, timedelta
 from typing import Any
 
 from rag_kit.query_construction.words import Span
-from rag_kit.text.citations.tokens import han_number
+from rag_kit.text.values.numbers import read_han as han_number
 
 _FULL = "january february march april may june july august september october november december"  # whatever the locale
 _MONTHS = {name: number for number, name in enumerate(_FULL.split(), start=1)}

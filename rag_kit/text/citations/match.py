@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from difflib import SequenceMatcher
-from functools import cached_property
 from itertools import pairwise, permutations
 from typing import Literal, NamedTuple
 
+from rag_kit.text.citations.source import Place, Source, content_keys, holds, letters_of
 from rag_kit.text.citations.tokens import Token, are_alike, are_opposites, is_negation, tokens
-from rag_kit.text.language import fold, same_language
-from rag_kit.text.sentences import sentences
+from rag_kit.text.language import same_language
+from rag_kit.text.values.reading import Value, same_value
 
-_MAX_SENTENCES = 2000
 _MIN_COVERED = 0.5  # share of a statement's content that the quote, or what it refers back to, must hold
+_MIN_ON_TOPIC = 0.2  # share below which a statement is about something else
 _CONTRIBUTES = 0.25
-_MIN_CONTEXT = 4  # words beside a part at an end that must be the same for it to stand in the same place
+_MIN_CONTEXT = 3  # words beside a part at an end that must be the same for it to stand in the same place
 _MAX_THING = 2  # content words of a part that is one name or one thing
-_COUNTED_WITHIN = 3  # content words within which what a number counts stands beside it
-_NOT_WORD = re.compile(r"[\W_]+")
-_CLAUSE = re.compile(r"[，；：]|[,;:](?=\s)")
-_MARK = re.compile(r"\s?\[\d{1,4}(?:[,，–-] ?\d{1,4})*\]")
+_DENIED_WITHIN = 3  # words after a negation among which the one is that it denies
 _VOICE = frozenset(["by", "被", "由", "把", "将"])
 
 
@@ -39,56 +35,7 @@ class Verdict(NamedTuple):
         """What the reason means."""
         if self.reason in ("verbatim", "covered"):
             return "supported"
-        return "undecided" if self.reason in ("language", "other") else "unsupported"
-
-
-class Source:
-    """A passage prepared for many statements: its sentences, their tokens, and all its content words."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    @cached_property
-    def spans(self) -> list[tuple[int, int]]:
-        """Where its sentences begin and end."""
-        return [(sentence.start, sentence.end) for sentence in sentences(self.text)[:_MAX_SENTENCES]]
-
-    @cached_property
-    def tokens(self) -> list[list[Token]]:
-        """The tokens of each sentence."""
-        return [tokens(_MARK.sub("", self.text[start:end])) for start, end in self.spans]
-
-    @cached_property
-    def keys(self) -> list[set[str]]:
-        """The content words of each sentence."""
-        return [_content_keys(sentence) for sentence in self.tokens]
-
-    @cached_property
-    def letters(self) -> list[str]:
-        """Each sentence as `_letters` gives it."""
-        return [_letters(self.text[start:end]) for start, end in self.spans]
-
-    def best_sentences(self, statement: str, stated: list[Token]) -> tuple[int, range]:
-        """The number of the sentence that has most of a statement's words, and the range to quote.
-
-        The range holds that sentence, and a neighbour of it that has further words of the statement.
-        """
-        letters, keys = _letters(statement), _content_keys(stated)
-        for place, sentence in enumerate(self.letters):
-            if letters in sentence:
-                return place, range(place, place + 1)
-        shared = [keys & sentence for sentence in self.keys]
-        places = range(len(shared))
-        best = max(places, key=lambda place: (len(shared[place]), -abs(len(self.keys[place]) - len(keys))))
-        near = [place for place in (best - 1, best + 1) if place in places and shared[place] - shared[best]]
-        return best, range(min([best, *near]), max([best, *near]) + 1)
-
-    def best_clause(self, place: int, stated: list[Token]) -> list[Token]:
-        """The part of a sentence between commas that has most of a statement's words."""
-        start, end = self.spans[place]
-        keys = _content_keys(stated)
-        clauses = [tokens(part) for part in _CLAUSE.split(_MARK.sub("", self.text[start:end]))]
-        return max(clauses, key=lambda clause: (len(keys & _content_keys(clause)), -len(clause)))
+        return "undecided" if self.reason in ("language", "other", "paraphrase") else "unsupported"
 
 
 def judge(statement: str, sources: Sequence[Source]) -> list[Verdict]:
@@ -96,8 +43,10 @@ def judge(statement: str, sources: Sequence[Source]) -> list[Verdict]:
     verdicts = [_judge_against(statement, source) for source in sources]
     if len(sources) < 2 or any(verdict.status == "supported" for verdict in verdicts):
         return verdicts
-    quotes = [source.text[start:end] for source, (*_, start, end) in zip(sources, verdicts, strict=True)]
-    together, _ = _compare_words(tokens(_MARK.sub("", statement)), tokens(_MARK.sub("", "\n".join(quotes))))
+    quotes = [source.plain(start, end) for source, (*_, start, end) in zip(sources, verdicts, strict=True)]
+    both = Source("\n".join(quotes), "\n".join(source.context for source in sources))
+    quoted = [token for sentence in both.tokens for token in sentence]
+    together, _ = _compare_words(_in_words_of(tokens(statement), both), quoted)
     if together != "covered" or not all(quotes):
         return verdicts
     return [
@@ -108,87 +57,142 @@ def judge(statement: str, sources: Sequence[Source]) -> list[Verdict]:
 
 def _judge_against(statement: str, source: Source) -> Verdict:
     """The verdict on a statement by the best quote of one passage."""
-    letters = _letters(statement)
-    if not source.spans or not letters:
+    letters = letters_of(statement)
+    if not source.spans or not letters.strip():
         return Verdict(0.0, "thin", *(source.spans or [(0, 0)])[0])
-    stated = tokens(_MARK.sub("", statement))
+    stated = _in_words_of(tokens(statement), source)
     best, places = source.best_sentences(statement, stated)
     start, end = source.spans[places[0]][0], source.spans[places[-1]][1]
-    if letters in _letters(source.text[start:end]):
+    if holds(letters_of(source.text[start:end]), letters):
         return Verdict(1.0, "verbatim", start, end)
     if not same_language(statement, source.text):
         return Verdict(0.0, "language", start, end)
     quoted = [token for place in places for token in source.tokens[place]]
-    passage = set().union(*source.keys)
-    reason, score = _compare_words(stated, quoted, source.keys[0], passage)
-    if reason == "covered":
-        cited = (source.tokens[best], source.best_clause(best, stated))
-        changes = (_find_change(part, stated, passage) for part in cited)
-        reason = next(filter(None, changes), "") or _find_other_count(stated, quoted, passage) or reason
+    clause = [] if source.spans[best][0] in source.rows else source.best_clause(best, stated)
+    reason, score = _compare_words(stated, quoted, source, clause)
+    if reason in ("covered", "paraphrase"):
+        reason = _find_other_place(stated, source.places) or reason
+    if reason == "covered" and source.spans[best][0] not in source.rows:
+        cited = (source.tokens[best], clause)
+        changes = (_find_change(part, stated, _passage_keys(source)) for part in cited)
+        reason = next(filter(None, changes), "") or reason
     return Verdict(score, reason, start, end)
 
 
+def _in_words_of(stated: list[Token], source: Source) -> list[Token]:
+    """A statement's tokens, with each value under the key that the passage has for it."""
+    said = [place.value for place in source.places]
+    row = []
+    for token in stated:
+        if token.value:
+            token = token._replace(key=next((v.normal for v in said if says(v, token.value)), token.key))
+        row.append(token)
+    return row
+
+
+def says(said: Value, stated: Value) -> bool:
+    """Whether a passage that says one value supports the other: equal, or with less said of its unit."""
+    if same_value(stated, said):
+        return True
+    if stated.bound and said.bound and stated.bound != said.bound:
+        return False
+    bare = not stated.dimension or (not stated.per and stated.unit == said.unit)
+    return bare and bool(said.unit) and said.dimension != "ratio" and stated.amount == said.amount
+
+
+def _passage_keys(source: Source) -> set[str]:
+    return set().union(*source.keys)
+
+
 def _compare_words(
-    stated: list[Token], quoted: list[Token], opening: Set[str] = frozenset(), passage: Set[str] = frozenset()
+    stated: list[Token], quoted: list[Token], source: Source | None = None, clause: Sequence[Token] = ()
 ) -> tuple[str, float]:
     """The reason for the verdict, and the share of the statement's content words that the quote has.
 
-    The quote may refer back to what the passage's opening sentence names, in words such as "the company"; words of
-    other sentences of the passage are what it says of something else.
+    The quote may refer back to what the passage's opening sentence, its title and its headings name, in words such as
+    "the company"; words of other sentences of the passage are what it says of something else.
     """
+    opening = content_keys(source.context_tokens) if source else set()
+    passage = _passage_keys(source) - opening if source else set()
+    inside = bool(source and source.rows)
     content = list(dict.fromkeys(token for token in stated if token.content))
-    keys = {token.key for token in quoted}
-    words = [token.key for token in quoted if token.content and not token.number]
+    keys = content_keys(quoted) | opening
+    words = [token.key for token in quoted if token.content and not token.value and not token.name]
+    words += [token.key for token in source.context_tokens if not token.value] if source else []
     missing = [
         token
         for token in content
-        if token.key not in keys and (token.number or not any(are_alike(token.key, word) for word in words))
+        if token.key not in keys and (token.value or not any(are_alike(token.key, word) for word in words))
     ]
     score = 1 - len(missing) / len(content) if content else 0.0
-    unknown = [token for token in missing if token.number or token.key not in opening]
-    if any(token.number for token in unknown):
+    first = source.keys[0] if source and not inside else set()
+    unknown = [token for token in missing if token.value or token.key not in first]
+    if any(token.value for token in unknown):
         return "number", score
-    if any(token.name for token in unknown):
-        return "name", score
-    if not content or len(unknown) > _MIN_COVERED * len(content):
+    if score < _MIN_ON_TOPIC:
         return "thin", score
-    if sum(token.key in passage for token in unknown) > 1:
+    if any(token.name for token in unknown):
+        return ("name" if score >= _MIN_COVERED else "paraphrase"), score
+    if sum(token.key in passage for token in unknown) > (not inside):
         return "changed", score
     new = {token.key for token in stated} - keys
     lost = keys - {token.key for token in stated}
     if any(are_opposites(a, b) for a in new for b in lost):
         return "opposite", score
-    return ("negation" if _only_one_negates(stated, quoted) else "covered"), score
+    whole = 2 * len(content_keys(stated) & content_keys(clause)) < len(content_keys(stated))
+    if negated := _negates_alone(stated, quoted if whole else clause):
+        return negated, score
+    return ("paraphrase" if len(unknown) > _MIN_COVERED * len(content) else "covered"), score
 
 
-def _only_one_negates(stated: list[Token], quoted: list[Token]) -> bool:
-    """Whether only one of two texts has a negation, of a word that both have and that it has once."""
+def _negates_alone(stated: Sequence[Token], quoted: Sequence[Token]) -> str:
+    """The reason "negation" where one text denies a word that the other has and does not deny, or ""."""
     for text, other in ((stated, quoted), (quoted, stated)):
-        if any(is_negation(token.key) for token in other):
-            continue
-        keys, count = {token.key for token in other}, Counter(token.key for token in text)
-        for place, token in enumerate(text):
-            denied = next((after.key for after in text[place + 1 : place + 3] if after.content), "")
-            if is_negation(token.key) and denied in keys and count[denied] == 1:
-                return True
-    return False
+        denied_there = {denied for denied in _denied(other)}
+        keys = content_keys(other)
+        for denied in _denied(text):
+            if not any(are_alike(denied, word) for word in denied_there) and (
+                denied in keys or any(are_alike(denied, word) for word in keys)
+            ):
+                return "negation"
+    if sum(is_negation(t.key) for t in stated) > sum(is_negation(t.key) for t in quoted):
+        return "paraphrase"
+    return ""
 
 
-def _find_other_count(stated: list[Token], quoted: list[Token], passage: Set[str]) -> str:
-    """The reason "number" where a number counts another thing of the passage than in the quote, or ""."""
-    content = [token for token in quoted if token.content]
-    for number, counted in pairwise(stated):
-        if not number.number or counted.number or counted.name or counted.key not in passage:
+def _denied(text: Sequence[Token]) -> Iterable[str]:
+    """The words that a text denies: after each negation the first content word, or the last one before it."""
+    for place, token in enumerate(text):
+        if is_negation(token.key):
+            after = (one.key for one in text[place + 1 : place + 1 + _DENIED_WITHIN] if one.content)
+            before = (one.key for one in reversed(text[:place]) if one.content)
+            if denied := next(after, None) or next(before, None):
+                yield denied
+
+
+def _find_other_place(stated: list[Token], places: Sequence[Place]) -> str:
+    """The reason "number" where the passage has another value of the kind beside the words of a value, or ""."""
+    mine = [token.value for token in stated if token.value]
+    words = content_keys(stated)
+    for token in stated:
+        if not token.value or token.value.dimension == "id":
             continue
-        near = [
-            other.key
-            for place, token in enumerate(content)
-            if token.key == number.key
-            for other in content[max(0, place - _COUNTED_WITHIN) : place + _COUNTED_WITHIN + 1]
+        beside = words - {token.key}
+        same = [place for place in places if says(place.value, token.value)]
+        rivals = [
+            place
+            for place in places
+            if place.value.dimension == (same[0].value if same else token.value).dimension
+            and not any(says(place.value, value) for value in mine)
         ]
-        if near and not any(are_alike(counted.key, other) for other in near):
+        if same and rivals and max(map(_fit(beside), rivals)) > max(map(_fit(beside), same)):
             return "number"
     return ""
+
+
+def _fit(words: Set[str]) -> Callable[[Place], tuple[int, int]]:
+    """How many of a value's words stand beside it in a place: with what it goes with, and in its clause."""
+    return lambda place: (len(words & (place.own | place.around)), len(words & place.own))
 
 
 def _find_change(cited: list[Token], stated: list[Token], passage: Set[str]) -> str:
@@ -198,6 +202,8 @@ def _find_change(cited: list[Token], stated: list[Token], passage: Set[str]) -> 
     number, another name, an opposite, or words that the passage has elsewhere, are another statement. A wording
     of its own, which the passage does not have, is free; where it is the only difference, nothing tells which it is.
     """
+    voices = (cited, stated)
+    cited, stated = ([t for t in row if t.content or is_negation(t.key)] for row in voices)
     old_keys, new_keys = [token.key for token in cited], [token.key for token in stated]
     codes = SequenceMatcher(None, old_keys, new_keys, autojunk=False).get_opcodes()
     surplus = Counter(old_keys)
@@ -217,7 +223,8 @@ def _find_change(cited: list[Token], stated: list[Token], passage: Set[str]) -> 
         small = bool(inside) and max(len(old_words), len(new_words)) <= _MAX_THING
         if reason := _find_replacement(old_words, new_words, surplus, passage, small=small, single=single):
             return reason
-    same_voice = _VOICE.intersection(old_keys) == _VOICE.intersection(new_keys)
+    old_voice, new_voice = (_VOICE.intersection(token.key for token in row) for row in voices)
+    same_voice = old_voice == new_voice
     return "order" if same_voice and _have_changed_places(cited, stated) else ""
 
 
@@ -272,7 +279,8 @@ def _find_replacement(
     # what the statement says more often than the sentence was brought from elsewhere, or repeated
     brought = [token for token in new if surplus[token.key] < 0]
     things = [token for token in old if token.thing]
-    if any(token.number for token in brought) and any(token.number for token in old):
+    kinds = {token.value.dimension for token in old if token.value}
+    if any(token.value and token.value.dimension in kinds for token in brought):
         return "number"
     if any(token.name for token in brought) and any(token.name for token in old):
         return "name"
@@ -283,12 +291,3 @@ def _find_replacement(
     if things and (any(token.key in passage for token in brought) or (small and not brought)):
         return "changed"
     return "other" if small and single and all(token.thing for token in new) else ""
-
-
-def _content_keys(words: list[Token]) -> set[str]:
-    return {token.key for token in words if token.content}
-
-
-def _letters(text: str) -> str:
-    """A text without marks, spaces and punctuation, folded: what is compared word for word."""
-    return _NOT_WORD.sub("", fold(_MARK.sub("", text)))

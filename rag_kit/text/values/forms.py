@@ -36,20 +36,20 @@ _PATTERNS = {
         rf"(?<![\d.]){_Y}(?P<s>[-/.])(?:0?[1-9]|1[0-2])(?:(?P=s)(?:0?[1-9]|[12]\d|3[01]))?(?![\d\-])",
         rf"(?<![\d{_H}])(?:\d{{4}}|[一二][{_H}]{{3}}) ?年(?:度|(?! ?代)(?: ?(?:\d{{1,2}}|[{_H}]{{1,2}}) ?月份?"
         rf"(?: ?(?:\d{{1,2}}|[{_H}]{{1,3}}) ?[日号])?)?)?",
-        rf"(?<![\d{_H}])(?:1[0-2]|0?[1-9]|十[一二]?|[一-九]) ?月(?![球亮])(?:份| ?(?:\d{{1,2}}|[{_H}]{{1,3}}) ?[日号])?",
+        rf"(?<![\d{_H}])(?:1[0-2]|0?[1-9]|十[一二]?|[一二三四五六七八九]) ?月(?![球亮])(?:份| ?(?:\d{{1,2}}|[{_H}]{{1,3}}) ?[日号])?",
         rf"(?<![\d.,])\d{{1,2}}{_ND}?\.? (?:of )?(?i:{_NAMED})\b\.?(?:,? {_Y}(?!\d))?",
         rf"(?:{_CAPITAL})\b\.?(?: (?:the )?\d{{1,2}}{_ND}?(?![\d:%]|[.,]\d)(?:(?: ?, ?| ){_Y}(?!\d))?|(?:,? | of ){_Y}(?!\d))",
         rf"(?:{_LONG})\b|(?<=[iI]n )(?:{_CAPITAL})\b",
         r"(?:FY|[Ff]iscal(?: year)?)[ '-]?(?:\d{4}|\d\d)(?!\d)",
-        rf"(?<![\d.,\-]){_Y}(?![\d%‰]|[.,]\d|-?[A-Za-z])(?! ?(?:[度米元个]|[A-Za-zμ]{{1,3}}(?![A-Za-z])))",
+        rf"(?<![\d.,\-]){_Y}(?![\d%‰]|[.,]\d|-?[A-Za-z])",
     ),
     "decade": (
         r"(?:1[5-9]|20)\d0['’]?s\b",
         r"(?:(?:1[5-9]|20)(?=\d0年代))?(?:\d0|[二三四五六七八九]十)年代",
         r"(?:上世纪|20世纪|二十世纪)(?:\d0|[二三四五六七八九]十)年代",
     ),
-    "century": (rf"(?:\d{{1,2}}{_ND}|{_ORDINAL})[ -]century", rf"(?:\d{{1,2}}|[{_H}]{{1,3}}) ?世纪"),
-    "quarter": (rf"Q[1-4](?!\w)|(?:{_ORDINAL}|[1-4]{_ND}) quarter\b", "第?[1-4一二三四]季度?(?!度)"),
+    "century": (rf"(?:\d{{1,2}}{_ND}|(?i:{_ORDINAL}))[ -]century", rf"(?:\d{{1,2}}|[{_H}]{{1,3}}) ?世纪"),
+    "quarter": (rf"Q[1-4](?!\w)|(?:(?i:{_ORDINAL})|[1-4]{_ND}) quarter\b", "第?[1-4一二三四]季度?(?!度)"),
     "clock": (
         rf"(?:(?:{_WHEN}) ?)?{_HAN_CLOCK}",
         rf"(?:(?:{_WHEN}) ?)?(?<![\d:.]){_CLOCK}",
@@ -67,23 +67,24 @@ _PATTERNS = {
     "share": (
         rf"(?:{HAN}|\d+) ?分之 ?(?:{FIGURES}|{HAN})",
         rf"[{_H}\d]成半?(?![\u4e00-\u9fff])|[{_H}\d]成(?=[以左的])",
-        r"(?:an?|one|two|three|four|five|seven)[ -](?:third|quarter|fourth|fifth|sixth|eighth|tenth)s?\b(?! quarter)"
+        r"(?i:an?|one|two|three|four|five|seven)[ -](?:third|quarter|fourth|fifth|sixth|eighth|tenth)s?\b(?! quarter)"
         r"(?! (?:of an? )?(?:hour|year|day|month|century))",
         r"[Hh]alf(?= (?:of|the|its|their|all)\b)(?! the time)",
-        r"(?<![\d/])\d/(?:[2-9]|10)(?![\d/])(?!\w)",
+        r"(?<![\d/])\d/(?:[2-9]|10)(?![\d/A-Za-z])",
     ),
     "ordinal": (
-        rf"\d{{1,4}}{_ND}\b|(?:{_ORDINAL})\b(?! half| of all)",
+        rf"\d{{1,4}}{_ND}\b|(?i:{_ORDINAL})\b(?! half| of all)",
         rf"第(?:\d{{1,4}}|[{_H}百千]{{1,6}})",
     ),
     "number": (
-        rf"(?:{_COINS})?[-+]?(?:[Hh]alf an? |(?:an?|{NUMBER_WORDS}|{FIGURES}) and a half(?= )|an? (?=\w+ and a half)"
-        rf"|半(?=个|年|天|小时|日|月)|{FIGURES}|{HAN}|{NUMBER_WORDS})(?:{SCALE})?",
+        rf"(?:{_COINS})?[-+]?(?:(?i:half an? |(?:an?|{NUMBER_WORDS}|{FIGURES}) and a half(?= )|an? (?=\w+ and a half))"
+        rf"|半(?=个|年|天|小时|日|月)|{FIGURES}|{HAN}|(?i:{NUMBER_WORDS}))(?:{SCALE})?",
     ),
 }
 FORMS = re.compile(
     "|".join(f"(?P<{name}>{'|'.join(patterns)})" for name, patterns in _PATTERNS.items())
 )
+NUMBER = re.compile(f"(?P<number>{'|'.join(_PATTERNS['number'])})")
 #: Where a value may begin: a figure, a sign of money, a Chinese numeral, or a word of TRIGGERS.
 STARTS = re.compile(r"[-+]?\d|[$€£¥]|[〇零一二两三四五六七八九十百千万亿半第周星礼上凌早中下傍晚人壹贰叁肆伍陆柒捌玖拾佰仟]|[A-Za-zäöü]+")
 TRIGGERS = frozenset(

@@ -23,7 +23,7 @@ SCALES = _TIMES | {
 _WORD = "|".join(sorted(WORDS.keys() | _TIMES.keys(), key=len, reverse=True))
 FIGURES = (
     r"\d{1,3}(?:[,'\u00a0\u202f\u2009]\d{3})+(?!\d)(?:\.\d+)?|\d{1,3}(?:\.\d{3})+,\d+(?!\d)"
-    r"|\d+,\d{1,2}(?![\d,])|\d+(?:\.\d+)?"
+    r"|(?<!,)\d+,\d{1,2}(?![\d,])|\d+(?:\.\d+)?"
 )
 HAN = rf"(?:[{HAN_DIGITS}十百千万亿壹贰叁肆伍陆柒捌玖拾佰仟]+(?:点[{HAN_DIGITS}]+)?)"
 NUMBER_WORDS = rf"(?:{_WORD})\b(?:(?:[ -]| and )(?:{_WORD})\b)*"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from rag_kit.text._traditional import SIMPLIFIED, TRADITIONAL
-from rag_kit.text.values.forms import FORMS, STARTS, TRIGGERS, read_form
+from rag_kit.text.values.forms import FORMS, NUMBER, STARTS, TRIGGERS, read_form
 from rag_kit.text.values.numbers import SCALES, read_any
 from rag_kit.text.values.units import Unit, dimensions_agree, rate_of, unit_at
 
@@ -35,6 +35,7 @@ class Value(NamedTuple):
     key: str = ""  # a date as 2025-02-26, -12-24 or 2025; an identifier without its joints
     factor: float = 1.0  # of the unit and of the one that it is counted by: amount * factor compares
     open: bool = False  # a time of day that may be before or after noon
+    begin: int = -1  # where the words of its bound begin; `start` where it has none
 
     @property
     def base(self) -> float:
@@ -46,7 +47,8 @@ class Value(NamedTuple):
         """A text that equal values of one form share."""
         if self.key:
             return f"{self.dimension} {self.key}"
-        return " ".join(filter(None, (f"{self.base:.9g}", self.dimension, self.per and f"per {self.per}")))
+        per = self.per and f"per {self.per}"
+        return " ".join(filter(None, (self.bound, f"{self.base:.9g}", self.dimension, per)))
 
 
 def level(text: str) -> str:
@@ -59,8 +61,26 @@ _COUNTED = "个名位次名倍人件台条项座家种本页层章部所间辆�
 _NO_NUMBER = frozenset("万一 千万 一一 万万 百千 万千 十分 百分 千分 一十 十一一".split())
 _HALF_AFTER = re.compile(r" and a half\b|半(?![载径个])")
 _PER = re.compile(r" ?/ ?(?=\S)| (?:per|an?|each|every|pro|je|im) | ?每(?=[^\s，。])")
-_PER_BEFORE = re.compile(r"(?:每|一)个?(小时|分钟|年|月|日|天|周|季度|晚)[\u4e00-\u9fff]{0,6}?(?:为|是|约|：|:)?\s?$")
+_PER_BEFORE = re.compile(r"每个?(小时|分钟|年|月|日|天|周|季度|晚)[\u4e00-\u9fff]{0,6}?(?:为|是|约|：|:)?\s?$")
 _RANGE = re.compile(r"\s?(?:-|~|to|and|bis|und|至|到|和)\s?")
+_RANGE_ON = re.compile(r"[至到~-][\d一二两三四五六七八九十]")
+_JOINED = re.compile(r"\s?(?:,?\s?and\s|零|又|und\s)?\s?")
+_LOWER = re.compile(
+    r"(?:\b(?:at least|(?:a )?minimum(?: of)?|more than|over|above|exceed(?:s|ing)?|mindestens)"
+    r"|至少|最少|最低|超过|高于|大于|多于|≥|>)\s?$",
+    re.IGNORECASE,
+)
+_UPPER = re.compile(
+    r"(?:\b(?:at most|up to|(?:a )?maximum(?: of)?|(?:less|fewer) than|under|below|höchstens|maximal)"
+    r"|至多|最多|最高|最大|低于|少于|小于|≤|<)\s?$",
+    re.IGNORECASE,
+)
+_DENIED = re.compile(r"(?:\b(?:not|no|never)|n't|不得?|未|没有?)\s?$", re.IGNORECASE)
+_AFTER = re.compile(r" and a half\b|半(?![载径个])")
+_PER = re.compile(r" ?/ ?(?=\S)| (?:per|an?|each|every|pro|je|im) | ?每(?=[^\s，。])")
+_PER_BEFORE = re.compile(r"每个?(小时|分钟|年|月|日|天|周|季度|晚)[\u4e00-\u9fff]{0,6}?(?:为|是|约|：|:)?\s?$")
+_RANGE = re.compile(r"\s?(?:-|~|to|and|bis|und|至|到|和)\s?")
+_RANGE_ON = re.compile(r"[至到~-][\d一二两三四五六七八九十]")
 _JOINED = re.compile(r"\s?(?:,?\s?and\s|零|又|und\s)?\s?")
 _LOWER = re.compile(
     r"(?:at least|no (?:less|fewer) than|not (?:less|fewer) than|(?:a )?minimum(?: of)?|more than|over|above|exceed(?:s|ing)?"
@@ -72,7 +92,7 @@ _UPPER = re.compile(
     r"|höchstens|maximal|不超过|不多于|不高于|不大于|不得超过|不得高于|不得多于|至多|最多|最高|最大|低于|少于|小于|≤|<)\s?$",
     re.IGNORECASE,
 )
-_NOT_OVER = re.compile(r"(?:not|no|never|n't|不得?|未|没有?)\s?$", re.IGNORECASE)
+_DENIED = re.compile(r"(?:not|no|never|n't|不得?|未|没有?)\s?$", re.IGNORECASE)
 _AFTER = re.compile(r"\s?(?:(?P<min>or (?:more|above|higher|older)|以上|及以上)|(?P<max>or (?:less|fewer|lower)|以下|以内|之内))")
 
 
@@ -112,12 +132,19 @@ def _scan(text: str) -> Iterator[Value]:
         if word[0].isalpha() and word.isascii() and not _may_begin(text, word, start.end()):
             continue
         match = FORMS.match(text, place)
+        if match and match.lastgroup == "date" and match[0].isdecimal() and _is_counted(text, match.end()):
+            match = NUMBER.match(text, place)
         if match is None or not match.lastgroup:
             continue
         value = _number(text, match) if match.lastgroup == "number" else _other(match)
         if value is not None:
             end = value.end
             yield value
+
+
+def _is_counted(text: str, end: int) -> bool:
+    """Whether figures that may be a year have a scale or a unit."""
+    return text[end : end + 1] in (*_COUNTED, *"千万亿") or unit_at(text, end) is not None
 
 
 def _may_begin(text: str, word: str, end: int) -> bool:
@@ -135,7 +162,7 @@ def _other(match: re.Match[str]) -> Value | None:
     if read is None or (form == "id" and not any(map(str.isdigit, match[0]))):
         return None
     amount, key, is_open = read
-    return Value(start, end, amount, "ratio" if form == "share" else form, key=key, open=is_open)
+    return Value(start, end, amount, "ratio" if form == "share" else form, key=key, open=is_open, begin=start)
 
 
 def _number(text: str, match: re.Match[str]) -> Value | None:
@@ -146,7 +173,7 @@ def _number(text: str, match: re.Match[str]) -> Value | None:
         return None
     amount, numeral = _amount(parts["number"])
     coin = unit_at(parts["coin"], 0) if parts["coin"] else None
-    unit = None if coin else _unit_after(text, end)
+    unit = None if coin else unit_at(text, end)
     if not coin and unit is None and _counts_nothing(text, numeral, end):
         return None
     if text.startswith("个半", end) and (unit := unit_at(text, end + 2) or unit_at(f"个{text[end + 2 :][:4]}", 0)):
@@ -166,8 +193,8 @@ def _number(text: str, match: re.Match[str]) -> Value | None:
     if by:
         symbol, dimension, factor = (rate[0] if unit and (rate := rate_of(unit[0])) else (symbol, dimension, factor))
         per, factor, dimension = by.symbol, factor / by.factor, f"{dimension}/{by.dimension}"
-    bound, end = _bound(text, start, end)
-    return Value(start, end, amount, dimension, symbol, per, bound, factor=factor)
+    bound, begin = _bound(text, start, end)
+    return Value(start, end, amount, dimension, symbol, per, bound, factor=factor, begin=begin)
 
 
 def _amount(text: str) -> tuple[float, str]:
@@ -184,16 +211,12 @@ def _amount(text: str) -> tuple[float, str]:
     return read_any(numeral.strip()), numeral.strip()
 
 
-def _unit_after(text: str, end: int) -> tuple[Unit, int] | None:
-    """The unit after a number; a counting word before a unit of time, as in 三个月, is a part of it."""
-    return unit_at(text, end)
-
-
 def _counts_nothing(text: str, numeral: str, end: int) -> bool:
     """Whether a numeral without a unit is a part of a word, or as empty as "one" and 一."""
     if numeral.lower() in ("one", "a", "an", "一", "半") or numeral in _NO_NUMBER:
         return True
-    return len(numeral) == 1 and not numeral.isascii() and text[end : end + 1] not in _COUNTED
+    follows = text[end : end + 1] in (*_COUNTED,) or _RANGE_ON.match(text, end)
+    return len(numeral) == 1 and not numeral.isascii() and not follows
 
 
 def _counted_by(text: str, start: int, end: int, unit: Unit | None) -> tuple[Unit | None, int]:
@@ -210,14 +233,16 @@ def _counted_by(text: str, start: int, end: int, unit: Unit | None) -> tuple[Uni
 
 
 def _bound(text: str, start: int, end: int) -> tuple[str, int]:
-    """"min" or "max" where a value is a bound."""
-    before = text[max(0, start - 24) : start]
+    """Whether a value is a bound, "min" or "max", and where the words begin that say so."""
+    first = max(0, start - 24)
+    before = text[first:start]
     if (after := _AFTER.match(text, end)) and after.lastgroup:
-        return after.lastgroup, end
+        return after.lastgroup, start
     for bound, pattern, other in (("min", _LOWER, "max"), ("max", _UPPER, "min")):
         if match := pattern.search(before):
-            return (other if _NOT_OVER.search(before[: match.start()]) else bound), end
-    return "", end
+            denied = _DENIED.search(before[: match.start()])
+            return (other if denied else bound), first + (denied or match).start()
+    return "", start
 
 
 def _join(text: str, first: Value, second: Value) -> list[Value]:
@@ -229,8 +254,8 @@ def _join(text: str, first: Value, second: Value) -> list[Value]:
     if plain and not first.key and _RANGE.fullmatch(between):
         first = first._replace(dimension=second.dimension, unit=second.unit, per=second.per, factor=second.factor)
     elif (
-        first.dimension == second.dimension and first.unit and not first.per and second.amount > 0
-        and first.factor > second.factor and _JOINED.fullmatch(between)
+        first.dimension == second.dimension and first.unit and not first.per
+        and 0 < second.base < first.factor and _JOINED.fullmatch(between)
     ):  # fmt: skip
         amount = first.amount + second.amount * second.factor / first.factor
         return [first._replace(end=second.end, amount=amount, per=second.per)]

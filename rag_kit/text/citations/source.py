@@ -1,0 +1,189 @@
+"""A cited passage, prepared for many statements: sentences and table rows, their words, and the values beside them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from rag_kit.text.citations.tokens import Token, tokens
+from rag_kit.text.language import HAN, fold
+from rag_kit.text.sentences import sentences
+from rag_kit.text.values.numbers import HAN_DIGITS
+from rag_kit.text.values.reading import Value
+from rag_kit.text.values.tables import Row, table_rows
+
+_MAX_SENTENCES = 2000
+_CLAUSE = re.compile(r"[，；：]|[,;:](?=\s)|\s(?=(?:and|but|while|whereas)\s)|(?<!以)(?=而[^且])")
+_MARK = re.compile(r"\s?\[\d{1,4}(?:[,，–-] ?\d{1,4})*\]")
+_WITHIN_NUMBER = re.compile(rf"[\d{HAN_DIGITS}十百千万亿]{{2}}")
+_NOT_WORD = re.compile(r"[^\w$€£¥%‰℃℉°]+|_+")
+_BESIDE_HAN = re.compile(rf" (?=[{HAN}])|(?<=[{HAN}]) ")
+
+
+class Place(NamedTuple):
+    """A value of a passage, the words of its clause or cell, and those before it that it may go with."""
+
+    value: Value
+    own: frozenset[str]
+    around: frozenset[str]
+
+
+class Source:
+    """A passage prepared for many statements.
+
+    Args:
+        text: Its text; quotes are spans of it.
+        context: What its title and headings say; the passage counts as saying it.
+    """
+
+    def __init__(self, text: str, context: str = "") -> None:
+        self.text, self.context = text, context
+
+    @cached_property
+    def rows(self) -> dict[int, Row]:
+        """Where each row of its tables begins -> the row."""
+        return {row.start: row for row in table_rows(self.text)}
+
+    @cached_property
+    def spans(self) -> list[tuple[int, int]]:
+        """Where its sentences and rows begin and end; headers of tables and rules are left out."""
+        spans: list[tuple[int, int]] = []
+        inside = [(row.start, row.end) for row in self.rows.values()]
+        for one in sentences(self.text)[:_MAX_SENTENCES]:
+            if not any(start <= one.start < end for start, end in inside) and not self._is_header(one.text):
+                spans.append((one.start, one.end))
+        spans = sorted([*spans, *inside])
+        return spans or [(one.start, one.end) for one in sentences(self.text)[:1]]
+
+    def _is_header(self, text: str) -> bool:
+        return bool(self.rows) and text.count("|") > 1
+
+    @cached_property
+    def tokens(self) -> list[list[Token]]:
+        """The tokens of each sentence; of a row, those of its cells and their headers."""
+        return [
+            [token for cell in cells for part in cell for token in part]
+            if (cells := self._cells(start))
+            else tokens(self.plain(start, end))
+            for start, end in self.spans
+        ]
+
+    def _cells(self, start: int) -> list[tuple[list[Token], list[Token]]]:
+        """The tokens of the header and of the text of each cell of the row that begins at a place; empty if none does."""
+        row = self.rows.get(start)
+        return [(tokens(cell.header), tokens(cell.text, cell.values)) for cell in (row.cells if row else ())]
+
+    def plain(self, start: int, end: int) -> str:
+        """A span of the text without marks of footnotes."""
+        return _MARK.sub("", self.text[start:end])
+
+    @cached_property
+    def keys(self) -> list[set[str]]:
+        """The content words of each sentence."""
+        return [content_keys(sentence) for sentence in self.tokens]
+
+    @cached_property
+    def letters(self) -> list[str]:
+        """Each sentence as `letters_of` gives it."""
+        return [letters_of(self.text[start:end]) for start, end in self.spans]
+
+    @cached_property
+    def context_tokens(self) -> list[Token]:
+        """The tokens of title and headings."""
+        return [token for line in self.context.splitlines() for token in tokens(line)]
+
+    @cached_property
+    def places(self) -> list[Place]:
+        """Its values with the words beside them: in the clause, and before it in the sentence and the one before."""
+        found: list[Place] = []
+        before: frozenset[str] = frozenset()
+        for (start, end), sentence in zip(self.spans, self.tokens, strict=True):
+            if cells := self._cells(start):
+                found += _row_places(cells)
+                continue
+            inherited, whole = before, frozenset(content_keys(sentence))
+            for part in _CLAUSE.split(self.plain(start, end)):
+                clause = tokens(part)
+                own = frozenset(content_keys(clause))
+                found += [Place(token.value, own - {token.key}, inherited) for token in clause if token.value]
+                inherited |= own
+            before = whole
+        everything = frozenset().union(*self.keys)
+        found += [Place(token.value, frozenset(), everything) for token in self.context_tokens if token.value]
+        return found
+
+    def best_sentences(self, statement: str, stated: Sequence[Token]) -> tuple[int, range]:
+        """The number of the sentence that has most of a statement's words, and the range to quote.
+
+        The range holds that sentence, and a neighbour of it that has further words of the statement.
+        """
+        letters, keys = letters_of(statement), content_keys(stated)
+        for place, sentence in enumerate(self.letters):
+            if holds(sentence, letters):
+                return place, range(place, place + 1)
+        shared = [keys & sentence for sentence in self.keys]
+        places = range(len(shared))
+        best = max(places, key=lambda place: (len(shared[place]), -abs(len(self.keys[place]) - len(keys))))
+        if self.spans[best][0] in self.rows:
+            return best, range(best, best + 1)
+        near = [
+            place
+            for place in (best - 1, best + 1)
+            if place in places and shared[place] - shared[best] and self.spans[place][0] not in self.rows
+        ]
+        return best, range(min([best, *near]), max([best, *near]) + 1)
+
+    def best_clause(self, place: int, stated: Sequence[Token]) -> list[Token]:
+        """The part of a sentence between commas that has most of a statement's words."""
+        keys = content_keys(stated)
+        clauses = [tokens(part) for part in _CLAUSE.split(self.plain(*self.spans[place]))]
+        return max(clauses, key=lambda clause: (len(keys & content_keys(clause)), -len(clause)))
+
+
+def _row_places(cells: Sequence[tuple[list[Token], list[Token]]]) -> list[Place]:
+    """The values of a row; beside each stand its column's header and the cells that name the row."""
+    names = frozenset(
+        key for header, cell in cells if not any(map(_measures, cell)) for key in content_keys([*header, *cell])
+    )
+    return [
+        Place(token.value, (names | content_keys([*header, *cell])) - {token.key}, frozenset())
+        for header, cell in cells
+        for token in cell
+        if token.value
+    ]
+
+
+def _measures(token: Token) -> bool:
+    """Whether a token is a value that is measured or counted, not an identifier."""
+    return token.value is not None and token.value.dimension != "id"
+
+
+def content_keys(words: Iterable[Token]) -> set[str]:
+    """The keys of the content words."""
+    return {token.key for token in words if token.content}
+
+
+def letters_of(text: str) -> str:
+    """A text without marks and punctuation, folded, in words: what is compared word for word."""
+    return _BESIDE_HAN.sub("", f" {_NOT_WORD.sub(' ', fold(_MARK.sub('', text)))} ".replace("  ", " "))
+
+
+def holds(passage: str, statement: str) -> bool:
+    """Whether a passage has a statement word for word, both as `letters_of` gives them; no part of a number is one.
+
+    Example:
+        >>> holds(letters_of("在十四世纪"), letters_of("四世纪")), holds(letters_of("a 3-day trip"), letters_of("3 day"))
+        (False, True)
+    """
+    if not statement.strip():
+        return False
+    place = passage.find(statement)
+    while place >= 0:
+        end = place + len(statement)
+        edges = (passage[place - 1 : place] + statement[0], statement[-1] + passage[end : end + 1])
+        if not any(_WITHIN_NUMBER.fullmatch(edge) for edge in edges):
+            return True
+        place = passage.find(statement, place + 1)
+    return False
