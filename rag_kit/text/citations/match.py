@@ -14,7 +14,8 @@ from rag_kit.text.language import same_language
 from rag_kit.text.values.reading import Value, same_value
 
 _MIN_COVERED = 0.5  # share of a statement's content that the quote, or what it refers back to, must hold
-_MIN_ON_TOPIC = 0.2  # share below which a statement is about something else
+# share of a statement's words that a sentence has in their order, from which a difference is a change of what it says
+_MIN_CLOSE, _MIN_CLOSE_VALUES = 0.6, 0.5
 _CONTRIBUTES = 0.25
 _MIN_CONTEXT = 3  # words beside a part at an end that must be the same for it to stand in the same place
 _MAX_THING = 2  # content words of a part that is one name or one thing
@@ -76,7 +77,20 @@ def _judge_against(statement: str, source: Source) -> Verdict:
         cited = (source.tokens[best], clause)
         changes = (_find_change(part, stated, _passage_keys(source)) for part in cited)
         reason = next(filter(None, changes), "") or reason
+    if source.spans[best][0] not in source.rows and reason in _LEAST:
+        close = _closeness(stated, source.tokens[best], with_values=reason != "number")
+        reason = reason if close >= _LEAST[reason] else "paraphrase"
     return Verdict(score, reason, start, end)
+
+
+_LEAST = dict.fromkeys(("name", "changed", "order", "opposite", "negation", "other"), _MIN_CLOSE) | {"number": _MIN_CLOSE_VALUES}
+
+
+def _closeness(stated: Sequence[Token], cited: Sequence[Token], *, with_values: bool) -> float:
+    """Share of a statement's content words that a sentence has in the same order; 1 for a statement without words."""
+    old, new = ([t.key for t in row if t.content and (with_values or not t.value)] for row in (cited, stated))
+    matches = SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks()
+    return sum(match.size for match in matches) / len(new) if new else 1.0
 
 
 def _in_words_of(stated: list[Token], source: Source) -> list[Token]:
@@ -129,10 +143,10 @@ def _compare_words(
     unknown = [token for token in missing if token.value or token.key not in first]
     if any(token.value for token in unknown):
         return "number", score
-    if score < _MIN_ON_TOPIC:
+    if not score:
         return "thin", score
     if any(token.name for token in unknown):
-        return ("name" if score >= _MIN_COVERED else "paraphrase"), score
+        return "name", score
     if sum(token.key in passage for token in unknown) > (not inside):
         return "changed", score
     new = {token.key for token in stated} - keys
