@@ -286,6 +286,7 @@ _REASONS = {
     "negation": ("A negation was added or left out.", "多了或少了否定词。"),
     "opposite": ("A word was turned into its opposite.", "词语被换成了反义词。"),
     "order": ("Names or numbers stand in another order than in the passage.", "名称或数字的顺序与段落不同。"),
+    "moved": ("Words stand in another place than in the passage.", "词语的位置与段落不同。"),
     "changed": ("Words were changed against the passage.", "词语与段落不一致。"),
     "language": ("The passage is in another language.", "段落使用另一种语言。"),
     "other": (

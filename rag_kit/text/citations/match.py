@@ -16,10 +16,13 @@ from rag_kit.text.values.reading import Value, same_value
 _MIN_COVERED = 0.5  # share of a statement's content that the quote, or what it refers back to, must hold
 # share of a statement's words that a sentence has in their order, from which a difference is a change of what it says
 _MIN_CLOSE, _MIN_CLOSE_VALUES = 0.6, 0.5
+_MIN_CLOSE_WORDING = 0.65  # the same, from which a wording of its own may be something else
 _CONTRIBUTES = 0.25
 _MIN_CONTEXT = 3  # words beside a part at an end that must be the same for it to stand in the same place
 _MAX_THING = 2  # content words of a part that is one name or one thing
 _DENIED_WITHIN = 3  # words after a negation among which the one is that it denies
+_WEAK = ("ordinal", "weekday")  # values that a passage without one of their kind may say in other words
+_POINTING = frozenset("it they he she this these its their his her that the 它 它们 他 她 该 这 这一 这些 此 其 本".split())
 _VOICE = frozenset(["by", "被", "由", "把", "将"])
 
 
@@ -71,19 +74,28 @@ def _judge_against(statement: str, source: Source) -> Verdict:
     quoted = [token for place in places for token in source.tokens[place]]
     clause = [] if source.spans[best][0] in source.rows else source.best_clause(best, stated)
     reason, score = _compare_words(stated, quoted, source, clause)
-    if reason in ("covered", "paraphrase"):
-        reason = _find_other_place(stated, source.places) or reason
-    if reason == "covered" and source.spans[best][0] not in source.rows:
-        cited = (source.tokens[best], clause)
-        changes = (_find_change(part, stated, _passage_keys(source)) for part in cited)
-        reason = next(filter(None, changes), "") or reason
-    if source.spans[best][0] not in source.rows and reason in _LEAST:
-        close = _closeness(stated, source.tokens[best], with_values=reason != "number")
-        reason = reason if close >= _LEAST[reason] else "paraphrase"
+    placed = _place_values(stated, source.places) if reason in ("covered", "paraphrase") else None
+    if placed is False:
+        reason = "number"
+    if source.spans[best][0] in source.rows:
+        return Verdict(score, reason, start, end)
+    sentence = source.tokens[best]
+    known = content_keys(source.context_tokens) - content_keys(sentence)
+    core = [token for token in stated if token.key not in known]
+    if reason == "covered":
+        passage = _passage_keys(source)
+        if sentence[0].key in _POINTING:
+            passage -= source.keys[0] - content_keys(sentence)
+        changes = (_find_change(part, core, passage) for part in (sentence, clause))
+        reason = next((change for change in changes if change and not (placed and change == "moved")), reason)
+    if reason == "other" and _closeness(core, sentence, with_values=True) < _MIN_CLOSE_WORDING:
+        reason = "covered"
+    if reason in _LEAST and _closeness(core, sentence, with_values=reason != "number") < _LEAST[reason]:
+        reason = "paraphrase"
     return Verdict(score, reason, start, end)
 
 
-_LEAST = dict.fromkeys(("name", "changed", "order", "opposite", "negation", "other"), _MIN_CLOSE) | {"number": _MIN_CLOSE_VALUES}
+_LEAST = dict.fromkeys(("name", "changed", "moved", "order", "opposite", "negation", "other"), _MIN_CLOSE) | {"number": _MIN_CLOSE_VALUES}
 
 
 def _closeness(stated: Sequence[Token], cited: Sequence[Token], *, with_values: bool) -> float:
@@ -99,7 +111,8 @@ def _in_words_of(stated: list[Token], source: Source) -> list[Token]:
     row = []
     for token in stated:
         if token.value:
-            token = token._replace(key=next((v.normal for v in said if says(v, token.value)), token.key))
+            keys = [value.normal for value in said if says(value, token.value)]
+            token = token._replace(key=token.key if token.key in keys or not keys else keys[0])
         row.append(token)
     return row
 
@@ -136,12 +149,13 @@ def _compare_words(
     missing = [
         token
         for token in content
-        if token.key not in keys and (token.value or not any(are_alike(token.key, word) for word in words))
+        if token.key not in keys and (token.value or token.name or not _has_alike(token.key, words))
     ]
     score = 1 - len(missing) / len(content) if content else 0.0
     first = source.keys[0] if source and not inside else set()
     unknown = [token for token in missing if token.value or token.key not in first]
-    if any(token.value for token in unknown):
+    kinds = {place.value.dimension for place in source.places} if source else set()
+    if any(token.value and (token.value.dimension not in _WEAK or token.value.dimension in kinds) for token in unknown):
         return "number", score
     if not score:
         return "thin", score
@@ -162,51 +176,60 @@ def _compare_words(
 def _negates_alone(stated: Sequence[Token], quoted: Sequence[Token]) -> str:
     """The reason "negation" where one text denies a word that the other has and does not deny, or ""."""
     for text, other in ((stated, quoted), (quoted, stated)):
-        denied_there = {denied for denied in _denied(other)}
-        keys = content_keys(other)
-        for denied in _denied(text):
-            if not any(are_alike(denied, word) for word in denied_there) and (
-                denied in keys or any(are_alike(denied, word) for word in keys)
-            ):
+        there = [denied for pair in _denied(other) for denied in pair]
+        keys, count = content_keys(other), Counter(token.key for token in text)
+        denials = list(_denied(text))
+        for first, *more in denials:
+            once = count[first] == sum(first == denied for denied, *_ in denials)
+            if once and _has_alike(first, keys) and not any(_has_alike(word, there) for word in (first, *more)):
                 return "negation"
     if sum(is_negation(t.key) for t in stated) > sum(is_negation(t.key) for t in quoted):
         return "paraphrase"
     return ""
 
 
-def _denied(text: Sequence[Token]) -> Iterable[str]:
-    """The words that a text denies: after each negation the first content word, or the last one before it."""
+def _denied(text: Sequence[Token]) -> Iterable[list[str]]:
+    """What a text denies: after each negation the first two content words, or the last one before it."""
     for place, token in enumerate(text):
         if is_negation(token.key):
-            after = (one.key for one in text[place + 1 : place + 1 + _DENIED_WITHIN] if one.content)
-            before = (one.key for one in reversed(text[:place]) if one.content)
-            if denied := next(after, None) or next(before, None):
-                yield denied
+            after = [one.key for one in text[place + 1 : place + 1 + _DENIED_WITHIN] if one.content][:2]
+            before = [one.key for one in text[:place] if one.content][-1:]
+            if after or before:
+                yield after or before
 
 
-def _find_other_place(stated: list[Token], places: Sequence[Place]) -> str:
-    """The reason "number" where the passage has another value of the kind beside the words of a value, or ""."""
+def _place_values(stated: list[Token], places: Sequence[Place]) -> bool | None:
+    """Whether each value stands beside a statement's words, not another one of its kind; None where none has rivals."""
     mine = [token.value for token in stated if token.value]
     words = content_keys(stated)
+    sure = None
     for token in stated:
         if not token.value or token.value.dimension == "id":
             continue
-        beside = words - {token.key}
+        fit = _fit(words - {token.key})
         same = [place for place in places if says(place.value, token.value)]
+        kind = same[0].value.dimension if same else ""
         rivals = [
             place
             for place in places
-            if place.value.dimension == (same[0].value if same else token.value).dimension
-            and not any(says(place.value, value) for value in mine)
+            if same and place.value.dimension == kind and not any(says(place.value, value) for value in mine)
         ]
-        if same and rivals and max(map(_fit(beside), rivals)) > max(map(_fit(beside), same)):
-            return "number"
-    return ""
+        if not rivals:
+            continue
+        best, rival = max(map(fit, same)), max(map(fit, rivals))
+        if rival > best:
+            return False
+        sure = best > rival and sure is not False
+    return sure or None
 
 
-def _fit(words: Set[str]) -> Callable[[Place], tuple[int, int]]:
-    """How many of a value's words stand beside it in a place: with what it goes with, and in its clause."""
-    return lambda place: (len(words & (place.own | place.around)), len(words & place.own))
+def _fit(words: Set[str]) -> Callable[[Place], tuple[int, ...]]:
+    """How many of a value's words stand beside it: in the sentence up to it, in its clause, in the sentence before."""
+    return lambda place: (
+        len(words & (place.own | place.within)),
+        len(words & place.own),
+        len(words & place.before),
+    )
 
 
 def _find_change(cited: list[Token], stated: list[Token], passage: Set[str]) -> str:
@@ -277,8 +300,8 @@ def _drop_alike(old: list[Token], new: list[Token]) -> tuple[list[Token], list[T
     """The content words of each of two parts of which the other part has no form."""
     old_words, new_words = ([token for token in part if token.content] for part in (old, new))
     return (
-        [token for token in old_words if not any(are_alike(token.key, other.key) for other in new_words)],
-        [token for token in new_words if not any(are_alike(token.key, other.key) for other in old_words)],
+        [token for token in old_words if token.name or not _has_alike(token.key, {t.key for t in new_words})],
+        [token for token in new_words if token.name or not _has_alike(token.key, {t.key for t in old_words})],
     )
 
 
@@ -302,6 +325,14 @@ def _find_replacement(
         return ""  # the statement says it elsewhere
     if any(are_opposites(a.key, b.key) for a in new for b in old):
         return "opposite"
-    if things and (any(token.key in passage for token in brought) or (small and not brought)):
+    if things and any(token.key in passage for token in brought):
         return "changed"
-    return "other" if small and single and all(token.thing for token in new) else ""
+    if things and small and not brought:
+        return "moved"
+    known = {token.key for token in old}
+    strange = [t for t in new if t.thing and not t.value and t.key not in passage and not _has_alike(t.key, known)]
+    return "other" if things and strange else ""
+
+
+def _has_alike(key: str, others: Iterable[str]) -> bool:
+    return any(are_alike(key, other) for other in others)

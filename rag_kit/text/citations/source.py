@@ -15,7 +15,7 @@ from rag_kit.text.values.reading import Value
 from rag_kit.text.values.tables import Row, table_rows
 
 _MAX_SENTENCES = 2000
-_CLAUSE = re.compile(r"[，；：]|[,;:](?=\s)|\s(?=(?:and|but|while|whereas)\s)|(?<!以)(?=而[^且])")
+_CLAUSE = re.compile(r"(?<![0-9０-９])，|，(?![0-9０-９])|[；：]|[,;:](?=\s)|\s(?=(?:and|but|while|whereas)\s)")
 _MARK = re.compile(r"\s?\[\d{1,4}(?:[,，–-] ?\d{1,4})*\]")
 _WITHIN_NUMBER = re.compile(rf"[\d{HAN_DIGITS}十百千万亿]{{2}}")
 _NOT_WORD = re.compile(r"[^\w$€£¥%‰℃℉°]+|_+")
@@ -23,11 +23,12 @@ _BESIDE_HAN = re.compile(rf" (?=[{HAN}])|(?<=[{HAN}]) ")
 
 
 class Place(NamedTuple):
-    """A value of a passage, the words of its clause or cell, and those before it that it may go with."""
+    """A value of a passage, and the words of its clause or cell, of its sentence up to it, and of the one before."""
 
     value: Value
     own: frozenset[str]
-    around: frozenset[str]
+    within: frozenset[str] = frozenset()
+    before: frozenset[str] = frozenset()
 
 
 class Source:
@@ -103,15 +104,14 @@ class Source:
             if cells := self._cells(start):
                 found += _row_places(cells)
                 continue
-            inherited, whole = before, frozenset(content_keys(sentence))
-            for part in _CLAUSE.split(self.plain(start, end)):
-                clause = tokens(part)
+            within: frozenset[str] = frozenset()
+            for clause in _clauses(self.plain(start, end)):
                 own = frozenset(content_keys(clause))
-                found += [Place(token.value, own - {token.key}, inherited) for token in clause if token.value]
-                inherited |= own
-            before = whole
+                found += [Place(t.value, own - {t.key}, within, before) for t in clause if t.value]
+                within |= own
+            before = frozenset(content_keys(sentence))
         everything = frozenset().union(*self.keys)
-        found += [Place(token.value, frozenset(), everything) for token in self.context_tokens if token.value]
+        found += [Place(token.value, frozenset(), everything, frozenset()) for token in self.context_tokens if token.value]
         return found
 
     def best_sentences(self, statement: str, stated: Sequence[Token]) -> tuple[int, range]:
@@ -142,13 +142,24 @@ class Source:
         return max(clauses, key=lambda clause: (len(keys & content_keys(clause)), -len(clause)))
 
 
+def _clauses(text: str) -> list[list[Token]]:
+    """The tokens of the clauses of a sentence; one without a value belongs to the one before it that has one."""
+    clauses: list[list[Token]] = []
+    for part in map(tokens, _CLAUSE.split(text)):
+        if clauses and not any(t.value for t in part) and any(t.value for t in clauses[-1]):
+            clauses[-1] += part
+        else:
+            clauses.append(part)
+    return clauses
+
+
 def _row_places(cells: Sequence[tuple[list[Token], list[Token]]]) -> list[Place]:
     """The values of a row; beside each stand its column's header and the cells that name the row."""
     names = frozenset(
         key for header, cell in cells if not any(map(_measures, cell)) for key in content_keys([*header, *cell])
     )
     return [
-        Place(token.value, (names | content_keys([*header, *cell])) - {token.key}, frozenset())
+        Place(token.value, (names | content_keys([*header, *cell])) - {token.key})
         for header, cell in cells
         for token in cell
         if token.value

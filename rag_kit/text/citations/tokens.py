@@ -90,11 +90,11 @@ def _han_token(word: str, tag: str) -> Token:
     return Token(word, name=name, content=content, thing=content and (tag == "vn" or tag[0] not in _ACTION_TAGS))
 
 
-_MIN_PREFIX = 4
+_MIN_PREFIX, _MIN_HAN = 4, 2
 _NEGATION = re.compile(
     r"not|no|never|neither|nor|none|cannot|without|nobody|nothing|hardly|\w+n't|nicht|nie|ohne|kein(?:e[mnrs]?)?"
     # a negation with what only carries it: 不会, 没有, 并未, 无人; not a word of its own such as 不足, 不同, 无线
-    r"|[并从绝也都尚]?[不没未无非勿莫][有能会是可要应得曾用须需人许准]?"
+    r"|[并从绝也都尚可]?[不没未无非勿莫][有能会是可要应得曾用须需人许准由为被在以]?"
 )
 # The words of a class exclude one another.
 _CLASSES = (
@@ -154,6 +154,10 @@ def are_opposites(a: str, b: str) -> bool:
     return first != second and not classes.get(first, frozenset()).isdisjoint(classes.get(second, ()))
 
 
+def _differ_by_one(a: str, b: str) -> bool:
+    return sum(one != other for one, other in zip(a, b, strict=True)) == 1
+
+
 def are_alike(a: str, b: str) -> bool:
     """Whether two words are forms of one: the same beginning, or for Chinese words one that is a part of the other.
 
@@ -162,7 +166,7 @@ def are_alike(a: str, b: str) -> bool:
         (True, True, False)
     """
     if a == b or not (a.isascii() and b.isascii()):
-        return a in b or b in a
+        return a in b or b in a or (len(a) == len(b) > _MIN_HAN and _differ_by_one(a, b) and not are_opposites(a, b))
     shorter = min(len(a), len(b))
     prefix = max(_MIN_PREFIX, round(0.7 * shorter))
     return shorter >= prefix and a[:prefix] == b[:prefix] and not a[0].isdigit()
