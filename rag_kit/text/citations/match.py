@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from difflib import SequenceMatcher
 from itertools import pairwise, permutations
 from typing import Literal, NamedTuple
 
-from rag_kit.text.citations.source import Place, Source, content_keys, holds, letters_of
+from rag_kit.text.citations.source import Place, Source, clauses, content_keys, holds, letters_of
 from rag_kit.text.citations.tokens import Token, are_alike, are_opposites, is_negation, tokens
 from rag_kit.text.language import same_language
 from rag_kit.text.values.reading import Value, same_value
@@ -72,21 +72,21 @@ def _judge_against(statement: str, source: Source) -> Verdict:
     if not same_language(statement, source.text):
         return Verdict(0.0, "language", start, end)
     quoted = [token for place in places for token in source.tokens[place]]
-    clause = [] if source.spans[best][0] in source.rows else source.best_clause(best, stated)
+    row = source.spans[best][0] in source.rows
+    clause = [] if row or len(clauses(statement)) > 1 else source.best_clause(best, stated)
     reason, score = _compare_words(stated, quoted, source, clause)
     placed = _place_values(stated, source.places) if reason in ("covered", "paraphrase") else None
     if placed is False:
         reason = "number"
-    if source.spans[best][0] in source.rows:
+    if row:
         return Verdict(score, reason, start, end)
-    sentence = source.tokens[best]
-    known = content_keys(source.context_tokens) - content_keys(sentence)
-    core = [token for token in stated if token.key not in known]
+    sentence, known, passage = source.tokens[best], content_keys(source.context_tokens), _passage_keys(source)
+    if sentence[0].key in _POINTING:
+        passage -= source.keys[0] - content_keys(sentence)
+        known |= source.keys[0]
+    core = [token for token in stated if token.key not in known - content_keys(sentence)]
     if reason == "covered":
-        passage = _passage_keys(source)
-        if sentence[0].key in _POINTING:
-            passage -= source.keys[0] - content_keys(sentence)
-        changes = (_find_change(part, core, passage) for part in (sentence, clause))
+        changes = (_find_change(part, stated, passage) for part in (sentence, clause or sentence))
         reason = next((change for change in changes if change and not (placed and change == "moved")), reason)
     if reason == "other" and _closeness(core, sentence, with_values=True) < _MIN_CLOSE_WORDING:
         reason = "covered"
@@ -95,7 +95,7 @@ def _judge_against(statement: str, source: Source) -> Verdict:
     return Verdict(score, reason, start, end)
 
 
-_LEAST = dict.fromkeys(("name", "changed", "moved", "order", "opposite", "negation", "other"), _MIN_CLOSE) | {"number": _MIN_CLOSE_VALUES}
+_LEAST = dict.fromkeys(("name", "changed", "moved", "opposite", "negation", "other"), _MIN_CLOSE) | {"number": _MIN_CLOSE_VALUES}
 
 
 def _closeness(stated: Sequence[Token], cited: Sequence[Token], *, with_values: bool) -> float:
@@ -163,8 +163,9 @@ def _compare_words(
         return "name", score
     if sum(token.key in passage for token in unknown) > (not inside):
         return "changed", score
-    new = {token.key for token in stated} - keys
-    lost = keys - {token.key for token in stated}
+    said = {token.key for token in quoted}
+    new = {token.key for token in stated} - said
+    lost = said - {token.key for token in stated}
     if any(are_opposites(a, b) for a in new for b in lost):
         return "opposite", score
     whole = 2 * len(content_keys(stated) & content_keys(clause)) < len(content_keys(stated))
@@ -206,30 +207,37 @@ def _place_values(stated: list[Token], places: Sequence[Place]) -> bool | None:
     for token in stated:
         if not token.value or token.value.dimension == "id":
             continue
-        fit = _fit(words - {token.key})
+        beside = words - {token.key}
         same = [place for place in places if says(place.value, token.value)]
-        kind = same[0].value.dimension if same else ""
+        kind = _kind(same[0].value) if same else ""
         rivals = [
             place
             for place in places
-            if same and place.value.dimension == kind and not any(says(place.value, value) for value in mine)
+            if same and _kind(place.value) == kind and not any(says(place.value, value) for value in mine)
         ]
         if not rivals:
             continue
-        best, rival = max(map(fit, same)), max(map(fit, rivals))
-        if rival > best:
+        best = max(same, key=lambda place: _fit(beside, place))
+        if any(_is_nearer(beside, rival, best, places) for rival in rivals):
             return False
-        sure = best > rival and sure is not False
+        sure = _fit(beside, best) > max(_fit(beside, rival) for rival in rivals) and sure is not False
     return sure or None
 
 
-def _fit(words: Set[str]) -> Callable[[Place], tuple[int, ...]]:
-    """How many of a value's words stand beside it: in the sentence up to it, in its clause, in the sentence before."""
-    return lambda place: (
-        len(words & (place.own | place.within)),
-        len(words & place.own),
-        len(words & place.before),
-    )
+def _kind(value: Value) -> str:
+    """What a value measures, whatever it is counted by."""
+    return value.dimension.split("/")[0]
+
+
+def _is_nearer(words: Set[str], rival: Place, best: Place, places: Sequence[Place]) -> bool:
+    """Whether a value stands nearer to the words than another; a later one needs a word that goes with it alone."""
+    apart = words & rival.own - (best.own | best.within)
+    return _fit(words, rival) > _fit(words, best) and bool(apart or places.index(rival) < places.index(best))
+
+
+def _fit(words: Set[str], place: Place) -> tuple[int, int, int]:
+    """How many of the words stand beside a value: in the sentence up to it, in its clause, in the sentence before."""
+    return len(words & (place.own | place.within)), len(words & place.own), len(words & place.before)
 
 
 def _find_change(cited: list[Token], stated: list[Token], passage: Set[str]) -> str:
@@ -262,7 +270,9 @@ def _find_change(cited: list[Token], stated: list[Token], passage: Set[str]) -> 
             return reason
     old_voice, new_voice = (_VOICE.intersection(token.key for token in row) for row in voices)
     same_voice = old_voice == new_voice
-    return "order" if same_voice and _have_changed_places(cited, stated) else ""
+    share = len(set(old_keys) & set(new_keys)) / max(1, len(set(new_keys)))
+    moved = same_voice and share >= _MIN_CLOSE and _have_changed_places(cited, stated)
+    return "order" if moved else ""
 
 
 def _have_changed_places(cited: list[Token], stated: list[Token]) -> bool:
@@ -300,8 +310,8 @@ def _drop_alike(old: list[Token], new: list[Token]) -> tuple[list[Token], list[T
     """The content words of each of two parts of which the other part has no form."""
     old_words, new_words = ([token for token in part if token.content] for part in (old, new))
     return (
-        [token for token in old_words if token.name or not _has_alike(token.key, {t.key for t in new_words})],
-        [token for token in new_words if token.name or not _has_alike(token.key, {t.key for t in old_words})],
+        [token for token in old_words if token.name or not _has_alike(token.key, {t.key for t in new_words if not t.name})],
+        [token for token in new_words if token.name or not _has_alike(token.key, {t.key for t in old_words if not t.name})],
     )
 
 
@@ -330,7 +340,8 @@ def _find_replacement(
     if things and small and not brought:
         return "moved"
     known = {token.key for token in old}
-    strange = [t for t in new if t.thing and not t.value and t.key not in passage and not _has_alike(t.key, known)]
+    named = any(token.name for token in old)
+    strange = [t for t in new if (t.thing or named) and not t.value and t.key not in passage and not _has_alike(t.key, known)]
     return "other" if things and strange else ""
 
 

@@ -15,7 +15,8 @@ from rag_kit.text.values.reading import Value
 from rag_kit.text.values.tables import Row, table_rows
 
 _MAX_SENTENCES = 2000
-_CLAUSE = re.compile(r"(?<![0-9０-９])，|，(?![0-9０-９])|[；：]|[,;:](?=\s)|\s(?=(?:and|but|while|whereas)\s)")
+_CLAUSE = re.compile(r"(?<![0-9０-９])，|，(?![0-9０-９])|[；：]|[,;:](?=\s)|\s(?=(?:but|while|whereas|aber)\s)")
+_AND = re.compile(r"\s(?=(?:and|und)\s)|(?=而(?!且))")
 _MARK = re.compile(r"\s?\[\d{1,4}(?:[,，–-] ?\d{1,4})*\]")
 _WITHIN_NUMBER = re.compile(rf"[\d{HAN_DIGITS}十百千万亿]{{2}}")
 _NOT_WORD = re.compile(r"[^\w$€£¥%‰℃℉°]+|_+")
@@ -105,7 +106,7 @@ class Source:
                 found += _row_places(cells)
                 continue
             within: frozenset[str] = frozenset()
-            for clause in _clauses(self.plain(start, end)):
+            for clause in clauses(self.plain(start, end)):
                 own = frozenset(content_keys(clause))
                 found += [Place(t.value, own - {t.key}, within, before) for t in clause if t.value]
                 within |= own
@@ -136,21 +137,25 @@ class Source:
         return best, range(min([best, *near]), max([best, *near]) + 1)
 
     def best_clause(self, place: int, stated: Sequence[Token]) -> list[Token]:
-        """The part of a sentence between commas that has most of a statement's words."""
-        keys = content_keys(stated)
-        clauses = [tokens(part) for part in _CLAUSE.split(self.plain(*self.spans[place]))]
-        return max(clauses, key=lambda clause: (len(keys & content_keys(clause)), -len(clause)))
+        """The clause of a sentence that has most of a statement's values and words, its own or those before it."""
+        keys, values = content_keys(stated), {token.key for token in stated if token.value}
+        within: set[str] = set()
+        ranked = []
+        for clause in clauses(self.plain(*self.spans[place])):
+            own = content_keys(clause)
+            within |= own
+            ranked.append((len(values & own), len(keys & within), len(keys & own), -len(clause), clause))
+        return max(ranked, key=lambda entry: entry[:-1])[-1]
 
 
-def _clauses(text: str) -> list[list[Token]]:
-    """The tokens of the clauses of a sentence; one without a value belongs to the one before it that has one."""
-    clauses: list[list[Token]] = []
-    for part in map(tokens, _CLAUSE.split(text)):
-        if clauses and not any(t.value for t in part) and any(t.value for t in clauses[-1]):
-            clauses[-1] += part
-        else:
-            clauses.append(part)
-    return clauses
+def clauses(text: str) -> list[list[Token]]:
+    """The tokens of the clauses of a sentence; "and" parts them where both sides have a value."""
+    rows: list[list[Token]] = []
+    for part in _CLAUSE.split(text):
+        pieces = [tokens(piece) for piece in _AND.split(part)]
+        both = all(any(token.value for token in piece) for piece in pieces)
+        rows += pieces if both else [tokens(part)]
+    return rows
 
 
 def _row_places(cells: Sequence[tuple[list[Token], list[Token]]]) -> list[Place]:

@@ -57,7 +57,7 @@ def level(text: str) -> str:
 
 
 _COIN = re.compile(r"(?P<coin>[A-Z]{0,2}[$€£¥]|[A-Z]{3}|人民币)? ?(?P<sign>[-+])?(?P<number>.+)", re.DOTALL)
-_COUNTED = "个名位次名倍人件台条项座家种本页层章部所间辆只块支级期届号口户份起场集头匹艘架棵门道步句篇轮批组对双"
+_COUNTED = "个名位次名倍人件台条项座家种本页层章部所间辆只块支级期届号口户份起国县省市村州场集头匹艘架棵门道步句篇轮批组对双"
 _NO_NUMBER = frozenset("万一 千万 一一 万万 百千 万千 十分 百分 千分 一十 十一一".split())
 _HALF_AFTER = re.compile(r" and a half\b|半(?![载径个])")
 _PER = re.compile(r" ?/ ?(?=\S)| (?:per|an?|each|every|pro|je|im) | ?每(?=[^\s，。])")
@@ -213,6 +213,8 @@ def _amount(text: str) -> tuple[float, str]:
 
 def _counts_nothing(text: str, numeral: str, end: int) -> bool:
     """Whether a numeral without a unit is a part of a word, or as empty as "one" and 一."""
+    if numeral == "一" and text[end : end + 1] in (*"级期号层等类组",):
+        return False
     if numeral.lower() in ("one", "a", "an", "一", "半") or numeral in _NO_NUMBER:
         return True
     follows = text[end : end + 1] in (*_COUNTED,) or _RANGE_ON.match(text, end)
