@@ -113,6 +113,8 @@ def same_language(statement: str, passage: str) -> bool:
 
 def _script(text: str) -> str:
     """The script of most letters, as Unicode names it; Chinese text may hold more Latin letters than others."""
+    if text.isascii():
+        return "LATIN" if re.search("[A-Za-z]", text) else ""
     if detect_language(text) == "zh":
         return "CJK"
     names = (unicodedata.name(letter, "").split(" ")[0] for letter in text if letter.isalpha())

@@ -81,7 +81,7 @@ def _judge_against(statement: str, source: Source) -> Verdict:
     if row:
         return Verdict(score, reason, start, end)
     sentence, known, passage = source.tokens[best], content_keys(source.context_tokens), _passage_keys(source)
-    if sentence[0].key in _POINTING:
+    if sentence and sentence[0].key in _POINTING:
         passage -= source.keys[0] - content_keys(sentence)
         known |= source.keys[0]
     core = [token for token in stated if token.key not in known - content_keys(sentence)]
@@ -107,7 +107,7 @@ def _closeness(stated: Sequence[Token], cited: Sequence[Token], *, with_values: 
 
 def _in_words_of(stated: list[Token], source: Source) -> list[Token]:
     """A statement's tokens, with each value under the key that the passage has for it."""
-    said = [place.value for place in source.places]
+    said = [place.value for place in source.places] if any(token.value for token in stated) else []
     row = []
     for token in stated:
         if token.value:
@@ -154,7 +154,7 @@ def _compare_words(
     score = 1 - len(missing) / len(content) if content else 0.0
     first = source.keys[0] if source and not inside else set()
     unknown = [token for token in missing if token.value or token.key not in first]
-    kinds = {place.value.dimension for place in source.places} if source else set()
+    kinds = {place.value.dimension for place in source.places} if source and any(t.value for t in unknown) else set()
     if any(token.value and (token.value.dimension not in _WEAK or token.value.dimension in kinds) for token in unknown):
         return "number", score
     if not score:
@@ -342,7 +342,8 @@ def _find_replacement(
     known = {token.key for token in old}
     named = any(token.name for token in old)
     strange = [t for t in new if (t.thing or named) and not t.value and t.key not in passage and not _has_alike(t.key, known)]
-    return "other" if things and strange else ""
+    alone = small and single and all(token.thing for token in new)
+    return "other" if strange and (things or alone) else ""
 
 
 def _has_alike(key: str, others: Iterable[str]) -> bool:

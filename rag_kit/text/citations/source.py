@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from rag_kit.text.citations.tokens import Token, tokens
+from rag_kit.text.citations.tokens import Token, placed_tokens, tokens
 from rag_kit.text.language import HAN, fold
 from rag_kit.text.sentences import sentences
 from rag_kit.text.values.numbers import HAN_DIGITS
@@ -68,14 +68,19 @@ class Source:
         return [
             [token for cell in cells for part in cell for token in part]
             if (cells := self._cells(start))
-            else tokens(self.plain(start, end))
-            for start, end in self.spans
+            else [token for clause in self.clauses[start] for token in clause]
+            for start, _ in self.spans
         ]
 
     def _cells(self, start: int) -> list[tuple[list[Token], list[Token]]]:
         """The tokens of the header and of the text of each cell of the row that begins at a place; empty if none does."""
         row = self.rows.get(start)
         return [(tokens(cell.header), tokens(cell.text, cell.values)) for cell in (row.cells if row else ())]
+
+    @cached_property
+    def clauses(self) -> dict[int, list[list[Token]]]:
+        """Where a sentence begins -> the tokens of its clauses; rows have none."""
+        return {start: clauses(self.plain(start, end)) for start, end in self.spans if start not in self.rows}
 
     def plain(self, start: int, end: int) -> str:
         """A span of the text without marks of footnotes."""
@@ -101,12 +106,12 @@ class Source:
         """Its values with the words beside them: in the clause, and before it in the sentence and the one before."""
         found: list[Place] = []
         before: frozenset[str] = frozenset()
-        for (start, end), sentence in zip(self.spans, self.tokens, strict=True):
+        for (start, _), sentence in zip(self.spans, self.tokens, strict=True):
             if cells := self._cells(start):
                 found += _row_places(cells)
                 continue
             within: frozenset[str] = frozenset()
-            for clause in clauses(self.plain(start, end)):
+            for clause in self.clauses[start]:
                 own = frozenset(content_keys(clause))
                 found += [Place(t.value, own - {t.key}, within, before) for t in clause if t.value]
                 within |= own
@@ -141,7 +146,7 @@ class Source:
         keys, values = content_keys(stated), {token.key for token in stated if token.value}
         within: set[str] = set()
         ranked = []
-        for clause in clauses(self.plain(*self.spans[place])):
+        for clause in self.clauses[self.spans[place][0]]:
             own = content_keys(clause)
             within |= own
             ranked.append((len(values & own), len(keys & within), len(keys & own), -len(clause), clause))
@@ -150,12 +155,35 @@ class Source:
 
 def clauses(text: str) -> list[list[Token]]:
     """The tokens of the clauses of a sentence; "and" parts them where both sides have a value."""
+    row = placed_tokens(text)
+    inside = [(token.value.start, token.value.end) for _, token in row if token.value]
+    ends = [match.start() for match in _CLAUSE.finditer(text)]
+    joints = [match.start() for match in _AND.finditer(text)]
+    ends = [end for end in ends if not any(start <= end < stop for start, stop in inside)]
+    parts: list[list[Token]] = [[]]
+    bounds = sorted([*((end, True) for end in ends), *((joint, False) for joint in joints)])
+    for place, token in row:
+        while bounds and bounds[0][0] <= place:
+            parts.append([] if bounds.pop(0)[1] else [_JOINT])
+        parts[-1].append(token)
+    return _joined(parts)
+
+
+_JOINT = Token("")
+
+
+def _joined(parts: list[list[Token]]) -> list[list[Token]]:
+    """Parts that "and" begins go with the part before where only one of the two has a value."""
     rows: list[list[Token]] = []
-    for part in _CLAUSE.split(text):
-        pieces = [tokens(piece) for piece in _AND.split(part)]
-        both = all(any(token.value for token in piece) for piece in pieces)
-        rows += pieces if both else [tokens(part)]
-    return rows
+    for part in parts:
+        joint = bool(part) and part[0] is _JOINT
+        words = part[1:] if joint else part
+        both = any(t.value for t in words) and bool(rows) and any(t.value for t in rows[-1])
+        if joint and rows and not both:
+            rows[-1] += words
+        elif words:
+            rows.append(words)
+    return rows or [[]]
 
 
 def _row_places(cells: Sequence[tuple[list[Token], list[Token]]]) -> list[Place]:

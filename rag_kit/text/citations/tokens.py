@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import islice
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ from rag_kit.text.language import fold
 from rag_kit.text.values.reading import Value, find_values
 
 _MAX_TOKENS = 1200
+_MAX_REMEMBERED = 50_000  # words
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _WORD = re.compile(rf"(?P<han>[{_HAN}]+)|[^\W\d_{_HAN}]+(?:['’][^\W\d_{_HAN}]+)*")
 _NAME_TAGS = ("nr", "ns", "nt")
@@ -49,31 +50,37 @@ def tokens(text: str, values: Sequence[Value] | None = None) -> list[Token]:
         >>> [token.key for token in tokens("Ada paid $1,200 给他三年")]
         ['ada', 'paid', '1200 USD', '给', '他', '36 months']
     """
-    row: list[Token] = []
+    return [token for _, token in placed_tokens(text, values)]
+
+
+def placed_tokens(text: str, values: Sequence[Value] | None = None) -> list[tuple[int, Token]]:
+    """The tokens of a text, each with the place where it begins, or where its run of Chinese characters does."""
+    row: list[tuple[int, Token]] = []
     place = 0
     for value in find_values(text) if values is None else values:
-        row += _words(text[place : value.begin])
-        row.append(Token(value.normal, value.dimension == "id", content=True, thing=True, value=value))
+        row += _words(text, place, value.begin)
+        row.append((value.start, Token(value.normal, value.dimension == "id", True, True, value)))
         place = value.end
         if len(row) > _MAX_TOKENS:
             return row[:_MAX_TOKENS]
-    row += _words(text[place:])
-    if row and row[0].name and not row[0].value and not (len(row) > 1 and row[1].name):
-        row[0] = row[0]._replace(name=False)  # the first word of a sentence has its capital from there
-    return row
+    row += _words(text, place, len(text))
+    if row and row[0][1].name and not row[0][1].value and not (len(row) > 1 and row[1][1].name):
+        row[0] = (row[0][0], row[0][1]._replace(name=False))  # the first word of a sentence has its capital from there
+    return row[:_MAX_TOKENS]
 
 
-def _words(text: str) -> list[Token]:
-    """The tokens of a text without values."""
-    row: list[Token] = []
-    for match in islice(_WORD.finditer(text), _MAX_TOKENS):
+def _words(text: str, start: int, end: int) -> list[tuple[int, Token]]:
+    """The tokens of a part of a text without values."""
+    row: list[tuple[int, Token]] = []
+    for match in islice(_WORD.finditer(text, start, end), _MAX_TOKENS):
         if match["han"]:
-            row.extend(_han_token(word, tag) for word, tag in tag_words(fold(match["han"])))
+            row += [(match.start(), _han_token(word, tag)) for word, tag in tag_words(fold(match["han"]))]
         else:
-            row.append(_latin_token(match.group()))
+            row.append((match.start(), _latin_token(match.group())))
     return row
 
 
+@lru_cache(maxsize=_MAX_REMEMBERED)
 def _latin_token(word: str) -> Token:
     """A word by its stem."""
     key = fold(word)
@@ -83,6 +90,7 @@ def _latin_token(word: str) -> Token:
     return Token(stems[0], name=word[0].isupper(), content=True, thing=True)
 
 
+@lru_cache(maxsize=_MAX_REMEMBERED)
 def _han_token(word: str, tag: str) -> Token:
     """A Chinese word with its part of speech."""
     content = bool(content_words(word))

@@ -86,11 +86,19 @@ FORMS = re.compile(
 )
 NUMBER = re.compile(f"(?P<number>{'|'.join(_PATTERNS['number'])})")
 #: Where a value may begin: a figure, a sign of money, a Chinese numeral, or a word of TRIGGERS.
-STARTS = re.compile(r"[-+]?\d|[$€£¥]|[〇零一二两三四五六七八九十百千万亿半第周星礼上凌早中下傍晚人壹贰叁肆伍陆柒捌玖拾佰仟]|[A-Za-zäöü]+")
+STARTS = re.compile(
+    r"[-+]?\d|[$€£¥]|[〇零一二两三四五六七八九十百千万亿半第壹贰叁肆伍陆柒捌玖拾佰仟]|周(?=[一二三四五六日])|星(?=期)|礼(?=拜)"
+    r"|[上中下](?=午)|上(?=世纪)|凌(?=晨)|早(?=上)|傍(?=晚)|晚(?=上|\d)|人(?=民币)|[A-Za-zäöü]+"
+)
 TRIGGERS = frozenset(
-    [*WORDS, *MONTHS, *_ORDINALS, *"a an one half hundred thousand million eur usd gbp cny rmb chf hkd twd jpy us hk nt fy".split(),
-     *"fiscal iso iec din en gb astm ieee ansi q".split(), *(f"{day}{end}" for day in _DAYS for end in ("day", "days", "tag", "tags", "woch"))]
+    [*WORDS, *MONTHS, *_ORDINALS, *"one half hundred thousand million fiscal".split(),
+     *(f"{day}{end}" for day in _DAYS for end in ("day", "days", "tag", "tags", "woch"))]
 )  # fmt: skip
+#: Codes in capitals that a value may begin with, and what may follow "a" where that counts.
+CODES = frozenset("EUR USD GBP CNY RMB CHF HKD TWD JPY ISO IEC DIN EN GB ASTM IEEE ANSI FY US HK NT".split())
+AFTER_A = re.compile(
+    r"[ -](?:half|third|quarter|fourth|fifth|sixth|eighth|tenth|dozen|hundred|thousand|million|\w+ and a half)\b"
+)
 _NUMERAL = re.compile(rf"{FIGURES}|{HAN}")
 
 

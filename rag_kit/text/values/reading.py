@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from rag_kit.text._traditional import SIMPLIFIED, TRADITIONAL
-from rag_kit.text.values.forms import FORMS, NUMBER, STARTS, TRIGGERS, read_form
+from rag_kit.text.values.forms import AFTER_A, CODES, FORMS, NUMBER, STARTS, TRIGGERS, read_form
 from rag_kit.text.values.numbers import SCALES, read_any
 from rag_kit.text.values.units import Unit, dimensions_agree, rate_of, unit_at
 
@@ -66,12 +66,12 @@ _RANGE = re.compile(r"\s?(?:-|~|to|and|bis|und|至|到|和)\s?")
 _RANGE_ON = re.compile(r"[至到~-][\d一二两三四五六七八九十]")
 _JOINED = re.compile(r"\s?(?:,?\s?and\s|零|又|und\s)?\s?")
 _LOWER = re.compile(
-    r"(?:\b(?:at least|(?:a )?minimum(?: of)?|more than|over|above|exceed(?:s|ing)?|mindestens)"
+    r"(?:\b(?:at least|(?:a )?minimum(?: of)?|(?:more|greater|older|higher|larger|longer|later) than|over|above|exceed(?:s|ing)?|mindestens)"
     r"|至少|最少|最低|超过|高于|大于|多于|≥|>)\s?$",
     re.IGNORECASE,
 )
 _UPPER = re.compile(
-    r"(?:\b(?:at most|up to|(?:a )?maximum(?: of)?|(?:less|fewer) than|under|below|höchstens|maximal)"
+    r"(?:\b(?:at most|up to|(?:a )?maximum(?: of)?|(?:less|fewer|smaller|lower|younger|shorter|earlier) than|under|below|höchstens|maximal)"
     r"|至多|最多|最高|最大|低于|少于|小于|≤|<)\s?$",
     re.IGNORECASE,
 )
@@ -83,7 +83,7 @@ _RANGE = re.compile(r"\s?(?:-|~|to|and|bis|und|至|到|和)\s?")
 _RANGE_ON = re.compile(r"[至到~-][\d一二两三四五六七八九十]")
 _JOINED = re.compile(r"\s?(?:,?\s?and\s|零|又|und\s)?\s?")
 _LOWER = re.compile(
-    r"(?:at least|no (?:less|fewer) than|not (?:less|fewer) than|(?:a )?minimum(?: of)?|more than|over|above|exceed(?:s|ing)?"
+    r"(?:at least|no (?:less|fewer) than|not (?:less|fewer) than|(?:a )?minimum(?: of)?|(?:more|greater|older|higher|larger|longer|later) than|over|above|exceed(?:s|ing)?"
     r"|mindestens|不少于|不低于|不小于|不得少于|不得低于|至少|最少|最低|超过|高于|大于|多于|≥|>)\s?$",
     re.IGNORECASE,
 )
@@ -149,10 +149,12 @@ def _is_counted(text: str, end: int) -> bool:
 
 def _may_begin(text: str, word: str, end: int) -> bool:
     """Whether a word may begin a value: one that counts or names a time, or letters before figures."""
-    if word.lower() in TRIGGERS:
+    if word.lower() in TRIGGERS or word in CODES:
         return True
-    follows = text[end : end + 2]
-    return word[0].isupper() and (follows[:1].isdigit() or follows[:1] in ("-", "$", "/") and len(follows) > 1)
+    if word in ("a", "A", "an", "An"):
+        return AFTER_A.match(text, end) is not None
+    following = text[end : end + 2]
+    return word[0].isupper() and (following[:1].isdigit() or (following[:1] in ("-", "/") and following[1:].isdigit()))
 
 
 def _other(match: re.Match[str]) -> Value | None:

@@ -16,7 +16,7 @@ mass: 1e-6 mg milligram 毫克; .001 g gram gramme gramm 克; 1 kg kilogram kilo
 mass: .5 斤; .45359237 lb lbs 磅; .0283495 oz ounce 盎司; 1e-9 µg ug microgram 微克
 time: .001 ms millisecond 毫秒; 1 s sec second sekunde 秒 秒钟; 60 min minute 分钟; 3600 h hr hrs hour stunde 小时 钟头
 time: 86400 d day tag tage tagen 天 日历天; 604800 week woche wochen wk 周 星期 礼拜
-months: 1 month monat monate monaten 个月 月; 3 quarter quartal 季度 个季度; 12 year yr jahr jahre jahren 年 周年 周岁 岁
+months: 1 month monat monate monaten 个月 月; 3 quarter quartal 季度 个季度; 12 year y yr jahr jahre jahren 年 周年 周岁 岁
 months: 120 decade
 workdays: 1 working~day business~day workday arbeitstag arbeitstage 工作日
 volume: .001 ml millilitre milliliter 毫升; .01 cl; 1 l litre liter 升 公升; 3.785411784 gallon gal 加仑
