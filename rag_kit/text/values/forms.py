@@ -69,7 +69,7 @@ _PATTERNS = {
         rf"[{_H}\d]成半?(?![\u4e00-\u9fff])|[{_H}\d]成(?=[以左的])",
         r"(?i:an?|one|two|three|four|five|seven)[ -](?:third|quarter|fourth|fifth|sixth|eighth|tenth)s?\b(?! quarter)"
         r"(?! (?:of an? )?(?:hour|year|day|month|century))",
-        r"[Hh]alf(?= (?:of|the|its|their|all)\b)(?! the time)",
+        r"[Hh]alf(?= (?:of|the|its|their|all)\b|$)(?! the time)",
         r"(?<![\d/])\d/(?:[2-9]|10)(?![\d/A-Za-z])",
     ),
     "ordinal": (

@@ -57,6 +57,7 @@ def level(text: str) -> str:
 
 
 _COIN = re.compile(r"(?P<coin>[A-Z]{0,2}[$€£¥]|[A-Z]{3}|人民币)? ?(?P<sign>[-+])?(?P<number>.+)", re.DOTALL)
+_SCALES = sorted(SCALES, key=len, reverse=True)
 _COUNTED = "个名位次名倍人件台条项座家种本页层章部所间辆只块支级期届号口户份起国县省市村州场集头匹艘架棵门道步句篇轮批组对双"
 _NO_NUMBER = frozenset("万一 千万 一一 万万 百千 万千 十分 百分 千分 一十 十一一".split())
 _HALF_AFTER = re.compile(r" and a half\b|半(?![载径个])")
@@ -207,7 +208,7 @@ def _amount(text: str) -> tuple[float, str]:
     if lowered.endswith(" and a half"):
         return read_any(text[: -len(" and a half")]) + 0.5, "1.5"
     numeral = text
-    for scale in sorted(SCALES, key=len, reverse=True):
+    for scale in _SCALES:
         if lowered.rstrip(".").endswith(scale) and text[0].isdigit() and text[0].isascii():
             return read_any(text[: -len(scale)].strip()) * SCALES[scale], text
     return read_any(numeral.strip()), numeral.strip()
