@@ -165,11 +165,13 @@ def clauses(text: str) -> list[list[Token]]:
     for place, token in row:
         while bounds and bounds[0][0] <= place:
             parts.append([] if bounds.pop(0)[1] else [_JOINT])
-        parts[-1].append(token)
+        if token.key not in _JOINTS:
+            parts[-1].append(token)
     return _joined(parts)
 
 
 _JOINT = Token("")
+_JOINTS = ("and", "und", "but", "aber", "而", "但")
 
 
 def _joined(parts: list[list[Token]]) -> list[list[Token]]:

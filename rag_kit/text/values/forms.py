@@ -66,7 +66,7 @@ _PATTERNS = {
     ),
     "share": (
         rf"(?:{HAN}|\d+) ?分之 ?(?:{FIGURES}|{HAN})",
-        rf"[{_H}\d]成半?(?![\u4e00-\u9fff])|[{_H}\d]成(?=[以左的])",
+        rf"[{_H}\d]成[半一二三四五六七八九]?(?=[以左的]|[^\u4e00-\u9fff]|$)",
         r"(?i:an?|one|two|three|four|five|seven)[ -](?:third|quarter|fourth|fifth|sixth|eighth|tenth)s?\b(?! quarter)"
         r"(?! (?:of an? )?(?:hour|year|day|month|century))",
         r"[Hh]alf(?= (?:of|the|its|their|all)\b|$)(?! the time)",
@@ -164,7 +164,8 @@ def _share(text: str) -> tuple[float, str, bool] | None:
         whole, part = (piece.strip() for piece in text.split("分之"))
         return (read_any(part) / whole_number, "", False) if (whole_number := read_any(whole)) else None
     if "成" in text:
-        return read_any(text[0]) / 10 + (0.05 if "半" in text else 0.0), "", False
+        rest = text.partition("成")[2]
+        return read_any(text[0]) / 10 + (5.0 if rest == "半" else read_any(rest) if rest else 0.0) / 100, "", False
     if "/" in text:
         above, below = text.split("/")
         return int(above) / int(below), "", False
