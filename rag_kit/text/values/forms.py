@@ -46,7 +46,7 @@ _PATTERNS = {
     "decade": (
         r"(?:1[5-9]|20)\d0['’]?s\b",
         r"(?:(?:1[5-9]|20)(?=\d0年代))?(?:\d0|[二三四五六七八九]十)年代",
-        r"(?:上世纪|20世纪|二十世纪)(?:\d0|[二三四五六七八九]十)年代",
+        rf"(?:上|\d{{1,2}} ?|[{_H}]{{1,3}})世纪 ?(?:\d0|[二三四五六七八九]十)年代",
     ),
     "century": (rf"(?:\d{{1,2}}{_ND}|(?i:{_ORDINAL}))[ -]century", rf"(?:\d{{1,2}}|[{_H}]{{1,3}}) ?世纪"),
     "quarter": (rf"Q[1-4](?!\w)|(?:(?i:{_ORDINAL})|[1-4]{_ND}) quarter\b", "第?[1-4一二三四]季度?(?!度)"),
@@ -131,9 +131,11 @@ def _date(text: str) -> tuple[float, str, bool] | None:
 
 def _decade(text: str) -> tuple[float, str, bool]:
     """The first year of a decade; that of 80年代 is of the last century."""
-    figures = re.findall(rf"\d+|[{_H}]+", text.replace("20世纪", "").replace("二十世纪", ""))[-1]
-    number = read_any(figures)
-    return number if number > 99 else number + (1900 if number > 20 else 2000), "", False
+    century, _, decade = text.rpartition("世纪")
+    number = read_any(re.findall(rf"\d+|[{_H}]+", decade)[0])
+    if century and century != "上":
+        number += (read_any(century.strip()) - 1) * 100
+    return number if number > 99 else number + (1900 if number > 20 or century else 2000), "", False
 
 
 def _rank(text: str) -> tuple[float, str, bool]:
