@@ -10,11 +10,10 @@ from datetime import date, datetime, timedelta
 from typing import Any
 
 from rag_kit.query_construction.words import Span
-from rag_kit.text.values.numbers import read_any
+from rag_kit.text.values.numbers import WORDS, read_any
 from rag_kit.text.values.reading import Value, find_values
 
-_WORDS = "one two three four five six seven eight nine ten eleven twelve"
-NUMBERS = {word: number for number, word in enumerate(_WORDS.split(), start=1)} | {"twenty": 20}
+NUMBERS = {word: int(number) for word, number in WORDS.items()}
 _QUARTERS = ("first q1 1q 一 1", "second q2 2q 二 2", "third q3 3q 三 3", "fourth q4 4q 四 4")
 _NUMERAL = re.compile(r"[\d〇零一二两三四五六七八九十百千万亿]+")
 QUARTERS = {name: number for number, names in enumerate(_QUARTERS, start=1) for name in names.split()}
@@ -69,11 +68,20 @@ def parse_period(text: str, today: date) -> Period | None:
 def find_periods(text: str, today: date) -> list[NamedPeriod]:
     """Every date in a text, in order; of those that begin at one place, that of the first form."""
     found = [
-        (match.start(), order, match.end(), make({key: (g or "").lower() for key, g in match.groupdict().items()}, today))
+        (
+            match.start(),
+            order,
+            match.end(),
+            make({key: (g or "").lower() for key, g in match.groupdict().items()}, today),
+        )
         for order, (make, pattern) in enumerate(_FORMS)
         for match in pattern.finditer(text)
     ]
-    found += [(value.start, len(_FORMS), value.end, _value_period(value)) for value in find_values(text) if _has_year(value)]
+    found += [
+        (value.start, len(_FORMS), value.end, _value_period(value))
+        for value in find_values(text)
+        if _has_year(value)
+    ]
     periods: list[NamedPeriod] = []
     last = 0
     for begin, _, end, period in sorted(found, key=lambda item: item[:2]):

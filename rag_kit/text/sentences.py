@@ -15,6 +15,7 @@ _STOP = re.compile(
     r"(?P<cite>(?:[ \t]?\[\d{1,3}(?:[,，–-] ?\d{1,3})*\])*)"
 )
 _LINE = re.compile(r"[^\r\n\x0b\x0c\x85\u2028\u2029]*(?:\r\n|[\r\n\x0b\x0c\x85\u2028\u2029]|$)")
+_ROW = re.compile(r"\s*\|.*\|\s*(?!.)")
 _SOFT = (re.compile(r"[;；]"), re.compile(r"[,，、:：]"), re.compile(r"\s"))
 
 
@@ -65,8 +66,11 @@ def _blocks(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _cut_block(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The sentences of a block, with the white space between them."""
+    """The sentences of a block, with the white space between them; a row of a table is one."""
     begin = start
+    if _ROW.match(text, start, end):
+        yield start, end
+        return
     for match in _STOP.finditer(text, start, end):
         if match.end() > begin and _ends_sentence(text, begin, end, match):
             yield begin, match.end()

@@ -58,7 +58,9 @@ class AnswerFound(Metric):
         if not any(accepted.values()):
             return Cell.not_applicable("the example's answers are blank")
         matches = [
-            answer for answer, key in accepted.items() if occurs(key, text) or states(output.answer or "", answer)
+            answer
+            for answer, key in accepted.items()
+            if occurs(key, text) or states(output.answer or "", answer)
         ]
         if matches:
             return Cell.ok(1.0, f"found: {matches[0]:.200}", found=matches)

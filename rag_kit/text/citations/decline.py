@@ -204,7 +204,10 @@ def _says_so_in_other_words(answer: str) -> bool:
 def _language_words(line: str) -> list[str]:
     """Patterns of the words of a line of `_OTHER_LANGUAGES`: stems, and whole words where these are short."""
     groups = [group.strip().split("|") for group in line.split(" / ")]
-    return ["|".join(w if w > "\u2fff" else rf"\b{w}" + r"\b" * (len(w) < _MIN_STEM) for w in words) for words in groups]
+    return [
+        "|".join(w if w > "\u2fff" else rf"\b{w}" + r"\b" * (len(w) < _MIN_STEM) for w in words)
+        for words in groups
+    ]
 
 
 def is_declined(answer: str) -> bool:

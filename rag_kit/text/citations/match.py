@@ -22,7 +22,9 @@ _MIN_CONTEXT = 3  # words beside a part at an end that must be the same for it t
 _MAX_THING = 2  # content words of a part that is one name or one thing
 _DENIED_WITHIN = 3  # words after a negation among which the one is that it denies
 _WEAK = ("ordinal", "weekday")  # values that a passage without one of their kind may say in other words
-_POINTING = frozenset("it they he she this these its their his her that the 它 它们 他 她 该 这 这一 这些 此 其 本".split())
+_POINTING = frozenset(
+    "it they he she this these its their his her that the 它 它们 他 她 该 这 这一 这些 此 其 本".split()
+)
 _VOICE = frozenset(["by", "被", "由", "把", "将"])
 
 
@@ -95,7 +97,9 @@ def _judge_against(statement: str, source: Source) -> Verdict:
     return Verdict(score, reason, start, end)
 
 
-_LEAST = dict.fromkeys(("name", "changed", "moved", "opposite", "negation", "other"), _MIN_CLOSE) | {"number": _MIN_CLOSE_VALUES}
+_LEAST = dict.fromkeys(("name", "changed", "moved", "opposite", "negation", "other"), _MIN_CLOSE) | {
+    "number": _MIN_CLOSE_VALUES
+}
 
 
 def _closeness(stated: Sequence[Token], cited: Sequence[Token], *, with_values: bool) -> float:
@@ -154,8 +158,15 @@ def _compare_words(
     score = 1 - len(missing) / len(content) if content else 0.0
     first = source.keys[0] if source and not inside else set()
     unknown = [token for token in missing if token.value or token.key not in first]
-    kinds = {place.value.dimension for place in source.places} if source and any(t.value for t in unknown) else set()
-    if any(token.value and (token.value.dimension not in _WEAK or token.value.dimension in kinds) for token in unknown):
+    kinds = (
+        {place.value.dimension for place in source.places}
+        if source and any(t.value for t in unknown)
+        else set()
+    )
+    if any(
+        token.value and (token.value.dimension not in _WEAK or token.value.dimension in kinds)
+        for token in unknown
+    ):
         return "number", score
     if not score:
         return "thin", score
@@ -182,7 +193,11 @@ def _negates_alone(stated: Sequence[Token], quoted: Sequence[Token]) -> str:
         denials = list(_denied(text))
         for first, *more in denials:
             once = count[first] == sum(first == denied for denied, *_ in denials)
-            if once and _has_alike(first, keys) and not any(_has_alike(word, there) for word in (first, *more)):
+            if (
+                once
+                and _has_alike(first, keys)
+                and not any(_has_alike(word, there) for word in (first, *more))
+            ):
                 return "negation"
     if sum(is_negation(t.key) for t in stated) > sum(is_negation(t.key) for t in quoted):
         return "paraphrase"
@@ -310,8 +325,16 @@ def _drop_alike(old: list[Token], new: list[Token]) -> tuple[list[Token], list[T
     """The content words of each of two parts of which the other part has no form."""
     old_words, new_words = ([token for token in part if token.content] for part in (old, new))
     return (
-        [token for token in old_words if token.name or not _has_alike(token.key, {t.key for t in new_words if not t.name})],
-        [token for token in new_words if token.name or not _has_alike(token.key, {t.key for t in old_words if not t.name})],
+        [
+            token
+            for token in old_words
+            if token.name or not _has_alike(token.key, {t.key for t in new_words if not t.name})
+        ],
+        [
+            token
+            for token in new_words
+            if token.name or not _has_alike(token.key, {t.key for t in old_words if not t.name})
+        ],
     )
 
 
@@ -341,7 +364,11 @@ def _find_replacement(
         return "moved"
     known = {token.key for token in old}
     named = any(token.name for token in old)
-    strange = [t for t in new if (t.thing or named) and not t.value and t.key not in passage and not _has_alike(t.key, known)]
+    strange = [
+        t
+        for t in new
+        if (t.thing or named) and not t.value and t.key not in passage and not _has_alike(t.key, known)
+    ]
     alone = small and single and all(token.thing for token in new)
     return "other" if strange and (things or alone) else ""
 

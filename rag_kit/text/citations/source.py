@@ -15,7 +15,9 @@ from rag_kit.text.values.reading import Value
 from rag_kit.text.values.tables import Row, table_rows
 
 _MAX_SENTENCES = 2000
-_CLAUSE = re.compile(r"(?<![0-9０-９])，|，(?![0-9０-９])|[；：]|[,;:](?=\s)|\s(?=(?:but|while|whereas|aber)\s)")
+_CLAUSE = re.compile(
+    r"(?<![0-9０-９])，|，(?![0-9０-９])|[；：]|[,;:](?=\s)|\s(?=(?:but|while|whereas|aber)\s)"
+)
 _AND = re.compile(r"\s(?=(?:and|und)\s)|(?=而(?!且))")
 _MARK = re.compile(r"\s?\[\d{1,4}(?:[,，–-] ?\d{1,4})*\]")
 _WITHIN_NUMBER = re.compile(rf"[\d{HAN_DIGITS}十百千万亿]{{2}}")
@@ -50,17 +52,10 @@ class Source:
 
     @cached_property
     def spans(self) -> list[tuple[int, int]]:
-        """Where its sentences and rows begin and end; headers of tables and rules are left out."""
-        spans: list[tuple[int, int]] = []
+        """Where its sentences and rows begin and end."""
         inside = [(row.start, row.end) for row in self.rows.values()]
-        for one in sentences(self.text)[:_MAX_SENTENCES]:
-            if not any(start <= one.start < end for start, end in inside) and not self._is_header(one.text):
-                spans.append((one.start, one.end))
-        spans = sorted([*spans, *inside])
-        return spans or [(one.start, one.end) for one in sentences(self.text)[:1]]
-
-    def _is_header(self, text: str) -> bool:
-        return bool(self.rows) and text.count("|") > 1
+        found = [(one.start, one.end) for one in sentences(self.text)[:_MAX_SENTENCES]]
+        return sorted([*inside, *(one for one in found if not any(a <= one[0] < b for a, b in inside))])
 
     @cached_property
     def tokens(self) -> list[list[Token]]:
@@ -79,8 +74,12 @@ class Source:
 
     @cached_property
     def clauses(self) -> dict[int, list[list[Token]]]:
-        """Where a sentence begins -> the tokens of its clauses; rows have none."""
-        return {start: clauses(self.plain(start, end)) for start, end in self.spans if start not in self.rows}
+        """Where a sentence begins -> the tokens of its clauses; rows have none, nor has what is above them."""
+        texts = {start: self.plain(start, end) for start, end in self.spans if start not in self.rows}
+        return {
+            start: [[]] if self.rows and text.count("|") > 1 else clauses(text)
+            for start, text in texts.items()
+        }
 
     def plain(self, start: int, end: int) -> str:
         """A span of the text without marks of footnotes."""
@@ -117,7 +116,11 @@ class Source:
                 within |= own
             before = frozenset(content_keys(sentence))
         everything = frozenset().union(*self.keys)
-        found += [Place(token.value, frozenset(), everything, frozenset()) for token in self.context_tokens if token.value]
+        found += [
+            Place(token.value, frozenset(), everything, frozenset())
+            for token in self.context_tokens
+            if token.value
+        ]
         return found
 
     def best_sentences(self, statement: str, stated: Sequence[Token]) -> tuple[int, range]:
@@ -191,7 +194,10 @@ def _joined(parts: list[list[Token]]) -> list[list[Token]]:
 def _row_places(cells: Sequence[tuple[list[Token], list[Token]]]) -> list[Place]:
     """The values of a row; beside each stand its column's header and the cells that name the row."""
     names = frozenset(
-        key for header, cell in cells if not any(map(_measures, cell)) for key in content_keys([*header, *cell])
+        key
+        for header, cell in cells
+        if not any(map(_measures, cell))
+        for key in content_keys([*header, *cell])
     )
     return [
         Place(token.value, (names | content_keys([*header, *cell])) - {token.key})

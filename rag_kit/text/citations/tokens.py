@@ -65,7 +65,10 @@ def placed_tokens(text: str, values: Sequence[Value] | None = None) -> list[tupl
             return row[:_MAX_TOKENS]
     row += _words(text, place, len(text))
     if row and row[0][1].name and not row[0][1].value and not (len(row) > 1 and row[1][1].name):
-        row[0] = (row[0][0], row[0][1]._replace(name=False))  # the first word of a sentence has its capital from there
+        row[0] = (
+            row[0][0],
+            row[0][1]._replace(name=False),
+        )  # the first word of a sentence has its capital from there
     return row[:_MAX_TOKENS]
 
 
@@ -95,7 +98,9 @@ def _han_token(word: str, tag: str) -> Token:
     """A Chinese word with its part of speech."""
     content = bool(content_words(word))
     name = content and len(word) > 1 and tag.startswith(_NAME_TAGS)
-    return Token(word, name=name, content=content, thing=content and (tag == "vn" or tag[0] not in _ACTION_TAGS))
+    return Token(
+        word, name=name, content=content, thing=content and (tag == "vn" or tag[0] not in _ACTION_TAGS)
+    )
 
 
 _MIN_PREFIX, _MIN_HAN = 4, 2
@@ -119,9 +124,7 @@ _CLASSES = (
     "增加/减少 上升/下降 提高/降低 成功/失败 允许/禁止 开始/结束 支持/反对"
 )
 # Two Chinese words that differ by these characters alone exclude one another too: 以东, 以西; 周一, 周日; 最大, 最小.
-_ZH_CLASSES = (
-    "年月日周 红蓝绿黄黑白 东南西北 甲乙丙丁 春夏秋冬 一二三四五六日 男女 雄雌 大小 多少 高低 长短 前后 上下 左右 内外"
-)
+_ZH_CLASSES = "年月日周 红蓝绿黄黑白 东南西北 甲乙丙丁 春夏秋冬 一二三四五六日 男女 雄雌 大小 多少 高低 长短 前后 上下 左右 内外"
 
 
 @cache
@@ -174,7 +177,11 @@ def are_alike(a: str, b: str) -> bool:
         (True, True, False)
     """
     if a == b or not (a.isascii() and b.isascii()):
-        return a in b or b in a or (len(a) == len(b) > _MIN_HAN and _differ_by_one(a, b) and not are_opposites(a, b))
+        return (
+            a in b
+            or b in a
+            or (len(a) == len(b) > _MIN_HAN and _differ_by_one(a, b) and not are_opposites(a, b))
+        )
     shorter = min(len(a), len(b))
     prefix = max(_MIN_PREFIX, round(0.7 * shorter))
     return shorter >= prefix and a[:prefix] == b[:prefix] and not a[0].isdigit()

@@ -12,7 +12,9 @@ _SINCE = re.compile(r"(?:\b(?:since|after|from)|[自从由])\s{0,4}$", re.IGNORE
 _UNTIL = re.compile(r"(?:\b(?:until|till|before|by)|直到)\s{0,4}$", re.IGNORECASE)
 _PAIR = re.compile(r"(?:\b(?:from|between)|[(（,，自从由])\s{0,4}$", re.IGNORECASE)
 _TO = re.compile(r"\s{0,4}(?:[-~至到]{1,4}|\b(?:to|until|till|through))\s{0,4}(?:the )?$", re.IGNORECASE)
-_ON = re.compile(r"\s{0,4}(?:[-至]{1,4}\s{0,4})?(?:present|now|今|现在|以来|-\s{0,4}[)）])|\s{0,4}起", re.IGNORECASE)
+_ON = re.compile(
+    r"\s{0,4}(?:[-至]{1,4}\s{0,4})?(?:present|now|今|现在|以来|-\s{0,4}[)）])|\s{0,4}起", re.IGNORECASE
+)
 _YEAR = re.compile(r"\d{4}|年代|[〇零一二三四五六七八九]{4}年|\d0['’]?s")
 _SHORT = re.compile(r"[-/](\d\d)(?!\d)")  # 1914-17, 1939/40
 _LOWEST, _HIGHEST = 0.0, 9999.0

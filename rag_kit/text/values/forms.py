@@ -12,9 +12,17 @@ _MONTH_NAMES = (
     "jan feb mar apr may jun jul aug sep oct nov dec",
     "januar februar märz april mai juni juli august september oktober november dezember",
 )
-MONTHS = {name: number for names in _MONTH_NAMES for number, name in enumerate(names.split(), start=1)} | {"sept": 9}
-_DAY_NAMES = ("mon tues wednes thurs fri satur sun", "mon diens mitt donners frei sams sonn", "一 二 三 四 五 六 日")
-_DAYS = {name: number for names in _DAY_NAMES for number, name in enumerate(names.split(), start=1)} | {"天": 7}
+MONTHS = {name: number for names in _MONTH_NAMES for number, name in enumerate(names.split(), start=1)} | {
+    "sept": 9
+}
+_DAY_NAMES = (
+    "mon tues wednes thurs fri satur sun",
+    "mon diens mitt donners frei sams sonn",
+    "一 二 三 四 五 六 日",
+)
+_DAYS = {name: number for names in _DAY_NAMES for number, name in enumerate(names.split(), start=1)} | {
+    "天": 7
+}
 _RANKS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth"
 _ORDINALS = {name: number for number, name in enumerate(_RANKS.split(), start=1)}
 _ORDINALS |= {"eighteenth": 18, "nineteenth": 19, "twentieth": 20}
@@ -81,9 +89,7 @@ _PATTERNS = {
         rf"|半(?=个|年|天|小时|日|月)|{FIGURES}|{HAN}|(?i:{NUMBER_WORDS}))(?:{SCALE})?",
     ),
 }
-FORMS = re.compile(
-    "|".join(f"(?P<{name}>{'|'.join(patterns)})" for name, patterns in _PATTERNS.items())
-)
+FORMS = re.compile("|".join(f"(?P<{name}>{'|'.join(patterns)})" for name, patterns in _PATTERNS.items()))
 NUMBER = re.compile(f"(?P<number>{'|'.join(_PATTERNS['number'])})")
 #: Where a value may begin: a figure, a sign of money, a Chinese numeral, or a word of TRIGGERS.
 STARTS = re.compile(
@@ -167,7 +173,11 @@ def _share(text: str) -> tuple[float, str, bool] | None:
         return (read_any(part) / whole_number, "", False) if (whole_number := read_any(whole)) else None
     if "成" in text:
         rest = text.partition("成")[2]
-        return read_any(text[0]) / 10 + (5.0 if rest == "半" else read_any(rest) if rest else 0.0) / 100, "", False
+        return (
+            read_any(text[0]) / 10 + (5.0 if rest == "半" else read_any(rest) if rest else 0.0) / 100,
+            "",
+            False,
+        )
     if "/" in text:
         above, below = text.split("/")
         return int(above) / int(below), "", False

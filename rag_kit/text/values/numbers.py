@@ -7,9 +7,13 @@ import unicodedata
 
 HAN_DIGITS = "〇零一二两三四五六七八九"
 _BANKERS = str.maketrans("壹贰叁肆伍陆柒捌玖拾佰仟", "一二三四五六七八九十百千")
-_SMALL = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
+_SMALL = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
+)
 _SMALL_DE = "null eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf"
-WORDS: dict[str, float] = {word: value for value, word in enumerate(f"{_SMALL} seventeen eighteen nineteen".split())}
+WORDS: dict[str, float] = {
+    word: value for value, word in enumerate(f"{_SMALL} seventeen eighteen nineteen".split())
+}
 WORDS |= {word: value for value, word in enumerate(_SMALL_DE.split()) if value > 1}
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
 WORDS |= {word: 10.0 * tens for tens, word in enumerate(_TENS.split(), start=2)}
@@ -25,13 +29,22 @@ FIGURES = (
     r"\d{1,3}(?:[,'\u00a0\u202f\u2009]\d{3})+(?!\d)(?:\.\d+)?|\d{1,3}(?:\.\d{3})+,\d+(?!\d)"
     r"|(?<!,)\d+,\d{1,2}(?![\d,])|\d+(?:\.\d+)?"
 )
-HAN = rf"(?:[{HAN_DIGITS}十百千万亿壹贰叁肆伍陆柒捌玖拾佰仟]+(?:点[{HAN_DIGITS}]+)?)"
+HAN = rf"(?:[{HAN_DIGITS}十百千万亿壹贰叁肆伍陆柒捌玖拾佰仟]{{1,30}}(?:点[{HAN_DIGITS}]{{1,30}})?)"
 NUMBER_WORDS = rf"(?:{_WORD})\b(?:(?:[ -]| and )(?:{_WORD})\b)*"
 SCALE = (
     r"[ ]?(?:thousand|million|billion|trillion|mn|mio\b\.?|millionen|bn|mrd\b\.?|milliarden|tausend|k)(?![A-Za-z\d])"
     r"|万亿|[十百千]?[万亿]|千(?![克瓦米卡帕赫伏牛焦])"
 )
-_FRACTIONS = {"half": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "eighth": 8, "tenth": 10}
+_FRACTIONS = {
+    "half": 2,
+    "third": 3,
+    "quarter": 4,
+    "fourth": 4,
+    "fifth": 5,
+    "sixth": 6,
+    "eighth": 8,
+    "tenth": 10,
+}
 
 
 def read_figures(text: str) -> float:

@@ -14,7 +14,7 @@ from rag_kit.text.values.units import Unit, dimensions_agree, rate_of, unit_at
 MAX_VALUES = 2000  # read from one text
 _WIDE = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
 _LEVEL = {
-    **_WIDE, **str.maketrans(TRADITIONAL, SIMPLIFIED), **str.maketrans("−–—～〜―－", "-------"), 0x3000: " ",
+    **_WIDE, **str.maketrans(TRADITIONAL, SIMPLIFIED), **str.maketrans("−–—～〜―－", "-------"), 0x3000: " ", 0xFFE5: "¥", 0xFFE1: "£",
 }  # fmt: skip
 
 
@@ -62,7 +62,9 @@ _COUNTED = "个名位次名倍人件台条项座家种本页层章部所间辆�
 _NO_NUMBER = frozenset("万一 千万 一一 万万 百千 万千 十分 百分 千分 一十 十一一".split())
 _HALF_AFTER = re.compile(r" and a half\b|半(?![载径个])")
 _PER = re.compile(r" ?/ ?(?=\S)| (?:per|an?|each|every|pro|je|im) | ?每(?=[^\s，。])")
-_PER_BEFORE = re.compile(r"每个?(小时|分钟|年|月|日|天|周|季度|晚)[\u4e00-\u9fff]{0,6}?(?:为|是|约|：|:)?\s?$")
+_PER_BEFORE = re.compile(
+    r"每个?(小时|分钟|年|月|日|天|周|季度|晚)[\u4e00-\u9fff]{0,6}?(?:为|是|约|：|:)?\s?$"
+)
 _RANGE = re.compile(r"\s?(?:-|~|to|and|bis|und|至|到|和)\s?")
 _RANGE_ON = re.compile(r"[至到~-][\d一二两三四五六七八九十]")
 _JOINED = re.compile(r"\s?(?:,?\s?and\s|零|又|und\s)?\s?")
@@ -79,7 +81,9 @@ _UPPER = re.compile(
 _DENIED = re.compile(r"(?:\b(?:not|no|never)|n't|不得?|未|没有?)\s?$", re.IGNORECASE)
 _AFTER = re.compile(r" and a half\b|半(?![载径个])")
 _PER = re.compile(r" ?/ ?(?=\S)| (?:per|an?|each|every|pro|je|im) | ?每(?=[^\s，。])")
-_PER_BEFORE = re.compile(r"每个?(小时|分钟|年|月|日|天|周|季度|晚)[\u4e00-\u9fff]{0,6}?(?:为|是|约|：|:)?\s?$")
+_PER_BEFORE = re.compile(
+    r"每个?(小时|分钟|年|月|日|天|周|季度|晚)[\u4e00-\u9fff]{0,6}?(?:为|是|约|：|:)?\s?$"
+)
 _RANGE = re.compile(r"\s?(?:-|~|to|and|bis|und|至|到|和)\s?")
 _RANGE_ON = re.compile(r"[至到~-][\d一二两三四五六七八九十]")
 _JOINED = re.compile(r"\s?(?:,?\s?and\s|零|又|und\s)?\s?")
@@ -94,7 +98,9 @@ _UPPER = re.compile(
     re.IGNORECASE,
 )
 _DENIED = re.compile(r"(?:not|no|never|n't|不得?|未|没有?)\s?$", re.IGNORECASE)
-_AFTER = re.compile(r"\s?(?:(?P<min>or (?:more|above|higher|older)|以上|及以上)|(?P<max>or (?:less|fewer|lower)|以下|以内|之内))")
+_AFTER = re.compile(
+    r"\s?(?:(?P<min>or (?:more|above|higher|older)|以上|及以上)|(?P<max>or (?:less|fewer|lower)|以下|以内|之内))"
+)
 
 
 def find_values(text: str) -> list[Value]:
@@ -126,7 +132,9 @@ def _scan(text: str) -> Iterator[Value]:
     end = 0
     for start in STARTS.finditer(text):
         place, word = start.start(), start[0]
-        if place < end or (len(word) > 1 and word[0] in "+-" and text[place - 1 : place].strip("( ,:，：（~")):
+        if place < end or (
+            len(word) > 1 and word[0] in "+-" and text[place - 1 : place].strip("( ,:，：（~")
+        ):
             if place + 1 < end or word[0] not in "+-":
                 continue
             place += 1
@@ -155,7 +163,9 @@ def _may_begin(text: str, word: str, end: int) -> bool:
     if word in ("a", "A", "an", "An"):
         return AFTER_A.match(text, end) is not None
     following = text[end : end + 2]
-    return word[0].isupper() and (following[:1].isdigit() or (following[:1] in ("-", "/") and following[1:].isdigit()))
+    return word[0].isupper() and (
+        following[:1].isdigit() or (following[:1] in ("-", "/") and following[1:].isdigit())
+    )
 
 
 def _other(match: re.Match[str]) -> Value | None:
@@ -179,7 +189,9 @@ def _number(text: str, match: re.Match[str]) -> Value | None:
     unit = None if coin else unit_at(text, end)
     if not coin and unit is None and _counts_nothing(text, numeral, end):
         return None
-    if text.startswith("个半", end) and (unit := unit_at(text, end + 2) or unit_at(f"个{text[end + 2 :][:4]}", 0)):
+    if text.startswith("个半", end) and (
+        unit := unit_at(text, end + 2) or unit_at(f"个{text[end + 2 :][:4]}", 0)
+    ):
         amount += 0.5
         end += 2
         unit = (unit[0], end + 1 if text[end] == "月" else unit[1])
@@ -194,7 +206,9 @@ def _number(text: str, match: re.Match[str]) -> Value | None:
         amount = -amount
     by, end = _counted_by(text, start, end, unit[0] if unit else None)
     if by:
-        symbol, dimension, factor = (rate[0] if unit and (rate := rate_of(unit[0])) else (symbol, dimension, factor))
+        symbol, dimension, factor = (
+            rate[0] if unit and (rate := rate_of(unit[0])) else (symbol, dimension, factor)
+        )
         per, factor, dimension = by.symbol, factor / by.factor, f"{dimension}/{by.dimension}"
     bound, begin = _bound(text, start, end)
     return Value(start, end, amount, dimension, symbol, per, bound, factor=factor, begin=begin)
@@ -230,7 +244,10 @@ def _counted_by(text: str, start: int, end: int, unit: Unit | None) -> tuple[Uni
         return rate[1], end
     if match := _PER.match(text, end):
         following = unit_at(text, match.end() - (text[match.end() - 1] == " "))
-        if following and (following[0].dimension in ("time", "months", "calendar days") or match[0].strip() in ("/", "per", "每")):
+        if following and (
+            following[0].dimension in ("time", "months", "calendar days")
+            or match[0].strip() in ("/", "per", "每")
+        ):
             return following[0], following[1]
     before = _PER_BEFORE.search(text, max(0, start - 12), start)
     by = unit_at(before[1], 0) if before else None
@@ -257,7 +274,9 @@ def _join(text: str, first: Value, second: Value) -> list[Value]:
         return [first, second]
     plain = not first.dimension and second.dimension and second.unit
     if plain and not first.key and _RANGE.fullmatch(between):
-        first = first._replace(dimension=second.dimension, unit=second.unit, per=second.per, factor=second.factor)
+        first = first._replace(
+            dimension=second.dimension, unit=second.unit, per=second.per, factor=second.factor
+        )
     elif (
         first.dimension == second.dimension and first.unit and not first.per
         and 0 < second.base < first.factor and _JOINED.fullmatch(between)

@@ -16,7 +16,10 @@ _UNIT_NAME = re.compile(r"\s*(?:units?|单位|einheit)\s*", re.IGNORECASE)
 _CAPTION = re.compile(r"(?:单位|金额单位|unit|in)\s?[:：]?\s*(?P<unit>[^\n|，。,;)）]{1,24})", re.IGNORECASE)
 _IN_BRACKETS = re.compile(r"[(（\[]([^()（）\[\]]{1,24})[)）\]]")
 _AFTER_WORD = re.compile(r"(?:\bin|,|，|/)\s*([^\s,，/]{1,12}(?: \w+)?)\s*$")
-_SCALE = re.compile(r"(?:in )?(thousands?|millions?|billions?|mn|bn|mio\.?|k|m|千|十万|百万|千万|万|十亿|亿)\s?(?:of )?", re.IGNORECASE)
+_SCALE = re.compile(
+    r"(?:in )?(thousands?|millions?|billions?|mn|bn|mio\.?|k|m|千|十万|百万|千万|万|十亿|亿)\s?(?:of )?",
+    re.IGNORECASE,
+)
 _MAX_CELLS = 100
 
 
@@ -54,7 +57,11 @@ def read_measure(text: str) -> Measure | None:
     text = level(text).strip()
     if whole := unit_at(text, 0):
         rest = text[whole[1] :].strip()
-        by = unit_at(rest.lstrip("/").removeprefix("per ").strip(), 0) if rest.startswith(("/", "per ")) else None
+        by = (
+            unit_at(rest.lstrip("/").removeprefix("per ").strip(), 0)
+            if rest.startswith(("/", "per "))
+            else None
+        )
         if not rest or by or rest.startswith("/"):
             return Measure(1.0, whole[0], by[0] if by else None)
         if is_money(whole[0].dimension) and (scale := _SCALE.fullmatch(rest)):
@@ -107,7 +114,9 @@ def _rows_of(block: list[re.Match[str]], caption: str) -> Iterator[Row]:
         count += 1
     headers = _headers(rows[:count], max(map(len, rows)))
     measures = [_header_measure(header) for header in headers]
-    default = next((found for match in _CAPTION.finditer(caption) if (found := read_measure(match["unit"]))), None)
+    default = next(
+        (found for match in _CAPTION.finditer(caption) if (found := read_measure(match["unit"]))), None
+    )
     units = next((place for place, header in enumerate(headers) if _UNIT_NAME.fullmatch(header)), None)
     for line, row in zip(lines[count:], rows[count:], strict=True):
         own = read_measure(row[units]) if units is not None and units < len(row) else None
@@ -121,7 +130,10 @@ def _rows_of(block: list[re.Match[str]], caption: str) -> Iterator[Row]:
 
 def _has_numbers(row: list[str]) -> bool:
     """Whether a cell beside the first is a number."""
-    return any(re.match(r"[-+$€£¥]?\s?[\d０-９]", cell) and not re.fullmatch(r"(?:19|20)\d\d年?", cell) for cell in row[1:])
+    return any(
+        re.match(r"[-+$€£¥]?\s?[\d０-９]", cell) and not re.fullmatch(r"(?:19|20)\d\d年?", cell)
+        for cell in row[1:]
+    )
 
 
 def _headers(rows: list[list[str]], width: int) -> list[str]:
