@@ -28,7 +28,7 @@ _NEGATIVE = re.compile(
 )
 # "The answer is not in the documents" in other languages: words for answer, for not, and for documents
 _OTHER_LANGUAGES = """
-antwort|information|angabe|auskunft|hinweis / nicht|kein|keine|keinen|keinerlei|nirgend / dokument|unterlage|text|texte|texten|passage|quelle|kontext|auszüg
+antwort|information|angabe|auskunft / nicht|kein|keine|keinen|keinerlei / dokument|unterlage|text|passage|quelle|kontext
 réponse|information|mention / ne|n'|aucun|aucune|pas / document|passage|texte|source|contexte|extrait
 respuesta|información|datos|mención / no|ningun / documento|pasaje|texto|fuente|contexto|fragmento
 risposta|informazion|menzione / non|nessun / document|passagg|testo|testi|fonte|fonti|contesto|estratt
@@ -51,7 +51,8 @@ _EDGES = "*_`\"'“”「」 "
 # The sources as an answer names them: "the provided documents", "these passages", "your report".
 _SOURCE = (
     r"\b(?:(?:the|this|these|those|your|any|all|no|as|from|in|by|provided|given|available)\b(?: \w+){0,2}"
-    r" (?:documents?|documentation|passages?|contexts?|sources?|texts?|excerpts?|filings?|exhibits?|evidence|transcripts?|chunks"
+    r" (?:documents?|documentation|passages?|contexts?|sources?|texts?|excerpts?|filings?|exhibits?|evidence"
+    r"|transcripts?|chunks"
     r"|extracts?|datasets?|search results?"
     r"|articles?|snippets?|paragraphs?|results|knowledge base|story|report|notes|information|content|materials?)"
     r"|\bthe (?:(?:provided|given|retrieved|supplied|available|above|attached)(?: \w+)? \w+"
@@ -114,7 +115,9 @@ _EN = _Rules(
         rf"{_SOURCE_THEN} (?:{_DO_NOT}{_up_to_words(3)} {_TELL}|{_LACK})"
         rf"|\b(?:not|cannot|\w+n't|nothing|no|none|neither|without|insufficient)\b{_up_to_words(6)}"
         rf" (?:{_TELL}|{_INFO}|available|part|enough|clear)[^.]*? (?:in|by|from|within|using|with) {_SOURCE}"
-        rf"|\b(?:nothing|not)(?: \w+){{0,3}} in {_SOURCE}|\bneither {_SOURCE}.{{0,60}}? {_STATE}|\b(?:none|neither) of {_SOURCE}{_up_to_words(4)} {_TELL}"
+        rf"|\b(?:nothing|not)(?: \w+){{0,3}} in {_SOURCE}"
+        rf"|\bneither {_SOURCE}.{{0,60}}? {_STATE}"
+        rf"|\b(?:none|neither) of {_SOURCE}{_up_to_words(4)} {_TELL}"
         rf"|{_I_CANNOT}[^.]*?(?:{_SOURCE}|question|requested|{_INFO})"
         r"|\bquestion\b[^.]{0,60}? (?:(?:cannot|can't|is not|isn't) (?:be )?(?:answered|covered)(?! with one)|remains?"
         r"|unanswered|left)"
@@ -130,7 +133,8 @@ _EN = _Rules(
     ),
     aside=(
         rf"{_SOURCE}|\b(?:which|that|this|these|both) (?:is|are|would be|were) (?:\w+ )?(?:needed|required|necessary)"
-        rf"|^to (?:answer|calculate|compute|determine)|\b(?:it|they|these|this|which|section)\b[^.]{{0,25}}? (?:{_STATE}|contain|includ|refer|deal|speak"
+        rf"|^to (?:answer|calculate|compute|determine)"
+        rf"|\b(?:it|they|these|this|which|section)\b[^.]{{0,25}}? (?:{_STATE}|contain|includ|refer|deal|speak"
         r"|focus|concentrat|talk|compar|(?:is|are) about|limit|stop|end|note|uses|do\b|does\b)"
         r"|^(?:(?:but|however|and|so|therefore|alternatively|whereas)\b,? ?)*(?:please|you|i|if|consider|would|to|at"
         r"|it (?:would|is|may|might)|for|further|hello|thank|sorry|unfortunately|regrettably|sadly|as an ai|my|after"
@@ -179,9 +183,11 @@ _ZH = _Rules(
 # A last sentence that draws the conclusion: whatever was said before, the question stays without an answer.
 _CONCLUDED = re.compile(
     r"^(?:\W*(?:therefore|thus|hence|so|consequently|accordingly|as a result|for this reason|in conclusion|overall"
-    r"|without (?:this|that|these|those|it|them)\b[^,]{0,80}|because of this)\b,?|.{0,160}?\b(?:so|and therefore|hence)\b)"
+    r"|without (?:this|that|these|those|it|them)\b[^,]{0,80}|because of this)\b,?"
+    r"|.{0,160}?\b(?:so|and therefore|hence)\b)"
     r"[^.]{0,120}?\b(?:cannot|can't|not possible|impossible|unable|insufficient|not enough|could not|couldn't)\b"
-    r"[^.]{0,60}?(?:answer|determin|calculat|comput|\bbe (?:\w+ly )?(?:given|provid|verif|confirm|identif|assess|derive|establish))"
+    r"[^.]{0,60}?(?:answer|determin|calculat|comput"
+    r"|\bbe (?:\w+ly )?(?:given|provid|verif|confirm|identif|assess|derive|establish))"
     r"|\b(?:the|this|your) question (?:cannot|can't|could not) be answered"
     r"|^.{0,40}?(?:因此|所以|故|综上|由此).{0,30}?(?:无法|不能|难以).{0,20}?(?:回答|作答|确定|计算|判断|得知|得出|给出)"
     r"|无法(?:直接)?(?:回答|确定)[^，。]{0,12}(?:问题|答案)[。.]?$"

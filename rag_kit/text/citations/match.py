@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 from rag_kit.text.citations.source import Place, Source, clauses, content_keys, holds, letters_of
 from rag_kit.text.citations.tokens import Token, are_alike, are_opposites, is_negation, tokens
-from rag_kit.text.language import same_language
+from rag_kit.text.language import same_language, word_set
 from rag_kit.text.values.reading import Value, same_value
 
 _MIN_COVERED = 0.5  # share of a statement's content that the quote, or what it refers back to, must hold
@@ -22,8 +22,8 @@ _MIN_CONTEXT = 3  # words beside a part at an end that must be the same for it t
 _MAX_THING = 2  # content words of a part that is one name or one thing
 _DENIED_WITHIN = 3  # words after a negation among which the one is that it denies
 _WEAK = ("ordinal", "weekday")  # values that a passage without one of their kind may say in other words
-_POINTING = frozenset(
-    "it they he she this these its their his her that the 它 它们 他 她 该 这 这一 这些 此 其 本".split()
+_POINTING = word_set(
+    "it they he she this these its their his her that the 它 它们 他 她 该 这 这一 这些 此 其 本"
 )
 _VOICE = frozenset(["by", "被", "由", "把", "将"])
 

@@ -68,7 +68,7 @@ class Source:
         ]
 
     def _cells(self, start: int) -> list[tuple[list[Token], list[Token]]]:
-        """The tokens of the header and of the text of each cell of the row that begins at a place; empty if none does."""
+        """The tokens of header and text of each cell of the row that begins at a place; empty if none does."""
         row = self.rows.get(start)
         return [(tokens(cell.header), tokens(cell.text, cell.values)) for cell in (row.cells if row else ())]
 
@@ -226,7 +226,7 @@ def holds(passage: str, statement: str) -> bool:
     """Whether a passage has a statement word for word, both as `letters_of` gives them; no part of a number is one.
 
     Example:
-        >>> holds(letters_of("在十四世纪"), letters_of("四世纪")), holds(letters_of("a 3-day trip"), letters_of("3 day"))
+        >>> holds(letters_of("在十四世纪"), letters_of("四世纪")), holds(letters_of("3-day trip"), letters_of("3 day"))
         (False, True)
     """
     if not statement.strip():

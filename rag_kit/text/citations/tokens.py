@@ -119,7 +119,7 @@ _CLASSES = (
     "allow/forbid/prohibit true/false always/never start/end begin/end include/exclude above/below up/down left/right "
     "oldest/youngest male/female positive/negative success/failure accept/reject best/worst better/worse early/late "
     "longest/shortest most/least maximum/minimum enable/disable required/optional public/private minor/major "
-    "month/year/week/day/hour monthly/yearly/weekly/daily/hourly monthly/annual januar/februar/märz/april/mai/juni/juli "
+    "month/year/week/day/hour monthly/yearly/weekly/daily/hourly monthly/annual "
     "strong/weak inside/outside import/export buy/sell bought/sold open/close "
     "增加/减少 上升/下降 提高/降低 成功/失败 允许/禁止 开始/结束 支持/反对"
 )

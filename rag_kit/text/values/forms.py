@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from rag_kit.text.language import word_set
 from rag_kit.text.values.numbers import FIGURES, HAN, NUMBER_WORDS, SCALE, WORDS, read_any, read_fraction
 
 _MONTH_NAMES = (
@@ -20,9 +21,7 @@ _DAY_NAMES = (
     "mon diens mitt donners frei sams sonn",
     "一 二 三 四 五 六 日",
 )
-_DAYS = {name: number for names in _DAY_NAMES for number, name in enumerate(names.split(), start=1)} | {
-    "天": 7
-}
+_DAYS = {name: day for names in _DAY_NAMES for day, name in enumerate(names.split(), start=1)} | {"天": 7}
 _RANKS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth"
 _ORDINALS = {name: number for number, name in enumerate(_RANKS.split(), start=1)}
 _ORDINALS |= {"eighteenth": 18, "nineteenth": 19, "twentieth": 20}
@@ -31,22 +30,23 @@ _NAMED = "|".join(sorted(MONTHS, key=len, reverse=True))
 _CAPITAL = "|".join(sorted(map(str.capitalize, MONTHS), key=len, reverse=True))
 _LONG = "|".join(name.capitalize() for name in MONTHS if len(name) > 5)
 _H = "〇零一二两三四五六七八九十"
+_N = rf"(?:\d{{1,2}}|[{_H}]{{1,3}})"  # up to two figures, as in days and hours
 _Y = r"(?:1[0-9]|20|21)\d\d"
 _ND = r"(?:st|nd|rd|th)"
 _WHEN = "凌晨|早上|上午|中午|下午|傍晚|晚上|晚"
 _COINS = r"(?:[A-Z]{1,2}|NT)?[$€£¥] ?|(?:EUR|USD|GBP|CNY|RMB|CHF|HKD|TWD|JPY) (?=\d)|人民币 ?"
 _CODES = r"(?:ISO|IEC|DIN|EN|GB|ASTM|IEEE|ANSI|[A-Z]{2,4}/[A-Z]{1,4})"
-_HAN_CLOCK = rf"(?:\d{{1,2}}|[{_H}]{{1,3}}) ?(?:时(?![间期代候])|点钟?(?![{_H}\d]+%))(?: ?(?:\d{{1,2}}|[{_H}]{{1,3}}) ?分(?!之)|半|一刻)?"
+_HAN_CLOCK = rf"{_N} ?(?:时(?![间期代候])|点钟?(?![{_H}\d]+%))(?: ?{_N} ?分(?!之)|半|一刻)?"
 _CLOCK = r"(?:[01]?\d|2[0-4]):[0-5]\d(?::[0-5]\d)?(?![\d:])(?: ?[ap]\.?m\b\.?| Uhr)?"
 
 _PATTERNS = {
     "date": (
         rf"(?<![\d.]){_Y}(?P<s>[-/.])(?:0?[1-9]|1[0-2])(?:(?P=s)(?:0?[1-9]|[12]\d|3[01]))?(?![\d\-])",
-        rf"(?<![\d{_H}])(?:\d{{4}}|[一二][{_H}]{{3}}) ?年(?:度|(?! ?代)(?: ?(?:\d{{1,2}}|[{_H}]{{1,2}}) ?月份?"
-        rf"(?: ?(?:\d{{1,2}}|[{_H}]{{1,3}}) ?[日号])?)?)?",
-        rf"(?<![\d{_H}])(?:1[0-2]|0?[1-9]|十[一二]?|[一二三四五六七八九]) ?月(?![球亮])(?:份| ?(?:\d{{1,2}}|[{_H}]{{1,3}}) ?[日号])?",
+        rf"(?<![\d{_H}])(?:\d{{4}}|[一二][{_H}]{{3}}) ?年(?:度|(?! ?代)(?: ?{_N} ?月份?(?: ?{_N} ?[日号])?)?)?",
+        rf"(?<![\d{_H}])(?:1[0-2]|0?[1-9]|十[一二]?|[一二三四五六七八九]) ?月(?![球亮])(?:份| ?{_N} ?[日号])?",
         rf"(?<![\d.,])\d{{1,2}}{_ND}?\.? (?:of )?(?i:{_NAMED})\b\.?(?:,? {_Y}(?!\d))?",
-        rf"(?:{_CAPITAL})\b\.?(?: (?:the )?\d{{1,2}}{_ND}?(?![\d:%]|[.,]\d)(?:(?: ?, ?| ){_Y}(?!\d))?|(?:,? | of ){_Y}(?!\d))",
+        rf"(?:{_CAPITAL})\b\.?(?: (?:the )?\d{{1,2}}{_ND}?(?![\d:%]|[.,]\d)(?:(?: ?, ?| ){_Y}(?!\d))?"
+        rf"|(?:,? | of ){_Y}(?!\d))",
         rf"(?:{_LONG})\b|(?<=[iI]n )(?:{_CAPITAL})\b",
         r"(?:FY|[Ff]iscal(?: year)?)[ '-]?(?:\d{4}|\d\d)(?!\d)",
         rf"(?<![\d.])(?:(?<!\d,)|(?<=\d{{4}},)){_Y}(?![\d%‰]|\.\d|,\d(?!\d{{3}}(?!\d))|-?[A-Za-z])",
@@ -54,9 +54,9 @@ _PATTERNS = {
     "decade": (
         r"(?:1[5-9]|20)\d0['’]?s\b",
         r"(?:(?:1[5-9]|20)(?=\d0年代))?(?:\d0|[二三四五六七八九]十)年代",
-        rf"(?:上|\d{{1,2}} ?|[{_H}]{{1,3}})世纪 ?(?:\d0|[二三四五六七八九]十)年代",
+        rf"(?:上|{_N} ?)世纪 ?(?:\d0|[二三四五六七八九]十)年代",
     ),
-    "century": (rf"(?:\d{{1,2}}{_ND}|(?i:{_ORDINAL}))[ -]century", rf"(?:\d{{1,2}}|[{_H}]{{1,3}}) ?世纪"),
+    "century": (rf"(?:\d{{1,2}}{_ND}|(?i:{_ORDINAL}))[ -]century", rf"{_N} ?世纪"),
     "quarter": (rf"Q[1-4](?!\w)|(?:(?i:{_ORDINAL})|[1-4]{_ND}) quarter\b", "第?[1-4一二三四]季度?(?!度)"),
     "clock": (
         rf"(?:(?:{_WHEN}) ?)?{_HAN_CLOCK}",
@@ -93,15 +93,14 @@ FORMS = re.compile("|".join(f"(?P<{name}>{'|'.join(patterns)})" for name, patter
 NUMBER = re.compile(f"(?P<number>{'|'.join(_PATTERNS['number'])})")
 #: Where a value may begin: a figure, a sign of money, a Chinese numeral, or a word of TRIGGERS.
 STARTS = re.compile(
-    r"[-+]?\d|[$€£¥]|[〇零一二两三四五六七八九十百千万亿半第壹贰叁肆伍陆柒捌玖拾佰仟]|周(?=[一二三四五六日])|星(?=期)|礼(?=拜)"
-    r"|[上中下](?=午)|上(?=世纪)|凌(?=晨)|早(?=上)|傍(?=晚)|晚(?=上|\d)|人(?=民币)|[A-Za-zäöü]+"
+    r"[-+]?\d|[$€£¥]|[〇零一二两三四五六七八九十百千万亿半第壹贰叁肆伍陆柒捌玖拾佰仟]|周(?=[一二三四五六日])|星(?=期)"
+    r"|礼(?=拜)|[上中下](?=午)|上(?=世纪)|凌(?=晨)|早(?=上)|傍(?=晚)|晚(?=上|\d)|人(?=民币)|[A-Za-zäöü]+"
 )
-TRIGGERS = frozenset(
-    [*WORDS, *MONTHS, *_ORDINALS, *"one half hundred thousand million fiscal".split(),
-     *(f"{day}{end}" for day in _DAYS for end in ("day", "days", "tag", "tags", "woch"))]
-)  # fmt: skip
+TRIGGERS = word_set("one half hundred thousand million fiscal mittwoch").union(
+    WORDS, MONTHS, _ORDINALS, (day + end for day in _DAYS for end in ("day", "days", "tag", "tags"))
+)
 #: Codes in capitals that a value may begin with, and what may follow "a" where that counts.
-CODES = frozenset("EUR USD GBP CNY RMB CHF HKD TWD JPY ISO IEC DIN EN GB ASTM IEEE ANSI FY US HK NT".split())
+CODES = word_set("EUR USD GBP CNY RMB CHF HKD TWD JPY ISO IEC DIN EN GB ASTM IEEE ANSI FY US HK NT")
 AFTER_A = re.compile(
     r"[ -](?:half|third|quarter|fourth|fifth|sixth|eighth|tenth|dozen|hundred|thousand|million|\w+ and a half)\b"
 )

@@ -6,16 +6,16 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from rag_kit.text._traditional import SIMPLIFIED, TRADITIONAL
+from rag_kit.text.language import SIMPLIFIED, TRADITIONAL, word_set
 from rag_kit.text.values.forms import AFTER_A, CODES, FORMS, NUMBER, STARTS, TRIGGERS, read_form
 from rag_kit.text.values.numbers import SCALES, read_any
 from rag_kit.text.values.units import Unit, dimensions_agree, rate_of, unit_at
 
 MAX_VALUES = 2000  # read from one text
 _WIDE = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
-_LEVEL = {
-    **_WIDE, **str.maketrans(TRADITIONAL, SIMPLIFIED), **str.maketrans("−–—～〜―－", "-------"), 0x3000: " ", 0xFFE5: "¥", 0xFFE1: "£",
-}  # fmt: skip
+_LEVEL: dict[int, int | None] = _WIDE | str.maketrans(
+    TRADITIONAL + "−–—～〜―－　￥￡", SIMPLIFIED + "------- ¥£"
+)
 
 
 class Value(NamedTuple):
@@ -58,8 +58,8 @@ def level(text: str) -> str:
 
 _COIN = re.compile(r"(?P<coin>[A-Z]{0,2}[$€£¥]|[A-Z]{3}|人民币)? ?(?P<sign>[-+])?(?P<number>.+)", re.DOTALL)
 _SCALES = sorted(SCALES, key=len, reverse=True)
-_COUNTED = "个名位次名倍人件台条项座家种本页层章部所间辆只块支级期届号口户份起国县省市村州场集头匹艘架棵门道步句篇轮批组对双"
-_NO_NUMBER = frozenset("万一 千万 一一 万万 百千 万千 十分 百分 千分 一十 十一一".split())
+_COUNTED = "个名位次倍人件台条项座家种本页层章部所间辆只块支级期届号口户份起国县省市村州场集头匹艘架棵门道步句篇轮批组对双"
+_NO_NUMBER = word_set("万一 千万 一一 万万 百千 万千 十分 百分 千分")
 _HALF_AFTER = re.compile(r" and a half\b|半(?![载径个])")
 _PER = re.compile(r" ?/ ?(?=\S)| (?:per|an?|each|every|pro|je|im) | ?每(?=[^\s，。])")
 _PER_BEFORE = re.compile(
@@ -69,35 +69,16 @@ _RANGE = re.compile(r"\s?(?:-|~|to|and|bis|und|至|到|和)\s?")
 _RANGE_ON = re.compile(r"[至到~-][\d一二两三四五六七八九十]")
 _JOINED = re.compile(r"\s?(?:,?\s?and\s|零|又|und\s)?\s?")
 _LOWER = re.compile(
-    r"(?:\b(?:at least|(?:a )?minimum(?: of)?|(?:more|greater|older|higher|larger|longer|later) than|over|above|exceed(?:s|ing)?|mindestens)"
-    r"|至少|最少|最低|超过|高于|大于|多于|≥|>)\s?$",
+    r"(?:\b(?:at least|(?:a )?minimum(?: of)?|(?:more|greater|older|higher|larger|longer|later) than|over|above"
+    r"|exceed(?:s|ing)?|mindestens)|至少|最少|最低|超过|高于|大于|多于|≥|>)\s?$",
     re.IGNORECASE,
 )
 _UPPER = re.compile(
-    r"(?:\b(?:at most|up to|(?:a )?maximum(?: of)?|(?:less|fewer|smaller|lower|younger|shorter|earlier) than|under|below|höchstens|maximal)"
-    r"|至多|最多|最高|最大|低于|少于|小于|≤|<)\s?$",
+    r"(?:\b(?:at most|up to|(?:a )?maximum(?: of)?|(?:less|fewer|smaller|lower|younger|shorter|earlier) than|under"
+    r"|below|höchstens|maximal)|至多|最多|最高|最大|低于|少于|小于|≤|<)\s?$",
     re.IGNORECASE,
 )
 _DENIED = re.compile(r"(?:\b(?:not|no|never)|n't|不得?|未|没有?)\s?$", re.IGNORECASE)
-_AFTER = re.compile(r" and a half\b|半(?![载径个])")
-_PER = re.compile(r" ?/ ?(?=\S)| (?:per|an?|each|every|pro|je|im) | ?每(?=[^\s，。])")
-_PER_BEFORE = re.compile(
-    r"每个?(小时|分钟|年|月|日|天|周|季度|晚)[\u4e00-\u9fff]{0,6}?(?:为|是|约|：|:)?\s?$"
-)
-_RANGE = re.compile(r"\s?(?:-|~|to|and|bis|und|至|到|和)\s?")
-_RANGE_ON = re.compile(r"[至到~-][\d一二两三四五六七八九十]")
-_JOINED = re.compile(r"\s?(?:,?\s?and\s|零|又|und\s)?\s?")
-_LOWER = re.compile(
-    r"(?:at least|no (?:less|fewer) than|not (?:less|fewer) than|(?:a )?minimum(?: of)?|(?:more|greater|older|higher|larger|longer|later) than|over|above|exceed(?:s|ing)?"
-    r"|mindestens|不少于|不低于|不小于|不得少于|不得低于|至少|最少|最低|超过|高于|大于|多于|≥|>)\s?$",
-    re.IGNORECASE,
-)
-_UPPER = re.compile(
-    r"(?:at most|no more than|not (?:more than|exceed(?:ing)?)|up to|(?:a )?maximum(?: of)?|less than|fewer than|under|below"
-    r"|höchstens|maximal|不超过|不多于|不高于|不大于|不得超过|不得高于|不得多于|至多|最多|最高|最大|低于|少于|小于|≤|<)\s?$",
-    re.IGNORECASE,
-)
-_DENIED = re.compile(r"(?:not|no|never|n't|不得?|未|没有?)\s?$", re.IGNORECASE)
 _AFTER = re.compile(
     r"\s?(?:(?P<min>or (?:more|above|higher|older)|以上|及以上)|(?P<max>or (?:less|fewer|lower)|以下|以内|之内))"
 )

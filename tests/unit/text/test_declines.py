@@ -58,7 +58,7 @@ def test_repeated_parts_end(part: str) -> None:
         "The filing does not disclose the effective tax rate for 2019.",
         "The exhibits provided do not contain the purchase price of the subsidiary.",
         "The evidence provided does not include the number of employees, which is needed to calculate the ratio.",
-        "Revenue was $5.1 million in 2020. The filing gives no cost of sales. Therefore, the margin cannot be calculated.",
+        "Revenue was $5.1 million. The filing gives no cost of sales. Therefore, the margin cannot be calculated.",
         "文件只列出了2022年和2023年的净利润，因此无法计算2021年的数据。",
         "Die Antwort ist nicht in den Dokumenten enthalten.",
         "Die Dokumente enthalten keine Informationen zu dieser Frage.",
