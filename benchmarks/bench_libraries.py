@@ -17,7 +17,7 @@ from harness import Row, at_least, interleaved, median_ratio
 
 from rag_kit.concurrency import fan_out
 from rag_kit.indexing.readers.encodings import decode
-from rag_kit.text._traditional import SIMPLIFIED, TRADITIONAL
+from rag_kit.text.language import SIMPLIFIED, TRADITIONAL
 
 GUIDE = Path(__file__).resolve().parents[1] / "docs" / "guide" / "zh"
 SIZES = (12, 40, 200, 1000)  # characters of a text

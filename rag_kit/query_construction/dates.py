@@ -10,13 +10,10 @@ from datetime import date, datetime, timedelta
 from typing import Any
 
 from rag_kit.query_construction.words import Span
-from rag_kit.text.citations.tokens import han_number
+from rag_kit.text.values.numbers import WORDS, read_any
+from rag_kit.text.values.reading import Value, find_values
 
-_FULL = "january february march april may june july august september october november december"  # whatever the locale
-_MONTHS = {name: number for number, name in enumerate(_FULL.split(), start=1)}
-_MONTHS |= {name[:3]: number for name, number in _MONTHS.items()} | {"sept": 9}
-_WORDS = "one two three four five six seven eight nine ten eleven twelve"
-NUMBERS = {word: number for number, word in enumerate(_WORDS.split(), start=1)} | {"twenty": 20}
+NUMBERS = {word: int(number) for word, number in WORDS.items()}
 _QUARTERS = ("first q1 1q 一 1", "second q2 2q 二 2", "third q3 3q 三 3", "fourth q4 4q 四 4")
 _NUMERAL = re.compile(r"[\d〇零一二两三四五六七八九十百千万亿]+")
 QUARTERS = {name: number for number, names in enumerate(_QUARTERS, start=1) for name in names.split()}
@@ -70,18 +67,27 @@ def parse_period(text: str, today: date) -> Period | None:
 
 def find_periods(text: str, today: date) -> list[NamedPeriod]:
     """Every date in a text, in order; of those that begin at one place, that of the first form."""
-    matches = [
-        (match.start(), order, match, make)
+    found = [
+        (
+            match.start(),
+            order,
+            match.end(),
+            make({key: (g or "").lower() for key, g in match.groupdict().items()}, today),
+        )
         for order, (make, pattern) in enumerate(_FORMS)
         for match in pattern.finditer(text)
     ]
+    found += [
+        (value.start, len(_FORMS), value.end, _value_period(value))
+        for value in find_values(text)
+        if _has_year(value)
+    ]
     periods: list[NamedPeriod] = []
-    end = 0
-    for begin, _, match, make in sorted(matches, key=lambda item: item[:2]):
-        if begin >= end:
-            end = match.end()
-            groups = {name: (group or "").lower() for name, group in match.groupdict().items()}
-            if (period := make(groups, today)) is not None:
+    last = 0
+    for begin, _, end, period in sorted(found, key=lambda item: item[:2]):
+        if begin >= last:
+            last = end
+            if period is not None:
                 periods.append(NamedPeriod(begin, end, period))
     return periods
 
@@ -95,7 +101,7 @@ def chinese_number(text: str) -> int | None:
         >>> chinese_number("五千"), chinese_number("三万二千")
         (5000, 32000)
     """
-    return int(han_number(text)) if _NUMERAL.fullmatch(text) else None
+    return int(read_any(text)) if _NUMERAL.fullmatch(text) else None
 
 
 def day_in_format(day: date, format_: str) -> Any:
@@ -115,23 +121,25 @@ def _months(year: int, month: int, count: int = 1, grain: str = "month") -> Peri
     return Period(date(year, month, 1), date(last // 12, last % 12 + 1, 1), grain)
 
 
-# Each form's groups are handed to its function, in lower case, those that match nothing as "".
-def _calendar_date(groups: Mapping[str, str], today: date) -> Period | None:
-    """A year, a month or a day."""
-    year = _full_year(groups["y"])
-    name = groups.get("m", "").rstrip(".")
-    if not name:
+def _has_year(value: Value) -> bool:
+    return value.dimension == "date" and value.amount >= 1000
+
+
+def _value_period(value: Value) -> Period | None:
+    """The days of a year, a month or a day."""
+    year, month, day = ([int(part) for part in value.key.split("-")] + [0, 0])[:3]
+    if not month:
         return _months(year, 1, 12, "year")
-    month = _MONTHS.get(name) or chinese_number(name) or 0
-    if not groups.get("d"):
+    if not day:
         return _months(year, month)
     try:
-        start = date(year, month, chinese_number(groups["d"]) or 0)
+        start = date(year, month, day)
         return Period(start, start + timedelta(days=1), "day")
     except (ValueError, OverflowError):
         return None
 
 
+# Each form's groups are handed to its function, in lower case, those that match nothing as "".
 def _full_year(year: str) -> int:
     """A year; FY18 is 2018."""
     number = chinese_number(year) or 0
@@ -174,18 +182,11 @@ _B, _E = r"(?<![A-Za-z0-9_.$€£])", r"(?![A-Za-z0-9_%])"
 _H = "〇零一二三四五六七八九十两"
 _Y = r"(?P<y>(?:1[0-9]|20|21)\d\d)"
 _FISCAL = r"(?:(?:FY|fiscal(?:\s+year)?|financial\s+year)[\s'’-]*)"
-_MONTH = rf"(?P<m>(?:{'|'.join(sorted(_MONTHS, key=len, reverse=True))})\b\.?)"
-_DAY = r"(?P<d>\d{1,2})(?:st|nd|rd|th)?"
 _COUNT = rf"(?P<n>\d{{1,3}}|[{_H}]{{1,3}}|几|数)"
-_CLOCK = r"(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?"
 _Maker = Callable[[Mapping[str, str], date], Period | None]
 _FORMS: list[tuple[_Maker, re.Pattern[str]]] = [
     (make, re.compile(rf"(?P<text>{pattern})", re.IGNORECASE))
     for make, pattern in (
-        (_calendar_date, rf"{_B}{_Y}(?P<s>[-/.])(?P<m>\d\d?)(?P=s)(?P<d>\d\d?){_CLOCK}{_E}"),
-        (_calendar_date, rf"{_B}{_Y}[-/.](?P<m>0?[1-9]|1[0-2])(?![-/.]?[A-Za-z0-9_])"),
-        (_calendar_date, rf"\b(?:{_DAY}\s+(?:of\s+)?)?{_MONTH}\s*(?:of\s+|,\s*)?{_Y}{_E}"),
-        (_calendar_date, rf"\b{_MONTH}\s+{_DAY}\s*,?\s+{_Y}{_E}"),
         (
             _quarter,
             r"\b(?P<q>q[1-4]|[1-4]q|(?:first|second|third|fourth)(?=\s+quarter))(?:\s+quarter)?(?:\s+of|\s*,)?\s*"
@@ -201,11 +202,6 @@ _FORMS: list[tuple[_Maker, re.Pattern[str]]] = [
         ),
         (_decade, r"(?:上(?:个)?世纪|20世纪)?(?P<y>(?:1[5-9]|20)\d0|[2-9]0|[二三四五六七八九]十)年代"),
         (
-            _calendar_date,
-            rf"(?<![\d{_H}])(?P<y>\d{{4}}|[一二][〇零一二三四五六七八九]{{3}})\s*年(?!代)"
-            rf"(?:\s*(?P<m>\d{{1,2}}|[{_H}]{{1,2}})\s*月(?:份)?(?:\s*(?P<d>\d{{1,2}}|[{_H}]{{1,3}})\s*[日号])?)?",
-        ),
-        (
             _until_now,
             rf"\b(?:last|past|previous|recent)\s+(?:(?P<n>\d{{1,3}}|{'|'.join(NUMBERS)}|few)\s+)?"
             r"(?P<u>years|months)\b",
@@ -215,7 +211,5 @@ _FORMS: list[tuple[_Maker, re.Pattern[str]]] = [
             _relative,
             r"\b(?:this|current|last|previous)\s+(?:year|month)\b|今年|去年|前年|(?:本|这个?|上个?)月",
         ),
-        (_calendar_date, rf"\b{_FISCAL}(?P<y>(?:1[0-9]|20|21)\d\d|\d\d){_E}"),
-        (_calendar_date, rf"{_B}{_Y}{_E}"),
     )
 ]

@@ -6,12 +6,16 @@ import re
 import unicodedata
 from collections import Counter
 from functools import cache
+from pathlib import Path
 from typing import Any, Literal
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.text._traditional import SIMPLIFIED, TRADITIONAL
 
 Language = Literal["en", "zh"]
+
+# Traditional characters and their simplified ones, aligned, from OpenCC's TSCharacters table (Apache-2.0);
+# written by scripts/make_traditional_table.py
+TRADITIONAL, SIMPLIFIED = Path(__file__).with_name("traditional.txt").read_text(encoding="utf-8").split()
 
 HAN = "\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 KANA = "\u3040-\u3098\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
@@ -113,6 +117,8 @@ def same_language(statement: str, passage: str) -> bool:
 
 def _script(text: str) -> str:
     """The script of most letters, as Unicode names it; Chinese text may hold more Latin letters than others."""
+    if text.isascii():
+        return "LATIN" if re.search("[A-Za-z]", text) else ""
     if detect_language(text) == "zh":
         return "CJK"
     names = (unicodedata.name(letter, "").split(" ")[0] for letter in text if letter.isalpha())

@@ -15,6 +15,7 @@ _STOP = re.compile(
     r"(?P<cite>(?:[ \t]?\[\d{1,3}(?:[,，–-] ?\d{1,3})*\])*)"
 )
 _LINE = re.compile(r"[^\r\n\x0b\x0c\x85\u2028\u2029]*(?:\r\n|[\r\n\x0b\x0c\x85\u2028\u2029]|$)")
+_ROW = re.compile(r"\s*\|.*\|\s*(?!.)")
 _SOFT = (re.compile(r"[;；]"), re.compile(r"[,，、:：]"), re.compile(r"\s"))
 
 
@@ -66,8 +67,11 @@ def _blocks(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _cut_block(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The sentences of a block, with the white space between them."""
+    """The sentences of a block, with the white space between them; a row of a table is one."""
     begin = start
+    if _ROW.match(text, start, end):
+        yield start, end
+        return
     for match in _STOP.finditer(text, start, end):
         if match.end() > begin and _ends_sentence(text, begin, end, match):
             yield begin, match.end()
@@ -101,7 +105,8 @@ _MIN_WRAPPED = 40  # columns of a line that was broken by the width of a page
 
 _NEVER_LAST = word_set(
     "mr mrs ms mx dr prof st mt ft gen col lt sgt capt maj rep sen gov pres rev hon fr messrs mme mlle "
-    "fig figs eq eqs eqn sec secs ch chap vol vols pp ref refs tab art cf viz vs e.g i.e eg ie ca approx resp"
+    "fig figs eq eqs eqn sec secs ch chap vol vols pp ref refs tab art cf viz vs e.g i.e eg ie ca approx resp max min "
+    "nr z.b d.h u.a bzw ca ggf evtl inkl zzgl abs bspw vgl s.o s.u o.ä i.d.r std hr fa str"
 )
 # Last in a sentence only where the next word begins one.
 _RARELY_LAST = word_set(
@@ -116,6 +121,13 @@ _FIRST_WORDS = word_set(
 )
 _WORD_BEFORE = re.compile(r"(?:^|[\s(\[“\"'‘—–/（，。、])([^\W\d_]+(?:\.[^\W\d_]+)*)$")
 _INITIALS = re.compile(r"[^\W\d_a-zI]|[^\W\d_](?:\.[^\W\d_])+")
+_SPACED = re.compile(r"(?:^|[\s(])[a-zäöü]\. [A-Za-zÄÖÜ]$")  # z. B., d. h.
+_FIRST_OF_SPACED = re.compile(r"(?:^|[\s(])[a-zäöü]\|[A-Za-zÄÖÜ]\.$")
+_GERMAN_DAY = re.compile(r"(?:^|[\s(])(?:[012]?\d|3[01])$")
+_AFTER_DAY = re.compile(
+    r"(?:Januar|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember|Jahrhunderts?|Quartals?"
+    r"|Stock|Etage|Tag(?:e[sn]?)?|Woche|Monats?|Lebensjahrs?|Auflage|Klasse|Geburtstage?s?)\b"
+)
 _LIST_NUMBER = re.compile(r"\s*[(（]?(?:\d{1,3}(?:\.\d{1,3})*|[a-zA-Z]|[ivxIVX]{1,4})$")
 _SPEECH = re.compile(
     f"[{HAN}]{{0,3}}?(?:说道|问道|喊道|答道|叫道|笑道|写道|回答|表示|說道|問道|说|道|问|喊|叫|答|說|問|写)(?:[，。：,：；]|$|[{HAN}])"
@@ -186,7 +198,12 @@ def _is_abbreviation(text: str, begin: int, match: re.Match[str], following: str
     """Whether the word or number before a full stop is an abbreviation, initials or the number of a list item."""
     if match.start() - begin < 8 and _LIST_NUMBER.fullmatch(text[begin : match.start()]):
         return True
-    before = _WORD_BEFORE.search(text[max(begin, match.start() - 24) : match.start()])
+    window = text[max(begin, match.start() - 24) : match.start()]
+    if _SPACED.search(window) or _FIRST_OF_SPACED.search(f"{window}|{following}"):
+        return True
+    if _GERMAN_DAY.search(window) and _AFTER_DAY.match(following):
+        return True
+    before = _WORD_BEFORE.search(window)
     if not before:
         return False
     word = before[1].lower()

@@ -10,6 +10,8 @@ from rag_kit.evaluation.metric import Metric, Source, Stage
 from rag_kit.text import fold
 from rag_kit.text.citations.check import renumber
 from rag_kit.text.citations.decline import is_declined
+from rag_kit.text.citations.match import says
+from rag_kit.text.citations.tokens import tokens
 from rag_kit.text.language import HAN
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from rag_kit.evaluation.judge.judge import Judge
     from rag_kit.evaluation.outputs import Output
 
+_MAX_WORDS = 2  # of an answer beside its values
 _SPACE_IN_HAN = re.compile(rf"(?<=[{HAN}，。、；：！？])\s+|\s+(?=[{HAN}，。、；：！？])")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 #: A place between two characters of one word or number; 3 is not found in 3.5, nor 5 in it.
@@ -36,7 +39,8 @@ class AnswerFound(Metric):
 
     Case, width and form of letters (NFKC, case folding), traditional and simplified characters, blanks and commas
     within numbers do not matter; a part of a longer word or number is no occurrence, and the numbers of citations
-    are not read. It looks at letters alone: "It is not Paris" holds Paris.
+    are not read. An answer that is a value, with two words more at most, is found in any form and unit: 15天 is
+    十五天, 80% is 百分之八十, 2 years are 24 months. It looks at words alone: "It is not Paris" holds Paris.
     """
 
     source: Source = "ours"
@@ -53,7 +57,11 @@ class AnswerFound(Metric):
         accepted = {answer: normalize(answer) for answer in example.answers}
         if not any(accepted.values()):
             return Cell.not_applicable("the example's answers are blank")
-        matches = [answer for answer, key in accepted.items() if occurs(key, text)]
+        matches = [
+            answer
+            for answer, key in accepted.items()
+            if occurs(key, text) or states(output.answer or "", answer)
+        ]
         if matches:
             return Cell.ok(1.0, f"found: {matches[0]:.200}", found=matches)
         return Cell.ok(0.0, "none of the answers occurs", found=[])
@@ -92,6 +100,25 @@ def normalize(text: str) -> str:
         ('the rhine: 1230 km', '长城在北京')
     """
     return _THOUSANDS.sub("", _SPACE_IN_HAN.sub("", " ".join(fold(text).split())))
+
+
+def states(text: str, answer: str) -> bool:
+    """Whether a text states an answer that is a value, in whatever form, and the words beside it.
+
+    Example:
+        >>> states("The lease runs for two years.", "24 months"), states("保修期为十五天。", "15天")
+        (True, True)
+        >>> states("The lease runs for two years.", "24 days")
+        False
+    """
+    wanted = [token for token in tokens(answer) if token.content]
+    values = [token.value for token in wanted if token.value]
+    words = {token.key for token in wanted if not token.value}
+    if not values or len(words) > _MAX_WORDS:
+        return False
+    found = tokens(renumber(text, {}))
+    stated = [token.value for token in found if token.value]
+    return words <= {token.key for token in found} and all(any(says(s, v) for s in stated) for v in values)
 
 
 def occurs(words: str, text: str) -> bool:

@@ -10,7 +10,8 @@ from typing import Any, Literal, NamedTuple
 from rag_kit.errors import InvalidInputError
 from rag_kit.text.analysis import content_words
 from rag_kit.text.citations.decline import is_declined
-from rag_kit.text.citations.match import Source, judge
+from rag_kit.text.citations.match import judge
+from rag_kit.text.citations.source import Source
 from rag_kit.text.sentences import sentences
 
 CitationStatus = Literal["supported", "unsupported", "undecided", "missing_passage"]
@@ -108,7 +109,10 @@ def check_citations(
     """
     if not isinstance(answer, str):
         raise InvalidInputError(f"answer is a {type(answer).__name__}; it must be a string; give its text.")
-    sources = [Source(text) for text in _passage_texts(passages)]
+    contexts = [_context(passage) for passage in passages] if isinstance(passages, Sequence) else []
+    sources = [
+        Source(text, context) for text, context in zip(_passage_texts(passages), contexts, strict=True)
+    ]
     if is_declined(answer):
         return CitationReport("declined")
     reasons = {key: texts[language == "zh"] for key, texts in _REASONS.items()}
@@ -137,6 +141,12 @@ def _passage_texts(passages: Any) -> list[str]:
             "passages must be a list of strings or documents, in the order in which the answer numbers them from 1."
         )
     return texts
+
+
+def _context(passage: Any) -> str:
+    """The title and the headings of a document, a line each."""
+    metadata = getattr(passage, "metadata", None) or {}
+    return "\n".join(text for name in ("title", "heading") if isinstance(text := metadata.get(name), str))
 
 
 def _check_statement(
@@ -268,12 +278,17 @@ def _split_at_marks(texts: list[str], marks: list[str]) -> list[Statement]:
 _REASONS = {
     "verbatim": ("The passage says it word for word.", "段落原文如此。"),
     "covered": ("The passage holds its words, numbers and names.", "段落包含其中的词语、数字和名称。"),
+    "paraphrase": (
+        "Too many of its words are not in the passage to tell by words.",
+        "段落中没有其中较多的词语，仅凭词语无法判断。",
+    ),
     "thin": ("The passage holds too few of its words.", "段落里找到的词语太少。"),
     "number": ("A number differs from the passage.", "数字与段落不符。"),
     "name": ("A name differs from the passage.", "名称与段落不符。"),
     "negation": ("A negation was added or left out.", "多了或少了否定词。"),
     "opposite": ("A word was turned into its opposite.", "词语被换成了反义词。"),
     "order": ("Names or numbers stand in another order than in the passage.", "名称或数字的顺序与段落不同。"),
+    "moved": ("Words stand in another place than in the passage.", "词语的位置与段落不同。"),
     "changed": ("Words were changed against the passage.", "词语与段落不一致。"),
     "language": ("The passage is in another language.", "段落使用另一种语言。"),
     "other": (

@@ -8,6 +8,7 @@ aside says that something is lacking, and little else is stated.
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import NamedTuple
 
 from rag_kit.text.language import fold
@@ -25,6 +26,23 @@ _NEGATIVE = re.compile(
     r"\b(?:no|not|nothing|none|neither|never|without|cannot|unable|unclear|impossible|insufficient|silent|unanswered"
     r"|left)\b|\b(?:lack|fail|omit|leave|remain)|n't|[没未不无缺难]|超出"
 )
+# "The answer is not in the documents" in other languages: words for answer, for not, and for documents
+_OTHER_LANGUAGES = """
+antwort|information|angabe|auskunft / nicht|kein|keine|keinen|keinerlei / dokument|unterlage|text|passage|quelle|kontext
+réponse|information|mention / ne|n'|aucun|aucune|pas / document|passage|texte|source|contexte|extrait
+respuesta|información|datos|mención / no|ningun / documento|pasaje|texto|fuente|contexto|fragmento
+risposta|informazion|menzione / non|nessun / document|passagg|testo|testi|fonte|fonti|contesto|estratt
+resposta|informaç|menção / não|nenhum / documento|passage|texto|fonte|contexto|trecho
+antwoord|informatie / niet|geen / document|tekst|passage|bron|context
+svar|svaret|information|oplysning|opplysning / inte|ikke|ingen|inga / dokument|text|tekst|kilde|källa|källor
+odpowied|informacj / nie|brak / dokument|tekst|źród|fragment
+ответ|информаци|сведени / не|нет|отсутств / документ|текст|источник|контекст|отрыв
+答え|回答|情報|記載 / ありません|ない|いません|なかった|ません / 文書|ドキュメント|資料|文章|コンテキスト|本文
+답|정보|언급 / 없|않|못 / 문서|자료|본문|지문|문맥
+cevap|yanıt|bilgi|bilgisi / yok|değil|bulunm|içerm / belge|belgede|doküman|metin|kaynak
+"""
+_MAX_SENTENCES_OTHER = 3
+_MIN_STEM = 5  # letters of a word that others may begin with
 # In "According to the manual, it does not contain lead" something else than the manual lacks something, so the
 # opening is removed: it would name a source as what "it" stands for.
 _ACCORDING_TO = re.compile(r"^according to [^,]{1,60}, (?=(?:it|they) (?:do|does|did|has|have|had|never)\b)")
@@ -33,8 +51,12 @@ _EDGES = "*_`\"'“”「」 "
 # The sources as an answer names them: "the provided documents", "these passages", "your report".
 _SOURCE = (
     r"\b(?:(?:the|this|these|those|your|any|all|no|as|from|in|by|provided|given|available)\b(?: \w+){0,2}"
-    r" (?:documents?|documentation|passages?|contexts?|sources?|texts?|excerpts?"
+    r" (?:documents?|documentation|passages?|contexts?|sources?|texts?|excerpts?|filings?|exhibits?|evidence"
+    r"|transcripts?|chunks"
+    r"|extracts?|datasets?|search results?"
     r"|articles?|snippets?|paragraphs?|results|knowledge base|story|report|notes|information|content|materials?)"
+    r"|\bthe (?:(?:provided|given|retrieved|supplied|available|above|attached)(?: \w+)? \w+"
+    r"|[\w-]+(?: [\w-]+)? (?:provided|given|retrieved|supplied|available|above)\b)"
     r"|documents|passages|context)\b(?! (?:of(?! wh)|manager|code|exchange))"
 )
 _STATE = (
@@ -93,7 +115,9 @@ _EN = _Rules(
         rf"{_SOURCE_THEN} (?:{_DO_NOT}{_up_to_words(3)} {_TELL}|{_LACK})"
         rf"|\b(?:not|cannot|\w+n't|nothing|no|none|neither|without|insufficient)\b{_up_to_words(6)}"
         rf" (?:{_TELL}|{_INFO}|available|part|enough|clear)[^.]*? (?:in|by|from|within|using|with) {_SOURCE}"
-        rf"|\b(?:nothing|not) in {_SOURCE}|\b(?:none|neither) of {_SOURCE}{_up_to_words(4)} {_TELL}"
+        rf"|\b(?:nothing|not)(?: \w+){{0,3}} in {_SOURCE}"
+        rf"|\bneither {_SOURCE}.{{0,60}}? {_STATE}"
+        rf"|\b(?:none|neither) of {_SOURCE}{_up_to_words(4)} {_TELL}"
         rf"|{_I_CANNOT}[^.]*?(?:{_SOURCE}|question|requested|{_INFO})"
         r"|\bquestion\b[^.]{0,60}? (?:(?:cannot|can't|is not|isn't) (?:be )?(?:answered|covered)(?! with one)|remains?"
         r"|unanswered|left)"
@@ -108,7 +132,9 @@ _EN = _Rules(
         rf"(?: \w+ly)? ?(?:{_DO_NOT}{_up_to_words(3)} {_TELL}|{_LACK}|(?:do |does )?not (?:of|about|its|in|on|the)\b)"
     ),
     aside=(
-        rf"{_SOURCE}|\b(?:it|they|these|this|which|section)\b[^.]{{0,25}}? (?:{_STATE}|contain|includ|refer|deal|speak"
+        rf"{_SOURCE}|\b(?:which|that|this|these|both) (?:is|are|would be|were) (?:\w+ )?(?:needed|required|necessary)"
+        rf"|^to (?:answer|calculate|compute|determine)"
+        rf"|\b(?:it|they|these|this|which|section)\b[^.]{{0,25}}? (?:{_STATE}|contain|includ|refer|deal|speak"
         r"|focus|concentrat|talk|compar|(?:is|are) about|limit|stop|end|note|uses|do\b|does\b)"
         r"|^(?:(?:but|however|and|so|therefore|alternatively|whereas)\b,? ?)*(?:please|you|i|if|consider|would|to|at"
         r"|it (?:would|is|may|might)|for|further|hello|thank|sorry|unfortunately|regrettably|sadly|as an ai|my|after"
@@ -122,7 +148,7 @@ _EN = _Rules(
 )
 
 _SOURCE_ZH = (
-    r"(?:^|(?<=[，“的给供述上有个些篇段考关在从据份几所索该此本库且但而这了]))(?:文档|文件|资料|段落|材料|上下文|原文|文中"
+    r"(?:^|(?<=[，“的给供述上有个些篇段考关在从据份几所索该此本库且但而这了]))(?:年报|公告|招股书|附件|手册|表格|文档|文件|资料|段落|材料|上下文|原文|文中"
     r"|文本|文章|文献|文字|参考(?:内容)?|内容|信息|搜索结果|知识库|本文|上文|片段|摘录|节选)"
 )
 _TOPIC_ZH = r"提到|提及|介绍|讨论|描述|涉及|涵盖|记载|讲"
@@ -154,11 +180,49 @@ _ZH = _Rules(
 )
 
 
+# A last sentence that draws the conclusion: whatever was said before, the question stays without an answer.
+_CONCLUDED = re.compile(
+    r"^(?:\W*(?:therefore|thus|hence|so|consequently|accordingly|as a result|for this reason|in conclusion|overall"
+    r"|without (?:this|that|these|those|it|them)\b[^,]{0,80}|because of this)\b,?"
+    r"|.{0,160}?\b(?:so|and therefore|hence)\b)"
+    r"[^.]{0,120}?\b(?:cannot|can't|not possible|impossible|unable|insufficient|not enough|could not|couldn't)\b"
+    r"[^.]{0,60}?(?:answer|determin|calculat|comput"
+    r"|\bbe (?:\w+ly )?(?:given|provid|verif|confirm|identif|assess|derive|establish))"
+    r"|\b(?:the|this|your) question (?:cannot|can't|could not) be answered"
+    r"|^.{0,40}?(?:因此|所以|故|综上|由此).{0,30}?(?:无法|不能|难以).{0,20}?(?:回答|作答|确定|计算|判断|得知|得出|给出)"
+    r"|无法(?:直接)?(?:回答|确定)[^，。]{0,12}(?:问题|答案)[。.]?$"
+)
+
+
+def _says_so_in_other_words(answer: str) -> bool:
+    """Whether a short answer in another language says that the answer is not in the documents."""
+    found = sentences(answer)
+    if not found or len(found) > _MAX_SENTENCES_OTHER or _MARK.search(answer):
+        return False
+    return any(
+        all(re.search(words, sentence.text.casefold()) for words in _language_words(line))
+        for line in _OTHER_LANGUAGES.strip().splitlines()
+        for sentence in (found[0], found[-1])
+    )
+
+
+@cache
+def _language_words(line: str) -> list[str]:
+    """Patterns of the words of a line of `_OTHER_LANGUAGES`: stems, and whole words where these are short."""
+    groups = [group.strip().split("|") for group in line.split(" / ")]
+    return [
+        "|".join(w if w > "\u2fff" else rf"\b{w}" + r"\b" * (len(w) < _MIN_STEM) for w in words)
+        for words in groups
+    ]
+
+
 def is_declined(answer: str) -> bool:
     """Whether an answer says that the documents do not hold it, and little else.
 
-    Long and polite declines count too: with apologies, advice, and what the documents do contain. What begins with a
-    statement, ends in a conclusion, or has over 3,000 characters is an answer, even if it adds what the documents lack.
+    Long and polite declines count too: with apologies, advice, and what the documents do contain; and whatever ends
+    with the conclusion that the question cannot be answered. What else begins with a statement, ends in a conclusion,
+    or has over 3,000 characters is an answer, even if it adds what the documents lack. In twelve more languages the
+    sentence that the prompts ask for is known, in the model's own words.
 
     Example:
         >>> is_declined("The answer is not in the documents."), is_declined("文档中没有答案。")
@@ -168,8 +232,14 @@ def is_declined(answer: str) -> bool:
         >>> is_declined("It was built in 1890. The documents do not say by whom."), is_declined("Paris.[1]")
         (False, False)
     """
-    if len(answer) > _MAX_CHARS or not _NEGATIVE.search(fold(answer)):
+    if len(answer) > _MAX_CHARS:
         return False
+    if _says_so_in_other_words(answer):
+        return True
+    if not _NEGATIVE.search(fold(answer)):
+        return False
+    if _CONCLUDED.search(fold(sentences(answer)[-1].text)) and not _MARK.search(sentences(answer)[-1].text):
+        return True
     named = declined = False
     chars = stated = 0
     for clause, rules in _clauses(answer):

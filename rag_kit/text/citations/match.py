@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from difflib import SequenceMatcher
-from functools import cached_property
 from itertools import pairwise, permutations
 from typing import Literal, NamedTuple
 
+from rag_kit.text.citations.source import Place, Source, clauses, content_keys, holds, letters_of
 from rag_kit.text.citations.tokens import Token, are_alike, are_opposites, is_negation, tokens
-from rag_kit.text.language import fold, same_language
-from rag_kit.text.sentences import sentences
+from rag_kit.text.language import same_language, word_set
+from rag_kit.text.values.reading import Value, same_value
 
-_MAX_SENTENCES = 2000
 _MIN_COVERED = 0.5  # share of a statement's content that the quote, or what it refers back to, must hold
+# share of a statement's words that a sentence has in their order, from which a difference is a change of what it says
+_MIN_CLOSE, _MIN_CLOSE_VALUES = 0.6, 0.5
+_MIN_CLOSE_WORDING = 0.65  # the same, from which a wording of its own may be something else
 _CONTRIBUTES = 0.25
-_MIN_CONTEXT = 4  # words beside a part at an end that must be the same for it to stand in the same place
+_MIN_CONTEXT = 3  # words beside a part at an end that must be the same for it to stand in the same place
 _MAX_THING = 2  # content words of a part that is one name or one thing
-_COUNTED_WITHIN = 3  # content words within which what a number counts stands beside it
-_NOT_WORD = re.compile(r"[\W_]+")
-_CLAUSE = re.compile(r"[，；：]|[,;:](?=\s)")
-_MARK = re.compile(r"\s?\[\d{1,4}(?:[,，–-] ?\d{1,4})*\]")
+_DENIED_WITHIN = 3  # words after a negation among which the one is that it denies
+_WEAK = ("ordinal", "weekday")  # values that a passage without one of their kind may say in other words
+_POINTING = word_set(
+    "it they he she this these its their his her that the 它 它们 他 她 该 这 这一 这些 此 其 本"
+)
 _VOICE = frozenset(["by", "被", "由", "把", "将"])
 
 
@@ -39,56 +41,7 @@ class Verdict(NamedTuple):
         """What the reason means."""
         if self.reason in ("verbatim", "covered"):
             return "supported"
-        return "undecided" if self.reason in ("language", "other") else "unsupported"
-
-
-class Source:
-    """A passage prepared for many statements: its sentences, their tokens, and all its content words."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    @cached_property
-    def spans(self) -> list[tuple[int, int]]:
-        """Where its sentences begin and end."""
-        return [(sentence.start, sentence.end) for sentence in sentences(self.text)[:_MAX_SENTENCES]]
-
-    @cached_property
-    def tokens(self) -> list[list[Token]]:
-        """The tokens of each sentence."""
-        return [tokens(_MARK.sub("", self.text[start:end])) for start, end in self.spans]
-
-    @cached_property
-    def keys(self) -> list[set[str]]:
-        """The content words of each sentence."""
-        return [_content_keys(sentence) for sentence in self.tokens]
-
-    @cached_property
-    def letters(self) -> list[str]:
-        """Each sentence as `_letters` gives it."""
-        return [_letters(self.text[start:end]) for start, end in self.spans]
-
-    def best_sentences(self, statement: str, stated: list[Token]) -> tuple[int, range]:
-        """The number of the sentence that has most of a statement's words, and the range to quote.
-
-        The range holds that sentence, and a neighbour of it that has further words of the statement.
-        """
-        letters, keys = _letters(statement), _content_keys(stated)
-        for place, sentence in enumerate(self.letters):
-            if letters in sentence:
-                return place, range(place, place + 1)
-        shared = [keys & sentence for sentence in self.keys]
-        places = range(len(shared))
-        best = max(places, key=lambda place: (len(shared[place]), -abs(len(self.keys[place]) - len(keys))))
-        near = [place for place in (best - 1, best + 1) if place in places and shared[place] - shared[best]]
-        return best, range(min([best, *near]), max([best, *near]) + 1)
-
-    def best_clause(self, place: int, stated: list[Token]) -> list[Token]:
-        """The part of a sentence between commas that has most of a statement's words."""
-        start, end = self.spans[place]
-        keys = _content_keys(stated)
-        clauses = [tokens(part) for part in _CLAUSE.split(_MARK.sub("", self.text[start:end]))]
-        return max(clauses, key=lambda clause: (len(keys & _content_keys(clause)), -len(clause)))
+        return "undecided" if self.reason in ("language", "other", "paraphrase") else "unsupported"
 
 
 def judge(statement: str, sources: Sequence[Source]) -> list[Verdict]:
@@ -96,8 +49,10 @@ def judge(statement: str, sources: Sequence[Source]) -> list[Verdict]:
     verdicts = [_judge_against(statement, source) for source in sources]
     if len(sources) < 2 or any(verdict.status == "supported" for verdict in verdicts):
         return verdicts
-    quotes = [source.text[start:end] for source, (*_, start, end) in zip(sources, verdicts, strict=True)]
-    together, _ = _compare_words(tokens(_MARK.sub("", statement)), tokens(_MARK.sub("", "\n".join(quotes))))
+    quotes = [source.plain(start, end) for source, (*_, start, end) in zip(sources, verdicts, strict=True)]
+    both = Source("\n".join(quotes), "\n".join(source.context for source in sources))
+    quoted = [token for sentence in both.tokens for token in sentence]
+    together, _ = _compare_words(_in_words_of(tokens(statement), both), quoted)
     if together != "covered" or not all(quotes):
         return verdicts
     return [
@@ -108,87 +63,196 @@ def judge(statement: str, sources: Sequence[Source]) -> list[Verdict]:
 
 def _judge_against(statement: str, source: Source) -> Verdict:
     """The verdict on a statement by the best quote of one passage."""
-    letters = _letters(statement)
-    if not source.spans or not letters:
+    letters = letters_of(statement)
+    if not source.spans or not letters.strip():
         return Verdict(0.0, "thin", *(source.spans or [(0, 0)])[0])
-    stated = tokens(_MARK.sub("", statement))
+    stated = _in_words_of(tokens(statement), source)
     best, places = source.best_sentences(statement, stated)
     start, end = source.spans[places[0]][0], source.spans[places[-1]][1]
-    if letters in _letters(source.text[start:end]):
+    if holds(letters_of(source.text[start:end]), letters):
         return Verdict(1.0, "verbatim", start, end)
     if not same_language(statement, source.text):
         return Verdict(0.0, "language", start, end)
     quoted = [token for place in places for token in source.tokens[place]]
-    passage = set().union(*source.keys)
-    reason, score = _compare_words(stated, quoted, source.keys[0], passage)
+    row = source.spans[best][0] in source.rows
+    clause = [] if row or len(clauses(statement)) > 1 else source.best_clause(best, stated)
+    reason, score = _compare_words(stated, quoted, source, clause)
+    placed = _place_values(stated, source.places) if reason in ("covered", "paraphrase") else None
+    if placed is False:
+        reason = "number"
+    if row:
+        return Verdict(score, reason, start, end)
+    sentence, known, passage = source.tokens[best], content_keys(source.context_tokens), _passage_keys(source)
+    if sentence and sentence[0].key in _POINTING:
+        passage -= source.keys[0] - content_keys(sentence)
+        known |= source.keys[0]
+    core = [token for token in stated if token.key not in known - content_keys(sentence)]
     if reason == "covered":
-        cited = (source.tokens[best], source.best_clause(best, stated))
-        changes = (_find_change(part, stated, passage) for part in cited)
-        reason = next(filter(None, changes), "") or _find_other_count(stated, quoted, passage) or reason
+        changes = (_find_change(part, stated, passage) for part in (sentence, clause or sentence))
+        reason = next((change for change in changes if change and not (placed and change == "moved")), reason)
+    if reason == "other" and _closeness(core, sentence, with_values=True) < _MIN_CLOSE_WORDING:
+        reason = "covered"
+    if reason in _LEAST and _closeness(core, sentence, with_values=reason != "number") < _LEAST[reason]:
+        reason = "paraphrase"
     return Verdict(score, reason, start, end)
 
 
+_LEAST = dict.fromkeys(("name", "changed", "moved", "opposite", "negation", "other"), _MIN_CLOSE) | {
+    "number": _MIN_CLOSE_VALUES
+}
+
+
+def _closeness(stated: Sequence[Token], cited: Sequence[Token], *, with_values: bool) -> float:
+    """Share of a statement's content words that a sentence has in the same order; 1 for a statement without words."""
+    old, new = ([t.key for t in row if t.content and (with_values or not t.value)] for row in (cited, stated))
+    matches = SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks()
+    return sum(match.size for match in matches) / len(new) if new else 1.0
+
+
+def _in_words_of(stated: list[Token], source: Source) -> list[Token]:
+    """A statement's tokens, with each value under the key that the passage has for it."""
+    said = [place.value for place in source.places] if any(token.value for token in stated) else []
+    row = []
+    for token in stated:
+        if token.value:
+            keys = [value.normal for value in said if says(value, token.value)]
+            token = token._replace(key=token.key if token.key in keys or not keys else keys[0])
+        row.append(token)
+    return row
+
+
+def says(said: Value, stated: Value) -> bool:
+    """Whether a passage that says one value supports the other: equal, or with less said of its unit."""
+    if same_value(stated, said):
+        return True
+    if stated.bound and said.bound and stated.bound != said.bound:
+        return False
+    bare = not stated.dimension or (not stated.per and stated.unit == said.unit)
+    return bare and bool(said.unit) and said.dimension != "ratio" and stated.amount == said.amount
+
+
+def _passage_keys(source: Source) -> set[str]:
+    return set().union(*source.keys)
+
+
 def _compare_words(
-    stated: list[Token], quoted: list[Token], opening: Set[str] = frozenset(), passage: Set[str] = frozenset()
+    stated: list[Token], quoted: list[Token], source: Source | None = None, clause: Sequence[Token] = ()
 ) -> tuple[str, float]:
     """The reason for the verdict, and the share of the statement's content words that the quote has.
 
-    The quote may refer back to what the passage's opening sentence names, in words such as "the company"; words of
-    other sentences of the passage are what it says of something else.
+    The quote may refer back to what the passage's opening sentence, its title and its headings name, in words such as
+    "the company"; words of other sentences of the passage are what it says of something else.
     """
+    opening = content_keys(source.context_tokens) if source else set()
+    passage = _passage_keys(source) - opening if source else set()
+    inside = bool(source and source.rows)
     content = list(dict.fromkeys(token for token in stated if token.content))
-    keys = {token.key for token in quoted}
-    words = [token.key for token in quoted if token.content and not token.number]
+    keys = content_keys(quoted) | opening
+    words = [token.key for token in quoted if token.content and not token.value and not token.name]
+    words += [token.key for token in source.context_tokens if not token.value] if source else []
     missing = [
         token
         for token in content
-        if token.key not in keys and (token.number or not any(are_alike(token.key, word) for word in words))
+        if token.key not in keys and (token.value or token.name or not _has_alike(token.key, words))
     ]
     score = 1 - len(missing) / len(content) if content else 0.0
-    unknown = [token for token in missing if token.number or token.key not in opening]
-    if any(token.number for token in unknown):
+    first = source.keys[0] if source and not inside else set()
+    unknown = [token for token in missing if token.value or token.key not in first]
+    kinds = (
+        {place.value.dimension for place in source.places}
+        if source and any(t.value for t in unknown)
+        else set()
+    )
+    if any(
+        token.value and (token.value.dimension not in _WEAK or token.value.dimension in kinds)
+        for token in unknown
+    ):
         return "number", score
+    if not score:
+        return "thin", score
     if any(token.name for token in unknown):
         return "name", score
-    if not content or len(unknown) > _MIN_COVERED * len(content):
-        return "thin", score
-    if sum(token.key in passage for token in unknown) > 1:
+    if sum(token.key in passage for token in unknown) > (not inside):
         return "changed", score
-    new = {token.key for token in stated} - keys
-    lost = keys - {token.key for token in stated}
+    said = {token.key for token in quoted}
+    new = {token.key for token in stated} - said
+    lost = said - {token.key for token in stated}
     if any(are_opposites(a, b) for a in new for b in lost):
         return "opposite", score
-    return ("negation" if _only_one_negates(stated, quoted) else "covered"), score
+    whole = 2 * len(content_keys(stated) & content_keys(clause)) < len(content_keys(stated))
+    if negated := _negates_alone(stated, quoted if whole else clause):
+        return negated, score
+    return ("paraphrase" if len(unknown) > _MIN_COVERED * len(content) else "covered"), score
 
 
-def _only_one_negates(stated: list[Token], quoted: list[Token]) -> bool:
-    """Whether only one of two texts has a negation, of a word that both have and that it has once."""
+def _negates_alone(stated: Sequence[Token], quoted: Sequence[Token]) -> str:
+    """The reason "negation" where one text denies a word that the other has and does not deny, or ""."""
     for text, other in ((stated, quoted), (quoted, stated)):
-        if any(is_negation(token.key) for token in other):
-            continue
-        keys, count = {token.key for token in other}, Counter(token.key for token in text)
-        for place, token in enumerate(text):
-            denied = next((after.key for after in text[place + 1 : place + 3] if after.content), "")
-            if is_negation(token.key) and denied in keys and count[denied] == 1:
-                return True
-    return False
-
-
-def _find_other_count(stated: list[Token], quoted: list[Token], passage: Set[str]) -> str:
-    """The reason "number" where a number counts another thing of the passage than in the quote, or ""."""
-    content = [token for token in quoted if token.content]
-    for number, counted in pairwise(stated):
-        if not number.number or counted.number or counted.name or counted.key not in passage:
-            continue
-        near = [
-            other.key
-            for place, token in enumerate(content)
-            if token.key == number.key
-            for other in content[max(0, place - _COUNTED_WITHIN) : place + _COUNTED_WITHIN + 1]
-        ]
-        if near and not any(are_alike(counted.key, other) for other in near):
-            return "number"
+        there = [denied for pair in _denied(other) for denied in pair]
+        keys, count = content_keys(other), Counter(token.key for token in text)
+        denials = list(_denied(text))
+        for first, *more in denials:
+            once = count[first] == sum(first == denied for denied, *_ in denials)
+            if (
+                once
+                and _has_alike(first, keys)
+                and not any(_has_alike(word, there) for word in (first, *more))
+            ):
+                return "negation"
+    if sum(is_negation(t.key) for t in stated) > sum(is_negation(t.key) for t in quoted):
+        return "paraphrase"
     return ""
+
+
+def _denied(text: Sequence[Token]) -> Iterable[list[str]]:
+    """What a text denies: after each negation the first two content words, or the last one before it."""
+    for place, token in enumerate(text):
+        if is_negation(token.key):
+            after = [one.key for one in text[place + 1 : place + 1 + _DENIED_WITHIN] if one.content][:2]
+            before = [one.key for one in text[:place] if one.content][-1:]
+            if after or before:
+                yield after or before
+
+
+def _place_values(stated: list[Token], places: Sequence[Place]) -> bool | None:
+    """Whether each value stands beside a statement's words, not another one of its kind; None where none has rivals."""
+    mine = [token.value for token in stated if token.value]
+    words = content_keys(stated)
+    sure = None
+    for token in stated:
+        if not token.value or token.value.dimension == "id":
+            continue
+        beside = words - {token.key}
+        same = [place for place in places if says(place.value, token.value)]
+        kind = _kind(same[0].value) if same else ""
+        rivals = [
+            place
+            for place in places
+            if same and _kind(place.value) == kind and not any(says(place.value, value) for value in mine)
+        ]
+        if not rivals:
+            continue
+        best = max(same, key=lambda place: _fit(beside, place))
+        if any(_is_nearer(beside, rival, best, places) for rival in rivals):
+            return False
+        sure = _fit(beside, best) > max(_fit(beside, rival) for rival in rivals) and sure is not False
+    return sure or None
+
+
+def _kind(value: Value) -> str:
+    """What a value measures, whatever it is counted by."""
+    return value.dimension.split("/")[0]
+
+
+def _is_nearer(words: Set[str], rival: Place, best: Place, places: Sequence[Place]) -> bool:
+    """Whether a value stands nearer to the words than another; a later one needs a word that goes with it alone."""
+    apart = words & rival.own - (best.own | best.within)
+    return _fit(words, rival) > _fit(words, best) and bool(apart or places.index(rival) < places.index(best))
+
+
+def _fit(words: Set[str], place: Place) -> tuple[int, int, int]:
+    """How many of the words stand beside a value: in the sentence up to it, in its clause, in the sentence before."""
+    return len(words & (place.own | place.within)), len(words & place.own), len(words & place.before)
 
 
 def _find_change(cited: list[Token], stated: list[Token], passage: Set[str]) -> str:
@@ -198,6 +262,8 @@ def _find_change(cited: list[Token], stated: list[Token], passage: Set[str]) -> 
     number, another name, an opposite, or words that the passage has elsewhere, are another statement. A wording
     of its own, which the passage does not have, is free; where it is the only difference, nothing tells which it is.
     """
+    voices = (cited, stated)
+    cited, stated = ([t for t in row if t.content or is_negation(t.key)] for row in voices)
     old_keys, new_keys = [token.key for token in cited], [token.key for token in stated]
     codes = SequenceMatcher(None, old_keys, new_keys, autojunk=False).get_opcodes()
     surplus = Counter(old_keys)
@@ -217,8 +283,11 @@ def _find_change(cited: list[Token], stated: list[Token], passage: Set[str]) -> 
         small = bool(inside) and max(len(old_words), len(new_words)) <= _MAX_THING
         if reason := _find_replacement(old_words, new_words, surplus, passage, small=small, single=single):
             return reason
-    same_voice = _VOICE.intersection(old_keys) == _VOICE.intersection(new_keys)
-    return "order" if same_voice and _have_changed_places(cited, stated) else ""
+    old_voice, new_voice = (_VOICE.intersection(token.key for token in row) for row in voices)
+    same_voice = old_voice == new_voice
+    share = len(set(old_keys) & set(new_keys)) / max(1, len(set(new_keys)))
+    moved = same_voice and share >= _MIN_CLOSE and _have_changed_places(cited, stated)
+    return "order" if moved else ""
 
 
 def _have_changed_places(cited: list[Token], stated: list[Token]) -> bool:
@@ -256,8 +325,16 @@ def _drop_alike(old: list[Token], new: list[Token]) -> tuple[list[Token], list[T
     """The content words of each of two parts of which the other part has no form."""
     old_words, new_words = ([token for token in part if token.content] for part in (old, new))
     return (
-        [token for token in old_words if not any(are_alike(token.key, other.key) for other in new_words)],
-        [token for token in new_words if not any(are_alike(token.key, other.key) for other in old_words)],
+        [
+            token
+            for token in old_words
+            if token.name or not _has_alike(token.key, {t.key for t in new_words if not t.name})
+        ],
+        [
+            token
+            for token in new_words
+            if token.name or not _has_alike(token.key, {t.key for t in old_words if not t.name})
+        ],
     )
 
 
@@ -272,7 +349,8 @@ def _find_replacement(
     # what the statement says more often than the sentence was brought from elsewhere, or repeated
     brought = [token for token in new if surplus[token.key] < 0]
     things = [token for token in old if token.thing]
-    if any(token.number for token in brought) and any(token.number for token in old):
+    kinds = {token.value.dimension for token in old if token.value}
+    if any(token.value and token.value.dimension in kinds for token in brought):
         return "number"
     if any(token.name for token in brought) and any(token.name for token in old):
         return "name"
@@ -280,15 +358,20 @@ def _find_replacement(
         return ""  # the statement says it elsewhere
     if any(are_opposites(a.key, b.key) for a in new for b in old):
         return "opposite"
-    if things and (any(token.key in passage for token in brought) or (small and not brought)):
+    if things and any(token.key in passage for token in brought):
         return "changed"
-    return "other" if small and single and all(token.thing for token in new) else ""
+    if things and small and not brought:
+        return "moved"
+    known = {token.key for token in old}
+    named = any(token.name for token in old)
+    strange = [
+        t
+        for t in new
+        if (t.thing or named) and not t.value and t.key not in passage and not _has_alike(t.key, known)
+    ]
+    alone = small and single and all(token.thing for token in new)
+    return "other" if strange and (things or alone) else ""
 
 
-def _content_keys(words: list[Token]) -> set[str]:
-    return {token.key for token in words if token.content}
-
-
-def _letters(text: str) -> str:
-    """A text without marks, spaces and punctuation, folded: what is compared word for word."""
-    return _NOT_WORD.sub("", fold(_MARK.sub("", text)))
+def _has_alike(key: str, others: Iterable[str]) -> bool:
+    return any(are_alike(key, other) for other in others)

@@ -3,135 +3,111 @@
 from __future__ import annotations
 
 import re
-import unicodedata
-from functools import cache
+from collections.abc import Sequence
+from functools import cache, lru_cache
 from itertools import islice
 from typing import NamedTuple
 
 from rag_kit.text.analysis import content_words, tag_words
 from rag_kit.text.language import fold
+from rag_kit.text.values.reading import Value, find_values
 
 _MAX_TOKENS = 1200
-_MAX_NUMERAL = 30
+_MAX_REMEMBERED = 50_000  # words
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-_HAN_DIGITS = "〇零一二两三四五六七八九"
-_TOKEN = re.compile(
-    rf"(?P<number>\d+(?:[.,]\d+)*)(?P<factor>[万亿]?)|(?P<han>[{_HAN}]+)|[%$€£¥]"
-    rf"|[^\W\d_{_HAN}]+(?:['’][^\W\d_{_HAN}]+)*"
-)
-_COUNTED = "年月日天周秒岁个名位次倍度点米公厘毫千英元块只本部章层条项座家种国所人分小时届世支台辆间号件页吨克升群万亿"
-# A Chinese numeral is one where it counts something; elsewhere it is a part of a word (一直, 万一, 三明治).
-_HAN_NUMBER = re.compile(rf"([{_HAN_DIGITS}十百千万亿]{{2,}}|[{_HAN_DIGITS}十百千万](?=[{_COUNTED}]))")
+_WORD = re.compile(rf"(?P<han>[{_HAN}]+)|[^\W\d_{_HAN}]+(?:['’][^\W\d_{_HAN}]+)*")
 _NAME_TAGS = ("nr", "ns", "nt")
 # parts of speech in which a paraphrase varies freely: verbs, adverbs, prepositions, conjunctions ...
 _ACTION_TAGS = "vdpcrfquyeo"
-_COUNTING = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-    "seventeen eighteen nineteen twenty"
-)
-_TENS = "thirty forty fifty sixty seventy eighty ninety"
-_NUMBERS = {word: str(value) for value, word in enumerate(_COUNTING.split())}
-_NUMBERS |= {word: f"{tens}0" for tens, word in enumerate(_TENS.split(), start=3)}
 
 
 class Token(NamedTuple):
-    """A token: its normal form, and whether it is a number, a name, a content word, and one for a thing.
+    """A token: its normal form, and whether it is a name, a content word, one for a thing, or which value it is.
 
     Content words are stemmed, so that "founded" and "founds" are the same token. Of English words nothing tells which
     are verbs, so that each content word counts as a thing.
     """
 
     key: str
-    number: bool = False
     name: bool = False
     content: bool = False
     thing: bool = False
+    value: Value | None = None
+
+    @property
+    def number(self) -> bool:
+        """Whether it is a value."""
+        return self.value is not None
 
 
-def tokens(text: str) -> list[Token]:
-    """The tokens of a text; Chinese is cut into words, and "three", "三" and "3" are the same number.
+def tokens(text: str, values: Sequence[Value] | None = None) -> list[Token]:
+    """The tokens of a text; Chinese is cut into words, and equal values ("three years", 36个月) are the same token.
+
+    Args:
+        values: Those of the text, where they are known; None: they are read.
 
     Example:
         >>> [token.key for token in tokens("Ada paid $1,200 给他三年")]
-        ['ada', 'paid', '$', '1200', '给', '他', '3', '年']
+        ['ada', 'paid', '1200 USD', '给', '他', '36 months']
     """
-    row: list[Token] = []
-    for match in islice(_TOKEN.finditer(text), _MAX_TOKENS):
-        if match["number"]:
-            row.append(_number(_plain_number(match["number"], match["factor"])))
-        elif match["han"]:
-            row.extend(_han_tokens(fold(match["han"])))
+    return [token for _, token in placed_tokens(text, values)]
+
+
+def placed_tokens(text: str, values: Sequence[Value] | None = None) -> list[tuple[int, Token]]:
+    """The tokens of a text, each with the place where it begins, or where its run of Chinese characters does."""
+    row: list[tuple[int, Token]] = []
+    place = 0
+    for value in find_values(text) if values is None else values:
+        row += _words(text, place, value.begin)
+        row.append((value.start, Token(value.normal, value.dimension == "id", True, True, value)))
+        place = value.end
+        if len(row) > _MAX_TOKENS:
+            return row[:_MAX_TOKENS]
+    row += _words(text, place, len(text))
+    if row and row[0][1].name and not row[0][1].value and not (len(row) > 1 and row[1][1].name):
+        row[0] = (
+            row[0][0],
+            row[0][1]._replace(name=False),
+        )  # the first word of a sentence has its capital from there
+    return row[:_MAX_TOKENS]
+
+
+def _words(text: str, start: int, end: int) -> list[tuple[int, Token]]:
+    """The tokens of a part of a text without values."""
+    row: list[tuple[int, Token]] = []
+    for match in islice(_WORD.finditer(text, start, end), _MAX_TOKENS):
+        if match["han"]:
+            row += [(match.start(), _han_token(word, tag)) for word, tag in tag_words(fold(match["han"]))]
         else:
-            row.append(_latin_token(match.group()))
-    if row and row[0].name and not (len(row) > 1 and row[1].name):
-        row[0] = row[0]._replace(name=False)  # the first word of a sentence has its capital from there
+            row.append((match.start(), _latin_token(match.group())))
     return row
 
 
-def _number(key: str) -> Token:
-    return Token(key, number=True, content=True, thing=True)
-
-
-def _plain_number(digits: str, factor: str) -> str:
-    """A number without separators of thousands, and ``1.5万`` as ``15000``."""
-    digits = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", digits)
-    try:
-        return f"{float(digits) * unicodedata.numeric(factor):.0f}" if factor else digits
-    except ValueError:  # 1.2.3, which counts nothing
-        return digits
-
-
+@lru_cache(maxsize=_MAX_REMEMBERED)
 def _latin_token(word: str) -> Token:
-    """A word by its stem, or a number in words by its digits; "one" counts nothing."""
+    """A word by its stem."""
     key = fold(word)
-    if key in _NUMBERS:
-        return Token(key) if key == "one" else _number(_NUMBERS[key])
-    stems = content_words(word)
+    stems = [] if is_negation(key) else content_words(word)
     if not stems:
         return Token(key)
     return Token(stems[0], name=word[0].isupper(), content=True, thing=True)
 
 
-def _han_tokens(run: str) -> list[Token]:
-    """The words and numbers of a run of Chinese characters; 一 alone counts nothing."""
-    row: list[Token] = []
-    for place, part in enumerate(_HAN_NUMBER.split(run)):
-        if place % 2:
-            row.append(Token("1") if part == "一" else _number(han_number(part)))
-            continue
-        for word, tag in tag_words(part) if part else []:
-            content = bool(content_words(word))
-            name = content and len(word) > 1 and tag.startswith(_NAME_TAGS)
-            thing = content and (tag == "vn" or tag[0] not in _ACTION_TAGS)
-            row.append(Token(word, name=name, content=content, thing=thing))
-    return row
+@lru_cache(maxsize=_MAX_REMEMBERED)
+def _han_token(word: str, tag: str) -> Token:
+    """A Chinese word with its part of speech."""
+    content = bool(content_words(word))
+    name = content and len(word) > 1 and tag.startswith(_NAME_TAGS)
+    return Token(
+        word, name=name, content=content, thing=content and (tag == "vn" or tag[0] not in _ACTION_TAGS)
+    )
 
 
-def han_number(text: str) -> str:
-    """``二十三`` as ``23``; digits one by one (一九三三) as they stand.
-
-    Example:
-        >>> han_number("二十三"), han_number("一九三三"), han_number("两千"), han_number("一亿二千万")
-        ('23', '1933', '2000', '120000000')
-    """
-    digits = [int(unicodedata.numeric(mark, 2)) for mark in text]  # 两 has no value of its own there
-    return "".join(map(str, digits)) if max(digits) < 10 else str(_add_up(digits[:_MAX_NUMERAL]))
-
-
-def _add_up(values: list[int]) -> int:
-    """The sum of numerals such as 2, 10, 3: what stands before the highest multiplies it, the rest is added."""
-    highest = max(values, default=0)
-    if highest < 10:
-        return values[-1] if values else 0
-    place = values.index(highest)
-    return (_add_up(values[:place]) or 1) * highest + _add_up(values[place + 1 :])
-
-
-_MIN_PREFIX = 4
+_MIN_PREFIX, _MIN_HAN = 4, 2
 _NEGATION = re.compile(
-    r"not|no|never|neither|nor|none|cannot|without|nobody|nothing|hardly|\w+n't"
+    r"not|no|never|neither|nor|none|cannot|without|nobody|nothing|hardly|\w+n't|nicht|nie|ohne|kein(?:e[mnrs]?)?"
     # a negation with what only carries it: 不会, 没有, 并未, 无人; not a word of its own such as 不足, 不同, 无线
-    r"|[并从绝也都尚]?[不没未无非勿莫][有能会是可要应得曾用须需人许准]?"
+    r"|[并从绝也都尚可]?[不没未无非勿莫][有能会是可要应得曾用须需人许准由为被在以]?"
 )
 # The words of a class exclude one another.
 _CLASSES = (
@@ -143,13 +119,12 @@ _CLASSES = (
     "allow/forbid/prohibit true/false always/never start/end begin/end include/exclude above/below up/down left/right "
     "oldest/youngest male/female positive/negative success/failure accept/reject best/worst better/worse early/late "
     "longest/shortest most/least maximum/minimum enable/disable required/optional public/private minor/major "
+    "month/year/week/day/hour monthly/yearly/weekly/daily/hourly monthly/annual "
     "strong/weak inside/outside import/export buy/sell bought/sold open/close "
     "增加/减少 上升/下降 提高/降低 成功/失败 允许/禁止 开始/结束 支持/反对"
 )
 # Two Chinese words that differ by these characters alone exclude one another too: 以东, 以西; 周一, 周日; 最大, 最小.
-_ZH_CLASSES = (
-    "红蓝绿黄黑白 东南西北 甲乙丙丁 春夏秋冬 一二三四五六日 男女 雄雌 大小 多少 高低 长短 前后 上下 左右 内外"
-)
+_ZH_CLASSES = "年月日周 红蓝绿黄黑白 东南西北 甲乙丙丁 春夏秋冬 一二三四五六日 男女 雄雌 大小 多少 高低 长短 前后 上下 左右 内外"
 
 
 @cache
@@ -190,6 +165,10 @@ def are_opposites(a: str, b: str) -> bool:
     return first != second and not classes.get(first, frozenset()).isdisjoint(classes.get(second, ()))
 
 
+def _differ_by_one(a: str, b: str) -> bool:
+    return sum(one != other for one, other in zip(a, b, strict=True)) == 1
+
+
 def are_alike(a: str, b: str) -> bool:
     """Whether two words are forms of one: the same beginning, or for Chinese words one that is a part of the other.
 
@@ -198,7 +177,11 @@ def are_alike(a: str, b: str) -> bool:
         (True, True, False)
     """
     if a == b or not (a.isascii() and b.isascii()):
-        return a in b or b in a
+        return (
+            a in b
+            or b in a
+            or (len(a) == len(b) > _MIN_HAN and _differ_by_one(a, b) and not are_opposites(a, b))
+        )
     shorter = min(len(a), len(b))
     prefix = max(_MIN_PREFIX, round(0.7 * shorter))
     return shorter >= prefix and a[:prefix] == b[:prefix] and not a[0].isdigit()

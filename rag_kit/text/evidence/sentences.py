@@ -243,15 +243,18 @@ def _read_rows(
 
 
 def _lines(passage: PassageText) -> Iterator[tuple[str, str, bool]]:
-    """Each sentence of a passage, the header of its table, and whether it is a heading."""
+    """Each sentence of a passage outside of code, the header of its table, and whether it is a heading."""
     titles = {line.strip() for line in passage.title.splitlines()}
     first_line, _, below = passage.text.partition("\n")
     body = below if first_line.strip() in titles and below.strip() else passage.text
     spans = sentences(body)
     texts = [span.text for span in spans]
-    header = ""
+    header, in_code = "", False
     for index, text in enumerate(texts):
-        if _DELIMITER.fullmatch(text):
+        if text.startswith(("```", "~~~")):
+            in_code = not in_code
+            continue
+        if _DELIMITER.fullmatch(text) or in_code:
             continue
         if not text.startswith("|"):
             header = ""

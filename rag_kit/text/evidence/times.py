@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from typing import NamedTuple
 
-_NAMES = "january february march april may june july august september october november december"
-_MONTHS = {form: at for at, name in enumerate(_NAMES.split()) for form in (name, name[:3], name[:4])}
-_MONTH = "|".join(sorted(_MONTHS, key=len, reverse=True))
-_POINT = (
-    rf"(?:\b(?P<month>{_MONTH})\b\.?(?: \d{{1,2}})?(?: ?,)? )?"
-    r"(?<!\d)(?<!\d[.,])(?P<year>1[0-9]{3}|20[0-9]{2})(?![\d%]|[.,]\d)"
-    r"(?P<iso>-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12]\d|3[01]))(?!\d))?"
-    r"(?P<short>[-–—/]\d{2}(?!\d))?(?P<decade>['’]?s\b)?(?: ?年 ?(?:(?P<zh>1[0-2]|[1-9]) ?月)?)?"
+from rag_kit.text.values.reading import Value, find_values, level
+
+_SINCE = re.compile(r"(?:\b(?:since|after|from)|[自从由])\s{0,4}$", re.IGNORECASE)
+_UNTIL = re.compile(r"(?:\b(?:until|till|before|by)|直到)\s{0,4}$", re.IGNORECASE)
+_PAIR = re.compile(r"(?:\b(?:from|between)|[(（,，自从由])\s{0,4}$", re.IGNORECASE)
+_TO = re.compile(r"\s{0,4}(?:[-~至到]{1,4}|\b(?:to|until|till|through))\s{0,4}(?:the )?$", re.IGNORECASE)
+_ON = re.compile(
+    r"\s{0,4}(?:[-至]{1,4}\s{0,4})?(?:present|now|今|现在|以来|-\s{0,4}[)）])|\s{0,4}起", re.IGNORECASE
 )
-_SPAN = re.compile(
-    r"(?:(?:(?P<pair>from|between|[(（,，自从由])|(?P<since>since|after)|(?P<until>until|till|before|by|直到))"
-    rf"\s{{0,4}}(?:\d{{1,2}} )?)?{_POINT}"
-    # the end of the span; "and" joins after "between" and the like alone
-    r"(?:\s{0,4}(?:\d{1,2}\s{0,4}日)?\s{0,4}(?:[-–—~〜至到]{1,4}|to|until|till|through|(?(pair)and|(?!)))"
-    rf"\s{{0,4}}(?:the )?(?:\d{{1,2}} )?{_POINT.replace('?P<', '?P<last_')})?"
-    r"(?P<present>\s{0,4}(?:[-–—至]{1,4}\s{0,4})?(?:present|now|今|现在|以来|[-–—]\s{0,4}[)）])|\s{0,4}起)?"
-)
-_YEAR = re.compile(r"1\d{3}|20\d{2}")
+_YEAR = re.compile(r"\d{4}|年代|[〇零一二三四五六七八九]{4}年|\d0['’]?s")
+_SHORT = re.compile(r"[-/](\d\d)(?!\d)")  # 1914-17, 1939/40
 _LOWEST, _HIGHEST = 0.0, 9999.0
 _INSIDE = 0.7
 
@@ -37,7 +29,7 @@ class Span(NamedTuple):
 
 
 def time_spans(text: str) -> list[Span]:
-    """The spans of time that a text names, in order; only years from 1000 to 2099 count.
+    """The spans of time that a text names, in order; only years from 1000 on count.
 
     "Since 1990" ends at 9999 and "until 1990" starts at 0.
 
@@ -49,31 +41,41 @@ def time_spans(text: str) -> list[Span]:
         >>> time_spans("2001-07-01 – 2003-06-30: in the 1990s style")
         [Span(start=2001.5, end=2003.5), Span(start=1990.0, end=2000.0)]
     """
-    text = unicodedata.normalize("NFKC", text).casefold()
+    plain = level(text)
+    if not _YEAR.search(plain):
+        return []
+    named = [(value, span) for value in find_values(text) if (span := _span(plain, value))]
     spans: list[Span] = []
-    for match in _SPAN.finditer(text) if _YEAR.search(text) else ():
-        first = _point(match)
-        if match["last_year"]:
-            last = _point(match, "last_")
+    while named:
+        value, first = named.pop(0)
+        before, end = plain[max(0, value.start - 12) : value.start], value.end
+        if named and _reaches(plain[end : named[0][0].start], bool(_PAIR.search(before))):
+            last = named.pop(0)[1]
             spans += [Span(first.start, last.end)] if last.end > first.start else [first, last]
-        elif match["present"] or match["since"] or match["pair"] in ("from", "自", "从"):
+        elif _ON.match(plain, end) or _SINCE.search(before):
             spans.append(Span(first.start, _HIGHEST))
         else:
-            spans.append(Span(_LOWEST, first.end) if match["until"] else first)
+            spans.append(Span(_LOWEST, first.end) if _UNTIL.search(before) else first)
     return spans
 
 
-def _point(match: re.Match[str], part: str = "") -> Span:
-    """One year, month or decade as a span; "1914-17" and "1939/40" run to the end of the second year."""
-    names = ("year", "decade", "short", "month", "iso", "zh")
-    digits, decade, short, month, iso, zh = match.group(*(part + name for name in names))
-    year = float(digits)
-    if decade and year % 10 == 0:
-        return Span(year, year + 10)
-    if short and (end := year - year % 100 + float(short[1:])) > year:
-        return Span(year, end + 1)
-    number = int(iso[1:3] if iso else zh or (_MONTHS[month] + 1 if month else 0))
-    return Span(year + (number - 1) / 12, year + number / 12) if number else Span(year, year + 1)
+def _reaches(between: str, pair: bool) -> bool:
+    """Whether what stands between two times makes them one span; "and" does after "between" and the like alone."""
+    return bool(_TO.fullmatch(between)) or (pair and between.strip().lower() == "and")
+
+
+def _span(text: str, value: Value) -> Span | None:
+    """The years of a date or decade; "1914-17" and "1939/40" run to the end of the second year."""
+    if value.dimension == "decade":
+        return Span(value.amount, value.amount + 10)
+    if value.dimension != "date" or value.amount < 1000:
+        return None
+    year, _, rest = value.key.partition("-")
+    start = float(year)
+    if not rest and (short := _SHORT.match(text, value.end)) and start % 100 < float(short[1]):
+        return Span(start, start - start % 100 + float(short[1]) + 1)
+    month = int(rest[:2] or 0)
+    return Span(start + (month - 1) / 12, start + month / 12) if month else Span(start, start + 1)
 
 
 class TimeFit(NamedTuple):

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.documents import Document
+from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage
 
 from rag_kit.errors import InvalidInputError
+from rag_kit.graphs import build_plain_rag
+from rag_kit.retrieval import BM25Retriever
 from rag_kit.text.citations.check import check_citations, renumber
 from rag_kit.text.citations.decline import DECLINED, is_declined
 
@@ -69,13 +75,12 @@ def test_supported_in_every_form(answer: str) -> None:
         ("The Rhine does not rise in Switzerland [1].", "negation"),
         ("It is 1,230 km long, and it was dammed before 1890 [1].", "negation"),
         ("It is 1,230 km long, and it was not dammed after 1890 [1].", "opposite"),
-        ("Emma is a novel by Jane Austen [1].", "name"),
+        ("Emma is a novel by Jane Austen [1].", "few"),
         ("Cheese keeps well in a cool cellar [1].", "few"),
         ("该书于1935年由开明书店出版，并未在北京印刷。[3]", "number"),
         ("该书于1933年由开明书店出版，并在北京印刷。[3]", "negation"),
         ("《家》不是巴金的长篇小说。[3]", "negation"),
         ("《家》是茅盾的长篇小说。[3]", "name"),
-        ("《寒夜》是巴金写的一部长篇小说。[3]", "few"),
     ],
 )
 def test_changes_of_meaning_are_flagged(answer: str, why: str) -> None:
@@ -141,6 +146,8 @@ def test_other_words_for_the_same_are_supported(statement: str, passage: str) ->
         ("The kettle comes with a warranty of three years.", KETTLE_ZH),
         ("该书于1933年由商务书店出版，并未在北京印刷。", POEM),
         ("Hold the blue lever for five seconds to reset the kettle.", KETTLE),
+        ("《寒夜》是巴金写的一部长篇小说。", POEM),
+        ("Whoever wants to reset this device should press the blue one of its knobs for a while.", KETTLE),
     ],
 )
 def test_what_words_cannot_compare_is_undecided(statement: str, passage: str) -> None:
@@ -337,3 +344,82 @@ def test_an_answer_is_a_text() -> None:
     """A message is refused; the error says to give its text."""
     with pytest.raises(InvalidInputError, match="answer is a AIMessage; it must be a string; give its text"):
         check_citations(AIMessage("It is so [1]."), [RIVERS])  # type: ignore[arg-type]
+
+
+CASES = Path(__file__).resolve().parents[3] / "benchmarks" / "citation_values.yaml"
+AREAS = yaml.safe_load(CASES.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("area", AREAS)
+def test_values_are_compared(area: str) -> None:
+    """Equal values pass in another form or unit, changed ones are flagged: units, money, dates, tables, titles."""
+    wrong = []
+    for case in AREAS[area]:
+        document = Document(case["passage"], metadata={k: case[k] for k in ("title", "heading") if k in case})
+        for truth, expected in ((True, "grounded"), (False, "flagged")):
+            found = [(one, check_citations(f"{one}[1]", [document]).status) for one in case[truth]]
+            wrong += [(one, status) for one, status in found if status != expected]
+    statements = sum(len(case[True]) + len(case[False]) for case in AREAS[area])
+    assert len(wrong) <= 0.1 * statements, wrong
+
+
+PRICES = (
+    "| Model | Price (EUR) | Weight |\n| --- | --- | --- |\n| P-12 | 900 | 3.5 kg |\n| P-14 | 1,150 | 4 kg |"
+)
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("The P-12 costs 900 euros.", "grounded"),
+        ("The P-14 weighs 4000 g.", "grounded"),
+        ("The P-12 costs 1,150 euros.", "flagged"),
+        ("The P-12 costs 900 dollars.", "flagged"),
+        ("The P-14 weighs 3.5 kg.", "flagged"),
+        ("| Model | Price (EUR) | Weight |", "grounded"),
+        ("| P-14 | 1,150 | 4 kg |", "grounded"),
+    ],
+)
+def test_a_value_of_a_table_is_that_of_its_row_and_column(statement: str, expected: str) -> None:
+    """A value in another row or column, or in another unit than its header names, is flagged; the quote is the row."""
+    report = check_citations(f"{statement}[1]", [PRICES])
+    assert report.status == expected, report
+    if expected == "grounded":
+        assert report.citations[0].quote in PRICES.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("The TX-310 weighs 412 kg.[1]", "grounded"),
+        ("The TX-310 weighs 421 kg.[1]", "flagged"),
+        ("The TX-130 weighs 412 kg.[1]", "flagged"),
+    ],
+)
+def test_title_and_heading_count_as_said(answer: str, expected: str) -> None:
+    """A product that only the title names may stand in the answer; another one may not, sync and async."""
+    document = Document(
+        "The pump weighs 412 kg.", metadata={"title": "Manual of the TX-310", "heading": "Technical data"}
+    )
+    graph = build_plain_rag(
+        BM25Retriever.from_documents([document]), FakeListChatModel(responses=[answer, answer])
+    )
+    question = {"question": "How heavy is the pump?"}
+    assert graph.invoke(question)["status"] == expected
+    assert asyncio.run(graph.ainvoke(question))["status"] == expected
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("Resturlaub verfällt am 31. März des Folgejahres.", "grounded"),
+        ("Resturlaub verfällt nicht am 31. März des Folgejahres.", "flagged"),
+        ("Resturlaub verfällt am 13. März des Folgejahres.", "flagged"),
+    ],
+)
+def test_a_third_language_is_checked_by_its_words(statement: str, expected: str) -> None:
+    """A German answer, word for word from its passage, is grounded; a negation or another day is not."""
+    assert (
+        check_citations(f"{statement}[1]", ["Resturlaub verfällt am 31. März des Folgejahres."]).status
+        == expected
+    )

@@ -50,3 +50,46 @@ def test_partial_answers_are_answers(answer: str) -> None:
 def test_repeated_parts_end(part: str) -> None:
     """A text of one repeated part neither raises nor runs away."""
     assert is_declined(part * (3000 // len(part))) in (True, False)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "The filing does not disclose the effective tax rate for 2019.",
+        "The exhibits provided do not contain the purchase price of the subsidiary.",
+        "The evidence provided does not include the number of employees, which is needed to calculate the ratio.",
+        "Revenue was $5.1 million. The filing gives no cost of sales. Therefore, the margin cannot be calculated.",
+        "文件只列出了2022年和2023年的净利润，因此无法计算2021年的数据。",
+        "Die Antwort ist nicht in den Dokumenten enthalten.",
+        "Die Dokumente enthalten keine Informationen zu dieser Frage.",
+        "La réponse ne figure pas dans les documents.",
+        "La respuesta no se encuentra en los documentos.",
+        "La risposta non è presente nei documenti.",
+        "Svaret finns inte i dokumenten.",
+        "Ответа нет в документах.",
+        "答えは文書にありません。",
+        "답은 문서에 없습니다.",
+    ],
+)
+def test_filings_conclusions_and_other_languages(answer: str) -> None:
+    """What is lacking may be a filing's, be concluded at the end, or be said in the language of the question."""
+    assert is_declined(answer)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Die Garantie gilt nicht für Kalk.",
+        "Die Dokumente müssen nicht beglaubigt werden.",
+        "Les documents ne doivent pas être signés.",
+        "El documento no necesita firma.",
+        "So the patient could not provide consent.",
+        "Therefore the machine cannot be used above 40 degrees.",
+        "员工不能提前离职，因此无法领取补偿金。",
+        "系统无法确定用户身份时会退出。",
+        "The evidence does not support a link between the two. [1]",
+    ],
+)
+def test_what_cannot_be_done_is_no_decline(answer: str) -> None:
+    """An answer that says that something is not done or cannot be is an answer, in any language."""
+    assert not is_declined(answer)

@@ -43,6 +43,11 @@ CASES = [
         "第一章 概述\n本章介绍概念。\n（一）背景\n二、方法",
         ["第一章 概述", "本章介绍概念。", "（一）背景", "二、方法"],
     ),
+    (
+        "Der Rest verfällt am 31. März. Max. 5 Tage, z. B. im 3. Quartal, siehe Nr. 4.",
+        ["Der Rest verfällt am 31. März.", "Max. 5 Tage, z. B. im 3. Quartal, siehe Nr. 4."],
+    ),
+    ("| Dr. Lee. He won. | 5 |\n| Eva. | 6 |", ["| Dr. Lee. He won. | 5 |", "| Eva. | 6 |"]),
     ("", []),
     (" \n\t\n", []),
 ]

@@ -1,0 +1,241 @@
+"""A cited passage, prepared for many statements: sentences and table rows, their words, and the values beside them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from rag_kit.text.citations.tokens import Token, placed_tokens, tokens
+from rag_kit.text.language import HAN, fold
+from rag_kit.text.sentences import sentences
+from rag_kit.text.values.numbers import HAN_DIGITS
+from rag_kit.text.values.reading import Value
+from rag_kit.text.values.tables import Row, table_rows
+
+_MAX_SENTENCES = 2000
+_CLAUSE = re.compile(
+    r"(?<![0-9０-９])，|，(?![0-9０-９])|[；：]|[,;:](?=\s)|\s(?=(?:but|while|whereas|aber)\s)"
+)
+_AND = re.compile(r"\s(?=(?:and|und)\s)|(?=而(?!且))")
+_MARK = re.compile(r"\s?\[\d{1,4}(?:[,，–-] ?\d{1,4})*\]")
+_WITHIN_NUMBER = re.compile(rf"[\d{HAN_DIGITS}十百千万亿]{{2}}")
+_NOT_WORD = re.compile(r"[^\w$€£¥%‰℃℉°]+|_+")
+_BESIDE_HAN = re.compile(rf" (?=[{HAN}])|(?<=[{HAN}]) ")
+
+
+class Place(NamedTuple):
+    """A value of a passage, and the words of its clause or cell, of its sentence up to it, and of the one before."""
+
+    value: Value
+    own: frozenset[str]
+    within: frozenset[str] = frozenset()
+    before: frozenset[str] = frozenset()
+
+
+class Source:
+    """A passage prepared for many statements.
+
+    Args:
+        text: Its text; quotes are spans of it.
+        context: What its title and headings say; the passage counts as saying it.
+    """
+
+    def __init__(self, text: str, context: str = "") -> None:
+        self.text, self.context = text, context
+
+    @cached_property
+    def rows(self) -> dict[int, Row]:
+        """Where each row of its tables begins -> the row."""
+        return {row.start: row for row in table_rows(self.text)}
+
+    @cached_property
+    def spans(self) -> list[tuple[int, int]]:
+        """Where its sentences and rows begin and end."""
+        inside = [(row.start, row.end) for row in self.rows.values()]
+        found = [(one.start, one.end) for one in sentences(self.text)[:_MAX_SENTENCES]]
+        return sorted([*inside, *(one for one in found if not any(a <= one[0] < b for a, b in inside))])
+
+    @cached_property
+    def tokens(self) -> list[list[Token]]:
+        """The tokens of each sentence; of a row, those of its cells and their headers."""
+        return [
+            [token for cell in cells for part in cell for token in part]
+            if (cells := self._cells(start))
+            else [token for clause in self.clauses[start] for token in clause]
+            for start, _ in self.spans
+        ]
+
+    def _cells(self, start: int) -> list[tuple[list[Token], list[Token]]]:
+        """The tokens of header and text of each cell of the row that begins at a place; empty if none does."""
+        row = self.rows.get(start)
+        return [(tokens(cell.header), tokens(cell.text, cell.values)) for cell in (row.cells if row else ())]
+
+    @cached_property
+    def clauses(self) -> dict[int, list[list[Token]]]:
+        """Where a sentence begins -> the tokens of its clauses; rows have none, nor has what is above them."""
+        texts = {start: self.plain(start, end) for start, end in self.spans if start not in self.rows}
+        return {
+            start: [[]] if self.rows and text.count("|") > 1 else clauses(text)
+            for start, text in texts.items()
+        }
+
+    def plain(self, start: int, end: int) -> str:
+        """A span of the text without marks of footnotes."""
+        return _MARK.sub("", self.text[start:end])
+
+    @cached_property
+    def keys(self) -> list[set[str]]:
+        """The content words of each sentence."""
+        return [content_keys(sentence) for sentence in self.tokens]
+
+    @cached_property
+    def letters(self) -> list[str]:
+        """Each sentence as `letters_of` gives it."""
+        return [letters_of(self.text[start:end]) for start, end in self.spans]
+
+    @cached_property
+    def context_tokens(self) -> list[Token]:
+        """The tokens of title and headings."""
+        return [token for line in self.context.splitlines() for token in tokens(line)]
+
+    @cached_property
+    def places(self) -> list[Place]:
+        """Its values with the words beside them: in the clause, and before it in the sentence and the one before."""
+        found: list[Place] = []
+        before: frozenset[str] = frozenset()
+        for (start, _), sentence in zip(self.spans, self.tokens, strict=True):
+            if cells := self._cells(start):
+                found += _row_places(cells)
+                continue
+            within: frozenset[str] = frozenset()
+            for clause in self.clauses[start]:
+                own = frozenset(content_keys(clause))
+                found += [Place(t.value, own - {t.key}, within, before) for t in clause if t.value]
+                within |= own
+            before = frozenset(content_keys(sentence))
+        everything = frozenset().union(*self.keys)
+        found += [
+            Place(token.value, frozenset(), everything, frozenset())
+            for token in self.context_tokens
+            if token.value
+        ]
+        return found
+
+    def best_sentences(self, statement: str, stated: Sequence[Token]) -> tuple[int, range]:
+        """The number of the sentence that has most of a statement's words, and the range to quote.
+
+        The range holds that sentence, and a neighbour of it that has further words of the statement.
+        """
+        letters, keys = letters_of(statement), content_keys(stated)
+        for place, sentence in enumerate(self.letters):
+            if holds(sentence, letters):
+                return place, range(place, place + 1)
+        shared = [keys & sentence for sentence in self.keys]
+        places = range(len(shared))
+        best = max(places, key=lambda place: (len(shared[place]), -abs(len(self.keys[place]) - len(keys))))
+        if self.spans[best][0] in self.rows:
+            return best, range(best, best + 1)
+        near = [
+            place
+            for place in (best - 1, best + 1)
+            if place in places and shared[place] - shared[best] and self.spans[place][0] not in self.rows
+        ]
+        return best, range(min([best, *near]), max([best, *near]) + 1)
+
+    def best_clause(self, place: int, stated: Sequence[Token]) -> list[Token]:
+        """The clause of a sentence that has most of a statement's values and words, its own or those before it."""
+        keys, values = content_keys(stated), {token.key for token in stated if token.value}
+        within: set[str] = set()
+        ranked = []
+        for clause in self.clauses[self.spans[place][0]]:
+            own = content_keys(clause)
+            within |= own
+            ranked.append((len(values & own), len(keys & within), len(keys & own), -len(clause), clause))
+        return max(ranked, key=lambda entry: entry[:-1])[-1]
+
+
+def clauses(text: str) -> list[list[Token]]:
+    """The tokens of the clauses of a sentence; "and" parts them where both sides have a value."""
+    row = placed_tokens(text)
+    inside = [(token.value.start, token.value.end) for _, token in row if token.value]
+    ends = [match.start() for match in _CLAUSE.finditer(text)]
+    joints = [match.start() for match in _AND.finditer(text)]
+    ends = [end for end in ends if not any(start <= end < stop for start, stop in inside)]
+    parts: list[list[Token]] = [[]]
+    bounds = sorted([*((end, True) for end in ends), *((joint, False) for joint in joints)])
+    for place, token in row:
+        while bounds and bounds[0][0] <= place:
+            parts.append([] if bounds.pop(0)[1] else [_JOINT])
+        if token.key not in _JOINTS:
+            parts[-1].append(token)
+    return _joined(parts)
+
+
+_JOINT = Token("")
+_JOINTS = ("and", "und", "but", "aber", "而", "但")
+
+
+def _joined(parts: list[list[Token]]) -> list[list[Token]]:
+    """Parts that "and" begins go with the part before where only one of the two has a value."""
+    rows: list[list[Token]] = []
+    for part in parts:
+        joint = bool(part) and part[0] is _JOINT
+        words = part[1:] if joint else part
+        both = any(t.value for t in words) and bool(rows) and any(t.value for t in rows[-1])
+        if joint and rows and not both:
+            rows[-1] += words
+        elif words:
+            rows.append(words)
+    return rows or [[]]
+
+
+def _row_places(cells: Sequence[tuple[list[Token], list[Token]]]) -> list[Place]:
+    """The values of a row; beside each stand its column's header and the cells that name the row."""
+    names = frozenset(
+        key
+        for header, cell in cells
+        if not any(map(_measures, cell))
+        for key in content_keys([*header, *cell])
+    )
+    return [
+        Place(token.value, (names | content_keys([*header, *cell])) - {token.key})
+        for header, cell in cells
+        for token in cell
+        if token.value
+    ]
+
+
+def _measures(token: Token) -> bool:
+    """Whether a token is a value that is measured or counted, not an identifier."""
+    return token.value is not None and token.value.dimension != "id"
+
+
+def content_keys(words: Iterable[Token]) -> set[str]:
+    """The keys of the content words."""
+    return {token.key for token in words if token.content}
+
+
+def letters_of(text: str) -> str:
+    """A text without marks and punctuation, folded, in words: what is compared word for word."""
+    return _BESIDE_HAN.sub("", f" {_NOT_WORD.sub(' ', fold(_MARK.sub('', text)))} ".replace("  ", " "))
+
+
+def holds(passage: str, statement: str) -> bool:
+    """Whether a passage has a statement word for word, both as `letters_of` gives them; no part of a number is one.
+
+    Example:
+        >>> holds(letters_of("在十四世纪"), letters_of("四世纪")), holds(letters_of("3-day trip"), letters_of("3 day"))
+        (False, True)
+    """
+    if not statement.strip():
+        return False
+    place = passage.find(statement)
+    while place >= 0:
+        end = place + len(statement)
+        edges = (passage[place - 1 : place] + statement[0], statement[-1] + passage[end : end + 1])
+        if not any(_WITHIN_NUMBER.fullmatch(edge) for edge in edges):
+            return True
+        place = passage.find(statement, place + 1)
+    return False

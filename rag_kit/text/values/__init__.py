@@ -1,0 +1,1 @@
+"""Numbers, units, money, dates and identifiers of a text in normal form."""

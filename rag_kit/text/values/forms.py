@@ -1,0 +1,200 @@
+"""Dates, times of day, ordinals, shares and identifiers: their forms in English, Chinese and German texts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from rag_kit.text.language import word_set
+from rag_kit.text.values.numbers import FIGURES, HAN, NUMBER_WORDS, SCALE, WORDS, read_any, read_fraction
+
+_MONTH_NAMES = (
+    "january february march april may june july august september october november december",
+    "jan feb mar apr may jun jul aug sep oct nov dec",
+    "januar februar märz april mai juni juli august september oktober november dezember",
+)
+MONTHS = {name: number for names in _MONTH_NAMES for number, name in enumerate(names.split(), start=1)} | {
+    "sept": 9
+}
+_DAY_NAMES = (
+    "mon tues wednes thurs fri satur sun",
+    "mon diens mitt donners frei sams sonn",
+    "一 二 三 四 五 六 日",
+)
+_DAYS = {name: day for names in _DAY_NAMES for day, name in enumerate(names.split(), start=1)} | {"天": 7}
+_RANKS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth"
+_ORDINALS = {name: number for number, name in enumerate(_RANKS.split(), start=1)}
+_ORDINALS |= {"eighteenth": 18, "nineteenth": 19, "twentieth": 20}
+_ORDINAL = "|".join(_ORDINALS)
+_NAMED = "|".join(sorted(MONTHS, key=len, reverse=True))
+_CAPITAL = "|".join(sorted(map(str.capitalize, MONTHS), key=len, reverse=True))
+_LONG = "|".join(name.capitalize() for name in MONTHS if len(name) > 5)
+_H = "〇零一二两三四五六七八九十"
+_N = rf"(?:\d{{1,2}}|[{_H}]{{1,3}})"  # up to two figures, as in days and hours
+_Y = r"(?:1[0-9]|20|21)\d\d"
+_ND = r"(?:st|nd|rd|th)"
+_WHEN = "凌晨|早上|上午|中午|下午|傍晚|晚上|晚"
+_COINS = r"(?:[A-Z]{1,2}|NT)?[$€£¥] ?|(?:EUR|USD|GBP|CNY|RMB|CHF|HKD|TWD|JPY) (?=\d)|人民币 ?"
+_CODES = r"(?:ISO|IEC|DIN|EN|GB|ASTM|IEEE|ANSI|[A-Z]{2,4}/[A-Z]{1,4})"
+_HAN_CLOCK = rf"{_N} ?(?:时(?![间期代候])|点钟?(?![{_H}\d]+%))(?: ?{_N} ?分(?!之)|半|一刻)?"
+_CLOCK = r"(?:[01]?\d|2[0-4]):[0-5]\d(?::[0-5]\d)?(?![\d:])(?: ?[ap]\.?m\b\.?| Uhr)?"
+
+_PATTERNS = {
+    "date": (
+        rf"(?<![\d.]){_Y}(?P<s>[-/.])(?:0?[1-9]|1[0-2])(?:(?P=s)(?:0?[1-9]|[12]\d|3[01]))?(?![\d\-])",
+        rf"(?<![\d{_H}])(?:\d{{4}}|[一二][{_H}]{{3}}) ?年(?:度|(?! ?代)(?: ?{_N} ?月份?(?: ?{_N} ?[日号])?)?)?",
+        rf"(?<![\d{_H}])(?:1[0-2]|0?[1-9]|十[一二]?|[一二三四五六七八九]) ?月(?![球亮])(?:份| ?{_N} ?[日号])?",
+        rf"(?<![\d.,])\d{{1,2}}{_ND}?\.? (?:of )?(?i:{_NAMED})\b\.?(?:,? {_Y}(?!\d))?",
+        rf"(?:{_CAPITAL})\b\.?(?: (?:the )?\d{{1,2}}{_ND}?(?![\d:%]|[.,]\d)(?:(?: ?, ?| ){_Y}(?!\d))?"
+        rf"|(?:,? | of ){_Y}(?!\d))",
+        rf"(?:{_LONG})\b|(?<=[iI]n )(?:{_CAPITAL})\b",
+        r"(?:FY|[Ff]iscal(?: year)?)[ '-]?(?:\d{4}|\d\d)(?!\d)",
+        rf"(?<![\d.])(?:(?<!\d,)|(?<=\d{{4}},)){_Y}(?![\d%‰]|\.\d|,\d(?!\d{{3}}(?!\d))|-?[A-Za-z])",
+    ),
+    "decade": (
+        r"(?:1[5-9]|20)\d0['’]?s\b",
+        r"(?:(?:1[5-9]|20)(?=\d0年代))?(?:\d0|[二三四五六七八九]十)年代",
+        rf"(?:上|{_N} ?)世纪 ?(?:\d0|[二三四五六七八九]十)年代",
+    ),
+    "century": (rf"(?:\d{{1,2}}{_ND}|(?i:{_ORDINAL}))[ -]century", rf"{_N} ?世纪"),
+    "quarter": (rf"Q[1-4](?!\w)|(?:(?i:{_ORDINAL})|[1-4]{_ND}) quarter\b", "第?[1-4一二三四]季度?(?!度)"),
+    "clock": (
+        rf"(?:(?:{_WHEN}) ?)?{_HAN_CLOCK}",
+        rf"(?:(?:{_WHEN}) ?)?(?<![\d:.]){_CLOCK}",
+        r"(?<![\d:.])\d{1,2}(?:\.[0-5]\d)? ?(?:[ap]\.m\.|[ap]m\b)|(?<![\d:.])\d{1,2} Uhr\b",
+    ),
+    "weekday": (
+        r"(?:(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day|(?:Mon|Diens|Donners|Frei|Sams|Sonn)tag|Mittwoch)s?\b",
+        r"(?:周|星期|礼拜)[一二三四五六日天](?![个月年级])",
+    ),
+    "id": (
+        rf"{_CODES}(?:[/ ][A-Z]{{1,4}})* ?\d[\w.\-]*(?<=\w)",
+        r"[A-Z][A-Za-z]{0,7}-?\d[A-Za-z\d]*(?:[-/.][A-Za-z\d]+)*",
+        r"[A-Z]{1,6}(?:-[A-Z\d]+)*-\d[A-Za-z\d]*",
+    ),
+    "share": (
+        rf"(?:{HAN}|\d+) ?分之 ?(?:{FIGURES}|{HAN})",
+        rf"[{_H}\d]成[半一二三四五六七八九]?(?=[以左的]|[^\u4e00-\u9fff]|$)",
+        r"(?i:an?|one|two|three|four|five|seven)[ -](?:third|quarter|fourth|fifth|sixth|eighth|tenth)s?\b(?! quarter)"
+        r"(?! (?:of an? )?(?:hour|year|day|month|century))",
+        r"[Hh]alf(?= (?:of|the|its|their|all)\b|$)(?! the time)",
+        r"(?<![\d/])\d/(?:[2-9]|10)(?![\d/A-Za-z])",
+    ),
+    "ordinal": (
+        rf"\d{{1,4}}{_ND}\b|(?i:{_ORDINAL})\b(?! half| of all)",
+        rf"第(?:\d{{1,4}}|[{_H}百千]{{1,6}})",
+    ),
+    "number": (
+        rf"(?:{_COINS})?[-+]?(?:(?i:half an? |(?:an?|{NUMBER_WORDS}|{FIGURES}) and a half(?= )|an? (?=\w+ and a half))"
+        rf"|半(?=个|年|天|小时|日|月)|{FIGURES}|{HAN}|(?i:{NUMBER_WORDS}))(?:{SCALE})?",
+    ),
+}
+FORMS = re.compile("|".join(f"(?P<{name}>{'|'.join(patterns)})" for name, patterns in _PATTERNS.items()))
+NUMBER = re.compile(f"(?P<number>{'|'.join(_PATTERNS['number'])})")
+#: Where a value may begin: a figure, a sign of money, a Chinese numeral, or a word of TRIGGERS.
+STARTS = re.compile(
+    r"[-+]?\d|[$€£¥]|[〇零一二两三四五六七八九十百千万亿半第壹贰叁肆伍陆柒捌玖拾佰仟]|周(?=[一二三四五六日])|星(?=期)"
+    r"|礼(?=拜)|[上中下](?=午)|上(?=世纪)|凌(?=晨)|早(?=上)|傍(?=晚)|晚(?=上|\d)|人(?=民币)|[A-Za-zäöü]+"
+)
+TRIGGERS = word_set("one half hundred thousand million fiscal mittwoch").union(
+    WORDS, MONTHS, _ORDINALS, (day + end for day in _DAYS for end in ("day", "days", "tag", "tags"))
+)
+#: Codes in capitals that a value may begin with, and what may follow "a" where that counts.
+CODES = word_set("EUR USD GBP CNY RMB CHF HKD TWD JPY ISO IEC DIN EN GB ASTM IEEE ANSI FY US HK NT")
+AFTER_A = re.compile(
+    r"[ -](?:half|third|quarter|fourth|fifth|sixth|eighth|tenth|dozen|hundred|thousand|million|\w+ and a half)\b"
+)
+_NUMERAL = re.compile(rf"{FIGURES}|{HAN}")
+
+
+def read_form(name: str, text: str) -> tuple[float, str, bool] | None:
+    """The amount of a value by its form, the key of a date or identifier, and whether it is open; None: no value."""
+    return _READERS[name](text)
+
+
+def _date(text: str) -> tuple[float, str, bool] | None:
+    """A date as 2025-02-26, 2025-02, 2025, -02-26 or -02."""
+    lowered = text.lower()
+    name = next((word for word in re.findall(r"[a-zäöü]+", lowered) if word in MONTHS), None)
+    numbers = [int(read_any(numeral)) for numeral in re.findall(rf"\d+|[{_H}]+", text)]
+    year = day = 0
+    month = MONTHS[name] if name else 0
+    if "y" in lowered[:2] or lowered.startswith("fis"):
+        year = numbers[0] if numbers[0] > 99 else 2000 + numbers[0]
+    elif name:
+        year = next((number for number in numbers if number > 31), 0)
+        day = next((number for number in numbers if number <= 31), 0)
+    elif "月" in text and "年" not in text:
+        month, day = (*numbers, 0)[:2]
+    else:
+        year, month, day = (*numbers, 0, 0)[:3]
+    if not (month <= 12 and day <= 31 and (year == 0 or year > 999)):
+        return None
+    key = "-".join([str(year or ""), *(f"{part:02d}" for part in (month, day) if part)])
+    return float(year or month), key, False
+
+
+def _decade(text: str) -> tuple[float, str, bool]:
+    """The first year of a decade; that of 80年代 is of the last century."""
+    century, _, decade = text.rpartition("世纪")
+    number = read_any(re.findall(rf"\d+|[{_H}]+", decade)[0])
+    if century and century != "上":
+        number += (read_any(century.strip()) - 1) * 100
+    return number if number > 99 else number + (1900 if number > 20 or century else 2000), "", False
+
+
+def _rank(text: str) -> tuple[float, str, bool]:
+    """The number of an ordinal in figures or words."""
+    word = next((word for word in re.findall(r"[a-z]+", text.lower()) if word in _ORDINALS), None)
+    numeral = _NUMERAL.search(text)
+    return (_ORDINALS[word] if word else read_any(numeral[0]) if numeral else 0.0), "", False
+
+
+def _clock(text: str) -> tuple[float, str, bool]:
+    """Minutes after midnight; open where nothing tells the halves of the day apart."""
+    lowered = text.lower()
+    numbers = [read_any(numeral) for numeral in re.findall(rf"\d+|[{_H}]+", text)]
+    hour, minute = (*numbers, 0.0)[:2]
+    minute = 30 if "半" in text else 15 if "刻" in text else minute
+    late = re.search(r"p\.?m|下午|傍晚|晚", lowered)
+    if late and hour < 12:
+        hour += 12
+    early = re.search(r"a\.?m|凌晨|早|上午|uhr", lowered)
+    if early and hour == 12 and "uhr" not in lowered:
+        hour = 0
+    return hour * 60 + minute, "", not late and not early and "中午" not in text and 1 <= hour <= 12
+
+
+def _share(text: str) -> tuple[float, str, bool] | None:
+    """A share such as 三分之二, 三成, two thirds, half or 2/3."""
+    if "分之" in text:
+        whole, part = (piece.strip() for piece in text.split("分之"))
+        return (read_any(part) / whole_number, "", False) if (whole_number := read_any(whole)) else None
+    if "成" in text:
+        rest = text.partition("成")[2]
+        return (
+            read_any(text[0]) / 10 + (5.0 if rest == "半" else read_any(rest) if rest else 0.0) / 100,
+            "",
+            False,
+        )
+    if "/" in text:
+        above, below = text.split("/")
+        return int(above) / int(below), "", False
+    words = re.split("[ -]", text.lower())
+    return (read_fraction(words[0], words[1]) if len(words) > 1 else 0.5), "", False
+
+
+def _id(text: str) -> tuple[float, str, bool] | None:
+    """An identifier without its joints; a code of a page or a figure is none."""
+    return 0.0, re.sub(r"[\W_]", "", text).upper(), False
+
+
+def _weekday(text: str) -> tuple[float, str, bool]:
+    name = text[-1] if text[-1] in _DAYS else re.sub(r"(?:day|tag|woch)s?$", "", text.lower())
+    return float(_DAYS[name]), "", False
+
+
+_READERS: dict[str, Callable[[str], tuple[float, str, bool] | None]] = {
+    "date": _date, "decade": _decade, "century": _rank, "quarter": _rank, "clock": _clock,
+    "weekday": _weekday, "id": _id, "share": _share, "ordinal": _rank,
+}  # fmt: skip

@@ -1,0 +1,105 @@
+"""Units of measure and currencies: the names that texts use, the dimension, the factor to its base unit."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+_TABLE = Path(__file__).with_name("units.txt").read_text(encoding="utf-8")
+#: A dimension that a name leaves open, with what it may be.
+_OPEN = {
+    "yen or yuan": {"CNY", "JPY"},
+    "pounds": {"GBP", "mass"},
+    "degrees": {"celsius", "fahrenheit"},
+    "calendar days": {"time"},
+}
+_RATES = {
+    "kph": ("km", "h"), "mph": ("mile", "h"), "rpm": ("revolution", "min"),
+    "Kbps": ("kbit", "s"), "Mbps": ("Mbit", "s"), "Gbps": ("Gbit", "s"),
+}  # fmt: skip
+
+
+class Unit(NamedTuple):
+    """A unit: its symbol, what it measures, and how many of the dimension's base unit it is."""
+
+    symbol: str
+    dimension: str
+    factor: float
+
+
+@cache
+def _units() -> dict[str, Unit]:
+    """Name -> unit; plurals in -s and names in lower case are names too."""
+    table: dict[str, Unit] = {}
+    for line in _TABLE.splitlines()[1:]:
+        dimension, _, rest = line.partition(": ")
+        for entry in rest.split("; "):
+            factor, *names = entry.replace("µ", "μ").split()
+            unit = Unit(names[0], dimension, float(factor))
+            for name in (name.replace("~", " ") for name in names):
+                table[name] = unit
+                if name.isascii() and len(name) > 2 and name[-1] not in "s%$3":
+                    table.setdefault(name.lower(), unit)
+                    table.setdefault(name.lower() + "s", unit)
+    return table
+
+
+_SQUARE = {"²": "2", "³": "3", "^2": "2", "^3": "3"}
+_LATIN = re.compile(
+    r"(?:(?:square|cubic|working|business|nautical|percentage|newton|per|pound|us|swiss|degrees?|grad)[ -])?"
+    r"(?:[A-Z]{1,2}\$|[%‰€£¥$℃℉]|°[CF]?(?![A-Za-z])|[a-zA-ZäöüμµΩ]+(?:-hours?)?(?:²|³|\^[23]|[23](?!\d))?)",
+    re.IGNORECASE,
+)
+_HAN = re.compile(r"[\u4e00-\u9fff]{1,5}")
+_LONGEST = 5
+_GAP = re.compile(r"(?: |-(?=[A-Za-z])|\u00a0)?")
+
+
+def unit_at(text: str, place: int) -> tuple[Unit, int] | None:
+    """The unit that begins at a place of a text, after one blank or hyphen, and where it ends; None if there is none.
+
+    Example:
+        >>> unit_at("36 months", 2)
+        (Unit(symbol='month', dimension='months', factor=1.0), 9)
+    """
+    start = _GAP.match(text, place).end()  # type: ignore[union-attr]
+    if run := _HAN.match(text, start):
+        for size in range(len(run[0]), 0, -1):
+            if unit := _units().get(run[0][:size]):
+                return unit, start + size
+        return None
+    match = _LATIN.match(text, start)
+    if match is None:
+        return None
+    name = match[0].replace("µ", "μ")
+    for power, digit in _SQUARE.items():
+        name = name.replace(power, digit)
+    unit = _units().get(name) or (_units().get(name.lower()) if len(name) > 2 else None)
+    if unit is None and " " in match[0]:
+        first = re.match(r"\S+", match[0])[0]  # type: ignore[index]
+        unit = _units().get(first)
+        return (unit, start + len(first)) if unit else None
+    return (unit, match.end()) if unit else None
+
+
+def rate_of(unit: Unit) -> tuple[Unit, Unit] | None:
+    """The two units of a rate with a name of its own, such as mph."""
+    names = _RATES.get(unit.symbol)
+    return (_units()[names[0]], _units()[names[1]]) if names else None
+
+
+def dimensions_agree(one: str, other: str) -> bool:
+    """Whether two dimensions are the same, or one leaves open what the other is."""
+    return one == other or other in _OPEN.get(one, ()) or one in _OPEN.get(other, ())
+
+
+def is_open(dimension: str) -> bool:
+    """Whether the name of a unit leaves open what it measures."""
+    return dimension in _OPEN
+
+
+def is_money(dimension: str) -> bool:
+    """Whether a dimension is a currency."""
+    return dimension.isupper() or dimension in ("yen or yuan", "pounds")
