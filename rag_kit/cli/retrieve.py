@@ -23,27 +23,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Search and print."""
     STATUS.show("searching ...")
+    from rag_kit.concurrency.notes import use_notes
     from rag_kit.documents.provenance import passage_notes
     from rag_kit.retrieval.inner import call_retriever
     from rag_kit.text import check_question
 
     question = check_question(arguments.question, example="rag-kit retrieve 'How ...?' --index DIR")
     with open_retriever(arguments) as (_, retriever):
-        documents = call_retriever(retriever, question, **call_arguments(arguments))
+        with use_notes() as run:
+            documents = call_retriever(retriever, question, **call_arguments(arguments))
+    notes = list(dict.fromkeys([*run.texts, *passage_notes(documents)]))
     if arguments.json:
-        say_json({"question": question, "documents": [plain_document(document) for document in documents]})
+        found = [plain_document(document) for document in documents]
+        say_json({"question": question, "documents": found, "notes": notes, "unsearched": run.unsearched})
         return
-    say_passages(documents, explain=arguments.explain)
-    for note in passage_notes(documents):
+    say_passages(documents, explain=arguments.explain, whole=not run.unsearched)
+    for note in notes:
         hint(f"note: {note}")
 
 
-def say_passages(documents: list[Document], *, explain: bool = False) -> None:
-    """Print the source and the beginning of each passage, or where it was found for which query at which rank."""
+def say_passages(documents: list[Document], *, explain: bool = False, whole: bool = True) -> None:
+    """Print the source and the beginning of each passage, or where it was found for which query at which rank.
+
+    ``whole`` tells whether all was searched that was to be.
+    """
     from rag_kit import documents as parts
 
     if not documents:
         why = "no passage shares a word with the question and matches the filter, if one was given."
+        why = why if whole else "not everything could be searched; the notes say what."
         say(f"Nothing was found: {why}")
     elif explain:
         say(str(parts.explain(documents)))
