@@ -33,7 +33,7 @@ def read_pptx(data: bytes, context: Context) -> Iterator[Part]:
 
     package = Package(data, context.limits)
     title = package.title()
-    types = _MAIN_TYPE.sub(_PRESENTATION, package.read(_TYPES)) if _TYPES in package else b"<Types/>"
+    types = _MAIN_TYPE.sub(_PRESENTATION, package.read(_TYPES))
     try:
         deck: Any = package.open(pptx.Presentation, {_TYPES: types})
         entries = list(deck.element.get_or_add_sldIdLst())  # deck.slides wants all of them whole
