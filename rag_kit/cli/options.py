@@ -165,7 +165,7 @@ def _load_retriever(name: str, index: DocumentIndex) -> BaseRetriever:
     """Import ``module:object``: a retriever, or a function that makes one from the index."""
     from langchain_core.retrievers import BaseRetriever
 
-    from rag_kit.evaluation.ranking.pipelines import load_object
+    from rag_kit.evaluation.runs.evaluating import load_object
 
     value: Any = load_object(name)
     try:

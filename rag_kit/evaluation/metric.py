@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from rag_kit._redact import error_text, redact
 from rag_kit.concurrency import Budget, use_budget
 from rag_kit.errors import BudgetExceededError, MissingExtraError, RagKitError
-from rag_kit.evaluation.cells import Cell, Stage
+from rag_kit.evaluation.cells import Cell
+from rag_kit.evaluation.cells import Stage as Stage
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.examples import Example

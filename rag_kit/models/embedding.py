@@ -78,7 +78,7 @@ def embedding_model(name: str | None = None, **settings: Any) -> Embeddings | No
             from .http import with_http_clients
 
             # Counting tokens would download a table from the network, and compatible servers want strings.
-            plain = {"check_embedding_ctx_length": False, "max_retries": RETRIES}
+            plain: dict[str, Any] = {"check_embedding_ctx_length": False, "max_retries": RETRIES}
             plain |= {"timeout": request_seconds(), "chunk_size": _batch_size()}
             guarded = with_http_clients({**plain, **chosen})
         return init_embeddings(model, provider=provider, **guarded)

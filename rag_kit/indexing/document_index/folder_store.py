@@ -61,7 +61,6 @@ class FolderStore(Store):
 
     location: Path
     vectors: VectorLeg | StoreLeg
-    legs: tuple[FileLeg, ...]
 
     def __init__(self, folder: Path, wait: float | None = None) -> None:
         """Open what is there to be read; to be written with ``wait``: seconds to wait for another writer."""
@@ -206,7 +205,8 @@ class FolderStore(Store):
             threading.RLock(),
         )  # another thread may have held them
         for leg in self.legs:
-            leg.renew_lock()
+            if isinstance(leg, FileLeg):
+                leg.renew_lock()
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:

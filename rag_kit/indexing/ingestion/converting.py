@@ -6,7 +6,8 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -48,6 +49,17 @@ def file_hash(path: Path) -> str:
     """SHA-256 of a regular file's bytes; raises `Unreadable` for anything else."""
     with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextmanager
+def as_read_errors(file: SourceFile) -> Iterator[None]:
+    """Turn what keeps a file from being opened into ReadError."""
+    try:
+        yield
+    except Unreadable as error:
+        raise ReadError(f"{file.file}: {error.message}") from error
+    except OSError as error:
+        raise ReadError(f"{file.file}: it cannot be read ({error.strerror or error}).") from error
 
 
 class Converter:
@@ -101,7 +113,7 @@ class Converter:
         """The documents of a file that did not change while it was read, and a record of it."""
         path = Path(file.path)
         for _ in range(_TRIES):
-            try:
+            with as_read_errors(file):
                 seen_ns, before = time.time_ns(), look(path)
                 self._reader.check(path, file.root)  # before a large file is hashed
                 digest = file_hash(path)
@@ -110,10 +122,6 @@ class Converter:
                     size, mtime_ns, _ = before
                     key = self._settings.key
                     return documents, SourceRecord("", size, mtime_ns, seen_ns, digest, key)
-            except Unreadable as error:
-                raise ReadError(f"{file.file}: {error.message}") from error
-            except OSError as error:
-                raise ReadError(f"{file.file}: it cannot be read ({error.strerror or error}).") from error
         raise ReadError(
             f"{file.file}: it is being written to (it changed {_TRIES} times while it was read). "
             "Ingest it again later."

@@ -13,7 +13,7 @@ from rag_kit.concurrency.budget import check_abandoned
 from rag_kit.errors import InvalidInputError, ReadError
 from rag_kit.indexing.correcting import correct
 from rag_kit.indexing.document_index.rows import Row, make_rows
-from rag_kit.indexing.ingestion.converting import file_hash, look
+from rag_kit.indexing.ingestion.converting import as_read_errors, file_hash, look
 from rag_kit.indexing.readers.parts import Unreadable
 from rag_kit.indexing.searched import REPRESENTATION
 from rag_kit.text import detect_language
@@ -208,15 +208,11 @@ class Grouping:
 
     def _unchanged_record(self, file: SourceFile, record: SourceRecord) -> SourceRecord | None:
         """The record of a file that has not changed: the same, or with its new time; ``None`` if it has changed."""
-        try:
+        with as_read_errors(file):
             seen_ns, (size, mtime_ns, _) = time.time_ns(), look(file.path)
             is_certain = record.mtime_ns + _TICK_NS < record.checked_ns and not self.options.rehash
             if is_certain and (size, mtime_ns) == (record.size, record.mtime_ns):
                 return record
             if size == record.size and file_hash(file.path) == record.sha256:
                 return replace(record, mtime_ns=mtime_ns, checked_ns=seen_ns)
-        except Unreadable as error:
-            raise ReadError(f"{file.file}: {error.message}") from error
-        except OSError as error:
-            raise ReadError(f"{file.file}: it cannot be read ({error.strerror or error}).") from error
         return None

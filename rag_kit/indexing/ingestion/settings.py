@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rag_kit.indexing.splitting.named import Tokenizer
 
 #: Goes up when readers or splitter give other chunks than before; then files are read again.
-READING = 6
+READING = 7
 _RECORDED = ("chunk_size", "chunk_overlap", "splitter", "keep_duplicates", "ocr")
 
 

@@ -156,6 +156,8 @@ def _library_guess(data: bytes) -> str:
     """chardet's answer, cp1252 where it has none."""
     import chardet  # here, since few texts need it
 
+    if len(data) > _SAMPLE:  # of which it looks at the beginning, which may be all ASCII
+        data = b"\n".join(line for line in data.split(b"\n") if not line.isascii())
     found = chardet.detect(data, compat_names=False, include_encodings=_GUESSED)["encoding"]
     return found or "cp1252"
 

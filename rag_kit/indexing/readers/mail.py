@@ -26,6 +26,8 @@ _CHARSET = re.compile(r"(?<==\?)[\w.:-]+(?=(?:\*[\w-]*)?\?[bqBQ]\?)")
 _OTHER_TEXTS = frozenset(
     f"text/{name}" for name in ("calendar", "css", "enriched", "rtf", "vcard", "watch-html", "x-amp-html")
 )
+# where one encoded word of a header goes on in the next, which may be in the middle of a character
+_WORD_GOES_ON = re.compile(r"(=\?([\w.:-]+)\?([bBqQ])\?[^?\s]*)(?<!=)\?=\s+=\?\2\?\3\?")
 _LINK = re.compile(r"\S+://\S+")
 _STUB = 3  # a plain text with so many times fewer letters than its HTML version only says that there is one
 _PARSER = BytesParser(EmailMessage, policy=policy.default)
@@ -115,6 +117,8 @@ def _header(message: Message, name: str) -> str:
         data = str(raw).encode("utf-8", "surrogateescape")
         # an encoding that is declared is often the smaller one of two
         words = _CHARSET.sub(lambda match: codec_of(match[0]), decode(data, declared=_charset(message)))
+        while (joined := _WORD_GOES_ON.sub(r"\1", words)) != words:
+            words = joined
         return " ".join(str(policy.default.header_factory(name, words)).split())[:2000]
     except (
         ValueError,
@@ -133,4 +137,5 @@ def _charset(message: Any) -> str:
 
 def _body_text(part: Any) -> str:
     data = part.get_payload(decode=True)
-    return decode(data, declared=_charset(part)) if isinstance(data, bytes) else ""
+    markup = part.get_content_type() == "text/html"
+    return decode(data, markup=markup, declared=_charset(part)) if isinstance(data, bytes) else ""

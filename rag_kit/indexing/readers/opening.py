@@ -17,7 +17,8 @@ def open_regular(path: str | Path, max_bytes: int | None = None) -> BufferedRead
     """
     try:
         _check_regular(os.stat(path))  # opening a device may do something
-        file = open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb")  # noqa: SIM115 - given back
+        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+        file = open(os.open(path, flags), "rb")  # noqa: SIM115 - given back
     except FileNotFoundError as error:
         raise Unreadable("there is no such file", "Check the path") from error
     except (OSError, ValueError) as error:  # not allowed, a broken disk, a null character in the name

@@ -33,7 +33,7 @@ def read_pptx(data: bytes, context: Context) -> Iterator[Part]:
 
     package = Package(data, context.limits)
     title = package.title()
-    types = _MAIN_TYPE.sub(_PRESENTATION, package.read(_TYPES)) if _TYPES in package else b"<Types/>"
+    types = _MAIN_TYPE.sub(_PRESENTATION, package.read(_TYPES))
     try:
         deck: Any = package.open(pptx.Presentation, {_TYPES: types})
         entries = list(deck.element.get_or_add_sldIdLst())  # deck.slides wants all of them whole
@@ -74,7 +74,9 @@ def _read_shapes(shapes: Iterable[Any], place: str, depth: int) -> Iterator[str]
     ordered = sorted(shapes, key=lambda shape: (shape.top or 0, shape.left or 0))
     for shape in ordered:
         with leave_out(f"{place}, {shape.name}"):
-            if getattr(shape, "shapes", None) is not None and depth < _GROUP_DEPTH:
+            if shape.element.find(".//{*}cNvPr").get("hidden") in ("1", "true"):
+                write_note(f"{place}, {shape.name}{LEFT_OUT}it is hidden")
+            elif getattr(shape, "shapes", None) is not None and depth < _GROUP_DEPTH:
                 yield from _read_shapes(shape.shapes, place, depth + 1)
             else:
                 yield from _read_shape(shape)

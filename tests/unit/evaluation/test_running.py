@@ -13,8 +13,9 @@ from rag_kit.documents import add_note, with_provenance
 from rag_kit.errors import ConfigurationError, InvalidInputError, RagKitError
 from rag_kit.evaluation.examples import Example, GoldSpan
 from rag_kit.evaluation.ours.span_recall import SpanRecall
-from rag_kit.evaluation.ranking.pipelines import Parts, Pipeline, load_object
+from rag_kit.evaluation.ranking.pipelines import Parts, Pipeline
 from rag_kit.evaluation.ranking.running import run_pipeline
+from rag_kit.evaluation.runs.evaluating import load_object
 
 CORPUS = {key: f"text of {key}" for key in ("a", "b", "c")}
 EXAMPLES = [Example(f"q{n}", f"question {n}", relevant={"a": 1}) for n in range(5)]

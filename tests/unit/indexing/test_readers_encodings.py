@@ -138,6 +138,11 @@ def test_a_damaged_byte_of_utf8_is_one_replacement_character(text, harm):
     assert notes.texts[-1].startswith("damaged at ")
 
 
+def test_a_guess_looks_where_a_long_file_is_not_ascii():
+    """Lines of ASCII at its beginning say nothing."""
+    assert decode(b"a line of a log\n" * 20_000 + RUSSIAN.encode("cp1251")).endswith(RUSSIAN)
+
+
 def test_a_text_in_utf8_leaves_no_note():
     """Nothing was guessed of UTF-8, ASCII, or what a mark or a declaration says."""
     with use_notes() as notes:

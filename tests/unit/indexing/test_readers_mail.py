@@ -110,6 +110,22 @@ def test_a_charset_that_is_too_small_is_widened(tmp_path, reader):
     assert text_of(reader, tmp_path, head.encode() + "镕基说：四十度。".encode("gbk")).count("镕基") == 2
 
 
+def test_a_subject_that_is_cut_within_a_character_is_whole(tmp_path, reader):
+    """Encoded words of a fixed number of bytes, as some programs fold them."""
+    data = "关于水泵启动温度的通知和说明".encode("gbk")
+    words = [base64.b64encode(data[place : place + 9]).decode() for place in range(0, len(data), 9)]
+    subject = "\n ".join(f"=?gb2312?B?{word}?=" for word in words)
+    text = text_of(reader, tmp_path, f"From: a@example.org\nSubject: {subject}\n\nx\n".encode())
+    assert text.startswith("# 关于水泵启动温度的通知和说明\n")
+
+
+def test_a_charset_in_the_html_itself_is_believed(tmp_path, reader):
+    """Where the header of the part has none."""
+    head = b"From: a@example.org\nSubject: x\nContent-Type: text/html\n\n"
+    page = '<meta charset="koi8-r"><p>Да, бак.'.encode("koi8-r")
+    assert "Да, бак." in text_of(reader, tmp_path, head + page)
+
+
 def test_seven_bit_charsets_are_believed(tmp_path, reader):
     """ISO-2022-JP has no byte beyond ASCII that would show it."""
     head = b"From: a@example.org\nSubject: x\nContent-Type: text/plain; charset=iso-2022-jp\n\n"

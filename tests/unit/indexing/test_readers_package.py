@@ -192,6 +192,9 @@ def test_hidden_sheets_rows_columns_slides_and_texts_are_left_out_and_noted(tmp_
     assert (
         "Sales" not in text and "All pumps are blue." in text and notes == ["slide 1 left out: it is hidden"]
     )
+    mark = within("slides/slide1.xml", lambda data: data.replace(b'name="Chart', b'hidden="1" name="Chart'))
+    text, notes = read(reader, tmp_path, "a.pptx", deck(mark))
+    assert "North" not in text and "# Sales" in text and notes[0].startswith("slide 1, Chart")
     run = "<w:p><w:r><w:rPr><w:vanish/></w:rPr><w:t>Secret.</w:t></w:r><w:r><w:t>Shown.</w:t></w:r></w:p>"
     text, notes = read(reader, tmp_path, "a.docx", make.docx(run))
     assert text == "Shown." and notes == ["hidden text left out: 1 runs"]
