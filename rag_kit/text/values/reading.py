@@ -13,9 +13,7 @@ from rag_kit.text.values.units import Unit, dimensions_agree, rate_of, unit_at
 
 MAX_VALUES = 2000  # read from one text
 _WIDE = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
-_LEVEL: dict[int, int | None] = _WIDE | str.maketrans(
-    TRADITIONAL + "−–—～〜―－　￥￡", SIMPLIFIED + "------- ¥£"
-)
+_LEVEL = _WIDE | str.maketrans(TRADITIONAL + "−–—～〜―－　￥￡", SIMPLIFIED + "------- ¥£")
 
 
 class Value(NamedTuple):
