@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 RESULT = Path(__file__).resolve().parent / "results" / "citations.json"
-HEAD = ["statements", "of", "number", "supported", "unsupported", "undecided"]
+HEAD = ["statements", "of", "number", "passed", "flagged", "undecided", "false alarms", "misses"]
 
 
 def _share(value: float) -> str:
@@ -20,7 +20,7 @@ def rows() -> list[list[str]]:
             row["what"],
             row["set"],
             f"{row['statements']:,}",
-            *(_share(row.get(name, 0.0)) for name in HEAD[3:]),
+            *(_share(row[name]) if name in row else "" for name in HEAD[3:]),
         ]
         for row in json.loads(RESULT.read_text(encoding="utf-8"))
     ]

@@ -13,7 +13,7 @@ from rag_kit.text.citations.tokens import Token, are_alike, are_opposites, is_ne
 from rag_kit.text.language import same_language, word_set
 from rag_kit.text.values.reading import Value, same_value
 
-_MIN_COVERED = 0.5  # share of a statement's content that the quote, or what it refers back to, must hold
+_MAX_UNKNOWN = 0.35  # share of a statement's content that the quote, and what it refers back to, may lack
 # share of a statement's words that a sentence has in their order, from which a difference is a change of what it says
 _MIN_CLOSE, _MIN_CLOSE_VALUES = 0.6, 0.5
 _MIN_CLOSE_WORDING = 0.65  # the same, from which a wording of its own may be something else
@@ -156,6 +156,8 @@ def _compare_words(
         if token.key not in keys and (token.value or token.name or not _has_alike(token.key, words))
     ]
     score = 1 - len(missing) / len(content) if content else 0.0
+    if not score:
+        return "thin", score
     first = source.keys[0] if source and not inside else set()
     unknown = [token for token in missing if token.value or token.key not in first]
     kinds = (
@@ -168,8 +170,6 @@ def _compare_words(
         for token in unknown
     ):
         return "number", score
-    if not score:
-        return "thin", score
     if any(token.name for token in unknown):
         return "name", score
     if sum(token.key in passage for token in unknown) > (not inside):
@@ -182,7 +182,7 @@ def _compare_words(
     whole = 2 * len(content_keys(stated) & content_keys(clause)) < len(content_keys(stated))
     if negated := _negates_alone(stated, quoted if whole else clause):
         return negated, score
-    return ("paraphrase" if len(unknown) > _MIN_COVERED * len(content) else "covered"), score
+    return ("paraphrase" if len(unknown) > _MAX_UNKNOWN * len(content) else "covered"), score
 
 
 def _negates_alone(stated: Sequence[Token], quoted: Sequence[Token]) -> str:

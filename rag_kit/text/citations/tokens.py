@@ -124,7 +124,10 @@ _CLASSES = (
     "增加/减少 上升/下降 提高/降低 成功/失败 允许/禁止 开始/结束 支持/反对"
 )
 # Two Chinese words that differ by these characters alone exclude one another too: 以东, 以西; 周一, 周日; 最大, 最小.
-_ZH_CLASSES = "年月日周 红蓝绿黄黑白 东南西北 甲乙丙丁 春夏秋冬 一二三四五六日 男女 雄雌 大小 多少 高低 长短 前后 上下 左右 内外"
+_ZH_CLASSES = (
+    "年月日周 红蓝绿黄黑白 东南西北 甲乙丙丁 春夏秋冬 一二三四五六日 "
+    "男女 雄雌 大小 多少 高低 长短 前后 上下 左右 内外"
+)
 
 
 @cache

@@ -13,9 +13,7 @@ from rag_kit.text.values.units import Unit, dimensions_agree, rate_of, unit_at
 
 MAX_VALUES = 2000  # read from one text
 _WIDE = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
-_LEVEL: dict[int, int | None] = _WIDE | str.maketrans(
-    TRADITIONAL + "−–—～〜―－　￥￡", SIMPLIFIED + "------- ¥£"
-)
+_LEVEL = _WIDE | str.maketrans(TRADITIONAL + "−–—～〜―－　￥￡", SIMPLIFIED + "------- ¥£")
 
 
 class Value(NamedTuple):
@@ -58,7 +56,10 @@ def level(text: str) -> str:
 
 _COIN = re.compile(r"(?P<coin>[A-Z]{0,2}[$€£¥]|[A-Z]{3}|人民币)? ?(?P<sign>[-+])?(?P<number>.+)", re.DOTALL)
 _SCALES = sorted(SCALES, key=len, reverse=True)
-_COUNTED = "个名位次倍人件台条项座家种本页层章部所间辆只块支级期届号口户份起国县省市村州场集头匹艘架棵门道步句篇轮批组对双"
+_COUNTED = (
+    "个名位次倍人件台条项座家种本页层章部所间辆只块支级期届号口户份起国县省市村州"
+    "场集头匹艘架棵门道步句篇轮批组对双"
+)
 _NO_NUMBER = word_set("万一 千万 一一 万万 百千 万千 十分 百分 千分")
 _HALF_AFTER = re.compile(r" and a half\b|半(?![载径个])")
 _PER = re.compile(r" ?/ ?(?=\S)| (?:per|an?|each|every|pro|je|im) | ?每(?=[^\s，。])")
