@@ -14,7 +14,7 @@ _ASKING = word_set(
     "how what which why do does did can could should would am were been has have had i me my we us our please tell"
 )
 _CHINESE = (
-    "请问|是?(?:为什么|为何|什么(?:样|时候|时间|地方)?|怎么样?|怎样|如何|哪(?:些|[个一位里儿年种])?(?!咤)|谁|何[时地人处]|多少)"
+    "请问|是?(?:为什么|为何|什么(?:意思|样|时候|时间|地方)?|怎么样?|怎样|如何|哪(?:些|[个一位里儿年种])?(?!咤)|谁|何[时地人处]|多少)"
     "|是否|吗(?!啡)|呢(?![绒喃])|我们?(?:可以|应该|需要|能|该|要|想)"
 )
 _ASKS = re.compile(

@@ -21,7 +21,8 @@ from rag_kit.text.evidence.sentences import (
     weight_of,
 )
 
-_MAX_SENTENCES = 2
+_MAX_SENTENCES = 3
+_JUDGED = 2  # sentences by which it is decided whether there is an answer
 _MAX_HOPS = 10
 _FOOTNOTES = re.compile(
     r"(?<=[.!?。！？…])([\"”’」』)）]?)(?:\s?[\[［【]\s*\d{1,4}(?:\s*[,，、–-]\s*\d{1,4})*\s*[\]］】])+"
@@ -44,13 +45,13 @@ _USUAL_LEAD = 0.35
 
 
 def answer(prompt: Prompt) -> str:
-    """Up to two cited sentences of the passages of the prompt, or the decline sentence."""
-    return extract_answer(prompt.request, prompt.passages) or DECLINED[prompt.language]
+    """Up to three cited sentences of the passages of the prompt under their headings, or the decline sentence."""
+    return extract_answer(prompt.request, prompt.passages, headings=True) or DECLINED[prompt.language]
 
 
 def answer_or_doubt(prompt: Prompt) -> str:
     """Answer, or decline in the words of this prompt; no passage is doubted, for this model knows nothing else."""
-    return extract_answer(prompt.request, prompt.passages) or _DOUBT[prompt.language]
+    return extract_answer(prompt.request, prompt.passages, headings=True) or _DOUBT[prompt.language]
 
 
 def direct_answer(prompt: Prompt) -> str:
@@ -93,22 +94,37 @@ def continue_unaided(prompt: Prompt) -> str:
     return "END"
 
 
-def extract_answer(question: str, passages: Sequence[PassageText], count: int = _MAX_SENTENCES) -> str:
-    """The cited sentences that answer a question; "" where the passages do not support an answer."""
+def extract_answer(
+    question: str, passages: Sequence[PassageText], count: int = _MAX_SENTENCES, headings: bool = False
+) -> str:
+    """The cited sentences that answer a question; "" where the passages do not support an answer.
+
+    Sentences of one passage are together, in its order, and under its heading where ``headings`` are wanted.
+    """
     chosen = _pick_sentences(question, passages, count)
-    if len({sentence.place for sentence in chosen}) == 1:
-        chosen.sort(key=lambda sentence: sentence.order)
     text = ""
-    headers: set[tuple[int, str]] = set()
+    for place in dict.fromkeys(sentence.place for sentence in chosen):
+        extract = _extract(sorted((s for s in chosen if s.place == place), key=lambda s: s.order))
+        if headings and passages[place].heading:
+            extract = f"### {passages[place].heading}\n{extract}"
+        on_line = not text or "\n" in text + extract or "|" in (extract[0], text.rpartition("\n")[2][:1])
+        blank = "" if not text else "\n" if on_line else "" if detect_language(extract) == "zh" else " "
+        text += blank + extract
+    return text
+
+
+def _extract(chosen: Sequence[Candidate]) -> str:
+    """The chosen sentences of one passage, each cited."""
+    text = header = ""
     for sentence in chosen:
-        # a row of a table stands on a line of its own, under its header, or nobody could read it
-        if sentence.header and (sentence.place, sentence.header) not in headers:
-            headers.add((sentence.place, sentence.header))
-            text += f"{text and chr(10)}{sentence.header}[{sentence.number}]"
-        part = f"{_whole_sentence(sentence.text)}[{sentence.number}]"
+        mark = f"[{sentence.number}]"
+        # a row of a table is a line under its header, or nobody could read it
+        if sentence.header and sentence.header != header:
+            header = sentence.header
+            text += f"{text and chr(10)}{header}{mark}"
+        part = _whole_sentence(sentence.text) + mark
         rows = part.startswith("|") or text.rpartition("\n")[2].startswith("|")
-        blank = "" if not text else "\n" if rows else "" if detect_language(part) == "zh" else " "
-        text += blank + part
+        text += ("" if not text else "\n" if rows else "" if detect_language(part) == "zh" else " ") + part
     return text
 
 
@@ -120,12 +136,15 @@ def _pick_sentences(question: str, passages: Sequence[PassageText], count: int) 
     candidates = collect(analysed, passages)
     # a question in the text, as in a FAQ, answers nothing
     picked = choose(analysed, [sentence for sentence in candidates if not is_question(sentence.text)], count)
-    return drop_distraction(picked) if strength(analysed, passages, candidates, picked) >= 0.5 else []
+    supported = strength(analysed, passages, candidates, picked[:_JUDGED]) >= 0.5
+    return drop_distraction(picked) if supported else []
 
 
 def _whole_sentence(text: str) -> str:
     """A sentence on one line, ended, without its source's footnotes after a stop, which would read as citations."""
     text = _LIST_MARK.sub("", " ".join(_FOOTNOTES.sub(r"\1", text).split()))
+    if text.count("**") % 2:  # its other half is in another sentence
+        text = text.replace("**", "")
     if text.startswith("|") or _ENDED.search(text):
         return text
     return text.rstrip(",;:，；：、") + ("。" if detect_language(text) == "zh" else ".")

@@ -29,7 +29,8 @@ _MIN_MISSPELLED, _MISSPELLED = 6, 0.85  # letters of a name; how alike the right
 _FENCE = re.compile(r"^[ \t]*(?:```+|~~~+)[ \t]*(\S*)[^\n]*$", re.MULTILINE)
 # a picture, a comment, a line of code without a fence around it
 _NO_SENTENCE = re.compile(
-    r"!\[[^\]]*\]\([^)]*\)$|<[^>]+>$|[$#] ?->|>>> |(?:from [\w.]+ )?import \w+$|def \w+\(|print\(|(?:\[?\w+\]? = )?[\w.]+\(.*[)(,]$"
+    r"!\[[^\]]*\]\([^)]*\)$|<[^>]+>$|[$#] ?->|>>> |(?:from [\w.]+ )?import \w+$|def \w+\(|print\("
+    r"|(?:\[?\w+\]? = )?[\w.]+\(.*[)(,]$"
 )
 
 
@@ -73,6 +74,7 @@ MIN_NEAR = 0.1
 """Share of the question's weight that must stand in a sentence, its neighbours and the title, to be worth anything."""
 # how far behind the first sentence a second one may be, in its passage and in another one
 _BEHIND, _BEHIND_ELSEWHERE = 5.0, 3.5
+_OF_A_PASSAGE = 2  # most sentences of one passage that are chosen
 
 
 @dataclass(frozen=True)
@@ -153,7 +155,7 @@ def _share(weights: Mapping[str, float], keys: Iterable[str]) -> float:
 
 
 def choose(question: Question, candidates: Sequence[Candidate], count: int = 2) -> list[Candidate]:
-    """The best `count` distinct sentences, best first; equal scores keep reading order.
+    """The best `count` distinct sentences, at most two of a passage, best first; equal scores keep reading order.
 
     After the first, a sentence gains by the terms of the question that it adds to those chosen.
     """
@@ -164,6 +166,12 @@ def choose(question: Question, candidates: Sequence[Candidate], count: int = 2) 
     chosen = [left.pop(0)] if left else []
     while left and len(chosen) < count:
         matched = frozenset().union(*(candidate.matched for candidate in chosen))
+        full = {
+            place for place, number in Counter(c.place for c in chosen).items() if number == _OF_A_PASSAGE
+        }
+        left = [candidate for candidate in left if candidate.place not in full]
+        if not left:
+            break
         gains = [candidate.score + weight_of(question, candidate.matched - matched) for candidate in left]
         chosen.append(left.pop(gains.index(max(gains))))
     return chosen
