@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from rag_kit.text.evidence.questions import OFFERED, Question, terms
 from rag_kit.text.evidence.times import Span, TimeFit, fit_in_time, time_spans
+from rag_kit.text.language import detect_language
 from rag_kit.text.sentences import sentences
 
 MAX_SENTENCES = 400  # looked at together; what follows is left out, so that time is bounded
@@ -58,6 +59,7 @@ class Features(NamedTuple):
     rest: float  # the same, without the terms that the passage's title holds anyway
     near: float  # share in the sentence, its two neighbours and the title
     title: float  # share in the title and headings of its passage
+    opens: float  # the same, of the first two sentences of the passage
     soft: float  # share of Chinese terms whose characters are all there, though not side by side
     rank: float  # place of the passage: 1, 1/2, 1/3 ...
     kind: float  # offers something of the kind that is asked for, not named in the question
@@ -68,7 +70,7 @@ class Features(NamedTuple):
 
 
 # fitted by a softmax over the sentences of each question (docs/decisions/0034, 0039)
-_WEIGHTS = Features(2.7, 2.1, 4.1, 2.9, 2.1, 1.7, 1.3, 1.2, 0.9, 1.2, -0.5)
+_WEIGHTS = Features(2.6, 2.2, 4.1, 2.2, 1.6, 2.1, 1.6, 1.3, 1.3, 0.9, 1.2, -0.5)
 _HIGHEST = sum(weight for weight in _WEIGHTS if weight > 0)
 MIN_NEAR = 0.1
 """Share of the question's weight that must stand in a sentence, its neighbours and the title, to be worth anything."""
@@ -124,6 +126,7 @@ def collect(question: Question, passages: Sequence[PassageText]) -> list[Candida
             _share(weights, row.matched & rest) / (_share(weights, rest) or 1.0),
             _share(weights, near),
             _share(weights, title),
+            _share(weights, title) if order < 2 or rows[order - 2].place != row.place else 0.0,
             _share(weights, _terms_by_characters(keys - row.matched, row.terms)),
             1 / (1 + row.place),
             float(offers(question.kind, row.text, question.text)),
@@ -178,7 +181,7 @@ def choose(question: Question, candidates: Sequence[Candidate], count: int = 2) 
 
 
 def drop_distraction(picked: Sequence[Candidate]) -> list[Candidate]:
-    """The chosen sentences without those far behind the first, or with nothing of the question or the kind asked for.
+    """The chosen sentences without those far behind the first, in another language, or beside the question.
 
     Five less in score means that a sentence holds the answer 150 times less often.
     """
@@ -186,7 +189,8 @@ def drop_distraction(picked: Sequence[Candidate]) -> list[Candidate]:
     def stays(candidate: Candidate) -> bool:
         limit = _BEHIND if candidate.place == picked[0].place else _BEHIND_ELSEWHERE
         behind = picked[0].score - candidate.score
-        return behind < limit and bool(candidate.matched or candidate.features.kind)
+        same_language = detect_language(candidate.text) == detect_language(picked[0].text)
+        return same_language and behind < limit and bool(candidate.matched or candidate.features.kind)
 
     return [*picked[:1], *filter(stays, picked[1:])]
 
