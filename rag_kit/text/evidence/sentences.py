@@ -60,7 +60,6 @@ class Features(NamedTuple):
     near: float  # share in the sentence, its two neighbours and the title
     title: float  # share in the title and headings of its passage
     opens: float  # the same, of the first two sentences of the passage
-    soft: float  # share of Chinese terms whose characters are all there, though not side by side
     rank: float  # place of the passage: 1, 1/2, 1/3 ...
     kind: float  # offers something of the kind that is asked for, not named in the question
     edges: float  # fit in time (`TimeFit`), as are the next two
@@ -70,7 +69,7 @@ class Features(NamedTuple):
 
 
 # fitted by a softmax over the sentences of each question (docs/decisions/0034, 0039)
-_WEIGHTS = Features(2.6, 2.2, 4.1, 2.2, 1.6, 2.1, 1.6, 1.3, 1.3, 0.9, 1.2, -0.5)
+_WEIGHTS = Features(2.6, 2.2, 4.1, 2.2, 1.6, 1.6, 1.3, 1.3, 0.9, 1.2, -0.5)
 _HIGHEST = sum(weight for weight in _WEIGHTS if weight > 0)
 MIN_NEAR = 0.1
 """Share of the question's weight that must stand in a sentence, its neighbours and the title, to be worth anything."""
@@ -96,18 +95,17 @@ class Candidate:
     def worth(self, min_near: float = MIN_NEAR) -> float:
         """The score as a share of the highest possible one; 0 for what says too little about the question."""
         features = self.features
-        on_topic = max(features.near, features.soft) >= max(min_near, 1e-9)
-        signs = (features.cover, features.soft, features.kind, features.edges, features.overlap)
+        on_topic = features.near >= max(min_near, 1e-9)
+        signs = (features.cover, features.kind, features.edges, features.overlap)
         return max(0.0, self.score / _HIGHEST) if on_topic and any(signs) else 0.0
 
 
 class _Row(NamedTuple):
-    """A sentence, the position of its passage, the question's terms in it, all its terms, the header of its table."""
+    """A sentence, the position of its passage, the question's terms in it, the header of its table."""
 
     text: str
     place: int
     matched: frozenset[str]
-    terms: frozenset[str]
     header: str
 
 
@@ -127,7 +125,6 @@ def collect(question: Question, passages: Sequence[PassageText]) -> list[Candida
             _share(weights, near),
             _share(weights, title),
             _share(weights, title) if order < 2 or rows[order - 2].place != row.place else 0.0,
-            _share(weights, _terms_by_characters(keys - row.matched, row.terms)),
             1 / (1 + row.place),
             float(offers(question.kind, row.text, question.text)),
             *_fit_row_in_time(question, row, last),
@@ -277,7 +274,7 @@ def _read_rows(
             if heading:
                 title |= row_terms
             elif len(rows) < MAX_SENTENCES:
-                rows.append(_Row(text, place, keys & row_terms, row_terms, header))
+                rows.append(_Row(text, place, keys & row_terms, header))
         titles.append(keys & title)
     # a heading in the middle of a passage is an answer only where there is nothing else
     return [row for row in rows if not _HEADING.match(row.text)] or rows, titles
@@ -323,12 +320,6 @@ def _terms_beside(rows: Sequence[_Row], order: int) -> frozenset[str]:
     before, after = rows[max(order - 1, 0) : order], rows[order + 1 : order + 2]
     near = (*before, *(row for row in after if not is_question(row.text)))
     return frozenset().union(*(row.matched for row in near if row.place == rows[order].place))
-
-
-def _terms_by_characters(missing: frozenset[str], text_terms: frozenset[str]) -> list[str]:
-    """Chinese terms that are not in the sentence as such although all their characters are."""
-    characters = set("".join(key for key in text_terms if not key.isascii()))
-    return [key for key in missing if not key.isascii() and characters.issuperset(key)]
 
 
 def _fit_row_in_time(question: Question, row: _Row, last: dict[int, list[Span]]) -> TimeFit:
