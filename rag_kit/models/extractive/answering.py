@@ -27,6 +27,7 @@ _MAX_HOPS = 10
 _FOOTNOTES = re.compile(
     r"(?<=[.!?。！？…])([\"”’」』)）]?)(?:\s?[\[［【]\s*\d{1,4}(?:\s*[,，、–-]\s*\d{1,4})*\s*[\]］】])+"
 )
+MARKS = re.compile(r"\s?[\[［【]\d[^\]］】]{0,20}[\]］】]")
 _LIST_MARK = re.compile(r"^(?:[-*•·‣]|#{1,6})\s+")
 _ENDED = re.compile(r"[.!?。！？…][\"'”’」』)）\]]*$")
 _NOT_WORD = re.compile(r"\W+")
@@ -106,7 +107,7 @@ def extract_answer(
     for place in dict.fromkeys(sentence.place for sentence in chosen):
         extract = _extract(sorted((s for s in chosen if s.place == place), key=lambda s: s.order))
         if headings and passages[place].heading:
-            extract = f"### {passages[place].heading}\n{extract}"
+            extract = f"### {MARKS.sub('', passages[place].heading)}\n{extract}"
         on_line = not text or "\n" in text + extract or "|" in (extract[0], text.rpartition("\n")[2][:1])
         blank = "" if not text else "\n" if on_line else "" if detect_language(extract) == "zh" else " "
         text += blank + extract

@@ -249,7 +249,7 @@ def test_a_name_may_stand_in_a_title_or_be_misspelled(model: ExtractiveChatModel
         Document("It lifts water 8 metres.", metadata={"title": "XP-9900", "heading": "Setanta Pumps"})
     ]
     prompt = load_prompt("answer", language="en")
-    for question in ("How high does the XP9900 lift water?", "How high does a Sentanta lift water?"):
+    for question in ("How high does the XP9900 lift water?", "How high do Sentanta pumps lift the water?"):
         messages = prompt.format_messages(question=question, passages=render_passages(passages))
         assert "8 metres.[1]" in str(model.invoke(messages).content)
 
