@@ -3,7 +3,7 @@
     python benchmarks/quality_extractive.py DATA [--sets xquad_en timeqa_slice] [--limit 300]
 
 DATA is a folder with one folder per set (corpus.jsonl[.gz], qa.jsonl). The way of a question is the real one: BM25,
-the five best passages, the prompt ``answer``, the model, at most two sentences. "Right": an answer string stands in
+the five best passages, the prompt ``answer``, the model, at most three sentences. "Right": an answer string stands in
 the answer (NFKC, case folded, without white space). "Foreign": the questions of one set asked of another's passages.
 "Mutated": one change in a supported statement (number, name, index, negation) that the check must notice.
 """
@@ -105,7 +105,7 @@ def quality(name: str, collection: Collection, ask: Asker, limit: int) -> dict[s
         count["declined_wrongly"] += answerable and declined
         count["unanswerable"] += not answerable
         count["declined_rightly"] += not answerable and declined
-        count["too_long"] += len(sentences(reply)) > 2
+        count["too_long"] += len(sentences(reply)) > 3
         if not declined:
             report = check_citations(reply, [document.page_content for document in found])
             checked["citations"] += len(report.citations)

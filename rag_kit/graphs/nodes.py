@@ -204,6 +204,10 @@ class RagNodes:
             checked = check_answer(answer, documents, language=language)
         checked["status"] = self.final_status(state, checked["status"])
         report("cited", status=checked["status"])
+        if is_extractive(self.llm) and checked["status"] != "declined":
+            notes.append(
+                "answer: extracts, chosen by the words they share with the question; no language model"
+            )
         notes += checked.pop("notes", [])
         # also of what a grader left out
         found = [doc for key in ("documents", "retrieved", "passages") for doc in state.get(key) or ()]

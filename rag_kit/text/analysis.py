@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from typing import Any, ClassVar, Literal, Self
 
 from rag_kit.errors import InvalidInputError
+from rag_kit.text.asking import ASKING_TERMS, without_question_words
 from rag_kit.text.language import (
     ASCII_RUNS,
     CHINESE_EVIDENCE,
@@ -25,10 +26,15 @@ from rag_kit.text.language import (
 )
 
 _LANGUAGES = ("auto", "en", "zh")
+TERMS_VERSION = 2  # of the terms that texts give; an index holds those of one version
 _CACHE_LIMIT = 200_000  # distinct words remembered per analyzer, about 40 MB at most
 _MAX_TERM = 128  # longer runs (encoded blobs) are cut: nobody types them whole
 _PARTS = re.compile(r"[.\-_]+")
 _DECIMAL = re.compile(r"[0-9]+\.[0-9]+")
+_LETTERS_OR_DIGITS = re.compile(r"\d+|\D+")
+# Names that are stop words in small letters; in a line of capitals they are not told from these.
+_NAMES = ("IT", "US", "WHO")
+_NAME = re.compile(rf"(?<![A-Z] )\b(?:{'|'.join(_NAMES)})\b(?! [A-Z]{{2}})")
 _HAN = re.compile(f"[{HAN}]")
 
 
@@ -99,14 +105,27 @@ class _Terms(dict[str, tuple[str, ...]]):
             return [word[:_MAX_TERM], *self._plain_terms(word.rstrip("+#"))]
         parts = _PARTS.split(word)
         if len(parts) == 1:
-            return self._plain_terms(word)
+            return self._part_terms(word)
         if all(len(part) == 1 and part.isalpha() for part in parts):
             return self._plain_terms("".join(parts))  # U.S.A. is USA
         if _DECIMAL.fullmatch(word):
             return [word[:_MAX_TERM]]
-        terms = [term for part in parts for term in self._plain_terms(part)]
-        if "_" in word or "." in word or any(character.isdigit() for character in word):
+        terms = [term for part in parts for term in self._part_terms(part)]
+        has_digits = any(character.isdigit() for character in word)
+        if has_digits and any(character.isalpha() for character in word):
+            word = word.replace("-", "")  # XR-20 is XR20
+        if "_" in word or "." in word or has_digits:
             terms.insert(0, word[:_MAX_TERM])
+        return terms
+
+    def _part_terms(self, word: str) -> list[str]:
+        """A word without joins, and the letters and digits that it is made of, if it has both."""
+        terms, pieces = (
+            self._plain_terms(word),
+            _LETTERS_OR_DIGITS.findall(word.removesuffix("'s").replace("'", "")),
+        )
+        if len(pieces) > 1 and len(word) <= _MAX_TERM:
+            terms += [term for piece in pieces for term in self._plain_terms(piece)]
         return terms
 
     def _plain_terms(self, word: str) -> list[str]:
@@ -122,14 +141,23 @@ class _Terms(dict[str, tuple[str, ...]]):
 class StoredAnalyzer:
     """Base of dataclasses that turn a text into terms: their fields are settings that can be stored."""
 
-    _fixed: ClassVar[dict[str, Any]] = {"version": 1}
+    _fixed: ClassVar[dict[str, Any]] = {"version": TERMS_VERSION}
+
+    def query_terms(self, text: str) -> list[str]:
+        """The terms of a query: those of its text without question words, or of all of it where nothing else is left.
+
+        Example:
+            >>> Analyzer().query_terms("What does the pump do?"), Analyzer().query_terms("What?")
+            (['pump'], ['what'])
+        """
+        return self(without_question_words(text)) or self(text)  # type: ignore[operator,no-any-return]
 
     def settings(self) -> dict[str, Any]:
         """The settings as plain JSON, to be stored with an index.
 
         Example:
             >>> Analyzer("en").settings()
-            {'version': 1, 'language': 'en', 'stem': True, 'stop_words': True}
+            {'version': 2, 'language': 'en', 'stem': True, 'stop_words': True}
         """
         values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
         return self._fixed | {
@@ -155,7 +183,7 @@ class StoredAnalyzer:
         ):
             raise InvalidInputError(
                 f"analyzer settings {settings!r} are not those of version {cls._fixed['version']}; "
-                "rebuild the index, or use the rag_kit version that wrote it."
+                "build the index again, or use the rag_kit that wrote it."
             )
         return cls(**{name: settings[name] for name in settings.keys() & names})
 
@@ -170,8 +198,9 @@ class Analyzer(StoredAnalyzer):
 
     One string may mix scripts. English words are stemmed (Porter2) and lose Lucene's 33 stop words; Chinese runs
     give their characters, every pair of neighbours and the words of three characters or more, so that a name the
-    dictionary does not know is still found; identifiers stay whole and give their parts too; Korean, kana, Thai and the
-    like give the run and its pairs; every other script its Unicode words. Calls are safe from several threads.
+    dictionary does not know is still found; identifiers stay whole and give their parts too, also those of letters and
+    of digits; Korean, kana, Thai and the like give the run and its pairs; every other script its Unicode words. Calls
+    are safe from several threads.
 
     Constructing one loads all that is read from files, so that no call blocks on one; the Chinese dictionary, which
     is compiled into rjieba, comes with the first Chinese text.
@@ -188,7 +217,7 @@ class Analyzer(StoredAnalyzer):
 
     Example:
         >>> Analyzer()("The GPT-4o models of 北京大学")
-        ['gpt-4o', 'gpt', '4o', 'model', '北', '京', '大', '学', '北京', '京大', '大学', '北京大学']
+        ['gpt4o', 'gpt', '4o', '4', 'o', 'model', '北', '京', '大', '学', '北京', '京大', '大学', '北京大学']
     """
 
     language: Literal["auto", "en", "zh"] = "auto"
@@ -207,7 +236,9 @@ class Analyzer(StoredAnalyzer):
             self.stop_words = tuple(sorted(set(self.stop_words)))
             self._own_stops = frozenset(map(fold, self.stop_words))
         english = self.stop_words is True and self.language != "zh"
-        self._terms = _Terms(self.language, self.stem, ENGLISH_STOPS if english else self._own_stops)
+        stops = ENGLISH_STOPS if english else self._own_stops
+        self._terms = _Terms(self.language, self.stem, stops)
+        self._names = [name for name in _NAMES if name.lower() in stops]
         if self.language != "en" and find_spec("rjieba") is None:
             load_segmenter()  # jieba's dictionary is a file, and a call on an event loop must not wait for one
 
@@ -217,6 +248,8 @@ class Analyzer(StoredAnalyzer):
             raise InvalidInputError(f"a text to analyse must be a str, not {type(text).__name__}.")
         folded = fold(text)
         terms: list[str] = []
+        if any(name in text for name in self._names):
+            terms += (name.lower() for name in _NAME.findall(text) if name in self._names)
         extend, known = terms.extend, self._terms
         if folded.isascii():
             for word in ASCII_RUNS.findall(folded):
@@ -232,6 +265,13 @@ class Analyzer(StoredAnalyzer):
                 if 2 < len(word) <= _MAX_TERM:
                     terms.append(word)
         return terms
+
+    def query_terms(self, text: str) -> list[str]:
+        """The terms of a query; see `StoredAnalyzer`. An analyzer without the built-in stop words leaves none out."""
+        terms = self(text)
+        if self.stop_words is not True or ASKING_TERMS.isdisjoint(terms):
+            return terms
+        return self(without_question_words(text)) or terms
 
     def _chinese_terms(self, run: str) -> list[str]:
         """The characters of a run, its pairs, and its words of three characters or more."""

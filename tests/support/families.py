@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from langchain_core.documents import Document
@@ -12,7 +12,16 @@ from rag_kit.documents import get_provenance
 
 def numbered(name: str, parts: int = 6, **metadata: Any) -> Document:
     """A document of short sentences, each with a word of its own: ``name0``, ``name1``..."""
-    text = " ".join(f"Here {name}{part} is told of by {name}." for part in range(parts))
+    return _sentences(name, map(str, range(parts)), metadata)
+
+
+def lettered(name: str, letters: str, **metadata: Any) -> Document:
+    """As `numbered`, with words that share no part: ``nameb``, ``namec``..."""
+    return _sentences(name, letters, metadata)
+
+
+def _sentences(name: str, ends: Iterable[str], metadata: dict[str, Any]) -> Document:
+    text = " ".join(f"Here {name}{end} is told of by {name}." for end in ends)
     return Document(text, id=name, metadata=metadata)
 
 

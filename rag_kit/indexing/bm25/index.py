@@ -97,7 +97,7 @@ class BM25Index(InvertedIndex):
             InvalidInputError: ``k`` below 1, or the query is not a string.
             FilterError: The filter is malformed.
         """
-        return self._search(self._terms(query), k, filter)
+        return self._search(self.query_terms(query), k, filter)
 
     def search_weighted(self, terms: Mapping[str, float], k: int = 4, filter: Filter | None = None) -> Hits:
         """As :meth:`search`, for terms of which each has a weight: what it adds to a score is multiplied by it.
@@ -164,16 +164,23 @@ class BM25Index(InvertedIndex):
         view = self._view or self.current()
         return view.search(terms, k, compile_filter(filter) if filter else None)
 
-    def _terms(self, query: str) -> Sequence[str]:
-        terms = self.analyzer(query if isinstance(query, str) else check.check_query(query))
-        return terms if isinstance(terms, list) else check.check_terms(self.analyzer, query)
+    def query_terms(self, query: str) -> Sequence[str]:
+        """The terms that a query is searched by: the ``analyzer``'s ``query_terms``, or its terms where it has none.
+
+        Example:
+            >>> BM25Index().query_terms("How do I cap the calls?")
+            ['cap', 'call']
+        """
+        analyse = getattr(self.analyzer, "query_terms", self.analyzer)
+        terms = analyse(query if isinstance(query, str) else check.check_query(query))
+        return terms if isinstance(terms, list) else check.check_terms(analyse, query)
 
     def scores(self, query: str) -> Floats:
         """The score of every document, in insertion order, as a new array of shape (documents,).
 
         float32 for ``lucene``, float64 for ``okapi``, whose scores may be below zero.
         """
-        return self.current().scores(self._terms(query))
+        return self.current().scores(self.query_terms(query))
 
     def maximum(self, query: str | Mapping[str, float]) -> float:
         """What no document's score for a query, or for weighted terms, can exceed: each of its terms at full weight.
@@ -181,7 +188,7 @@ class BM25Index(InvertedIndex):
         A term that no document holds counts as rarest, so that the best score divided by this tells how much of the
         question the index can match. 0 for a query without terms.
         """
-        terms = check.check_weights(query) if isinstance(query, Mapping) else self._terms(query)
+        terms = check.check_weights(query) if isinstance(query, Mapping) else self.query_terms(query)
         return (self._view or self.current()).maximum(terms)
 
     def document_frequencies(self, terms: Iterable[str]) -> dict[str, int]:

@@ -24,7 +24,7 @@ from rag_kit.indexing.bm25.view import Row
 from rag_kit.text import Analyzer
 from rag_kit.text.ngrams import CharacterNgrams
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # 1 lacks the parts of words of letters and digits
 _FIXED = struct.Struct("<8sIIQ")
 _DIGEST = 32
 _ANALYZERS: dict[str, type[Analyzer | CharacterNgrams]] = {"words": Analyzer, "characters": CharacterNgrams}
@@ -96,9 +96,14 @@ def load(path: str | Path, kind: Kind) -> tuple[Any, State]:
         raise IndexFormatError(f"{path} is not a {kind.name} of rag_kit (or its beginning is damaged).")
     _, version, header_size, body_size = _FIXED.unpack_from(data)
     if version != FORMAT_VERSION:
+        whose = (
+            "an older rag_kit, which made other terms of a text"
+            if version < FORMAT_VERSION
+            else "a newer rag_kit"
+        )
         raise IndexFormatError(
-            f"{path} has format version {version}; this rag_kit reads version {FORMAT_VERSION}. "
-            "Use the rag_kit that wrote it, or build the index again."
+            f"{path} is a {kind.name} of {whose}: it has format version {version}, and this rag_kit reads version "
+            f"{FORMAT_VERSION}. Build the index again, or use the rag_kit that wrote it."
         )
     view, start = memoryview(data), _FIXED.size + header_size
     if (

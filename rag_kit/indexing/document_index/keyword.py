@@ -144,6 +144,10 @@ class KeywordView:
         """The terms of a text, as the index makes them."""
         return list(self._index.analyzer(text))
 
+    def query_terms(self, query: str) -> list[str]:
+        """The terms that a query is searched by, without question words."""
+        return list(self._index.query_terms(query))
+
     def search(
         self,
         query: str | Mapping[str, float],
@@ -209,4 +213,4 @@ class KeywordView:
         return list(zip(documents, scores[best].tolist(), strict=True))
 
     def _terms(self, query: str | Mapping[str, float]) -> Query:
-        return check_weights(query) if isinstance(query, Mapping) else self.analyzer(check_query(query))
+        return check_weights(query) if isinstance(query, Mapping) else self.query_terms(check_query(query))

@@ -110,6 +110,7 @@ class State(BaseModel):
     settings: dict[str, Any] = {}  # how files were read and split
     derived: bool = True  # where nothing says so, it may
     version: int = VERSION  # of the tables
+    terms: int = 1  # version of the terms in the tables of a database
     vector_store: str | None = None  # class of the store that its vectors are searched in; None for files
     next_embedding: str | None = None  # name of the model that `reembed` is making vectors by
     next_dimension: _Count | None = None

@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 from psycopg import Connection
 
-from rag_kit.indexing.document_index.state import IndexReport, State
+from rag_kit.errors import IndexFormatError
+from rag_kit.indexing.document_index.state import IndexReport, State, upsert_statement
 from rag_kit.indexing.postgres import keyword_search as packing
-from rag_kit.indexing.postgres.keyword_search import Counts, read_counts, read_terms
+from rag_kit.indexing.postgres.keyword_search import Counts, check_version, read_counts, read_terms
 from rag_kit.indexing.searched import searched_text
 from rag_kit.text import default_analyzer
+from rag_kit.text.analysis import TERMS_VERSION
 
 _PAGE = 5000  # chunks that are analysed and written together
 _COMPARED = {
@@ -43,6 +45,7 @@ class PostgresKeywordLeg:
     def apply(self, connection: Any, state: State) -> int:
         """Follow the chunks to the state's generation; see ``Leg``."""
         native: Connection[Any] = connection.native
+        check_version(state)
         total = read_counts(native)
         query = "SELECT n FROM removed WHERE generation > %s"
         removed = native.execute(query, (total.generation,)).fetchall()
@@ -60,12 +63,17 @@ class PostgresKeywordLeg:
         """Forget the tenant's postings, and make them of the chunks."""
         for table in ("keyword_postings", "keyword_documents", "keyword_counts"):
             connection.native.execute(f"DELETE FROM {table}")
-        self.apply(connection, state)
+        connection.execute(upsert_statement("meta", "key", "value"), ("terms", str(TERMS_VERSION)))
+        self.apply(connection, state.model_copy(update={"terms": TERMS_VERSION}))
         return "rebuilt the keyword index"
 
     def verify(self, connection: Any, state: State, report: IndexReport) -> None:
         """Compare ids, numbers and sums of all documents."""
         native: Connection[Any] = connection.native
+        try:
+            check_version(state)
+        except IndexFormatError as error:
+            report.problems.append(f"keyword: {error}")
         total = read_counts(native)
         for what, query in _COMPARED.items():
             if lost := native.execute(query).fetchall():

@@ -8,23 +8,26 @@ document. So a search reads nothing but the rows of its terms, and the number of
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rag_kit.documents import Filter
+from rag_kit.errors import IndexFormatError
 from rag_kit.indexing.bm25.parameters import DEFAULT_B, DEFAULT_K1, check_k
 from rag_kit.indexing.bm25.postings import Postings, inverse_frequencies
 from rag_kit.indexing.bm25.term_graph import TermGraph
 from rag_kit.indexing.bm25.view import Query, term_weights
 from rag_kit.indexing.document_index.keyword import KeywordView
 from rag_kit.indexing.document_index.rows import documents_of_ids, read_documents
-from rag_kit.indexing.document_index.state import NO_GENERATION
+from rag_kit.indexing.document_index.state import NO_GENERATION, State
 from rag_kit.indexing.document_index.vectors import TIE
 from rag_kit.indexing.postgres.connection import filter_rows
 from rag_kit.indexing.searched import passage_filter
+from rag_kit.text import Analyzer
+from rag_kit.text.analysis import TERMS_VERSION
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -59,6 +62,16 @@ class Counts(NamedTuple):
     documents: int = 0
     tokens: int = 0  # terms of all, repeats counted
     generation: int = NO_GENERATION  # of the store, that the postings are up to date with
+
+
+def check_version(state: State) -> None:
+    """Raise IndexFormatError where the postings hold the terms of an older rag_kit."""
+    if state.terms != TERMS_VERSION:
+        raise IndexFormatError(
+            "The keyword index in the database is of another rag_kit, which made other terms of a text: it has version "
+            f"{state.terms}, and this rag_kit reads {TERMS_VERSION}. Make it again of the stored texts: rag-kit repair "
+            "--index URL."
+        )
 
 
 def read_counts(native: Connection[Any]) -> Counts:
@@ -161,10 +174,12 @@ def read_terms(native: Connection[Any], numbers: Iterable[int]) -> dict[int, Cou
 class PostgresKeywordView(KeywordView):
     """See ``KeywordView``; each method reads one committed state, the newest."""
 
-    def __init__(self, store: Any, analyzer: Callable[[str], list[str]]) -> None:
+    def __init__(self, store: Any, analyzer: Analyzer) -> None:
         self._store = store
         self._analyzer = analyzer
-        self._derived = store.state().derived
+        state = store.state()
+        check_version(state)
+        self._derived = state.derived
 
     def __len__(self) -> int:
         with self._store.reading() as connection:
@@ -177,6 +192,10 @@ class PostgresKeywordView(KeywordView):
     def analyzer(self, text: str) -> list[str]:
         """See ``KeywordView``."""
         return self._analyzer(text)
+
+    def query_terms(self, query: str) -> list[str]:
+        """See ``KeywordView``."""
+        return self._analyzer.query_terms(query)
 
     def _best(
         self, terms: Query, k: int, where: Filter | None, ids_only: bool

@@ -22,6 +22,7 @@ from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.document_index.store_leg import ConnectedStore
 from rag_kit.indexing.postgres.location import Location
 from rag_kit.models.minilm.files import cache_folder
+from rag_kit.text.analysis import TERMS_VERSION
 
 try:
     import psycopg
@@ -113,7 +114,7 @@ class PostgresStore(Store):
                     f"There is an index in {location} already. Open it: DocumentIndex.open(url, mode='w')."
                 )
             facts = {"uid": uuid.uuid4().hex, "embedding": embedding, "settings": dict(settings)}
-            store.set_meta(generation=0, derived=False, **facts)
+            store.set_meta(generation=0, derived=False, terms=TERMS_VERSION, **facts)
         return store
 
     @classmethod

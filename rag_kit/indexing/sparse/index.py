@@ -185,7 +185,7 @@ class SparseIndex(InvertedIndex):
 
     def _tfidf(self, query: str) -> Vector:
         """The TF-IDF vector of a query; a term that no document holds weighs as the rarest."""
-        counts, view = Counter(default_analyzer()(check_query(query))), self.current()
+        counts, view = Counter(default_analyzer().query_terms(check_query(query))), self.current()
         frequencies = np.array([view.frequency(term) for term in counts])
         idf = _idf(len(view), frequencies).tolist()
         weights = {term: count * rarity for (term, count), rarity in zip(counts.items(), idf, strict=True)}

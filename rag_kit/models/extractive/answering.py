@@ -16,16 +16,18 @@ from rag_kit.text.evidence.sentences import (
     choose,
     collect,
     drop_distraction,
+    holds_what_is_named,
     is_question,
-    name_coverage,
     weight_of,
 )
 
-_MAX_SENTENCES = 2
+_MAX_SENTENCES = 3
+_JUDGED = 2  # sentences by which it is decided whether there is an answer
 _MAX_HOPS = 10
 _FOOTNOTES = re.compile(
     r"(?<=[.!?。！？…])([\"”’」』)）]?)(?:\s?[\[［【]\s*\d{1,4}(?:\s*[,，、–-]\s*\d{1,4})*\s*[\]］】])+"
 )
+MARKS = re.compile(r"\s?[\[［【]\d[^\]］】]{0,20}[\]］】]")
 _LIST_MARK = re.compile(r"^(?:[-*•·‣]|#{1,6})\s+")
 _ENDED = re.compile(r"[.!?。！？…][\"'”’」』)）\]]*$")
 _NOT_WORD = re.compile(r"\W+")
@@ -33,24 +35,24 @@ _DOUBT = {
     "en": "I cannot answer the question because of insufficient information in the documents.",
     "zh": "文档信息不足，无法回答该问题。",
 }
-# fitted by logistic regression on one half of public question sets (docs/decisions/0034)
+# fitted by logistic regression on public question sets with and without the passages that answer (docs/decisions/0039)
 _WEIGHTS = {
-    "passage": 1.4, "near": 7.4, "own": 5.1, "names": 1.6, "time": 1.5, "terms": 1.6, "picked": 1.3, "lead": 2.2,
-    "score": 5.1, "open": 1.3, "own squared": -3.8, "together": 0.6, "passage squared": -5.6,
+    "passage": 5.7, "passage squared": -7.4, "near": 6.1, "time": 1.1, "terms": 1.2, "lead": 4.4, "score": 5.0,
+    "open": 0.8, "together": 0.8,
 }  # fmt: skip
-_BIAS = {"en": -16.4, "zh": -16.0}
+_BIAS = {"en": -12.4, "zh": -11.1}
 _USUAL_TIME = 1.5
 _USUAL_LEAD = 0.35
 
 
 def answer(prompt: Prompt) -> str:
-    """Up to two cited sentences of the passages of the prompt, or the decline sentence."""
-    return extract_answer(prompt.request, prompt.passages) or DECLINED[prompt.language]
+    """Up to three cited sentences of the passages of the prompt under their headings, or the decline sentence."""
+    return extract_answer(prompt.request, prompt.passages, headings=True) or DECLINED[prompt.language]
 
 
 def answer_or_doubt(prompt: Prompt) -> str:
     """Answer, or decline in the words of this prompt; no passage is doubted, for this model knows nothing else."""
-    return extract_answer(prompt.request, prompt.passages) or _DOUBT[prompt.language]
+    return extract_answer(prompt.request, prompt.passages, headings=True) or _DOUBT[prompt.language]
 
 
 def direct_answer(prompt: Prompt) -> str:
@@ -93,37 +95,57 @@ def continue_unaided(prompt: Prompt) -> str:
     return "END"
 
 
-def extract_answer(question: str, passages: Sequence[PassageText], count: int = _MAX_SENTENCES) -> str:
-    """The cited sentences that answer a question; "" where the passages do not support an answer."""
+def extract_answer(
+    question: str, passages: Sequence[PassageText], count: int = _MAX_SENTENCES, headings: bool = False
+) -> str:
+    """The cited sentences that answer a question; "" where the passages do not support an answer.
+
+    Sentences of one passage are together, in its order, and under its heading where ``headings`` are wanted.
+    """
     chosen = _pick_sentences(question, passages, count)
-    if len({sentence.place for sentence in chosen}) == 1:
-        chosen.sort(key=lambda sentence: sentence.order)
     text = ""
-    headers: set[tuple[int, str]] = set()
+    for place in dict.fromkeys(sentence.place for sentence in chosen):
+        extract = _extract(sorted((s for s in chosen if s.place == place), key=lambda s: s.order))
+        if headings and passages[place].heading:
+            extract = f"### {MARKS.sub('', passages[place].heading)}\n{extract}"
+        on_line = not text or "\n" in text + extract or "|" in (extract[0], text.rpartition("\n")[2][:1])
+        blank = "" if not text else "\n" if on_line else "" if detect_language(extract) == "zh" else " "
+        text += blank + extract
+    return text
+
+
+def _extract(chosen: Sequence[Candidate]) -> str:
+    """The chosen sentences of one passage, each cited."""
+    text = header = ""
     for sentence in chosen:
-        # a row of a table stands on a line of its own, under its header, or nobody could read it
-        if sentence.header and (sentence.place, sentence.header) not in headers:
-            headers.add((sentence.place, sentence.header))
-            text += f"{text and chr(10)}{sentence.header}[{sentence.number}]"
-        part = f"{_whole_sentence(sentence.text)}[{sentence.number}]"
+        mark = f"[{sentence.number}]"
+        # a row of a table is a line under its header, or nobody could read it
+        if sentence.header and sentence.header != header:
+            header = sentence.header
+            text += f"{text and chr(10)}{header}{mark}"
+        part = _whole_sentence(sentence.text) + mark
         rows = part.startswith("|") or text.rpartition("\n")[2].startswith("|")
-        blank = "" if not text else "\n" if rows else "" if detect_language(part) == "zh" else " "
-        text += blank + part
+        text += ("" if not text else "\n" if rows else "" if detect_language(part) == "zh" else " ") + part
     return text
 
 
 def _pick_sentences(question: str, passages: Sequence[PassageText], count: int) -> list[Candidate]:
     """The sentences that answer, best first; none where the passages do not support an answer."""
     analysed = analyse(question)
+    if not holds_what_is_named(analysed, passages):
+        return []
     candidates = collect(analysed, passages)
     # a question in the text, as in a FAQ, answers nothing
     picked = choose(analysed, [sentence for sentence in candidates if not is_question(sentence.text)], count)
-    return drop_distraction(picked) if strength(analysed, passages, candidates, picked) >= 0.5 else []
+    supported = strength(analysed, passages, candidates, picked[:_JUDGED]) >= 0.5
+    return drop_distraction(picked) if supported else []
 
 
 def _whole_sentence(text: str) -> str:
     """A sentence on one line, ended, without its source's footnotes after a stop, which would read as citations."""
     text = _LIST_MARK.sub("", " ".join(_FOOTNOTES.sub(r"\1", text).split()))
+    if text.count("**") % 2:  # its other half is in another sentence
+        text = text.replace("**", "")
     if text.startswith("|") or _ENDED.search(text):
         return text
     return text.rstrip(",;:，；：、") + ("。" if detect_language(text) == "zh" else ".")
@@ -148,8 +170,6 @@ def strength(
     if not picked or not any(sentence.near for sentence in picked):
         return 0.0
     measures = measure(question, passages, candidates, picked)
-    if measures["names"] == 0.0:
-        return 0.0
     total = _BIAS[question.language] + sum(_WEIGHTS[name] * value for name, value in measures.items())
     return 1.0 / (1.0 + math.exp(-total))
 
@@ -162,30 +182,25 @@ def measure(
 ) -> dict[str, float]:
     """Measure the evidence for an answer that is made of the picked sentences: the inputs of `strength`.
 
-    ``passage``, ``own`` and ``near`` are the largest share of the question's terms in one passage, in one sentence, and
-    in a sentence with its neighbours and title; ``lead`` is by how much the best passage has more than the mean.
+    ``passage`` and ``near`` are the largest share of the question's terms in one passage, and in a sentence with its
+    neighbours and title; ``lead`` is by how much the best passage has more than the mean.
     """
     covers = [
         weight_of(question, question.keys & set(terms(f"{passage.title}\n{passage.text}")))
         for passage in passages
     ] or [0.0]
     best = max(covers)
-    own = max((weight_of(question, sentence.matched) for sentence in candidates), default=0.0)
     times = [sentence.features.overlap + sentence.features.recent for sentence in picked]
     return {
         "passage": best,
         "near": max((weight_of(question, sentence.near) for sentence in candidates), default=0.0),
-        "own": own,
-        "names": name_coverage(question, passages),
         # a question without a time counts as if its time fitted well
         "time": max(times, default=0.0) if question.spans else _USUAL_TIME,
         "terms": math.log1p(len(question.terms)),
-        "picked": weight_of(question, frozenset(key for sentence in picked for key in sentence.near)),
         # few passages say nothing about how usual it is to hold so many terms
         "lead": best - sum(covers) / len(covers) if len(covers) > 2 else _USUAL_LEAD,
         "score": max((sentence.score for sentence in picked), default=0.0) / 10,
         "open": float(question.kind == "other"),
-        "own squared": own**2,
         "together": float(len({sentence.place for sentence in picked}) == 1),
         "passage squared": best**2,
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from rag_kit.models.extractive.answering import extract_answer
+from rag_kit.models.extractive.answering import MARKS, extract_answer
 from rag_kit.models.extractive.blocks import Prompt
 from rag_kit.models.extractive.phrases import phrases
 from rag_kit.text import detect_language, fold, sentences
@@ -16,7 +16,6 @@ from rag_kit.text.evidence.questions import question_terms, terms
 _MAX_TURNS = 20
 _MAX_QUERY = 1000
 _MAX_TOPIC = 80
-_MARKS = re.compile(r"\s?[\[［【]\d[^\]］】]{0,20}[\]］】]")
 _YEAR = re.compile(r"\b(?:1\d|20)\d{2}\b|(?<!\d)(?:1\d|20)\d{2}(?=年)")
 _WHO = re.compile(r"\b(?:who|whose)\b|\bwhich (?:person|man|woman)|谁|哪位|何人|什么人", re.IGNORECASE)
 _PERSON = re.compile(r"\b(?:he|she|him|his|her|hers)\b|[他她]", re.IGNORECASE)
@@ -94,7 +93,7 @@ def condense(prompt: Prompt) -> dict[str, str]:
             # earlier questions are completed in turn, so that a chain of follow-ups keeps its topic
             previous, reply = _complete(text.strip()[:_MAX_QUERY], previous, reply), ""
         else:
-            reply = "" if is_declined(text) else _MARKS.sub("", text)[:_MAX_QUERY]
+            reply = "" if is_declined(text) else MARKS.sub("", text)[:_MAX_QUERY]
     question = prompt.request
     query = question if len(question) > _MAX_QUERY else _complete(question, previous, reply)[:_MAX_QUERY]
     return {"query": query}
@@ -115,8 +114,7 @@ def summarise_history(prompt: Prompt) -> str:
         elif role == "user":
             lines.append(" ".join(text.split()))
         elif lines and not is_declined(text):
-            first = next((" ".join(s.text.split()) for s in sentences(_MARKS.sub("", text))), "")
-            lines[-1] = f"{lines[-1]} {first}".strip()
+            lines[-1] = f"{lines[-1]} {_first_sentence(text)}".strip()
     room = prompt.number("max_chars", 2_000)
     while len(lines) > 1 and sum(len(line) + 1 for line in lines) > room:
         del lines[0]
@@ -160,7 +158,7 @@ def related_questions(prompt: Prompt) -> dict[str, list[str]]:
 
 def topic_of(previous: str, reply: str, *, person: bool) -> str:
     """What a pronoun stands for: a person named in the reply to a question for one, or what the question is about."""
-    first = next((sentence.text for sentence in sentences(reply)), "")
+    first = _first_sentence(reply)
     if person and _WHO.search(previous):
         new = [name for name in _names(first) if name.casefold() not in previous.casefold()]
         if new:
@@ -169,6 +167,12 @@ def topic_of(previous: str, reply: str, *, person: bool) -> str:
     # a Chinese question begins with what it is about
     best = names[0] if names and detect_language(previous) == "zh" else max(names, key=len, default="")
     return best[:_MAX_TOPIC]
+
+
+def _first_sentence(reply: str) -> str:
+    """The first sentence of a reply that is no heading, on one line and without marks of citations."""
+    texts = (sentence.text for sentence in sentences(MARKS.sub("", reply)))
+    return next((" ".join(text.split()) for text in texts if not text.startswith("#")), "")
 
 
 def _complete(question: str, previous: str, reply: str) -> str:

@@ -87,7 +87,10 @@ def grade_support(prompt: Prompt) -> dict[str, Any]:
     """Whether some passage supports each sentence of the answer; numbers of passages in it do not matter."""
     answer = prompt.block("answer")
     texts = [passage.text for passage in prompt.passages]
-    statements = [renumber(sentence.text, {}, texts) for sentence in sentences(answer)][:_MAX_STATEMENTS]
+    said = [
+        sentence.text for sentence in sentences(answer) if not sentence.text.startswith("#")
+    ]  # no headings
+    statements = [renumber(text, {}, texts) for text in said[:_MAX_STATEMENTS]]
     missing = [statement for statement in statements if _support(statement, texts) != "full"]
     good = is_declined(answer) or (bool(statements) and not missing)
     supported, unsupported, _ = _REASONS[prompt.language]

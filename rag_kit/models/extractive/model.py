@@ -25,7 +25,7 @@ class ExtractiveChatModel(BaseChatModel):
     """A deterministic stand-in for a language model: it selects sentences, cites them, or declines.
 
     It reads the tagged blocks of this kit's prompts (the task from the system message alone) and nothing else:
-    no network, no weights, no state between calls. The task ``answer`` gives at most two sentences of the passages
+    no network, no weights, no state between calls. The task ``answer`` gives at most three sentences of the passages
     with ``[n]`` after each, or the decline sentence; ``condense`` gives ``{"query": ...}``; a prompt of another
     kind gets an honest line about what this model is. It exists so that demos, tests and notebooks run everywhere;
     for real use name a real model. Token counts in ``usage_metadata`` are estimates.

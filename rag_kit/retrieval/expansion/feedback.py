@@ -102,7 +102,7 @@ class RelevanceFeedback(BaseModel):
         The weights sum to the number of the query's terms, so that scores stay on the scale of plain BM25.
         """
         reader = reader_of(index)
-        query_terms = Counter(reader.analyzer(query))
+        query_terms = Counter(reader.query_terms(query))
         hits = reader.search(query, self.fb_docs, filter) if query_terms else []
         if not hits:
             return dict(query_terms)

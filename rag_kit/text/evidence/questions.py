@@ -32,7 +32,7 @@ FRAME_WORDS = word_set(
     "name names named call called type types kind kinds sort many much year years date time times person people "
     "thing things term terms word words happen happened happens according following given mean means meant "
     "main long often number amount percentage example examples reason reasons way ways describe list "
-    "considered known refer refers referred"
+    "difference differences considered known refer refers referred"
 )
 # one form of each that several questions of the labelled sets have
 _COMMON = (

@@ -7,10 +7,13 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import partial
 from typing import Any, NamedTuple
 
 from rag_kit.text.evidence.questions import OFFERED, Question, terms
 from rag_kit.text.evidence.times import Span, TimeFit, fit_in_time, time_spans
+from rag_kit.text.language import detect_language
 from rag_kit.text.sentences import sentences
 
 MAX_SENTENCES = 400  # looked at together; what follows is left out, so that time is bounded
@@ -19,21 +22,34 @@ _HEADING = re.compile(r"#{1,6}\s")
 _FIRST_HEADING = re.compile(r"[^\n]{0,99}[^\n.!?。！？…;；:：]")  # a short first line without a full stop
 _DELIMITER = re.compile(r"\|(?:\s*:?-+:?\s*\|)+")
 _NOT_WORD = re.compile(r"\W+")
+_IDENTIFIER = re.compile(
+    r"(?<![A-Za-z0-9.])(?=[A-Za-z]+[./_-]?\d)[A-Za-z][A-Za-z0-9./_-]+[A-Za-z0-9]"
+)  # XP-9900, FY2022
+_NO_LETTER_OR_DIGIT = re.compile(r"[^a-z0-9]+")
+_MIN_MISSPELLED, _MISSPELLED = 6, 0.85  # letters of a name; how alike the right word must be
+_FENCE = re.compile(r"^[ \t]*(?:```+|~~~+)[ \t]*(\S*)[^\n]*$", re.MULTILINE)
+# a picture, a comment, a line of code without a fence around it
+_NO_SENTENCE = re.compile(
+    r"!\[[^\]]*\]\([^)]*\)$|<[^>]+>$|[$#] ?->|>>> |(?:from [\w.]+ )?import \w+$|def \w+\(|print\("
+    r"|(?:\[?\w+\]? = )?[\w.]+\(.*[)(,]$"
+)
 
 
 @dataclass(frozen=True)
 class PassageText:
-    """A passage as far as evidence is counted in it: its number, its text and its title."""
+    """A passage as far as evidence is counted in it: its number, its text, its title and the last of its headings."""
 
     number: int
     text: str
     title: str = ""
+    heading: str = ""
 
 
 def passage_text(number: int, text: str, metadata: Mapping[str, Any]) -> PassageText:
     """A passage whose title is what the metadata name as title and heading, a line each."""
-    names = (metadata.get("title"), metadata.get("heading"))
-    return PassageText(number, text, "\n".join(name[:_MAX_TITLE] for name in names if isinstance(name, str)))
+    names = [metadata.get("title"), metadata.get("heading")]
+    title, path = (name[:_MAX_TITLE] if isinstance(name, str) else "" for name in names)
+    return PassageText(number, text, f"{title}\n{path}".strip(), path.rpartition(" > ")[2])
 
 
 class Features(NamedTuple):
@@ -42,10 +58,9 @@ class Features(NamedTuple):
     cover: float  # share in the sentence
     rest: float  # the same, without the terms that the passage's title holds anyway
     near: float  # share in the sentence, its two neighbours and the title
-    soft: float  # share of Chinese terms whose characters are all there, though not side by side
-    passage: float  # share in the whole passage
+    title: float  # share in the title and headings of its passage
+    opens: float  # the same, of the first two sentences of the passage
     rank: float  # place of the passage: 1, 1/2, 1/3 ...
-    first: float  # first sentence of its passage
     kind: float  # offers something of the kind that is asked for, not named in the question
     edges: float  # fit in time (`TimeFit`), as are the next two
     overlap: float
@@ -53,13 +68,14 @@ class Features(NamedTuple):
     asks: float  # is itself a question
 
 
-# fitted by a softmax over the sentences of each question (docs/decisions/0034)
-_WEIGHTS = Features(2.1, 3.2, 4.1, 3.5, 1.9, 2.1, 0.6, 1.8, 1.4, 0.7, 0.9, -0.5)
+# fitted by a softmax over the sentences of each question (docs/decisions/0034, 0039)
+_WEIGHTS = Features(2.6, 2.2, 4.1, 2.2, 1.6, 1.6, 1.3, 1.3, 0.9, 1.2, -0.5)
 _HIGHEST = sum(weight for weight in _WEIGHTS if weight > 0)
 MIN_NEAR = 0.1
 """Share of the question's weight that must stand in a sentence, its neighbours and the title, to be worth anything."""
 # how far behind the first sentence a second one may be, in its passage and in another one
 _BEHIND, _BEHIND_ELSEWHERE = 5.0, 3.5
+_OF_A_PASSAGE = 2  # most sentences of one passage that are chosen
 
 
 @dataclass(frozen=True)
@@ -79,18 +95,17 @@ class Candidate:
     def worth(self, min_near: float = MIN_NEAR) -> float:
         """The score as a share of the highest possible one; 0 for what says too little about the question."""
         features = self.features
-        on_topic = max(features.near, features.soft) >= max(min_near, 1e-9)
-        signs = (features.cover, features.soft, features.kind, features.edges, features.overlap)
+        on_topic = features.near >= max(min_near, 1e-9)
+        signs = (features.cover, features.kind, features.edges, features.overlap)
         return max(0.0, self.score / _HIGHEST) if on_topic and any(signs) else 0.0
 
 
 class _Row(NamedTuple):
-    """A sentence, the position of its passage, the question's terms in it, all its terms, the header of its table."""
+    """A sentence, the position of its passage, the question's terms in it, the header of its table."""
 
     text: str
     place: int
     matched: frozenset[str]
-    terms: frozenset[str]
     header: str
 
 
@@ -98,9 +113,6 @@ def collect(question: Question, passages: Sequence[PassageText]) -> list[Candida
     """Every sentence of the passages with its features, in reading order."""
     keys = question.keys
     rows, titles = _read_rows(keys, passages)
-    whole = [set(title) for title in titles]
-    for row in rows:
-        whole[row.place] |= row.matched
     weights = _rarity_weights(question, rows)
     last: dict[int, list[Span]] = {}
     candidates = []
@@ -111,10 +123,9 @@ def collect(question: Question, passages: Sequence[PassageText]) -> list[Candida
             _share(weights, row.matched),
             _share(weights, row.matched & rest) / (_share(weights, rest) or 1.0),
             _share(weights, near),
-            _share(weights, _terms_by_characters(keys - row.matched, row.terms)),
-            _share(weights, whole[row.place]),
+            _share(weights, title),
+            _share(weights, title) if order < 2 or rows[order - 2].place != row.place else 0.0,
             1 / (1 + row.place),
-            float(order == 0 or rows[order - 1].place != row.place),
             float(offers(question.kind, row.text, question.text)),
             *_fit_row_in_time(question, row, last),
             float(is_question(row.text)),
@@ -144,7 +155,7 @@ def _share(weights: Mapping[str, float], keys: Iterable[str]) -> float:
 
 
 def choose(question: Question, candidates: Sequence[Candidate], count: int = 2) -> list[Candidate]:
-    """The best `count` distinct sentences, best first; equal scores keep reading order.
+    """The best `count` distinct sentences, at most two of a passage, best first; equal scores keep reading order.
 
     After the first, a sentence gains by the terms of the question that it adds to those chosen.
     """
@@ -155,13 +166,19 @@ def choose(question: Question, candidates: Sequence[Candidate], count: int = 2) 
     chosen = [left.pop(0)] if left else []
     while left and len(chosen) < count:
         matched = frozenset().union(*(candidate.matched for candidate in chosen))
+        full = {
+            place for place, number in Counter(c.place for c in chosen).items() if number == _OF_A_PASSAGE
+        }
+        left = [candidate for candidate in left if candidate.place not in full]
+        if not left:
+            break
         gains = [candidate.score + weight_of(question, candidate.matched - matched) for candidate in left]
         chosen.append(left.pop(gains.index(max(gains))))
     return chosen
 
 
 def drop_distraction(picked: Sequence[Candidate]) -> list[Candidate]:
-    """The chosen sentences without those far behind the first, or with nothing of the question or the kind asked for.
+    """The chosen sentences without those far behind the first, in another language, or beside the question.
 
     Five less in score means that a sentence holds the answer 150 times less often.
     """
@@ -169,7 +186,8 @@ def drop_distraction(picked: Sequence[Candidate]) -> list[Candidate]:
     def stays(candidate: Candidate) -> bool:
         limit = _BEHIND if candidate.place == picked[0].place else _BEHIND_ELSEWHERE
         behind = picked[0].score - candidate.score
-        return behind < limit and bool(candidate.matched or candidate.features.kind)
+        same_language = detect_language(candidate.text) == detect_language(picked[0].text)
+        return same_language and behind < limit and bool(candidate.matched or candidate.features.kind)
 
     return [*picked[:1], *filter(stays, picked[1:])]
 
@@ -179,23 +197,43 @@ def weight_of(question: Question, keys: Iterable[str]) -> float:
     return _share(question.weights, keys)
 
 
-def name_coverage(question: Question, passages: Sequence[PassageText]) -> float:
-    """Share of the question's names that some passage holds; 1 where it has none.
+def holds_what_is_named(question: Question, passages: Sequence[PassageText]) -> bool:
+    """Whether each identifier and name of a question is in some passage or its title, and some time meets its times.
+
+    Names are compared by their stems, and may be misspelled by a letter.
 
     Example:
         >>> from rag_kit.text.evidence.questions import analyse
-        >>> plan = analyse("What is the file size of the ENTERPRISE plan?")
-        >>> name_coverage(plan, [PassageText(1, "The maximum file size of a plan is 10 MB.")])
-        0.0
+        >>> pump = [PassageText(1, "The XP-3200 lifts water 8 m high. It was sold in 2022 and 2023.", "Pumps")]
+        >>> questions = "How high does the XP3200 lift?", "How high does the XP-9900 lift?", "Was it sold in 2021?"
+        >>> [holds_what_is_named(analyse(text), pump) for text in questions]
+        [True, False, False]
     """
-    names = [t.key for t in question.terms if t.nominal and not any(c.isdigit() for c in t.key)]
-    words = frozenset(key for passage in passages for key in terms(f"{passage.title}\n{passage.text}"))
-    matches = [name in words or any(_forms_of_one(name, key) for key in words) for name in names]
-    return sum(matches) / len(matches) if matches else 1.0
+    texts = [f"{passage.title}\n{passage.text}" for passage in passages]
+    joined = _NO_LETTER_OR_DIGIT.sub("", "\n".join(texts).lower())
+    if any(
+        _NO_LETTER_OR_DIGIT.sub("", name.lower()) not in joined for name in _IDENTIFIER.findall(question.text)
+    ):
+        return False
+    if question.spans:
+        named = [span for text in texts for span in time_spans(text)]
+        if not any(fit_in_time(question.spans, [span]).overlap > 0 for span in named):
+            return False
+    words = {key for text in texts for key in terms(text)}
+    return all(_is_known(term.key, words) for term in question.terms if term.nominal and term.key.isalpha())
+
+
+def _is_known(name: str, words: set[str]) -> bool:
+    """Whether a name is among some stems, in another form (German and Germany), or misspelled."""
+    if name in words or name.removesuffix("s") in words or not name.isascii():
+        return True
+    return any(map(partial(_forms_of_one, name), words)) or (
+        len(name) >= _MIN_MISSPELLED and bool(get_close_matches(name, words, 1, _MISSPELLED))
+    )
 
 
 def _forms_of_one(name: str, key: str) -> bool:
-    """Whether two stems are forms of one name: German and Germany, California and Californian."""
+    """Whether two stems are forms of one name."""
     short, long = sorted((name, key), key=len)
     return len(short) >= max(4, len(long) - 3) and long.startswith(short)
 
@@ -236,7 +274,7 @@ def _read_rows(
             if heading:
                 title |= row_terms
             elif len(rows) < MAX_SENTENCES:
-                rows.append(_Row(text, place, keys & row_terms, row_terms, header))
+                rows.append(_Row(text, place, keys & row_terms, header))
         titles.append(keys & title)
     # a heading in the middle of a passage is an answer only where there is nothing else
     return [row for row in rows if not _HEADING.match(row.text)] or rows, titles
@@ -247,14 +285,12 @@ def _lines(passage: PassageText) -> Iterator[tuple[str, str, bool]]:
     titles = {line.strip() for line in passage.title.splitlines()}
     first_line, _, below = passage.text.partition("\n")
     body = below if first_line.strip() in titles and below.strip() else passage.text
+    body = _without_code(body)
     spans = sentences(body)
-    texts = [span.text for span in spans]
-    header, in_code = "", False
+    texts = [span.text for span in spans if not _NO_SENTENCE.match(span.text)]
+    header = ""
     for index, text in enumerate(texts):
-        if text.startswith(("```", "~~~")):
-            in_code = not in_code
-            continue
-        if _DELIMITER.fullmatch(text) or in_code:
+        if _DELIMITER.fullmatch(text):
             continue
         if not text.startswith("|"):
             header = ""
@@ -266,17 +302,24 @@ def _lines(passage: PassageText) -> Iterator[tuple[str, str, bool]]:
         yield text, header, heading and len(texts) > 1
 
 
+def _without_code(text: str) -> str:
+    """A text without its fenced blocks; a passage may begin inside of one, where it was cut from a text."""
+    parts = _FENCE.split(text)
+    if len(parts) == 1:
+        return text
+    texts, languages = parts[::2], parts[1::2]
+    # the fence that ends a block names no language
+    begins_inside = (
+        len(texts) % 2 == 0 and not languages[0] and not texts[0].rstrip().endswith(tuple(".:。："))
+    )
+    return "\n".join(texts[begins_inside::2])
+
+
 def _terms_beside(rows: Sequence[_Row], order: int) -> frozenset[str]:
     """Terms of the question in the neighbours; a question is about what follows it, not what stands before it."""
     before, after = rows[max(order - 1, 0) : order], rows[order + 1 : order + 2]
     near = (*before, *(row for row in after if not is_question(row.text)))
     return frozenset().union(*(row.matched for row in near if row.place == rows[order].place))
-
-
-def _terms_by_characters(missing: frozenset[str], text_terms: frozenset[str]) -> list[str]:
-    """Chinese terms that are not in the sentence as such although all their characters are."""
-    characters = set("".join(key for key in text_terms if not key.isascii()))
-    return [key for key in missing if not key.isascii() and characters.issuperset(key)]
 
 
 def _fit_row_in_time(question: Question, row: _Row, last: dict[int, list[Span]]) -> TimeFit:

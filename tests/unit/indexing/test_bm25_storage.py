@@ -79,12 +79,16 @@ def test_truncated_and_lengthened_files_are_refused(saved: Path) -> None:
             BM25Index.load(saved)
 
 
-def test_newer_format_is_refused_by_version(saved: Path) -> None:
-    """A file of a later version says so."""
+@pytest.mark.parametrize(
+    ("step", "message"), [(1, "a newer rag_kit"), (-1, "an older rag_kit, which made other")]
+)
+def test_another_format_is_refused_by_version(saved: Path, step: int, message: str) -> None:
+    """A file of a later or earlier version says so, and what to do."""
     data = bytearray(saved.read_bytes())
-    data[8:12] = (storage.FORMAT_VERSION + 1).to_bytes(4, "little")
+    version = storage.FORMAT_VERSION + step
+    data[8:12] = version.to_bytes(4, "little")
     saved.write_bytes(bytes(data))
-    with pytest.raises(IndexFormatError, match="version 2"):
+    with pytest.raises(IndexFormatError, match=f"{message}.*version {version}.*Build the index again"):
         BM25Index.load(saved)
 
 

@@ -15,6 +15,7 @@ import pytest
 from langchain_core.documents import Document
 from support.embedding import WordEmbeddings
 
+from rag_kit.cli.main import main
 from rag_kit.documents import with_provenance
 from rag_kit.errors import (
     DocumentIndexError,
@@ -357,6 +358,44 @@ def test_damage_is_named(
     for mode in ("r", "w"):
         with pytest.raises(IndexFormatError, match=message):
             DocumentIndex.open(folder, embeddings=model, mode=mode)  # type: ignore[arg-type]
+
+
+def test_queries_lose_question_words_and_identifiers_are_found_by_their_parts(tmp_path: Path) -> None:
+    """The keyword leg searches for the topic alone, and for FY2022 by 2022, for XR20 by XR-20 and back."""
+    texts = [
+        "How do I, what can I, which?",
+        "Filing of FY2022",
+        "The XR20 pump",
+        "The AB-7 valve",
+        "怎样？请问哪些？",
+    ]
+    with DocumentIndex.create(tmp_path / "index") as index:
+        index.upsert([Document(text, id=text) for text in texts])
+        for query, found in {
+            "How do I open what the pump can hold?": "The XR20 pump",
+            "What happened in 2022?": "Filing of FY2022",
+            "XR-20": "The XR20 pump",
+            "AB7": "The AB-7 valve",
+        }.items():
+            assert [doc.id for doc, _ in index.search_keyword(query, 5)] == [found]
+        view = index.keyword_view()
+        assert view.query_terms("Which valve?") == ["valv"]
+        assert view.maximum("How do I open a valve?") == view.maximum("open valve")
+
+
+@pytest.mark.folder
+def test_a_keyword_file_of_older_terms_is_named_and_repaired(folder: Path, model: WordEmbeddings) -> None:
+    """A folder of the format before says what it is and how its terms are made again, without reading files."""
+    before = state_of(folder, model)
+    path = next(folder.glob("bm25-*"))
+    data = bytearray(path.read_bytes())
+    data[8:12] = (1).to_bytes(4, "little")
+    path.write_bytes(bytes(data))
+    for mode in ("r", "w"):
+        with pytest.raises(IndexFormatError, match=r"an older rag_kit.*rag-kit repair --index"):
+            DocumentIndex.open(folder, embeddings=model, mode=mode)  # type: ignore[arg-type]
+    assert main(["repair", "--index", str(folder)]) == 0
+    assert state_of(folder, model) == before
 
 
 @pytest.mark.folder

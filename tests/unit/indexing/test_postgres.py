@@ -16,7 +16,7 @@ from support.embedding import WordEmbeddings
 from support.postgres import PostgresServer, binaries
 
 from rag_kit.cli.main import main
-from rag_kit.errors import DocumentIndexError, IndexMissingError, InvalidInputError
+from rag_kit.errors import DocumentIndexError, IndexFormatError, IndexMissingError, InvalidInputError
 from rag_kit.indexing import DocumentIndex, IngestOptions, ingest
 from rag_kit.indexing.document_index.locations import location_of
 from rag_kit.indexing.document_index.rows import Family
@@ -119,6 +119,29 @@ def test_ingest_by_the_command_line(server: str, tmp_path: Path, capsys: pytest.
     assert main(["ingest", str(tmp_path / "none"), "--index", f"{server}&index=none"]) != 0
     with pytest.raises(IndexMissingError):  # what could not be begun leaves nothing
         DocumentIndex.open(f"{server}&index=none")
+
+
+def test_terms_of_an_older_version_are_named_and_made_again(
+    server: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Searches and writes are refused with what to do; a repair makes the terms of the stored texts again."""
+    url = f"{server}&index=older"
+    with DocumentIndex.create(url) as index:
+        index.upsert([Document("The XR20 pump", id="pump")])
+    with psycopg.connect(server) as connection:
+        connection.execute("DELETE FROM older.meta WHERE key = 'terms'")
+        connection.execute("DELETE FROM older.keyword_postings WHERE term = 'xr'")
+    with DocumentIndex.open(url, mode="w") as index:
+        with pytest.raises(IndexFormatError, match=r"version 1.*rag-kit repair"):
+            index.search_keyword("pump")
+        with pytest.raises(IndexFormatError, match=r"version 1.*rag-kit repair"):
+            index.upsert([Document("other", id="other")])
+    assert main(["verify", "--index", url]) != 0
+    assert "version 1" in capsys.readouterr().out
+    assert main(["repair", "--index", url]) == 0
+    with DocumentIndex.open(url, mode="w") as index:
+        index.upsert([Document("other", id="other")])
+        assert [doc.id for doc, _ in index.search_keyword("XR-30")] == ["pump"]
 
 
 def test_nul_is_refused(server: str) -> None:

@@ -6,6 +6,7 @@ import json
 import time
 
 import pytest
+from langchain_core.documents import Document
 from langchain_core.messages import HumanMessage, SystemMessage
 
 from rag_kit.models.extractive.model import ExtractiveChatModel
@@ -158,6 +159,99 @@ def test_headings_are_context_not_answers(model: ExtractiveChatModel) -> None:
     """A title line supplies the subject and is not given as an answer."""
     passages = ["Rhine\nIt is 1,230 km long. Ships use it daily."]
     assert ask(model, "How long is the Rhine?", passages).startswith("It is 1,230 km long.[1]")
+
+
+CODE = (
+    '## Caps\n\n```python\nmax_calls = cap("model calls", number=2)\n```\n\n'
+    "A run that reaches its cap of model calls stops."
+)
+
+
+@pytest.mark.parametrize(
+    "passage",
+    [
+        CODE,
+        'cap(number="of model calls")\n```\n\n' + CODE.partition("```\n\n")[2],  # cut inside a block
+        CODE.partition("\n\n```")[0]
+        + "\n\n"
+        + CODE.partition("```\n\n")[2]
+        + "\n\n```python\ncap_of_model_calls = number",
+        "![The cap of the number of model calls](cap.svg)\n\n<!-- cap number model calls -->\n\n"
+        + CODE.partition("```\n\n")[2],
+    ],
+)
+def test_code_and_pictures_are_no_sentences(model: ExtractiveChatModel, passage: str) -> None:
+    """What shares most words with the question is code, a comment or a picture; the sentence is the answer."""
+    reply = ask(model, "What happens at the cap of the number of model calls?", [passage])
+    assert reply == "A run that reaches its cap of model calls stops.[1]"
+
+
+def test_code_alone_is_a_decline(model: ExtractiveChatModel) -> None:
+    """Where only code has the words, nothing answers."""
+    passage = "```python\nmax_calls = cap(number_of_model_calls)\n```"
+    assert is_declined(ask(model, "What is the cap of the number of model calls?", [passage]))
+
+
+def test_extracts_stand_under_their_headings(model: ExtractiveChatModel) -> None:
+    """At most three extracts of passages, the best first, each under the last of its headings; and they hold."""
+    texts = [
+        "The pump starts at nine.",
+        "The pump stops at ten. Clean the pump with water.",
+        "The pump is blue and starts at noon on Sundays.",
+        "The pump starts late in winter.",
+    ]
+    paths = ["Manual > Start", "Manual > Stop", "Sundays", "Winter"]
+    passages = [Document(text, metadata={"heading": path}) for text, path in zip(texts, paths, strict=True)]
+    prompt = load_prompt("answer", language="en")
+    messages = prompt.format_messages(
+        question="When does the pump start?", passages=render_passages(passages)
+    )
+    reply = str(model.invoke(messages).content)
+    assert reply.splitlines()[:2] == ["### Start", "The pump starts at nine.[1]"]
+    assert 2 <= reply.count("[") <= 3 and reply.count("###") == len(set(reply.splitlines()[::2]))
+    assert check_citations(reply, texts).status == "grounded"
+
+
+MANUAL = [
+    "The XP-3200 lifts water 8 metres high.",
+    "The net profit was 5 million in 2022 and 6 million in 2023.",
+]
+ZH_MANUAL = ["XP-3200的扬程为8米。", "2022年净利润为500万元，2023年净利润为600万元。"]
+
+
+@pytest.mark.parametrize(
+    ("question", "declined"),
+    [
+        ("How high does the XP-3200 lift water?", False),
+        ("How high does the XP3200 lift water?", False),
+        ("How high does the XP-9900 lift water?", True),
+        ("What was the net profit in 2023?", False),
+        ("What was the net profit in 2021?", True),
+        ("What was the net profit in FY2022?", True),
+        ("What was the net profit of Siemens in 2023?", True),
+        ("XP-3200的扬程是多少？", False),
+        ("XP-9900的扬程是多少？", True),
+        ("2023年净利润是多少？", False),
+        ("2021年净利润是多少？", True),
+    ],
+)
+def test_what_no_passage_names_is_no_evidence(
+    model: ExtractiveChatModel, question: str, declined: bool
+) -> None:
+    """An identifier, a year or a name of the question that is in no passage: the answer declines."""
+    passages = ZH_MANUAL if "的" in question or "年" in question else MANUAL
+    assert is_declined(ask(model, question, passages)) is declined
+
+
+def test_a_name_may_stand_in_a_title_or_be_misspelled(model: ExtractiveChatModel) -> None:
+    """Title and heading count, a plural and a letter in the wrong place are the same name."""
+    passages = [
+        Document("It lifts water 8 metres.", metadata={"title": "XP-9900", "heading": "Setanta Pumps"})
+    ]
+    prompt = load_prompt("answer", language="en")
+    for question in ("How high does the XP9900 lift water?", "How high do Sentanta pumps lift the water?"):
+        messages = prompt.format_messages(question=question, passages=render_passages(passages))
+        assert "8 metres.[1]" in str(model.invoke(messages).content)
 
 
 def test_plain_chat_says_what_it_is(model: ExtractiveChatModel) -> None:

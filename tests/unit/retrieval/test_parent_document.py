@@ -15,7 +15,7 @@ from langchain_core.runnables import RunnableLambda
 from langchain_tests.integration_tests import RetrieversIntegrationTests
 from support.blocking import blockbuster_ctx
 from support.embedding import WordEmbeddings
-from support.families import children, lines, numbered
+from support.families import children, lettered, lines, numbered
 
 from rag_kit.documents import get_provenance
 from rag_kit.errors import DocumentIndexError, FilterError, InvalidInputError, LockedError
@@ -172,28 +172,28 @@ async def test_parents_may_be_spans() -> None:
 
 async def test_enough_children_become_their_parent() -> None:
     """At the threshold the parent is returned, below it the children, each with what matched."""
-    ants, bees = numbered("ant", 4), numbered("bee", 4)
+    ants, bees = lettered("ant", "bdfg"), lettered("bee", "bdfg")
     retriever = make(ants, bees, merge=0.5, pipeline="bm25", k=5)
-    found = await both(retriever, "ant0 ant1 bee2")
+    found = await both(retriever, "antb antd beef")
     assert ids(found)[0] == "ant" and len(children(found[0])) == 2
-    assert found[1].page_content == "Here bee2 is told of by bee." and found[1].metadata["parent_id"] == "bee"
+    assert found[1].page_content == "Here beef is told of by bee." and found[1].metadata["parent_id"] == "bee"
     strict = ParentDocumentRetriever(index=retriever.index, merge=0.75, pipeline="bm25", k=5)
     assert (
-        "ant" not in ids(await both(strict, "ant0 ant1 bee2")) and len(strict.invoke("ant0 ant1 bee2")) == 3
+        "ant" not in ids(await both(strict, "antb antd beef")) and len(strict.invoke("antb antd beef")) == 3
     )
 
 
 async def test_merging_over_levels() -> None:
     """With several levels the largest span is taken of which enough children were found."""
-    text = " ".join(f"Word{i} stands here." for i in range(8))
+    text = " ".join(f"Word{letter} stands here." for letter in "abcdefgh")
     retriever = make(
         Document(text, id="d"), parent_size=[90, 45], child_size=20, merge=1.0, pipeline="bm25", k=9
     )
-    assert {d.page_content for d in await both(retriever, "word0 word1 word4")} == {
-        "Word0 stands here. Word1 stands here.",
-        "Word4 stands here.",
+    assert {d.page_content for d in await both(retriever, "worda wordb worde")} == {
+        "Worda stands here. Wordb stands here.",
+        "Worde stands here.",
     }
-    [whole] = await both(retriever, "word0 word1 word2 word3")
+    [whole] = await both(retriever, "worda wordb wordc wordd")
     assert whole.page_content == text[:75] and len(children(whole)) == 4
 
 
@@ -275,16 +275,16 @@ async def test_composes_with_other_retrievers() -> None:
     """Rewriting around it, or inside of it: k, filter and provenance go through."""
     from langchain_core.language_models import FakeListChatModel
 
-    retriever = make(*(numbered(name, tenant=name[0]) for name in ("ant", "bee", "cat")))
-    model = FakeListChatModel(responses=['{"queries": ["bee2"]}'])
+    retriever = make(*(lettered(name, "bdfg", tenant=name[0]) for name in ("ant", "bee", "cat")))
+    model = FakeListChatModel(responses=['{"queries": ["beef"]}'])
     around = MultiQueryRetriever.from_llm(model, retriever, n=1)
-    assert set(ids(around.invoke("ant1"))) == {"ant", "bee"}
-    assert ids(around.invoke("ant1", filter={"tenant": "b"})) == ["bee"]
+    assert set(ids(around.invoke("antd"))) == {"ant", "bee"}
+    assert ids(around.invoke("antd", filter={"tenant": "b"})) == ["bee"]
     leaf = index_retriever(retriever.index, "bm25")
     inside = ParentDocumentRetriever(
         index=retriever.index, retriever=MultiQueryRetriever.from_llm(model, leaf, n=1)
     )
-    assert set(ids(inside.invoke("ant1"))) == {"ant", "bee"}
+    assert set(ids(inside.invoke("antd"))) == {"ant", "bee"}
 
 
 async def test_config_is_passed_down(bank: DocumentIndex) -> None:

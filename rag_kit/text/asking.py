@@ -1,0 +1,70 @@
+"""The words a question asks by, which say nothing about its topic and are left out of a search for it."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from rag_kit.text._traditional import SIMPLIFIED, TRADITIONAL
+from rag_kit.text.language import word_set
+
+# Left out of a query that asks something. "who", "when" and "where" stay: without them questions about persons and
+# times lose passages whose relative clauses have them (docs/decisions/0039).
+_ASKING = word_set(
+    "how what which why do does did can could should would am were been has have had i me my we us our please tell"
+)
+_CHINESE = (
+    "请问|是?(?:为什么|为何|什么(?:意思|样|时候|时间|地方)?|怎么样?|怎样|如何|哪(?:些|[个一位里儿年种])?(?!咤)|谁|何[时地人处]|多少)"
+    "|是否|吗(?!啡)|呢(?![绒喃])|我们?(?:可以|应该|需要|能|该|要|想)"
+)
+_ASKS = re.compile(
+    rf"\b(?:how|what|which|why|who|whom|whose|when|where)\b|^\s*(?:do|does|did|can|could|should|would|please|tell)\b|{_CHINESE}",
+    re.IGNORECASE,
+)
+# words, and what is quoted or a title, which is passed over
+_WORDS = re.compile(
+    rf"[A-Za-z]+(?:['’](?:s\b|[a-z]+))?|《[^》]*》|“[^”]*”|「[^」]*」|\"[^\"]*\"|(?P<chinese>{_CHINESE})"
+)
+_ARTICLE = re.compile(r"\b(?:the|an?)\s+$", re.IGNORECASE)
+_PLAIN_WORD = re.compile(r"(?:^|\s)[a-z]")
+_TO_SIMPLIFIED = str.maketrans(TRADITIONAL, SIMPLIFIED)
+#: Terms, as an `Analyzer` makes them, of which a query has one if it holds a word to leave out.
+ASKING_TERMS = frozenset([*_ASKING, "doe", "whi", "pleas", *"么怎哪谁何吗呢我", "请问", "多少", "是否"])
+
+
+@lru_cache(maxsize=256)
+def without_question_words(query: str) -> str:
+    """Leave out question words, auxiliaries and pronouns of the asker; a text that asks nothing stays as it is.
+
+    A word in capitals, or with a capital inside a sentence, is taken for a name and stays, as does what is quoted.
+
+    Example:
+        >>> without_question_words("How do I cap the number of calls?").split()
+        ['cap', 'the', 'number', 'of', 'calls?']
+        >>> without_question_words("Which albums did The Who record?").split()
+        ['albums', 'The', 'Who', 'record?']
+        >>> without_question_words("如何限制调用次数？").strip()
+        '限制调用次数？'
+    """
+    if not query.isascii():
+        query = query.translate(_TO_SIMPLIFIED)
+    if "?" in query or "？" in query or _ASKS.search(query):
+        return _WORDS.sub(_blank_or_word, query)
+    return query
+
+
+def _blank_or_word(match: re.Match[str]) -> str:
+    """Nothing for a word that asks; a noun after an article ("the can", "The Who") and a name stay."""
+    word = match[0]
+    plain = word.lower()
+    if plain not in _ASKING and plain.removesuffix("'s").removesuffix("’s") not in _ASKING:
+        return " " if match["chinese"] else word
+    before = match.string[: match.start()]
+    if _ARTICLE.search(before):
+        return word
+    if word in (plain, "I"):
+        return " "
+    if word.isupper():
+        return " " if match.string.isupper() else word
+    inside = before.rstrip()[-1:] not in ("", *".?!:;")
+    return word if inside and _PLAIN_WORD.search(match.string) else " "
