@@ -12,10 +12,11 @@ from pydantic import Field, model_validator
 
 from rag_kit.documents import combine_filters, content_hash, with_provenance
 from rag_kit.documents.provenance import peek_score
+from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25.index import BM25Index
 from rag_kit.retrieval.bm25 import BM25Retriever
 from rag_kit.retrieval.call import Call
-from rag_kit.retrieval.expansion.feedback import KeywordIndex, check_index, reader_of
+from rag_kit.retrieval.expansion.weighted import KeywordIndex, reader_of
 from rag_kit.retrieval.indexed import rows_retriever
 from rag_kit.retrieval.inside import own_filter
 from rag_kit.retrieval.refining import RefiningRetriever
@@ -60,7 +61,11 @@ class GraphRetriever(RefiningRetriever):
     @model_validator(mode="before")
     @classmethod
     def _searches_its_index(cls, values: Any) -> Any:
-        index: KeywordIndex = check_index(values.get("index"))
+        index = values.get("index")
+        if not isinstance(index, KeywordIndex):
+            raise InvalidInputError(
+                f"index is {type(index).__name__}; GraphRetriever walks over a BM25Index or a DocumentIndex."
+            )
         if values.get("retriever") is not None:
             return values
         if isinstance(index, BM25Index):
