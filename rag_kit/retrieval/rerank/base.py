@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
-from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun
 from langchain_core.documents import BaseDocumentCompressor, Document
 
 from rag_kit.concurrency.steps import Logic
-from rag_kit.documents import PROVENANCE_KEY, content_hash, copy_document, with_provenance
-from rag_kit.documents.identity import ORIGINAL_ID_KEY
+from rag_kit.documents import PROVENANCE_KEY, copy_document, with_provenance
+from rag_kit.documents.identity import ORIGINAL_ID_KEY, document_key
 from rag_kit.documents.provenance import peek_score
 from rag_kit.errors import ModelOutputError
 from rag_kit.retrieval.base import HasRunnables, check_count
@@ -134,21 +133,13 @@ class DocumentCompressor(HasRunnables):
         """Compress documents, best first; the call's notes say how many were dropped."""
         marked = [_with_position(doc, position) for position, doc in enumerate(documents)]
         name = f"{stage}:{self.name}"
-        blocking = partial(self._call, self.compressor.compress_documents, marked, call, threaded=True)
+        asked: Any = {"query": call.query, "callbacks": call.child("compressor").get("callbacks")}
+        blocking = partial(self.compressor.compress_documents, marked, **asked)
         native = None
         if type(self.compressor).acompress_documents is not BaseDocumentCompressor.acompress_documents:
-            native = partial(self._call, self.compressor.acompress_documents, marked, call)
+            native = partial(self.compressor.acompress_documents, marked, **asked)
         result = await call.do(name, blocking, native)
         return self._matched(result, documents, call, name, retriever)
-
-    @staticmethod
-    def _call(method: Any, documents: Sequence[Document], call: Call, *, threaded: bool = False) -> Any:
-        """Call a method of the compressor, with callbacks for what it runs."""
-        manager = call.run_manager
-        if threaded and isinstance(manager, AsyncCallbackManagerForRetrieverRun):
-            manager = manager.get_sync()
-        callbacks = None if manager is None else manager.get_child("compressor")
-        return method(documents, call.query, callbacks=callbacks)
 
     def _matched(
         self, result: Any, documents: Sequence[Document], call: Call, name: str, retriever: str
@@ -210,6 +201,6 @@ def _restored(doc: Document, original: Document | None, *, whole: bool) -> Docum
     if PROVENANCE_KEY in original.metadata:
         metadata[PROVENANCE_KEY] = original.metadata[PROVENANCE_KEY]
     if doc.page_content != original.page_content:
-        metadata.setdefault(ORIGINAL_ID_KEY, original.id or content_hash(original.page_content))
+        metadata.setdefault(ORIGINAL_ID_KEY, document_key(original))
     # Pieces of one document cannot share its id.
     return Document(doc.page_content, metadata=metadata, id=doc.id or (original.id if whole else None))
