@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
 from langchain_tests.integration_tests import RetrieversIntegrationTests
@@ -381,29 +380,6 @@ async def test_nothing_blocks_the_event_loop(way: str) -> None:
     with blockbuster_ctx():
         assert await retriever.ainvoke(QUESTION)
         assert await retriever.aroute(QUESTION)
-
-
-async def test_the_config_reaches_model_and_sources() -> None:
-    """Tags, metadata and callbacks reach the model and each source; their runs are children of one."""
-    seen: list[tuple[str, Any, Any]] = []
-
-    class Watch(BaseCallbackHandler):
-        def on_chat_model_start(self, serialized: Any, messages: Any, **kwargs: Any) -> None:
-            seen.append(("model", kwargs["metadata"], kwargs["parent_run_id"]))
-
-        def on_retriever_start(self, serialized: Any, query: str, **kwargs: Any) -> None:
-            seen.append(("retriever", kwargs["metadata"], kwargs["parent_run_id"]))
-
-    config: Any = {"callbacks": [Watch()], "metadata": {"who": "me"}, "configurable": {"tenant": "t"}}
-    words = {n: Words(docs=CARS) for n in DESCRIPTIONS}
-    retriever = by_model(reply("cars", "laws"), words=words, most=2)
-    retriever.invoke(QUESTION, config)
-    await retriever.ainvoke(QUESTION, config)
-    assert [kind for kind, _, _ in seen].count("retriever") == 6
-    assert all(metadata["who"] == "me" for _, metadata, _ in seen)
-    assert len({parent for _, _, parent in seen}) == 3
-    assert {request.config["configurable"]["tenant"] for _, request in words["laws"].asked} == {"t"}
-    assert [m["prompt_name"] for kind, m, _ in seen if kind == "model"] == ["route", "route"]
 
 
 async def test_budgets_are_charged() -> None:
