@@ -128,7 +128,7 @@ class CompressionRetriever(RefiningRetriever):
             return []
         name, whole = f"compress:{self.compressor.name}", [passage.document for passage in passages]
         if isinstance(self.compressor, DocumentCompressor):
-            steps = self.compressor.compressed(whole, call, stage="compress", retriever=self.get_name())
+            steps = self.compressor.compressed(whole, call, stage="compress")
             shorter = await call.attempt(name, steps, "the passages are whole")
             return self._merge(whole if shorter is None else shorter, call)[: call.k]
         selections = await call.attempt(name, self._selections(passages, call), "the passages are whole")

@@ -127,9 +127,7 @@ class DocumentCompressor(HasRunnables):
         self.compressor = compressor
         self.name = type(compressor).__name__
 
-    async def compressed(
-        self, documents: Sequence[Document], call: Call, *, stage: str, retriever: str
-    ) -> list[Document]:
+    async def compressed(self, documents: Sequence[Document], call: Call, *, stage: str) -> list[Document]:
         """Compress documents, best first; the call's notes say how many were dropped."""
         marked = [_with_position(doc, position) for position, doc in enumerate(documents)]
         name = f"{stage}:{self.name}"
@@ -139,11 +137,9 @@ class DocumentCompressor(HasRunnables):
         if type(self.compressor).acompress_documents is not BaseDocumentCompressor.acompress_documents:
             native = partial(self.compressor.acompress_documents, marked, **asked)
         result = await call.do(name, blocking, native)
-        return self._matched(result, documents, call, name, retriever)
+        return self._matched(result, documents, call, name)
 
-    def _matched(
-        self, result: Any, documents: Sequence[Document], call: Call, name: str, retriever: str
-    ) -> list[Document]:
+    def _matched(self, result: Any, documents: Sequence[Document], call: Call, name: str) -> list[Document]:
         """The returned documents, each with the id, the provenance and the score of the one it was made of."""
         if not isinstance(result, Sequence) or not all(isinstance(doc, Document) for doc in result):
             raise ModelOutputError(
@@ -166,7 +162,7 @@ class DocumentCompressor(HasRunnables):
                     score=score,
                     rank=rank,
                     stage=name,
-                    retriever=retriever,
+                    retriever=call.owner.get_name(),
                     query=call.query,
                     score_before=score_before,
                     rank_before=None if position is None else position + 1,
