@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
-from langchain_tests.integration_tests import RetrieversIntegrationTests
 from support.blocking import blockbuster_ctx
 from support.rewriters import Scripted, Words, both, corpus, ids, notes, sent
 
@@ -346,20 +345,3 @@ async def test_all_sources_together() -> None:
     assert found == retriever.invoke("heart attack")
     assert {term["source"] for term in terms(found)} == {"model", "thesaurus"}
     assert {"heart", "infarction"} <= set(ids(found))
-
-
-class TestStandard(RetrieversIntegrationTests):
-    """LangChain's own suite for retrievers."""
-
-    @property
-    def retriever_constructor(self) -> type[ExpansionRetriever]:
-        return ExpansionRetriever
-
-    @property
-    def retriever_constructor_params(self) -> dict[str, Any]:
-        leg = BM25Retriever.from_texts([f"fan number {n}" for n in range(10)])
-        return {"thesaurus": {"fan": ["number"]}, "retriever": leg}
-
-    @property
-    def retriever_query_example(self) -> str:
-        return "fan"

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
-from langchain_tests.integration_tests import RetrieversIntegrationTests
 from support.blocking import blockbuster_ctx
 from support.embedding import WordEmbeddings
 from support.rewriters import Scripted, Words, both, corpus, ids, notes
@@ -500,23 +499,6 @@ def test_never_outside_what_is_allowed(question: str, allowed: list[str]) -> Non
     route = retriever.route(question, sources=allowed)
     assert set(route.names) <= set(allowed) and len(set(route.names)) == len(route.names)
     assert retriever.route(question, sources=allowed) == route
-
-
-class TestStandard(RetrieversIntegrationTests):
-    """LangChain's own suite."""
-
-    @property
-    def retriever_constructor(self) -> type[RoutingRetriever]:
-        return RoutingRetriever
-
-    @property
-    def retriever_constructor_params(self) -> dict[str, Any]:
-        docs = corpus(**{f"d{n}": f"engines {n}" for n in range(5)})
-        return {"sources": {"cars": (Words(docs=docs), "engines"), "tea": (Words(docs=TEA), "pots")}, "k": 3}
-
-    @property
-    def retriever_query_example(self) -> str:
-        return "engines"
 
 
 async def test_what_several_sources_found_is_joined_as_by_any_fusion() -> None:

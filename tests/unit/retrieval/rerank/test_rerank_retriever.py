@@ -12,8 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
-from langchain_tests.integration_tests import RetrieversIntegrationTests
-from support.embedding import WordEmbeddings
 from support.rewriters import Scripted, Words, both, corpus, ids, notes
 
 from rag_kit.documents import get_provenance, matches
@@ -22,7 +20,6 @@ from rag_kit.retrieval import (
     BM25Retriever,
     EnsembleRetriever,
     PointwiseReranker,
-    RagKitRetriever,
     RerankRetriever,
 )
 from rag_kit.retrieval.rerank.base import Ranking, Reranker
@@ -389,20 +386,3 @@ def test_wrong_arguments() -> None:
 def test_shown_in_jupyter() -> None:
     """The HTML names the parts; nothing of it is live."""
     assert "↳ &lt;b&gt;" in made(words=Words(docs=DOCS, name="<b>"))._repr_html_()
-
-
-class TestStandard(RetrieversIntegrationTests):
-    """LangChain's own suite for retrievers."""
-
-    @property
-    def retriever_constructor(self) -> type[RagKitRetriever]:
-        return RerankRetriever
-
-    @property
-    def retriever_constructor_params(self) -> dict[str, Any]:
-        texts = ["alpha fan", "beta fan", "gamma fan", "delta fan"]
-        return {"retriever": BM25Retriever.from_texts(texts), "reranker": WordEmbeddings()}
-
-    @property
-    def retriever_query_example(self) -> str:
-        return "fan"
