@@ -1,4 +1,4 @@
-"""Sparse search beside a scipy product, weighted terms beside plain ones, and what RM3 costs.
+"""Sparse search beside a scipy product, and weighted terms beside plain ones.
 
 python benchmarks/run.py sparse
 python benchmarks/bench_sparse.py quality [DATA]     nDCG@10 and recall@100: the tables of docs/benchmarks.md
@@ -21,7 +21,6 @@ from harness import Row, at_least, at_most
 
 from rag_kit.indexing import BM25Index
 from rag_kit.indexing.sparse.index import SparseIndex
-from rag_kit.retrieval.expansion.feedback import RelevanceFeedback
 from rag_kit.text.ngrams import CharacterNgrams
 
 Hits = list[tuple[Any, float]]
@@ -33,12 +32,10 @@ def run(quick: bool = False) -> list[Row]:
     texts, asked = zipf(documents, 60)
     plain = BM25Index.from_texts(texts, analyzer=str.split)
     weights = {query: dict.fromkeys(query.split(), 1.0) for query in asked}
-    feedback = RelevanceFeedback()
     times = per_query(
         {
             "plain": lambda query: plain.search(query, K),
             "weighted": lambda query: plain.search_weighted(weights[query], K),
-            "rm3": lambda query: plain.search_weighted(feedback.weights(plain, query), K),
         },
         asked,
     )
@@ -47,12 +44,6 @@ def run(quick: bool = False) -> list[Row]:
             f"weighted terms against the same terms, {documents:,} documents",
             times["weighted"] / times["plain"],
             1.5,
-        ),
-        at_most(
-            f"RM3, both searches, against one search, {documents:,} documents",
-            times["rm3"] / times["plain"],
-            200,
-            f"{times['rm3'] * 1e3:.2f} ms",
         ),
     ]
     return [*rows, against_scipy(texts, asked)]
@@ -96,11 +87,11 @@ def against_scipy(texts: Sequence[str], asked: Sequence[str]) -> Row:
 
 
 def quality(data: Path) -> None:
-    """Print what RM3 and n-grams bring, with 95 % bootstrap intervals of the differences."""
+    """Print what n-grams bring over words."""
     from bm25_parameters import DataSet
 
     words = lambda text: [text]  # noqa: E731 - DataSet wants an analyzer; its terms are not used here
-    for name in ("scifact", "cmrc2018_dev", "covidqa", "timeqa_slice"):
+    for name in ("scifact", "cmrc2018_dev"):
         found = DataSet(data / name, words)
         queries = found.queries if len(found.queries) <= 600 else random.Random(0).sample(found.queries, 600)
         index = BM25Index.from_texts(found.texts, [{"_id": key} for key in found.ids])
@@ -108,16 +99,7 @@ def quality(data: Path) -> None:
         print(
             f"{name}: {len(queries)} queries, BM25 nDCG@10 {base[:, 0].mean():.4f}, recall@100 {base[:, 1].mean():.4f}"
         )
-        for weight in (0.5, 0.8, 0.9):
-            model = RelevanceFeedback(original_weight=weight)
-            got = _measured(
-                lambda text, index=index, model=model: index.search_weighted(model.weights(index, text), 100),
-                queries,
-                found.relevant,
-            )
-            _tell(f"RM3 10/10/{weight}", got, base)
-        if name in ("scifact", "cmrc2018_dev"):
-            _ngrams(found, queries, index)
+        _ngrams(found, queries, index)
 
 
 def _ngrams(found: Any, queries: Sequence[tuple[str, str]], words: BM25Index) -> None:
@@ -185,18 +167,6 @@ def _measured(search: Callable[[str], Hits], queries: Sequence[tuple[str, str]],
         good = {one for one, grade in grades.items() if grade > 0}
         rows.append((gain / best, len(good & set(found)) / len(good)))
     return np.array(rows)
-
-
-def _tell(name: str, got: Any, base: Any) -> None:
-    parts = []
-    for place, metric in enumerate(("nDCG@10", "recall@100")):
-        difference = got[:, place] - base[:, place]
-        draws = np.random.default_rng(0).choice(difference, (5000, len(difference))).mean(axis=1)
-        low, high = np.quantile(draws, [0.025, 0.975])
-        parts.append(
-            f"{metric} {got[:, place].mean():.4f} ({difference.mean():+.4f}, {low:+.4f} to {high:+.4f})"
-        )
-    print(f"    {name:24} {'; '.join(parts)}", flush=True)
 
 
 if __name__ == "__main__":

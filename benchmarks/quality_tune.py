@@ -45,11 +45,11 @@ def retrievers(
         made = parts(settings["chunk_size"]).build(settings["pipeline"])
         return made.retriever.model_copy(update=update)
 
-    keyword, vectors = ["bm25", "rm3"], ["dense", "mmr", *WEIGHTED]
+    vectors = ["dense", "mmr", *WEIGHTED]
     weight = {"float": [0.1, 0.9], "step": 0.1, "default": 0.6}
-    space: dict[str, Any] = {"pipeline": keyword, "chunk_size": [1000, 500, None]}
+    space: dict[str, Any] = {"pipeline": ["bm25"], "chunk_size": [1000, 500, None]}
     if model is not None:
-        space |= {"pipeline": ["hybrid", *keyword, *vectors], "bm25_weight": weight}
+        space |= {"pipeline": ["hybrid", "bm25", *vectors], "bm25_weight": weight}
     return make, space
 
 

@@ -1,7 +1,7 @@
 """Measure pipelines on a retrieval data set.
 
 The set is a folder with corpus.jsonl[.gz], queries.jsonl, qrels.tsv (BEIR's layout), and qa.jsonl where there are
-answers. A pipeline is bm25, dense, hybrid, rrf, convex, rm3, mmr, parent and others (an unknown name lists them all),
+answers. A pipeline is bm25, dense, hybrid, rrf, convex, mmr, parent and others (an unknown name lists them all),
 or module:object: a retriever, or a function from a list of documents to one (its code is run).
 """
 

@@ -10,12 +10,14 @@ from typing import Any
 from langchain_core.documents import Document
 from pydantic import Field, model_validator
 
-from rag_kit.documents import combine_filters, content_hash, with_provenance
+from rag_kit.documents import combine_filters, with_provenance
+from rag_kit.documents.identity import document_key
 from rag_kit.documents.provenance import peek_score
+from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25.index import BM25Index
 from rag_kit.retrieval.bm25 import BM25Retriever
 from rag_kit.retrieval.call import Call
-from rag_kit.retrieval.expansion.feedback import KeywordIndex, check_index, reader_of
+from rag_kit.retrieval.expansion.weighted import KeywordIndex, reader_of
 from rag_kit.retrieval.indexed import rows_retriever
 from rag_kit.retrieval.inside import own_filter
 from rag_kit.retrieval.refining import RefiningRetriever
@@ -60,7 +62,11 @@ class GraphRetriever(RefiningRetriever):
     @model_validator(mode="before")
     @classmethod
     def _searches_its_index(cls, values: Any) -> Any:
-        index: KeywordIndex = check_index(values.get("index"))
+        index = values.get("index")
+        if not isinstance(index, KeywordIndex):
+            raise InvalidInputError(
+                f"index is {type(index).__name__}; GraphRetriever walks over a BM25Index or a DocumentIndex."
+            )
         if values.get("retriever") is not None:
             return values
         if isinstance(index, BM25Index):
@@ -78,7 +84,7 @@ class GraphRetriever(RefiningRetriever):
         """The passages that the walk from these documents visits most; those that are not in the index come last."""
         own = own_filter(self.retriever, call.config, strict=True)
         where = combine_filters(call.filter, own)
-        keys = [doc.id or content_hash(doc.page_content) for doc in documents]
+        keys = [document_key(doc) for doc in documents]
         seeds = {key: math.exp(-rank / _FALL) for rank, key in enumerate(keys)}
         visited, unknown = await call.do("graph", partial(self._spread, seeds, call.k, where))
         unconnected = [doc for key, doc in zip(keys, documents, strict=True) if key in unknown]
@@ -88,7 +94,7 @@ class GraphRetriever(RefiningRetriever):
         positions = {key: position for position, key in enumerate(keys, start=1)}
         results = []
         for rank, (doc, mass, terms) in enumerate(visited, start=1):
-            key = doc.id or content_hash(doc.page_content)
+            key = document_key(doc)
             results.append(
                 with_provenance(
                     documents_by_key.get(key, doc),

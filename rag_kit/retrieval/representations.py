@@ -78,19 +78,15 @@ class MultiRepresentationRetriever(FamilyWriter):
         ['representation:text', 'representation:keywords', 'representation:children:20']
     """
 
-    pipeline: Literal["hybrid", "bm25", "dense"] = "hybrid"
-    retriever: Runnable[Any, Any] | None = None
     kinds: tuple[str, ...] | None = None
     weights: Mapping[str, float] | None = None
     fusion: str = "convex"
-    fetch_k: OptionalCount = None
     on_error: Literal["raise", "skip"] = "skip"
     timeout: Seconds = None
     max_concurrency: OptionalCount = None
     represent: tuple[str, ...] | None = None
     llm: Any = None
     cache: str | PathLike[str] | None = None
-    _rows: Runnable[Any, Any] = PrivateAttr()
     _last_ensemble: tuple[tuple[str, ...], EnsembleRetriever] | None = PrivateAttr(default=None)
 
     @field_validator("represent", mode="before")
@@ -108,16 +104,7 @@ class MultiRepresentationRetriever(FamilyWriter):
     def model_post_init(self, context: Any, /) -> None:
         """Make the searches now, so that weights that fit none are refused at once."""
         super().model_post_init(context)
-        self._rows = self.retriever or rows_retriever(self.index, self.pipeline, k=self.k)
         self._ensemble()
-
-    def inner_retrievers(self) -> Sequence[Any]:
-        """The one that searches the rows."""
-        return [self._rows]
-
-    def searched(self) -> Sequence[Any]:
-        """The index."""
-        return [self.index]
 
     async def _search(self, query: str, call: Call) -> list[Document]:
         ensemble = await blocking_step("representations", self._ensemble)

@@ -80,7 +80,7 @@ MADE: dict[str, Callable[[], BaseRetriever]] = {
     "RerankRetriever": lambda: kit.RerankRetriever(retriever=words(), reranker=[MMRReranker(EMBEDDINGS)]),
     "CompressionRetriever": lambda: kit.CompressionRetriever(retriever=words()),
     "RoutingRetriever": lambda: kit.RoutingRetriever(sources=sources(), embeddings=EMBEDDINGS),
-    "ExpansionRetriever": lambda: kit.ExpansionRetriever.from_feedback(words()),
+    "ExpansionRetriever": lambda: kit.ExpansionRetriever.from_thesaurus({"a": ["b"]}, words()),
     "SparseRetriever": lambda: kit.SparseRetriever.from_documents(DOCS),
     "TrigramRetriever": lambda: kit.TrigramRetriever.from_documents(DOCS),
     "ExactVectorRetriever": lambda: kit.ExactVectorRetriever.from_documents(DOCS, EMBEDDINGS),

@@ -18,7 +18,6 @@ from rag_kit.indexing import DocumentIndex, IngestOptions, ingest
 from rag_kit.indexing.document_index.folder import STORE
 from rag_kit.indexing.document_index.rows import Child, Family
 from rag_kit.query_construction import SelfQueryRetriever
-from rag_kit.retrieval.expansion.feedback import RelevanceFeedback
 
 TEXTS = {
     "en": ("loud fan", ["A loud fan hums at night.", "Night air cools the fan.", "Tea is drunk hot."]),
@@ -62,9 +61,9 @@ DOORS = {
         retrieval.index_retriever(index, k=9).ainvoke(question)
     ),
     "graph": lambda index, question: retrieval.GraphRetriever(index=index, k=9).invoke(question),
-    "feedback": lambda index, question: retrieval.ExpansionRetriever.from_feedback(index, k=9).invoke(
-        question
-    ),
+    "expansion": lambda index, question: retrieval.ExpansionRetriever.from_thesaurus(
+        {"question": [question]}, retrieval.index_retriever(index, "bm25", 9), k=9
+    ).invoke("question"),
     "parents": lambda index, question: retrieval.ParentDocumentRetriever(index=index, k=9).invoke(question),
     "self-query": lambda index, question: SelfQueryRetriever.from_rules(index, k=9).invoke(question),
 }
@@ -76,12 +75,6 @@ def test_searches_give_passages(given, door):
     index, question = given
     found = hits(DOORS[door](index, question))
     assert len(found) >= 2 and not any("representation" in doc.metadata for doc in found)
-
-
-def test_feedback_learns_from_passages(given):
-    """The terms of generated texts are no feedback."""
-    index, question = given
-    assert not any(term.isdigit() for term in RelevanceFeedback().weights(index, question))
 
 
 @pytest.mark.parametrize(

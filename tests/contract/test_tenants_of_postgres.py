@@ -29,7 +29,9 @@ LEAVES: dict[str, Any] = {
     "dense": lambda index: retrieval.index_retriever(index, "dense", k=6),
     "hybrid": lambda index: retrieval.index_retriever(index, "hybrid", k=6),
     "raptor": lambda index: retrieval.RaptorRetriever(index=index, k=6),
-    "feedback": lambda index: retrieval.ExpansionRetriever.from_feedback(index, k=6),
+    "expansion": lambda index: retrieval.ExpansionRetriever.from_thesaurus(
+        {"loud": ["noisy", "hums"]}, retrieval.index_retriever(index, "bm25"), k=6
+    ),
     "graph": lambda index: retrieval.GraphRetriever(index=index, k=6),
 }
 

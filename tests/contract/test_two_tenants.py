@@ -31,8 +31,7 @@ LEAVES = (
     "raptor",
     "raptor, parted",
     "sentence window",
-    "expansion, feedback",
-    "expansion, feedback, index",
+    "expansion, index",
     "self query",
     "hyde, vectors",
 )

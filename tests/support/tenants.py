@@ -165,11 +165,8 @@ def leaves(folder: Any) -> dict[str, Wrap]:
         "sentence window": lambda **more: retrieval.SentenceWindowRetriever.from_documents(
             documents(), **windows, **more
         ),
-        "expansion, feedback": lambda **more: retrieval.ExpansionRetriever.from_feedback(
-            words().index, **more
-        ),
-        "expansion, feedback, index": lambda **more: retrieval.ExpansionRetriever.from_feedback(
-            shared, **more
+        "expansion, index": lambda **more: retrieval.ExpansionRetriever.from_thesaurus(
+            {"loud": ["noisy", "hums"]}, retrieval.index_retriever(shared, "bm25"), **more
         ),
         "self query": lambda **more: SelfQueryRetriever.from_rules(documents(), **more),
         "hyde, vectors": lambda **more: retrieval.HyDERetriever.from_llm(

@@ -155,12 +155,6 @@ RECIPES: dict[str, Recipe] = {
     "rrf-10": _fusion_recipe(fusion="rrf", rrf_k=10),
     "weighted-rrf": _fusion_recipe(fusion="rrf", rrf_k=60, weights=[0.6, 0.4]),
     "convex": _fusion_recipe(fusion="convex", weights=[0.5, 0.5]),
-    "rm3": Recipe(
-        lambda parts: retrieval.ExpansionRetriever.from_feedback(
-            parts.index, k=parts.depth, on_error="raise"
-        ),
-        settings={"fb_docs": 10, "fb_terms": 10, "original_weight": 0.5},
-    ),
     "tfidf": Recipe(partial(_index_documents, retrieval.SparseRetriever, name="tf-idf")),
     "trigram": Recipe(partial(_index_documents, retrieval.TrigramRetriever, name="trigram")),
     "mmr": Recipe(_make_mmr, ("dense",), {"lambda_mult": 0.9}),

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from langchain_core.cross_encoders import BaseCrossEncoder
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseLanguageModel
@@ -24,7 +25,6 @@ from rag_kit.graphs.running import attempt, call_user_function, run_side_by_side
 from rag_kit.models.chat import bare_model, is_extractive
 from rag_kit.models.runnables import acall_runnable
 from rag_kit.retrieval.answers import grade_score
-from rag_kit.retrieval.rerank.scorers import is_cross_encoder
 
 Scale = Literal["confidence", "share"]
 _ALLOWED = "allowed for a passage: true or false, a number, a Grading, or a dict or object with relevant, score or both"
@@ -202,7 +202,7 @@ def as_evaluator(value: Any = None) -> Evaluator:
         return LexicalEvaluator()
     if isinstance(value, Evaluator):
         return value
-    if is_cross_encoder(value):
+    if isinstance(value, BaseCrossEncoder):
         return CrossEncoderEvaluator(value)
     if isinstance(value, Embeddings):
         return LexicalEvaluator(embeddings=value)

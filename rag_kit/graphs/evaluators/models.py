@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from langchain_core.cross_encoders import BaseCrossEncoder
 from langchain_core.documents import Document
 
 from rag_kit.documents.identity import field_of
@@ -18,7 +19,6 @@ from rag_kit.retrieval.answers import grade_score, read_numbers
 from rag_kit.retrieval.base import check_count
 from rag_kit.retrieval.fields import check_model
 from rag_kit.retrieval.rerank.base import check_scores
-from rag_kit.retrieval.rerank.scorers import is_cross_encoder
 
 _MAX_REASON = 200
 
@@ -156,7 +156,7 @@ class CrossEncoderEvaluator(Evaluator):
         scale: Literal["logit", "probability"] = "logit",
         thresholds: Thresholds | None = None,
     ) -> None:
-        if not is_cross_encoder(model):
+        if not isinstance(model, BaseCrossEncoder):
             raise InvalidInputError(
                 f"model is a {type(model).__name__}; give a LangChain cross-encoder "
                 "(langchain_core.cross_encoders.BaseCrossEncoder)."

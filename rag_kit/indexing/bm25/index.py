@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -190,11 +190,6 @@ class BM25Index(InvertedIndex):
         """
         terms = check.check_weights(query) if isinstance(query, Mapping) else self.query_terms(query)
         return (self._view or self.current()).maximum(terms)
-
-    def document_frequencies(self, terms: Iterable[str]) -> dict[str, int]:
-        """In how many documents each term, as the ``analyzer`` makes it, occurs."""
-        view = self.current()
-        return {term: view.frequency(term) for term in terms}
 
     # Storing
 

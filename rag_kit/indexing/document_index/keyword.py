@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -166,10 +166,6 @@ class KeywordView:
     def search_weighted(self, terms: Mapping[str, float], k: int = 4, filter: Filter | None = None) -> Hits:
         """As `search`, for weighted terms."""
         return self.search(terms, k, filter)
-
-    def document_frequencies(self, terms: Iterable[str]) -> dict[str, int]:
-        """In how many documents each term occurs."""
-        return self._index.document_frequencies(terms)
 
     def spread(
         self,

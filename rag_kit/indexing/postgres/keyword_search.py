@@ -209,12 +209,6 @@ class PostgresKeywordView(KeywordView):
                 rows = read_documents(connection, keys)
         return [(rows[key], score) for key, _, score in hits]
 
-    def document_frequencies(self, terms: Iterable[str]) -> dict[str, int]:
-        """See ``KeywordView``."""
-        with self._store.reading() as connection:
-            frequencies = read_frequencies(connection.native, terms := list(terms))
-        return {term: frequencies.get(term, 0) for term in terms}
-
     def spread(
         self,
         seeds: Mapping[str, float],

@@ -11,8 +11,7 @@ from langchain_core.documents import Document
 
 from rag_kit.concurrency.branches import describe_failure
 from rag_kit.concurrency.steps import Logic
-from rag_kit.documents import content_hash
-from rag_kit.documents.identity import ORIGINAL_ID_KEY, field_of
+from rag_kit.documents.identity import ORIGINAL_ID_KEY, document_key, field_of
 from rag_kit.models.clients import check_embeddings
 from rag_kit.prompts import render_passages
 from rag_kit.prompts.grading import ChosenSentences
@@ -239,17 +238,12 @@ def _keep(scores: Sequence[Sequence[float]], min_score: float, share: float) -> 
     return [[position for position, score in enumerate(row) if score >= low and score > 0] for row in scores]
 
 
-def identity(doc: Document) -> str:
-    """The id of a document and of its shorter form: its own, else the hash of the whole text."""
-    return doc.id or content_hash(doc.page_content)
-
-
 def shortened(doc: Document, spans: Sequence[tuple[int, int]], separator: str) -> Document:
     """The document with the spans alone; ``metadata["kept"]`` says where they stand in the original."""
     positions = [{"start": start, "end": end} for start, end in spans]
     update = {
-        "id": identity(doc),
+        "id": document_key(doc),
         "page_content": separator.join(doc.page_content[start:end] for start, end in spans),
-        "metadata": {**doc.metadata, KEPT_KEY: positions, ORIGINAL_ID_KEY: identity(doc)},
+        "metadata": {**doc.metadata, KEPT_KEY: positions, ORIGINAL_ID_KEY: document_key(doc)},
     }
     return doc.model_copy(update=update)

@@ -14,6 +14,7 @@ from langchain_core.runnables import Runnable
 from pydantic import Field, field_validator
 
 from rag_kit.documents import PROVENANCE_KEY, copy_document, get_provenance, with_provenance
+from rag_kit.documents.identity import document_key
 from rag_kit.documents.provenance import peek_score
 from rag_kit.errors import InvalidInputError, ModelOutputError
 from rag_kit.retrieval.call import Call
@@ -25,7 +26,6 @@ from rag_kit.retrieval.compression.compressors import (
     ModelCompressor,
     Passage,
     Selection,
-    identity,
     shortened,
 )
 from rag_kit.retrieval.refining import RefiningRetriever
@@ -128,7 +128,7 @@ class CompressionRetriever(RefiningRetriever):
             return []
         name, whole = f"compress:{self.compressor.name}", [passage.document for passage in passages]
         if isinstance(self.compressor, DocumentCompressor):
-            steps = self.compressor.compressed(whole, call, stage="compress", retriever=self.get_name())
+            steps = self.compressor.compressed(whole, call, stage="compress")
             shorter = await call.attempt(name, steps, "the passages are whole")
             return self._merge(whole if shorter is None else shorter, call)[: call.k]
         selections = await call.attempt(name, self._selections(passages, call), "the passages are whole")
@@ -203,7 +203,7 @@ class CompressionRetriever(RefiningRetriever):
                 result.metadata[PROVENANCE_KEY] = {**record, "rank": rank}
             return result
         stages = [
-            {**stage, "document": identity(member)}
+            {**stage, "document": document_key(member)}
             for member in group
             for stage in get_provenance(member).get("stages", [])
         ]
@@ -216,14 +216,14 @@ class CompressionRetriever(RefiningRetriever):
             query=call.query,
             sources=stages,
             merged=[
-                {"id": identity(member), **{key: member.metadata.get(key) for key in _KEYS}}
+                {"id": document_key(member), **{key: member.metadata.get(key) for key in _KEYS}}
                 for member in repeats
             ],
         )
 
 
 def _ids(documents: Sequence[Document]) -> str:
-    ids = ", ".join(identity(doc)[:80] for doc in documents[:_SHOWN_IDS])
+    ids = ", ".join(document_key(doc)[:80] for doc in documents[:_SHOWN_IDS])
     return ids + (", …" if len(documents) > _SHOWN_IDS else "")
 
 

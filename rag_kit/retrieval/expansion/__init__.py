@@ -1,1 +1,1 @@
-"""Query expansion: more terms for the keyword leg, from a model, a thesaurus or the first results."""
+"""Query expansion: more terms for the keyword leg, from a model or a thesaurus."""

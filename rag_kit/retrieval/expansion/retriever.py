@@ -1,4 +1,4 @@
-"""Query expansion: the question with synonyms, related terms, or the terms of its first results."""
+"""Query expansion: the question with synonyms and related terms, of a model or a thesaurus."""
 
 from __future__ import annotations
 
@@ -11,19 +11,11 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self, Unpack
 
 from pydantic import BaseModel, Field, field_validator, model_validator
 
-from rag_kit.documents import combine_filters
 from rag_kit.errors import InvalidInputError
 from rag_kit.prompts.schemas import Queries
 from rag_kit.retrieval.call import Call
-from rag_kit.retrieval.expansion.feedback import (
-    KeywordIndex,
-    KeywordRetriever,
-    RelevanceFeedback,
-    WeightedTermsRetriever,
-    keyword_retriever,
-    reader_of,
-)
 from rag_kit.retrieval.expansion.thesaurus import Entries, Thesaurus
+from rag_kit.retrieval.expansion.weighted import KeywordRetriever, WeightedTermsRetriever, reader_of
 from rag_kit.retrieval.fields import Model, Rewrites
 from rag_kit.retrieval.fusion import Search
 from rag_kit.retrieval.rewriting import RewritingRetriever, texts_of
@@ -46,7 +38,7 @@ _MAX_TERMS, _MAX_TEMPLATES = 32, 4
 
 
 class Added(NamedTuple):
-    """A term that is searched for besides, and its source: ``"model"``, ``"thesaurus"`` or ``"feedback"``."""
+    """A term that is searched for besides, and its source: ``"model"`` or ``"thesaurus"``."""
 
     text: str
     source: str
@@ -55,19 +47,17 @@ class Added(NamedTuple):
 class ExpansionRetriever(RewritingRetriever):
     """Search for more than the words of the question.
 
-    Terms come from a model (``from_llm``), from your own thesaurus (``from_thesaurus``), or from the documents
-    that a first search finds (``from_feedback``: RM3, which needs no model), or from several of them. Over a
+    Terms come from a model (``from_llm``), from your own thesaurus (``from_thesaurus``), or from both. Over a
     ``BM25Retriever``, or the keyword leg of a ``DocumentIndex`` (``index_retriever(index, "bm25")``), they join
     the question's words in one search, each with a weight; any other retriever is asked the question, and the
     question with the terms behind it, and the two lists are fused. Question templates ("What is {term}?") are
     searches of their own. The provenance names each added term with its weight and source under ``terms``.
 
-    Papers: Abdul-Jaleel et al., TREC 2004; Voorhees, Query Expansion Using Lexical-Semantic Relations, SIGIR 1994.
+    Paper: Voorhees, Query Expansion Using Lexical-Semantic Relations, SIGIR 1994.
 
     Args:
         llm: A model to ask for terms.
         thesaurus: A :class:`Thesaurus`, the entries of one, or the path of its file.
-        feedback: RM3, for a ``retriever`` that searches an index by keywords.
         templates: Texts with ``{term}`` in them, or ``True`` for the built-in ones in the question's language.
         n: Terms to ask the model for, 1 to 32.
         term_weight: What an added term counts beside one of the question (over BM25); above 0.
@@ -87,10 +77,13 @@ class ExpansionRetriever(RewritingRetriever):
 
     task: ClassVar[str] = "expansion"
     answer_form: ClassVar[type[BaseModel]] = Queries
+    other_names: ClassVar[Mapping[str, str]] = {
+        "feedback": "RM3 feedback was taken out, as it is behind BM25 on every measured set; "
+        "give llm, thesaurus or templates"
+    }
 
     llm: Model | None = None  # type: ignore[assignment]
     thesaurus: Thesaurus | None = None
-    feedback: RelevanceFeedback | None = None
     templates: Templates | bool = False
     n: Rewrites = 8
     term_weight: float = Field(default=0.5, gt=0, le=100)
@@ -108,29 +101,6 @@ class ExpansionRetriever(RewritingRetriever):
         options: Any = settings
         return cls(thesaurus=thesaurus, retriever=retriever, k=k, **options)
 
-    @classmethod
-    def from_feedback(
-        cls,
-        index: KeywordIndex | KeywordRetriever,
-        *,
-        fb_docs: int = 10,
-        fb_terms: int = 10,
-        original_weight: float = 0.5,
-        k: int = 4,
-        **settings: Unpack[RewritingSettings],
-    ) -> Self:
-        """Expand by the terms of the first results (RM3).
-
-        Args:
-            index: What to search: a ``BM25Index``, a ``DocumentIndex``, or a retriever by keywords over one.
-            fb_docs: See :class:`RelevanceFeedback`, as for ``fb_terms`` and ``original_weight``.
-            k: Most documents to return.
-            **settings: Unpack[RewritingSettings] further argument of the class.
-        """
-        options: Any = settings
-        feedback: Any = {"fb_docs": fb_docs, "fb_terms": fb_terms, "original_weight": original_weight}
-        return cls(feedback=feedback, retriever=keyword_retriever(index), k=k, **options)
-
     @field_validator("thesaurus", mode="before")
     @classmethod
     def _thesaurus_is_made(cls, value: Any) -> Any:
@@ -140,20 +110,14 @@ class ExpansionRetriever(RewritingRetriever):
 
     @model_validator(mode="after")
     def _sources_fit(self) -> Self:
-        if self.llm is None and self.thesaurus is None and self.feedback is None and not self.templates:
+        if self.llm is None and self.thesaurus is None and not self.templates:
             raise InvalidInputError(
-                "Nothing would be added; give llm, thesaurus, feedback or templates "
-                "(see from_llm, from_thesaurus, from_feedback)."
-            )
-        if self.feedback is not None and not isinstance(self.retriever, KeywordRetriever):
-            raise InvalidInputError(
-                "feedback finds terms of an index with weights, so retriever must search one by keywords; "
-                "see from_feedback."
+                "Nothing would be added; give llm, thesaurus or templates (see from_llm, from_thesaurus)."
             )
         return self
 
     async def _rewrite(self, question: str, call: Call) -> list[Search]:
-        """Searches with the terms of the model, the thesaurus and feedback added, and one for each template."""
+        """Searches with the terms of the model and the thesaurus added, and one for each template."""
         added = await self._from_model(question, call)
         matched = self.thesaurus.find(question) if self.thesaurus is not None else {}
         added += [Added(term, "thesaurus") for related in matched.values() for term in related]
@@ -186,12 +150,14 @@ class ExpansionRetriever(RewritingRetriever):
         self, leg: KeywordRetriever, question: str, added: Sequence[Added], call: Call
     ) -> list[Search]:
         """One search of the index with the question's terms and the added ones."""
-        reading = call.do("keyword index", partial(self._terms, leg, question, added, call))
-        learnt = await call.attempt("keyword index", reading, "nothing is added")
-        if learnt is None or not learnt[1]:
+        if not added:
             return []
-        terms, details = learnt
-        call.extra["terms"] = list(details.values())
+        reading = call.do("keyword index", partial(self._terms, leg, question, added))
+        read = await call.attempt("keyword index", reading, "nothing is added")
+        if read is None or not read[1]:
+            return []
+        terms, details = read
+        call.extra["terms"] = details
         searcher = WeightedTermsRetriever(
             index=leg.index,
             terms=terms,
@@ -199,27 +165,20 @@ class ExpansionRetriever(RewritingRetriever):
             name=leg.get_name(),
             note=getattr(leg, "note", None),
         )
-        return [Search(" ".join([question, *details]), "expansion", searcher)]
+        return [Search(" ".join([question, *(detail["term"] for detail in details)]), "expansion", searcher)]
 
     def _terms(
-        self, leg: KeywordRetriever, question: str, added: Sequence[Added], call: Call
-    ) -> tuple[dict[str, float], dict[str, dict[str, Any]]]:
-        """The terms to search for with their weights, and what provenance says of each added text; reads the store."""
-        analyse = reader_of(leg.index).analyzer
-        query_terms = Counter(analyse(question))
+        self, leg: KeywordRetriever, question: str, added: Sequence[Added]
+    ) -> tuple[dict[str, float], list[dict[str, Any]]]:
+        """The terms to search for with their weights, and each added text for the provenance; reads the store."""
+        reader = reader_of(leg.index)
+        query_terms = Counter(reader.query_terms(question))
         terms: dict[str, float] = dict(query_terms)
-        if self.feedback is not None:
-            where = combine_filters(leg.filter, call.filter)
-            terms = self.feedback.weights(leg.index, question, where)
-        details = {
-            term: {"term": term, "weight": round(weight, 6), "source": "feedback"}
-            for term, weight in terms.items()
-            if term not in query_terms
-        }
+        details = []
         for text, source in added:
-            if new := [term for term in analyse(text) if term not in query_terms]:
-                terms.update({term: max(self.term_weight, terms.get(term, 0.0)) for term in new})
-                details[text] = {"term": text, "weight": self.term_weight, "source": source}
+            if new := [term for term in reader.analyzer(text) if term not in query_terms]:
+                terms.update(dict.fromkeys(new, self.term_weight))
+                details.append({"term": text, "weight": self.term_weight, "source": source})
         return terms, details
 
     def _appended(self, question: str, added: Sequence[Added], call: Call) -> list[Search]:

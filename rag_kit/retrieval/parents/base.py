@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from langchain_core.documents import Document
-from langchain_core.runnables import Runnable
-from pydantic import PrivateAttr
 
 from rag_kit.documents import combine_filters, compile_filter, get_provenance, with_provenance
 from rag_kit.documents.provenance import peek_score
 from rag_kit.indexing.document_index.rows import PARENT_KEY, Family, FamilyView, Place, offset_in_source
 from rag_kit.retrieval.base import blocking_step
 from rag_kit.retrieval.call import Call
-from rag_kit.retrieval.fields import Count, OptionalCount
-from rag_kit.retrieval.indexed import rows_retriever
+from rag_kit.retrieval.fields import Count
 from rag_kit.retrieval.inside import own_filter
 from rag_kit.retrieval.parents.writing import FamilyWriter
 
@@ -86,17 +83,8 @@ def span_of(parent: Document, start: int, end: int, heading: str | None = None) 
 class FamilyRetriever(FamilyWriter):
     """Search the parts of documents, return what stands around them; arguments as of ``ParentDocumentRetriever``."""
 
-    pipeline: Literal["hybrid", "bm25", "dense"] = "hybrid"
-    retriever: Runnable[Any, Any] | None = None
-    fetch_k: OptionalCount = None
     max_fetch_k: Count = 1000
     stage: str = "parent"
-    _children: Runnable[Any, Any] = PrivateAttr()
-
-    def model_post_init(self, context: Any, /) -> None:
-        """Make the search among children."""
-        super().model_post_init(context)
-        self._children = self.retriever or rows_retriever(self.index, self.pipeline, k=self.k)
 
     def _families(self, documents: Sequence[Document]) -> list[Family]:
         return [self._family(document) for document in documents]
@@ -111,37 +99,25 @@ class FamilyRetriever(FamilyWriter):
     ) -> list[Passage]:
         """At most k passages, best first; what does not pass is left out."""
 
-    def inner_retrievers(self) -> Sequence[Any]:
-        """The one that searches children."""
-        return [self._children]
-
-    def searched(self) -> Sequence[Any]:
-        """The index."""
-        return [self.index]
-
     async def _search(self, query: str, call: Call) -> list[Document]:
         """Search children, ever deeper, until they give enough passages or there are no more."""
-        results: list[Document] = []
-        for fetch, last in self._depths(call.k):
-            children = await call.search(self._children, query, fetch)
-            cut = last and len(children) >= fetch
-            results = await blocking_step("parents", self._results, query, call, children, cut)
-            if len(results) >= call.k or len(children) < fetch:
-                break
-        return results
-
-    def _depths(self, k: int) -> Iterator[tuple[int, bool]]:
-        """How many children to fetch in each round, and whether it is the last."""
-        max_fetch = max(k, self.max_fetch_k)
-        fetch = min(max_fetch, max(k, self.fetch_k or max(20, 5 * k)))
-        while fetch < max_fetch:
-            yield fetch, False
-            fetch = min(max_fetch, fetch * _GROWTH)
-        yield max_fetch, True
+        max_fetch = max(call.k, self.max_fetch_k)
+        fetch = max(call.k, self.fetch_k or max(20, 5 * call.k))
+        while True:
+            fetch = min(fetch, max_fetch)
+            children = await call.search(self._rows, query, fetch)
+            more = len(children) >= fetch
+            cut = more and fetch == max_fetch
+            results: list[Document] = await blocking_step(
+                "parents", self._results, query, call, children, cut
+            )
+            if len(results) >= call.k or cut or not more:
+                return results
+            fetch *= _GROWTH
 
     def _results(self, query: str, call: Call, children: list[Document], cut: bool) -> list[Document]:
         """The passages around the children that were found; ``cut``: there may be more children."""
-        where = combine_filters(call.filter, own_filter(self._children, call.config))
+        where = combine_filters(call.filter, own_filter(self._rows, call.config))
         passes = compile_filter(where) if where else None
         with self.index.families() as view:
             passages = self._passages(view, place_matches(view, children), call.k, passes)

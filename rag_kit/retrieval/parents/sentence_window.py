@@ -97,10 +97,9 @@ class _Window:
         ``texts`` are the parents by id.
         """
         best = self.matches[0]
-        if self.parent is None:
-            return Passage(self.matches, best.score, best.document)
-        placed = [s for s in view.siblings(self.parent, self.first, self.last) if s.start is not None]
-        if not placed:  # no sentence has a position in the parent
+        siblings = [] if self.parent is None else view.siblings(self.parent, self.first, self.last)
+        placed = [s for s in siblings if s.start is not None]
+        if self.parent is None or not placed:  # no sentence has a position in the parent
             return Passage(self.matches, best.score, best.document)
         start = min(s.start for s in placed if s.start is not None)
         end = max(s.end for s in placed if s.end is not None)

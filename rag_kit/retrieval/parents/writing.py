@@ -9,10 +9,11 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
+from langchain_core.runnables import Runnable
 from pydantic import PrivateAttr
 
 from rag_kit.concurrency.bridge import run_in_thread
@@ -24,10 +25,12 @@ from rag_kit.indexing.document_index.rows import Family
 from rag_kit.indexing.document_index.store import RemoteLocation
 from rag_kit.indexing.document_index.writing import Changes
 from rag_kit.retrieval.base import RagKitRetriever
+from rag_kit.retrieval.fields import OptionalCount
+from rag_kit.retrieval.indexed import rows_retriever
 
 
 class FamilyWriter(RagKitRetriever):
-    """A retriever that writes the documents that it searches by their children."""
+    """A retriever over one index that writes the documents which it searches by their children."""
 
     other_names: ClassVar[Mapping[str, str]] = {
         "vectorstore": "index=, a DocumentIndex or its folder; or from_documents(documents)",
@@ -39,7 +42,24 @@ class FamilyWriter(RagKitRetriever):
     }
 
     index: DocumentIndex
+    pipeline: Literal["hybrid", "bm25", "dense"] = "hybrid"
+    retriever: Runnable[Any, Any] | None = None
+    fetch_k: OptionalCount = None
+    _rows: Runnable[Any, Any] = PrivateAttr()
     _opened: bool = PrivateAttr(default=False)
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Make the search among the rows of the index."""
+        super().model_post_init(context)
+        self._rows = self.retriever or rows_retriever(self.index, self.pipeline, k=self.k)
+
+    def inner_retrievers(self) -> Sequence[Any]:
+        """The one that searches the rows."""
+        return [self._rows]
+
+    def searched(self) -> Sequence[Any]:
+        """The index."""
+        return [self.index]
 
     @abstractmethod
     def _families(self, documents: Sequence[Document]) -> list[Family]:

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
-from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun
 from langchain_core.documents import BaseDocumentCompressor, Document
 
 from rag_kit.concurrency.steps import Logic
-from rag_kit.documents import PROVENANCE_KEY, content_hash, copy_document, with_provenance
-from rag_kit.documents.identity import ORIGINAL_ID_KEY
+from rag_kit.documents import PROVENANCE_KEY, copy_document, with_provenance
+from rag_kit.documents.identity import ORIGINAL_ID_KEY, document_key
 from rag_kit.documents.provenance import peek_score
 from rag_kit.errors import ModelOutputError
 from rag_kit.retrieval.base import HasRunnables, check_count
@@ -128,31 +127,19 @@ class DocumentCompressor(HasRunnables):
         self.compressor = compressor
         self.name = type(compressor).__name__
 
-    async def compressed(
-        self, documents: Sequence[Document], call: Call, *, stage: str, retriever: str
-    ) -> list[Document]:
+    async def compressed(self, documents: Sequence[Document], call: Call, *, stage: str) -> list[Document]:
         """Compress documents, best first; the call's notes say how many were dropped."""
         marked = [_with_position(doc, position) for position, doc in enumerate(documents)]
         name = f"{stage}:{self.name}"
-        blocking = partial(self._call, self.compressor.compress_documents, marked, call, threaded=True)
+        asked: Any = {"query": call.query, "callbacks": call.child("compressor").get("callbacks")}
+        blocking = partial(self.compressor.compress_documents, marked, **asked)
         native = None
         if type(self.compressor).acompress_documents is not BaseDocumentCompressor.acompress_documents:
-            native = partial(self._call, self.compressor.acompress_documents, marked, call)
+            native = partial(self.compressor.acompress_documents, marked, **asked)
         result = await call.do(name, blocking, native)
-        return self._matched(result, documents, call, name, retriever)
+        return self._matched(result, documents, call, name)
 
-    @staticmethod
-    def _call(method: Any, documents: Sequence[Document], call: Call, *, threaded: bool = False) -> Any:
-        """Call a method of the compressor, with callbacks for what it runs."""
-        manager = call.run_manager
-        if threaded and isinstance(manager, AsyncCallbackManagerForRetrieverRun):
-            manager = manager.get_sync()
-        callbacks = None if manager is None else manager.get_child("compressor")
-        return method(documents, call.query, callbacks=callbacks)
-
-    def _matched(
-        self, result: Any, documents: Sequence[Document], call: Call, name: str, retriever: str
-    ) -> list[Document]:
+    def _matched(self, result: Any, documents: Sequence[Document], call: Call, name: str) -> list[Document]:
         """The returned documents, each with the id, the provenance and the score of the one it was made of."""
         if not isinstance(result, Sequence) or not all(isinstance(doc, Document) for doc in result):
             raise ModelOutputError(
@@ -175,7 +162,7 @@ class DocumentCompressor(HasRunnables):
                     score=score,
                     rank=rank,
                     stage=name,
-                    retriever=retriever,
+                    retriever=call.owner.get_name(),
                     query=call.query,
                     score_before=score_before,
                     rank_before=None if position is None else position + 1,
@@ -210,6 +197,6 @@ def _restored(doc: Document, original: Document | None, *, whole: bool) -> Docum
     if PROVENANCE_KEY in original.metadata:
         metadata[PROVENANCE_KEY] = original.metadata[PROVENANCE_KEY]
     if doc.page_content != original.page_content:
-        metadata.setdefault(ORIGINAL_ID_KEY, original.id or content_hash(original.page_content))
+        metadata.setdefault(ORIGINAL_ID_KEY, document_key(original))
     # Pieces of one document cannot share its id.
     return Document(doc.page_content, metadata=metadata, id=doc.id or (original.id if whole else None))

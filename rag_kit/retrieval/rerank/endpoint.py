@@ -16,7 +16,7 @@ from rag_kit.models.calls import ModelCall, ask_for_value
 from rag_kit.models.http import with_http_clients
 from rag_kit.models.providers import options
 from rag_kit.retrieval.base import check_count
-from rag_kit.retrieval.call import Call, Job, value_or_raise
+from rag_kit.retrieval.call import Call, Job, failures_or_raise
 from rag_kit.retrieval.rerank.base import Ranking, Reranker, by_scores, check_scores
 
 _DIALECTS = {"common": ("documents", 100), "tei": ("texts", 32)}
@@ -78,20 +78,15 @@ class EndpointReranker(Reranker):
         texts = [doc.page_content for doc in documents]
         batches = [texts[at : at + self.batch_size] for at in range(0, len(texts), self.batch_size)]
         outcomes = await call.side_by_side([self._score_call(query, batch, call) for batch in batches])
-        strict = call.limits.on_error == "raise"
-        if strict or not any(outcome.ok for outcome in outcomes):
-            for outcome in outcomes:
-                value_or_raise(outcome)
+        for outcome in failures_or_raise(outcomes, call):
+            call.note_failure(outcome.name, outcome.error)
         scores: list[float | None] = []
         for batch, outcome in zip(batches, outcomes, strict=True):
             scores += [None] * len(batch) if outcome.value is None else outcome.value
-        if strict and None in scores:
+        if None in scores and call.limits.on_error == "raise":
             raise ModelOutputError(
                 f"rerank:{self.name} gave no score for {scores.count(None)} of {len(scores)} passages."
             )
-        for outcome in outcomes:
-            if outcome.error is not None:
-                call.note_failure(outcome.name, outcome.error)
         return by_scores(scores)
 
     def _score_call(self, query: str, texts: list[str], call: Call) -> Job:

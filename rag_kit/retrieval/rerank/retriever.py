@@ -185,7 +185,7 @@ class RerankRetriever(RefiningRetriever):
         if isinstance(reranker, DocumentCompressor):
             compressed = await call.attempt(
                 f"rerank:{reranker.name}",
-                reranker.compressed(documents, call, stage="rerank", retriever=self.get_name()),
+                reranker.compressed(documents, call, stage="rerank"),
                 "the order stays as it was",
             )
             if compressed is None:

@@ -69,7 +69,7 @@ class CrossEncoderReranker(Reranker):
 
     def __init__(self, model: Any, *, depth: int | None = None) -> None:
         super().__init__(depth=depth)
-        if not is_cross_encoder(model):
+        if not isinstance(model, BaseCrossEncoder):
             raise InvalidInputError(
                 f"model is {type(model).__name__}; it must be a LangChain cross-encoder "
                 "(langchain_core.cross_encoders.BaseCrossEncoder)."
@@ -101,12 +101,19 @@ class EmbeddingReranker(Reranker):
 
     async def rank(self, query: str, documents: Sequence[Document], call: Call) -> Ranking:
         """Order the documents; see ``Reranker.rank``."""
+        cosines, _ = await self._cosines(query, documents, call)
+        return by_scores([float(score) for score in cosines])
+
+    async def _cosines(
+        self, query: str, documents: Sequence[Document], call: Call
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The cosine of the query and each document, and the documents' unit vectors."""
         texts = [doc.page_content for doc in documents]
         query_vector, vectors = await embed(self.embeddings, query, texts, call, f"rerank:{self.name}")
-        return by_scores([float(score) for score in unit(vectors) @ unit(query_vector)])
+        return unit(vectors) @ unit(query_vector), unit(vectors)
 
 
-class MMRReranker(Reranker):
+class MMRReranker(EmbeddingReranker):
     """Order passages by maximal marginal relevance, so that near-duplicates come late.
 
     Each next passage is the one with the highest ``lambda_mult * relevance - (1 - lambda_mult) * (its highest
@@ -123,16 +130,12 @@ class MMRReranker(Reranker):
     name = "mmr"
 
     def __init__(self, embeddings: Any, *, lambda_mult: float = 0.9, depth: int | None = None) -> None:
-        super().__init__(depth=depth)
-        self.embeddings = check_embeddings(embeddings)
+        super().__init__(embeddings, depth=depth)
         self.lambda_mult = check_number("lambda_mult", lambda_mult, maximum=1.0)
 
     async def rank(self, query: str, documents: Sequence[Document], call: Call) -> Ranking:
         """Order the documents; see ``Reranker.rank``."""
-        texts = [doc.page_content for doc in documents]
-        query_vector, text_vectors = await embed(self.embeddings, query, texts, call, f"rerank:{self.name}")
-        vectors = unit(text_vectors)
-        relevance = vectors @ unit(query_vector)
+        relevance, vectors = await self._cosines(query, documents, call)
         order, marginal = marginal_relevance(relevance, vectors, self.lambda_mult)
         return Ranking(order, marginal, [{"relevance": float(value)} for value in relevance])
 
@@ -173,7 +176,7 @@ def _as_reranker(value: Any) -> Reranker | DocumentCompressor:
         return value
     if isinstance(value, BaseDocumentCompressor):
         return DocumentCompressor(value)
-    if is_cross_encoder(value):
+    if isinstance(value, BaseCrossEncoder):
         return CrossEncoderReranker(value)
     if isinstance(value, Embeddings):
         return EmbeddingReranker(value)
@@ -189,8 +192,3 @@ def _as_reranker(value: Any) -> Reranker | DocumentCompressor:
         "cross-encoder or document compressor, an embedding model, a function of query and documents, or a list of "
         "these."
     )
-
-
-def is_cross_encoder(value: Any) -> bool:
-    """Whether it is a LangChain cross-encoder."""
-    return isinstance(value, BaseCrossEncoder)

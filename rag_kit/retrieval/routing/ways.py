@@ -82,10 +82,7 @@ class SimilarityWay:
         self._embeddings = check_embeddings(embeddings)
         self._threshold = SIMILARITY_THRESHOLD if threshold is None else threshold
         self._texts = [text for source in sources for text in source.texts]
-        self._rows: dict[str, range] = {}
-        for source in sources:
-            first = sum(map(len, self._rows.values()))
-            self._rows[source.name] = range(first, first + len(source.texts))
+        self._owners = [source.name for source in sources for _ in source.texts]
         self._matrix: np.ndarray | None = None
         self._lock = threading.Lock()
 
@@ -115,8 +112,7 @@ class SimilarityWay:
         cosines = matrix @ unit(vector)
         scores, nearest = {}, {}
         for source in sources:
-            rows = self._rows[source.name]
-            of_source = cosines[rows.start : rows.stop]
+            of_source = cosines[[owner == source.name for owner in self._owners]]
             scores[source.name] = float(of_source.mean())
             text = " ".join(source.texts[int(np.argmax(of_source))].split())
             nearest[source.name] = f"similar to: {text[:_REASON_CHARS]}"

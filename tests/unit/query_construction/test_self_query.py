@@ -11,13 +11,11 @@ from typing import Any
 
 import pytest
 from langchain_chroma import Chroma
-from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.runnables import RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_tests.integration_tests import RetrieversIntegrationTests
-from support.blocking import blockbuster_ctx
 from support.chroma import memory_client
 from support.rewriters import Scripted, Words, both, ids, notes
 
@@ -292,41 +290,10 @@ def test_sources(tmp_path: Any) -> None:
         SelfQueryRetriever.from_rules(RunnableLambda(lambda query: DOCS))
 
 
-async def test_config_lost_on_the_way_down() -> None:
-    """Row 2: the whole config reaches model and retriever, as children of one run."""
-    seen: list[tuple[str, Any]] = []
-
-    class Watch(BaseCallbackHandler):
-        def on_chat_model_start(self, serialized: Any, messages: Any, **kwargs: Any) -> None:
-            seen.append(("model", kwargs["metadata"]))
-
-        def on_retriever_start(self, serialized: Any, query: str, **kwargs: Any) -> None:
-            seen.append(("retriever", kwargs["metadata"]))
-
-    config: Any = {"callbacks": [Watch()], "metadata": {"who": "me"}, "configurable": {"tenant": "t"}}
-    words = Words(docs=DOCS)
-    retriever = by_model(words=words)
-    retriever.invoke(QUESTION, config)
-    await retriever.ainvoke(QUESTION, config)
-    assert [kind for kind, _ in seen].count("model") == 2
-    assert all(metadata["who"] == "me" for _, metadata in seen)
-    assert {request.config["configurable"]["tenant"] for _, request in words.asked} == {"t"}
-    assert {metadata["prompt_name"] for kind, metadata in seen if kind == "model"} == {"self_query"}
-
-
 @each
-async def test_nothing_blocks_the_event_loop(make: Make) -> None:
-    """Async calls read no file and sleep nowhere in the loop's thread."""
+async def test_results_are_copies(make: Make) -> None:
+    """What comes back can be changed without changing the collection."""
     retriever = make()
-    with blockbuster_ctx():
-        assert await retriever.ainvoke(QUESTION)
-
-
-@each
-async def test_an_empty_question_and_results_that_are_copies(make: Make) -> None:
-    """White space finds nothing; what comes back can be changed without changing the collection."""
-    retriever = make()
-    assert await both(retriever, " \n") == []
     retriever.invoke(QUESTION)[0].metadata["mesh"].append("x")
     assert "x" not in retriever.invoke(QUESTION)[0].metadata["mesh"]
     assert "self" in retriever._repr_html_().lower()

@@ -10,7 +10,6 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda
-from langchain_tests.integration_tests import RetrieversIntegrationTests
 from support.rewriters import Scripted, Words, corpus, ids, notes, sent
 
 from rag_kit.documents import get_provenance
@@ -198,20 +197,3 @@ def test_wrong_arguments() -> None:
     ):
         with pytest.raises(InvalidInputError, match=says):
             made(**options)  # type: ignore[arg-type]
-
-
-class TestStandard(RetrieversIntegrationTests):
-    """LangChain's own suite for retrievers."""
-
-    @property
-    def retriever_constructor(self) -> type[ConversationalRetriever]:
-        return ConversationalRetriever
-
-    @property
-    def retriever_constructor_params(self) -> dict[str, Any]:
-        texts = ["alpha fan", "beta fan", "gamma fan", "delta fan"]
-        return {"llm": Scripted(script="any fan"), "retriever": BM25Retriever.from_texts(texts)}
-
-    @property
-    def retriever_query_example(self) -> str:
-        return "fan"

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from langchain_tests.integration_tests import RetrieversIntegrationTests
 from support.rewriters import Scripted, Words, both, corpus, ids, notes, sent
 
 from rag_kit.documents import get_provenance
@@ -243,29 +242,3 @@ def test_wrong_arguments() -> None:
     ):
         with pytest.raises(InvalidInputError, match=says):
             made("", **options)
-
-
-class TestParallel(RetrieversIntegrationTests):
-    """LangChain's own suite for retrievers."""
-
-    @property
-    def retriever_constructor(self) -> type[DecompositionRetriever]:
-        return DecompositionRetriever
-
-    @property
-    def retriever_constructor_params(self) -> dict[str, Any]:
-        texts = ["alpha fan", "beta fan", "gamma fan", "delta fan"]
-        model = Scripted(script=reply("any fan", "which fan"))
-        return {"llm": model, "retriever": BM25Retriever.from_texts(texts)}
-
-    @property
-    def retriever_query_example(self) -> str:
-        return "fan"
-
-
-class TestSerial(TestParallel):
-    """The same, one part after the other."""
-
-    @property
-    def retriever_constructor_params(self) -> dict[str, Any]:
-        return {**super().retriever_constructor_params, "mode": "serial"}

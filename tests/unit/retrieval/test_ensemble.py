@@ -14,7 +14,6 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import ConfigurableField, RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore
-from langchain_tests.integration_tests import RetrieversIntegrationTests
 from support.blocking import blockbuster_ctx
 from support.rewriters import pause
 
@@ -373,21 +372,3 @@ async def test_a_filter_that_comes_later_still_fills_k(monkeypatch: pytest.Monke
     found = await both(EnsembleRetriever(retrievers=[store.as_retriever()]), k=2, filter={"year": 2})
     direct = await both(VectorRetriever(vectorstore=store), k=2, filter={"year": 2})
     assert sorted(map(str, ids(found))) == ["x", "y"] == sorted(map(str, ids(direct)))
-
-
-class TestStandard(RetrieversIntegrationTests):
-    """LangChain's own suite for retrievers."""
-
-    @property
-    def retriever_constructor(self) -> type[EnsembleRetriever]:
-        return EnsembleRetriever
-
-    @property
-    def retriever_constructor_params(self) -> dict[str, Any]:
-        store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
-        store.add_documents(docs("a", "b", "c", "d"))
-        return {"retrievers": [VectorRetriever(vectorstore=store), store.as_retriever()]}
-
-    @property
-    def retriever_query_example(self) -> str:
-        return "text a"

@@ -1,9 +1,8 @@
-"""ExpansionRetriever: more terms for the search, by a model, a thesaurus, or the first results."""
+"""ExpansionRetriever: more terms for the search, by a model, a thesaurus, or templates."""
 
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
-from langchain_tests.integration_tests import RetrieversIntegrationTests
 from support.blocking import blockbuster_ctx
 from support.rewriters import Scripted, Words, both, corpus, ids, notes, sent
 
 from rag_kit.documents import get_provenance
 from rag_kit.errors import FilterError, InvalidInputError, ModelError
-from rag_kit.indexing import BM25Index
 from rag_kit.retrieval import BM25Retriever, ExpansionRetriever
-from rag_kit.retrieval.expansion.feedback import RelevanceFeedback
 from rag_kit.retrieval.expansion.retriever import key_phrases
 from rag_kit.retrieval.expansion.thesaurus import Thesaurus
 
@@ -296,128 +292,56 @@ def test_key_phrases_are_parts_of_the_question(question: str) -> None:
     assert all(phrase in question for phrase in phrases) and len(set(phrases)) == len(phrases)
 
 
-# Feedback
+# Arguments
 
 
-def test_rm3_over_an_index_by_hand() -> None:
-    """The weights of a whole expansion, from BM25 scores worked out by hand."""
-    texts = ["fox den den", "fox cub", "owl nest", "owl tree", "pike pond"]
-    index = BM25Index.from_texts(texts, analyzer=str.split, k1=0.9, b=0.0)
-    idf = math.log(1 + (5 - 2 + 0.5) / (2 + 0.5))
-    scores = [idf / 1.9, idf / 1.9]  # fox once in each, b = 0
-    expected = {"fox": (1 / 3 + 1 / 2) * scores[0], "den": 2 / 3 * scores[0], "cub": 1 / 2 * scores[1]}
-    total = sum(expected.values())
-    weights = RelevanceFeedback(fb_docs=2, fb_terms=3).weights(index, "fox")
-    assert weights == pytest.approx(
-        {"fox": 0.5 + 0.5 * expected["fox"] / total, "den": 0.5 * expected["den"] / total,
-         "cub": 0.5 * expected["cub"] / total}, rel=1e-5
-    )  # fmt: skip
-
-
-async def test_feedback_finds_what_bm25_does_not() -> None:
-    """A document that shares no word with the query, but one with the first results, is found."""
-    docs = corpus(a="aspirin thins blood", b="aspirin thins blood well", c="warfarin thins blood", d="tea")
-    index = BM25Index.from_documents(docs)
-    assert ids(BM25Retriever(index=index).invoke("aspirin")) == ["a", "b"]
-    found = await both(ExpansionRetriever.from_feedback(index), "aspirin")
-    assert set(ids(found[:2])) == {"a", "b"} and ids(found[2:]) == ["c"]
-    added = terms(found)
-    assert {term["source"] for term in added} == {"feedback"} and added[0]["term"] in ("thin", "blood")
-    assert all(0 < term["weight"] < 1 for term in added)
-    none = await both(ExpansionRetriever.from_feedback(index), "zebra")
-    assert none == []
-    plain = await both(
-        ExpansionRetriever.from_feedback(BM25Retriever(index=index), original_weight=1), "aspirin"
-    )
-    assert ids(plain) == ["a", "b"] and "expansion: nothing to add" in notes(plain)
-
-
-async def test_feedback_in_chinese() -> None:
-    """Chinese terms of two or more characters are learnt."""
-    docs = corpus(a="阿司匹林可以预防血栓", b="华法林治疗血栓", c="今天下雨")
-    found = await both(ExpansionRetriever.from_feedback(BM25Index.from_documents(docs)), "阿司匹林")
-    assert ids(found) == ["a", "b"]
-
-
-async def test_feedback_learns_from_no_other_tenant() -> None:
-    """Only documents that meet the filters, static and of the call, are learnt from and returned."""
-    docs = [
-        Document("aspirin public", metadata={"tenant": "a"}, id="a1"),
-        Document("aspirin secretword", metadata={"tenant": "b"}, id="b1"),
-        Document("secretword elsewhere", metadata={"tenant": "a"}, id="a2"),
-        Document("public matters", metadata={"tenant": "a"}, id="a3"),
-    ]
-    index = BM25Index.from_documents(docs)
-    for retriever, arguments in (
-        (ExpansionRetriever.from_feedback(index), {"filter": {"tenant": "a"}}),
-        (ExpansionRetriever.from_feedback(index, filter={"tenant": "a"}), {}),
-        (ExpansionRetriever.from_feedback(BM25Retriever(index=index, filter={"tenant": "a"})), {}),
-    ):
-        found = await both(retriever, "aspirin", **arguments)
-        assert ids(found) == ["a1", "a3"]
-        assert "secretword" not in json.dumps([doc.metadata for doc in found])
-    with pytest.raises(FilterError):
-        ExpansionRetriever.from_feedback(index).invoke("aspirin", filter={"tenant": {"$near": 1}})
-
-
-def test_feedback_leaves_out_common_short_and_long_terms() -> None:
-    """Terms of one character, of more than 20, or of too many documents are not added."""
-    texts = [f"fox common word{n}" for n in range(30)]
-    texts[0] = "fox common x " + "y" * 30 + " den rare"
-    index = BM25Index.from_texts(texts, analyzer=str.split)
-    assert set(RelevanceFeedback(fb_docs=1).weights(index, "rare")) == {"rare", "den"}
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [{"fb_docs": 0}, {"fb_terms": 1.5}, {"original_weight": 1.1}, {"term_weight": 0}, {"n": 33}],
-)  # fmt: skip
+@pytest.mark.parametrize("settings", [{"term_weight": 0}, {"n": 33}])
 def test_settings_that_are_refused(settings: dict[str, Any]) -> None:
     """Out of range: refused by name."""
     with pytest.raises(InvalidInputError, match=next(iter(settings))):
-        ExpansionRetriever.from_feedback(bm25().index, **settings)
+        ExpansionRetriever.from_thesaurus(THESAURUS, bm25(), **settings)
 
 
 def test_parts_that_do_not_fit() -> None:
-    """No source at all, feedback without an index, or something else than an index."""
+    """No source at all; and feedback, which went, with what to use in its place."""
     with pytest.raises(InvalidInputError, match="from_thesaurus"):
         ExpansionRetriever(retriever=bm25())
-    with pytest.raises(InvalidInputError, match="an index"):
-        ExpansionRetriever(retriever=Words(docs=[]), feedback=RelevanceFeedback())
-    for wrong in (None, "index", Words(docs=[])):
-        with pytest.raises(InvalidInputError, match="BM25Index"):
-            ExpansionRetriever.from_feedback(wrong)  # type: ignore[arg-type]
+    with pytest.raises(
+        InvalidInputError, match=r"RM3 feedback was taken out.*; give llm, thesaurus or templates"
+    ):
+        ExpansionRetriever(retriever=bm25(), thesaurus=THESAURUS, feedback={"fb_docs": 10})
+
+
+async def test_filters_hold_for_added_terms() -> None:
+    """Only documents that meet the filters, of the leg, of the retriever and of the call, are found."""
+    docs = [
+        Document("heart", metadata={"tenant": "a"}, id="a1"),
+        Document("myocardial infarction", metadata={"tenant": "a"}, id="a2"),
+        Document("myocardial infarction", metadata={"tenant": "b"}, id="b1"),
+    ]
+    own = {"tenant": "a"}
+    cases: list[tuple[ExpansionRetriever, dict[str, Any]]] = [
+        (ExpansionRetriever.from_thesaurus(THESAURUS, bm25(docs)), {"filter": own}),
+        (ExpansionRetriever.from_thesaurus(THESAURUS, bm25(docs), filter=own), {}),
+        (ExpansionRetriever.from_thesaurus(THESAURUS, bm25(docs, filter=own)), {}),
+    ]
+    for retriever, arguments in cases:
+        assert ids(await both(retriever, "heart attack", **arguments)) == ["a1", "a2"]
+    with pytest.raises(FilterError):
+        cases[0][0].invoke("heart attack", filter={"tenant": {"$near": 1}})
 
 
 async def test_all_sources_together() -> None:
-    """Model, thesaurus, feedback and templates in one call; nothing blocks the event loop."""
+    """Model, thesaurus and templates in one call; nothing blocks the event loop."""
     leg = bm25()
     retriever = ExpansionRetriever(
         retriever=leg,
         llm=Scripted(script=reply("treatment")),
         thesaurus=THESAURUS,
-        feedback=RelevanceFeedback(),
         templates=True,
     )
     with blockbuster_ctx():
         found = await retriever.ainvoke("heart attack")
     assert found == retriever.invoke("heart attack")
-    assert {term["source"] for term in terms(found)} == {"model", "thesaurus", "feedback"}
+    assert {term["source"] for term in terms(found)} == {"model", "thesaurus"}
     assert {"heart", "infarction"} <= set(ids(found))
-
-
-class TestStandard(RetrieversIntegrationTests):
-    """LangChain's own suite for retrievers."""
-
-    @property
-    def retriever_constructor(self) -> type[ExpansionRetriever]:
-        return ExpansionRetriever
-
-    @property
-    def retriever_constructor_params(self) -> dict[str, Any]:
-        leg = BM25Retriever.from_texts([f"fan number {n}" for n in range(10)])
-        return {"feedback": RelevanceFeedback(), "retriever": leg}
-
-    @property
-    def retriever_query_example(self) -> str:
-        return "fan"

@@ -16,9 +16,7 @@ from support.rewriters import both, corpus, ids, notes, sent
 from rag_kit.documents import get_provenance
 from rag_kit.errors import FilterError, InvalidInputError
 from rag_kit.indexing import BM25Index, DocumentIndex
-from rag_kit.indexing.document_index.keyword import KeywordView
-from rag_kit.retrieval import EnsembleRetriever, ExpansionRetriever, index_retriever
-from rag_kit.retrieval.expansion.feedback import RelevanceFeedback
+from rag_kit.retrieval import BM25Retriever, EnsembleRetriever, ExpansionRetriever, index_retriever
 
 DOCS = corpus(a="aspirin thins blood", b="aspirin thins blood well", c="warfarin thins blood", d="tea")
 
@@ -31,66 +29,65 @@ def index(tmp_path: Path) -> Iterator[DocumentIndex]:
         yield made
 
 
+def expansion(searched: Any, **settings: Any) -> ExpansionRetriever:
+    """Expansion by a thesaurus, over a keyword retriever or that of an index."""
+    leg = index_retriever(searched, "bm25") if isinstance(searched, DocumentIndex) else searched
+    return ExpansionRetriever.from_thesaurus({"aspirin": ["warfarin"]}, leg, **settings)
+
+
 def scores(found: list[Document]) -> list[tuple[str | None, float]]:
     return [(doc.id, pytest.approx(get_provenance(doc)["score"])) for doc in found]
 
 
-async def test_feedback_over_an_index_is_that_over_bm25(index: DocumentIndex) -> None:
+async def test_terms_over_an_index_are_those_over_bm25(index: DocumentIndex) -> None:
     """Terms, weights, scores and order are those of the same documents in a BM25Index, sync and async."""
-    memory = BM25Index.from_documents(DOCS)
-    for query in ("aspirin", "warfarin well", "tea"):
-        assert RelevanceFeedback().weights(index, query) == RelevanceFeedback().weights(memory, query)
-        found = await both(ExpansionRetriever.from_feedback(index), query)
-        expected = await both(ExpansionRetriever.from_feedback(memory), query)
+    memory = BM25Retriever(index=BM25Index.from_documents(DOCS))
+    for query in ("aspirin", "warfarin well", "aspirin tea"):
+        found = await both(expansion(index), query)
+        expected = await both(expansion(memory), query)
         assert found and scores(found) == scores(expected)
         last = [get_provenance(doc)["stages"][-1].get("terms") for doc in (found[0], expected[0])]
         assert last[0] == last[1]
     assert ids(await both(index_retriever(index, "bm25"), "aspirin")) == ["a", "b"]
-    assert ids(await both(ExpansionRetriever.from_feedback(index), "aspirin"))[2:] == ["c"]
+    assert ids(await both(expansion(index), "aspirin"))[2:] == ["c"]
 
 
-async def test_a_retriever_over_an_index_will_do(index: DocumentIndex) -> None:
-    """A keyword retriever of an index is taken as it is, and a hybrid falls back to one with its note."""
-    leg = index_retriever(index, "bm25", filter={"name": {"$ne": "c"}})
-    assert set(ids(await both(ExpansionRetriever.from_feedback(leg), "aspirin"))) == {"a", "b"}
-    hybrid = ExpansionRetriever.from_feedback(index_retriever(index), k=3)
-    found = await both(hybrid, "aspirin")
+async def test_a_hybrid_without_vectors_will_do(index: DocumentIndex) -> None:
+    """It is keyword search, whose note reaches the results."""
+    found = await both(expansion(index_retriever(index), k=3), "aspirin")
     assert ids(found)[2:] == ["c"] and any("no vectors" in note for note in notes(found))
 
 
-async def test_feedback_follows_writes(index: DocumentIndex) -> None:
+async def test_expansion_follows_writes(index: DocumentIndex) -> None:
     """What is written or deleted after the retriever was made counts at once."""
-    retriever = ExpansionRetriever.from_feedback(index)
-    index.delete(["a", "b"])
+    retriever = expansion(index)
+    index.delete(["a", "b", "c"])
     assert await both(retriever, "aspirin") == []
-    index.upsert(corpus(e="aspirin and willow bark", f="willow bark is bitter"))
-    found = await both(retriever, "aspirin")
-    assert ids(found) == ["e", "f"]
-    assert {"willow", "bark"} <= {t["term"] for t in get_provenance(found[0])["stages"][-1]["terms"]}
+    index.upsert(corpus(e="aspirin and willow bark", f="warfarin"))
+    assert ids(await both(retriever, "aspirin")) == ["e", "f"]
 
 
-async def test_the_filter_reaches_the_feedback_search(tmp_path: Path) -> None:
-    """Nothing is learnt from, told about, or returned of documents of another tenant."""
+async def test_filters_hold_for_added_terms(tmp_path: Path) -> None:
+    """Nothing is told about, or returned of, documents of another tenant."""
     docs = [
-        Document("aspirin public", metadata={"tenant": "a"}, id="a1"),
-        Document("aspirin secretword", metadata={"tenant": "b"}, id="b1"),
-        Document("secretword elsewhere", metadata={"tenant": "a"}, id="a2"),
-        Document("public matters", metadata={"tenant": "a"}, id="a3"),
+        Document("aspirin", metadata={"tenant": "a"}, id="a1"),
+        Document("warfarin", metadata={"tenant": "a"}, id="a2"),
+        Document("warfarin secretword", metadata={"tenant": "b"}, id="b1"),
     ]
     own = {"tenant": "a"}
     with DocumentIndex.create(tmp_path / "index") as index:
         index.upsert(docs)
-        cases: list[tuple[Any, dict[str, Any]]] = [
-            (ExpansionRetriever.from_feedback(index), {"filter": own}),
-            (ExpansionRetriever.from_feedback(index, filter=own), {}),
-            (ExpansionRetriever.from_feedback(index_retriever(index, "bm25", filter=own)), {}),
+        cases: list[tuple[ExpansionRetriever, dict[str, Any]]] = [
+            (expansion(index), {"filter": own}),
+            (expansion(index, filter=own), {}),
+            (expansion(index_retriever(index, "bm25", filter=own)), {}),
         ]
         for retriever, arguments in cases:
             found = await both(retriever, "aspirin", **arguments)
-            assert ids(found) == ["a1", "a3"]
+            assert ids(found) == ["a1", "a2"]
             assert "secretword" not in json.dumps([doc.metadata for doc in found])
         with pytest.raises(FilterError):
-            ExpansionRetriever.from_feedback(index).invoke("aspirin", filter={"tenant": {"$near": 1}})
+            expansion(index).invoke("aspirin", filter={"tenant": {"$near": 1}})
 
 
 async def test_a_thesaurus_weighs_terms_over_an_index(index: DocumentIndex) -> None:
@@ -109,7 +106,7 @@ async def test_expansion_is_one_leg_of_a_hybrid(tmp_path: Path) -> None:
     """The expanded keyword leg and the dense leg of one index fuse; each is in the provenance."""
     with DocumentIndex.create(tmp_path / "index", embeddings=WordEmbeddings()) as index:
         index.upsert(DOCS)
-        legs = [ExpansionRetriever.from_feedback(index, k=10), index_retriever(index, "dense", k=10)]
+        legs = [expansion(index, k=10), index_retriever(index, "dense", k=10)]
         found = await both(EnsembleRetriever(retrievers=legs, k=4), "aspirin")
     stages = {stage["stage"] for doc in found for stage in get_provenance(doc)["stages"]}
     assert {"bm25", "dense"} <= stages and "c" in ids(found)
@@ -117,7 +114,7 @@ async def test_expansion_is_one_leg_of_a_hybrid(tmp_path: Path) -> None:
 
 async def test_nothing_blocks_the_event_loop(index: DocumentIndex) -> None:
     """Reading the store is done on a thread."""
-    retriever = ExpansionRetriever.from_feedback(index)
+    retriever = expansion(index)
     with blockbuster_ctx():
         assert ids(await retriever.ainvoke("aspirin"))[2:] == ["c"]
 
@@ -128,8 +125,8 @@ async def test_a_failing_store_is_told(index: DocumentIndex, monkeypatch: pytest
     def fail(*_: Any, **__: Any) -> Any:
         raise OSError("the disk is away")
 
-    monkeypatch.setattr(KeywordView, "document_frequencies", fail)
-    found = await both(ExpansionRetriever.from_feedback(index), "aspirin")
+    monkeypatch.setattr("rag_kit.retrieval.expansion.retriever.reader_of", fail)
+    found = await both(expansion(index), "aspirin")
     assert ids(found) == ["a", "b"]
     assert any(note.startswith("degraded: keyword index failed: OSError") for note in notes(found))
 

@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document
 from langchain_core.prompts import ChatPromptTemplate
-from langchain_tests.integration_tests import RetrieversIntegrationTests
 from support.rewriters import Scripted, Words, both, corpus, ids, notes, sent
 
 from rag_kit.documents import get_provenance
 from rag_kit.errors import InvalidInputError
 from rag_kit.prompts import load_prompt
-from rag_kit.retrieval import BM25Retriever, MultiQueryRetriever, explain
+from rag_kit.retrieval import MultiQueryRetriever, explain
 from rag_kit.text.comparisons import entity_queries
 
 QUESTION = "Why is the blower loud?"
@@ -201,20 +200,3 @@ def test_wrong_arguments(kwargs: dict[str, Any]) -> None:
     """A wrong argument is refused at construction, by name."""
     with pytest.raises(InvalidInputError, match=next(iter(kwargs)) + "|-1"):
         made("", **kwargs)
-
-
-class TestStandard(RetrieversIntegrationTests):
-    """LangChain's own suite for retrievers."""
-
-    @property
-    def retriever_constructor(self) -> type[MultiQueryRetriever]:
-        return MultiQueryRetriever
-
-    @property
-    def retriever_constructor_params(self) -> dict[str, Any]:
-        texts = ["alpha fan", "beta fan", "gamma fan", "delta fan"]
-        return {"llm": Scripted(script=reply("alpha", "beta")), "retriever": BM25Retriever.from_texts(texts)}
-
-    @property
-    def retriever_query_example(self) -> str:
-        return "fan"

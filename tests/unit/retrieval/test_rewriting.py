@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.runnables import RunnableLambda
 from support.blocking import blockbuster_ctx
 from support.rewriters import Scripted, Words, both, corpus, ids, notes, sent
@@ -263,47 +262,6 @@ async def test_timeouts(make: Make) -> None:
     with pytest.raises(BranchError, match=r"in time|took longer"):
         make(words=Words(docs=DOCS, delay=3), timeout=0.2).invoke(QUESTION)
     assert time.monotonic() - begun < 2.9
-
-
-@each
-async def test_config_lost_on_the_way_down(make: Make) -> None:
-    """The whole config reaches model and searches: tags, metadata, callbacks; the runs are children of one."""
-    seen: list[tuple[str, Any, Any]] = []
-
-    class Watch(BaseCallbackHandler):
-        def on_chat_model_start(self, serialized: Any, messages: Any, **kwargs: Any) -> None:
-            seen.append(("model", kwargs["metadata"], kwargs["parent_run_id"]))
-
-        def on_retriever_start(self, serialized: Any, query: str, **kwargs: Any) -> None:
-            seen.append(("retriever", kwargs["metadata"], kwargs["parent_run_id"]))
-
-    config: Any = {"callbacks": [Watch()], "metadata": {"who": "me"}, "configurable": {"tenant": "t"}}
-    words = Words(docs=DOCS)
-    retriever = make(words=words)
-    retriever.invoke(QUESTION, config)
-    await retriever.ainvoke(QUESTION, config)
-    assert {kind for kind, _, _ in seen} == {"model", "retriever"}
-    assert all(metadata["who"] == "me" for _, metadata, _ in seen)
-    assert len({parent for _, _, parent in seen}) == 3  # none for the two outer runs, which are the others'
-    assert {request.config["configurable"]["tenant"] for _, request in words.asked} == {"t"}
-    prompts = {"decompose_step", "answer"} if make is serial else {retriever.task}
-    assert {m["prompt_name"] for kind, m, _ in seen if kind == "model"} == prompts
-
-
-@each
-async def test_nothing_blocks_the_event_loop(make: Make) -> None:
-    """Async calls read no file and sleep nowhere in the loop's thread."""
-    retriever = make()
-    with blockbuster_ctx():
-        assert await retriever.ainvoke(QUESTION)
-
-
-@each
-async def test_an_empty_question(make: Make) -> None:
-    """White space alone finds nothing and asks no model."""
-    retriever = make()
-    assert await both(retriever, " \n") == []
-    assert retriever.llm.prompts == []  # type: ignore[attr-defined]
 
 
 @each

@@ -10,10 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
-from langchain_tests.integration_tests import RetrieversIntegrationTests
 from support.blocking import blockbuster_ctx
 from support.embedding import WordEmbeddings
 from support.rewriters import Scripted, Words, both, corpus, ids, notes
@@ -383,29 +381,6 @@ async def test_nothing_blocks_the_event_loop(way: str) -> None:
         assert await retriever.aroute(QUESTION)
 
 
-async def test_the_config_reaches_model_and_sources() -> None:
-    """Tags, metadata and callbacks reach the model and each source; their runs are children of one."""
-    seen: list[tuple[str, Any, Any]] = []
-
-    class Watch(BaseCallbackHandler):
-        def on_chat_model_start(self, serialized: Any, messages: Any, **kwargs: Any) -> None:
-            seen.append(("model", kwargs["metadata"], kwargs["parent_run_id"]))
-
-        def on_retriever_start(self, serialized: Any, query: str, **kwargs: Any) -> None:
-            seen.append(("retriever", kwargs["metadata"], kwargs["parent_run_id"]))
-
-    config: Any = {"callbacks": [Watch()], "metadata": {"who": "me"}, "configurable": {"tenant": "t"}}
-    words = {n: Words(docs=CARS) for n in DESCRIPTIONS}
-    retriever = by_model(reply("cars", "laws"), words=words, most=2)
-    retriever.invoke(QUESTION, config)
-    await retriever.ainvoke(QUESTION, config)
-    assert [kind for kind, _, _ in seen].count("retriever") == 6
-    assert all(metadata["who"] == "me" for _, metadata, _ in seen)
-    assert len({parent for _, _, parent in seen}) == 3
-    assert {request.config["configurable"]["tenant"] for _, request in words["laws"].asked} == {"t"}
-    assert [m["prompt_name"] for kind, m, _ in seen if kind == "model"] == ["route", "route"]
-
-
 async def test_budgets_are_charged() -> None:
     """Active budgets are charged for the router."""
     with use_budget(Budget()) as budget:
@@ -524,23 +499,6 @@ def test_never_outside_what_is_allowed(question: str, allowed: list[str]) -> Non
     route = retriever.route(question, sources=allowed)
     assert set(route.names) <= set(allowed) and len(set(route.names)) == len(route.names)
     assert retriever.route(question, sources=allowed) == route
-
-
-class TestStandard(RetrieversIntegrationTests):
-    """LangChain's own suite."""
-
-    @property
-    def retriever_constructor(self) -> type[RoutingRetriever]:
-        return RoutingRetriever
-
-    @property
-    def retriever_constructor_params(self) -> dict[str, Any]:
-        docs = corpus(**{f"d{n}": f"engines {n}" for n in range(5)})
-        return {"sources": {"cars": (Words(docs=docs), "engines"), "tea": (Words(docs=TEA), "pots")}, "k": 3}
-
-    @property
-    def retriever_query_example(self) -> str:
-        return "engines"
 
 
 async def test_what_several_sources_found_is_joined_as_by_any_fusion() -> None:

@@ -6,12 +6,11 @@ import json
 from typing import Any
 
 import pytest
-from langchain_tests.integration_tests import RetrieversIntegrationTests
 from support.rewriters import Scripted, Words, both, corpus, ids, notes, sent
 
 from rag_kit.documents import get_provenance
 from rag_kit.prompts import load_prompt
-from rag_kit.retrieval import BM25Retriever, StepBackRetriever
+from rag_kit.retrieval import StepBackRetriever
 
 QUESTION = "Why does my bottle bulge?"
 GENERAL = "How are pressure and volume related?"
@@ -72,20 +71,3 @@ async def test_chinese() -> None:
     retriever = made(reply("电池的保修规定是什么？"), corpus(a="保修规定：两年", b="下雨"))
     assert ids(await both(retriever, "刚买的电瓶坏了？")) == ["a"]
     assert "钱学森" in retriever.llm.prompts[0]  # type: ignore[attr-defined]
-
-
-class TestStandard(RetrieversIntegrationTests):
-    """LangChain's own suite for retrievers."""
-
-    @property
-    def retriever_constructor(self) -> type[StepBackRetriever]:
-        return StepBackRetriever
-
-    @property
-    def retriever_constructor_params(self) -> dict[str, Any]:
-        texts = ["alpha fan", "beta fan", "gamma fan", "delta fan"]
-        return {"llm": Scripted(script=reply("any fan")), "retriever": BM25Retriever.from_texts(texts)}
-
-    @property
-    def retriever_query_example(self) -> str:
-        return "fan"

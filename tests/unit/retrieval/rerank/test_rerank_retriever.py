@@ -10,12 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
-from langchain_tests.integration_tests import RetrieversIntegrationTests
-from support.blocking import blockbuster_ctx
-from support.embedding import WordEmbeddings
 from support.rewriters import Scripted, Words, both, corpus, ids, notes
 
 from rag_kit.documents import get_provenance, matches
@@ -24,7 +20,6 @@ from rag_kit.retrieval import (
     BM25Retriever,
     EnsembleRetriever,
     PointwiseReranker,
-    RagKitRetriever,
     RerankRetriever,
 )
 from rag_kit.retrieval.rerank.base import Ranking, Reranker
@@ -348,38 +343,6 @@ async def test_timeouts() -> None:
     assert time.monotonic() - begun < 2.5
 
 
-async def test_config_reaches_everything() -> None:
-    """Tags, metadata and callbacks reach the inner retriever and the models; their runs are children of ours."""
-    seen: list[tuple[str, Any, Any]] = []
-
-    class Watch(BaseCallbackHandler):
-        def on_chat_model_start(self, serialized: Any, messages: Any, **kwargs: Any) -> None:
-            seen.append(("model", kwargs["metadata"], kwargs["parent_run_id"]))
-
-        def on_retriever_start(self, serialized: Any, query: str, **kwargs: Any) -> None:
-            seen.append(("retriever", kwargs["metadata"], kwargs["parent_run_id"]))
-
-    config: Any = {"callbacks": [Watch()], "metadata": {"who": "me"}, "configurable": {"tenant": "t"}}
-    words = Words(docs=DOCS)
-    model = Scripted(script='{"relevant": true, "score": 1, "reason": "r"}')
-    retriever = made(PointwiseReranker(model), words)
-    retriever.invoke(QUESTION, config)
-    await retriever.ainvoke(QUESTION, config)
-    assert {kind for kind, _, _ in seen} == {"model", "retriever"}
-    assert all(metadata["who"] == "me" for _, metadata, _ in seen)
-    assert len({parent for _, _, parent in seen}) == 3
-    assert {request.config["configurable"]["tenant"] for _, request in words.asked} == {"t"}
-    assert {m["prompt_name"] for kind, m, _ in seen if kind == "model"} == {"rerank_pointwise"}
-
-
-async def test_nothing_blocks_the_event_loop() -> None:
-    """Async calls read no file and sleep nowhere in the loop's thread."""
-    grade = Scripted(script='{"relevant": true, "score": 1, "reason": "r"}')
-    retriever = made([PointwiseReranker(grade), ListwiseReranker(Scripted(script='{"ranking": [2, 1]}'))])
-    with blockbuster_ctx():
-        assert await retriever.ainvoke(QUESTION)
-
-
 async def test_composes() -> None:
     """It works inside an ensemble, over one, over itself and in wrappers, with the stages of all."""
     nested = made(words=EnsembleRetriever(retrievers=[made(), Words(docs=DOCS)]).with_retry())
@@ -423,20 +386,3 @@ def test_wrong_arguments() -> None:
 def test_shown_in_jupyter() -> None:
     """The HTML names the parts; nothing of it is live."""
     assert "↳ &lt;b&gt;" in made(words=Words(docs=DOCS, name="<b>"))._repr_html_()
-
-
-class TestStandard(RetrieversIntegrationTests):
-    """LangChain's own suite for retrievers."""
-
-    @property
-    def retriever_constructor(self) -> type[RagKitRetriever]:
-        return RerankRetriever
-
-    @property
-    def retriever_constructor_params(self) -> dict[str, Any]:
-        texts = ["alpha fan", "beta fan", "gamma fan", "delta fan"]
-        return {"retriever": BM25Retriever.from_texts(texts), "reranker": WordEmbeddings()}
-
-    @property
-    def retriever_query_example(self) -> str:
-        return "fan"
