@@ -12,8 +12,9 @@ from bench_rewriting import MODEL, SEARCH, Model
 from harness import Row, at_most, unshared_seconds
 from langchain_core.documents import Document
 
+from rag_kit.concurrency.steps import Step
 from rag_kit.retrieval import CompressionRetriever, PointwiseReranker, RagKitRetriever, RerankRetriever
-from rag_kit.retrieval.base import Request
+from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.compression.compressors import ModelCompressor
 from rag_kit.retrieval.rerank.model import ListwiseReranker
 
@@ -25,15 +26,8 @@ class Leaf(RagKitRetriever):
 
     count: int
 
-    def _retrieve(self, query: str, request: Request) -> list[Document]:
-        time.sleep(SEARCH)
-        return self._found()
-
-    async def _aretrieve(self, query: str, request: Request) -> list[Document]:
-        await asyncio.sleep(SEARCH)
-        return self._found()
-
-    def _found(self) -> list[Document]:
+    async def _search(self, query: str, call: Call) -> list[Document]:
+        await Step("wait", lambda _: time.sleep(SEARCH), lambda _: asyncio.sleep(SEARCH))
         text = "Passage {} says how the fan is cleaned. It rains. Tea is hot, and coffee is cold in winter."
         return [Document(text.format(number) * 5, id=str(number)) for number in range(self.count)]
 

@@ -16,6 +16,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.outputs import ChatGeneration, ChatResult
 
+from rag_kit.concurrency.steps import Step
 from rag_kit.prompts import load_prompt
 from rag_kit.retrieval import (
     ConversationalRetriever,
@@ -26,9 +27,8 @@ from rag_kit.retrieval import (
     RagKitRetriever,
     StepBackRetriever,
 )
-from rag_kit.retrieval.base import Request
-from rag_kit.retrieval.fusion import Merged, Search
-from rag_kit.retrieval.rewriting import merge
+from rag_kit.retrieval.call import Call
+from rag_kit.retrieval.fusion import Merged, Search, merge
 
 MODEL, SEARCH = 0.2, 0.05
 CONCURRENT = 100
@@ -65,17 +65,9 @@ class Leaf(RagKitRetriever):
 
     delay: float = SEARCH
 
-    def _retrieve(self, query: str, request: Request) -> list[Document]:
+    async def _search(self, query: str, call: Call) -> list[Document]:
         if self.delay:
-            time.sleep(self.delay)
-        return self._found(query)
-
-    async def _aretrieve(self, query: str, request: Request) -> list[Document]:
-        if self.delay:
-            await asyncio.sleep(self.delay)
-        return self._found(query)
-
-    def _found(self, query: str) -> list[Document]:
+            await Step("wait", lambda _: time.sleep(self.delay), lambda _: asyncio.sleep(self.delay))
         return [Document(f"text {number} {query}", id=f"{number}{query}") for number in range(4)]
 
 
@@ -84,11 +76,14 @@ class Talking(RagKitRetriever):
 
     inner: Any
 
-    def _retrieve(self, query: str, request: Request) -> list[Document]:
-        return self.inner.invoke(query, request.child(), history=HISTORY)  # type: ignore[no-any-return]
-
-    async def _aretrieve(self, query: str, request: Request) -> list[Document]:
-        return await self.inner.ainvoke(query, request.child(), history=HISTORY)  # type: ignore[no-any-return]
+    async def _search(self, query: str, call: Call) -> list[Document]:
+        config = call.child()
+        documents: list[Document] = await Step(
+            "inner",
+            lambda _: self.inner.invoke(query, config, history=HISTORY),
+            lambda _: self.inner.ainvoke(query, config, history=HISTORY),
+        )
+        return documents
 
 
 def patterns(model: float = MODEL, search: float = SEARCH) -> dict[str, tuple[RagKitRetriever, int, int]]:

@@ -24,7 +24,7 @@ RUNS = (
     ("scifact", 60, 10, "none"),
 )
 #: Fusions whose arms have weights.
-WEIGHTED = ("rrf", "convex", "convex-z", "convex-maximum")
+WEIGHTED = ("rrf", "convex")
 
 
 def retrievers(

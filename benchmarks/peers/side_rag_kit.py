@@ -14,6 +14,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
+from rag_kit.concurrency.steps import Step
 from rag_kit.documents import document_keys
 from rag_kit.retrieval import MultiQueryRetriever, RagKitRetriever, reciprocal_rank_fusion
 
@@ -42,15 +43,8 @@ class Model(BaseChatModel):
 class Leaf(RagKitRetriever):
     """Answers after 50 ms."""
 
-    def _retrieve(self, query: str, request: Any) -> list[Document]:
-        time.sleep(common.SEARCH)
-        return self._found(query)
-
-    async def _aretrieve(self, query: str, request: Any) -> list[Document]:
-        await asyncio.sleep(common.SEARCH)
-        return self._found(query)
-
-    def _found(self, query: str) -> list[Document]:
+    async def _search(self, query: str, call: Any) -> list[Document]:
+        await Step("wait", lambda _: time.sleep(common.SEARCH), lambda _: asyncio.sleep(common.SEARCH))
         return [Document(f"text {n} {query}", id=f"{n}{query}") for n in range(4)]
 
 

@@ -89,7 +89,7 @@ class HybridRetriever(EnsembleRetriever):
     def _reads_later(self) -> bool:
         """Whether the two retrievers may give ids alone: both search one stored index."""
         indexes = [getattr(retriever, "index", None) for retriever in self.retrievers]
-        return hasattr(self._dense, "stored") and indexes[0] is indexes[1]
+        return hasattr(self._dense, "stored") and indexes[0] is indexes[1] and self.id_key is None
 
     def _branches(self, query: str) -> list[Search]:
         branches = super()._branches(query)
@@ -107,7 +107,7 @@ class HybridRetriever(EnsembleRetriever):
 
     def _merged(self, call: Call, answered: Sequence[Search]) -> list[Document]:
         searches = self._with_feedback(call, answered)
-        keys, notes = identify(searches, self.id_key)
+        keys, notes = self._identify(searches)
         fused = self._fuse(call, searches, keys)
         ranking = fused.ranking[: call.k]
         stored = self._dense.stored([key for key, _ in ranking]) if self._reads_later else None
@@ -122,6 +122,12 @@ class HybridRetriever(EnsembleRetriever):
             stored=stored,
         )
 
+    def _identify(self, searches: Sequence[Search]) -> tuple[list[list[str]], list[str]]:
+        """The keys of each search's documents, and notes; of one index the ids tell documents apart."""
+        if self._reads_later:
+            return [[document.id or "" for document in search.documents] for search in searches], []
+        return identify(searches, self.id_key)
+
     def _fuse(self, call: Call, searches: Sequence[Search], keys: Sequence[Sequence[str]]) -> Fused:
         return fuse(searches, keys, self.fusion, rrf_k=self.rrf_k, depth=self._depth(call))
 
@@ -130,7 +136,7 @@ class HybridRetriever(EnsembleRetriever):
         dense, vector = self._dense, self._dense.query_vectors.get(call.query)
         if vector is None or len(answered) < 2:
             return answered
-        keys, _ = identify(answered, self.id_key)
+        keys, _ = self._identify(answered)
         by_key = {
             key: document
             for search, list_keys in zip(answered, keys, strict=True)

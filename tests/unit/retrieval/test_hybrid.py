@@ -151,3 +151,13 @@ def test_the_vectors_of_queries_asked_at_once_are_all_kept():
     for number in range(256):
         kept.keep(f"later {number}", [0.0])
     assert kept.get("query 0") is None and kept.get("later 0") == [0.0]
+
+
+def test_documents_of_an_index_may_be_identified_by_a_field(tmp_path):
+    documents = [Document(text, id=key, metadata={"page": key[0]}) for key, text in TEXTS.items()]
+    documents.append(Document("pump and motor", id="a2", metadata={"page": "a"}))
+    with DocumentIndex.create(tmp_path / "pages", embeddings=WordVectors()) as index:
+        index.upsert(documents)
+        found = index_retriever(index, k=7, id_key="page").invoke("pump motor")
+    pages = [document.metadata["page"] for document in found]
+    assert len(pages) == len(set(pages)) and {"a", "b"} <= {*pages}
