@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from rag_kit.text._traditional import SIMPLIFIED, TRADITIONAL
-from rag_kit.text.language import word_set
+from rag_kit.text.language import SIMPLIFIED, TRADITIONAL, word_set
 
 # Left out of a query that asks something. "who", "when" and "where" stay: without them questions about persons and
 # times lose passages whose relative clauses have them (docs/decisions/0039).
