@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.messages.ai import UsageMetadata
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langchain_core.tools import BaseTool
 from langgraph.graph import END, START, MessagesState, StateGraph
@@ -18,6 +19,7 @@ from rag_kit.graphs.context import RagContext
 from rag_kit.graphs.running import run_context
 from rag_kit.graphs.state import MAX_TURNS, InputChannel, Turn
 from rag_kit.graphs.wiring import uncompiled
+from rag_kit.models.replies import estimate_tokens
 from rag_kit.query_construction.statements.uses import question_tool
 from rag_kit.text import check_question
 
@@ -25,6 +27,7 @@ _MAX_QUOTE = 300
 _STATUS = {
     "flagged": "A citation of this answer does not hold; do not rely on it without a check.",
     "undecided": "The check cannot tell whether a citation of this answer holds.",
+    "incomplete": "Something could not be searched, or the answer was cut off; see the notes.",
     "uncited": "A statement of this answer has no citation.",
     "unsourced": "Nothing was looked up for this answer.",
     "clarify": "This is a question back: ask again, with what is missing.",
@@ -117,7 +120,7 @@ def as_chat(
     """Wrap a graph of this kit in one over ``MessagesState``, as chat front ends and other graphs expect it.
 
     The last human message is the question. The answer is appended as an ``AIMessage`` whose ``additional_kwargs`` hold
-    ``status``, ``citations`` and ``notes``. Earlier messages are the history, so it does not matter whether the front
+    ``status``, ``citations`` and ``notes``; it has the id of the chunks in which it was streamed. Earlier messages are the history, so it does not matter whether the front
     end sends all of them each time or the checkpointer keeps them. A turn that a guard refused is left out of it. A
     question back (``clarify``) is a message like any other, unless the run's context has ``clarify=True``.
 
@@ -141,15 +144,18 @@ def as_chat(
         ('The fan starts at 60 degrees.[1]', 'grounded')
     """
     inner = uncompiled(graph)
-    inner.input_schema = inner.state_schema  # so that it takes the earlier turns too
+    # so that it takes the earlier turns, and gives what is known of the model's message
+    inner.input_schema = inner.output_schema = inner.state_schema
     rag: Any = inner.compile()
     schema: Any = inner.context_schema
 
     def sync(state: MessagesState, config: RunnableConfig) -> Any:
-        return _reply(rag.invoke(_input_of(state["messages"]), config, context=_chat_settings(schema)))
+        given, settings = _input_of(state["messages"]), _chat_settings(schema)
+        return _reply(rag.invoke(given, config, context=settings), state["messages"])
 
     async def native(state: MessagesState, config: RunnableConfig) -> Any:
-        return _reply(await rag.ainvoke(_input_of(state["messages"]), config, context=_chat_settings(schema)))
+        given, settings = _input_of(state["messages"]), _chat_settings(schema)
+        return _reply(await rag.ainvoke(given, config, context=settings), state["messages"])
 
     chat = StateGraph(MessagesState, context_schema=schema)
     chat.add_node("rag", RunnableLambda(sync, native))
@@ -183,6 +189,17 @@ def _input_of(messages: Sequence[AnyMessage]) -> dict[str, Any]:
     return {"question": messages[human_positions[-1]].text, "history": turns[-MAX_TURNS:]}
 
 
-def _reply(result: Mapping[str, Any]) -> dict[str, Any]:
+def _reply(result: Mapping[str, Any], messages: Sequence[AnyMessage]) -> dict[str, Any]:
+    """The answer as a message: the one that was streamed, so that a front end shows it once."""
     about = {key: result.get(key) for key in ("status", "citations", "notes")}
-    return {"messages": [AIMessage(result["answer"], additional_kwargs=about)]}
+    reply, text = result.get("reply") or {}, result["answer"]
+    # a model that gives each message the same id would take the place of an earlier one
+    id = None if reply.get("id") in {message.id for message in messages} else reply.get("id")
+    usage = reply.get("usage_metadata") or _estimate_usage(result["usage"]["tokens"], text)
+    return {"messages": [AIMessage(text, id=id, usage_metadata=usage, additional_kwargs=about)]}
+
+
+def _estimate_usage(tokens: int, answer: str) -> UsageMetadata:
+    """The tokens of a run, where the model does not say what its answer took."""
+    written = min(tokens, estimate_tokens(answer))
+    return UsageMetadata(input_tokens=tokens - written, output_tokens=written, total_tokens=tokens)

@@ -23,7 +23,7 @@ from rag_kit.concurrency.branches import describe_failure
 from rag_kit.concurrency.bridge import run_coroutine, run_in_thread
 from rag_kit.documents import clean_text, copy_document, with_provenance
 from rag_kit.errors import BudgetExceededError, InvalidInputError, RagKitError
-from rag_kit.graphs.running import call_within_deadline, without_tokens
+from rag_kit.graphs.running import call_within_deadline
 from rag_kit.graphs.state import clean_texts
 from rag_kit.models.chat import bare_model
 from rag_kit.models.runnables import acall_runnable
@@ -88,8 +88,6 @@ class WebSearch:
         return documents, None
 
     def _search(self, tool_input: Any, config: RunnableConfig) -> Any:
-        # a search that asks a model of its own must not stream its words into the answer
-        config = without_tokens(config)
         try:
             return self.search.invoke(tool_input, config)
         except NotImplementedError:  # a tool that is only asynchronous
@@ -98,8 +96,8 @@ class WebSearch:
     async def _asearch(self, tool_input: Any, config: RunnableConfig) -> Any:
         # a tool without asynchronous code of its own would queue in asyncio's small pool
         if isinstance(self.tool, (StructuredTool, Tool)) and self.tool.coroutine is None:
-            return await run_in_thread(self.search.invoke, tool_input, without_tokens(config))
-        return await acall_runnable(self.search, tool_input, without_tokens(config))
+            return await run_in_thread(self.search.invoke, tool_input, config)
+        return await acall_runnable(self.search, tool_input, config)
 
     def _tool_input(self, query: str) -> Any:
         """What the search is called with: the query, or the arguments of a tool."""
