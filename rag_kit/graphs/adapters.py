@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
+from uuid import UUID
 
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langchain_core.messages.ai import UsageMetadata
+from langchain_core.outputs import LLMResult
 from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langchain_core.runnables.config import merge_configs
 from langchain_core.tools import BaseTool
+from langgraph.constants import TAG_NOSTREAM
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
@@ -144,18 +149,19 @@ def as_chat(
         ('The fan starts at 60 degrees.[1]', 'grounded')
     """
     inner = uncompiled(graph)
-    # so that it takes the earlier turns, and gives what is known of the model's message
-    inner.input_schema = inner.output_schema = inner.state_schema
+    inner.input_schema = inner.state_schema  # so that it takes the earlier turns too
     rag: Any = inner.compile()
     schema: Any = inner.context_schema
 
     def sync(state: MessagesState, config: RunnableConfig) -> Any:
-        given, settings = _input_of(state["messages"]), _chat_settings(schema)
-        return _reply(rag.invoke(given, config, context=settings), state["messages"])
+        watch, given = _AnswerWatch(), _input_of(state["messages"])
+        result = rag.invoke(given, watch.added_to(config), context=_chat_settings(schema))
+        return _reply(result, state["messages"], watch.message)
 
     async def native(state: MessagesState, config: RunnableConfig) -> Any:
-        given, settings = _input_of(state["messages"]), _chat_settings(schema)
-        return _reply(await rag.ainvoke(given, config, context=settings), state["messages"])
+        watch, given = _AnswerWatch(), _input_of(state["messages"])
+        result = await rag.ainvoke(given, watch.added_to(config), context=_chat_settings(schema))
+        return _reply(result, state["messages"], watch.message)
 
     chat = StateGraph(MessagesState, context_schema=schema)
     chat.add_node("rag", RunnableLambda(sync, native))
@@ -189,14 +195,40 @@ def _input_of(messages: Sequence[AnyMessage]) -> dict[str, Any]:
     return {"question": messages[human_positions[-1]].text, "history": turns[-MAX_TURNS:]}
 
 
-def _reply(result: Mapping[str, Any], messages: Sequence[AnyMessage]) -> dict[str, Any]:
-    """The answer as a message: the one that was streamed, so that a front end shows it once."""
+class _AnswerWatch(BaseCallbackHandler):
+    """Keeps the last message of a model that was streamed as the answer."""
+
+    run_inline = True
+
+    def __init__(self) -> None:
+        self.message: Any = None
+        self._runs: set[UUID] = set()
+
+    def added_to(self, config: RunnableConfig) -> RunnableConfig:
+        """A config with which it is told of each call of a model."""
+        return merge_configs(config, {"callbacks": [self]})
+
+    def on_chat_model_start(
+        self, serialized: Any, messages: Any, *, run_id: UUID, tags: list[str] | None = None, **kwargs: Any
+    ) -> None:
+        """Called before each call of a model; those whose tokens are not streamed are left out."""
+        if TAG_NOSTREAM not in (tags or ()):
+            self._runs.add(run_id)
+
+    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:
+        """Called with each answer."""
+        if run_id in self._runs:
+            self.message = getattr(response.generations[0][0], "message", None)
+
+
+def _reply(result: Mapping[str, Any], messages: Sequence[AnyMessage], streamed: Any) -> dict[str, Any]:
+    """The answer as a message: with the id under which it was streamed, so that a front end shows it once."""
     about = {key: result.get(key) for key in ("status", "citations", "notes")}
-    reply, text = result.get("reply") or {}, result["answer"]
-    # a model that gives each message the same id would take the place of an earlier one
-    id = None if reply.get("id") in {message.id for message in messages} else reply.get("id")
-    usage = reply.get("usage_metadata") or _estimate_usage(result["usage"]["tokens"], text)
-    return {"messages": [AIMessage(text, id=id, usage_metadata=usage, additional_kwargs=about)]}
+    answer, id = result["answer"], getattr(streamed, "id", None)
+    if id in {message.id for message in messages}:
+        id = None  # a model that gives each message the same id; it would take the place of an earlier one
+    usage = getattr(streamed, "usage_metadata", None) or _estimate_usage(result["usage"]["tokens"], answer)
+    return {"messages": [AIMessage(answer, id=id, usage_metadata=usage, additional_kwargs=about)]}
 
 
 def _estimate_usage(tokens: int, answer: str) -> UsageMetadata:

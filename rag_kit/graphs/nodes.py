@@ -24,7 +24,6 @@ from rag_kit.graphs.guards import Guards, Refusal
 from rag_kit.graphs.running import ask, call_within_deadline, report, write
 from rag_kit.graphs.state import (
     NOT_ALL_SEARCHED,
-    AnswerReply,
     AnswerStatus,
     RagState,
     Turn,
@@ -189,8 +188,8 @@ class RagNodes:
         note = f"answer: {left_out} passages did not fit into max_passage_chars={self.max_passage_chars}"
         return {
             "answer": written.text.strip(),
-            "reply": as_reply(written),
-            "notes": [*([note] if left_out else []), *note_cut_off(written)],
+            "cut_off": written.cut_off,
+            "notes": [*([note] if left_out else []), *note_cut_off(written.cut_off)],
         }
 
     def fitting_passages(self, documents: Sequence[Document]) -> list[Document]:
@@ -222,7 +221,7 @@ class RagNodes:
         checked["status"] = self.final_status(state, checked["status"])
         if checked["status"] == "declined" and state["unsearched"]:
             checked["status"], answer = "incomplete", _say_what_is_missing(answer, language)
-        elif (state["reply"] or {}).get("cut_off"):
+        elif state["cut_off"]:
             checked["status"] = "incomplete"
         report("cited", status=checked["status"])
         notes += checked.pop("notes", [])
@@ -265,14 +264,9 @@ def unless_refused(following: str | Route) -> Route:
     return route
 
 
-def as_reply(written: TextReply) -> AnswerReply:
-    """What the state keeps of the message that an answer is."""
-    return AnswerReply(id=written.id, usage_metadata=written.usage_metadata, cut_off=written.cut_off)
-
-
-def note_cut_off(written: TextReply, node: str = "answer") -> list[str]:
+def note_cut_off(cut_off: str) -> list[str]:
     """The note about an answer that ended too early, if it did."""
-    return [f"{node}: cut off, {written.cut_off}"] if written.cut_off else []
+    return [f"answer: cut off, {cut_off}"] if cut_off else []
 
 
 def _say_what_is_missing(answer: str, language: str) -> str:

@@ -62,17 +62,6 @@ class AnswerCitation(TypedDict):
     source: str | None
 
 
-class AnswerReply(TypedDict):
-    """The model's message that the answer is: its id in streams, its tokens, why it ended too early ("" if it did not).
-
-    ``id`` and ``usage_metadata`` are None where no model was asked, or none of them is known.
-    """
-
-    id: str | None
-    usage_metadata: dict[str, Any] | None
-    cut_off: str
-
-
 #: ``grounded``: each statement has a citation that holds; ``flagged``: one does not hold; ``undecided``: for one the
 #: check cannot tell; ``uncited``: one has none; ``declined``: the answer says that the documents do not hold it;
 #: ``incomplete``: something was not searched and nothing was found, or the answer was cut off; ``unsourced``: nothing
@@ -167,6 +156,7 @@ class RagState(QuestionInput, total=False):
 
     ``asked`` is the question as the guards left it; that, and not ``question``, goes into prompts and ``history``.
     ``documents`` are the passages that were retrieved, and in the end those that the answer cites by number.
+    ``cut_off`` says why the answer ends too early, if it does.
     ``unsearched`` are the notes about what was to be searched and was not. ``choices`` says which node each node chose
     to follow it, where the other keys do not say so; edges read it.
     """
@@ -180,7 +170,7 @@ class RagState(QuestionInput, total=False):
     citations: list[AnswerCitation]
     uncited: list[str]
     status: AnswerStatus | None
-    reply: AnswerReply | None
+    cut_off: str
     notes: Annotated[list[str], add_notes]
     unsearched: Annotated[list[str], add_notes]
     choices: Annotated[dict[str, str | list[str]], merge_choices]

@@ -14,7 +14,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel import Pregel
-from langgraph.pregel._write import ChannelWrite, ChannelWriteEntry
+from langgraph.pregel._write import ChannelWrite, ChannelWriteTupleEntry
 from langgraph.store.base import BaseStore
 from langgraph.types import Command
 from langgraph.typing import StateT
@@ -201,7 +201,7 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
                 branches[key] = branch._replace(ends=ends or None)
 
     def remove_node(self, *names: str) -> None:
-        """Take nodes away, with their edges.
+        """Take nodes away, with their edges. Where one other node is left to follow, it always does.
 
         Raises:
             InvalidInputError: There is no node of that name.
@@ -210,6 +210,15 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
             del self.nodes[self._existing_node(name)]
             self.branches.pop(name, None)
             self.edges = {edge for edge in self.edges if name not in edge}
+        for start, branches in self.branches.items():
+            for key, branch in list(branches.items()):
+                ends = {label: end for label, end in (branch.ends or {}).items() if end not in names}
+                if len(ends) == 1 < len(branch.ends or {}):
+                    del branches[key]
+                    self.edges.add((start, *ends.values()))
+                elif branch.ends:
+                    branches[key] = branch._replace(ends=ends)
+        self.branches = defaultdict(dict, {start: ways for start, ways in self.branches.items() if ways})
 
     def compile(
         self, checkpointer: Any = None, *, name: str | None = None, **options: Any
@@ -232,8 +241,8 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         compiled = super().compile(checkpointer, name=name or self._name, **options)
         compiled.channels[START] = InputChannel(self.input_schema)
         # a turn begins with nothing of the one before: in the checkpoint of its input already
-        empty = [ChannelWriteEntry(key, value) for key, value in empty_values(self.state_schema).items()]
-        compiled.nodes[START].writers.append(ChannelWrite(tuple(empty)))
+        empty = ChannelWriteTupleEntry(mapper=partial(_empty_writes, self.state_schema))
+        compiled.nodes[START].writers.append(ChannelWrite((empty,)))
         return compiled if self._steps is None else compiled.with_config(recursion_limit=self._steps)
 
     def compile_with_options(self) -> CompiledRag[StateT]:
@@ -270,6 +279,11 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         needs = partial(_check_keys, name, self._gives.get(name, ()))
         node = Node(body, self._settings, streams=self._streaming.get(name, True), needs=needs)
         self.nodes[name] = replace(spec, runnable=node, input_schema=seen)
+
+
+def _empty_writes(state: type[Any], given: Any) -> list[tuple[str, Any]] | None:
+    """What the input of a turn writes besides itself; nothing where a graph is only drawn."""
+    return None if given is None else list(empty_values(state).items())
 
 
 def choice_of(name: str, default: str | Route = "") -> Route:

@@ -244,7 +244,7 @@ def reply_call(
     config: RunnableConfig | None = None,
     **limits: Unpack[Limits],
 ) -> TextReply:
-    """As `text_call`, with what is known of the message: its id, its tokens, and whether it was cut off."""
+    """As `text_call`, with the reason why the answer was cut off, if it was."""
     call = ModelCall(model, prompt, values, config, **limits)
     return call.run(partial(_ask_for_reply, call))
 

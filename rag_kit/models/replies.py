@@ -94,14 +94,9 @@ def written_text(reply: Any) -> str:
 
 
 class TextReply(NamedTuple):
-    """A model's answer as text: without its reasoning, with the message's id and tokens, and why it was cut off.
-
-    ``cut_off`` is "" where the model was done.
-    """
+    """A model's answer as text, without its reasoning; and why it was cut off, "" where the model was done."""
 
     text: str
-    id: str | None = None
-    usage_metadata: dict[str, Any] | None = None
     cut_off: str = ""
 
 
@@ -121,10 +116,7 @@ def text_reply(message: Any) -> TextReply:
                 "or use another model."
             )
         raise ModelOutputError("The model's answer is empty. Ask again, or use another model.")
-    usage = getattr(message, "usage_metadata", None)
-    return TextReply(
-        text, getattr(message, "id", None), dict(usage) if usage else None, _CUT_OFF.get(finish, "")
-    )
+    return TextReply(text, _CUT_OFF.get(finish, ""))
 
 
 def finish_of(message: Any) -> Finish:

@@ -71,15 +71,9 @@ def thread(name: str = "1") -> Any:
 
 
 def told(result: dict[str, Any]) -> dict[str, Any]:
-    """A result without what depends on the clock or is made up anew for each message."""
+    """A result without what depends on the clock."""
     usage = {key: value for key, value in result["usage"].items() if key != "seconds"}
-    replies = {"reply": _without_id(result["reply"])} if "reply" in result else {}
-    drafts = [{**draft, "reply": _without_id(draft["reply"])} for draft in result.get("drafts", [])]
-    return {**result, **replies, "usage": usage, **({"drafts": drafts} if drafts else {})}
-
-
-def _without_id(reply: dict[str, Any] | None) -> dict[str, Any] | None:
-    return None if reply is None else {**reply, "id": None}
+    return {**result, "usage": usage}
 
 
 async def both(graph: Any, given: Any, **options: Any) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from rag_kit.graphs.wiring import READY, REFUSED, CompiledRag, GraphOptions, Rag
 STEPS = 3 * MAX_CLARIFICATIONS + 3 * MAX_HOPS + 20
 #: What is taken over of the state of CRAG.
 _KEYS = (
-    "search_query", "documents", "answer", "reply", "citations", "uncited", "status", "unsearched", "usage",
+    "search_query", "documents", "answer", "cut_off", "citations", "uncited", "status", "unsearched", "usage",
 )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from rag_kit.concurrency.notes import write_note
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.adaptive.state import AdaptiveContext, AdaptiveState, Clarification, Hop, Route
 from rag_kit.graphs.guards import Refusal
-from rag_kit.graphs.nodes import RagNodes, as_reply, note_cut_off, render_turns
+from rag_kit.graphs.nodes import RagNodes, note_cut_off, render_turns
 from rag_kit.graphs.running import call_user_function, can_wait, report
 from rag_kit.graphs.state import AnswerStatus, Turn, Update, digest_of
 from rag_kit.models.chat import is_extractive
@@ -83,18 +83,18 @@ class AdaptiveNodes(RagNodes):
 
     async def direct(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
         """Answer without looking anything up; a model that cannot hands over to the search."""
-        text, reply = "", None
+        text, cut_off = "", ""
         if not is_extractive(self.llm):
             history = render_turns(state.get("history"), MAX_HISTORY)
             values = {"question": state["search_query"], "history": history}
             written = await self.write("direct_answer", state, context, values)
-            text, reply = written.text, written
-        if reply is None or is_declined(text):
+            text, cut_off = written
+        if not text or is_declined(text):
             note = "direct: the model cannot answer without passages; looked up in one step"
             return {"route": "single", "notes": [note]}
         # a number in brackets would read as a citation, and nothing stands behind it
         answer = renumber(text, {}).strip()
-        return {"answer": answer, "reply": as_reply(reply), "notes": note_cut_off(reply, "direct")}
+        return {"answer": answer, "cut_off": cut_off, "notes": note_cut_off(cut_off)}
 
     async def ask_back(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
         """Write the question back; where nobody can reply within this run, it is the answer.

@@ -13,7 +13,7 @@ from rag_kit.graphs.crag.state import CragContext, CragState
 from rag_kit.graphs.crag.web import WebSearch
 from rag_kit.graphs.evaluators.function import evaluator_of
 from rag_kit.graphs.nodes import unless_refused
-from rag_kit.graphs.wiring import READY, CompiledRag, GraphOptions, RagGraph
+from rag_kit.graphs.wiring import READY, CompiledRag, GraphOptions, RagGraph, choice_of
 
 #: Nodes on the longest path, with room for a user's own.
 STEPS = 25
@@ -72,9 +72,11 @@ def build_crag(
     by_action = {"refine": "correct, ambiguous", "rewrite_query": "incorrect, ambiguous"}
     graph.add_step("grade", nodes.grade, by_action, route=nodes_for_action, gives=["action"])
     graph.add_step("refine", nodes.refine, "generate", gives=["documents"])
-    ways = {"approve": "keywords", "generate": "no web search"}
-    graph.add_step("rewrite_query", nodes.rewrite_query, ways, route=to_the_web("approve"))
-    ways = {"web_search": "approved, or nobody asked", "generate": "refused"}
+    ways = {"approve": "approve_web", "web_search": "keywords", "generate": "no web search"}
+    # a node that does not say so leads by way of the approval, which nobody is asked for unless the run wants it
+    route = to_the_web(choice_of("rewrite_query", "approve"))
+    graph.add_step("rewrite_query", nodes.rewrite_query, ways, route=route)
+    ways = {"web_search": "approved", "generate": "refused"}
     graph.add_step("approve", nodes.approve, ways, route=to_the_web("web_search"))
     graph.add_step("web_search", nodes.web_search, "select_external", gives=["web_documents"])
     graph.add_step("select_external", nodes.select_external, "generate", gives=["web_documents"])

@@ -126,7 +126,8 @@ class CragNodes(RagNodes):
         query = one_line(question if reply is None else " ".join(reply.keywords))
         note = "web: the model gave no usable keywords; searched for the question itself"
         report("rewritten", web_query=query)
-        return {**update, "web_query": query, "notes": [note] if reply is None else []}
+        asks = {"choices": {"rewrite_query": "approve" if context.approve_web else "web_search"}}
+        return {**update, **asks, "web_query": query, "notes": [note] if reply is None else []}
 
     async def approve(self, state: CragState, context: CragContext) -> Update:
         """Ask a person, if the run is to, whether the query may leave; resume with True, False or another query."""
@@ -217,9 +218,15 @@ def nodes_for_action(state: Mapping[str, Any]) -> list[str]:
     return [node for node, actions in follow.items() if action in actions]
 
 
-def to_the_web(node: str) -> Route:
-    """The route to a node where there is a query for the web, or else to the answer."""
-    return lambda state: node if state.get("web_query") else "generate"
+def to_the_web(following: str | Route) -> Route:
+    """The route to a node (or by another route) where there is a query for the web, or else to the answer."""
+
+    def route(state: Mapping[str, Any]) -> str | Sequence[str]:
+        if not state.get("web_query"):
+            return "generate"
+        return following if isinstance(following, str) else following(state)
+
+    return route
 
 
 def _shorten(text: str) -> str:

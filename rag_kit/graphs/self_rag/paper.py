@@ -19,6 +19,7 @@ from rag_kit.errors import (
     ModelUnauthorizedError,
     ModelUnreachableError,
 )
+from rag_kit.graphs.nodes import note_cut_off
 from rag_kit.graphs.running import ask, branch, report, run_side_by_side, values_side_by_side, write
 from rag_kit.graphs.self_rag import logprobs
 from rag_kit.graphs.self_rag.beams import (
@@ -47,7 +48,7 @@ from rag_kit.graphs.self_rag.shared import (
     none_if_unreadable,
     source_of,
 )
-from rag_kit.graphs.state import AnswerReply, Update
+from rag_kit.graphs.state import Update
 from rag_kit.prompts import render_passages
 from rag_kit.text import sentences
 from rag_kit.text.citations.decline import DECLINED
@@ -257,11 +258,11 @@ class Paper(SelfRagNodes):
         cut_off = next((entry["cut_off"] for entry in winners if entry["cut_off"]), "")
         return {
             "answer": "".join(cite_segments(segments)),
-            "reply": AnswerReply(id=None, usage_metadata=None, cut_off=cut_off),
+            "cut_off": cut_off,
             "documents": [documents[index] for index in order],
             "trace": Overwrite([{**entry, "passage": moved.get(entry["passage"])} for entry in trace]),
             "unsupported": any(map(_lacks_support, winners)),
-            "notes": [*_note_critique(winners), *([f"answer: cut off, {cut_off}"] if cut_off else [])],
+            "notes": [*_note_critique(winners), *note_cut_off(cut_off)],
         }
 
     def _send_decided(self, beams: Sequence[Beam], streamed: int, decided: int) -> int:

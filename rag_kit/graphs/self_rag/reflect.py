@@ -9,6 +9,7 @@ from langchain_core.documents import Document
 
 from rag_kit.concurrency.notes import write_note
 from rag_kit.graphs.evaluators.base import Evaluator, judge_passages, note_ungraded
+from rag_kit.graphs.nodes import note_cut_off
 from rag_kit.graphs.running import report
 from rag_kit.graphs.self_rag.shared import (
     Draft,
@@ -90,7 +91,7 @@ class Reflect(SelfRagNodes):
         report("generated", round=state["round"], generation=number)
         update = {"generations": number, "notes": [] if more else written.get("notes", [])}
         draft = Draft(
-            answer=text, reply=written.get("reply"), supported=None, useful=None, reason="", documents=[]
+            answer=text, cut_off=written.get("cut_off", ""), supported=None, useful=None, reason="", documents=[]
         )
         if not is_declined(text):
             follows: Update = {"drafts": [*state["drafts"], draft], "choices": {"generate": "grade_support"}}
@@ -148,13 +149,12 @@ class Reflect(SelfRagNodes):
             notes = ["finish: the answer was not graded"]
         elif best["useful"] is False:
             notes = [f"finish: the best answer may not resolve the question: {best['reason']}"]
-        if cut_off := (best["reply"] or {}).get("cut_off"):
-            notes.append(f"answer: cut off, {cut_off}")
+        notes += note_cut_off(best["cut_off"])
         if not self.guards.answer:
             report("segment", text=best["answer"])
         return {
             "answer": best["answer"],
-            "reply": best["reply"],
+            "cut_off": best["cut_off"],
             "documents": _documents_of(best, state),
             "drafts": [Draft({**draft, "documents": []}) for draft in state["drafts"]],
             "notes": notes,

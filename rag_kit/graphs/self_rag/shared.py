@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 from rag_kit.errors import BudgetExceededError, ModelOutputError
 from rag_kit.graphs.context import RagContext, instructions_field, max_calls_field, nodes_of_settings, setting
 from rag_kit.graphs.nodes import RagNodes
-from rag_kit.graphs.state import AnswerReply, AnswerStatus, RagState, Update, add_items
+from rag_kit.graphs.state import AnswerStatus, RagState, Update, add_items
 
 #: ``logprobs``: label probabilities and p(y) are the model's own; ``labels``: a label counts as certain, p(y) = 1.
 Scoring = Literal["logprobs", "labels"]
@@ -80,7 +80,7 @@ class Draft(TypedDict):
     """
 
     answer: str
-    reply: AnswerReply | None
+    cut_off: str
     supported: bool | None
     useful: bool | None
     reason: str
