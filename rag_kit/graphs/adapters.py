@@ -125,8 +125,9 @@ def as_chat(
     """Wrap a graph of this kit in one over ``MessagesState``, as chat front ends and other graphs expect it.
 
     The last human message is the question. The answer is appended as an ``AIMessage`` whose ``additional_kwargs`` hold
-    ``status``, ``citations`` and ``notes``; it has the id of the chunks in which it was streamed. Earlier messages are the history, so it does not matter whether the front
-    end sends all of them each time or the checkpointer keeps them. A turn that a guard refused is left out of it. A
+    ``status``, ``citations`` and ``notes``; it has the id of the chunks in which it was streamed. Earlier messages are
+    the history, so it does not matter whether the front end sends all of them each time or the checkpointer keeps
+    them. A turn that a guard refused is left out of it. A
     question back (``clarify``) is a message like any other, unless the run's context has ``clarify=True``.
 
     Args:

@@ -116,9 +116,7 @@ class RagNodes:
         history = state.get("history")
         if not history or is_refused(update):
             return update
-        return update | await self.complete_question(
-            update, context, render_turns(history, self.max_history)
-        )
+        return update | await self.complete_question(update, context, render_turns(history, self.max_history))
 
     async def complete_question(
         self, state: Values, context: RagContext, history: Markup, name: str = "condense", **more: Any

@@ -168,7 +168,7 @@ def _drop_internal_frames(error: BaseException) -> None:
 
 
 def _complete_update(update: Any, usage: Usage, notes: Notes) -> Any:
-    """A node's update, or the command that holds it, with what the node used and what was noted; its texts are clean."""
+    """A node's update, or the command that holds it, with what the node used and noted; its texts are cleaned."""
     if update is None or isinstance(update, Mapping):
         return clean_texts(_add_to({**(update or {})}, usage, notes))
     if isinstance(update, Command) and update.graph is None and isinstance(update.update or {}, Mapping):

@@ -25,7 +25,15 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.context import RagContext
 from rag_kit.graphs.guards import Guards
 from rag_kit.graphs.running import RETRY, Body, Node, call_within_deadline
-from rag_kit.graphs.state import InputChannel, QuestionInput, RagOutput, Update, Usage, add_usage, empty_values
+from rag_kit.graphs.state import (
+    InputChannel,
+    QuestionInput,
+    RagOutput,
+    Update,
+    Usage,
+    add_usage,
+    empty_values,
+)
 
 #: What ``invoke`` gives back: `RagOutput`, or the whole state.
 Output = Literal["answer", "full"]
@@ -127,6 +135,9 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         else:
             labels: Any = {label: node for node, label in to.items()}
             self.add_conditional_edges(name, _follow(name, dict(to), route or choice_of(name)), labels)
+            # it reads the whole state, also where it comes to follow a user's node that sees some keys
+            for key, branch in self.branches[name].items():
+                self.branches[name][key] = branch._replace(input_schema=self.state_schema)
 
     def replace_node(self, name: str, action: Any, **options: Any) -> None:
         """Put a node of yours in the place of another; the edges that lead to it and from it stay.

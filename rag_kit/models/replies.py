@@ -107,8 +107,8 @@ def text_reply(message: Any) -> TextReply:
         names = [str(call.get("name")) for call in getattr(message, "tool_calls", None) or []]
         if finish == "tools" or names:
             raise ModelOutputError(
-                f"The model called a tool ({', '.join(names) or 'no name'}) in place of answering. Give a model without "
-                "tools bound to it."
+                f"The model called a tool ({', '.join(names) or 'no name'}) in place of answering. Give a model "
+                "without tools bound to it."
             )
         if finish in _CUT_OFF:
             raise ModelOutputError(

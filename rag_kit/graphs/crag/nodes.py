@@ -114,7 +114,7 @@ class CragNodes(RagNodes):
         return {key: selection.documents, "strips": strips, "notes": notes}
 
     async def rewrite_query(self, state: CragState, context: CragContext) -> Update:
-        """Turn the question into keywords; where there is no web search, say so. Passages that do not fit are put aside."""
+        """Turn the question into keywords, or say that there is no web search; put passages aside that do not fit."""
         question = state["search_query"]
         update: Update = {"documents": []} if state["action"] == "incorrect" else {}
         if self.web is None:

@@ -60,8 +60,8 @@ async def select_strips(
 ) -> Selection:
     """Cut passages into strips, grade these, and join those that are good enough, in the order of the passages.
 
-    By `known_gradings`, those of whole passages by their digests, one that is a single strip is not judged twice. With `keep_one` the
-    best strip is kept where none reaches the threshold.
+    By `known_gradings`, those of whole passages by their digests, one that is a single strip is not judged twice. With
+    `keep_one` the best strip is kept where none reaches the threshold.
     """
     strips = [
         Strip(origin=origin, passage=number, start=start, end=end, text=passage.page_content[start:end],

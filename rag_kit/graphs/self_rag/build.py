@@ -125,9 +125,7 @@ def build_self_rag(
     begun = {start: READY, **nodes.refusal_edge}
     graph.add_step("begin", nodes.begin, begun, route=unless_refused(start), first=True)
     for step, (to, default) in ways.items():
-        caps: Any = (
-            {"capped": False} if step == "rank_segments" else {"on_cap": partial(nodes.at_cap, step)}
-        )
+        caps: Any = {"capped": False} if step == "rank_segments" else {"on_cap": partial(nodes.at_cap, step)}
         route = choice_of(step, default)
         if step == "grade_documents":
             route = some_or(route)

@@ -241,7 +241,7 @@ class Paper(SelfRagNodes):
         return {**update, "choices": {"rank_segments": follows}}
 
     async def finish(self, state: PaperState, context: SelfRagContext) -> Update:
-        """Join the best beam's segments, put the passages that they rest on first, say what the critique found."""
+        """Join the best beam's segments, number the passages that they rest on, say what the critique found."""
         best = max(state["beams"], key=lambda beam: (beam["score"], -beam["number"]), default=first_beam())
         segments, documents = best["segments"], state["documents"]
         if not segments:
@@ -252,15 +252,13 @@ class Paper(SelfRagNodes):
         won = [place({"segment": at, **part}) for at, part in enumerate(segments, start=1)]
         trace = [{**entry, "won": entry["kept"] and place(entry) in won} for entry in state["trace"]]
         used = [index for index in used_passages(segments) if index < len(documents)]
-        order = [*used, *(index for index in range(len(documents)) if index not in used)] if used else []
-        moved = {index: position for position, index in enumerate(order)}
         winners = [entry for entry in trace if entry["won"]]
         cut_off = next((entry["cut_off"] for entry in winners if entry["cut_off"]), "")
         return {
             "answer": "".join(cite_segments(segments)),
             "cut_off": cut_off,
-            "documents": [documents[index] for index in order],
-            "trace": Overwrite([{**entry, "passage": moved.get(entry["passage"])} for entry in trace]),
+            "documents": [documents[index] for index in used],
+            "trace": Overwrite(trace),
             "unsupported": any(map(_lacks_support, winners)),
             "notes": [*_note_critique(winners), *note_cut_off(cut_off)],
         }

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from langchain_core.documents import Document
-
-from rag_kit.concurrency.notes import write_note
 from rag_kit.graphs.evaluators.base import Evaluator, judge_passages, note_ungraded
 from rag_kit.graphs.nodes import note_cut_off
 from rag_kit.graphs.running import report
@@ -38,13 +35,18 @@ class Reflect(SelfRagNodes):
     async def retrieve(self, state: ReflectState, context: SelfRagContext) -> Update:
         """Search with the present query: the question, or what it was rewritten to."""
         number, query = state["round"] + 1, state["search_query"]
-        best = _best_draft(state["drafts"])
+        best, documents = _best_draft(state["drafts"]), state["documents"]
+        # it takes its passages along: those of the state are about to be others
+        keeps = best is not None and not best["documents"] and not is_declined(best["answer"])
         return {
             "documents": await self.search(query, context, round=number),
             "round": number,
             "generations": 0,
             "tried": [*state["tried"], query],
-            "drafts": [] if best is None else [Draft({**best, "documents": _documents_of(best, state)})],
+            "drafts": [
+                Draft({**draft, "documents": documents}) if keeps and draft is best else draft
+                for draft in state["drafts"]
+            ],
         }
 
     async def grade_documents(self, state: ReflectState, context: SelfRagContext) -> Update:
@@ -73,8 +75,7 @@ class Reflect(SelfRagNodes):
         values = {"question": state["asked"], "queries": "\n".join(state["tried"])}
         query = await self.ask("rewrite_query", state, context, values, none_if_unreadable)
         if query is None:
-            write_note("rewrite_query: the model gave no usable query", unsearched=True)
-            return {}
+            return {"notes": ["rewrite_query: the model gave no usable query"]}
         if fold(query.query) in map(fold, state["tried"]):
             return {"notes": ["rewrite_query: the model gave a query that was tried already"]}
         report("rewritten", search_query=query.query)
@@ -91,7 +92,12 @@ class Reflect(SelfRagNodes):
         report("generated", round=state["round"], generation=number)
         update = {"generations": number, "notes": [] if more else written.get("notes", [])}
         draft = Draft(
-            answer=text, cut_off=written.get("cut_off", ""), supported=None, useful=None, reason="", documents=[]
+            answer=text,
+            cut_off=written.get("cut_off", ""),
+            supported=None,
+            useful=None,
+            reason="",
+            documents=[],
         )
         if not is_declined(text):
             follows: Update = {"drafts": [*state["drafts"], draft], "choices": {"generate": "grade_support"}}
@@ -132,7 +138,10 @@ class Reflect(SelfRagNodes):
         notes = ["grade_usefulness: no usable verdict; the answer was kept"] if grade is None else []
         report("graded_usefulness", round=state["round"], useful=good)
         update = {**_grade_update(state, "usefulness", good, reason, useful=good), "notes": notes}
-        return {**update, "choices": {"grade_usefulness": "finish" if good else self._next_try(state, context)}}
+        return {
+            **update,
+            "choices": {"grade_usefulness": "finish" if good else self._next_try(state, context)},
+        }
 
     async def finish(self, state: ReflectState, context: SelfRagContext) -> Update:
         """Hand over the best answer that was written; what has no support is flagged, or dropped when hard."""
@@ -155,7 +164,7 @@ class Reflect(SelfRagNodes):
         return {
             "answer": best["answer"],
             "cut_off": best["cut_off"],
-            "documents": _documents_of(best, state),
+            "documents": best["documents"] or state["documents"],
             "drafts": [Draft({**draft, "documents": []}) for draft in state["drafts"]],
             "notes": notes,
             "unsupported": best["supported"] is False,
@@ -175,11 +184,6 @@ def _best_draft(drafts: Sequence[Draft]) -> Draft | None:
     """The draft that the graders thought most of; of equals the first."""
     rank = {True: 0, None: 1, False: 2}  # None: not graded
     return min(drafts, key=lambda draft: (rank[draft["supported"]], rank[draft["useful"]]), default=None)
-
-
-def _documents_of(draft: Draft, state: ReflectState) -> list[Document]:
-    """The passages that a draft was written from: its own, or those of the round that is not over yet."""
-    return draft["documents"] or state["documents"]
 
 
 def _grade_update(state: ReflectState, of: str, good: bool, reason: str, **verdict: bool) -> Update:

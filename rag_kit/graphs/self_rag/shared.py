@@ -50,10 +50,10 @@ class Beam(TypedDict):
 class Candidate(TypedDict):
     """One continuation that was generated: an entry of the trace.
 
-    ``segment`` and ``beam`` count from 1; ``passage`` is an index into ``documents``, or None. ``labels`` are those
-    that the model wrote, ``probabilities`` those that the score rests on, ``parts`` of ``f`` are unweighted.
-    ``cut_off`` says why its text ends too early, if it does.
-    ``score`` is that of the beam which it makes. ``kept`` says whether it went on, ``won`` whether it is a part of
+    ``segment`` and ``beam`` count from 1; ``passage`` is an index into ``documents`` as they were when it was
+    written, or None; ``source`` says which file that is. ``cut_off`` says why its text ends too early, if it does.
+    ``labels`` are those that the model wrote, ``probabilities`` those that the score rests on, ``parts`` of ``f`` are
+    unweighted. ``score`` is that of the beam which it makes. ``kept`` says whether it went on, ``won`` whether it is a part of
     the answer, ``reason`` why it went on or why it lost.
     """
 

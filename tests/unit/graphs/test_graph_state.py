@@ -18,7 +18,7 @@ from rag_kit.models import chat_model
 FAN = "The fan starts at 60 degrees."
 
 
-@pytest.mark.parametrize("key", ["history", "documents", "notes", "usage", "strips", "web_documents", "choices"])
+@pytest.mark.parametrize("key", ["history", "documents", "notes", "usage", "strips", "web_documents"])
 @pytest.mark.parametrize("value", [None, 5, "x", {"calls": "many"}, float("nan")])
 def test_a_wrong_type_is_refused_and_the_thread_goes_on(key: str, value: Any) -> None:
     """No bare TypeError, no text taken apart into its letters; what was kept before is there still."""
