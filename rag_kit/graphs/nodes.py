@@ -23,6 +23,7 @@ from rag_kit.graphs.context import RagContext
 from rag_kit.graphs.guards import Guards, Refusal
 from rag_kit.graphs.running import ask, call_within_deadline, report, write
 from rag_kit.graphs.state import (
+    INCOMPLETE,
     NOT_ALL_SEARCHED,
     AnswerStatus,
     RagState,
@@ -269,8 +270,9 @@ def note_cut_off(cut_off: str) -> list[str]:
 
 def _say_what_is_missing(answer: str, language: str) -> str:
     """The decline of a run in which something was not searched."""
-    missing = NOT_ALL_SEARCHED[language]
-    return missing if answer in DECLINED.values() else f"{answer}\n\n{missing}"
+    if answer in DECLINED.values():
+        return INCOMPLETE[language]
+    return f"{answer}\n\n{NOT_ALL_SEARCHED[language]}"
 
 
 def render_turns(history: Sequence[Turn] | None, max_chars: int | None = None) -> Markup:

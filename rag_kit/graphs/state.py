@@ -70,11 +70,12 @@ AnswerStatus = Literal[
     "grounded", "flagged", "undecided", "uncited", "declined", "incomplete", "unsourced", "refused", "clarify"
 ]
 
-#: What the answer says where not all that was to be searched was searched.
-NOT_ALL_SEARCHED = {
-    "en": "No answer was found, and not everything could be searched.",
-    "zh": "没有找到答案，而且有一部分内容未能检索。",
+#: The answer of a run that found none and could not search everything; and what is added to a model's own words.
+INCOMPLETE = {
+    "en": "The answer is not in the documents that could be searched. Some could not be searched.",
+    "zh": "能检索到的文档中没有答案。有些文档未能检索。",
 }
+NOT_ALL_SEARCHED = {"en": "Some documents could not be searched.", "zh": "有些文档未能检索。"}
 
 
 def _validate(kind: TypeAdapter[Any], value: Any, expected: str) -> Any:

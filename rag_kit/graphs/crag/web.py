@@ -135,7 +135,7 @@ def _results_of(value: Any) -> Any:
 def web_documents(value: Any, *, max_results: int, max_chars: int, query: str, tool: str) -> list[Document]:
     """Turn what a search tool gave into documents that say where they are from."""
     by_text: dict[str, Document] = {}
-    for document in _documents(value, 0):
+    for document in documents_in(value):
         text = clean_text(document.page_content[:max_chars]).strip()[:max_chars]
         if not text or text in by_text:
             continue
@@ -154,7 +154,7 @@ def web_documents(value: Any, *, max_results: int, max_chars: int, query: str, t
     return list(by_text.values())
 
 
-def _documents(value: Any, depth: int) -> Iterator[Document]:
+def documents_in(value: Any, depth: int = 0) -> Iterator[Document]:
     """Each result in what a tool gave: documents, texts, JSON, mappings, and lists of those."""
     if depth > _MAX_DEPTH:
         return
@@ -165,11 +165,13 @@ def _documents(value: Any, depth: int) -> Iterator[Document]:
         if parsed is None:
             yield Document(value)
         else:
-            yield from _documents(parsed, depth + 1)
+            yield from documents_in(parsed, depth + 1)
     elif isinstance(value, Mapping):
         lists = [value[name] for name in _LISTS if isinstance(value.get(name), list | tuple | Mapping)]
         if lists:
-            yield from _documents(lists, depth)
+            yield from documents_in(lists, depth)
+        elif isinstance(value.get("page_content"), str) and isinstance(value.get("metadata"), Mapping):
+            yield Document(value["page_content"], metadata=dict(value["metadata"]))  # a document as JSON
         elif text := _first_text(value, _TEXTS):
             metadata = value.get("metadata")
             fields = {**(metadata if isinstance(metadata, Mapping) else {}), **value}
@@ -177,7 +179,7 @@ def _documents(value: Any, depth: int) -> Iterator[Document]:
             yield Document(text, metadata={"url": link, "title": title})
     elif isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
         for item in value:
-            yield from _documents(item, depth + 1)
+            yield from documents_in(item, depth + 1)
 
 
 def _parse_json(text: str) -> list[Any] | dict[str, Any] | None:

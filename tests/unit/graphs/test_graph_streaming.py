@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from langchain_core.documents import Document
-from langchain_core.language_models import FakeListChatModel
-from langchain_core.messages import AIMessage
+from langchain_core.language_models import BaseChatModel, FakeListChatModel
+from langchain_core.messages import AIMessage, AIMessageChunk
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
@@ -81,19 +83,20 @@ async def test_models_of_retrievers_are_not_shown(native: bool) -> None:
 async def test_no_graph_shows_json_or_text_that_is_no_answer(name: str, native: bool) -> None:
     """Grades, keywords, classifications, sub-questions and critiques stay inside; the answer is shown once."""
 
-    class Told(FakeListChatModel):
-        responses: list[str] = [""]
+    class Told(BaseChatModel):
+        @property
+        def _llm_type(self) -> str:
+            return "told"
 
-        def _call(self, messages: Any, *args: Any, **kwargs: Any) -> str:
-            prompt = read_prompt(messages)
-            if prompt.task in ("answer", "answer_from_hops", "direct_answer"):
-                return f"{FAN}[1]"
-            return json.dumps({"HIDDEN": prompt.task})
+        def _generate(self, messages: Any, *args: Any, **kwargs: Any) -> ChatResult:
+            task = read_prompt(messages).task
+            answers = task in ("answer", "answer_from_hops", "direct_answer")
+            text = f"{FAN}[1]" if answers else json.dumps({"HIDDEN": task})
+            return ChatResult(generations=[ChatGeneration(message=AIMessage(text))])
 
-        def _stream(self, messages: Any, *args: Any, **kwargs: Any) -> Any:
-            self.responses = [self._call(messages)]
-            self.i = 0
-            yield from super()._stream(messages, *args, **kwargs)
+        def _stream(self, messages: Any, *args: Any, **kwargs: Any) -> Iterator[ChatGenerationChunk]:
+            for letter in self._generate(messages).generations[0].message.text:
+                yield ChatGenerationChunk(message=AIMessageChunk(letter))
 
     graph = BUILDERS[name](fixed(FAN), Told(), checkpointer=InMemorySaver())
     for question in ("At how many degrees does the fan start?", "And the lamp?"):
@@ -178,8 +181,6 @@ async def test_thoughts_are_cut_from_the_stream(reply: str, seen: str, native: b
 
 def test_a_model_that_does_not_stream_shows_its_answer_without_thoughts() -> None:
     """One message at the end; its thoughts are cut too."""
-    from langchain_core.language_models import BaseChatModel
-    from langchain_core.outputs import ChatGeneration, ChatResult
 
     class Whole(BaseChatModel):
         @property
