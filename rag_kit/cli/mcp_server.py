@@ -146,7 +146,7 @@ def _check_arguments(tool: Any, arguments: dict[str, Any]) -> None:
     try:
         tool.fn_metadata.validate_arguments(arguments)
     except ValidationError as error:
-        wrong = [f"{'.'.join(map(str, item['loc']))}: {item['msg'].lower()}" for item in error.errors()]
+        wrong = [f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()]
         raise ToolError(f"{tool.name}: {'; '.join(wrong)}. Arguments: {', '.join(known)}.") from None
 
 

@@ -113,7 +113,9 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
         return self._choose(first, again)
 
     async def awrap_model_call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> Any:
         """As `wrap_model_call`."""
         numbered = self._numbered(request)
@@ -165,7 +167,7 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
         return _Checked(response, {**update, "citation_notes": notes})
 
     def _is_sent_back(self, request: ModelRequest[Any], first: _Checked) -> bool:
-        update, state = first.update or {}, request.state or {}
+        update, state = first.update or {}, request.state
         fails = update.get("citation_status") in _SENT_BACK
         return self.send_back and fails and not state.get("citation_notes")
 
@@ -224,7 +226,9 @@ def _extended(message: SystemMessage | None, rules: str) -> SystemMessage:
     if message is None:
         return SystemMessage(rules)
     content: Any = message.content
-    added = f"{content}\n\n{rules}" if isinstance(content, str) else [*content, {"type": "text", "text": rules}]
+    added = (
+        f"{content}\n\n{rules}" if isinstance(content, str) else [*content, {"type": "text", "text": rules}]
+    )
     return message.model_copy(update={"content": added})
 
 

@@ -178,7 +178,7 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         """
         if (after is None) == (before is None):
             raise InvalidInputError("give one of after= and before=, the node next to the new one.")
-        place = self._existing_node(after if before is None else before)
+        place = self._existing_node(before or after or "")
         if name in self.nodes or (after is not None and self.nodes[place].ends):
             raise InvalidInputError(
                 f"{name!r} cannot stand {'after' if before is None else 'before'} {place!r}: give a name that is not "
@@ -226,7 +226,7 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
                 ends = {label: end for label, end in (branch.ends or {}).items() if end not in names}
                 if len(ends) == 1 < len(branch.ends or {}):
                     del branches[key]
-                    self.edges.add((start, *ends.values()))
+                    self.edges |= {(start, end) for end in ends.values()}
                 elif branch.ends:
                     branches[key] = branch._replace(ends=ends)
         self.branches = defaultdict(dict, {start: ways for start, ways in self.branches.items() if ways})

@@ -183,7 +183,7 @@ class AdaptiveNodes(RagNodes):
         """Check what leaves: citations where something was looked up, guards wherever they have not seen it yet."""
         question, answer = state["asked"], state["answer"]
         if state["route"] in ("multi", "direct"):
-            update = await self.cite(state, context)
+            update: Update = await self.cite(state, context)
             if update["status"] == "unsourced":
                 update |= {"uncited": [], "notes": ["direct: nothing was looked up", *update["notes"]]}
             return update

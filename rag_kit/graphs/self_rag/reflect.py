@@ -91,24 +91,19 @@ class Reflect(SelfRagNodes):
         text, number = written["answer"], state["generations"] + 1
         report("generated", round=state["round"], generation=number)
         update = {"generations": number, "notes": [] if more else written.get("notes", [])}
+        declines = is_declined(text)
         draft = Draft(
             answer=text,
             cut_off=written.get("cut_off", ""),
-            supported=None,
-            useful=None,
-            reason="",
+            supported=True if declines else None,
+            useful=False if declines else None,
+            reason="it declines" if declines else "",
             documents=[],
         )
-        if not is_declined(text):
-            follows: Update = {"drafts": [*state["drafts"], draft], "choices": {"generate": "grade_support"}}
-            return update | follows
-        draft.update(supported=True, useful=False, reason="it declines")
-        return {
-            **update,
-            "drafts": [*state["drafts"], draft],
-            "trace": [_trace_entry(state, "usefulness", False, "it declines", answer=text)],
-            "choices": {"generate": self._next_try(state, context)},
-        }
+        trace = [_trace_entry(state, "usefulness", False, "it declines", answer=text)] if declines else []
+        follows = self._next_try(state, context) if declines else "grade_support"
+        drafts = [*state["drafts"], draft]
+        return {**update, "drafts": drafts, "trace": trace, "choices": {"generate": follows}}
 
     async def grade_support(self, state: ReflectState, context: SelfRagContext) -> Update:
         """Ask whether the passages support all of the answer; if the model gives no verdict, its citations decide."""

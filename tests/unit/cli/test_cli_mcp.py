@@ -97,11 +97,15 @@ async def test_an_assistant_searches_reads_and_asks(index: Path, transport: str)
         assert (read["text"], read["metadata"]) == (passage["text"], passage["metadata"])
 
         for name, arguments, said in (
-            ("search", {"query": "pump", "filter": {}}, "search has no argument 'filter'; allowed: query, k."),
+            (
+                "search",
+                {"query": "pump", "filter": {}},
+                "search has no argument 'filter'; allowed: query, k.",
+            ),
             ("search", {"query": "pump", "kk": 2}, "search has no argument 'kk' (did you mean 'k'?)"),
-            ("search", {"query": "pump", "k": 0}, "search: k: input should be greater than or equal to 1"),
-            ("search", {"query": "pump", "k": "many"}, "search: k: input should be a valid integer"),
-            ("ask", {}, "ask: question: field required. Arguments: question."),
+            ("search", {"query": "pump", "k": 0}, "search: k: Input should be greater than or equal to 1"),
+            ("search", {"query": "pump", "k": "many"}, "search: k: Input should be a valid integer"),
+            ("ask", {}, "ask: question: Field required. Arguments: question."),
             ("read_passage", {"id": passage["id"], "page": 2}, "read_passage has no argument 'page'"),
         ):
             refused = await client.call_tool(name, arguments)
