@@ -218,9 +218,9 @@ class RagNodes:
         else:
             checked = check_answer(answer, documents, language=language)
         checked["status"] = self.final_status(state, checked["status"])
-        if checked["status"] == "declined" and state["unsearched"]:
+        if checked["status"] == "declined" and state.get("unsearched"):
             checked["status"], answer = "incomplete", _say_what_is_missing(answer, language)
-        elif state["cut_off"]:
+        elif state.get("cut_off"):
             checked["status"] = "incomplete"
         report("cited", status=checked["status"])
         notes += checked.pop("notes", [])

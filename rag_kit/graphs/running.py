@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, TypeVar, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig
-from langchain_core.runnables.config import merge_configs, var_child_runnable_config
+from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.config import get_config
 from langgraph.constants import TAG_NOSTREAM
 from langgraph.errors import GraphBubbleUp
@@ -118,7 +118,8 @@ class Node(Runnable[Any, Any]):
     def _config(self, config: RunnableConfig | None) -> Iterator[RunnableConfig]:
         """The config of all that the node calls, also of functions of the user's that are handed none."""
         config = config or {}
-        own = cut_thoughts(config) if self.streams else merge_configs(config, {"tags": [TAG_NOSTREAM]})
+        quiet: Any = {**config, "tags": [*(config.get("tags") or ()), TAG_NOSTREAM]}
+        own = cut_thoughts(config) if self.streams else quiet
         token = var_child_runnable_config.set(own)
         try:
             yield own

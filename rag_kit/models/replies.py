@@ -137,6 +137,8 @@ def finish_of(message: Any) -> Finish:
 
 def _reasons_in(value: Any) -> list[str]:
     """The words of a reason: a text, an enumeration of Google's, or an object that has it as ``reason``."""
+    if isinstance(value, list):
+        return [word for item in value for word in _reasons_in(item)]
     if isinstance(value, dict):
         value = value.get("reason")
     if isinstance(value, int) and not isinstance(value, bool):  # enumerations are integers too

@@ -253,7 +253,7 @@ class Paper(SelfRagNodes):
         trace = [{**entry, "won": entry["kept"] and place(entry) in won} for entry in state["trace"]]
         used = [index for index in used_passages(segments) if index < len(documents)]
         winners = [entry for entry in trace if entry["won"]]
-        cut_off = next((entry["cut_off"] for entry in winners if entry["cut_off"]), "")
+        cut_off = next((entry["cut_off"] for entry in winners if entry.get("cut_off")), "")
         return {
             "answer": "".join(cite_segments(segments)),
             "cut_off": cut_off,
@@ -280,10 +280,11 @@ def wants_passages(state: Mapping[str, Any]) -> str:
 def _passages_for(beam: Beam, state: PaperState) -> list[int]:
     """The passages that a beam may go on from: what its search found, and what was put into the state since."""
     count = len(state["documents"])
+    known = state.get("known", count)  # a thread of an earlier version has none
     found = [index for index in beam["found"] if index < count]
-    if state["known"] > count:  # an editor took some away
+    if known > count:  # an editor took some away
         return found or list(range(count))
-    return [*found, *range(state["known"], count)]
+    return [*found, *range(known, count)]
 
 
 def _lacks_support(candidate: Mapping[str, Any]) -> bool:

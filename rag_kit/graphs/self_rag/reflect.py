@@ -153,12 +153,12 @@ class Reflect(SelfRagNodes):
             notes = ["finish: the answer was not graded"]
         elif best["useful"] is False:
             notes = [f"finish: the best answer may not resolve the question: {best['reason']}"]
-        notes += note_cut_off(best["cut_off"])
+        notes += note_cut_off(best.get("cut_off", ""))
         if not self.guards.answer:
             report("segment", text=best["answer"])
         return {
             "answer": best["answer"],
-            "cut_off": best["cut_off"],
+            "cut_off": best.get("cut_off", ""),
             "documents": best["documents"] or state["documents"],
             "drafts": [Draft({**draft, "documents": []}) for draft in state["drafts"]],
             "notes": notes,
