@@ -1,7 +1,7 @@
 """What stands before LangGraph's own server: answers over MCP as JSON, and an error for settings that do not exist.
 
-LangGraph's endpoint ``/mcp`` (each graph a tool) answers with the ``repr`` of the whole state, and a run's context loses
-in silence what the graph has no setting for.
+LangGraph's endpoint ``/mcp`` (each graph a tool) answers with the ``repr`` of the whole state, and a run's context
+loses in silence what the graph has no setting for.
 """
 
 import ast

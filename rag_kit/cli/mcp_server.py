@@ -137,7 +137,7 @@ class IndexServer(MCPServer):  # type: ignore[misc]
 
 
 def _check_arguments(tool: Any, arguments: dict[str, Any]) -> None:
-    """Refuse in a sentence the arguments that a tool does not have, lacks, or cannot take; the SDK drops unknown ones."""
+    """Refuse in a sentence what a tool cannot take, and arguments that it does not have, which the SDK would drop."""
     known = tool.parameters["properties"]
     for name in arguments.keys() - known.keys():
         raise ToolError(

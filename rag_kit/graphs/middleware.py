@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, NotRequired
 
 from langchain.agents.middleware.types import (
     AgentMiddleware,
@@ -16,7 +16,6 @@ from langchain.agents.middleware.types import (
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 from langgraph.types import Command
-from typing_extensions import NotRequired
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.crag.web import documents_in

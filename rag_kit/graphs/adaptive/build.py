@@ -92,16 +92,19 @@ def build_adaptive_rag(
     begun = {"classify": READY, **refused}
     graph.add_step("begin", nodes.begin, begun, route=unless_refused("classify"), first=True)
     ways = {"direct": "talk", "single": "one step", "next_hop": "several steps", "ask_back": "unclear"}
-    graph.add_step("classify", nodes.classify, ways, route=first_node_of_route, gives=["route"])
+    by_route: Route = lambda state: FIRST_NODE.get(state.get("route") or "", "")  # noqa: E731
+    graph.add_step("classify", nodes.classify, ways, route=by_route, gives=["route"])
     ways = {"single": "cannot", "finish": "answered"}
     graph.add_step("direct", nodes.direct, ways, route=single_or("finish"), streams=nodes.streams)
     graph.add_node("single", single_node(crag))
+    waits: Route = lambda state: "finish" if state.get("status") == "clarify" else "clarify"  # noqa: E731
     ways = {"clarify": "can wait", "finish": "cannot wait", **withheld}
-    graph.add_step("ask_back", nodes.ask_back, ways, route=unless_refused(wait_or_finish))
+    graph.add_step("ask_back", nodes.ask_back, ways, route=unless_refused(waits))
     ways = {"classify": "reply", "single": "no reply", **refused}
     graph.add_step("clarify", nodes.clarify, ways, route=unless_refused(single_or("classify")))
     ways = {"search_hop": "goes on", "conclude": "enough, or max_hops"}
-    graph.add_step("next_hop", nodes.next_hop, ways, route=search_or_conclude, gives=["sub_question"])
+    goes_on: Route = lambda state: "search_hop" if state.get("sub_question") else "conclude"  # noqa: E731
+    graph.add_step("next_hop", nodes.next_hop, ways, route=goes_on, gives=["sub_question"])
     graph.add_step("search_hop", nodes.search_hop, "answer_hop", gives=["documents", "hops"], fetches=True)
     graph.add_step("answer_hop", nodes.answer_hop, "next_hop")
     graph.add_step("conclude", nodes.conclude, "finish", gives=["answer"], streams=nodes.streams)
@@ -110,24 +113,9 @@ def build_adaptive_rag(
     return graph.compile_with_options()
 
 
-def first_node_of_route(state: Mapping[str, Any]) -> str:
-    """The first node of the state's ``route``."""
-    return FIRST_NODE.get(state.get("route") or "", "")
-
-
 def single_or(following: str) -> Route:
     """The route to the single step, where a node chose it, or else to another node."""
     return lambda state: "single" if state.get("route") == "single" else following
-
-
-def wait_or_finish(state: Mapping[str, Any]) -> str:
-    """To the node that waits for a reply, unless the question back is the answer."""
-    return "finish" if state.get("status") == "clarify" else "clarify"
-
-
-def search_or_conclude(state: Mapping[str, Any]) -> str:
-    """To the search for a sub-question, or to the answer where there is none."""
-    return "search_hop" if state.get("sub_question") else "conclude"
 
 
 def single_node(graph: CompiledStateGraph[Any, Any, Any, Any]) -> RunnableLambda[Any, Any]:

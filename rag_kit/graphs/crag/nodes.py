@@ -87,7 +87,9 @@ class CragNodes(RagNodes):
         key = "documents" if inside else "web_documents"
         passages = state[key]  # type: ignore[literal-required]
         may_drop = self.evaluator.selective or not inside
-        gradings = {item.get("digest", ""): Grading(item["score"], item["reason"]) for item in state["gradings"]}
+        gradings = {
+            item.get("digest", ""): Grading(item["score"], item["reason"]) for item in state["gradings"]
+        }
         selection = await select_strips(
             self.evaluator,
             state["search_query"],

@@ -53,8 +53,8 @@ class Candidate(TypedDict):
     ``segment`` and ``beam`` count from 1; ``passage`` is an index into ``documents`` as they were when it was
     written, or None; ``source`` says which file that is. ``cut_off`` says why its text ends too early, if it does.
     ``labels`` are those that the model wrote, ``probabilities`` those that the score rests on, ``parts`` of ``f`` are
-    unweighted. ``score`` is that of the beam which it makes. ``kept`` says whether it went on, ``won`` whether it is a part of
-    the answer, ``reason`` why it went on or why it lost.
+    unweighted. ``score`` is that of the beam which it makes. ``kept`` says whether it went on, ``won`` whether it is a
+    part of the answer, ``reason`` why it went on or why it lost.
     """
 
     segment: int

@@ -35,7 +35,10 @@ class BedrockReason(Enum):
     [
         ({"finish_reason": "length"}, "length"),  # OpenAI, vLLM, llama.cpp, Mistral
         ({"finish_reason": "model_length"}, "length"),  # Mistral
-        ({"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}, "length"),  # Responses
+        (
+            {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}},
+            "length",
+        ),  # Responses
         ({"status": "incomplete", "incomplete_details": {"reason": "content_filter"}}, "filter"),
         ({"stop_reason": "max_tokens"}, "length"),  # Anthropic
         ({"stop_reason": "model_context_window_exceeded"}, "length"),
@@ -91,7 +94,10 @@ CALL: Any = {"name": "search", "args": {}, "id": "1", "type": "tool_call"}
 @pytest.mark.parametrize(
     ("message", "said"),
     [
-        (AIMessage("", response_metadata={"finish_reason": "length"}), "reached its token limit before any text"),
+        (
+            AIMessage("", response_metadata={"finish_reason": "length"}),
+            "reached its token limit before any text",
+        ),
         (AIMessage("<think>hm", response_metadata={"finish_reason": "length"}), "before any text"),
         (AIMessage("", tool_calls=[CALL]), r"called a tool \(search\) in place of answering"),
         (AIMessage(""), "answer is empty. Ask again"),
