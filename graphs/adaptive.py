@@ -1,10 +1,10 @@
 """Adaptive-RAG over an index folder, for LangGraph Studio and ``langgraph dev``.
 
-No web search is given, so nothing leaves this machine; ``web_search=`` goes to CRAG, which answers in one step.
+Without RAG_KIT_WEB_SEARCH nothing leaves this machine; with it, CRAG, which answers in one step, may search the web.
 """
 
-from graphs.parts import llm, retriever
+from graphs.parts import llm, retriever, web_search
 from rag_kit.graphs import build_adaptive_rag
 
 # no checkpointer: the server brings its own
-graph = build_adaptive_rag(retriever(), llm(), output="full")
+graph = build_adaptive_rag(retriever(), llm(), web_search=web_search(), output="full")

@@ -1,6 +1,7 @@
-"""What the server's own MCP endpoint answers: question, answer, status and citations of a run, as JSON.
+"""What stands before LangGraph's own server: answers over MCP as JSON, and an error for settings that do not exist.
 
-LangGraph's endpoint (``/mcp``, each graph a tool) answers with the ``repr`` of the whole state.
+LangGraph's endpoint ``/mcp`` (each graph a tool) answers with the ``repr`` of the whole state, and a run's context
+loses in silence what the graph has no setting for.
 """
 
 import ast
@@ -8,9 +9,26 @@ import json
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
+from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from rag_kit.documents.fields import did_you_mean
+from rag_kit.graphs.adaptive.state import AdaptiveContext
+from rag_kit.graphs.context import PlainRagContext
+from rag_kit.graphs.conversational.state import ConversationalContext
+from rag_kit.graphs.crag.state import CragContext
+from rag_kit.graphs.self_rag.shared import SelfRagContext
+
 KEYS = ("question", "answer", "status", "citations")
+SETTINGS = {
+    "plain_rag": PlainRagContext,
+    "crag": CragContext,
+    "self_rag": SelfRagContext,
+    "self_rag_reflect": SelfRagContext,
+    "conversational_rag": ConversationalContext,
+    "adaptive_rag": AdaptiveContext,
+    "chat": AdaptiveContext,
+}
 
 
 class AnswersAsJson:
@@ -52,4 +70,56 @@ def rewrite_body(body: bytes) -> bytes:
     return json.dumps(message, ensure_ascii=False).encode()
 
 
-app = Starlette(middleware=[Middleware(AnswersAsJson)])
+class RefusesUnknownSettings:
+    """Answers 422 where the context of a run or an assistant has a setting that its graph, or none, has."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Look into requests that carry a context; pass all others on."""
+        changes = scope["type"] == "http" and scope["method"] in ("POST", "PATCH", "PUT")
+        if not changes or not {"runs", "assistants", "crons"} & {*scope["path"].split("/")}:
+            await self.app(scope, receive, send)
+            return
+        body, messages = b"", []
+        while not messages or messages[-1].get("more_body"):
+            messages.append(await receive())
+            body += messages[-1].get("body", b"")
+        problem = find_unknown_setting(body)
+        if problem is None:
+            await self.app(scope, replaying(messages, receive), send)
+        else:
+            await JSONResponse({"detail": problem}, 422)(scope, receive, send)
+
+
+def replaying(messages: list[Message], receive: Receive) -> Receive:
+    """A ``receive`` that gives these messages first."""
+    left = iter(messages)
+
+    async def again() -> Message:
+        message = next(left, None)
+        return await receive() if message is None else message
+
+    return again
+
+
+def find_unknown_setting(body: bytes) -> str | None:
+    """What is wrong with the context in a request; None where nothing is, or the server will say it."""
+    try:
+        request = json.loads(body)
+    except ValueError:
+        return None
+    for one in request if isinstance(request, list) else [request]:
+        context = one.get("context") if isinstance(one, dict) else None
+        graph = one.get("graph_id") or one.get("assistant_id") if isinstance(context, dict) else None
+        schemas = [SETTINGS[graph]] if graph in SETTINGS else list(SETTINGS.values())
+        allowed = {name for schema in schemas for name in schema.model_fields}
+        for name in context if isinstance(context, dict) else ():
+            if name not in allowed:
+                listed = ", ".join(sorted(allowed))
+                return f"context has no setting {name!r}{did_you_mean(name, sorted(allowed))}; allowed: {listed}."
+    return None
+
+
+app = Starlette(middleware=[Middleware(RefusesUnknownSettings), Middleware(AnswersAsJson)])

@@ -1,10 +1,12 @@
-"""What every assembly here shares: a retriever over an index, and the chat model.
+"""What every assembly here shares: a retriever over an index, the chat model, and a web search if there is one.
 
-The index is the one that RAG_KIT_INDEX names, a folder or the URL of one in PostgreSQL (default ``.demo/index``, which
-``make demo`` and ``make studio`` build; without one the server starts, and a run says how to make one). The chat model
-is the one that RAG_KIT_CHAT_MODEL names.
+The index is the one that RAG_KIT_INDEX names, a folder or the URL of one in PostgreSQL; one that is not there is an
+error. Without the variable it is ``.demo/index``, which ``make demo`` and ``make studio`` build; where that is missing
+the server starts, and a run says how to make one. The chat model is the one that RAG_KIT_CHAT_MODEL names, the web
+search the LangChain tool that RAG_KIT_WEB_SEARCH names as ``module:name``. ``.env`` may hold them (``.env.example``).
 """
 
+import importlib
 import os
 from functools import cache
 from pathlib import Path
@@ -40,12 +42,15 @@ class NoIndex(BaseRetriever):
 def retriever() -> BaseRetriever:
     """Hybrid search over the index, opened once for all graphs."""
     default = Path(__file__).resolve().parent.parent / ".demo" / "index"
-    index = os.environ.get("RAG_KIT_INDEX", str(default))
+    named = os.environ.get("RAG_KIT_INDEX", "").strip()
+    index = named or str(default)
     try:
         recorded = DocumentIndex.recorded_embedding(index)
         embeddings = recorded_embedding_model(recorded) if recorded else None
         return index_retriever(DocumentIndex.open(index, embeddings=embeddings))
     except RagKitError as error:
+        if named:
+            raise ConfigurationError(f"RAG_KIT_INDEX={named!r}: {error}") from error
         return NoIndex(error=error)
 
 
@@ -53,3 +58,20 @@ def retriever() -> BaseRetriever:
 def llm() -> BaseChatModel:
     """The chat model."""
     return chat_model()
+
+
+@cache
+def web_search() -> Any:
+    """The tool that RAG_KIT_WEB_SEARCH names, or one made of the class of that name; None without the variable."""
+    named = os.environ.get("RAG_KIT_WEB_SEARCH", "").strip()
+    if not named:
+        return None
+    module, _, name = named.partition(":")
+    try:
+        tool = getattr(importlib.import_module(module), name)
+        return tool() if isinstance(tool, type) else tool
+    except Exception as error:
+        raise ConfigurationError(
+            f"RAG_KIT_WEB_SEARCH={named!r}: {type(error).__name__}: {error}. Give module:name of a LangChain tool, or "
+            "of its class if it takes no arguments, e.g. langchain_community.tools:DuckDuckGoSearchResults."
+        ) from error

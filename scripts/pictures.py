@@ -61,7 +61,7 @@ def main() -> int:
     if program is None:
         print("chromium is not installed; CHROMIUM=path names another browser of its kind", file=sys.stderr)
         return 1
-    os.environ["RAG_KIT_INDEX"] = str(ROOT / ".demo" / "no-index")  # the graphs are drawn, not run
+    os.environ.pop("RAG_KIT_INDEX", None)  # the graphs are drawn, not run
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--headless", "--no-sandbox"])
         for name, make in pictures(browser).items():

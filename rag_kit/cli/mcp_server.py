@@ -10,13 +10,14 @@ from mcp.server import MCPServer
 from mcp.server.lowlevel.helper_types import ReadResourceContents
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError, UnexpectedToolError
 from mcp.types import Resource, ToolAnnotations
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from rag_kit import __version__
 from rag_kit.cli.output import error_line, problem
 from rag_kit.cli.retrieve import place_of, plain_document
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.documents import PROVENANCE_KEY, Filter, compile_filter
+from rag_kit.documents.fields import did_you_mean
 from rag_kit.documents.provenance import passage_notes
 from rag_kit.errors import InvalidInputError, RagKitError
 from rag_kit.indexing.searched import REPRESENTATION
@@ -90,6 +91,8 @@ class IndexServer(MCPServer):  # type: ignore[misc]
 
     async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
         """Run a tool; what the model can mend is said to it, any other failure to the operator."""
+        if (tool := self._tool_manager.get_tool(name)) is not None:
+            _check_arguments(tool, arguments or {})
         try:
             return await super().call_tool(name, arguments, context)
         except UnexpectedToolError as error:
@@ -131,6 +134,20 @@ class IndexServer(MCPServer):  # type: ignore[misc]
         """The passages that may be seen. A summary may not: it may be made of passages that the filter hides."""
         documents, passes = self._index.get(ids), compile_filter(self._filter)
         return [doc for doc in documents if REPRESENTATION not in doc.metadata and passes(doc.metadata)]
+
+
+def _check_arguments(tool: Any, arguments: dict[str, Any]) -> None:
+    """Refuse in a sentence what a tool cannot take, and arguments that it does not have, which the SDK would drop."""
+    known = tool.parameters["properties"]
+    for name in arguments.keys() - known.keys():
+        raise ToolError(
+            f"{tool.name} has no argument {name!r}{did_you_mean(name, known)}; allowed: {', '.join(known)}."
+        )
+    try:
+        tool.fn_metadata.validate_arguments(arguments)
+    except ValidationError as error:
+        wrong = [f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()]
+        raise ToolError(f"{tool.name}: {'; '.join(wrong)}. Arguments: {', '.join(known)}.") from None
 
 
 def _passage(document: Document) -> dict[str, Any]:

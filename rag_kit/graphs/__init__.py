@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rag_kit.graphs.crag.build import build_crag as build_crag
     from rag_kit.graphs.evaluators.fitting import fit_thresholds as fit_thresholds
     from rag_kit.graphs.guards import Guards as Guards
+    from rag_kit.graphs.middleware import CitationCheck as CitationCheck
     from rag_kit.graphs.plain import build_plain_rag as build_plain_rag
     from rag_kit.graphs.self_rag.build import build_self_rag as build_self_rag
     from rag_kit.graphs.wiring import uncompiled as uncompiled

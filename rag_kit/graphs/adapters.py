@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
+from uuid import UUID
 
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.messages.ai import UsageMetadata
+from langchain_core.outputs import LLMResult
 from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langchain_core.runnables.config import merge_configs
 from langchain_core.tools import BaseTool
+from langgraph.constants import TAG_NOSTREAM
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
@@ -18,6 +24,7 @@ from rag_kit.graphs.context import RagContext
 from rag_kit.graphs.running import run_context
 from rag_kit.graphs.state import MAX_TURNS, InputChannel, Turn
 from rag_kit.graphs.wiring import uncompiled
+from rag_kit.models.replies import estimate_tokens
 from rag_kit.query_construction.statements.uses import question_tool
 from rag_kit.text import check_question
 
@@ -25,6 +32,7 @@ _MAX_QUOTE = 300
 _STATUS = {
     "flagged": "A citation of this answer does not hold; do not rely on it without a check.",
     "undecided": "The check cannot tell whether a citation of this answer holds.",
+    "incomplete": "Something could not be searched, or the answer was cut off; see the notes.",
     "uncited": "A statement of this answer has no citation.",
     "unsourced": "Nothing was looked up for this answer.",
     "clarify": "This is a question back: ask again, with what is missing.",
@@ -117,8 +125,9 @@ def as_chat(
     """Wrap a graph of this kit in one over ``MessagesState``, as chat front ends and other graphs expect it.
 
     The last human message is the question. The answer is appended as an ``AIMessage`` whose ``additional_kwargs`` hold
-    ``status``, ``citations`` and ``notes``. Earlier messages are the history, so it does not matter whether the front
-    end sends all of them each time or the checkpointer keeps them. A turn that a guard refused is left out of it. A
+    ``status``, ``citations`` and ``notes``; it has the id of the chunks in which it was streamed. Earlier messages are
+    the history, so it does not matter whether the front end sends all of them each time or the checkpointer keeps
+    them. A turn that a guard refused is left out of it. A
     question back (``clarify``) is a message like any other, unless the run's context has ``clarify=True``.
 
     Args:
@@ -146,10 +155,14 @@ def as_chat(
     schema: Any = inner.context_schema
 
     def sync(state: MessagesState, config: RunnableConfig) -> Any:
-        return _reply(rag.invoke(_input_of(state["messages"]), config, context=_chat_settings(schema)))
+        watch, given = _AnswerWatch(), _input_of(state["messages"])
+        result = rag.invoke(given, watch.added_to(config), context=_chat_settings(schema))
+        return _reply(result, state["messages"], watch.message)
 
     async def native(state: MessagesState, config: RunnableConfig) -> Any:
-        return _reply(await rag.ainvoke(_input_of(state["messages"]), config, context=_chat_settings(schema)))
+        watch, given = _AnswerWatch(), _input_of(state["messages"])
+        result = await rag.ainvoke(given, watch.added_to(config), context=_chat_settings(schema))
+        return _reply(result, state["messages"], watch.message)
 
     chat = StateGraph(MessagesState, context_schema=schema)
     chat.add_node("rag", RunnableLambda(sync, native))
@@ -183,6 +196,43 @@ def _input_of(messages: Sequence[AnyMessage]) -> dict[str, Any]:
     return {"question": messages[human_positions[-1]].text, "history": turns[-MAX_TURNS:]}
 
 
-def _reply(result: Mapping[str, Any]) -> dict[str, Any]:
+class _AnswerWatch(BaseCallbackHandler):
+    """Keeps the last message of a model that was streamed as the answer."""
+
+    run_inline = True
+
+    def __init__(self) -> None:
+        self.message: Any = None
+        self._runs: set[UUID] = set()
+
+    def added_to(self, config: RunnableConfig) -> RunnableConfig:
+        """A config with which it is told of each call of a model."""
+        return merge_configs(config, {"callbacks": [self]})
+
+    def on_chat_model_start(
+        self, serialized: Any, messages: Any, *, run_id: UUID, tags: list[str] | None = None, **kwargs: Any
+    ) -> None:
+        """Called before each call of a model; those whose tokens are not streamed are left out."""
+        if TAG_NOSTREAM not in (tags or ()):
+            self._runs.add(run_id)
+
+    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:
+        """Called with each answer."""
+        if run_id in self._runs:
+            self.message = getattr(response.generations[0][0], "message", None)
+
+
+def _reply(result: Mapping[str, Any], messages: Sequence[AnyMessage], streamed: Any) -> dict[str, Any]:
+    """The answer as a message: with the id under which it was streamed, so that a front end shows it once."""
     about = {key: result.get(key) for key in ("status", "citations", "notes")}
-    return {"messages": [AIMessage(result["answer"], additional_kwargs=about)]}
+    answer, id = result["answer"], getattr(streamed, "id", None)
+    if id in {message.id for message in messages}:
+        id = None  # a model that gives each message the same id; it would take the place of an earlier one
+    usage = getattr(streamed, "usage_metadata", None) or _estimate_usage(result["usage"]["tokens"], answer)
+    return {"messages": [AIMessage(answer, id=id, usage_metadata=usage, additional_kwargs=about)]}
+
+
+def _estimate_usage(tokens: int, answer: str) -> UsageMetadata:
+    """The tokens of a run, where the model does not say what its answer took."""
+    written = min(tokens, estimate_tokens(answer))
+    return UsageMetadata(input_tokens=tokens - written, output_tokens=written, total_tokens=tokens)

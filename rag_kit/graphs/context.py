@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rag_kit.concurrency.budget import MAX_SECONDS
 from rag_kit.errors import InvalidInputError
+from rag_kit.prompts import load_prompt
 from rag_kit.retrieval.arguments import as_invalid_input
 
 
@@ -19,13 +20,22 @@ def setting(default: Any, description: str, *nodes: str, **more: Any) -> Any:
     )
 
 
+_default_texts: set[str] = set()
+
+
 def instructions_field(prompt: str, *nodes: str) -> Any:
-    """Setting: other instructions (the system message) for a prompt; Studio shows it as a prompt to edit."""
+    """Setting: other instructions (the system message) for a prompt; Studio shows the file's own, to be edited.
+
+    Given back unchanged, they mean the file's own, in the language of the run.
+    """
+    system: Any = load_prompt(prompt, language="en").messages[0]
+    text = system.format().text.partition("\n")[2].strip()  # without the line that names the task
+    _default_texts.add(text)
     return Field(
         default=None,
         max_length=20_000,
         description=f"Instructions in place of those in the prompt file '{prompt}'; empty: the file's own.",
-        json_schema_extra={"langgraph_nodes": list(nodes), "langgraph_type": "prompt"},
+        json_schema_extra={"langgraph_nodes": list(nodes), "langgraph_type": "prompt", "default": text},
     )
 
 
@@ -63,6 +73,9 @@ class RagContext(BaseModel):
     )
 
     def __init__(self, **values: Any) -> None:
+        for name, value in values.items():
+            if name.endswith("_instructions") and isinstance(value, str) and value.strip() in _default_texts:
+                values[name] = None
         try:
             super().__init__(**values)
         except ValidationError as error:

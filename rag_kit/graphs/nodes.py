@@ -12,8 +12,9 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable
 from langgraph.graph import END
-from langgraph.types import Command, Overwrite
+from langgraph.types import Overwrite
 
+from rag_kit.concurrency.notes import write_note
 from rag_kit.concurrency.steps import Step
 from rag_kit.documents.provenance import passage_notes
 from rag_kit.errors import InvalidInputError
@@ -21,9 +22,20 @@ from rag_kit.graphs.citing import check_answer_by_model
 from rag_kit.graphs.context import RagContext
 from rag_kit.graphs.guards import Guards, Refusal
 from rag_kit.graphs.running import ask, call_within_deadline, report, write
-from rag_kit.graphs.state import AnswerStatus, RagState, Turn, Update, as_storable, check_answer, empty_values
-from rag_kit.graphs.wiring import GraphOptions
+from rag_kit.graphs.state import (
+    INCOMPLETE,
+    NOT_ALL_SEARCHED,
+    AnswerStatus,
+    RagState,
+    Turn,
+    Update,
+    as_storable,
+    check_answer,
+    empty_values,
+)
+from rag_kit.graphs.wiring import GraphOptions, Route
 from rag_kit.models.chat import is_extractive
+from rag_kit.models.replies import TextReply
 from rag_kit.prompts import PromptTemplate, load_prompt, render_passages
 from rag_kit.prompts.rendering import Markup, render_history
 from rag_kit.retrieval.base import check_count
@@ -42,7 +54,6 @@ class RagNodes:
     # the prompt files; a run's context may have ``NAME_instructions`` for each
     files: ClassVar[tuple[str, ...]] = ("condense", "answer")
     state: ClassVar[type[Any]] = RagState
-    after_begin: ClassVar[str] = "retrieve"  # the node that follows the first one
     # characters of the history in the prompt that completes a follow-up; None: the prompt's own limit
     max_history: ClassVar[int | None] = None
 
@@ -57,6 +68,11 @@ class RagNodes:
             for language in ("en", "zh")
         }
         warm_up()
+
+    @property
+    def streams(self) -> bool:
+        """Whether the answer's tokens may be streamed: not where a guard must see the answer first."""
+        return not self.guards.answer
 
     @property
     def refusal_edge(self) -> dict[str, str]:
@@ -76,19 +92,16 @@ class RagNodes:
         """Ask the model by a prompt for an object; answered by the fallback where it gives nothing usable."""
         return ask(self.llm, self.prompt(name, state, context), values, fallback=fallback)
 
-    def write(
-        self, name: str, state: Values, context: RagContext, values: Values, stream: bool = False
-    ) -> Step[Any]:
-        """Ask the model by a prompt for text; no token is streamed where a guard must see the answer first."""
-        prompt = self.prompt(name, state, context)
-        return write(self.llm, prompt, values, stream=stream and not self.guards.answer)
+    def write(self, name: str, state: Values, context: RagContext, values: Values) -> Step[TextReply]:
+        """Ask the model by a prompt for text."""
+        return write(self.llm, self.prompt(name, state, context), values)
 
     def empty_update(self) -> Update:
         """The graph's keys as a run begins, and as a refused one ends."""
         return empty_values(self.state)
 
-    async def first_update(self, state: Values, context: RagContext) -> Update | Command[Any]:
-        """The update of a first node, with nothing of an earlier turn; or the command that ends a refused run."""
+    async def first_update(self, state: Values, context: RagContext) -> Update:
+        """The update of a first node; where a guard refuses the question, its ``status`` is ``refused``."""
         question = check_question(state.get("question"), example="{'question': 'How ...?'}")
         language = detect_language(question) if context.language == "auto" else context.language
         if self.guards.question:
@@ -96,29 +109,26 @@ class RagNodes:
             if isinstance(verdict, Refusal):
                 return self.refuse_question(verdict, language=language)
             question = verdict
-        return {**self.empty_update(), "language": language, "asked": question, "search_query": question}
+        return {"language": language, "asked": question, "search_query": question}
 
-    async def begin(self, state: Any, context: Any) -> Command[Any]:
+    async def begin(self, state: Any, context: Any) -> Update:
         """Check the question, and make a follow-up stand alone; no model call at the first turn of a thread."""
         update = await self.first_update(state, context)
-        if isinstance(update, Command):
+        history = state.get("history")
+        if not history or is_refused(update):
             return update
-        if history := state.get("history"):
-            completed = await self.complete_question(update, context, render_turns(history, self.max_history))
-            if isinstance(completed, Command):
-                return completed
-            update |= {**completed, "notes": Overwrite(completed.get("notes", []))}
-        return Command(update=update, goto=self.after_begin)
+        return update | await self.complete_question(update, context, render_turns(history, self.max_history))
 
     async def complete_question(
         self, state: Values, context: RagContext, history: Markup, name: str = "condense", **more: Any
-    ) -> Update | Command[Any]:
-        """Make the question stand alone, by the prompt `name`; a command where the guards refuse what it becomes."""
+    ) -> Update:
+        """Make the question stand alone, by the prompt `name`; the guards may refuse what it becomes."""
         values = {"question": state["asked"], "history": history, **more}
         query = await self.ask(name, state, context, values)
         if query is None:
             note = "condense: the model gave no usable rewriting; searched for the question as asked"
-            return {"notes": [note]}
+            write_note(note, unsearched=True)
+            return {}
         question = query.query
         if question != state["asked"]:  # it and the words of the conversation may be harmful together
             verdict = await self.guards.check_question(question)
@@ -145,6 +155,8 @@ class RagNodes:
         """The passages that the guards leave, as a checkpointer takes them."""
         if self.guards.passages:
             documents = await self.guards.check_passages(documents)
+        for note in passage_notes(documents):
+            write_note(note)
         return [as_storable(document) for document in documents]
 
     async def retrieve(self, state: Any, context: Any) -> Any:
@@ -164,17 +176,20 @@ class RagNodes:
         context: RagContext,
         *,
         name: str = "answer",
-        stream: bool = True,
         **more: Any,
     ) -> Update:
         """Answer from the passages, by the prompt `name` with `more` values; without passages the answer declines."""
         if not documents:
             return {"answer": DECLINED[state["language"]]}
         values = {"question": question, "passages": self.render_fitting_passages(documents), **more}
-        text = await self.write(name, state, context, values, stream)
+        written = await self.write(name, state, context, values)
         left_out = len(documents) - len(self.fitting_passages(documents))
         note = f"answer: {left_out} passages did not fit into max_passage_chars={self.max_passage_chars}"
-        return {"answer": text.strip(), "notes": [note] if left_out else []}
+        return {
+            "answer": written.text.strip(),
+            "cut_off": written.cut_off,
+            "notes": [*([note] if left_out else []), *note_cut_off(written.cut_off)],
+        }
 
     def fitting_passages(self, documents: Sequence[Document]) -> list[Document]:
         """The passages that fit into a prompt: the first ones, at least one (which is cut when rendered)."""
@@ -203,15 +218,16 @@ class RagNodes:
         else:
             checked = check_answer(answer, documents, language=language)
         checked["status"] = self.final_status(state, checked["status"])
+        if checked["status"] == "declined" and state.get("unsearched"):
+            checked["status"], answer = "incomplete", _say_what_is_missing(answer, language)
+        elif state.get("cut_off"):
+            checked["status"] = "incomplete"
         report("cited", status=checked["status"])
         if is_extractive(self.llm) and checked["status"] != "declined":
             notes.append(
                 "answer: extracts, chosen by the words they share with the question; no language model"
             )
         notes += checked.pop("notes", [])
-        # also of what a grader left out
-        found = [doc for key in ("documents", "retrieved", "passages") for doc in state.get(key) or ()]
-        notes += [note for note in passage_notes(found) if note not in state["notes"]]
         turn = Turn(question=question, answer=answer)
         return {**checked, "answer": answer, "notes": notes, "history": [turn]}
 
@@ -230,9 +246,37 @@ class RagNodes:
             "history": [Turn(question=question, answer=refusal.message)],
         }
 
-    def refuse_question(self, refusal: Refusal, **more: Any) -> Command[Any]:
+    def refuse_question(self, refusal: Refusal, **more: Any) -> Update:
         """End a run whose question is refused; it is not remembered, or the next turn would show it to the model."""
-        return Command(update={**self.refusal_update(refusal, ""), "history": [], **more}, goto=END)
+        return {**self.refusal_update(refusal, ""), "history": [], **more}
+
+
+def is_refused(state: Values) -> bool:
+    """Whether a guard ended the run."""
+    return state.get("status") == "refused"
+
+
+def unless_refused(following: str | Route) -> Route:
+    """The route to a node (or by another route), or to the end where a guard ended the run."""
+
+    def route(state: Values) -> str | Sequence[str]:
+        if is_refused(state):
+            return END
+        return following if isinstance(following, str) else following(state)
+
+    return route
+
+
+def note_cut_off(cut_off: str) -> list[str]:
+    """The note about an answer that ended too early, if it did."""
+    return [f"answer: cut off, {cut_off}"] if cut_off else []
+
+
+def _say_what_is_missing(answer: str, language: str) -> str:
+    """The decline of a run in which something was not searched."""
+    if answer in DECLINED.values():
+        return INCOMPLETE[language]
+    return f"{answer}\n\n{NOT_ALL_SEARCHED[language]}"
 
 
 def render_turns(history: Sequence[Turn] | None, max_chars: int | None = None) -> Markup:

@@ -9,7 +9,7 @@ from langchain_core.retrievers import BaseRetriever
 from langgraph.graph import END
 
 from rag_kit.graphs.context import PlainRagContext
-from rag_kit.graphs.nodes import RagNodes
+from rag_kit.graphs.nodes import RagNodes, unless_refused
 from rag_kit.graphs.state import RagState
 from rag_kit.graphs.wiring import READY, CompiledRag, GraphOptions, RagGraph
 
@@ -45,8 +45,9 @@ def build_plain_rag(
     """
     nodes = RagNodes(retriever, llm, options)
     graph = RagGraph(RagState, PlainRagContext, "plain_rag", options)
-    graph.add_step("condense", nodes.begin, {"retrieve": READY, **nodes.refusal_edge}, first=True)
-    graph.add_step("retrieve", nodes.retrieve, "answer", fetches=True)
-    graph.add_step("answer", nodes.answer, "cite")
+    ways = {"retrieve": READY, **nodes.refusal_edge}
+    graph.add_step("condense", nodes.begin, ways, route=unless_refused("retrieve"), first=True)
+    graph.add_step("retrieve", nodes.retrieve, "answer", gives=["documents"], fetches=True)
+    graph.add_step("answer", nodes.answer, "cite", gives=["answer"], streams=nodes.streams)
     graph.add_step("cite", nodes.cite, END)
     return graph.compile_with_options()

@@ -12,8 +12,9 @@ from types import TracebackType
 from typing import Any, TypeVar, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig
-from langchain_core.runnables.config import merge_configs
+from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.config import get_config
+from langgraph.constants import TAG_NOSTREAM
 from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import get_runtime
 from langgraph.types import Command, Overwrite, RetryPolicy
@@ -21,6 +22,7 @@ from langgraph.types import Command, Overwrite, RetryPolicy
 from rag_kit.concurrency import Budget, afan_out, fan_out, use_budget
 from rag_kit.concurrency.branches import FanOut
 from rag_kit.concurrency.bridge import acall_function, call_function, run_in_thread
+from rag_kit.concurrency.notes import Notes, use_notes
 from rag_kit.concurrency.steps import Logic, Step, acall_in_time, arun, call_in_time, run
 from rag_kit.errors import (
     BranchError,
@@ -34,7 +36,10 @@ from rag_kit.errors import (
 )
 from rag_kit.graphs.context import RagContext
 from rag_kit.graphs.state import Update, Usage, clean_texts
-from rag_kit.models import astructured_call, atext_call, structured_call, text_call
+from rag_kit.graphs.streaming import cut_thoughts
+from rag_kit.models import astructured_call, structured_call
+from rag_kit.models.calls import areply_call, reply_call
+from rag_kit.models.replies import TextReply
 from rag_kit.models.structured import RAISE
 from rag_kit.prompts import PromptTemplate
 
@@ -71,10 +76,11 @@ _INTERNAL_MODULES = ("rag_kit.concurrency.", "rag_kit.graphs.running", "rag_kit.
 
 
 class Node(Runnable[Any, Any]):
-    """One node, within the run's caps; what it used is added to the state's ``usage``.
+    """One node, within the run's caps; what it used, and the notes written while it ran, go into the state.
 
-    The `first` node of a run forgets what an earlier turn used. One that hands over what was found before a cap was
-    reached is not `capped`; others may give their update at a cap by `on_cap`.
+    The tokens of the models that it calls are streamed only where it `streams`: where their text is the answer. A node
+    that hands over what was found before a cap was reached is not `capped`; others may give their update at a cap by
+    `on_cap`. A node in the place of one of the kit's must write the keys that others `need` of it.
     """
 
     def __init__(
@@ -82,16 +88,19 @@ class Node(Runnable[Any, Any]):
         body: Body,
         schema: type[RagContext],
         *,
-        first: bool = False,
+        streams: bool = False,
         capped: bool = True,
         on_cap: OnCap | None = None,
+        needs: Callable[[Any], None] | None = None,
     ) -> None:
-        self.body, self.schema, self.first, self.capped, self.on_cap = body, schema, first, capped, on_cap
+        self.body, self.schema, self.streams, self.capped = body, schema, streams, capped
+        self.on_cap, self.needs = on_cap, needs
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """Run the body, blocking."""
         try:
-            return run(self._logic(input), config or {})
+            with self._config(config) as own_config:
+                return run(self._logic(input), own_config)
         except Exception as error:
             _drop_internal_frames(error)
             raise
@@ -99,27 +108,43 @@ class Node(Runnable[Any, Any]):
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """Run the body on the event loop."""
         try:
-            return await arun(self._logic(input), config or {})
+            with self._config(config) as own_config:
+                return await arun(self._logic(input), own_config)
         except Exception as error:
             _drop_internal_frames(error)
             raise
 
+    @contextmanager
+    def _config(self, config: RunnableConfig | None) -> Iterator[RunnableConfig]:
+        """The config of all that the node calls, also of functions of the user's that are handed none."""
+        config = config or {}
+        quiet: Any = {**config, "tags": [*(config.get("tags") or ()), TAG_NOSTREAM]}
+        own = cut_thoughts(config) if self.streams else quiet
+        token = var_child_runnable_config.set(own)
+        try:
+            yield own
+        finally:
+            var_child_runnable_config.reset(token)
+
     async def _logic(self, state: Any) -> Any:
-        """The body within the caps of the run; what it used goes into the update."""
+        """The body within the caps of the run; what it used and noted goes into the update."""
         context = run_context(self.schema)
         usage_before = state.get("usage") if isinstance(state, dict) else getattr(state, "usage", None)
         budget, start, update = Budget(), time.perf_counter(), None
-        try:
-            if self.capped:
-                budget = Budget(**remaining_caps(None if self.first else usage_before, context))
-            with use_budget(budget), name_caps(context):
-                update = await self.body(_State(state) if isinstance(state, dict) else state, context)
-        except BudgetExceededError as error:
-            update = None if self.on_cap is None else self.on_cap(state, context, error)
-            if update is None:
-                raise
+        with use_notes() as notes:
+            try:
+                if self.capped:
+                    budget = Budget(**remaining_caps(usage_before, context))
+                with use_budget(budget), name_caps(context):
+                    update = await self.body(_State(state) if isinstance(state, dict) else state, context)
+            except BudgetExceededError as error:
+                update = None if self.on_cap is None else self.on_cap(state, context, error)
+                if update is None:
+                    raise
+        if self.needs is not None:
+            self.needs(update)
         used = Usage(calls=budget.calls, tokens=budget.tokens, seconds=time.perf_counter() - start)
-        return _with_usage(update, Overwrite(used) if self.first else used)
+        return _complete_update(update, used, notes)
 
 
 class _State(dict[str, Any]):
@@ -143,13 +168,26 @@ def _drop_internal_frames(error: BaseException) -> None:
         cause.__traceback__, cause = trace, cause.__cause__
 
 
-def _with_usage(update: Any, usage: Any) -> Any:
-    """A node's update, or the command that holds it, with what the node used; its texts are cleaned."""
+def _complete_update(update: Any, usage: Usage, notes: Notes) -> Any:
+    """A node's update, or the command that holds it, with what the node used and noted; its texts are cleaned."""
     if update is None or isinstance(update, Mapping):
-        return clean_texts({**(update or {}), "usage": usage})
+        return clean_texts(_add_to({**(update or {})}, usage, notes))
     if isinstance(update, Command) and update.graph is None and isinstance(update.update or {}, Mapping):
-        return replace(update, update=clean_texts({**(update.update or {}), "usage": usage}))
-    return [*(update if isinstance(update, list | tuple) else [update]), {"usage": usage}]
+        whole: Any = update.update or {}
+        return replace(update, update=clean_texts(_add_to({**whole}, usage, notes)))
+    return [*(update if isinstance(update, list | tuple) else [update]), _add_to({}, usage, notes)]
+
+
+def _add_to(update: Update, usage: Usage, notes: Notes) -> Update:
+    """An update with usage and notes; one that overwrites the notes says all that may be known."""
+    update["usage"] = usage
+    if isinstance(written := update.get("notes", []), Overwrite):
+        return update
+    if notes.texts:
+        update["notes"] = [*notes.texts, *written]
+    if notes.unsearched:
+        update["unsearched"] = [*notes.unsearched, *update.get("unsearched", [])]
+    return update
 
 
 def run_context(schema: type[ContextT]) -> ContextT:
@@ -213,23 +251,21 @@ def name_caps(context: RagContext) -> Iterator[None]:
 def ask(
     llm: Runnable[Any, Any], prompt: PromptTemplate, values: Mapping[str, Any], *, fallback: Any = RAISE
 ) -> Step[Any]:
-    """Ask a model for the object that the prompt's schema describes; its tokens are not streamed."""
+    """Ask a model for the object that the prompt's schema describes."""
 
     def calling(call: Callable[..., Any]) -> Callable[[RunnableConfig], Any]:
-        return lambda config: call(llm, prompt, values, fallback=fallback, config=without_tokens(config))
+        return lambda config: call(llm, prompt, values, fallback=fallback, config=config)
 
     return Step(prompt.title, calling(structured_call), calling(astructured_call))
 
 
-def write(
-    llm: Runnable[Any, Any], prompt: PromptTemplate, values: Mapping[str, Any], *, stream: bool = True
-) -> Step[Any]:
-    """Ask a model for text; its tokens are streamed, unless `stream` is off."""
+def write(llm: Runnable[Any, Any], prompt: PromptTemplate, values: Mapping[str, Any]) -> Step[TextReply]:
+    """Ask a model for text; its tokens are streamed if the node streams."""
 
     def calling(call: Callable[..., Any]) -> Callable[[RunnableConfig], Any]:
-        return lambda config: call(llm, prompt, values, config=config if stream else without_tokens(config))
+        return lambda config: call(llm, prompt, values, config=config)
 
-    return Step(prompt.title, calling(text_call), calling(atext_call))
+    return Step(prompt.title, calling(reply_call), calling(areply_call))
 
 
 def call_within_deadline(
@@ -302,8 +338,3 @@ async def attempt(step: Awaitable[Any], *allowed: type[Exception]) -> Any:
         if isinstance(error, allowed or (ModelError,)):
             return error
         raise
-
-
-def without_tokens(config: RunnableConfig) -> RunnableConfig:
-    """A config whose tag keeps the tokens of a call out of LangGraph's ``messages`` stream."""
-    return merge_configs(config, {"tags": ["nostream"]})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -14,7 +15,7 @@ from langgraph.types import Overwrite
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from rag_kit.documents.identity import field_of, to_plain
+from rag_kit.documents.identity import document_key, field_of, to_plain
 from rag_kit.errors import InvalidInputError
 from rag_kit.text.citations.check import check_citations
 
@@ -63,10 +64,18 @@ class AnswerCitation(TypedDict):
 
 #: ``grounded``: each statement has a citation that holds; ``flagged``: one does not hold; ``undecided``: for one the
 #: check cannot tell; ``uncited``: one has none; ``declined``: the answer says that the documents do not hold it;
-#: ``unsourced``: nothing was looked up; ``refused``: a guard ended the run; ``clarify``: the graph asks the user back.
+#: ``incomplete``: something was not searched and nothing was found, or the answer was cut off; ``unsourced``: nothing
+#: was looked up; ``refused``: a guard ended the run; ``clarify``: the graph asks the user back.
 AnswerStatus = Literal[
-    "grounded", "flagged", "undecided", "uncited", "declined", "unsourced", "refused", "clarify"
+    "grounded", "flagged", "undecided", "uncited", "declined", "incomplete", "unsourced", "refused", "clarify"
 ]
+
+#: The answer of a run that found none and could not search everything; and what is added to a model's own words.
+INCOMPLETE = {
+    "en": "The answer is not in the documents that could be searched. Some could not be searched.",
+    "zh": "能检索到的文档中没有答案。有些文档未能检索。",
+}
+NOT_ALL_SEARCHED = {"en": "Some documents could not be searched.", "zh": "有些文档未能检索。"}
 
 
 def _validate(kind: TypeAdapter[Any], value: Any, expected: str) -> Any:
@@ -96,6 +105,16 @@ def add_items(old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
     return [*old, *_validate(_ITEMS, new, "a list")]
 
 
+def add_notes(old: Sequence[str], new: Sequence[str]) -> list[str]:
+    """Append the notes that are not there yet, also from nodes that ran side by side."""
+    return list(dict.fromkeys([*old, *_validate(_ITEMS, new, "a list")]))
+
+
+def merge_choices(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """Take what nodes chose to follow them; nodes that ran side by side each write their own key."""
+    return {**old, **_validate(_CHOICES, new, "a dict: node -> the node (or list of nodes) that follows it")}
+
+
 def as_documents(old: Sequence[Document], new: Sequence[Any]) -> list[Document]:
     """Take the new passages; those that come as plain JSON (a state edited in Studio or over HTTP) become Documents."""
     return list(_validate(_DOCUMENTS, new, "Documents, or dicts with page_content and metadata"))
@@ -104,6 +123,7 @@ def as_documents(old: Sequence[Document], new: Sequence[Any]) -> list[Document]:
 _TURNS = TypeAdapter(list[Turn])
 _USAGE = TypeAdapter(Usage)
 _ITEMS = TypeAdapter(list[Any])
+_CHOICES = TypeAdapter(dict[str, str | list[str]])
 _DOCUMENTS = TypeAdapter(list[Document])
 
 
@@ -136,6 +156,10 @@ class RagState(QuestionInput, total=False):
     """What every graph keeps: how it searched, what it found, what it answered, what that rests on and cost.
 
     ``asked`` is the question as the guards left it; that, and not ``question``, goes into prompts and ``history``.
+    ``documents`` are the passages that were retrieved, and in the end those that the answer cites by number.
+    ``cut_off`` says why the answer ends too early, if it does.
+    ``unsearched`` are the notes about what was to be searched and was not. ``choices`` says which node each node chose
+    to follow it, where the other keys do not say so; edges read it.
     """
 
     history: Annotated[list[Turn], keep_last_turns]
@@ -146,8 +170,11 @@ class RagState(QuestionInput, total=False):
     answer: str
     citations: list[AnswerCitation]
     uncited: list[str]
-    status: AnswerStatus
-    notes: Annotated[list[str], add_items]
+    status: AnswerStatus | None
+    cut_off: str
+    notes: Annotated[list[str], add_notes]
+    unsearched: Annotated[list[str], add_notes]
+    choices: Annotated[dict[str, str | list[str]], merge_choices]
     usage: Annotated[Usage, add_usage]
 
 
@@ -162,7 +189,7 @@ class RagOutput(TypedDict, total=False):
     status: AnswerStatus
     citations: list[AnswerCitation]
     documents: Annotated[list[Document], as_documents]
-    notes: Annotated[list[str], add_items]
+    notes: Annotated[list[str], add_notes]
     usage: Annotated[Usage, add_usage]
 
 
@@ -181,6 +208,12 @@ def as_storable(document: Document) -> Document:
         if _is_serializable(key)
     }
     return Document(page_content=document.page_content, metadata=plain, id=document.id)
+
+
+def digest_of(document: Document) -> str:
+    """A short hash that says which passage a key of the state means, and whether its text is still the same."""
+    identity = f"{document_key(document)}\0{document.page_content}"
+    return hashlib.blake2b(identity.encode("utf-8", "replace"), digest_size=8).hexdigest()
 
 
 def _is_serializable(value: Any) -> bool:
@@ -232,7 +265,8 @@ def page_of(metadata: Mapping[str, Any]) -> Any:
 
 
 #: What lasts from turn to turn, or is set in each.
-_LASTING = ("question", "history", "summary", "language", "status", "usage")
+_LASTING = ("question", "history", "summary", "language")
+_NOTHING_USED = Usage(calls=0, tokens=0, seconds=0.0)
 
 
 def empty_values(state: type[Any]) -> Update:
@@ -249,6 +283,10 @@ def _kinds(state: Any) -> dict[str, Any]:
 def _empty(kind: Any) -> Any:
     """The value of a key of this type before anything is written."""
     if get_origin(kind) is Annotated:
-        return Overwrite([]) if add_items in get_args(kind) else []
+        value, reducer = get_args(kind)
+        if reducer is add_usage:
+            return Overwrite(_NOTHING_USED)
+        empty = (get_origin(value) or value)()
+        return empty if reducer is as_documents else Overwrite(empty)
     make = get_origin(kind) or kind
     return make() if make in (str, list, int, bool) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,9 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel import Pregel
+from langgraph.pregel._write import ChannelWrite, ChannelWriteTupleEntry
 from langgraph.store.base import BaseStore
+from langgraph.types import Command
 from langgraph.typing import StateT
 from typing_extensions import TypedDict, is_typeddict
 
@@ -23,7 +25,15 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.context import RagContext
 from rag_kit.graphs.guards import Guards
 from rag_kit.graphs.running import RETRY, Body, Node, call_within_deadline
-from rag_kit.graphs.state import InputChannel, QuestionInput, RagOutput, Update, Usage, add_usage
+from rag_kit.graphs.state import (
+    InputChannel,
+    QuestionInput,
+    RagOutput,
+    Update,
+    Usage,
+    add_usage,
+    empty_values,
+)
 
 #: What ``invoke`` gives back: `RagOutput`, or the whole state.
 Output = Literal["answer", "full"]
@@ -31,7 +41,10 @@ Output = Literal["answer", "full"]
 #: What a builder gives: a graph that takes a question.
 CompiledRag = CompiledStateGraph[StateT, Any, QuestionInput, Any]
 
-#: What a graph's first node leads to, where it has guards of questions and where it has none.
+#: Which node (or nodes) follows, as the state says.
+Route = Callable[[Mapping[str, Any]], str | Sequence[str]]
+
+#: Labels of the edges of a first node: to the next one, and to the end where a guard refused.
 READY, REFUSED = "ready", "refused"
 
 
@@ -89,37 +102,52 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         self._name, self._steps, self._options = name, steps, options
         self._settings = context
         self._kit_nodes: Mapping[str, Any] | None = None  # the nodes as the builder made them
+        self._gives: dict[str, tuple[str, ...]] = {}  # node -> the keys that later ones read of it
+        self._streaming: dict[str, bool] = {}  # node -> whether its text is the answer
 
     def add_step(
         self,
         name: str,
         body: Body,
-        to: Mapping[str, str] | str | None = None,
+        to: Mapping[str, str] | str,
         *,
+        route: Route | None = None,
+        gives: Sequence[str] = (),
+        first: bool = False,
         fetches: bool = False,
         defer: bool = False,
-        **caps: Any,
+        **options: Any,
     ) -> None:
-        """Add a node of the kit; `caps` are `first`, `capped` and `on_cap` of `Node`.
+        """Add a node of the kit; `options` are `streams`, `capped` and `on_cap` of `Node`.
 
-        `to` is the one node that follows, or those that its ``Command`` names, each with the label of the edge. A node
-        that `fetches` is tried again; one that is to `defer` waits for all branches.
+        `to` is the one node that follows; or those that may, each with the label of its edge, of which `route` chooses
+        by the state. Without it the node's own entry in the state's ``choices`` does. Whatever is put in the place of
+        the node must give the keys that it `gives`. A node that `fetches` is tried again; one that is to `defer` waits
+        for all branches.
         """
-        wrapped = Node(body, self._settings, **caps)
-        ends = dict(to) if isinstance(to, Mapping) else None
-        self.add_node(name, wrapped, retry_policy=RETRY if fetches else None, defer=defer, destinations=ends)
-        if caps.get("first"):
+        wrapped = Node(body, self._settings, **options)
+        self.add_node(name, wrapped, retry_policy=RETRY if fetches else None, defer=defer)
+        self._gives[name], self._streaming[name] = tuple(gives), wrapped.streams
+        if first:
             self.add_edge(START, name)
         if isinstance(to, str):
             self.add_edge(name, to)
+        else:
+            labels: Any = {label: node for node, label in to.items()}
+            self.add_conditional_edges(name, _follow(name, dict(to), route or choice_of(name)), labels)
+            # it reads the whole state, also where it comes to follow a user's node that sees some keys
+            for key, branch in self.branches[name].items():
+                self.branches[name][key] = branch._replace(input_schema=self.state_schema)
 
     def replace_node(self, name: str, action: Any, **options: Any) -> None:
         """Put a node of yours in the place of another; the edges that lead to it and from it stay.
 
         Args:
             name: The node that goes.
-            action: An ordinary LangGraph node. Where the old one chose the way by ``Command``, yours does too (annotate
-                it: ``-> Command[Literal["refine"]]``), or gets an edge by ``add_edge``.
+            action: An ordinary LangGraph node. It writes the keys that the nodes after it read, e.g. ``documents``, or
+                the run ends with an error that says which. Where several nodes may follow, it writes what chooses
+                between them, too: ``{"choices": {name: "refine"}}``, where no key such as ``action`` does. One that is
+                annotated ``-> Command[Literal["refine"]]`` takes the place of the edges that lead on.
             **options: As for ``add_node``.
 
         Raises:
@@ -128,35 +156,63 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         order = list(self.nodes)
         old = self.nodes.pop(self._existing_node(name))
         self.add_node(name, action, **{"defer": old.defer, **options})
+        if self.nodes[name].ends:
+            self._remove_edges_from(name)
         self.nodes = {node: self.nodes[node] for node in order}
 
-    def insert_node(self, name: str, action: Any, *, after: str, **options: Any) -> None:
-        """Put a node of yours between a node and what follows it.
+    def insert_node(
+        self, name: str, action: Any, *, after: str | None = None, before: str | None = None, **options: Any
+    ) -> None:
+        """Put a node of yours behind a node, on all ways that lead on from it, or before one, on all that lead to it.
 
         Args:
             name: The new node's name.
             action: An ordinary LangGraph node.
-            after: The node that comes before it.
+            after: The node that comes before it; or else
+            before: The node that comes after it.
             **options: Those of ``add_node``.
 
         Raises:
-            InvalidInputError: There is no such node, or it chooses the way by ``Command``; or the new name is taken.
+            InvalidInputError: There is no such node, the new name is taken, or not one of both places was given; or the
+                node is one of yours that chooses the way by ``Command``.
         """
-        free = [node for node, spec in self.nodes.items() if not spec.ends]
-        if name in self.nodes or self._existing_node(after) not in free:
+        if (after is None) == (before is None):
+            raise InvalidInputError("give one of after= and before=, the node next to the new one.")
+        place = self._existing_node(before or after or "")
+        if name in self.nodes or (after is not None and self.nodes[place].ends):
             raise InvalidInputError(
-                f"{name!r} cannot stand after {after!r}: give a name that is not taken, and a node that does not say "
-                f"itself what follows: {', '.join(free)}. Or replace one: replace_node()."
+                f"{name!r} cannot stand {'after' if before is None else 'before'} {place!r}: give a name that is not "
+                "taken, and after= a node that does not say itself (by Command) what follows."
             )
-        self.add_node(name, action, **options)
-        following = {end for start, end in self.edges if start == after}
-        self.edges -= {(after, end) for end in following}
-        self.edges |= {(after, name), *((name, end) for end in following)}
-        if after in self.branches:
-            self.branches[name] = self.branches.pop(after)
+        if before is None:
+            self.add_node(name, action, **options)
+            following = {end for start, end in self.edges if start == place}
+            self._remove_edges_from(place, keep_branches=name)
+            self.edges |= {(place, name), *((name, end) for end in following)}
+        else:
+            # where one waits for all branches, what comes before it does, too
+            self.add_node(name, action, **{"defer": self.nodes[place].defer, **options})
+            self._lead_to(name, place)
+            self.edges.add((name, place))
+
+    def _remove_edges_from(self, node: str, keep_branches: str | None = None) -> None:
+        """Take away the edges that lead on from a node; or hand its conditional ones to another."""
+        self.edges = {edge for edge in self.edges if edge[0] != node}
+        branches = self.branches.pop(node, None)
+        if keep_branches is not None and branches:
+            self.branches[keep_branches] = branches
+
+    def _lead_to(self, name: str, place: str) -> None:
+        """Make all edges to a place lead to another node."""
+        self.edges = {(start, name if end == place else end) for start, end in self.edges}
+        self.waiting_edges = {(starts, name if end == place else end) for starts, end in self.waiting_edges}
+        for branches in self.branches.values():
+            for key, branch in branches.items():
+                ends = {label: name if end == place else end for label, end in (branch.ends or {}).items()}
+                branches[key] = branch._replace(ends=ends or None)
 
     def remove_node(self, *names: str) -> None:
-        """Take nodes away, with their edges.
+        """Take nodes away, with their edges. Where one other node is left to follow, it always does.
 
         Raises:
             InvalidInputError: There is no node of that name.
@@ -165,6 +221,15 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
             del self.nodes[self._existing_node(name)]
             self.branches.pop(name, None)
             self.edges = {edge for edge in self.edges if name not in edge}
+        for start, branches in self.branches.items():
+            for key, branch in list(branches.items()):
+                ends = {label: end for label, end in (branch.ends or {}).items() if end not in names}
+                if len(ends) == 1 < len(branch.ends or {}):
+                    del branches[key]
+                    self.edges |= {(start, end) for end in ends.values()}
+                elif branch.ends:
+                    branches[key] = branch._replace(ends=ends)
+        self.branches = defaultdict(dict, {start: ways for start, ways in self.branches.items() if ways})
 
     def compile(
         self, checkpointer: Any = None, *, name: str | None = None, **options: Any
@@ -186,6 +251,9 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
             self._apply_caps(added)
         compiled = super().compile(checkpointer, name=name or self._name, **options)
         compiled.channels[START] = InputChannel(self.input_schema)
+        # a turn begins with nothing of the one before: in the checkpoint of its input already
+        empty = ChannelWriteTupleEntry(mapper=partial(_empty_writes, self.state_schema))
+        compiled.nodes[START].writers.append(ChannelWrite((empty,)))
         return compiled if self._steps is None else compiled.with_config(recursion_limit=self._steps)
 
     def compile_with_options(self) -> CompiledRag[StateT]:
@@ -219,7 +287,55 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
             update: Update = await call_within_deadline(name, *calls)
             return update
 
-        self.nodes[name] = replace(spec, runnable=Node(body, self._settings), input_schema=seen)
+        needs = partial(_check_keys, name, self._gives.get(name, ()))
+        node = Node(body, self._settings, streams=self._streaming.get(name, True), needs=needs)
+        self.nodes[name] = replace(spec, runnable=node, input_schema=seen)
+
+
+def _empty_writes(state: type[Any], given: Any) -> list[tuple[str, Any]] | None:
+    """What the input of a turn writes besides itself; nothing where a graph is only drawn."""
+    return None if given is None else list(empty_values(state).items())
+
+
+def choice_of(name: str, default: str | Route = "") -> Route:
+    """The route that the node itself wrote down; by default another one, or one node."""
+
+    def route(state: Mapping[str, Any]) -> str | Sequence[str]:
+        chosen: str | Sequence[str] = (state.get("choices") or {}).get(name, "")
+        return chosen or (default if isinstance(default, str) else default(state))
+
+    return route
+
+
+def _follow(name: str, labels: Mapping[str, str], route: Route) -> Callable[[Any], list[str]]:
+    """The function of a node's conditional edges: from the state to the labels of those that are taken."""
+
+    def follow(state: Any) -> list[str]:
+        values = state if isinstance(state, Mapping) else vars(state)
+        chosen = route(values)
+        targets = [chosen] if isinstance(chosen, str) else list(chosen)
+        if not targets or not {*targets} <= labels.keys():
+            key = f'{{"choices": {{{name!r}: ...}}}}'
+            raise InvalidInputError(
+                f"the state does not say which node follows {name!r} (found: {chosen!r}); allowed: "
+                f"{', '.join(map(repr, labels))}. A node in its place, or whoever edits the state, writes it as {key}."
+            )
+        return [labels[target] for target in targets]
+
+    return follow
+
+
+def _check_keys(name: str, keys: Sequence[str], update: Any) -> None:
+    """See that a node in the place of one of the kit's wrote what later nodes read."""
+    written = update.update if isinstance(update, Command) else update
+    if not isinstance(written, Mapping | None):
+        return  # a list of updates, or an object of a state: LangGraph reads them
+    for key in keys:
+        if key not in (written or {}):
+            raise InvalidInputError(
+                f"the node {name!r} gave no {key!r}, which the nodes after it read; it gave "
+                f"{', '.join(map(repr, written or {})) or 'nothing'}."
+            )
 
 
 class _Used(TypedDict, total=False):
@@ -260,7 +376,7 @@ def uncompiled(graph: CompiledStateGraph[StateT, Any, Any, Any]) -> RagGraph[Sta
         )
     graph_copy = copy.copy(source)
     graph_copy.compiled = False
-    for name in ("nodes", "edges", "waiting_edges", "schemas", "channels", "managed"):
+    for name in ("nodes", "edges", "waiting_edges", "schemas", "channels", "managed", "_gives", "_streaming"):
         setattr(graph_copy, name, copy.copy(getattr(source, name)))
     graph_copy.branches = defaultdict(dict, {start: dict(ways) for start, ways in source.branches.items()})
     graph_copy._kit_nodes = dict(source.nodes)

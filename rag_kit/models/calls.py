@@ -35,7 +35,7 @@ from rag_kit.prompts import PromptTemplate
 
 from .failures import RETRYABLE, Failure, classify, map_model_error, retry_after
 from .redact import secrets_of, short
-from .replies import refusal_of, text_of, used_tokens, was_cached, without_thinking
+from .replies import TextReply, refusal_of, text_reply, used_tokens, was_cached
 from .runnables import acall_runnable, has_handlers, has_listeners, without_retries
 
 T = TypeVar("T")
@@ -232,15 +232,38 @@ async def ask_for_value(call: ModelCall, messages: list[Any]) -> Any:
     return reply
 
 
-async def _ask_for_text(call: ModelCall) -> str:
-    """The text of the answer; a refusal or an empty answer is an error."""
+async def _ask_for_reply(call: ModelCall) -> TextReply:
+    """The answer; a refusal or an empty answer is an error."""
     message = await ask_for_value(call, await format_prompt(call))
     if refusal := refusal_of(message):
         raise ModelOutputError(f"The model refused to answer: {call.without_secrets(refusal)}")
-    text = without_thinking(text_of(message))
-    if not text:
-        raise ModelOutputError("The model's answer is empty. Ask again, or use another model.")
-    return text
+    return text_reply(message)
+
+
+def reply_call(
+    model: Runnable[Any, Any],
+    prompt: Runnable[Any, Any],
+    values: Mapping[str, Any],
+    *,
+    config: RunnableConfig | None = None,
+    **limits: Unpack[Limits],
+) -> TextReply:
+    """As `text_call`, with the reason why the answer was cut off, if it was."""
+    call = ModelCall(model, prompt, values, config, **limits)
+    return call.run(partial(_ask_for_reply, call))
+
+
+async def areply_call(
+    model: Runnable[Any, Any],
+    prompt: Runnable[Any, Any],
+    values: Mapping[str, Any],
+    *,
+    config: RunnableConfig | None = None,
+    **limits: Unpack[Limits],
+) -> TextReply:
+    """As `reply_call`, without blocking."""
+    call = ModelCall(model, prompt, values, config, **limits)
+    return await call.arun(partial(_ask_for_reply, call))
 
 
 def text_call(
@@ -272,8 +295,7 @@ def text_call(
         >>> text_call(FakeListChatModel(responses=["Hello."]), ChatPromptTemplate([("user", "{q}")]), {"q": "Hi"})
         'Hello.'
     """
-    call = ModelCall(model, prompt, values, config, **limits)
-    return call.run(partial(_ask_for_text, call))
+    return reply_call(model, prompt, values, config=config, **limits).text
 
 
 async def atext_call(
@@ -285,5 +307,4 @@ async def atext_call(
     **limits: Unpack[Limits],
 ) -> str:
     """``text_call`` without blocking; a cancelled task stops at once and is never retried."""
-    call = ModelCall(model, prompt, values, config, **limits)
-    return await call.arun(partial(_ask_for_text, call))
+    return (await areply_call(model, prompt, values, config=config, **limits)).text

@@ -1,10 +1,10 @@
-"""What a model's reply holds: its text without reasoning, a refusal, and how many tokens it took."""
+"""What a model's reply holds: its text without reasoning, why it ended, a refusal, and how many tokens it took."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal, NamedTuple, get_args
 
 from rag_kit.errors import ModelOutputError
 
@@ -15,6 +15,29 @@ _END = re.compile(rf"</{_THINK}", re.IGNORECASE)
 _THOUGHT = re.compile(rf"<{_THINK}.*?(?:</{_THINK}|\Z)", re.IGNORECASE | re.DOTALL)
 _WIDE = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]")
 _MESSAGE_OVERHEAD = 4
+
+#: Why a model stopped: ``length``: at its token limit; ``refusal``: it would not answer; ``filter``: the provider's
+#: content filter; ``tools``: it called a tool; ``error``: the provider broke off; ``stop``: it was done.
+Finish = Literal["length", "refusal", "filter", "tools", "error", "stop"]
+# where the clients of LangChain put the reason, and the words of the providers for it, letters alone
+_REASON_KEYS = ("finish_reason", "stop_reason", "stopReason", "done_reason", "incomplete_details", "status")
+_WORDS: dict[Finish, str] = {
+    "length": "length|maxtokens|maxoutputtokens|maxlength|maxlen|modellength|tokenlimit|outoftokens|limit|errorlimit"
+    "|modelcontextwindowexceeded|contextwindowexceeded|contextlengthexceeded",
+    "refusal": "refusal|refused",
+    "filter": "contentfilter|contentfiltered|safety|recitation|blocklist|blocked|prohibitedcontent|spii|sensitive"
+    "|language|imagesafety|guardrailintervened|guardrails|errortoxic|moderation",
+    "tools": "toolcalls|toolcall|tooluse|functioncall|malformedfunctioncall|unexpectedtoolcall",
+    "error": "error|abort|aborted|cancelled|canceled|failed|networkerror|timelimit|timeout"
+    "|insufficientsystemresource|incomplete",
+}
+_BY_WORD: dict[str, Finish] = {word: finish for finish in _WORDS for word in _WORDS[finish].split("|")}
+_CUT_OFF: dict[Finish, str] = {
+    "length": "the model reached its token limit",
+    "filter": "the provider's content filter broke it off",
+    "error": "the provider broke it off",
+}
+_GOOGLE = dict(enumerate(("", "stop", "maxtokens", "safety", "recitation", "", "language", "", "blocklist")))
 
 
 def estimate_tokens(text: str) -> int:
@@ -76,19 +99,89 @@ def written_text(reply: Any) -> str:
     return arguments or text_of(message) or (str(valid[0]) if valid else "")
 
 
+class TextReply(NamedTuple):
+    """A model's answer as text, without its reasoning; and why it was cut off, "" where the model was done."""
+
+    text: str
+    cut_off: str = ""
+
+
+def text_reply(message: Any) -> TextReply:
+    """Read the answer out of what a model gave; a ModelOutputError where it is empty."""
+    text, finish = without_thinking(text_of(message)), finish_of(message)
+    if not text:
+        names = [str(call.get("name")) for call in getattr(message, "tool_calls", None) or []]
+        if finish == "tools" or names:
+            raise ModelOutputError(
+                f"The model called a tool ({', '.join(names) or 'no name'}) in place of answering. Give a model "
+                "without tools bound to it."
+            )
+        if finish in _CUT_OFF:
+            raise ModelOutputError(
+                f"The model's answer is empty: {_CUT_OFF[finish]} before any text. Allow more tokens (max_tokens=...), "
+                "or use another model."
+            )
+        raise ModelOutputError("The model's answer is empty. Ask again, or use another model.")
+    return TextReply(text, _CUT_OFF.get(finish, ""))
+
+
+def finish_of(message: Any) -> Finish:
+    """Why a model stopped writing, whatever its provider calls it; ``stop`` where the message does not say.
+
+    Example:
+        >>> from langchain_core.messages import AIMessage
+        >>> finish_of(AIMessage("The fee is 15", response_metadata={"stop_reason": "max_tokens"}))
+        'length'
+    """
+    metadata = getattr(message, "response_metadata", None)
+    metadata = metadata if isinstance(metadata, dict) else {}
+    found = {_finish_named(reason) for key in _REASON_KEYS for reason in _reasons_in(metadata.get(key))}
+    if _refusal_text(message):
+        return "refusal"
+    return next((finish for finish in get_args(Finish) if finish in found), "stop")
+
+
+def _reasons_in(value: Any) -> list[str]:
+    """The words of a reason: a text, an enumeration of Google's, or an object that has it as ``reason``."""
+    if isinstance(value, list):
+        return [word for item in value for word in _reasons_in(item)]
+    if isinstance(value, dict):
+        value = value.get("reason")
+    if isinstance(value, int) and not isinstance(value, bool):  # enumerations are integers too
+        value = getattr(value, "name", None) or _GOOGLE.get(value)
+    value = getattr(value, "value", value)
+    # "FinishReason.MAX_TOKENS", and "lengthlength" where the chunks of a stream each had it
+    return [re.sub(r"[\W\d_]", "", value.rpartition(".")[2]).lower()] if isinstance(value, str) else []
+
+
+def _finish_named(word: str) -> Finish:
+    half = len(word) // 2
+    once = word[:half] if half and word[:half] == word[half:] else word
+    return _BY_WORD.get(once) or _BY_WORD.get(word) or "stop"
+
+
 def refusal_of(message: Any) -> str | None:
     """Why the model refused, if it is marked so; a ModelOutputError for an answer endless or nested too deeply."""
     _check_size(message)
-    blocks = getattr(message, "content", None)
-    refusals = [(getattr(message, "additional_kwargs", None) or {}).get("refusal")]
-    for block in blocks if isinstance(blocks, list) else []:
-        if isinstance(block, dict) and block.get("type") == "refusal":
-            refusals.append(block.get("refusal") or "no reason given")
-    if reason := next((text for text in refusals if isinstance(text, str) and text), None):
+    if reason := _refusal_text(message):
         return reason[:200]
-    finish = (getattr(message, "response_metadata", None) or {}).get("finish_reason")
-    filtered = finish == "content_filter" and not text_of(message).strip()
+    finish = finish_of(message)
+    if finish == "refusal":
+        return "no reason given"
+    filtered = finish == "filter" and not text_of(message).strip()
     return "stopped by the provider's content filter" if filtered else None
+
+
+def _refusal_text(message: Any) -> str | None:
+    """The words of a refusal, also one that came in chunks; None where there is none."""
+    blocks = getattr(message, "content", None)
+    marked = [block for block in (blocks if isinstance(blocks, list) else []) if isinstance(block, dict)]
+    extras = [block["value"] for block in marked if isinstance(block.get("value"), dict)]
+    refusals = [(getattr(message, "additional_kwargs", None) or {}).get("refusal")]
+    for block in (*marked, *extras):
+        if block.get("type") == "refusal" or block.get("refusal"):
+            refusals.append(block.get("refusal") or "no reason given")
+    return next((text for text in refusals if isinstance(text, str) and text), None)
 
 
 def _check_size(message: Any) -> None:

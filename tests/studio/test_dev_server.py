@@ -39,7 +39,7 @@ def server(index: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[st
 
 
 @contextmanager
-def served(base: Path, index: Path, **variables: str) -> Iterator[str]:
+def served(base: Path, index: Path | None, **variables: str) -> Iterator[str]:
     """``langgraph dev`` in a folder that holds a copy of the assemblies; gives the server's address."""
     shutil.copytree(ROOT / "graphs", base / "graphs")
     shutil.copy(ROOT / "langgraph.json", base)
@@ -49,7 +49,7 @@ def served(base: Path, index: Path, **variables: str) -> Iterator[str]:
         port = probe.getsockname()[1]
     environment = {
         **os.environ,
-        "RAG_KIT_INDEX": str(index),
+        **({"RAG_KIT_INDEX": str(index)} if index else {}),
         "LANGSMITH_TRACING": "false",
         "LANGGRAPH_NO_VERSION_CHECK": "true",
         "LANGGRAPH_CLI_NO_ANALYTICS": "1",
@@ -104,7 +104,8 @@ def client(server: str) -> Any:
     return get_sync_client(url=server)
 
 
-GRAPHS = sorted(json.loads((ROOT / "langgraph.json").read_text(encoding="utf-8"))["graphs"])
+# the chat takes messages, the others a question
+GRAPHS = sorted(set(json.loads((ROOT / "langgraph.json").read_text(encoding="utf-8"))["graphs"]) - {"chat"})
 QUESTION = "Which score does reciprocal rank fusion give a passage?"
 every_graph = pytest.mark.parametrize("graph", GRAPHS)
 
@@ -202,6 +203,80 @@ def test_interrupt_and_resume(client: Any) -> None:
     assert "fusion" in state["values"]["answer"].lower() or state["values"]["citations"]
 
 
+@pytest.mark.parametrize("graph", [graph for graph in GRAPHS if graph != "adaptive_rag"])
+def test_an_edit_at_a_pause_is_followed(client: Any, graph: str) -> None:
+    """``update_state`` over HTTP, without and with the node's name: the run goes on, with the edit."""
+    thread = client.threads.create()["thread_id"]
+    client.runs.wait(
+        thread, graph, input={"question": "What is a writer lock?"}, interrupt_before=["retrieve"]
+    )
+    assert not client.threads.get_state(thread)["values"]["status"]
+    client.threads.update_state(thread, {"search_query": QUESTION, "asked": QUESTION})
+    assert client.threads.get_state(thread)["next"] == ["retrieve"]
+    result = client.runs.wait(thread, graph, input=None)
+    assert result["status"] == "grounded" and "fusion" in result["answer"].lower()
+
+
+def test_the_chat_over_messages(client: Any) -> None:
+    """What Studio's chat and agent-chat-ui do: messages in and out on a thread, the answer streamed once."""
+    [assistant] = client.assistants.search(graph_id="chat")
+    schemas = client.assistants.get_schemas(assistant["assistant_id"])
+    assert list(schemas["input_schema"]["properties"]) == ["messages"]
+    thread = client.threads.create()["thread_id"]
+    for text in (QUESTION, "Hello!", "What is a writer lock?"):
+        given = {"messages": [{"role": "user", "content": text}]}
+        parts = list(
+            client.runs.stream(
+                thread, "chat", input=given, stream_mode=["messages-tuple", "values"], stream_subgraphs=True
+            )
+        )
+        kept = [part.data for part in parts if part.event == "values"][-1]["messages"][-1]
+        chunks = [part.data[0] for part in parts if part.event.split("|")[0] == "messages"]
+        shown = [chunk for chunk in chunks if chunk["type"].startswith(("ai", "AI"))]
+        assert "".join(chunk["content"] for chunk in shown) == kept["content"] != ""
+        assert {chunk["id"] for chunk in shown} == {kept["id"]} and kept["usage_metadata"][
+            "total_tokens"
+        ] >= 0
+    assert len(client.threads.get_state(thread)["values"]["messages"]) == 6
+
+
+def test_the_chat_over_a2a(client: Any, server: str) -> None:
+    """An agent of another kind sends a message and gets a task with the answer; the conversation goes on."""
+    [assistant] = client.assistants.search(graph_id="chat")
+    with urllib.request.urlopen(
+        f"{server}/.well-known/agent-card.json?assistant_id={assistant['assistant_id']}", timeout=60
+    ) as answer:
+        assert json.load(answer)["name"]
+
+    def send(text: str, **more: Any) -> dict[str, Any]:
+        message = {"role": "user", "parts": [{"kind": "text", "text": text}], "messageId": text, **more}
+        body = {"jsonrpc": "2.0", "id": "1", "method": "message/send", "params": {"message": message}}
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        url = f"{server}/a2a/{assistant['assistant_id']}"
+        request = urllib.request.Request(url, json.dumps(body).encode(), headers)
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            replied = json.load(answer)
+        assert "result" in replied, replied
+        return dict(replied["result"])
+
+    task = send(QUESTION)
+    assert task["status"]["state"] == "completed", task
+    said = "".join(part["text"] for one in task["artifacts"] for part in one["parts"])
+    assert "fusion" in said.lower() and "[1]" in said
+    again = send("What is a writer lock?", contextId=task["contextId"])
+    assert again["contextId"] == task["contextId"] and again["status"]["state"] == "completed"
+
+
+def test_settings_that_do_not_exist_are_refused(client: Any) -> None:
+    """As in Python: by name, with what is allowed; of an assistant too."""
+    for context, said in (({"kk": 1}, "no setting 'kk'"), ({"max_hops": 2}, "no setting 'max_hops'")):
+        with pytest.raises(Exception, match=f"{said}.*allowed: "):
+            run(client, "crag", QUESTION, context=context)
+        with pytest.raises(Exception, match=f"{said}.*allowed: "):
+            client.assistants.create("crag", context=context)
+    assert run(client, "adaptive_rag", QUESTION, context={"max_hops": 2, "k": 3})["status"] == "grounded"
+
+
 def test_fork_from_history(client: Any) -> None:
     """A run is taken up again from before the answer, with other documents; the first stays as it was."""
     thread = client.threads.create()["thread_id"]
@@ -287,10 +362,38 @@ def test_without_an_index_it_starts_and_a_run_says_what_to_do(tmp_path: Path) ->
     """As straight from a fresh clone: each graph names the command that makes an index, at once."""
     from langgraph_sdk import get_sync_client
 
-    with served(tmp_path, tmp_path / "nowhere") as url:
+    with served(tmp_path, None) as url:
         client = get_sync_client(url=url)
         for graph in GRAPHS:
             parts = client.runs.stream(None, graph, input={"question": QUESTION}, stream_mode="values")
             said = [json.dumps(part.data) for part in parts if part.event == "error"]
             assert said and "There is no index in" in said[0] and "rag-kit ingest PATH --index" in said[0]
             assert "start the server again" in said[0]
+
+
+def test_an_index_that_is_named_and_not_there_is_an_error(tmp_path: Path) -> None:
+    """The server does not start, and says why."""
+    with (
+        pytest.raises(AssertionError, match=r"RAG_KIT_INDEX=.*nowhere.*There is no index in"),
+        served(tmp_path, tmp_path / "nowhere"),
+    ):
+        pass
+
+
+def test_variables_stand_in_a_file(index: Path, tmp_path: Path) -> None:
+    """``.env`` names the index and a web search; it is the same file as ``.env.example``, filled in."""
+    from langgraph_sdk import get_sync_client
+
+    (tmp_path / "tools.py").write_text(
+        "from langchain_core.tools import tool\n\n@tool\ndef web(query: str) -> str:\n"
+        "    'Search the web.'\n    return 'The zorgle starts at 60 degrees, as the web says of the zorgle.'\n"
+    )
+    example = (ROOT / ".env.example").read_text(encoding="utf-8")
+    (tmp_path / ".env").write_text(f"{example}\nRAG_KIT_INDEX={index}\nRAG_KIT_WEB_SEARCH=tools:web\n")
+    with served(tmp_path, None, PYTHONPATH=str(tmp_path)) as url:
+        client = get_sync_client(url=url)
+        assert run(client, "plain_rag", QUESTION)["status"] == "grounded"
+        found = run(
+            client, "crag", "At how many degrees does the zorgle start?", context={"upper": 1.0, "lower": 1.0}
+        )
+        assert any("searched with web" in note for note in found["notes"]), found["notes"]

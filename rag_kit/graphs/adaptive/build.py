@@ -13,17 +13,20 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Overwrite
 
 from rag_kit.errors import BudgetExceededError, InvalidInputError
-from rag_kit.graphs.adaptive.nodes import AdaptiveNodes, Classifier, classify_by_rule
+from rag_kit.graphs.adaptive.nodes import FIRST_NODE, AdaptiveNodes, Classifier, classify_by_rule
 from rag_kit.graphs.adaptive.state import MAX_CLARIFICATIONS, MAX_HOPS, AdaptiveContext, AdaptiveState
 from rag_kit.graphs.crag.build import build_crag
+from rag_kit.graphs.nodes import unless_refused
 from rag_kit.graphs.running import name_caps, remaining_caps, run_context
 from rag_kit.graphs.state import Update, empty_values
-from rag_kit.graphs.wiring import READY, REFUSED, CompiledRag, GraphOptions, RagGraph
+from rag_kit.graphs.wiring import READY, REFUSED, CompiledRag, GraphOptions, RagGraph, Route
 
 #: Steps of the longest run: each clarification takes three, each hop three; and the rest, with room for CRAG's own.
 STEPS = 3 * MAX_CLARIFICATIONS + 3 * MAX_HOPS + 20
 #: What is taken over of the state of CRAG.
-_KEYS = ("search_query", "documents", "answer", "citations", "uncited", "status", "usage")
+_KEYS = (
+    "search_query", "documents", "answer", "cut_off", "citations", "uncited", "status", "unsearched", "usage",
+)  # fmt: skip
 
 
 def build_adaptive_rag(
@@ -86,20 +89,33 @@ def build_adaptive_rag(
 
     graph = RagGraph(AdaptiveState, AdaptiveContext, "adaptive_rag", options, STEPS)
     refused, withheld = nodes.refusal_edge, {END: REFUSED} if nodes.guards.answer else {}
+    begun = {"classify": READY, **refused}
+    graph.add_step("begin", nodes.begin, begun, route=unless_refused("classify"), first=True)
     ways = {"direct": "talk", "single": "one step", "next_hop": "several steps", "ask_back": "unclear"}
-    graph.add_step("begin", nodes.begin, {"classify": READY, **refused}, first=True)
-    graph.add_step("classify", nodes.classify, ways)
-    graph.add_step("direct", nodes.direct, {"single": "cannot", "finish": "answered"})
+    by_route: Route = lambda state: FIRST_NODE.get(state.get("route") or "", "")  # noqa: E731
+    graph.add_step("classify", nodes.classify, ways, route=by_route, gives=["route"])
+    ways = {"single": "cannot", "finish": "answered"}
+    graph.add_step("direct", nodes.direct, ways, route=single_or("finish"), streams=nodes.streams)
     graph.add_node("single", single_node(crag))
-    graph.add_step("ask_back", nodes.ask_back, {"clarify": "can wait", "finish": "cannot wait", **withheld})
-    graph.add_step("clarify", nodes.clarify, {"classify": "reply", "single": "no reply", **refused})
-    graph.add_step("next_hop", nodes.next_hop, {"search_hop": "goes on", "conclude": "enough, or max_hops"})
-    graph.add_step("search_hop", nodes.search_hop, "answer_hop", fetches=True)
+    waits: Route = lambda state: "finish" if state.get("status") == "clarify" else "clarify"  # noqa: E731
+    ways = {"clarify": "can wait", "finish": "cannot wait", **withheld}
+    graph.add_step("ask_back", nodes.ask_back, ways, route=unless_refused(waits))
+    ways = {"classify": "reply", "single": "no reply", **refused}
+    graph.add_step("clarify", nodes.clarify, ways, route=unless_refused(single_or("classify")))
+    ways = {"search_hop": "goes on", "conclude": "enough, or max_hops"}
+    goes_on: Route = lambda state: "search_hop" if state.get("sub_question") else "conclude"  # noqa: E731
+    graph.add_step("next_hop", nodes.next_hop, ways, route=goes_on, gives=["sub_question"])
+    graph.add_step("search_hop", nodes.search_hop, "answer_hop", gives=["documents", "hops"], fetches=True)
     graph.add_step("answer_hop", nodes.answer_hop, "next_hop")
-    graph.add_step("conclude", nodes.conclude, "finish")
+    graph.add_step("conclude", nodes.conclude, "finish", gives=["answer"], streams=nodes.streams)
     graph.add_step("finish", nodes.finish, END)
     graph.add_edge("single", "finish")
     return graph.compile_with_options()
+
+
+def single_or(following: str) -> Route:
+    """The route to the single step, where a node chose it, or else to another node."""
+    return lambda state: "single" if state.get("route") == "single" else following
 
 
 def single_node(graph: CompiledStateGraph[Any, Any, Any, Any]) -> RunnableLambda[Any, Any]:

@@ -7,16 +7,15 @@ from itertools import chain, zip_longest
 from typing import Any, get_args
 
 from langchain_core.documents import Document
-from langgraph.graph import END
-from langgraph.types import Command, interrupt
+from langgraph.types import interrupt
 
-from rag_kit.documents.identity import document_key
+from rag_kit.concurrency.notes import write_note
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.adaptive.state import AdaptiveContext, AdaptiveState, Clarification, Hop, Route
 from rag_kit.graphs.guards import Refusal
-from rag_kit.graphs.nodes import RagNodes, render_turns
+from rag_kit.graphs.nodes import RagNodes, note_cut_off, render_turns
 from rag_kit.graphs.running import call_user_function, can_wait, report
-from rag_kit.graphs.state import AnswerStatus, Turn, Update
+from rag_kit.graphs.state import AnswerStatus, Turn, Update, digest_of
 from rag_kit.models.chat import is_extractive
 from rag_kit.prompts.rendering import Markup, render_history
 from rag_kit.prompts.schemas import Classification
@@ -34,8 +33,8 @@ MAX_NOTED = 500
 MAX_REPLY = 2_000
 #: Calls of a step (ask for it, answer it) and of the last answer.
 _CALLS_LEFT = 3
-#: Routes whose first node has another name.
-_FIRST = {"multi": "next_hop", "clarify": "ask_back"}
+#: The first node of each route.
+FIRST_NODE = {"direct": "direct", "single": "single", "multi": "next_hop", "clarify": "ask_back"}
 _GENERAL_QUESTION = {
     "en": "What exactly do you mean? Please name what your question is about.",
     "zh": "请问您具体指的是什么？请写出名称。",
@@ -50,14 +49,13 @@ class AdaptiveNodes(RagNodes):
         "answer_from_hops",
     )  # fmt: skip
     state = AdaptiveState
-    after_begin = "classify"
     max_history = MAX_HISTORY
 
     def __init__(self, retriever: Any, llm: Any, options: Any, *, classifier: Classifier | None) -> None:
         super().__init__(retriever, llm, options)
         self.classifier = classifier
 
-    async def classify(self, state: AdaptiveState, context: AdaptiveContext) -> Command[Any]:
+    async def classify(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
         """Choose the way by the words of the user alone: no passage and no answer is shown to the classifier."""
         if context.route != "auto":
             return _go_to(context.route, {"reason": "set by the context"})
@@ -83,20 +81,22 @@ class AdaptiveNodes(RagNodes):
             why = "nothing is answered without looking it up in this run"
         return _go_to("single" if why or route is None else route, classified, why)
 
-    async def direct(self, state: AdaptiveState, context: AdaptiveContext) -> Command[Any]:
+    async def direct(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
         """Answer without looking anything up; a model that cannot hands over to the search."""
-        text = ""
+        text, cut_off = "", ""
         if not is_extractive(self.llm):
             history = render_turns(state.get("history"), MAX_HISTORY)
             values = {"question": state["search_query"], "history": history}
-            text = await self.write("direct_answer", state, context, values, stream=True)
+            written = await self.write("direct_answer", state, context, values)
+            text, cut_off = written
         if not text or is_declined(text):
             note = "direct: the model cannot answer without passages; looked up in one step"
-            return Command(update={"route": "single", "notes": [note]}, goto="single")
+            return {"route": "single", "notes": [note]}
         # a number in brackets would read as a citation, and nothing stands behind it
-        return Command(update={"answer": renumber(text, {}).strip()}, goto="finish")
+        answer = renumber(text, {}).strip()
+        return {"answer": answer, "cut_off": cut_off, "notes": note_cut_off(cut_off)}
 
-    async def ask_back(self, state: AdaptiveState, context: AdaptiveContext) -> Command[Any]:
+    async def ask_back(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
         """Write the question back; where nobody can reply within this run, it is the answer.
 
         A node of its own: the one that waits runs anew, and must not write another question.
@@ -109,18 +109,17 @@ class AdaptiveNodes(RagNodes):
         if isinstance(back, Refusal):
             return self.end_refused(state, back)
         if can_wait() and context.clarify:
-            return Command(update={"question_back": back, "notes": notes}, goto="clarify")
+            return {"question_back": back, "notes": notes}
         notes.append("clarify: the answer is a question back; ask again with what is missing")
-        update = {"question_back": back, "answer": back, "status": "clarify", "notes": notes}
-        return Command(update=update, goto="finish")
+        return {"question_back": back, "answer": back, "status": "clarify", "notes": notes}
 
-    async def clarify(self, state: AdaptiveState, context: AdaptiveContext) -> Command[Any]:
+    async def clarify(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
         """Wait for the user's reply; it joins the question, which is then judged anew."""
         answer = interrupt({"question": state["question_back"], "asked": state["asked"]})
         reply = " ".join(answer.split())[:MAX_REPLY] if isinstance(answer, str) else ""
         if not reply:
             note = "clarify: the reply holds no text; looked up as it is"
-            return Command(update={"route": "single", "notes": [note]}, goto="single")
+            return {"route": "single", "notes": [note]}
         verdict = await self.guards.check_question(reply)
         if isinstance(verdict, Refusal):
             return self.end_refused(state, verdict)
@@ -132,51 +131,53 @@ class AdaptiveNodes(RagNodes):
         report("clarified", reply=verdict)
         answered = Clarification(question=state["question_back"], reply=verdict)
         clarifications = [*state["clarifications"], answered]
-        update = {"asked": checked, "search_query": checked, "clarifications": clarifications}
-        return Command(update=update, goto="classify")
+        return {"asked": checked, "search_query": checked, "clarifications": clarifications}
 
-    async def next_hop(self, state: AdaptiveState, context: AdaptiveContext) -> Command[Any]:
+    async def next_hop(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
         """Ask for the next fact, with those found so far in view; or go on to the answer."""
         hops, max_calls, question = state["hops"], context.max_calls, state["search_query"]
         if len(hops) >= context.max_hops:
-            return _conclude(f"hops: stopped at max_hops={context.max_hops}")
+            return _conclude(state, f"hops: stopped at max_hops={context.max_hops}")
         if hops and max_calls is not None and max_calls - state["usage"]["calls"] < _CALLS_LEFT:
-            return _conclude(f"hops: stopped, so that max_calls={max_calls} leaves one for the answer")
+            return _conclude(state, f"hops: stopped, so that max_calls={max_calls} leaves one for the answer")
         left = context.max_hops - len(hops)
         values = {"question": question, "history": _render_hops(state), "count": left}
         hop = await self.ask("next_hop", state, context, values)
         query, notes = "" if hop is None or hop.done else hop.query, []
         if hop is None:
-            notes.append("hops: the model gave no usable sub-question")
+            write_note("hops: the model gave no usable sub-question", unsearched=True)
         if query and fold(query) in {fold(hop["question"]) for hop in hops}:
             notes.append("hops: the model repeated a sub-question")
             query = ""
         if not query and hops:
-            return _conclude(*notes)
+            return _conclude(state, *notes)
         query = query or question  # at least one search, whatever the model says
         report("hop", number=len(hops) + 1, question=query)
-        return Command(update={"sub_question": query, "notes": notes}, goto="search_hop")
+        return {"sub_question": query, "notes": notes}
 
     async def search_hop(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
         """Fetch passages for the sub-question; those that this user may not see are left out."""
-        documents = await self.search(state["sub_question"], context)
-        return {"hop_documents": [*state["hop_documents"], documents]}
+        found = {digest_of(one): one for one in await self.search(state["sub_question"], context)}
+        known = {digest_of(one): one for one in state["documents"]}
+        hop = Hop(question=state["sub_question"], answer="", found=list(found))
+        return {"documents": list((known | found).values()), "hops": [*state["hops"], hop]}
 
     async def answer_hop(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
         """Note what the passages say to the sub-question; the note is for the next steps, not for the user."""
-        question, documents = state["sub_question"], state["hop_documents"][-1]
-        written = await self.answer_from(question, documents, state, context, stream=False)
+        *earlier, hop = state["hops"]
+        documents = _documents_of_last_hop(state)
+        written = await self.answer_from(hop["question"], documents, state, context)
         answer = renumber(written["answer"], {}, [document.page_content for document in documents])
         verdict = "" if is_declined(answer) else await self.guards.check_answer(answer)
         text = "" if isinstance(verdict, Refusal) else " ".join(verdict.split())[:MAX_NOTED]
-        return {"hops": [*state["hops"], Hop(question=question, answer=text)]}
+        return {"hops": [*earlier, Hop({**hop, "answer": text})]}
 
     async def conclude(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
         """Answer from the passages of all steps; what was noted on the way is not a source."""
-        documents = interleave(state["hop_documents"])
-        more: Any = {"name": "answer_from_hops", "history": _render_hops(state)}
-        update = await self.answer_from(state["search_query"], documents, state, context, **more)
-        return {**update, "documents": documents, "hop_documents": []}
+        question, hops = state["search_query"], _render_hops(state)
+        return await self.answer_from(
+            question, state["documents"], state, context, name="answer_from_hops", history=hops
+        )
 
     async def finish(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
         """Check what leaves: citations where something was looked up, guards wherever they have not seen it yet."""
@@ -197,9 +198,9 @@ class AdaptiveNodes(RagNodes):
         """``unsourced`` where nothing was looked up."""
         return "unsourced" if state["route"] == "direct" else status
 
-    def end_refused(self, state: AdaptiveState, refusal: Refusal) -> Command[Any]:
+    def end_refused(self, state: AdaptiveState, refusal: Refusal) -> Update:
         """End the run by a guard's refusal."""
-        return Command(update=self.refusal_update(refusal, state["asked"]), goto=END)
+        return self.refusal_update(refusal, state["asked"])
 
 
 def classify_by_rule(question: str, earlier: Sequence[str] = ()) -> Classification:
@@ -237,15 +238,27 @@ def route_of(classification: Classification) -> Route | None:
     return by_intent.get(classification.intent)
 
 
-def _go_to(route: Route, classified: Update, why: str = "") -> Command[Any]:
-    """Send the event with the route, and go to its first node."""
+def _go_to(route: Route, classified: Update, why: str = "") -> Update:
+    """Send the event with the route, and take it."""
     report("classified", route=route, reason=classified.get("reason", ""))
-    notes = [f"classify: {why}"] if why else []
-    return Command(update={**classified, "route": route, "notes": notes}, goto=_FIRST.get(route, route))
+    return {**classified, "route": route, "notes": [f"classify: {why}"] if why else []}
 
 
-def _conclude(*notes: str) -> Command[Any]:
-    return Command(update={"sub_question": "", "notes": list(notes)}, goto="conclude")
+def _conclude(state: AdaptiveState, *notes: str) -> Update:
+    """End the search: the passages of all steps, the best of each first."""
+    by_key = {digest_of(document): document for document in state["documents"]}
+    ranked = chain.from_iterable(zip_longest(*(hop["found"] for hop in state["hops"])))
+    documents = {key: by_key[key] for key in ranked if key in by_key} | by_key
+    return {"sub_question": "", "documents": list(documents.values()), "notes": list(notes)}
+
+
+def _documents_of_last_hop(state: AdaptiveState) -> list[Document]:
+    """The passages of the last step, best first; those that no other step found are its own, as an editor's are."""
+    *earlier, hop = state["hops"]
+    others = {key for one in earlier for key in one["found"]} - {*hop["found"]}
+    by_key = {digest_of(document): document for document in state["documents"]}
+    found = {key: by_key[key] for key in hop["found"] if key in by_key}
+    return list((found | {key: one for key, one in by_key.items() if key not in others}).values())
 
 
 def _join_reply(question: str, reply: str, language: str) -> str:
@@ -259,12 +272,3 @@ def _render_hops(state: AdaptiveState) -> Markup:
     none = DECLINED[state["language"]]
     turns = [Turn(question=hop["question"], answer=hop["answer"] or none) for hop in state["hops"]]
     return render_turns(turns, MAX_HISTORY)
-
-
-def interleave(lists: list[list[Document]]) -> list[Document]:
-    """The best passage of each step, then the second of each, and so on; each passage once."""
-    by_key: dict[str, Document] = {}
-    for document in chain.from_iterable(zip_longest(*lists)):
-        if document is not None:
-            by_key.setdefault(document_key(document), document)
-    return list(by_key.values())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal
 
-from langchain_core.documents import Document
 from typing_extensions import TypedDict
 
 from rag_kit.graphs.context import RagContext, instructions_field, max_calls_field, nodes_of_settings, setting
@@ -17,10 +16,14 @@ _ASKING = ("begin", "classify", "direct", "single", "ask_back", "next_hop", "ans
 
 
 class Hop(TypedDict):
-    """One step of a question that needs several facts; ``answer`` is "" where nothing was found."""
+    """One step of a question that needs several facts; ``answer`` is "" where nothing was found.
+
+    ``found`` are the digests of its passages, best first.
+    """
 
     question: str
     answer: str
+    found: list[str]
 
 
 class Clarification(TypedDict):
@@ -34,7 +37,8 @@ class AdaptiveState(RagState, total=False):
     """State of the adaptive graph after and between its nodes.
 
     ``asked`` is the question as the guards left it, with the replies to questions back in brackets; ``route`` the
-    way it was answered, and ``reason`` why; ``hops`` the steps of a question that needs several facts.
+    way it was answered, and ``reason`` why; ``hops`` the steps of a question that needs several facts, whose passages
+    are all in ``documents``.
     """
 
     route: Route
@@ -45,7 +49,6 @@ class AdaptiveState(RagState, total=False):
     clarifications: list[Clarification]
     hops: list[Hop]
     sub_question: str
-    hop_documents: list[list[Document]]
 
 
 class AdaptiveContext(RagContext):

@@ -10,7 +10,8 @@ from langgraph.graph import END
 
 from rag_kit.graphs.conversational.nodes import ConversationalNodes, note_when_capped
 from rag_kit.graphs.conversational.state import ConversationalContext, ConversationalState
-from rag_kit.graphs.wiring import READY, CompiledRag, GraphOptions, RagGraph
+from rag_kit.graphs.nodes import unless_refused
+from rag_kit.graphs.wiring import READY, CompiledRag, GraphOptions, RagGraph, choice_of
 from rag_kit.retrieval.base import check_count
 
 
@@ -61,12 +62,19 @@ def build_conversational_rag(
     max_facts = check_count("max_facts", max_facts) if remember else 0
     nodes = ConversationalNodes(retriever, llm, options, max_facts=max_facts)
     graph = RagGraph(ConversationalState, ConversationalContext, "conversational_rag", options)
-    descriptions = {"summarise": "over a cap", "condense": "history or facts", "retrieve": "first question"}
-    graph.add_step("begin", nodes.begin, {**descriptions, **nodes.refusal_edge}, first=True)
+    ways = {"summarise": "over a cap", "condense": "history or facts", "retrieve": "first question"}
+    graph.add_step(
+        "begin",
+        nodes.begin,
+        {**ways, **nodes.refusal_edge},
+        route=unless_refused(choice_of("begin")),
+        first=True,
+    )
     graph.add_step("summarise", nodes.summarise, "condense")
-    graph.add_step("condense", nodes.condense, {"retrieve": READY, **nodes.refusal_edge})
-    graph.add_step("retrieve", nodes.retrieve, "answer", fetches=True)
-    graph.add_step("answer", nodes.answer, "cite")
+    ways = {"retrieve": READY, **nodes.refusal_edge}
+    graph.add_step("condense", nodes.condense, ways, route=unless_refused("retrieve"))
+    graph.add_step("retrieve", nodes.retrieve, "answer", gives=["documents"], fetches=True)
+    graph.add_step("answer", nodes.answer, "cite", gives=["answer"], streams=nodes.streams)
     remembering = {"remember": "user_id"} if remember else {}
     graph.add_step("cite", nodes.cite, {**remembering, "suggest": "related_questions", END: "answered"})
     if remember:

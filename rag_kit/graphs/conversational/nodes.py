@@ -8,13 +8,13 @@ from typing import Any
 from langchain_core.documents import Document
 from langgraph.graph import END
 from langgraph.runtime import get_runtime
-from langgraph.types import Command, Overwrite
+from langgraph.types import Overwrite
 
 from rag_kit.errors import BudgetExceededError, ModelError
 from rag_kit.graphs.conversational import facts as user_facts
 from rag_kit.graphs.conversational.state import ConversationalContext, ConversationalState
 from rag_kit.graphs.guards import Refusal
-from rag_kit.graphs.nodes import RagNodes, render_turns
+from rag_kit.graphs.nodes import RagNodes, is_refused, render_turns
 from rag_kit.graphs.running import OnCap, attempt, report
 from rag_kit.graphs.state import Turn, Update
 from rag_kit.models.structured import RAISE
@@ -43,19 +43,19 @@ class ConversationalNodes(RagNodes):
         super().__init__(retriever, llm, options)
         self.max_facts = max_facts
 
-    async def begin(self, state: ConversationalState, context: ConversationalContext) -> Command[Any]:
+    async def begin(self, state: ConversationalState, context: ConversationalContext) -> Update:
         """See whether the question may be asked, read what is known about the user; no model is called."""
         update = await self.first_update(state, context)
-        if isinstance(update, Command):
+        if is_refused(update):
             return update
         if context.user_id:
-            update["facts"], notes = await self._recall(context.user_id)
-            update["notes"] = Overwrite(notes)
+            update["facts"], update["notes"] = await self._recall(context.user_id)
         history, summary = state.get("history") or [], state.get("summary") or ""
         if is_long(history, summary, context.max_history_turns, context.max_history_chars):
-            return Command(update=update, goto="summarise")
-        needed = history or summary or update["facts"]
-        return Command(update=update, goto="condense" if needed else "retrieve")
+            follows = "summarise"
+        else:
+            follows = "condense" if history or summary or update.get("facts") else "retrieve"
+        return {**update, "choices": {"begin": follows}}
 
     async def _recall(self, user_id: str) -> tuple[list[str], list[str]]:
         """What is known about the user, and notes."""
@@ -82,18 +82,17 @@ class ConversationalNodes(RagNodes):
             return {"notes": [f"summarise: {why}"]}
         report("summarised", turns=len(older))
         return {
-            "summary": written.strip()[:max_chars],
+            "summary": written.text.strip()[:max_chars],
             "history": Overwrite(newer),
             "notes": [f"summarise: {len(older)} older turns were put into the summary"],
         }
 
-    async def condense(self, state: ConversationalState, context: ConversationalContext) -> Command[Any]:
+    async def condense(self, state: ConversationalState, context: ConversationalContext) -> Update:
         """Make the question stand alone: without the conversation, and without knowing who asks."""
         history, summary = state.get("history") or [], state.get("summary") or ""
         name = "condense_for_user" if state["facts"] else "condense"
         conversation = render_conversation(history, summary, context.max_history_chars)
-        update = await self.complete_question(state, context, conversation, name, **_prompt_facts(state))
-        return update if isinstance(update, Command) else Command(update=update, goto="retrieve")
+        return await self.complete_question(state, context, conversation, name, **_prompt_facts(state))
 
     async def answer(self, state: ConversationalState, context: ConversationalContext) -> Update:
         """Answer from the passages alone; what is known about the user only says what matters to them."""
@@ -101,7 +100,7 @@ class ConversationalNodes(RagNodes):
         question, documents = state["search_query"], state["documents"]
         return await self.answer_from(question, documents, state, context, name=name, **_prompt_facts(state))
 
-    async def cite(self, state: ConversationalState, context: ConversationalContext) -> Command[Any]:
+    async def cite(self, state: ConversationalState, context: ConversationalContext) -> Update:
         """Check every citation; then, side by side, remember and offer questions, where that is wanted."""
         update = await super().cite(state, context)
         extras = []
@@ -110,7 +109,7 @@ class ConversationalNodes(RagNodes):
                 extras.append("remember")
             if context.related_questions and state["documents"]:
                 extras.append("suggest")
-        return Command(update=update, goto=extras or END)
+        return {**update, "choices": {"cite": extras or END}}
 
     async def remember(self, state: ConversationalState, context: ConversationalContext) -> Update:
         """Note what the user said about themselves: from the user's own words alone, never from passages."""

@@ -8,11 +8,12 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
 from langgraph.graph import END
 
-from rag_kit.graphs.crag.nodes import CragNodes, next_edges
+from rag_kit.graphs.crag.nodes import CragNodes, nodes_for_action, to_the_web
 from rag_kit.graphs.crag.state import CragContext, CragState
 from rag_kit.graphs.crag.web import WebSearch
 from rag_kit.graphs.evaluators.function import evaluator_of
-from rag_kit.graphs.wiring import READY, CompiledRag, GraphOptions, RagGraph
+from rag_kit.graphs.nodes import unless_refused
+from rag_kit.graphs.wiring import READY, CompiledRag, GraphOptions, RagGraph, choice_of
 
 #: Nodes on the longest path, with room for a user's own.
 STEPS = 25
@@ -65,18 +66,21 @@ def build_crag(
     web = None if web_search is None else WebSearch(web_search)
     nodes = CragNodes(retriever, llm, options, evaluator=judge, web=web)
     graph = RagGraph(CragState, CragContext, "crag", options, STEPS)
-    graph.add_step("begin", nodes.begin, {"retrieve": READY, **nodes.refusal_edge}, first=True)
-    graph.add_step("retrieve", nodes.retrieve, "grade", fetches=True)
-    graph.add_step("grade", nodes.grade)
-    by_action: Any = {"correct, ambiguous": "refine", "incorrect, ambiguous": "rewrite_query"}
-    graph.add_conditional_edges("grade", next_edges, by_action)
-    graph.add_step("refine", nodes.refine, "generate")
-    after_rewriting = {"approve": "approve_web", "web_search": "keywords", "generate": "no web search"}
-    graph.add_step("rewrite_query", nodes.rewrite_query, after_rewriting)
-    graph.add_step("approve", nodes.approve, {"web_search": "approved", "generate": "refused"})
-    graph.add_step("web_search", nodes.web_search, "select_external")
-    graph.add_step("select_external", nodes.select_external, "generate")
+    ways = {"retrieve": READY, **nodes.refusal_edge}
+    graph.add_step("begin", nodes.begin, ways, route=unless_refused("retrieve"), first=True)
+    graph.add_step("retrieve", nodes.retrieve, "grade", gives=["documents"], fetches=True)
+    by_action = {"refine": "correct, ambiguous", "rewrite_query": "incorrect, ambiguous"}
+    graph.add_step("grade", nodes.grade, by_action, route=nodes_for_action, gives=["action"])
+    graph.add_step("refine", nodes.refine, "generate", gives=["documents"])
+    ways = {"approve": "approve_web", "web_search": "keywords", "generate": "no web search"}
+    # a node that does not say so leads by way of the approval, which nobody is asked for unless the run wants it
+    route = to_the_web(choice_of("rewrite_query", "approve"))
+    graph.add_step("rewrite_query", nodes.rewrite_query, ways, route=route)
+    ways = {"web_search": "approved", "generate": "refused"}
+    graph.add_step("approve", nodes.approve, ways, route=to_the_web("web_search"))
+    graph.add_step("web_search", nodes.web_search, "select_external", gives=["web_documents"])
+    graph.add_step("select_external", nodes.select_external, "generate", gives=["web_documents"])
     # defer: with two branches of unequal length it would run twice
-    graph.add_step("generate", nodes.generate, "cite", defer=True)
+    graph.add_step("generate", nodes.generate, "cite", gives=["answer"], streams=nodes.streams, defer=True)
     graph.add_step("cite", nodes.cite, END)
     return graph.compile_with_options()

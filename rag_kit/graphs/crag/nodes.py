@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from langgraph.types import Command, Overwrite, interrupt
+from langchain_core.documents import Document
+from langgraph.types import Overwrite, interrupt
 
+from rag_kit.concurrency.notes import write_note
+from rag_kit.documents.provenance import peek_provenance
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs.crag.state import CragContext, CragState, PassageGrading
-from rag_kit.graphs.crag.strips import DEFAULT_STRIPS, MAX_JUDGED, select_strips
+from rag_kit.graphs.crag.state import CragContext, CragState, PassageGrading, Strip
+from rag_kit.graphs.crag.strips import DEFAULT_STRIPS, MAX_JUDGED, REFINED, select_strips
 from rag_kit.graphs.crag.web import WebSearch, one_line, read_approval
 from rag_kit.graphs.evaluators.base import Evaluator, Grading, Thresholds, judge_passages, note_ungraded
 from rag_kit.graphs.guards import Refusal
 from rag_kit.graphs.nodes import RagNodes
 from rag_kit.graphs.running import can_wait, report
-from rag_kit.graphs.state import Update, page_of
+from rag_kit.graphs.state import Update, digest_of, page_of
+from rag_kit.graphs.wiring import Route
 
+_MAX_SHOWN = 80  # characters of a strip in the state
 # fixed words: a grader's reason may quote a passage, and notes outlive a refusal
 _REASONS = {
     "correct": "correct: at least one passage is above {upper:.2f}; the passages are refined",
@@ -41,14 +47,9 @@ class CragNodes(RagNodes):
         super().__init__(retriever, llm, options)
         self.evaluator, self.web = evaluator, web
 
-    async def retrieve(self, state: CragState, context: CragContext) -> Update:
-        """Fetch the passages that this user may see."""
-        passages = await self.search(state["search_query"], context)
-        return {"retrieved": passages, "documents": passages}
-
     async def grade(self, state: CragState, context: CragContext) -> Update:
         """Judge all passages at once, and choose the paper's action by the thresholds."""
-        passages = state["retrieved"]
+        passages = state["documents"]
         question, instructions = state["search_query"], context.grade_instructions
         gradings = await judge_passages(
             self.evaluator, question, passages, state["language"], instructions=instructions
@@ -62,9 +63,13 @@ class CragNodes(RagNodes):
             reason = "incorrect: the retriever found nothing"
         records = [
             PassageGrading(
-                score=grading.score, reason=grading.reason, file=metadata.get("file"), page=page_of(metadata)
+                score=grading.score,
+                reason=grading.reason,
+                file=passage.metadata.get("file"),
+                page=page_of(passage.metadata),
+                digest=digest_of(passage),
             )
-            for grading, metadata in zip(gradings, (passage.metadata for passage in passages), strict=True)
+            for grading, passage in zip(gradings, passages, strict=True)
         ]
         notes = [f"grade: {reason}", *note_ungraded("grade", gradings)]
         return {"gradings": records, "action": action, "notes": notes}
@@ -79,9 +84,12 @@ class CragNodes(RagNodes):
 
     async def _select_strips(self, state: CragState, context: CragContext, *, inside: bool) -> Update:
         """Grade strips of passages, those of the index or of the web, by the run's settings; say how many are kept."""
-        passages = state["retrieved"] if inside else state["web_documents"]
+        key = "documents" if inside else "web_documents"
+        passages = state[key]  # type: ignore[literal-required]
         may_drop = self.evaluator.selective or not inside
-        gradings = [Grading(item["score"], item["reason"]) for item in state["gradings"]]
+        gradings = {
+            item.get("digest", ""): Grading(item["score"], item["reason"]) for item in state["gradings"]
+        }
         selection = await select_strips(
             self.evaluator,
             state["search_query"],
@@ -91,7 +99,7 @@ class CragNodes(RagNodes):
             size=context.strip_sentences,
             max_strips=context.max_strips or (DEFAULT_STRIPS if may_drop else MAX_JUDGED),
             threshold=self._min_confidence(context, inside=inside),
-            known_gradings=gradings if inside else None,
+            known_gradings=gradings if inside else {},
             keep_one=inside,
             instructions=context.grade_instructions,
         )
@@ -104,27 +112,30 @@ class CragNodes(RagNodes):
             notes.append(f"{node}: no strip reached the threshold; the best one is kept")
         if selection.left_out:
             notes.append(f"{node}: {selection.left_out} strips beyond {MAX_JUDGED} were not judged")
-        key = "internal" if inside else "external"
-        return {key: selection.documents, "strips": selection.strips, "notes": notes}
+        strips = [Strip({**strip, "text": _shorten(strip["text"])}) for strip in selection.strips]
+        return {key: selection.documents, "strips": strips, "notes": notes}
 
-    async def rewrite_query(self, state: CragState, context: CragContext) -> Command[Any]:
-        """Turn the question into keywords; where there is no web search, say so and go on."""
+    async def rewrite_query(self, state: CragState, context: CragContext) -> Update:
+        """Turn the question into keywords, or say that there is no web search; put passages aside that do not fit."""
         question = state["search_query"]
+        update: Update = {"documents": []} if state["action"] == "incorrect" else {}
         if self.web is None:
             used = "answered from what was retrieved" if state["action"] == "ambiguous" else "nothing to use"
             report("no_web_search")
             note = f"web: could not look outside, no web search was given; {used}"
-            return Command(update={"notes": [note]}, goto="generate")
+            return {**update, "notes": [note]}
         reply = await self.ask("web_query", state, context, {"question": question})
         query = one_line(question if reply is None else " ".join(reply.keywords))
         note = "web: the model gave no usable keywords; searched for the question itself"
         report("rewritten", web_query=query)
-        update = {"web_query": query, "notes": [note] if reply is None else []}
-        return Command(update=update, goto="approve" if context.approve_web else "web_search")
+        asks = {"choices": {"rewrite_query": "approve" if context.approve_web else "web_search"}}
+        return {**update, **asks, "web_query": query, "notes": [note] if reply is None else []}
 
-    async def approve(self, state: CragState, context: CragContext) -> Command[Any]:
-        """Ask a person whether the query may leave; resume with True, False or another query."""
+    async def approve(self, state: CragState, context: CragContext) -> Update:
+        """Ask a person, if the run is to, whether the query may leave; resume with True, False or another query."""
         query = state["web_query"]
+        if not context.approve_web:
+            return {}
         if not can_wait():
             # a run that cannot wait would end here without an answer, and nobody could let it go on
             why = "a person's approval was asked for, and without a checkpointer nobody can be waited for"
@@ -141,12 +152,13 @@ class CragNodes(RagNodes):
             if not query:
                 return _skip_search("nothing is left of the query")
         report("web_approved", web_query=query)
-        return Command(update={"web_query": query}, goto="web_search")
+        return {"web_query": query}
 
     async def web_search(self, state: CragState, context: CragContext) -> Update:
         """Search the web within bounds; a search that fails is noted."""
-        assert self.web is not None, "rewrite_query leads here only with a web search"
         query = state["web_query"]
+        if self.web is None:  # a query that somebody wrote into the state
+            return {"web_documents": [], "notes": ["web: could not look outside, no web search was given"]}
         results, why = await self.web.find(
             query,
             max_results=context.web_results,
@@ -156,26 +168,29 @@ class CragNodes(RagNodes):
         allowed = await self.visible_passages(results)
         report("searched_web", web_query=query, results=len(allowed), failed=why is not None)
         if why is not None:
-            return {"notes": [f"web: {why}"]}
+            write_note(f"web: {why}", unsearched=True)
+            return {"web_documents": []}
         note = f"web: searched with {self.web.name} for {query!r}, {len(allowed)} results"
         return {"web_documents": allowed, "notes": [note]}
 
     async def generate(self, state: CragState, context: CragContext) -> Update:
         """Answer from what the action left: the refined passages, the selected ones of the web, or both."""
-        internal, external = state["internal"], state["external"]
+        documents, external = state["documents"], state["web_documents"]
         update: Update = {}
-        scores = [
-            strip["score"] for strip in state["strips"] if strip["origin"] == "retrieved" and strip["kept"]
-        ]
-        if external and max(scores, default=-1.0) < self._min_confidence(context, inside=True):
-            # the best of what was retrieved was kept for want of anything better, and the web gave better
-            internal = []
+        if external and self._is_kept_for_want_of_better(documents, context):
+            documents = []
             update["strips"] = Overwrite(
                 [{**strip, "kept": strip["kept"] and strip["origin"] == "web"} for strip in state["strips"]]
             )
-        documents = [*internal, *external]
+        documents = [*documents, *external]
         answer = await self.answer_from(state["search_query"], documents, state, context)
-        return {**update, **answer, "internal": internal, "documents": documents}
+        return {**update, **answer, "documents": documents, "web_documents": []}
+
+    def _is_kept_for_want_of_better(self, documents: Sequence[Document], context: CragContext) -> bool:
+        """Whether all passages of the index are strips below the least confidence, of which the best was kept."""
+        last = [(peek_provenance(document).get("stages") or [{}])[-1] for document in documents]
+        least = self._min_confidence(context, inside=True)
+        return all(stage.get("stage") == REFINED and stage["score"] < least for stage in last)
 
     def _thresholds(self, context: CragContext) -> Thresholds:
         """The run's thresholds, by default the evaluator's; one that is set beyond the other takes it along."""
@@ -194,16 +209,33 @@ class CragNodes(RagNodes):
         return -1.0 if inside and not self.evaluator.selective else self._thresholds(context).lower
 
 
-def next_edges(state: CragState) -> list[str]:
-    """The labels of the edges that follow from the action."""
+def nodes_for_action(state: Mapping[str, Any]) -> list[str]:
+    """The nodes that follow from the action."""
     action = state.get("action")
     if action not in _REASONS:
         raise InvalidInputError(
             f"the node 'grade' gave the action {action!r}; it must give 'correct', 'incorrect' or 'ambiguous'."
         )
-    return [way for way in ("correct, ambiguous", "incorrect, ambiguous") if action in way.split(", ")]
+    follow = {"refine": ("correct", "ambiguous"), "rewrite_query": ("incorrect", "ambiguous")}
+    return [node for node, actions in follow.items() if action in actions]
 
 
-def _skip_search(why: str) -> Command[Any]:
+def to_the_web(following: str | Route) -> Route:
+    """The route to a node (or by another route) where there is a query for the web, or else to the answer."""
+
+    def route(state: Mapping[str, Any]) -> str | Sequence[str]:
+        if not state.get("web_query"):
+            return "generate"
+        return following if isinstance(following, str) else following(state)
+
+    return route
+
+
+def _shorten(text: str) -> str:
+    """The beginning of a strip; its passage holds the whole."""
+    return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 1]}…"
+
+
+def _skip_search(why: str) -> Update:
     report("web_refused")
-    return Command(update={"web_query": "", "notes": [f"web: not searched, {why}"]}, goto="generate")
+    return {"web_query": "", "notes": [f"web: not searched, {why}"]}

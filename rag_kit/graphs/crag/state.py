@@ -18,20 +18,23 @@ _STRIPS = ("refine", "select_external")
 class PassageGrading(TypedDict):
     """The evaluator's verdict on one retrieved passage.
 
-    ``score`` is its confidence, from -1 (surely of no use) to 1 (surely of use); ``file`` and ``page`` say which.
+    ``score`` is its confidence, from -1 (surely of no use) to 1 (surely of use); ``file`` and ``page`` say which, and
+    ``digest`` whether its text is still the one that was judged.
     """
 
     score: float
     reason: str
     file: str | None
     page: int | str | None
+    digest: str
 
 
 class Strip(TypedDict):
     """A few sentences of one passage, judged by themselves.
 
-    ``text`` is the span ``[start:end]`` of passage number ``passage`` (from 0) of ``retrieved`` or, where
-    ``origin`` is ``web``, of ``web_documents``. ``kept`` says whether the answer may use it.
+    It is the span ``[start:end]`` of passage number ``passage`` (from 0) of those that were retrieved or, where
+    ``origin`` is ``web``, of the results of the web search; ``text`` is its beginning. ``kept`` says whether the answer
+    may use it.
     """
 
     origin: Literal["retrieved", "web"]
@@ -47,17 +50,15 @@ class Strip(TypedDict):
 class CragState(RagState, total=False):
     """State of the CRAG graph after and between its nodes.
 
-    ``documents`` are the passages that the answer was made from, numbered as it cites them; ``retrieved`` are those
-    of the retriever, ``internal`` and ``external`` what selection left of the index and of the web.
+    ``documents`` are the passages of the retriever, then what refinement left of them, and in the end those that the
+    answer was made from, numbered as it cites them. ``web_documents`` are the results of the web search, then those
+    that were selected, which join ``documents`` for the answer.
     """
 
-    retrieved: Annotated[list[Document], as_documents]
     gradings: list[PassageGrading]
     action: Literal["correct", "incorrect", "ambiguous"] | None
     web_query: str
     web_documents: Annotated[list[Document], as_documents]
-    internal: Annotated[list[Document], as_documents]
-    external: Annotated[list[Document], as_documents]
     strips: Annotated[list[Strip], add_items]
 
 

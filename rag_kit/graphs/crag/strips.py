@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Literal, NamedTuple
 
@@ -11,12 +11,15 @@ from langchain_core.documents import Document
 from rag_kit.documents import copy_document, with_provenance
 from rag_kit.graphs.crag.state import Strip
 from rag_kit.graphs.evaluators.base import Evaluator, Grading, judge_passages
+from rag_kit.graphs.state import digest_of
 from rag_kit.text import sentences
 
 #: A passage of so many sentences is one strip as it stands.
 SHORT = 2
 #: Strips of each source that are kept, as in the paper.
 DEFAULT_STRIPS = 5
+#: The stage of provenance of what refinement left of a passage.
+REFINED = "crag:refine"
 #: Most strips that are judged at a time; a retriever may give whole books.
 MAX_JUDGED = 200
 
@@ -51,14 +54,14 @@ async def select_strips(
     size: int = 3,
     max_strips: int = DEFAULT_STRIPS,
     threshold: float = -0.5,
-    known_gradings: Sequence[Grading] | None = None,
+    known_gradings: Mapping[str, Grading] | None = None,
     keep_one: bool = False,
     instructions: str | None = None,
 ) -> Selection:
     """Cut passages into strips, grade these, and join those that are good enough, in the order of the passages.
 
-    By `known_gradings`, those of whole passages, one that is a single strip is not judged twice. With `keep_one` the
-    best strip is kept where none reaches the threshold.
+    By `known_gradings`, those of whole passages by their digests, one that is a single strip is not judged twice. With
+    `keep_one` the best strip is kept where none reaches the threshold.
     """
     strips = [
         Strip(origin=origin, passage=number, start=start, end=end, text=passage.page_content[start:end],
@@ -72,8 +75,9 @@ async def select_strips(
     for strip in strips:
         # an evaluator that is not selective weighs strips against each other, so it judges all of them anew
         is_whole = strip["text"] == passages[strip["passage"]].page_content.strip()
-        if known_gradings and evaluator.selective and is_whole:
-            strip.update(vars(known_gradings[strip["passage"]]))  # type: ignore[typeddict-item]
+        known = (known_gradings or {}).get(digest_of(passages[strip["passage"]]))
+        if known and evaluator.selective and is_whole:
+            strip.update(vars(known))  # type: ignore[typeddict-item]
         else:
             ungraded.append(strip)
     parts = [_cut_span(passages[strip["passage"]], strip["start"], strip["end"]) for strip in ungraded]
@@ -118,7 +122,7 @@ def _join_strips(
                 _cut_span(passages[number], run[0]["start"], run[-1]["end"]),
                 score=max(strip["score"] for strip in run),
                 rank=rank,
-                stage="crag:refine" if run[0]["origin"] == "retrieved" else "crag:select_external",
+                stage=REFINED if run[0]["origin"] == "retrieved" else "crag:select_external",
                 retriever=evaluator,
                 query=question,
                 passage=number,

@@ -23,7 +23,7 @@ from rag_kit.concurrency.branches import describe_failure
 from rag_kit.concurrency.bridge import run_coroutine, run_in_thread
 from rag_kit.documents import clean_text, copy_document, with_provenance
 from rag_kit.errors import BudgetExceededError, InvalidInputError, RagKitError
-from rag_kit.graphs.running import call_within_deadline, without_tokens
+from rag_kit.graphs.running import call_within_deadline
 from rag_kit.graphs.state import clean_texts
 from rag_kit.models.chat import bare_model
 from rag_kit.models.runnables import acall_runnable
@@ -88,8 +88,6 @@ class WebSearch:
         return documents, None
 
     def _search(self, tool_input: Any, config: RunnableConfig) -> Any:
-        # a search that asks a model of its own must not stream its words into the answer
-        config = without_tokens(config)
         try:
             return self.search.invoke(tool_input, config)
         except NotImplementedError:  # a tool that is only asynchronous
@@ -98,8 +96,8 @@ class WebSearch:
     async def _asearch(self, tool_input: Any, config: RunnableConfig) -> Any:
         # a tool without asynchronous code of its own would queue in asyncio's small pool
         if isinstance(self.tool, (StructuredTool, Tool)) and self.tool.coroutine is None:
-            return await run_in_thread(self.search.invoke, tool_input, without_tokens(config))
-        return await acall_runnable(self.search, tool_input, without_tokens(config))
+            return await run_in_thread(self.search.invoke, tool_input, config)
+        return await acall_runnable(self.search, tool_input, config)
 
     def _tool_input(self, query: str) -> Any:
         """What the search is called with: the query, or the arguments of a tool."""
@@ -137,7 +135,7 @@ def _results_of(value: Any) -> Any:
 def web_documents(value: Any, *, max_results: int, max_chars: int, query: str, tool: str) -> list[Document]:
     """Turn what a search tool gave into documents that say where they are from."""
     by_text: dict[str, Document] = {}
-    for document in _documents(value, 0):
+    for document in documents_in(value):
         text = clean_text(document.page_content[:max_chars]).strip()[:max_chars]
         if not text or text in by_text:
             continue
@@ -156,7 +154,7 @@ def web_documents(value: Any, *, max_results: int, max_chars: int, query: str, t
     return list(by_text.values())
 
 
-def _documents(value: Any, depth: int) -> Iterator[Document]:
+def documents_in(value: Any, depth: int = 0) -> Iterator[Document]:
     """Each result in what a tool gave: documents, texts, JSON, mappings, and lists of those."""
     if depth > _MAX_DEPTH:
         return
@@ -167,11 +165,13 @@ def _documents(value: Any, depth: int) -> Iterator[Document]:
         if parsed is None:
             yield Document(value)
         else:
-            yield from _documents(parsed, depth + 1)
+            yield from documents_in(parsed, depth + 1)
     elif isinstance(value, Mapping):
         lists = [value[name] for name in _LISTS if isinstance(value.get(name), list | tuple | Mapping)]
         if lists:
-            yield from _documents(lists, depth)
+            yield from documents_in(lists, depth)
+        elif isinstance(value.get("page_content"), str) and isinstance(value.get("metadata"), Mapping):
+            yield Document(value["page_content"], metadata=dict(value["metadata"]))  # a document as JSON
         elif text := _first_text(value, _TEXTS):
             metadata = value.get("metadata")
             fields = {**(metadata if isinstance(metadata, Mapping) else {}), **value}
@@ -179,7 +179,7 @@ def _documents(value: Any, depth: int) -> Iterator[Document]:
             yield Document(text, metadata={"url": link, "title": title})
     elif isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
         for item in value:
-            yield from _documents(item, depth + 1)
+            yield from documents_in(item, depth + 1)
 
 
 def _parse_json(text: str) -> list[Any] | dict[str, Any] | None:

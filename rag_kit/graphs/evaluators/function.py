@@ -21,7 +21,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.evaluators.base import UNGRADED, Evaluator, Grading, Thresholds
 from rag_kit.graphs.evaluators.lexical import LexicalEvaluator
 from rag_kit.graphs.evaluators.models import CrossEncoderEvaluator, LLMEvaluator
-from rag_kit.graphs.running import attempt, call_user_function, run_side_by_side, without_tokens
+from rag_kit.graphs.running import attempt, call_user_function, run_side_by_side
 from rag_kit.models.chat import bare_model, is_extractive
 from rag_kit.models.runnables import acall_runnable
 from rag_kit.retrieval.answers import grade_score
@@ -109,8 +109,8 @@ class FunctionEvaluator(Evaluator):
         values = {"question": question, "passage": text, "document": text, "context": text}
         return Step(
             self.name,
-            lambda config: self.func.invoke(values, without_tokens(config)),
-            lambda config: acall_runnable(self.func, values, without_tokens(config)),
+            lambda config: self.func.invoke(values, config),
+            lambda config: acall_runnable(self.func, values, config),
         )
 
     def _grading_or_error(self, value: Any) -> Grading | Exception:

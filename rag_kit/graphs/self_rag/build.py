@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Literal, Unpack
 
 from langchain_core.language_models import BaseChatModel
@@ -10,36 +11,44 @@ from langgraph.graph import END
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.evaluators.function import evaluator_of
-from rag_kit.graphs.self_rag.paper import Paper, ScoringChoice
-from rag_kit.graphs.self_rag.reflect import Reflect
+from rag_kit.graphs.nodes import unless_refused
+from rag_kit.graphs.self_rag.paper import Paper, ScoringChoice, wants_passages
+from rag_kit.graphs.self_rag.reflect import Reflect, another_query
 from rag_kit.graphs.self_rag.shared import SelfRagContext, SelfRagState
-from rag_kit.graphs.wiring import READY, CompiledRag, GraphOptions, RagGraph
+from rag_kit.graphs.wiring import READY, CompiledRag, GraphOptions, RagGraph, Route, choice_of
 from rag_kit.models.chat import is_extractive
 
 # more steps than the widest settings need (10 rounds of 24 nodes, 20 segments of 4): the loops are bounded by
 # counters in the state, never by this
 _MAX_STEPS = 300
 _CAPPED, _AGAIN = {"finish": "a cap was reached"}, {"rewrite_query": "no usable answer"}
-#: The nodes of each mode between the first and the last, and where each leads.
-_PAPER = {
-    "decide_retrieval": {"retrieve": "P(yes) > delta", "generate_direct": "no passage needed", **_CAPPED},
-    "retrieve": {"generate_segments": "found", **_CAPPED},
-    "generate_direct": {"rank_segments": "judged", **_CAPPED},
-    "generate_segments": {"rank_segments": "judged", **_CAPPED},
-    "rank_segments": {"decide_retrieval": "goes on", "finish": "ended"},
+#: The nodes of each mode between the first and the last: where each leads, and where by default, if it wrote no choice.
+_PAPER: dict[str, tuple[dict[str, str], str | Route]] = {
+    "decide_retrieval": (
+        {"retrieve": "P(yes) > delta", "generate_direct": "no passage needed", **_CAPPED},
+        wants_passages,
+    ),
+    "retrieve": ({"generate_segments": "found", **_CAPPED}, "generate_segments"),
+    "generate_direct": ({"rank_segments": "judged", **_CAPPED}, "rank_segments"),
+    "generate_segments": ({"rank_segments": "judged", **_CAPPED}, "rank_segments"),
+    "rank_segments": ({"decide_retrieval": "goes on", "finish": "ended"}, ""),
 }
-_REFLECT = {
-    "retrieve": {"grade_documents": "found", **_CAPPED},
-    "grade_documents": {
-        "generate": "some are relevant",
-        "rewrite_query": "none is",
-        "finish": "none, no round left",
-    },
-    "rewrite_query": {"retrieve": "another query", "finish": "no other query, or a cap"},
-    "generate": {"grade_support": "answered", **_AGAIN, **_CAPPED},
-    "grade_support": {"grade_usefulness": "supported", "generate": "not supported", **_AGAIN, **_CAPPED},
-    "grade_usefulness": {"rewrite_query": "not useful", "finish": "useful, or no round left"},
+_REFLECT: dict[str, tuple[dict[str, str], str | Route]] = {
+    "retrieve": ({"grade_documents": "found", **_CAPPED}, "grade_documents"),
+    "grade_documents": (
+        {"generate": "some are relevant", "rewrite_query": "none is", "finish": "none, no round left"},
+        "",
+    ),
+    "rewrite_query": ({"retrieve": "another query", "finish": "no other query, or a cap"}, another_query),
+    "generate": ({"grade_support": "answered", **_AGAIN, **_CAPPED}, ""),
+    "grade_support": (
+        {"grade_usefulness": "supported", "generate": "not supported", **_AGAIN, **_CAPPED},
+        "",
+    ),
+    "grade_usefulness": ({"rewrite_query": "not useful", "finish": "useful, or no round left"}, ""),
 }
+#: What a node in the place of one of these must give.
+_GIVES = {"retrieve": ["documents"], "grade_documents": ["documents"], "finish": ["answer"]}
 
 
 def build_self_rag(
@@ -89,8 +98,8 @@ def build_self_rag(
         >>> texts = ["The fan starts at 60 degrees.", "The fan is loud. Nobody likes the fan."]
         >>> graph = build_self_rag(BM25Retriever.from_texts(texts), chat_model("extractive"), output="full")
         >>> result = graph.invoke({"question": "At how many degrees does the fan start?"})
-        >>> result["answer"], result["status"], result["scoring"]
-        ('The fan starts at 60 degrees.[1]', 'grounded', 'labels')
+        >>> result["answer"], result["status"], result["mode"]
+        ('The fan starts at 60 degrees.[1]', 'grounded', 'reflect')
     """
     if mode is None:
         mode = "reflect" if is_extractive(llm) else "paper"
@@ -106,17 +115,27 @@ def build_self_rag(
         )
     nodes: Paper | Reflect
     if mode == "paper":
-        nodes, ways = Paper(retriever, llm, options, scoring=scoring), _PAPER
+        nodes, ways, start = Paper(retriever, llm, options, scoring=scoring), _PAPER, "decide_retrieval"
     else:
         judge = evaluator_of(evaluator, llm, options.get("prompts"))
-        nodes, ways = Reflect(retriever, llm, options, evaluator=judge), _REFLECT
+        nodes, ways, start = Reflect(retriever, llm, options, evaluator=judge), _REFLECT, "retrieve"
     # two names, since a server takes them for the names of its tools
     name = "self_rag" if mode == "paper" else "self_rag_reflect"
-    graph = RagGraph(SelfRagState, SelfRagContext, name, options, _MAX_STEPS)
-    graph.add_step("begin", nodes.begin, {nodes.after_begin: READY, **nodes.refusal_edge}, first=True)
-    for step, to in ways.items():
-        caps: Any = {"capped": False} if step == "rank_segments" else {"on_cap": nodes.at_cap}
-        graph.add_step(step, getattr(nodes, step), to, fetches=step == "retrieve", **caps)
-    graph.add_step("finish", nodes.finish, "cite", capped=False)
+    graph: RagGraph[Any] = RagGraph(nodes.state, SelfRagContext, name, options, _MAX_STEPS)
+    begun = {start: READY, **nodes.refusal_edge}
+    graph.add_step("begin", nodes.begin, begun, route=unless_refused(start), first=True)
+    for step, (to, default) in ways.items():
+        caps: Any = {"capped": False} if step == "rank_segments" else {"on_cap": partial(nodes.at_cap, step)}
+        route = choice_of(step, default)
+        if step == "grade_documents":
+            route = some_or(route)
+        options_: Any = {"gives": _GIVES.get(step, ()), "fetches": step == "retrieve", **caps}
+        graph.add_step(step, getattr(nodes, step), to, route=route, **options_)
+    graph.add_step("finish", nodes.finish, "cite", gives=_GIVES["finish"], capped=False)
     graph.add_step("cite", nodes.cite, END, capped=False)
     return graph.compile_with_options()
+
+
+def some_or(otherwise: Route) -> Route:
+    """The route to the answer where there are relevant passages, or else another."""
+    return lambda state: "generate" if state.get("documents") else otherwise(state)

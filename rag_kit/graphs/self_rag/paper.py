@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from operator import itemgetter
 from typing import Any, Literal, NamedTuple
 
 from langchain_core.documents import Document
-from langgraph.types import Command, Overwrite
+from langgraph.types import Overwrite
 
 from rag_kit.documents.identity import document_key
 from rag_kit.errors import (
@@ -19,6 +19,7 @@ from rag_kit.errors import (
     ModelUnauthorizedError,
     ModelUnreachableError,
 )
+from rag_kit.graphs.nodes import note_cut_off
 from rag_kit.graphs.running import ask, branch, report, run_side_by_side, values_side_by_side, write
 from rag_kit.graphs.self_rag import logprobs
 from rag_kit.graphs.self_rag.beams import (
@@ -39,9 +40,9 @@ from rag_kit.graphs.self_rag.beams import (
 from rag_kit.graphs.self_rag.shared import (
     Beam,
     Candidate,
+    PaperState,
     SelfRagContext,
     SelfRagNodes,
-    SelfRagState,
     cap_of,
     has_answer,
     none_if_unreadable,
@@ -74,40 +75,45 @@ class Paper(SelfRagNodes):
         "condense", "retrieve_needed", "continue_answer", "continue_unaided", "critique", "critique_usefulness",
     )  # fmt: skip
     mode = "paper"
-    after_begin = "decide_retrieval"
+    state = PaperState
 
     def __init__(self, retriever: Any, llm: Any, options: Any, *, scoring: ScoringChoice) -> None:
         super().__init__(retriever, llm, options)
         self.tries_logprobs = scoring == "logprobs" or (scoring == "auto" and logprobs.may_have_logprobs(llm))
+
+    def empty_update(self) -> Update:
+        """The graph's keys as a run begins, and as a refused one ends."""
+        return {**super().empty_update(), "scoring": "labels"}
 
     def fitting_passages(self, documents: Sequence[Document]) -> list[Document]:
         """All that the answer rests on: they are few, and each was shown."""
         return list(documents)
 
     async def _ask_scored(
-        self, name: str, state: SelfRagState, context: SelfRagContext, values: Any, **asking: Any
+        self, name: str, state: PaperState, context: SelfRagContext, values: Any, **asking: Any
     ) -> Reply:
         """Ask by a prompt, for an object where there is a fallback; with log-probabilities if the run has them."""
         catcher, prompt = logprobs.TokenCatcher(), self.prompt(name, state, context)
         llm = logprobs.with_logprobs(self.llm, catcher) if state["scoring"] == "logprobs" else self.llm
-        step = ask(llm, prompt, values, **asking) if asking else write(llm, prompt, values, stream=False)
+        step = ask(llm, prompt, values, **asking) if asking else write(llm, prompt, values)
         return Reply(await step, catcher.tokens)
 
     async def _ask_to_retrieve(
-        self, state: SelfRagState, context: SelfRagContext, beam: Beam, fallback: Any = none_if_unreadable
+        self, state: PaperState, context: SelfRagContext, beam: Beam, fallback: Any = none_if_unreadable
     ) -> Reply:
         """Ask whether documents are to be looked up for the next segment."""
         values = {"question": state["asked"], "answer": answer_so_far(beam)}
         return await self._ask_scored("retrieve_needed", state, context, values, fallback=fallback)
 
-    async def decide_retrieval(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
+    async def decide_retrieval(self, state: PaperState, context: SelfRagContext) -> Update:
         """Decide for each way to go on whether documents are looked up for the next segment."""
         beams: list[Beam] = [{**beam} for beam in state["beams"]] or [first_beam()]
         going = [beam for beam in beams if not beam["ended"]]
         notes: list[str] = []
         replies: list[Reply] = []
-        if state["segment"] == 0 and self.tries_logprobs:
-            state["scoring"] = "logprobs"
+        if state["segment"] == 0:
+            state["scoring"] = "logprobs" if self.tries_logprobs else "labels"
+        if state["scoring"] == "logprobs" and state["segment"] == 0:
             reply = await self._ask_to_retrieve(state, context, beams[0], _none_if_refused)
             if not reply.tokens:
                 state["scoring"] = "labels"
@@ -124,12 +130,11 @@ class Paper(SelfRagNodes):
             beam["retrieve"] = beam["wanted"] > context.delta
         segment, retrieves = state["segment"] + 1, [beam["retrieve"] for beam in going]
         report("decided", segment=segment, retrieve=retrieves)
-        update = {"beams": beams, "segment": segment, "scoring": state["scoring"], "notes": notes}
-        return Command(update=update, goto="retrieve" if any(retrieves) else "generate_direct")
+        return {"beams": beams, "segment": segment, "scoring": state["scoring"], "notes": notes}
 
-    async def retrieve(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
+    async def retrieve(self, state: PaperState, context: SelfRagContext) -> Update:
         """Look up passages for each beam that asked for some, as in the paper by the question and its last segment."""
-        passages = {document_key(document): document for document in state["passages"]}
+        passages = {document_key(document): document for document in state["documents"]}
         beams: list[Beam] = [{**beam} for beam in state["beams"]]
         to_search = [beam for beam in beams if beam["retrieve"] and not beam["ended"]]
         for beam in to_search:
@@ -146,16 +151,15 @@ class Paper(SelfRagNodes):
             beam["found"] = [place[key] for key in by_query[beam["query"]]]
         report("retrieved", segment=state["segment"], passages=sum(map(len, by_query.values())))
         documents = list(passages.values())
-        update = {"beams": beams, "passages": documents, "documents": documents, "search_query": queries[-1]}
-        return Command(update=update, goto="generate_segments")
+        return {"beams": beams, "documents": documents, "known": len(documents), "search_query": queries[-1]}
 
-    async def generate_segments(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
+    async def generate_segments(self, state: PaperState, context: SelfRagContext) -> Update:
         """Write and judge a continuation for each passage of each way to go on, or one from none, all side by side."""
         jobs: list[tuple[Beam, int | None]] = [
             (beam, passage)
             for beam in state["beams"]
             if not beam["ended"]
-            for passage in (beam["found"] if beam["retrieve"] else [None])
+            for passage in (_passages_for(beam, state) if beam["retrieve"] else [None])
         ]
         notes: list[str] = []
         label, room = f"segment {state['segment']}:", len(jobs)
@@ -190,17 +194,16 @@ class Paper(SelfRagNodes):
         if unusable := sum("critique" in candidate["labels"] for candidate in candidates):
             notes.append(f"critique: {unusable} unusable verdicts counted as the lowest")
         report("generated", segment=state["segment"], candidates=len(candidates))
-        update = {"candidates": candidates, "notes": notes, "capped": bool(caps) or is_cut}
-        return Command(update=update, goto="rank_segments")
+        return {"candidates": candidates, "notes": notes, "capped": bool(caps) or is_cut}
 
     generate_direct = generate_segments  # the node's name where no way to go on needs passages
 
     async def _write_candidate(
-        self, state: SelfRagState, context: SelfRagContext, beam: Beam, passage: int | None
+        self, state: PaperState, context: SelfRagContext, beam: Beam, passage: int | None
     ) -> Candidate:
         """Write one continuation and judge it; a text that ends or repeats the answer is not judged."""
         answer, candidate = answer_so_far(beam), _new_candidate(state, beam, passage)
-        documents = [] if passage is None else [state["passages"][passage]]
+        documents = [] if passage is None else [state["documents"][passage]]
         values = {"question": state["asked"], "answer": answer}
         critiques: Sequence[str] = CRITIQUES[2:]
         prompt, critique = "continue_unaided", "critique_usefulness"
@@ -210,7 +213,9 @@ class Paper(SelfRagNodes):
             prompt, critique, critiques = "continue_answer", "critique", CRITIQUES
         count = context.segment_sentences
         written = await self._ask_scored(prompt, state, context, {**values, "count": str(count)})
-        candidate["text"] = text = clean_continuation(written.value, count, documents)
+        candidate["text"] = text = clean_continuation(written.value.text, count, documents)
+        if written.value.cut_off and text == clean_continuation(written.value.text, len(text), documents):
+            candidate["cut_off"] = written.value.cut_off  # what was cut is a part of it
         earlier = [part.text for part in sentences(answer)] + [part["text"] for part in beam["segments"]]
         if text and without_punctuation(text) in map(without_punctuation, earlier):
             candidate["reason"] = "repeats the answer so far"
@@ -221,34 +226,41 @@ class Paper(SelfRagNodes):
             _put_verdict(candidate, verdict, critiques)
         return candidate
 
-    async def rank_segments(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
+    async def rank_segments(self, state: PaperState, context: SelfRagContext) -> Update:
         """Score the candidates, keep the best beams, send what is decided, go on or finish."""
         options: Any = {"width": context.beam_width, "hard": context.constraint == "hard"}
         beams, judged = rank(state["beams"], state["candidates"], weights=context.weights, **options)
         streamed = self._send_decided(beams, state["streamed"], count_shared_segments(beams))
         update: Update = {"beams": beams, "candidates": [], "trace": judged, "streamed": streamed}
         report("ranked", segment=state["segment"], scores=[round(beam["score"], 4) for beam in beams])
+        follows = "finish"
         if state["capped"] and not all(beam["ended"] for beam in beams):
             update["notes"] = ["finished early: a cap of the run was reached; the answer is the best so far"]
         elif beams and not beams[0]["ended"] and state["segment"] < context.max_segments:
-            return Command(update=update, goto="decide_retrieval")
-        return Command(update=update, goto="finish")
+            follows = "decide_retrieval"
+        return {**update, "choices": {"rank_segments": follows}}
 
-    async def finish(self, state: SelfRagState, context: SelfRagContext) -> Update:
-        """Join the best beam's segments, number the passages that they rest on."""
+    async def finish(self, state: PaperState, context: SelfRagContext) -> Update:
+        """Join the best beam's segments, number the passages that they rest on, say what the critique found."""
         best = max(state["beams"], key=lambda beam: (beam["score"], -beam["number"]), default=first_beam())
-        segments, passages = best["segments"], state["passages"]
+        segments, documents = best["segments"], state["documents"]
         if not segments:
             note = "finish: no passage gave a part of an answer"
-            return {"answer": DECLINED[state["language"]], "documents": passages, "notes": [note]}
+            return {"answer": DECLINED[state["language"]], "notes": [note]}
         self._send_decided([best], state["streamed"], len(segments))
         place = itemgetter("segment", "beam", "text", "passage")
         won = [place({"segment": at, **part}) for at, part in enumerate(segments, start=1)]
         trace = [{**entry, "won": entry["kept"] and place(entry) in won} for entry in state["trace"]]
+        used = [index for index in used_passages(segments) if index < len(documents)]
+        winners = [entry for entry in trace if entry["won"]]
+        cut_off = next((entry["cut_off"] for entry in winners if entry.get("cut_off")), "")
         return {
             "answer": "".join(cite_segments(segments)),
-            "documents": [passages[index] for index in used_passages(segments)],
+            "cut_off": cut_off,
+            "documents": [documents[index] for index in used],
             "trace": Overwrite(trace),
+            "unsupported": any(map(_lacks_support, winners)),
+            "notes": [*_note_critique(winners), *note_cut_off(cut_off)],
         }
 
     def _send_decided(self, beams: Sequence[Beam], streamed: int, decided: int) -> int:
@@ -259,10 +271,48 @@ class Paper(SelfRagNodes):
         return max(streamed, decided)
 
 
-def _new_candidate(state: SelfRagState, beam: Beam, passage: int | None, reason: str = "") -> Candidate:
+def wants_passages(state: Mapping[str, Any]) -> str:
+    """To the search, where the model wants passages for the next segment."""
+    going = [beam for beam in state.get("beams") or [] if not beam["ended"]]
+    return "retrieve" if any(beam["retrieve"] for beam in going) else "generate_direct"
+
+
+def _passages_for(beam: Beam, state: PaperState) -> list[int]:
+    """The passages that a beam may go on from: what its search found, and what was put into the state since."""
+    count = len(state["documents"])
+    known = state.get("known", count)  # a thread of an earlier version has none
+    found = [index for index in beam["found"] if index < count]
+    if known > count:  # an editor took some away
+        return found or list(range(count))
+    return [*found, *range(known, count)]
+
+
+def _lacks_support(candidate: Mapping[str, Any]) -> bool:
+    """Whether the critique says that a part of the answer has no support; one that gave no verdict says nothing."""
+    labels = candidate["labels"]
+    unsupported = labels.get("support") == "none" or labels.get("relevance") == "irrelevant"
+    return unsupported and "critique" not in labels
+
+
+def _note_critique(winners: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What the critique has against the parts of the answer."""
+    count, notes = len(winners), []
+    judged = [entry["labels"] for entry in winners if "critique" not in entry["labels"]]
+    for name, labels, what in (
+        ("relevance", ("irrelevant",), "rest on a passage that is irrelevant"),
+        ("support", ("none",), "are not supported by their passage"),
+        ("support", ("partial",), "are supported in part"),
+        ("usefulness", ("1", "2"), "may not answer the question"),
+    ):
+        if found := sum(entry.get(name) in labels for entry in judged):
+            notes.append(f"critique: {found} of {count} parts of the answer {what}")
+    return notes
+
+
+def _new_candidate(state: PaperState, beam: Beam, passage: int | None, reason: str = "") -> Candidate:
     """A candidate before anything is written."""
     return Candidate(
-        segment=state["segment"], beam=beam["number"], passage=passage, source=None, text="", labels={},
+        segment=state["segment"], beam=beam["number"], passage=passage, source=None, text="", cut_off="", labels={},
         probabilities={}, parts={}, f=None, score=None, kept=False, won=False, reason=reason,
     )  # fmt: skip
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from langgraph.types import Command
-
 from rag_kit.graphs.evaluators.base import Evaluator, judge_passages, note_ungraded
+from rag_kit.graphs.nodes import note_cut_off
 from rag_kit.graphs.running import report
 from rag_kit.graphs.self_rag.shared import (
     Draft,
+    ReflectState,
     SelfRagContext,
     SelfRagNodes,
-    SelfRagState,
     none_if_unreadable,
     source_of,
 )
@@ -26,26 +26,32 @@ class Reflect(SelfRagNodes):
 
     files = ("condense", "answer", "answer_again", "grade_support", "grade_usefulness", "rewrite_query")
     mode = "reflect"
+    state = ReflectState
 
     def __init__(self, retriever: Any, llm: Any, options: Any, *, evaluator: Evaluator) -> None:
         super().__init__(retriever, llm, options)
         self.evaluator = evaluator
 
-    async def retrieve(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
+    async def retrieve(self, state: ReflectState, context: SelfRagContext) -> Update:
         """Search with the present query: the question, or what it was rewritten to."""
         number, query = state["round"] + 1, state["search_query"]
-        update = {
-            "passages": await self.search(query, context, round=number),
-            "documents": [],
+        best, documents = _best_draft(state["drafts"]), state["documents"]
+        # it takes its passages along: those of the state are about to be others
+        keeps = best is not None and not best["documents"] and not is_declined(best["answer"])
+        return {
+            "documents": await self.search(query, context, round=number),
             "round": number,
             "generations": 0,
             "tried": [*state["tried"], query],
+            "drafts": [
+                Draft({**draft, "documents": documents}) if keeps and draft is best else draft
+                for draft in state["drafts"]
+            ],
         }
-        return Command(update=update, goto="grade_documents")
 
-    async def grade_documents(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
+    async def grade_documents(self, state: ReflectState, context: SelfRagContext) -> Update:
         """Keep the passages that help, as the evaluator judges; what it could not judge is kept."""
-        passages, judge = state["passages"], self.evaluator
+        passages, judge = state["documents"], self.evaluator
         gradings = await judge_passages(
             judge, state["asked"], passages, state["language"], instructions=context.grade_instructions
         )
@@ -62,46 +68,52 @@ class Reflect(SelfRagNodes):
         report("graded", round=state["round"], relevant=len(relevant_documents), passages=len(passages))
         notes = note_ungraded("grade_documents", gradings)
         update = {"documents": relevant_documents, "trace": trace, "notes": notes}
-        follows = "generate" if relevant_documents else self._next_try(state, context)
-        return Command(update=update, goto=follows)
+        return {**update, "choices": {"grade_documents": self._next_try(state, context)}}
 
-    async def rewrite_query(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
+    async def rewrite_query(self, state: ReflectState, context: SelfRagContext) -> Update:
         """Write another query for the same question; the question itself stays."""
         values = {"question": state["asked"], "queries": "\n".join(state["tried"])}
         query = await self.ask("rewrite_query", state, context, values, none_if_unreadable)
-        if query is None or fold(query.query) in map(fold, state["tried"]):
-            why = "no usable query" if query is None else "a query that was tried already"
-            return Command(update={"notes": [f"rewrite_query: the model gave {why}"]}, goto="finish")
+        if query is None:
+            return {"notes": ["rewrite_query: the model gave no usable query"]}
+        if fold(query.query) in map(fold, state["tried"]):
+            return {"notes": ["rewrite_query: the model gave a query that was tried already"]}
         report("rewritten", search_query=query.query)
-        return Command(update={"search_query": query.query}, goto="retrieve")
+        return {"search_query": query.query}
 
-    async def generate(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
+    async def generate(self, state: ReflectState, context: SelfRagContext) -> Update:
         """Answer from the passages that were kept; after a rejected answer, without what had no support."""
         documents, more = state["documents"], {}
         if state["generations"]:
             last = state["drafts"][-1]
             more = {"name": "answer_again", "answer": last["answer"], "reason": last["reason"]}
-        written = await self.answer_from(state["asked"], documents, state, context, stream=False, **more)
+        written = await self.answer_from(state["asked"], documents, state, context, **more)
         text, number = written["answer"], state["generations"] + 1
         report("generated", round=state["round"], generation=number)
         update = {"generations": number, "notes": [] if more else written.get("notes", [])}
-        if not is_declined(text):
-            draft = Draft(answer=text, supported=None, useful=None, reason="", documents=documents)
-            return Command(update={**update, "drafts": [*state["drafts"], draft]}, goto="grade_support")
-        draft = Draft(answer=text, supported=True, useful=False, reason="it declines", documents=documents)
-        update |= {"drafts": [*state["drafts"], draft]}
-        update["trace"] = [_trace_entry(state, "usefulness", False, "it declines", answer=text)]
-        return Command(update=update, goto=self._next_try(state, context))
+        declines = is_declined(text)
+        draft = Draft(
+            answer=text,
+            cut_off=written.get("cut_off", ""),
+            supported=True if declines else None,
+            useful=False if declines else None,
+            reason="it declines" if declines else "",
+            documents=[],
+        )
+        trace = [_trace_entry(state, "usefulness", False, "it declines", answer=text)] if declines else []
+        follows = self._next_try(state, context) if declines else "grade_support"
+        drafts = [*state["drafts"], draft]
+        return {**update, "drafts": drafts, "trace": trace, "choices": {"generate": follows}}
 
-    async def grade_support(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
+    async def grade_support(self, state: ReflectState, context: SelfRagContext) -> Update:
         """Ask whether the passages support all of the answer; if the model gives no verdict, its citations decide."""
         draft = state["drafts"][-1]
-        passages = self.render_fitting_passages(draft["documents"])
+        passages = self.render_fitting_passages(state["documents"])
         values = {"question": state["asked"], "passages": passages, "answer": draft["answer"]}
         grade = await self.ask("grade_support", state, context, values, none_if_unreadable)
         notes: list[str] = []
         if grade is None:
-            status = check_answer(draft["answer"], draft["documents"], language=state["language"])["status"]
+            status = check_answer(draft["answer"], state["documents"], language=state["language"])["status"]
             good, reason = status in ("grounded", "undecided"), f"by its citations the answer is {status}"
             notes = ["grade_support: no usable verdict; the check of the citations decided"]
         else:
@@ -110,9 +122,9 @@ class Reflect(SelfRagNodes):
         again = "generate" if may_repeat else self._next_try(state, context)
         report("graded_support", round=state["round"], supported=good)
         update = {**_grade_update(state, "support", good, reason, supported=good), "notes": notes}
-        return Command(update=update, goto="grade_usefulness" if good else again)
+        return {**update, "choices": {"grade_support": "grade_usefulness" if good else again}}
 
-    async def grade_usefulness(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
+    async def grade_usefulness(self, state: ReflectState, context: SelfRagContext) -> Update:
         """Whether the answer resolves the question; without a usable verdict it counts as useful."""
         values = {"question": state["asked"], "answer": state["drafts"][-1]["answer"]}
         grade = await self.ask("grade_usefulness", state, context, values, none_if_unreadable)
@@ -121,19 +133,19 @@ class Reflect(SelfRagNodes):
         notes = ["grade_usefulness: no usable verdict; the answer was kept"] if grade is None else []
         report("graded_usefulness", round=state["round"], useful=good)
         update = {**_grade_update(state, "usefulness", good, reason, useful=good), "notes": notes}
-        return Command(update=update, goto="finish" if good else self._next_try(state, context))
+        return {
+            **update,
+            "choices": {"grade_usefulness": "finish" if good else self._next_try(state, context)},
+        }
 
-    async def finish(self, state: SelfRagState, context: SelfRagContext) -> Update:
+    async def finish(self, state: ReflectState, context: SelfRagContext) -> Update:
         """Hand over the best answer that was written; what has no support is flagged, or dropped when hard."""
-        rank = {True: 0, None: 1, False: 2}  # None: not graded
-        drafts = sorted(state["drafts"], key=lambda draft: (rank[draft["supported"]], rank[draft["useful"]]))
-        best = drafts[0] if drafts else None
+        best = _best_draft(state["drafts"])
         if best is None or (best["supported"] is False and context.constraint == "hard"):
             why = "no passage was relevant"
             if best:
                 why = "no answer was supported by the passages (hard constraint)"
-            documents, notes = state["documents"] or state["passages"], [f"finish: {why}"]
-            return {"answer": DECLINED[state["language"]], "documents": documents, "notes": notes}
+            return {"answer": DECLINED[state["language"]], "notes": [f"finish: {why}"]}
         notes = []
         if best["supported"] is False:
             notes = [f"finish: the best answer is not supported: {best['reason']}"]
@@ -141,23 +153,42 @@ class Reflect(SelfRagNodes):
             notes = ["finish: the answer was not graded"]
         elif best["useful"] is False:
             notes = [f"finish: the best answer may not resolve the question: {best['reason']}"]
+        notes += note_cut_off(best.get("cut_off", ""))
         if not self.guards.answer:
             report("segment", text=best["answer"])
-        update = {"answer": best["answer"], "documents": best["documents"], "notes": notes}
-        return {**update, "unsupported": best["supported"] is False}
+        return {
+            "answer": best["answer"],
+            "cut_off": best.get("cut_off", ""),
+            "documents": best["documents"] or state["documents"],
+            "drafts": [Draft({**draft, "documents": []}) for draft in state["drafts"]],
+            "notes": notes,
+            "unsupported": best["supported"] is False,
+        }
 
-    def _next_try(self, state: SelfRagState, context: SelfRagContext) -> str:
+    def _next_try(self, state: ReflectState, context: SelfRagContext) -> str:
         return "rewrite_query" if state["round"] < context.max_rounds else "finish"
 
 
-def _grade_update(state: SelfRagState, of: str, good: bool, reason: str, **verdict: bool) -> Update:
+def another_query(state: Mapping[str, Any]) -> str:
+    """To the search, unless its query was tried already."""
+    tried = map(fold, state.get("tried") or [])
+    return "finish" if fold(state.get("search_query") or "") in tried else "retrieve"
+
+
+def _best_draft(drafts: Sequence[Draft]) -> Draft | None:
+    """The draft that the graders thought most of; of equals the first."""
+    rank = {True: 0, None: 1, False: 2}  # None: not graded
+    return min(drafts, key=lambda draft: (rank[draft["supported"]], rank[draft["useful"]]), default=None)
+
+
+def _grade_update(state: ReflectState, of: str, good: bool, reason: str, **verdict: bool) -> Update:
     """The last draft with a verdict, and the verdict's entry of the trace."""
     draft = {**state["drafts"][-1], **verdict, "reason": reason}
     entry = _trace_entry(state, of, good, reason, answer=draft["answer"])
     return {"drafts": [*state["drafts"][:-1], draft], "trace": [entry]}
 
 
-def _trace_entry(state: SelfRagState, of: str, good: bool, reason: str, **more: Any) -> dict[str, Any]:
+def _trace_entry(state: ReflectState, of: str, good: bool, reason: str, **more: Any) -> dict[str, Any]:
     """An entry of the trace: what was judged, in which round, and how."""
     place = {"round": state["round"], "generation": state["generations"]}
     return {**place, "verdict": of, "kept": good, "reason": reason, **more}

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Annotated, Any, ClassVar, Literal
 
 from langchain_core.documents import Document
-from langgraph.types import Command
 from typing_extensions import TypedDict
 
 from rag_kit.errors import BudgetExceededError, ModelOutputError
 from rag_kit.graphs.context import RagContext, instructions_field, max_calls_field, nodes_of_settings, setting
 from rag_kit.graphs.nodes import RagNodes
-from rag_kit.graphs.state import AnswerStatus, RagState, Update, add_items, as_documents
+from rag_kit.graphs.state import AnswerStatus, RagState, Update, add_items
 
 #: ``logprobs``: label probabilities and p(y) are the model's own; ``labels``: a label counts as certain, p(y) = 1.
 Scoring = Literal["logprobs", "labels"]
@@ -20,7 +19,7 @@ Scoring = Literal["logprobs", "labels"]
 class Segment(TypedDict):
     """One part of an answer.
 
-    ``passage`` is the index of the passage that it rests on in the state's ``passages``; None: on none.
+    ``passage`` is the index of the passage that it rests on in the state's ``documents``; None: on none.
     ``beam`` is the one that it continued; ``f`` is its score.
     """
 
@@ -34,7 +33,7 @@ class Beam(TypedDict):
     """One way in which the answer may go on.
 
     ``number`` counts from 1 within its segment, best first; ``score`` is the mean of its segments' ``f``;
-    ``ended``: nothing is to be added. ``query`` is what was searched for, ``found`` are indices into ``passages``,
+    ``ended``: nothing is to be added. ``query`` is what was searched for, ``found`` are indices into ``documents``,
     ``retrieve`` is whether documents are looked up for the next segment, ``wanted`` the probability of that.
     """
 
@@ -51,10 +50,11 @@ class Beam(TypedDict):
 class Candidate(TypedDict):
     """One continuation that was generated: an entry of the trace.
 
-    ``segment`` and ``beam`` count from 1; ``passage`` is an index into ``passages``, or None. ``labels`` are those
-    that the model wrote, ``probabilities`` those that the score rests on, ``parts`` of ``f`` are unweighted.
-    ``score`` is that of the beam which it makes. ``kept`` says whether it went on, ``won`` whether it is a part of
-    the answer, ``reason`` why it went on or why it lost.
+    ``segment`` and ``beam`` count from 1; ``passage`` is an index into ``documents`` as they were when it was
+    written, or None; ``source`` says which file that is. ``cut_off`` says why its text ends too early, if it does.
+    ``labels`` are those that the model wrote, ``probabilities`` those that the score rests on, ``parts`` of ``f`` are
+    unweighted. ``score`` is that of the beam which it makes. ``kept`` says whether it went on, ``won`` whether it is a
+    part of the answer, ``reason`` why it went on or why it lost.
     """
 
     segment: int
@@ -62,6 +62,7 @@ class Candidate(TypedDict):
     passage: int | None
     source: str | None
     text: str
+    cut_off: str
     labels: dict[str, str]
     probabilities: dict[str, dict[str, float]]
     parts: dict[str, float]
@@ -75,10 +76,11 @@ class Candidate(TypedDict):
 class Draft(TypedDict):
     """An answer of the loop and what the graders said of it; ``None`` where they were not asked.
 
-    ``documents`` are the passages that it was written from.
+    ``documents`` are the passages that it was written from, if those are no longer the state's.
     """
 
     answer: str
+    cut_off: str
     supported: bool | None
     useful: bool | None
     reason: str
@@ -86,24 +88,35 @@ class Draft(TypedDict):
 
 
 class SelfRagState(RagState, total=False):
-    """State of both modes. ``trace`` holds every candidate (paper) or every verdict (reflect) and why it lost."""
+    """What both modes keep: ``trace`` holds every candidate (paper) or verdict (reflect) and why it lost.
+
+    ``unsupported``: by the critique, or the grader, a part of the answer has no support.
+    """
 
     mode: Literal["paper", "reflect"]
-    scoring: Scoring
     trace: Annotated[list[dict[str, Any]], add_items]
-    passages: Annotated[list[Document], as_documents]
-    # paper
+    unsupported: bool
+
+
+class PaperState(SelfRagState, total=False):
+    """State of mode ``paper``; ``known`` passages were there after the last search, later ones were put in since."""
+
+    scoring: Scoring
     segment: int
     beams: list[Beam]
     candidates: list[Candidate]
+    known: int
     streamed: int
     capped: bool
-    # reflect
+
+
+class ReflectState(SelfRagState, total=False):
+    """State of mode ``reflect``; ``documents`` are the passages of this round that are relevant."""
+
     round: int
     generations: int
     tried: list[str]
     drafts: list[Draft]
-    unsupported: bool
 
 
 class SelfRagContext(RagContext):
@@ -162,18 +175,16 @@ class SelfRagNodes(RagNodes):
     """Base of the nodes of both modes: the first one, the status, and the end at a cap."""
 
     mode: ClassVar[str]
-    state = SelfRagState
 
     def empty_update(self) -> Update:
         """The graph's keys as a run begins, and as a refused one ends."""
-        return {**super().empty_update(), "mode": self.mode, "scoring": "labels"}
+        return {**super().empty_update(), "mode": self.mode}
 
-    async def begin(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
-        """Ask the guards, forget the last turn, make a follow-up question stand alone."""
-        begun = await super().begin(state, context)
-        update: Any = begun.update
+    async def begin(self, state: SelfRagState, context: SelfRagContext) -> Update:
+        """Ask the guards, make a follow-up question stand alone."""
+        update = {"mode": self.mode, **await super().begin(state, context)}
         update["asked"] = update["search_query"]  # the whole question is what is written about
-        return begun
+        return update
 
     def final_status(self, state: SelfRagState, status: AnswerStatus) -> AnswerStatus:
         """``unsourced`` where nothing was looked up; ``flagged`` where the passages do not support the answer."""
@@ -183,18 +194,18 @@ class SelfRagNodes(RagNodes):
         return "flagged" if unsupported else status
 
     def at_cap(
-        self, state: SelfRagState, context: SelfRagContext, error: BudgetExceededError
-    ) -> Command[Any] | None:
-        """Finish with the best so far, where there is something."""
-        if not (state["drafts"] or has_answer(state)):
+        self, node: str, state: Any, context: SelfRagContext, error: BudgetExceededError
+    ) -> Update | None:
+        """Finish with the best so far, where there is something; `node` is the one that reached the cap."""
+        if not (state.get("drafts") or has_answer(state)):
             return None
         note = f"finished early: {cap_of(error, context)} was reached; the answer is the best so far"
-        return Command(update={"notes": [note]}, goto="finish")
+        return {"notes": [note], "choices": {node: "finish"}}
 
 
-def has_answer(state: SelfRagState) -> bool:
+def has_answer(state: Any) -> bool:
     """Whether any beam has said something."""
-    return any(beam["segments"] for beam in state["beams"])
+    return any(beam["segments"] for beam in state.get("beams") or [])
 
 
 def cap_of(error: BudgetExceededError, context: SelfRagContext) -> str:

@@ -96,6 +96,22 @@ async def test_an_assistant_searches_reads_and_asks(index: Path, transport: str)
         read = (await client.call_tool("read_passage", {"id": passage["id"]})).structured_content
         assert (read["text"], read["metadata"]) == (passage["text"], passage["metadata"])
 
+        for name, arguments, said in (
+            (
+                "search",
+                {"query": "pump", "filter": {}},
+                "search has no argument 'filter'; allowed: query, k.",
+            ),
+            ("search", {"query": "pump", "kk": 2}, "search has no argument 'kk' (did you mean 'k'?)"),
+            ("search", {"query": "pump", "k": 0}, "search: k: Input should be greater than or equal to 1"),
+            ("search", {"query": "pump", "k": "many"}, "search: k: Input should be a valid integer"),
+            ("ask", {}, "ask: question: Field required. Arguments: question."),
+            ("read_passage", {"id": passage["id"], "page": 2}, "read_passage has no argument 'page'"),
+        ):
+            refused = await client.call_tool(name, arguments)
+            assert refused.is_error and said in refused.content[0].text, refused.content[0].text
+            assert "pydantic" not in refused.content[0].text
+
         answer = await client.call_tool("ask", {"question": "When does the pump start?"})
         assert "40 degrees" in answer.structured_content["answer"] and "secret" not in answer.content[0].text
         assert answer.structured_content["citations"][0]["status"] == "supported"

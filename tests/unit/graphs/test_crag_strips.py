@@ -16,6 +16,7 @@ from rag_kit.documents import get_provenance
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.crag.strips import MAX_JUDGED, cut, select_strips
 from rag_kit.graphs.evaluators.base import Evaluator, Grading, judge_passages
+from rag_kit.graphs.state import digest_of
 from rag_kit.text import sentences
 
 
@@ -104,7 +105,11 @@ def test_neighbours_are_put_together_verbatim_with_their_offsets() -> None:
 def test_a_passage_that_is_one_strip_is_not_judged_twice() -> None:
     """Its grading is known; only strips of longer passages are asked about."""
     judge = Marked({"A": 0.9})
-    chosen = choose(judge, "A is short.", text_of(4), known_gradings=[Grading(0.25, "known"), Grading(0.0)])
+    known = {
+        digest_of(Document("A is short.")): Grading(0.25, "known"),
+        digest_of(Document(text_of(4))): Grading(0.0),
+    }
+    chosen = choose(judge, "A is short.", text_of(4), known_gradings=known)
     assert judge.asked == [[text_of(3), "Sentence number 4 stands here."]]
     assert chosen.strips[0]["score"] == 0.25
     assert chosen.strips[0]["reason"] == "known"

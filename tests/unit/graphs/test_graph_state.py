@@ -13,12 +13,13 @@ from support.graphs import BUILDERS, fixed, thread
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs import build_crag
+from rag_kit.graphs.crag.state import CragContext
 from rag_kit.models import chat_model
 
 FAN = "The fan starts at 60 degrees."
 
 
-@pytest.mark.parametrize("key", ["history", "documents", "notes", "usage", "retrieved", "strips", "external"])
+@pytest.mark.parametrize("key", ["history", "documents", "notes", "usage", "strips", "web_documents"])
 @pytest.mark.parametrize("value", [None, 5, "x", {"calls": "many"}, float("nan")])
 def test_a_wrong_type_is_refused_and_the_thread_goes_on(key: str, value: Any) -> None:
     """No bare TypeError, no text taken apart into its letters; what was kept before is there still."""
@@ -51,3 +52,11 @@ async def test_a_state_of_another_version_is_named_and_a_new_turn_goes_on(name: 
     with pytest.raises(InvalidInputError, match=r"has no '.*another version.*Ask the question again"):
         await (graph.ainvoke(None, thread()) if native else to_thread(graph.invoke, None, thread()))
     assert graph.invoke(given, thread())["status"] == "grounded"
+
+
+def test_a_prompts_own_text_is_shown_and_means_itself() -> None:
+    """Studio's form holds the text of the prompt file; sent back unchanged, a Chinese run has the Chinese one."""
+    shown = CragContext.model_json_schema()["properties"]["answer_instructions"]["default"]
+    assert shown.startswith("You answer questions about a collection of documents.")
+    assert CragContext(answer_instructions=shown).answer_instructions is None
+    assert CragContext(answer_instructions=f"{shown} Be kind.").answer_instructions.endswith("Be kind.")  # type: ignore[union-attr]

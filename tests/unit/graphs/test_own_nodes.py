@@ -86,7 +86,7 @@ async def test_replaced_inserted_and_removed_without_a_warning(
         return {"action": "ambiguous"}
 
     def rerank(state: CragState) -> dict[str, Any]:
-        return {"retrieved": [one for one in state["retrieved"] if "60" in one.page_content]}
+        return {"documents": [one for one in state["documents"] if "60" in one.page_content]}
 
     def stay_inside(state: CragState) -> dict[str, Any]:
         return {"notes": ["inside"]}
@@ -101,7 +101,6 @@ async def test_replaced_inserted_and_removed_without_a_warning(
         graph.insert_node("rerank", rerank, after="retrieve")
         graph.insert_node("check", check, after="generate")
         graph.replace_node("rewrite_query", stay_inside)
-        graph.add_edge("rewrite_query", "generate")
         graph.remove_node("approve", "web_search", "select_external")
         made = graph.compile(InMemorySaver())
     assert not caplog.records
@@ -142,14 +141,10 @@ def test_every_graph_can_be_taken_apart(name: str) -> None:
         notes.append(state.answer)
 
     graph.insert_node("model", model, after=before.get(name, "finish"))
-    if name == "conversational":
-        with pytest.raises(InvalidInputError, match=r"cannot stand after 'cite'.*replace_node"):
-            graph.insert_node("narrow", narrow, after=last)
-    else:
-        graph.insert_node("narrow", narrow, after=last)
+    graph.insert_node("narrow", narrow, after=last)
     assert graph.compile().invoke(ASKED)["status"] == "grounded"
     assert "The fan starts at 60 degrees.[1]" in notes or name == "adaptive"
-    assert {"status", "usage"} in notes or name == "conversational"
+    assert {"status", "usage"} in notes
 
 
 @pytest.mark.parametrize("native", [False, True], ids=["invoke", "ainvoke"])
@@ -197,8 +192,8 @@ def test_mistakes_are_named() -> None:
     graph = uncompiled(crag())
     with pytest.raises(InvalidInputError, match=r"'grad' is no node \(did you mean 'grade'\?\)"):
         graph.replace_node("grad", lambda state: {})
-    graph.replace_node("rewrite_query", lambda state: {})
-    with pytest.raises(InvalidInputError, match="'rewrite_query' leads nowhere: add_edge"):
+    graph.add_node("mine", lambda state: {})
+    with pytest.raises(InvalidInputError, match="'mine' leads nowhere: add_edge"):
         graph.compile()
     graph = uncompiled(crag())
     with pytest.raises(
@@ -233,7 +228,7 @@ def test_the_whole_state_holds_keys_of_a_users_node(is_async: bool) -> None:
     """With ``output="full"`` the result holds what a node of the user's wrote under a key of its own."""
 
     def count(state: Counted) -> dict[str, Any]:
-        return {"seen": len(state["retrieved"])}
+        return {"seen": len(state["documents"])}
 
     changed = uncompiled(build_crag(fixed(FAN, LOUD), chat_model("extractive"), output="full"))
     changed.insert_node("count", count, after="retrieve")

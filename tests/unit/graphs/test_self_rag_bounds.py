@@ -227,8 +227,13 @@ async def test_without_k_the_retriever_gives_its_own_number(mode: Any) -> None:
     retriever = BM25Retriever.from_texts([f"Pump {number} starts at 40 degrees." for number in range(9)], k=7)
     graph = build_self_rag(retriever, chat_model("extractive"), mode=mode, output="full")
     asked = {"question": "At how many degrees does the pump start?"}
-    assert len(graph.invoke(asked)["passages"]) == len((await graph.ainvoke(asked))["passages"]) == 7
-    assert len(graph.invoke(asked, context={"k": 3})["passages"]) == 3
+
+    def found(events: list[Any]) -> int:
+        return next(int(event["passages"]) for event in events if event["event"] == "retrieved")
+
+    assert found(list(graph.stream(asked, stream_mode="custom"))) == 7
+    assert found([event async for event in graph.astream(asked, stream_mode="custom")]) == 7
+    assert found(list(graph.stream(asked, context={"k": 3}, stream_mode="custom"))) == 3
 
 
 def test_settings_have_bounds() -> None:

@@ -373,13 +373,13 @@ def test_guards_hold_on_every_path() -> None:
     result = build_self_rag(fixed(WRONG, RIGHT), model(), guards=mine, output="full").invoke(
         {"question": QUESTION}
     )
-    assert "60" not in result["answer"] and RIGHT not in result["passages"]
+    assert "60" not in result["answer"] and RIGHT not in result["documents"]
     secret = Guards(answer=[lambda text, config: Refusal("Secret.", reason="60") if "60" in text else None])
     graph = build_self_rag(fixed(RIGHT), model(), guards=secret, output="full")
     parts = list(graph.stream({"question": QUESTION}, stream_mode=["custom", "values"]))
     state = parts[-1][1]
     assert (state["answer"], state["status"]) == ("Secret.", "refused")
-    assert state["trace"] == state["passages"] == state["documents"] == state["beams"] == []
+    assert state["trace"] == state["documents"] == state["beams"] == []
     assert not [part for kind, part in parts if kind == "custom" and part["event"] == "segment"]
 
 

@@ -1,0 +1,237 @@
+"""The check of citations as a middleware of LangChain's agents."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from typing import Annotated, Any, NamedTuple, NotRequired
+
+from langchain.agents.middleware.types import (
+    AgentMiddleware,
+    AgentState,
+    ExtendedModelResponse,
+    ModelRequest,
+    ModelResponse,
+    OmitFromSchema,
+)
+from langchain_core.documents import Document
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
+from langgraph.types import Command
+
+from rag_kit.errors import InvalidInputError
+from rag_kit.graphs.crag.web import documents_in
+from rag_kit.graphs.state import AnswerCitation, AnswerStatus, Update, check_answer, digest_of
+from rag_kit.models.replies import finish_of, text_of, without_thinking
+from rag_kit.prompts import load_prompt, render_passages
+from rag_kit.text import detect_language
+
+_MAX_PASSAGES = 200  # of one result of a tool
+_MAX_CHARS = 12_000  # of one passage
+_NOT_INPUT = OmitFromSchema(input=True, output=False)
+#: The statuses of answers that are sent back, and how the two answers compare.
+_SENT_BACK = ("uncited", "flagged")
+_BEST_FIRST = ("grounded", "undecided", "declined", "uncited", "flagged", "incomplete")
+
+
+class CitationState(AgentState[Any]):
+    """What the check adds to the state of an agent: the answer's citations, its status, and notes."""
+
+    citations: NotRequired[Annotated[list[AnswerCitation], _NOT_INPUT]]
+    uncited: NotRequired[Annotated[list[str], _NOT_INPUT]]
+    citation_status: NotRequired[Annotated[AnswerStatus | None, _NOT_INPUT]]
+    citation_notes: NotRequired[Annotated[list[str], _NOT_INPUT]]
+
+
+class _Checked(NamedTuple):
+    """An answer of the model, and what the check says of it; None where it is none to be checked."""
+
+    response: Any
+    update: Update | None
+
+    @property
+    def rank(self) -> int:
+        return len(_BEST_FIRST) if self.update is None else _BEST_FIRST.index(self.update["citation_status"])
+
+
+class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
+    """Numbers the passages that an agent's tools find, and checks the citations of its answer.
+
+    The passages are the ``artifact`` of tool messages: LangChain documents, or what a search gives as JSON; so they are
+    with ``create_retriever_tool(..., response_format="content_and_artifact")`` and any retriever, and with `as_tool`.
+    The model reads them numbered through the whole conversation, with the rules for citing in the system message. Its
+    answer is checked as those of this package's graphs are. One with a citation that does not hold, or a statement
+    without one, is sent back once, with what is wrong; the better of the two stays. The state then has ``citations``
+    (with verbatim quotes), ``uncited``, ``citation_status`` (``unsourced`` where there are no passages) and
+    ``citation_notes``. Where tokens are streamed, those of an answer that is sent back were seen.
+
+    Args:
+        tools: Names of tools whose results are passages also where they have no artifact: then the text of the result
+            is one passage. None: artifacts alone count.
+        send_back: Whether an answer that fails is sent back at all.
+
+    Raises:
+        InvalidInputError: ``tools`` is a text, or holds something else than names.
+
+    Example:
+        >>> from langchain_core.messages import HumanMessage, ToolMessage
+        >>> check = CitationCheck()
+        >>> found = ToolMessage("", tool_call_id="1", artifact=[Document("The fan starts at 60 degrees.")])
+        >>> [document.page_content for document in check.passages([HumanMessage("When?"), found])]
+        ['The fan starts at 60 degrees.']
+    """
+
+    state_schema = CitationState
+
+    def __init__(self, tools: Collection[str] | None = None, *, send_back: bool = True) -> None:
+        super().__init__()
+        if isinstance(tools, str) or not all(isinstance(name, str) for name in tools or ()):
+            raise InvalidInputError(f"tools is {tools!r}; give the names of tools, e.g. ['search'], or None.")
+        self.named_tools, self.send_back = frozenset(tools or ()), send_back
+        self._prompts = {name: load_prompt("agent_citations", language=name) for name in ("en", "zh")}
+
+    def passages(self, messages: Sequence[AnyMessage]) -> list[Document]:
+        """The passages that a conversation's tools found, each once: number n of a citation is the n-th."""
+        by_digest: dict[str, Document] = {}
+        for message in messages:
+            for document in self._found_in(message):
+                by_digest.setdefault(digest_of(document), document)
+        return list(by_digest.values())
+
+    def before_agent(self, state: CitationState, runtime: Any) -> dict[str, Any]:
+        """Begin a turn with nothing of the one before."""
+        return {"citations": [], "uncited": [], "citation_status": None, "citation_notes": []}
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> Any:
+        """Show the passages numbered, check the answer, send it back once if it fails."""
+        numbered = self._numbered(request)
+        first = self._check(request, handler(numbered))
+        if not self._is_sent_back(request, first):
+            return _with_update(first)
+        again = self._check(request, handler(self._request_again(numbered, first)))
+        return self._choose(first, again)
+
+    async def awrap_model_call(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
+    ) -> Any:
+        """As `wrap_model_call`."""
+        numbered = self._numbered(request)
+        first = self._check(request, await handler(numbered))
+        if not self._is_sent_back(request, first):
+            return _with_update(first)
+        again = self._check(request, await handler(self._request_again(numbered, first)))
+        return self._choose(first, again)
+
+    def _found_in(self, message: AnyMessage) -> Iterator[Document]:
+        """The passages of one message."""
+        if not isinstance(message, ToolMessage) or message.status == "error":
+            return
+        found = list(_documents_of(message.artifact))[:_MAX_PASSAGES]
+        if not found and message.name in self.named_tools and message.text.strip():
+            found = [Document(message.text, metadata={"title": message.name})]
+        for document in found:
+            if document.page_content.strip():
+                yield Document(
+                    document.page_content[:_MAX_CHARS], metadata=dict(document.metadata), id=document.id
+                )
+
+    def _numbered(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
+        """The request with numbered passages in place of the results of tools, and the rules for citing."""
+        documents = self.passages(request.messages)
+        if not documents:
+            return request
+        numbers = {digest_of(document): number for number, document in enumerate(documents, start=1)}
+        messages: list[Any] = []
+        for message in request.messages:
+            found = [_tagged(document, numbers[digest_of(document)]) for document in self._found_in(message)]
+            messages.append(message.model_copy(update={"content": "\n".join(found)}) if found else message)
+        rules = self._prompt_messages(request, "")[0].text
+        return request.override(messages=messages, system_message=_extended(request.system_message, rules))
+
+    def _check(self, request: ModelRequest[Any], response: ModelResponse[Any]) -> _Checked:
+        """Check what the model wrote, if it is an answer."""
+        last = next((item for item in reversed(response.result) if isinstance(item, AIMessage)), None)
+        if last is None or last.tool_calls or response.structured_response is not None:
+            return _Checked(response, None)
+        answer, documents = without_thinking(text_of(last)), self.passages(request.messages)
+        if not documents:
+            return _Checked(response, {"citation_status": "unsourced", "citations": [], "uncited": []})
+        checked = check_answer(answer, documents, language=_language_of(request))
+        notes, status = [], checked["status"]
+        if finish_of(last) in ("length", "filter", "error"):
+            status, notes = "incomplete", ["the answer was cut off"]
+        update = {"citations": checked["citations"], "uncited": checked["uncited"], "citation_status": status}
+        return _Checked(response, {**update, "citation_notes": notes})
+
+    def _is_sent_back(self, request: ModelRequest[Any], first: _Checked) -> bool:
+        update, state = first.update or {}, request.state
+        fails = update.get("citation_status") in _SENT_BACK
+        return self.send_back and fails and not state.get("citation_notes")
+
+    def _request_again(self, request: ModelRequest[Any], first: _Checked) -> ModelRequest[Any]:
+        """The request with the answer that fails, and what is wrong with it."""
+        update = first.update or {}
+        problems = [
+            f"[{citation['number']}] {citation['statement']!r}: {citation['reason']}"
+            for citation in update["citations"]
+            if citation["status"] in ("unsupported", "missing_passage")
+        ]
+        problems += [f"no citation: {statement!r}" for statement in update["uncited"]]
+        said = [message for message in first.response.result if isinstance(message, AIMessage)]
+        asked = HumanMessage(self._prompt_messages(request, "\n".join(problems))[1].text)
+        return request.override(messages=[*request.messages, *said, asked])
+
+    def _choose(self, first: _Checked, again: _Checked) -> Any:
+        """The second answer, unless it is worse; a second that is none (a tool is called) goes on."""
+        note = f"sent back: the first answer was {(first.update or {})['citation_status']}"
+        if again.update is None:  # this note also keeps the answer that follows from being sent back again
+            return _with_update(again._replace(update={"citation_notes": [note]}))
+        best = first if first.rank < again.rank else again
+        notes = [*(best.update or {}).get("citation_notes", []), note]
+        return _with_update(best._replace(update={**(best.update or {}), "citation_notes": notes}))
+
+    def _prompt_messages(self, request: ModelRequest[Any], problems: str) -> list[Any]:
+        return self._prompts[_language_of(request)].format_messages(problems=problems)
+
+
+def _with_update(checked: _Checked) -> Any:
+    if checked.update is None:
+        return checked.response
+    return ExtendedModelResponse(checked.response, Command(update=checked.update))
+
+
+def _documents_of(artifact: Any) -> Iterator[Document]:
+    """The documents in what a tool gave besides its text; of an answer of `as_tool`, the quotes of its citations."""
+    if isinstance(artifact, Mapping) and isinstance(artifact.get("citations"), list):
+        for citation in artifact["citations"]:
+            if citation.get("quote"):
+                place = {name: citation.get(name) for name in ("file", "title", "page", "heading", "source")}
+                yield Document(citation["quote"], metadata=place)
+        return
+    documents = getattr(artifact, "documents", artifact)
+    if documents is not None:
+        yield from documents_in(documents)
+
+
+def _tagged(document: Document, number: int) -> str:
+    """A passage as the model reads it, with its number."""
+    return render_passages([document]).replace('<passage id="1"', f'<passage id="{number}"', 1)
+
+
+def _extended(message: SystemMessage | None, rules: str) -> SystemMessage:
+    """The system message with the rules at its end."""
+    if message is None:
+        return SystemMessage(rules)
+    content: Any = message.content
+    added = (
+        f"{content}\n\n{rules}" if isinstance(content, str) else [*content, {"type": "text", "text": rules}]
+    )
+    return message.model_copy(update={"content": added})
+
+
+def _language_of(request: ModelRequest[Any]) -> str:
+    """The language of the last question."""
+    asked = [message.text for message in request.messages if isinstance(message, HumanMessage)]
+    return "zh" if asked and detect_language(asked[-1]) == "zh" else "en"

@@ -1,0 +1,197 @@
+"""What could not be searched, and answers that were cut off: never reported as a decline or as grounded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langchain_core.callbacks import CallbackManagerForRetrieverRun
+from langchain_core.documents import Document
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage
+from langchain_core.retrievers import BaseRetriever
+from langgraph.checkpoint.memory import InMemorySaver
+from support.by_task import by_task, labels
+from support.graphs import BUILDERS, both, fixed, thread
+
+from rag_kit.concurrency.notes import write_note
+from rag_kit.graphs import as_chat, as_tool, build_adaptive_rag, build_plain_rag, build_self_rag
+from rag_kit.models import chat_model
+from rag_kit.text.citations.decline import DECLINED, is_declined
+
+FAN = "The fan starts at 60 degrees."
+ASKED: Any = {"question": "At how many degrees does the fan start?"}
+OUTAGE = "degraded: dense failed: ConnectionError"
+MISSING = {
+    "en": "The answer is not in the documents that could be searched. Some could not be searched.",
+    "zh": "能检索到的文档中没有答案。有些文档未能检索。",
+}
+
+
+class Degraded(BaseRetriever):
+    """Finds what it holds, and says that one of its arms was not searched."""
+
+    texts: list[str] = []
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        write_note(OUTAGE, unsearched=True)
+        write_note("1 repeated passage left out")
+        return [Document(text) for text in self.texts]
+
+
+@pytest.mark.parametrize(
+    ("question", "language"), [(ASKED["question"], "en"), ("风扇在多少度时启动？", "zh")]
+)
+@pytest.mark.parametrize("texts", [[], ["Tea is hot.", "茶很烫。"]], ids=["nothing found", "nothing fits"])
+@pytest.mark.parametrize("name", BUILDERS)
+async def test_no_answer_beside_an_outage_is_incomplete(
+    name: str, texts: list[str], question: str, language: str
+) -> None:
+    """In every graph, both forms and languages: the status and the answer say that something was not searched."""
+    made = BUILDERS[name](Degraded(texts=texts), chat_model("extractive"), output="full")
+    result = await both(made, question)
+    assert (result["status"], result["answer"]) == ("incomplete", MISSING[language])
+    assert result["notes"].count(OUTAGE) == 1 and "1 repeated passage left out" in result["notes"]
+    assert result["unsearched"] == [OUTAGE]
+    assert result["history"][-1]["answer"] == result["answer"]
+
+
+@pytest.mark.parametrize("name", BUILDERS)
+async def test_an_answer_that_holds_keeps_its_status_with_the_note(name: str) -> None:
+    """What was found is grounded, whatever else was not searched; the next turn begins without the note."""
+    graph = BUILDERS[name](Degraded(texts=[FAN]), chat_model("extractive"), checkpointer=InMemorySaver())
+    result = graph.invoke(ASKED, thread())
+    assert (result["status"], result["answer"]) == ("grounded", f"{FAN}[1]")
+    assert OUTAGE in result["notes"]
+    healthy = BUILDERS[name](fixed(FAN), chat_model("extractive"), checkpointer=graph.checkpointer)
+    found = healthy.invoke({"question": "Who painted the ceiling?"}, thread())
+    assert OUTAGE not in found["notes"]
+    assert found["status"] == "declined" and healthy.get_state(thread()).values["unsearched"] == []
+
+
+@pytest.mark.parametrize("name", BUILDERS)
+def test_a_retriever_that_raises_still_raises(name: str) -> None:
+    """An outage of all is an error, as it was."""
+
+    class Down(BaseRetriever):
+        def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+            raise ConnectionRefusedError("store down")
+
+    graph = BUILDERS[name](Down(), chat_model("extractive"))
+    with pytest.raises(ConnectionRefusedError, match="store down"):
+        graph.invoke(ASKED)
+
+
+def test_a_decline_of_the_models_own_is_kept_and_completed() -> None:
+    """In the model's words, with the sentence after them."""
+    own = "The documents do not mention it."
+    llm = by_task({"answer": own})
+    result = build_plain_rag(Degraded(texts=["Tea is hot."]), llm).invoke(ASKED)
+    assert (
+        result["status"] == "incomplete"
+        and result["answer"] == f"{own}\n\nSome documents could not be searched."
+    )
+    assert all(map(is_declined, [result["answer"], *MISSING.values()]))
+
+
+def test_a_follow_up_that_could_not_be_completed_is_no_decline() -> None:
+    """The model failed to write the question that was to be searched for."""
+    llm = by_task({"condense": "{}", "answer": DECLINED["en"]})
+    graph = build_plain_rag(fixed(FAN), llm, checkpointer=InMemorySaver())
+    assert graph.invoke(ASKED, thread())["status"] == "declined"
+    assert graph.invoke({"question": "And the lamp?"}, thread())["status"] == "incomplete"
+
+
+def test_the_tool_and_the_chat_say_that_it_is_incomplete() -> None:
+    """The agent's model reads it, the chat's message has the status."""
+    graph = build_plain_rag(Degraded(), chat_model("extractive"))
+    assert "could not be searched" in as_tool(graph).invoke({"question": ASKED["question"]})
+    message = as_chat(graph).invoke({"messages": [("user", ASKED["question"])]})["messages"][-1]
+    assert message.additional_kwargs["status"] == "incomplete" and message.text == MISSING["en"]
+
+
+CUT = [
+    {"finish_reason": "length"},
+    {"finish_reason": "lengthlength"},
+    {"stop_reason": "max_tokens"},
+    {"stopReason": "max_tokens"},
+    {"done_reason": "length"},
+    {"finish_reason": "MAX_TOKENS"},
+    {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}},
+    {"finish_reason": "content_filter"},
+]
+
+
+@pytest.mark.parametrize("metadata", CUT, ids=str)
+async def test_an_answer_that_was_cut_off_is_never_grounded(metadata: dict[str, Any]) -> None:
+    """Whatever the provider calls it; a note says why, and a turn later nothing is left of it."""
+    cut, whole = AIMessage(f"{FAN}[1]", response_metadata=metadata), AIMessage(f"{FAN}[1]")
+    graph = build_plain_rag(fixed(FAN), GenericFakeChatModel(messages=iter([cut, whole, cut])))
+    result = graph.invoke(ASKED)
+    assert result["status"] == "incomplete" and any("answer: cut off" in note for note in result["notes"])
+    whole_result = await graph.ainvoke(ASKED)
+    assert whole_result["status"] == "grounded" and not whole_result["notes"]
+    assert (await graph.ainvoke(ASKED))["status"] == "incomplete"
+
+
+def cutting(**answers: Any) -> Any:
+    """A model whose answers to these tasks end at the token limit."""
+    llm = by_task(answers)
+    reply = type(llm)._reply
+
+    class Cutting(type(llm)):  # type: ignore[misc]
+        def _reply(self, messages: Any) -> Any:
+            result = reply(self, messages)
+            if self.asked[-1][0] in ("answer", "continue_answer", "direct_answer"):
+                result.generations[0].message.response_metadata = {"finish_reason": "length"}
+            return result
+
+    return Cutting(answers=answers)
+
+
+def test_cut_off_answers_of_self_rag_and_talk() -> None:
+    """A segment of the paper's, a draft of the loop's, and talk; a cut sentence that is not used does not count."""
+    asks: Any = {"retrieve_needed": {"retrieve": "yes"}, "critique": labels()}
+    good = {"relevant": True, "score": 1.0, "reason": "r"}
+    paper: Any = {"max_segments": 1}
+    llm = cutting(continue_answer=FAN, **asks)
+    result = build_self_rag(fixed(FAN), llm, mode="paper").invoke(ASKED, context=paper)
+    assert result["status"] == "incomplete" and any("cut off" in note for note in result["notes"])
+    llm = cutting(continue_answer=f"{FAN} It is", **asks)
+    assert build_self_rag(fixed(FAN), llm, mode="paper").invoke(ASKED, context=paper)["status"] == "grounded"
+    grade = {"grades": [{"id": 1, **good}]}
+    llm = cutting(
+        answer=f"{FAN}[1]",
+        grade_passages=grade,
+        grade_support=good,
+        grade_usefulness=good,
+        rewrite_query={"query": "q"},
+    )
+    result = build_self_rag(fixed(FAN), llm, mode="reflect").invoke(ASKED)
+    assert result["status"] == "incomplete" and any("cut off" in note for note in result["notes"])
+    llm = cutting(direct_answer="Hello, I am")
+    graph = build_adaptive_rag(fixed(FAN), llm, classifier=lambda question, earlier: "direct")
+    assert graph.invoke({"question": "Hi!"})["status"] == "incomplete"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "status", "note"),
+    [
+        ({"relevance": "irrelevant", "support": "none", "usefulness": 1}, "flagged", "irrelevant"),
+        ({"support": "none"}, "flagged", "1 of 1 parts of the answer are not supported"),
+        ({"support": "partial"}, "grounded", "supported in part"),
+        ({"usefulness": 1}, "grounded", "may not answer the question"),
+        ({}, "grounded", ""),
+    ],
+    ids=str,
+)
+def test_the_status_of_the_paper_follows_its_critique(verdict: Any, status: str, note: str) -> None:
+    """A part without support is flagged, although the words of its passage are there."""
+    llm = by_task(
+        {"retrieve_needed": {"retrieve": "yes"}, "continue_answer": FAN, "critique": {**labels(), **verdict}}
+    )
+    result = build_self_rag(fixed(FAN), llm, mode="paper").invoke(ASKED, context={"max_segments": 1})
+    assert result["status"] == status and result["answer"] == f"{FAN}[1]"
+    assert note in " ".join(result["notes"]) if note else not result["notes"]
