@@ -6,9 +6,11 @@ Nothing is fetched: links and images are attributes that are dropped or printed,
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from rag_kit.indexing.readers.equations import equation_text
+from rag_kit.indexing.readers.numbers import list_number, lowered, raised
 from rag_kit.indexing.readers.parts import Unreadable
 from rag_kit.indexing.readers.tables import fill_spans, markdown_table
 
@@ -23,6 +25,32 @@ _BLOCK = frozenset(
 )
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
+_SHIFTED = re.compile(r"vertical-align\s*:\s*(super|sub)\b", re.I)
+_LIST_STYLE = re.compile(r"list-style(?:-type)?\s*:\s*([\w-]+)", re.I)
+_LIST_STYLES = {
+    "a": "lowerLetter",
+    "lower-alpha": "lowerLetter",
+    "lower-latin": "lowerLetter",
+    "A": "upperLetter",
+    "upper-alpha": "upperLetter",
+    "upper-latin": "upperLetter",
+    "i": "lowerRoman",
+    "lower-roman": "lowerRoman",
+    "I": "upperRoman",
+    "upper-roman": "upperRoman",
+    "lower-greek": "lowerGreek",
+    "decimal-leading-zero": "decimalZero",
+    "cjk-ideographic": "chineseCounting",
+    "simp-chinese-informal": "chineseCounting",
+    "trad-chinese-informal": "chineseCounting",
+    "japanese-informal": "chineseCounting",
+    "cjk-decimal": "ideographDigital",
+    "simp-chinese-formal": "chineseLegalSimplified",
+    "trad-chinese-formal": "ideographLegalTraditional",
+    "cjk-heavenly-stem": "ideographTraditional",
+    "cjk-earthly-branch": "ideographZodiac",
+}
+_BEFORE = 8  # pieces of a line that are looked at to read a superscript behind them
 _SPACES = re.compile(r"[ \t\n\r\f\v\u00a0]+")
 
 
@@ -67,7 +95,7 @@ def _blocks_inside(node: Any) -> Iterator[str]:
                 yield from _blocks_of(child)
                 loose = []
             else:
-                loose.append(_inline_text(child))
+                loose.append(_inline_text(child, loose))
         loose.append(child.tail or "")
     yield from _paragraph_text(loose)
 
@@ -112,20 +140,37 @@ def _blocks_of(node: Any) -> Iterator[str]:
 
 
 def _list_text(node: Any) -> str:
-    """A list as lines of Markdown, what is inside an item indented."""
+    """A list as lines of Markdown with the numbers that a browser shows, what is inside an item indented."""
     lines: list[str] = []
-    number = 0
-    for child in node:
-        if _is_skipped(child):
-            continue
+    items = [child for child in node if not _is_skipped(child)]
+    step = -1 if "reversed" in node.attrib else 1
+    number = _integer(node.get("start"), sum(item.tag == "li" for item in items) if step < 0 else 1) - step
+    for child in items:
+        mark = ""
+        if child.tag == "li":
+            number = _integer(child.get("value"), number + step)
+            mark = _item_mark(child, node, number) + " "
         inner = "\n".join(_blocks_inside(child) if child.tag == "li" else _blocks_of(child))
         if inner:
-            number += 1
-            mark = f"{number}. " if node.tag == "ol" else "- "
-            pad = " " * len(mark)
-            text = inner.replace("\n", f"\n{pad}")
-            lines.append((mark if child.tag == "li" else pad) + text)  # else a list straight inside a list
+            pad = " " * len(mark or "- ")
+            lines.append((mark or pad) + inner.replace("\n", f"\n{pad}"))  # no mark: a list straight inside a list
     return "\n".join(lines)
+
+
+def _item_mark(item: Any, inside: Any, number: int) -> str:
+    """What a browser shows before an item of a list; a dash where that is no number, a label where one was given."""
+    if label := item.get("label"):
+        return str(label)
+    styles = [_LIST_STYLE.search(node.get("style") or "") for node in (item, inside)]
+    style = next((match[1].lower() for match in styles if match), item.get("type") or inside.get("type") or "1")
+    if inside.tag != "ol" or style in ("none", "disc", "circle", "square"):
+        return "-"
+    name = _LIST_STYLES.get(style, "decimal")
+    return list_number(number, name) + ("." if number < 1 or list_number(1, name).isascii() else "、")
+
+
+def _integer(value: str | None, default: int) -> int:
+    return int(value) if value and re.fullmatch(r"\s*[+-]?\d{1,9}\s*", value) else default
 
 
 def _table_texts(node: Any) -> Iterator[str]:
@@ -151,25 +196,36 @@ def _row_cells(row: Any) -> Iterator[tuple[str, int, int]]:
     for cell in row:
         if cell.tag in ("td", "th") and not _is_skipped(cell):
             text = " ".join(" ".join(_blocks_inside(cell)).split())
-            yield text, _span_size(cell.get("colspan")), _span_size(cell.get("rowspan"))
+            yield text, _integer(cell.get("colspan"), 1), _integer(cell.get("rowspan"), 1)
 
 
-def _inner_text(node: Any) -> str:
+def _inner_text(node: Any, before: Sequence[str] = ()) -> str:
     """The text inside of an element, as one line."""
-    pieces = (("" if _is_skipped(child) else _inline_text(child)) + (child.tail or "") for child in node)
-    return (node.text or "") + "".join(pieces)
+    pieces = [*before[-_BEFORE:], node.text or ""]
+    start = len(pieces) - 1
+    for child in node:
+        if not _is_skipped(child):
+            pieces.append(_inline_text(child, pieces))
+        pieces.append(child.tail or "")
+    return "".join(pieces[start:])
 
 
-def _inline_text(node: Any) -> str:
-    """The text of an element inside a line."""
+def _inline_text(node: Any, before: Sequence[str]) -> str:
+    """The text of an element inside a line, behind the pieces of text that are before it."""
     tag = node.tag
     if tag == "br":
         return "\x0b"  # a line break that survives the folding of white space
     if tag == "img":
         return f" {node.get('alt') or ''} "
     if tag == "math":
-        return str(node.get("alttext") or "") or "".join(node.itertext())
-    text = _inner_text(node)
+        return str(node.get("alttext") or "") or equation_text(node)
+    shift = _SHIFTED.search(node.get("style") or "")
+    if tag in ("sup", "sub") or shift:
+        text, line = _inner_text(node), "".join(before[-_BEFORE:])
+        if tag == "sub" or (shift and shift[1].lower() == "sub"):
+            return lowered(line, text)
+        return raised(line, text, note=tag == "sup" and next(node.iter("a"), None) is not None)
+    text = _inner_text(node, before)
     if tag in _BLOCK:
         return f" {text} "
     if tag in ("code", "kbd", "samp", "tt") and text.strip() and "`" not in text:
@@ -177,5 +233,3 @@ def _inline_text(node: Any) -> str:
     return text
 
 
-def _span_size(value: str | None) -> int:
-    return int(value) if value and re.fullmatch(r"\d{1,5}", value.strip()) else 1

@@ -6,114 +6,144 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from rag_kit.indexing.readers.equations import OMML, equation_text
 from rag_kit.indexing.readers.markup import parse_html, to_markdown
 from rag_kit.indexing.readers.package import Package, parse_xml
 from rag_kit.indexing.readers.parts import Context, Part, Unreadable
+from rag_kit.indexing.readers.word_lists import Lists, Styles, W, value_of
 
-_W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
-_M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
-# how an element is written, by the names of its parts
-_SHAPES = {
-    f"{_M}f": "num/den",
-    f"{_M}sSup": "e^sup",
-    f"{_M}sSub": "e_sub",
-    f"{_M}sSubSup": "e_sub^sup",
-    f"{_M}rad": "√e",
-}
+_MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 _DOCUMENT = "word/document.xml"
 _STYLES = "word/styles.xml"
+_NUMBERING = "word/numbering.xml"
 _HEADING_NAME = re.compile(r"(?:heading|标题|見出し|제목)\s*([1-6])", re.I)
-_BASED_ON_STEPS = 10  # styles that a style builds on, one on the other
+_LIST_LABEL = re.compile(r"-|\(?[0-9A-Za-z]{1,4}[.)]")  # others, such as 1.1 and 第一条, begin paragraphs
+_BOOKMARK = "numbered paragraph "
 
 
 def read_docx(data: bytes, context: Context) -> Iterator[Part]:
-    """One part: the document as markdown, headings by outline level, merged cells filled, equations as text."""
+    """One part: the document as markdown, headings by outline level, merged cells filled, equations as text.
+
+    Lists and headings have the numbers that Word shows.
+    """
     import mammoth
 
     package = Package(data, context.limits)
     if _DOCUMENT not in package:
         raise Unreadable(f"it lacks the part {_DOCUMENT!r}")
-    changes = {_DOCUMENT: _with_plain_equations(package.read(_DOCUMENT))}
-    styles = _style_map(package.xml(_STYLES)) if _STYLES in package else []
+    document = parse_xml(package.read(_DOCUMENT), _DOCUMENT, recover=False)
+    styles = Styles(package.xml(_STYLES) if _STYLES in package else None)
+    _write_equations(document)
+    _mark_raised_styles(document, styles)
+    changes, labels = {}, []
+    if _NUMBERING in package:
+        labels = _mark_numbers(document, Lists(package.xml(_NUMBERING), styles))
+        changes[_NUMBERING] = f"<numbering xmlns='{W[1:-1]}'/>".encode()  # mammoth would count otherwise
+    changes[_DOCUMENT] = _xml_bytes(document)
 
     result = mammoth.convert_to_html(
         package.repacked(changes),
-        style_map="\n".join(styles),
+        style_map="\n".join(_style_map(styles)),
         convert_image=mammoth.images.img_element(lambda image: {"src": ""}),
         ignore_empty_paragraphs=True,
     )
-    text = to_markdown(parse_html(f"<body>{result.value}</body>")) if result.value else ""
+    tree = parse_html(f"<body>{result.value}</body>") if result.value else None
+    text = "" if tree is None else to_markdown(_with_numbers(tree, labels))
     yield Part(text, {"title": _document_title(package, text)})
 
 
-def _with_plain_equations(document: bytes) -> bytes:
-    """Change a document's XML for mammoth: equations become runs of text."""
+def _xml_bytes(root: Any) -> bytes:
     from lxml import etree
 
-    root = parse_xml(document, _DOCUMENT, recover=False)
-    # those on a line of their own first, with all that is in them
-    for equation in [*root.iter(f"{_M}oMathPara"), *root.iter(f"{_M}oMath")]:
-        run = etree.Element(f"{_W}r")
-        etree.SubElement(run, f"{_W}t").text = f" {_equation_text(equation)} "
-        run.tail = equation.tail
-        equation.getparent().replace(equation, run)
     return bytes(etree.tostring(root, xml_declaration=True, encoding="UTF-8", standalone=True))
 
 
-def _equation_text(node: Any) -> str:
-    """A node of Word's equation XML (OMML) in one line: ``(a+b)/2``, ``x^2``, ``√(x)``.
-
-    Parts longer than one letter are put in brackets.
-    """
-    if node.tag == f"{_M}t":
-        return node.text or ""
-    if node.tag == f"{_M}d":
-        signs = (node.find(f"{_M}dPr/{_M}{name}") for name in ("begChr", "endChr"))
-        first, last = (sign.get(f"{_M}val", "") if sign is not None else None for sign in signs)
-        inside = ", ".join(map(_equation_text, node.findall(f"{_M}e")))
-        return f"{'(' if first is None else first}{inside}{')' if last is None else last}"
-    shape = _SHAPES.get(node.tag)
-    if shape is None:
-        return "".join(map(_equation_text, node))
-    parts = {child.tag.removeprefix(_M): _equation_text(child) for child in node}
-    # put each part in place of its name in the shape, such as "num/den"
-    return re.sub(r"(\W?)([a-z]+)", lambda match: _argument_text(match[1], parts.get(match[2], "")), shape)
+def _write_equations(document: Any) -> None:
+    """Put runs of text in place of the equations of a document."""
+    # those on a line of their own first, with all that is in them
+    for equation in [*document.iter(f"{OMML}oMathPara"), *document.iter(f"{OMML}oMath")]:
+        run = equation.makeelement(f"{W}r")
+        text = run.makeelement(f"{W}t")
+        text.text = f" {equation_text(equation)} "
+        run.append(text)
+        run.tail = equation.tail
+        equation.getparent().replace(equation, run)
 
 
-def _argument_text(sign: str, text: str) -> str:
-    """A part of an equation behind its sign, in brackets if it is more than a character or a number."""
-    if not text:
-        return ""
-    return sign + (text if len(text) == 1 or text.isdigit() else f"({text})")
+def _mark_raised_styles(document: Any, styles: Styles) -> None:
+    """Write into the runs of a document what their styles say about raised and lowered letters."""
+    for style in list(document.iter(f"{W}rStyle")):
+        chain = styles.chain(value_of(style))
+        align = (node.find(f"{W}rPr/{W}vertAlign") for node in chain)
+        found = next((node for node in align if node is not None), None)
+        run = style.getparent()
+        if found is not None and run.find(f"{W}vertAlign") is None:
+            run.append(run.makeelement(f"{W}vertAlign", {f"{W}val": value_of(found) or ""}))
 
 
-def _style_map(styles: Any) -> list[str]:
+def _mark_numbers(document: Any, lists: Lists) -> list[tuple[int, str]]:
+    """Put a bookmark into each numbered paragraph; its number is the place of the label in what is returned."""
+    labels: list[tuple[int, str]] = []
+    for paragraph in document.iter(f"{W}p"):
+        deleted = paragraph.find(f"{W}pPr/{W}rPr/{W}del") is not None
+        if deleted or next(paragraph.iterancestors(f"{_MC}Choice"), None) is not None:
+            continue  # not shown, or written a second time for older programs
+        label = lists.count(paragraph)
+        if label and any(text.text for text in paragraph.iter(f"{W}t")):
+            name = {f"{W}id": f"9{len(labels)}", f"{W}name": f"{_BOOKMARK}{len(labels)}"}
+            place = int(paragraph[0].tag == f"{W}pPr")
+            paragraph.insert(place, paragraph.makeelement(f"{W}bookmarkStart", name))
+            labels.append(label)
+    return labels
+
+
+def _with_numbers(tree: Any, labels: list[tuple[int, str]]) -> Any:
+    """The HTML of a document with its labels: items of lists, headings and paragraphs begin with them."""
+    for mark in tree.xpath(f"//a[starts-with(@id, '{_BOOKMARK}')]"):
+        level, label = labels[int(mark.get("id").removeprefix(_BOOKMARK))]
+        paragraph = mark.getparent()
+        if paragraph.tag == "p" and _LIST_LABEL.fullmatch(label.strip()):
+            paragraph.set("label", label.strip())
+            paragraph.set("level", str(level))
+            _move_into_list(paragraph, level)
+        else:
+            mark.text = label
+    return tree
+
+
+def _move_into_list(item: Any, level: int) -> None:
+    """Make a paragraph an item of the list right before it, or of a list inside of that, else of a new one."""
+    inside = item.getprevious()
+    if inside is None or inside.tag != "ul":
+        inside = item.makeelement("ul")
+        item.addprevious(inside)
+    while len(inside) and level > int(inside[-1].get("level")):
+        last = inside[-1]
+        if last[-1].tag != "ul" if len(last) else True:
+            last.append(item.makeelement("ul"))
+        inside = last[-1]
+    item.tag = "li"
+    inside.append(item)
+
+
+def _style_map(styles: Styles) -> Iterator[str]:
     """Mammoth rules for paragraph styles that are headings by outline level, by name or by what they build on."""
-    styles_by_id = {style.get(f"{_W}styleId"): style for style in styles.iter(f"{_W}style")}
-    rules = []
-    for style in styles_by_id.values():
-        name, base, level = _attribute_value(style.find(f"{_W}name")) or "", style, 0
-        for _ in range(_BASED_ON_STEPS):
-            level = level or _heading_level(base)
-            base = styles_by_id.get(_attribute_value(base.find(f"{_W}basedOn")), base)
-        if level and style.get(f"{_W}type") == "paragraph" and not re.search(r"['\\\n]", name):
-            rules.append(f"p[style-name='{name}'] => h{level}:fresh")
-    return rules
+    for style_id, style in styles.by_id.items():
+        name = value_of(style.find(f"{W}name")) or ""
+        level = next(filter(None, map(_heading_level, styles.chain(style_id))), 0)
+        if level and style.get(f"{W}type") == "paragraph" and not re.search(r"['\\\n]", name):
+            yield f"p[style-name='{name}'] => h{level}:fresh"
 
 
 def _heading_level(style: Any) -> int:
     """The level that a style's own name or outline level says, 0 if it is not a heading."""
-    name = (_attribute_value(style.find(f"{_W}name")) or "").strip()
-    outline = _attribute_value(style.find(f"{_W}pPr/{_W}outlineLvl")) or ""
+    name = (value_of(style.find(f"{W}name")) or "").strip()
+    outline = value_of(style.find(f"{W}pPr/{W}outlineLvl")) or ""
     if match := _HEADING_NAME.fullmatch(name):
         return int(match[1])
     if name.lower() == "title":
         return 1
     return int(outline) + 1 if outline in tuple("012345") else 0
-
-
-def _attribute_value(node: Any) -> str | None:
-    return None if node is None else node.get(f"{_W}val")
 
 
 def _document_title(package: Package, text: str) -> str:
