@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 from typing import Any
 
 from rag_kit.indexing.readers.package import Package, parse_xml
 from rag_kit.indexing.readers.parts import Context, Part, Unreadable
+from rag_kit.indexing.readers.slide_text import A, line_text, list_text
 from rag_kit.indexing.readers.tables import fill_spans, markdown_table
 
-_A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _DGM = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}"
 _R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 _GROUP_DEPTH = 20  # groups of shapes within each other
@@ -36,16 +35,15 @@ def read_pptx(data: bytes, context: Context) -> Iterator[Part]:
             continue
         read.add(str(slide.part.partname))
         heading = slide.shapes.title
-        heading_text = " ".join(heading.text_frame.text.split()) if heading is not None else ""
+        heading_text = line_text(heading.text_frame) if heading is not None else ""
         title = title or heading_text
         blocks = [f"# {heading_text}"] if heading_text else []
         blocks += _read_shapes(
             (shape for shape in slide.shapes if heading is None or shape.shape_id != heading.shape_id), 0
         )
         if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
-            notes = slide.notes_slide.notes_text_frame.text.strip()
-            if notes:
-                blocks.append("Notes: " + notes.replace("\x0b", "\n"))
+            if notes := list_text(slide.notes_slide.notes_text_frame):
+                blocks.append("Notes: " + notes)
         yield Part("\n\n".join(blocks), {"page": number, "title": title})
 
 
@@ -60,8 +58,7 @@ def _read_shapes(shapes: Iterable[Any], depth: int) -> Iterator[str]:
         elif getattr(shape, "has_chart", False):
             yield from _read_chart(shape.chart)
         elif shape.has_text_frame:
-            text = _list_lines(shape.text_frame)
-            if text:
+            if text := list_text(shape.text_frame, shape):
                 yield text
         elif shape.element.find(f".//{_DGM}relIds") is not None:
             yield from _read_diagram(shape)
@@ -72,27 +69,10 @@ def _read_shapes(shapes: Iterable[Any], depth: int) -> Iterator[str]:
                 yield " ".join(text.split())
 
 
-def _list_lines(frame: Any) -> str:
-    """The paragraphs of a text box; bullets and numbers written as list items."""
-    lines: list[str] = []
-    numbers: Counter[int] = Counter()
-    for paragraph in frame.paragraphs:
-        if text := " ".join(paragraph.text.split()):
-            properties, level = paragraph._p.pPr, int(paragraph.level or 0)
-            numbered, bullet = (
-                properties is not None and properties.find(_A + mark) is not None
-                for mark in ("buAutoNum", "buChar")
-            )
-            numbers[level] = numbers[level] + 1 if numbered else 0
-            mark = f"{numbers[level]}. " if numbered else "- " if bullet or level else ""
-            lines.append("  " * level + mark + text)
-    return "\n".join(lines)
-
-
 def _read_table(table: Any) -> str:
     rows = (
         [
-            (" ".join(cell.text_frame.text.split()), int(cell.span_width), int(cell.span_height))
+            (line_text(cell.text_frame), int(cell.span_width), int(cell.span_height))
             for cell in row.cells
             if not cell.is_spanned
         ]
@@ -103,7 +83,7 @@ def _read_table(table: Any) -> str:
 
 def _read_chart(chart: Any) -> Iterator[str]:
     if chart.has_title and chart.chart_title.has_text_frame:
-        yield " ".join(chart.chart_title.text_frame.text.split())
+        yield line_text(chart.chart_title.text_frame)
     for plot in chart.plots:
         names = [str(series.name or "") for series in plot.series]
         values = zip_longest(map(str, plot.categories), *(series.values for series in plot.series))
@@ -120,6 +100,6 @@ def _read_diagram(shape: Any) -> Iterator[str]:
     except KeyError:
         return
     for point in parse_xml(blob, "diagram").iter(f"{_DGM}pt"):
-        text = " ".join("".join(node.text or "" for node in point.iter(f"{_A}t")).split())
+        text = " ".join("".join(node.text or "" for node in point.iter(f"{A}t")).split())
         if text:
             yield f"- {text}"
