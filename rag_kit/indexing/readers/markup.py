@@ -153,7 +153,9 @@ def _list_text(node: Any) -> str:
         inner = "\n".join(_blocks_inside(child) if child.tag == "li" else _blocks_of(child))
         if inner:
             pad = " " * len(mark or "- ")
-            lines.append((mark or pad) + inner.replace("\n", f"\n{pad}"))  # no mark: a list straight inside a list
+            lines.append(
+                (mark or pad) + inner.replace("\n", f"\n{pad}")
+            )  # no mark: a list straight inside a list
     return "\n".join(lines)
 
 
@@ -162,7 +164,9 @@ def _item_mark(item: Any, inside: Any, number: int) -> str:
     if label := item.get("label"):
         return str(label)
     styles = [_LIST_STYLE.search(node.get("style") or "") for node in (item, inside)]
-    style = next((match[1].lower() for match in styles if match), item.get("type") or inside.get("type") or "1")
+    style = next(
+        (match[1].lower() for match in styles if match), item.get("type") or inside.get("type") or "1"
+    )
     if inside.tag != "ol" or style in ("none", "disc", "circle", "square"):
         return "-"
     name = _LIST_STYLES.get(style, "decimal")
@@ -231,5 +235,3 @@ def _inline_text(node: Any, before: Sequence[str]) -> str:
     if tag in ("code", "kbd", "samp", "tt") and text.strip() and "`" not in text:
         return f"`{text.strip()}`"
     return text
-
-

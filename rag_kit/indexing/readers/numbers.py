@@ -9,7 +9,9 @@ _ORDINAL = re.compile(r"(?:st|nd|rd|th|er|re|ère|e|ème|os?|as?)\.?", re.I)
 _RAISED_NUMBER = re.compile(r"\d{1,3}(?:\s*[,;–-]\s*\d{1,3})*|[a-z]|[*†‡§]+")
 _UNIT = re.compile(r"(?<![A-Za-zÀ-ɏ])[A-Za-zÀ-ɏµΑ-ω]{1,3}$|[千厘毫分微]米$|[)\]}′°]$")
 _MAX_WRITTEN = 1_000  # greater numbers of lists are written in digits
-_WORDS = "Zero One Two Three Four Five Six Seven Eight Nine Ten Eleven Twelve Thirteen Fourteen Fifteen".split()  # noqa: SIM905
+_WORDS = (
+    "Zero One Two Three Four Five Six Seven Eight Nine Ten Eleven Twelve Thirteen Fourteen Fifteen".split()
+)  # noqa: SIM905
 _RANKS = (
     "Zeroth First Second Third Fourth Fifth Sixth Seventh Eighth Ninth Tenth Eleventh Twelfth Thirteenth "  # noqa: SIM905
     "Fourteenth Fifteenth".split()
@@ -63,7 +65,11 @@ def list_number(number: int, style: str) -> str:
         ['XII', 'l', '十二', '12']
     """
     write = _STYLES.get(style)
-    return write(number) if write and 0 < number < _MAX_WRITTEN else "0" * (style == "decimalZero" and number < 10) + str(number)
+    return (
+        write(number)
+        if write and 0 < number < _MAX_WRITTEN
+        else "0" * (style == "decimalZero" and number < 10) + str(number)
+    )
 
 
 def _roman(number: int) -> str:

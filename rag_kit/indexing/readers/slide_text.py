@@ -89,7 +89,10 @@ def _bullet(paragraph: Any, frame: Any, shape: Any, level: int) -> Any:
 def _inherited_styles(frame: Any, shape: Any) -> Iterator[Any]:
     """The list styles of a frame, then those of the placeholders of layout and master that its shape is of."""
     yield from frame._txBody.iterchildren(f"{A}lstStyle")
-    while getattr(shape, "is_placeholder", False) and (shape := getattr(shape, "_base_placeholder", None)) is not None:
+    while (
+        getattr(shape, "is_placeholder", False)
+        and (shape := getattr(shape, "_base_placeholder", None)) is not None
+    ):
         yield from shape.element.iter(f"{A}lstStyle")
 
 

@@ -55,7 +55,10 @@ class _Level:
         self.start = _integer(node.find(f"{W}start"), 1)
         self.style = formats[-1] if formats else "decimal"  # the last is that of a fallback
         self.text = value_of(node.find(f"{W}lvlText")) or ""
-        self.legal = node.find(f"{W}isLgl") is not None and value_of(node.find(f"{W}isLgl")) not in ("0", "false")
+        self.legal = node.find(f"{W}isLgl") is not None and value_of(node.find(f"{W}isLgl")) not in (
+            "0",
+            "false",
+        )
         self.gap = "" if value_of(node.find(f"{W}suff")) == "nothing" else " "
         self.restart = _integer(node.find(f"{W}lvlRestart"), -1)
         self.paragraphs = value_of(node.find(f"{W}pStyle"))
@@ -96,14 +99,18 @@ class Lists:
             self._overridden.add((list_id, number))
             counts[number] = start
         else:
-            counts[number] = counts[number] + 1 if number in counts else level.start if start is None else start
+            counts[number] = (
+                counts[number] + 1 if number in counts else level.start if start is None else start
+            )
         for deeper in [each for each in counts if each > number]:
             restart = levels[deeper].restart if deeper in levels else -1
             if restart < 0 or number < restart:
                 del counts[deeper]
         if level.style == "bullet":
             return number, "- "
-        label = re.sub(r"%(\d)", lambda match: self._written(levels, counts, int(match[1]) - 1, level), level.text)
+        label = re.sub(
+            r"%(\d)", lambda match: self._written(levels, counts, int(match[1]) - 1, level), level.text
+        )
         return (number, label + level.gap) if label.strip() else None
 
     def _written(self, levels: dict[int, _Level], counts: dict[int, int], number: int, inside: _Level) -> str:
@@ -152,7 +159,10 @@ class Lists:
     def _override(self, list_id: str, number: int) -> int | None:
         """Where a list says that one of its levels starts anew."""
         for override in self._lists[list_id].findall(f"{W}lvlOverride"):
-            if override.get(f"{W}ilvl") == str(number) and (start := override.find(f"{W}startOverride")) is not None:
+            if (
+                override.get(f"{W}ilvl") == str(number)
+                and (start := override.find(f"{W}startOverride")) is not None
+            ):
                 return _integer(start, 1)
         return None
 
