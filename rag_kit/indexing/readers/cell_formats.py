@@ -182,7 +182,7 @@ def _decimal_text(number: Decimal, tokens: list[_Token]) -> str:
     whole = [n for n in places if n < point]
     commas = [n for n, token in enumerate(tokens) if token == ("sign", ",")]
     grouped = any(whole and whole[0] < n < whole[-1] for n in commas)
-    divided = sum(n > places[-1] or bool(whole) and whole[-1] < n < point for n in commas)
+    divided = sum(n > places[-1] or (bool(whole) and whole[-1] < n < point) for n in commas)
     decimals = len(places) - len(whole)
     number = (number / 1000**divided).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP)
     digits, _, rest = f"{number:f}".partition(".")

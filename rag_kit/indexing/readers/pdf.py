@@ -15,8 +15,9 @@ from rag_kit.indexing.readers.formats import OCR_ADVICE
 from rag_kit.indexing.readers.ocr import recognise_page
 from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable
 from rag_kit.indexing.readers.pdf_layout import Layout
-from rag_kit.indexing.readers.pdf_lines import Line, Rule, add_fields, page_lines, page_rules, split_runs
+from rag_kit.indexing.readers.pdf_lines import Line, Rule, add_fields, page_lines, page_rules
 from rag_kit.indexing.readers.pdf_tables import with_tables
+from rag_kit.indexing.readers.tables import split_runs
 
 _PROGRAM_TITLE = re.compile(
     r"^(microsoft (word|powerpoint|excel) - .*|untitled.*|.*\.(docx?|indd|qxd|tex|dvi|pdf|rtf|odt|pptx?|xlsx?))$",

@@ -5,13 +5,11 @@ from __future__ import annotations
 import ctypes
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import pypdfium2.raw as raw
-
-T = TypeVar("T")
 
 HYPHEN = "\x02"  # a hyphen at a line's end, as PDFium marks it
 _UNMARKED_HYPHEN = re.compile(r"[\u2010\xad](?=[\0\1\3-\x20\xa0]*(?:[\r\n]|\Z))")
@@ -81,22 +79,6 @@ class Rule:
         if self.upright == other.upright:
             return abs(self.at - other.at) < 3 and self.start < other.end + 3 and other.start < self.end + 3
         return other.start - 3 < self.at < other.end + 3 and self.start - 3 < other.at < self.end + 3
-
-
-def split_runs(items: Iterable[T], goes_on: Callable[[T, T], bool]) -> list[list[T]]:
-    """Items in runs, in which each one goes on from the one before.
-
-    Example:
-        >>> split_runs([1, 2, 3, 7, 8], lambda number, after: after == number + 1)
-        [[1, 2, 3], [7, 8]]
-    """
-    runs: list[list[T]] = []
-    for item in items:
-        if runs and goes_on(runs[-1][-1], item):
-            runs[-1].append(item)
-        else:
-            runs.append([item])
-    return runs
 
 
 def page_lines(page: Any) -> list[Line]:

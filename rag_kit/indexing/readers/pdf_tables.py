@@ -9,8 +9,8 @@ from functools import reduce
 from itertools import groupby, product
 from statistics import fmean
 
-from rag_kit.indexing.readers.pdf_lines import Line, Rule, Word, split_runs
-from rag_kit.indexing.readers.tables import markdown_table
+from rag_kit.indexing.readers.pdf_lines import Line, Rule, Word
+from rag_kit.indexing.readers.tables import markdown_table, split_runs
 
 _COLUMN = 12  # sizes of the font; what stands that much higher begins another column
 _MAX_CELL = 60  # characters of a cell; longer ones are prose
