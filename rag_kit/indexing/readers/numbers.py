@@ -9,9 +9,24 @@ _ORDINAL = re.compile(r"(?:st|nd|rd|th|er|re|ère|e|ème|os?|as?)\.?", re.I)
 _RAISED_NUMBER = re.compile(r"\d{1,3}(?:\s*[,;–-]\s*\d{1,3})*|[a-z]|[*†‡§]+")
 _UNIT = re.compile(r"(?<![A-Za-zÀ-ɏ])[A-Za-zÀ-ɏµΑ-ω]{1,3}$|[千厘毫分微]米$|[)\]}′°]$")
 _MAX_WRITTEN = 1_000  # greater numbers of lists are written in digits
-_WORDS = (
-    ["Zero", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten", "Eleven", "Twelve", "Thirteen", "Fourteen", "Fifteen"]
-)
+_WORDS = [
+    "Zero",
+    "One",
+    "Two",
+    "Three",
+    "Four",
+    "Five",
+    "Six",
+    "Seven",
+    "Eight",
+    "Nine",
+    "Ten",
+    "Eleven",
+    "Twelve",
+    "Thirteen",
+    "Fourteen",
+    "Fifteen",
+]
 _RANKS = (
     "Zeroth First Second Third Fourth Fifth Sixth Seventh Eighth Ninth Tenth Eleventh Twelfth Thirteenth "  # noqa: SIM905
     "Fourteenth Fifteenth".split()
@@ -33,6 +48,8 @@ def raised(before: str, text: str, *, note: bool = False) -> str:
         ['10^-3', 'm^2', '1st', '2020[3]']
     """
     text = text.strip()
+    if re.fullmatch(r"\d{1,3}\)", text):  # a mark such as 1)
+        text, note = text[:-1], True
     apart = not before.strip() or before[-1].isspace()
     if not re.search(r"\w|[*†‡§]", text) or re.match(r"[\[(^]", text) or (apart and not text.isdigit()):
         return text

@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
-from rag_kit.indexing.readers.pdf_lines import HYPHEN, Line
+from rag_kit.indexing.readers.pdf_characters import HYPHEN
+from rag_kit.indexing.readers.pdf_lines import Line
 from rag_kit.indexing.readers.tables import split_runs
 
 _CJK = "\u2e80-\u303f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef"

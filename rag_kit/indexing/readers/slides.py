@@ -41,9 +41,9 @@ def read_pptx(data: bytes, context: Context) -> Iterator[Part]:
         blocks += _read_shapes(
             (shape for shape in slide.shapes if heading is None or shape.shape_id != heading.shape_id), 0
         )
-        if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
-            if notes := list_text(slide.notes_slide.notes_text_frame):
-                blocks.append("Notes: " + notes)
+        notes = slide.notes_slide.notes_text_frame if slide.has_notes_slide else None
+        if notes is not None and (notes_text := list_text(notes)):
+            blocks.append("Notes: " + notes_text)
         yield Part("\n\n".join(blocks), {"page": number, "title": title})
 
 
