@@ -23,12 +23,17 @@ _PROGRAM_TITLE = re.compile(
     r"^(microsoft (word|powerpoint|excel) - .*|untitled.*|.*\.(docx?|indd|qxd|tex|dvi|pdf|rtf|odt|pptx?|xlsx?))$",
     re.I,
 )
+_PAGE_WORD = r"(?:page|pg?\.|seite|página|pagina|p[áa]g\.|strona|sida|side|стр(?:аница|\.)|页码|頁碼|ページ)"
+_NUMBERED = (
+    rf"{_PAGE_WORD}\s*[:：]?\s*\d{{1,4}}(?:\s*(?:/|of|von|de|di|sur|из)\s*\d{{1,4}})?"
+    r"|(?:共\s*\d{1,4}\s*[页頁]\s*[,，/|]?\s*)?第\s*[\d一二三四五六七八九十百]{1,4}\s*[页頁]"
+    r"(?:\s*[,，/|]?\s*共\s*[\d一二三四五六七八九十百]{1,4}\s*[页頁])?"
+)
 _PAGE_NUMBER = re.compile(
-    r"[-–—]?\s*(?:page\s+)?(?:\d{1,4}|[ivxlc]{1,7})(?:\s*(?:/|of)\s*\d{1,4})?\s*[-–—]?"
-    r"|第\s*\d{1,4}\s*页(?:\s*[,，/|]?\s*共\s*\d{1,4}\s*页)?",
+    rf"[-–—]?\s*(?:\d{{1,4}}|[ivxlc]{{1,7}})(?:\s*(?:/|of)\s*\d{{1,4}})?\s*[-–—]?|[-–—]?\s*(?:{_NUMBERED})\s*[-–—]?",
     re.I,
 )
-_PAGE_WORD = re.compile(r"[^\W\d]{2}|第|共|/")
+_WITH_PAGE_NUMBER = re.compile(rf"(?:{_NUMBERED})\s*[|·•]|[|·•]\s*(?:{_NUMBERED})$", re.I)
 _EDGE = 0.09  # of a page's height: what stands there may be a running line
 _MARGIN = 0.15  # where the number of a page may stand alone
 _TOP = 0.75  # of the page's height; below it the file's order stands
@@ -120,7 +125,7 @@ def _drop_running_lines(pages: Sequence[_Page]) -> None:
     for number, page in enumerate(pages):
         for key in {_running_key(line) for sheet in page.sheets for line in sheet.lines} - {""}:
             pages_of[key].append(number)
-    half = max(3, (len(pages) + 1) // 2)
+    half = max(2, min(3, len(pages)), (len(pages) + 1) // 2)
     dense = {key for key, on in pages_of.items() if len(on) >= 3 and on[-1] - on[0] <= 2 * len(on)}
     running = {key for key, on in pages_of.items() if len(on) >= half}
     if len({number for key in dense for number in pages_of[key]}) >= half:
@@ -144,25 +149,38 @@ def _running_key(line: Line) -> str:
 def _is_page_number(line: Line, lines: Sequence[Line]) -> bool:
     """Whether a line is the number of its page: at the very edge, or above or below all others and apart from them."""
     text = line.text.strip()
-    if _MARGIN <= line.place <= 1 - _MARGIN or not _PAGE_NUMBER.fullmatch(text):
-        return False
-    if line.place < _EDGE or line.place > 1 - _EDGE:
-        return True
-    gaps = [abs(other.bottom - line.bottom) for other in lines if other is not line]
-    outside = all((other.bottom > line.bottom) == (line.place < 0.5) for other in lines if other is not line)
-    return outside and min(gaps, default=0) > (1 if _PAGE_WORD.search(text) else 2.5) * line.size
+    at_edge = not _EDGE <= line.place <= 1 - _EDGE
+    if not _PAGE_NUMBER.fullmatch(text):
+        return at_edge and len(text) <= _MAX_RUNNING and bool(_WITH_PAGE_NUMBER.search(text))
+    if at_edge or _MARGIN <= line.place <= 1 - _MARGIN:
+        return at_edge
+    others = [other.bottom - line.bottom for other in lines if other is not line]
+    outside = all((up > 0) == (line.place < 0.5) for up in others)
+    words = re.search(r"[^\W\d]{2}|[第/]", text)
+    return outside and min(map(abs, others), default=0) > (1.0 if words else 2.5) * line.size
 
 
 def _letterhead_first(lines: Sequence[Line]) -> list[Line]:
-    """The lines of a page, blocks at its top that the file draws after what stands below them moved there."""
+    """The lines of a page, blocks at its top that the file draws after what is below them moved there.
+
+    A block that heads a column beside the text before it stays where it is.
+    """
     head: list[Line] = []
     rest: list[Line] = []
     blocks = split_runs(lines, lambda line, after: 0 <= line.end_bottom - after.bottom < 2.5 * after.size)
-    for block in blocks:
+    for number, block in enumerate(blocks):
         foot = block[-1]
         above = foot.place > _TOP and all(foot.bottom > line.bottom + foot.size for line in rest)
+        later = (line for after in blocks[number + 1 :] for line in after)
+        above = above and not (rest and any(_goes_down(foot, line, rest) for line in later))
         (head if above else rest).extend(block)
     return [*head, *rest]
+
+
+def _goes_down(foot: Line, line: Line, rest: Sequence[Line]) -> bool:
+    """Whether a later line is below a block and, with it, beside all the text before."""
+    beside = min(foot.left, line.left) > max(other.right for other in rest) - 1
+    return beside and line.bottom < foot.bottom and line.left < foot.right and foot.left < line.right
 
 
 def _with_code(lines: Sequence[Line]) -> list[Line]:

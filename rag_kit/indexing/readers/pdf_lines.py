@@ -36,7 +36,7 @@ class Line:
     """A line of a page; lengths in points, ``place`` is the height on the page from 0 (bottom) to 1.
 
     ``mono`` says that it is set in a font of fixed width, ``block`` that ``text`` is finished markdown. `Layout` notes
-    the ``level`` of a heading, and where the ``column`` ends at the right.
+    the ``level`` of a heading, and where its column begins (``edge``) and ends (``column``).
     """
 
     text: str
@@ -51,6 +51,7 @@ class Line:
     words: list[Word] = field(default_factory=list)
     block: bool = False
     level: int = 0
+    edge: float = 0.0
     column: float = 0.0
 
     def as_block(self, text: str) -> Line:
