@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import groupby, product
+from itertools import groupby, pairwise, product
 from statistics import fmean
 
 from rag_kit.indexing.readers.pdf_lines import Line, Rule, Word
@@ -109,11 +109,17 @@ def _find_grids(rules: Sequence[Rule]) -> list[_Grid]:
             near = [other for other in left if rule.touches(other)]
             todo += near
             left = [other for other in left if not rule.touches(other)]
-        xs = _distinct_places([rule.at for rule in group if rule.upright])
-        ys = _distinct_places([rule.at for rule in group if not rule.upright])[::-1]
+        upright, level = ([rule for rule in group if rule.upright == side] for side in (True, False))
+        # a table without lines around it ends where those inside end
+        xs = _distinct_places([*(rule.at for rule in upright), *_ends(level)])
+        ys = _distinct_places([*(rule.at for rule in level), *_ends(upright)])[::-1]
         if len(xs) > 2 and len(ys) > 2 and len(xs) * len(ys) < _MAX_CELLS:
             grids.append(_Grid(xs, ys, group))
     return grids
+
+
+def _ends(rules: Sequence[Rule]) -> list[float]:
+    return [min(rule.start for rule in rules), max(rule.end for rule in rules)] if rules else []
 
 
 def _distinct_places(places: list[float]) -> list[float]:
@@ -184,7 +190,46 @@ def _read_table(rows: list[list[Word]]) -> list[list[str]]:
     filled = [text for texts in table for text in texts if text]
     words = sum(len(re.findall(r"[\u2e80-\u9fff]{1,2}|[^\s\u2e80-\u9fff]+", text)) for text in filled)
     fits = over <= 0.15 * sum(map(len, rows)) and words <= _WORDS * len(filled)
-    return table if fits and len(filled) > 0.35 * len(table) * len(columns) else []
+    if not fits or len(filled) <= 0.35 * len(table) * len(columns):
+        return []
+    return _with_row_spans(table, [row[0].bottom for row in rows])
+
+
+def _with_row_spans(table: list[list[str]], heights: Sequence[float]) -> list[list[str]]:
+    """A table in which each name in the first column that is for several rows stands in each of them.
+
+    Such a name is at the middle of its rows, or in the first of them, and then all their other cells are filled.
+    """
+    body = [n for n in range(1, len(table)) if any(table[n][1:])]
+    names = [n for n in range(1, len(table)) if table[n][0]]
+    groups = _centred_groups(body, names, heights)
+    if not groups:
+        groups = [[n for n in body if name <= n < after] for name, after in pairwise([*names, len(table)])]
+        spanned = [group for name, group in zip(names, groups, strict=True) if set(group) - {name}]
+        bare = [n for group in spanned for n in group if not all(table[n][1:])]
+        if len(spanned) < 2 or bare or set(names) - set(body):
+            return table
+    for name, group in zip(names, groups, strict=True):
+        for n in group:
+            table[n][0] = table[name][0]
+    return [row for n, row in enumerate(table) if not n or n in body]
+
+
+def _centred_groups(body: Sequence[int], names: Sequence[int], heights: Sequence[float]) -> list[list[int]]:
+    """The rows of each name, if every name is at the middle of its rows and one is not in the first of them."""
+    left, groups = list(body), []
+    for name in names:
+        if not left:
+            return []
+        step = abs(heights[left[0]] - heights[left[-1]]) / max(1, len(left) - 1)
+        foot = 2 * heights[name] - heights[left[0]]
+        group = [n for n in left if heights[n] > foot - 0.3 * step]
+        if not group or abs(heights[group[-1]] - foot) > 0.3 * step:
+            return []
+        groups.append(group)
+        left = left[len(group) :]
+    shifted = any(name not in group[:1] for name, group in zip(names, groups, strict=True))
+    return groups if shifted and not left else []
 
 
 def _find_columns(rows: list[list[Word]]) -> list[tuple[float, float]]:
