@@ -7,6 +7,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from functools import cached_property
+from math import pi
 from typing import Any
 
 import pypdfium2.raw as raw
@@ -20,6 +21,7 @@ _BREAK = re.compile(r"[ \0]*\r\n[ \0]*")
 _SHIFTED = re.compile(r"[\d*†‡§][\d*†‡§,]*\)?|[+−–-]\d+")
 _BOLD = re.compile(rb"bold|black|heavy|[a-z]bx\d|-bd\b")  # cmbx10, sfbx1000: TeX
 _MONO = re.compile(rb"courier|mono|typewriter|consol|menlo|(?:cm|sf)tt")
+_LARGE = 100  # points; type is smaller
 _FORCE_BOLD = 0x40000
 _INVISIBLE = re.compile("[\ufeff\u200b\xad\0]")
 _PRIVATE = re.compile("[\ue000-\uf8ff\x80-\x9f]")
@@ -69,12 +71,14 @@ class Characters:
     def __init__(self, page: Any, frame: Frame) -> None:
         self._page = page
         self._frame = frame
+        self._numbers = [ctypes.c_double() for _ in range(6)]
+        self._matrix = raw.FS_MATRIX()
         text = "".join(chr(raw.FPDFText_GetUnicode(page, n)) for n in range(raw.FPDFText_CountChars(page)))
         self.text = _BREAK.sub(self._close_break, _UNMARKED_HYPHEN.sub(HYPHEN, text))
 
     def place(self, index: int) -> tuple[float, float, float]:
         """Left edge, baseline and right edge of a character."""
-        left, right, bottom, top, x, y = (ctypes.c_double() for _ in range(6))
+        left, right, bottom, top, x, y = self._numbers
         raw.FPDFText_GetCharBox(self._page, index, left, right, bottom, top)
         raw.FPDFText_GetCharOrigin(self._page, index, x, y)
         if not self._frame.turn:
@@ -84,7 +88,7 @@ class Characters:
 
     def size(self, index: int) -> float:
         """Size of a character's font in points as it is on the page."""
-        size, matrix = raw.FPDFText_GetFontSize(self._page, index), raw.FS_MATRIX()
+        size, matrix = raw.FPDFText_GetFontSize(self._page, index), self._matrix
         if raw.FPDFText_GetMatrix(self._page, index, matrix):
             across = self._frame.turn in (90, 270)
             size *= ((matrix.a**2 + matrix.c**2) if across else (matrix.b**2 + matrix.d**2)) ** 0.5
@@ -99,12 +103,8 @@ class Characters:
 
     def turn(self, index: int) -> int:
         """The direction in which a character's text runs: 0, 90 (upwards), 180 or 270 degrees."""
-        matrix = raw.FS_MATRIX()
-        if not raw.FPDFText_GetMatrix(self._page, index, matrix):
-            return 0
-        if abs(matrix.b) > abs(matrix.a):
-            return 90 if matrix.b > 0 else 270
-        return 180 if matrix.a < 0 and matrix.d < 0 else 0
+        quarters = raw.FPDFText_GetCharAngle(self._page, index) / (pi / 2)  # with the clock
+        return -round(quarters) % 4 * 90
 
     def decoded(self, start: int, end: int) -> str:
         """The text of characters, superscripts in one line with it, without invisible signs."""
@@ -122,6 +122,8 @@ class Characters:
         if first < 0 or last >= len(match.string):
             return match[0]
         (_, y, end), (start, next_y, _) = self.place(first), self.place(last)
+        if not -_LARGE < start - end < _LARGE:  # the next line, further left
+            return match[0]
         sizes = self.size(first), self.size(last)
         if not -0.3 * max(sizes) < start - end < 0.6 * max(sizes):
             return match[0]

@@ -30,7 +30,8 @@ def with_tables(lines: Sequence[Line], rules: Sequence[Rule]) -> list[Line]:
             left = _replace_by_table(left, inside, markdown_table(rows))
     for stretch in _table_stretches(left):
         for group in _row_groups(stretch):
-            if rows := _read_table([[cell for line in row for cell in _read_cells(line)] for row in group]):
+            cells = [[cell for line in row for cell in _read_cells(line)] for row in group]
+            if rows := _read_table(cells, rules):
                 left = _replace_by_table(left, [line for row in group for line in row], markdown_table(rows))
     return left
 
@@ -145,9 +146,17 @@ def _table_stretches(lines: Sequence[Line]) -> Iterator[list[Line]]:
     for column in split_runs(lines, _is_same_column):
         for is_short, stretch in groupby(column, _has_short_cells):
             rows = list(stretch)
-            several = [number for number, line in enumerate(rows, 1) if len(_read_cells(line)) > 1]
+            several = [
+                number
+                for number, line in enumerate(rows, 1)
+                if len(_read_cells(line)) > 1 or (number > 1 and _is_beside(rows[number - 2], line))
+            ]
             if is_short and several:
                 yield rows[: several[-1]]
+
+
+def _is_beside(line: Line, after: Line) -> bool:
+    return abs(line.bottom - after.bottom) < 0.4 * after.size and after.left > line.right
 
 
 def _is_same_column(line: Line, after: Line) -> bool:
@@ -173,7 +182,7 @@ def _row_groups(stretch: list[Line]) -> list[list[list[Line]]]:
     return [group[ns[0] : ns[-1] + 1] for group, ns in zip(groups, full, strict=True) if ns]
 
 
-def _read_table(rows: list[list[Word]]) -> list[list[str]]:
+def _read_table(rows: list[list[Word]], rules: Sequence[Rule]) -> list[list[str]]:
     """The cells of rows that stand in columns; nothing where they are prose."""
     columns = _find_columns(rows)
     if len(columns) < 2 or len(rows) < _FEW_ROWS:
@@ -192,27 +201,41 @@ def _read_table(rows: list[list[Word]]) -> list[list[str]]:
     fits = over <= 0.15 * sum(map(len, rows)) and words <= _WORDS * len(filled)
     if not fits or len(filled) <= 0.35 * len(table) * len(columns):
         return []
-    return _with_row_spans(table, [row[0].bottom for row in rows])
+    names = [row[0] for row in rows]
+    cuts = [n for n in range(1, len(rows)) if _is_ruled_off(names[n - 1], names[n], rules, columns[0])]
+    return _with_row_spans(table, [name.bottom for name in names], cuts)
 
 
-def _with_row_spans(table: list[list[str]], heights: Sequence[float]) -> list[list[str]]:
+def _is_ruled_off(word: Word, after: Word, rules: Sequence[Rule], column: tuple[float, float]) -> bool:
+    """Whether a rule goes through a column between two rows."""
+    x, low, high = fmean(column), after.bottom + 0.5 * after.size, word.bottom
+    return any(not rule.upright and rule.start <= x <= rule.end and low < rule.at < high for rule in rules)
+
+
+def _with_row_spans(table: list[list[str]], heights: Sequence[float], cuts: Sequence[int]) -> list[list[str]]:
     """A table in which each name in the first column that is for several rows stands in each of them.
 
-    Such a name is at the middle of its rows, or in the first of them, and then all their other cells are filled.
+    Its rows are those between two ``cuts``, where rules are drawn; else such a name is in the first of its rows, and
+    then all their other cells are filled, or at their middle.
     """
     body = [n for n in range(1, len(table)) if any(table[n][1:])]
     names = [n for n in range(1, len(table)) if table[n][0]]
-    groups = _centred_groups(body, names, heights)
-    if not groups:
+    if not body or not names:
+        return table
+    ends = [*cuts, len(table)] if len(cuts) > 1 and cuts[0] == 1 else []
+    groups = [[n for n in body if first <= n < end] for first, end in pairwise(ends)]
+    if len(groups) != len(names) or any(
+        not a <= n < b for n, (a, b) in zip(names, pairwise(ends), strict=True)
+    ):
         groups = [[n for n in body if name <= n < after] for name, after in pairwise([*names, len(table)])]
-        spanned = [group for name, group in zip(names, groups, strict=True) if set(group) - {name}]
-        bare = [n for group in spanned for n in group if not all(table[n][1:])]
-        if len(spanned) < 2 or bare or set(names) - set(body):
-            return table
-    for name, group in zip(names, groups, strict=True):
+        spanned = [group for group in groups if len(group) > 1]
+        full = all(all(table[n][1:]) for group in spanned for n in group)
+        if len(spanned) < 2 or not full or body[0] != names[0] or set(names) - set(body):
+            groups = _centred_groups(body, names, heights)
+    for name, group in zip(names, groups, strict=False):
         for n in group:
             table[n][0] = table[name][0]
-    return [row for n, row in enumerate(table) if not n or n in body]
+    return [row for n, row in enumerate(table) if not n or n in body or not groups]
 
 
 def _centred_groups(body: Sequence[int], names: Sequence[int], heights: Sequence[float]) -> list[list[int]]:
