@@ -103,7 +103,7 @@ class Characters:
 
     def turn(self, index: int) -> int:
         """The direction in which a character's text runs: 0, 90 (upwards), 180 or 270 degrees."""
-        quarters = raw.FPDFText_GetCharAngle(self._page, index) / (pi / 2)  # with the clock
+        quarters = float(raw.FPDFText_GetCharAngle(self._page, index)) / (pi / 2)  # with the clock
         return -round(quarters) % 4 * 90
 
     def decoded(self, start: int, end: int) -> str:

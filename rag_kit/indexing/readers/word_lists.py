@@ -134,8 +134,8 @@ class Lists:
         if level is None or own is None or own.find(f"{W}ilvl") is None:
             names = [node.get(f"{W}styleId") for node in chain]
             linked = (n for n, each in self._definition(list_id)[1].items() if each.paragraphs in names)
-            level = next(linked, level)
-        return list_id, int(level) if str(level).isdigit() else 0
+            level = str(next(linked, level))
+        return list_id, int(level) if level.isdigit() else 0
 
     def _definition(self, list_id: str) -> tuple[str, dict[int, _Level]]:
         """The abstract definition that a list counts with, and its levels with what the list overrides."""
