@@ -27,28 +27,24 @@ _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
 _SHIFTED = re.compile(r"vertical-align\s*:\s*(super|sub)\b", re.I)
 _LIST_STYLE = re.compile(r"list-style(?:-type)?\s*:\s*([\w-]+)", re.I)
-_LIST_STYLES = {
-    "a": "lowerLetter",
-    "lower-alpha": "lowerLetter",
-    "lower-latin": "lowerLetter",
-    "A": "upperLetter",
-    "upper-alpha": "upperLetter",
-    "upper-latin": "upperLetter",
-    "i": "lowerRoman",
-    "lower-roman": "lowerRoman",
-    "I": "upperRoman",
-    "upper-roman": "upperRoman",
-    "lower-greek": "lowerGreek",
-    "decimal-leading-zero": "decimalZero",
-    "cjk-ideographic": "chineseCounting",
-    "simp-chinese-informal": "chineseCounting",
-    "trad-chinese-informal": "chineseCounting",
-    "japanese-informal": "chineseCounting",
-    "cjk-decimal": "ideographDigital",
-    "simp-chinese-formal": "chineseLegalSimplified",
-    "trad-chinese-formal": "ideographLegalTraditional",
-    "cjk-heavenly-stem": "ideographTraditional",
-    "cjk-earthly-branch": "ideographZodiac",
+_LIST_STYLES = {  # styles of numbers, and their names in attributes and in style sheets
+    "lowerLetter": ("a", "lower-alpha", "lower-latin"),
+    "upperLetter": ("A", "upper-alpha", "upper-latin"),
+    "lowerRoman": ("i", "lower-roman"),
+    "upperRoman": ("I", "upper-roman"),
+    "lowerGreek": ("lower-greek",),
+    "decimalZero": ("decimal-leading-zero",),
+    "chineseCounting": (
+        "cjk-ideographic",
+        "simp-chinese-informal",
+        "trad-chinese-informal",
+        "japanese-informal",
+    ),
+    "ideographDigital": ("cjk-decimal",),
+    "chineseLegalSimplified": ("simp-chinese-formal",),
+    "ideographLegalTraditional": ("trad-chinese-formal",),
+    "ideographTraditional": ("cjk-heavenly-stem",),
+    "ideographZodiac": ("cjk-earthly-branch",),
 }
 _BEFORE = 8  # pieces of a line that are looked at to read a superscript behind them
 _SPACES = re.compile(r"[ \t\n\r\f\v\u00a0]+")
@@ -169,7 +165,7 @@ def _item_mark(item: Any, inside: Any, number: int) -> str:
     )
     if inside.tag != "ol" or style in ("none", "disc", "circle", "square"):
         return "-"
-    name = _LIST_STYLES.get(style, "decimal")
+    name = next((name for name, names in _LIST_STYLES.items() if style in names), "decimal")
     return list_number(number, name) + ("." if number < 1 or list_number(1, name).isascii() else "、")
 
 

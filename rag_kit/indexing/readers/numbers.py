@@ -3,34 +3,42 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 _ORDINAL = re.compile(r"(?:st|nd|rd|th|er|re|ère|e|ème|os?|as?)\.?", re.I)
 _RAISED_NUMBER = re.compile(r"\d{1,3}(?:\s*[,;–-]\s*\d{1,3})*|[a-z]|[*†‡§]+")
 _UNIT = re.compile(r"(?<![A-Za-zÀ-ɏ])[A-Za-zÀ-ɏµΑ-ω]{1,3}$|[千厘毫分微]米$|[)\]}′°]$")
 _MAX_WRITTEN = 1_000  # greater numbers of lists are written in digits
-_WORDS = [
-    "Zero",
-    "One",
-    "Two",
-    "Three",
-    "Four",
-    "Five",
-    "Six",
-    "Seven",
-    "Eight",
-    "Nine",
-    "Ten",
-    "Eleven",
-    "Twelve",
-    "Thirteen",
-    "Fourteen",
-    "Fifteen",
-]
-_RANKS = (
-    "Zeroth First Second Third Fourth Fifth Sixth Seventh Eighth Ninth Tenth Eleventh Twelfth Thirteenth "  # noqa: SIM905
-    "Fourteenth Fifteenth".split()
-)
+_ROMAN = {
+    **{900: "CM", 500: "D", 400: "CD", 100: "C", 90: "XC", 50: "L", 40: "XL"},
+    **{10: "X", 9: "IX", 5: "V", 4: "IV", 1: "I"},
+}
+# styles whose numbers are a row of signs, those that write each digit, and Chinese ones: digits, ten, hundred
+_ROWS = {
+    "decimalEnclosedCircle": "①②③④⑤⑥⑦⑧⑨⑩⑪⑫⑬⑭⑮⑯⑰⑱⑲⑳",
+    "decimalEnclosedCircleChinese": "①②③④⑤⑥⑦⑧⑨⑩⑪⑫⑬⑭⑮⑯⑰⑱⑲⑳",
+    "decimalEnclosedParen": "⑴⑵⑶⑷⑸⑹⑺⑻⑼⑽⑾⑿⒀⒁⒂⒃⒄⒅⒆⒇",
+    "decimalEnclosedFullstop": "⒈⒉⒊⒋⒌⒍⒎⒏⒐⒑⒒⒓⒔⒕⒖⒗⒘⒙⒚⒛",
+    "ideographEnclosedCircle": "㊀㊁㊂㊃㊄㊅㊆㊇㊈㊉",
+    "ideographTraditional": "甲乙丙丁戊己庚辛壬癸",
+    "ideographZodiac": "子丑寅卯辰巳午未申酉戌亥",
+    "ganada": "가나다라마바사아자차카타파하",
+    "aiueo": "アイウエオカキクケコサシスセソタチツテト",
+    "lowerGreek": "αβγδεζηθικλμνξοπρστυφχψω",
+    "cardinalText": "One Two Three Four Five Six Seven Eight Nine Ten Eleven Twelve".split(),  # noqa: SIM905
+    "ordinalText": "First Second Third Fourth Fifth Sixth Seventh Eighth Ninth Tenth Eleventh Twelfth".split(),  # noqa: SIM905
+}
+_DIGITS = {
+    "decimalFullWidth": "０１２３４５６７８９",
+    "ideographDigital": "〇一二三四五六七八九",
+    "japaneseDigitalTenThousand": "〇一二三四五六七八九",
+    "taiwaneseDigital": "○一二三四五六七八九",
+    "koreanDigital": "영일이삼사오육칠팔구",
+}
+_HAN = {
+    "Counting": "零一二三四五六七八九十百",
+    "LegalSimplified": "零壹贰叁肆伍陆柒捌玖拾佰",
+    "LegalTraditional": "零壹貳參肆伍陸柒捌玖拾佰",
+}
 
 
 def raised(before: str, text: str, *, note: bool = False) -> str:
@@ -81,95 +89,42 @@ def list_number(number: int, style: str) -> str:
         >>> [list_number(12, style) for style in ("upperRoman", "lowerLetter", "chineseCounting", "decimalZero")]
         ['XII', 'l', '十二', '12']
     """
-    write = _STYLES.get(style)
-    return (
-        write(number)
-        if write and 0 < number < _MAX_WRITTEN
-        else "0" * (style == "decimalZero" and number < 10) + str(number)
-    )
+    text = str(number)
+    if not 0 < number < _MAX_WRITTEN:
+        return text
+    if number <= len(_ROWS.get(style, "")):
+        return _ROWS[style][number - 1]
+    if style in _DIGITS:
+        return "".join(_DIGITS[style][int(digit)] for digit in text)
+    kind = re.sub(r"^(chinese|taiwanese|japanese|ideograph)|Thousand$", "", style)
+    if kind in _HAN:
+        return _chinese(text, _HAN[kind])
+    if style in ("ordinal", "ordinalText"):
+        last = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+        return text + ("th" if 10 < number % 100 < 14 else last)
+    name = style.removeprefix("lower").removeprefix("upper")
+    if name in ("Roman", "Letter"):
+        written = (
+            _roman(number) if name == "Roman" else chr(65 + (number - 1) % 26) * ((number - 1) // 26 + 1)
+        )
+        return written if style.startswith("upper") else written.lower()
+    return text.zfill(2) if style == "decimalZero" else text
 
 
 def _roman(number: int) -> str:
-    signs = zip((1000, 900, 500, 400, 100, 90, 50, 40, 10, 9, 5, 4, 1),
-                "M CM D CD C XC L XL X IX V IV I".split(), strict=True)  # fmt: skip  # noqa: SIM905
     text = ""
-    for value, sign in signs:
+    for value, sign in _ROMAN.items():
         text += sign * (number // value)
         number %= value
     return text
 
 
-def _letters(number: int) -> str:
-    """a to z, then aa, bb as Word and PowerPoint count."""
-    return chr(97 + (number - 1) % 26) * ((number - 1) // 26 + 1)
-
-
-def _of(signs: str) -> Callable[[int], str]:
-    """Numbers that are signs of a row, as ① or 甲; beyond its end digits."""
-    return lambda number: signs[number - 1] if number <= len(signs) else str(number)
-
-
-def _from(first: str, last: str) -> Callable[[int], str]:
-    return _of("".join(map(chr, range(ord(first), ord(last) + 1))))
-
-
-def _chinese(digits: str, units: str, *, formal: bool = False) -> Callable[[int], str]:
-    """Chinese numbers: 十二, 一百零五; in the ``formal`` ones of contracts ten is 壹拾."""
-
-    def write(number: int) -> str:
-        text = ""
-        for unit, digit in zip(units[4 - len(str(number)) :], str(number), strict=True):
-            text += digits[int(digit)] + unit.strip() if digit != "0" else digits[0]
-        text = re.sub(f"{digits[0]}+", digits[0], text).rstrip(digits[0])
-        return text[1:] if 10 <= number < 20 and not formal else text
-
-    return write
-
-
-def _ordinal(number: int) -> str:
-    last = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{'th' if 10 < number % 100 < 14 else last}"
-
-
-def _digits(signs: str) -> Callable[[int], str]:
-    return lambda number: "".join(signs[int(digit)] for digit in str(number))
-
-
-_HAN = _chinese("零一二三四五六七八九", "千百十 ")
-_STYLES: dict[str, Callable[[int], str]] = {
-    "upperRoman": _roman,
-    "lowerRoman": lambda number: _roman(number).lower(),
-    "upperLetter": lambda number: _letters(number).upper(),
-    "lowerLetter": _letters,
-    "ordinal": _ordinal,
-    "cardinalText": lambda number: _WORDS[number] if number < len(_WORDS) else str(number),
-    "ordinalText": lambda number: _RANKS[number] if number < len(_RANKS) else _ordinal(number),
-    "numberInDash": lambda number: f"- {number} -",
-    "decimalFullWidth": _digits("０１２３４５６７８９"),
-    "decimalFullWidth2": _digits("０１２３４５６７８９"),
-    "decimalEnclosedCircle": _from("①", "⑳"),
-    "decimalEnclosedCircleChinese": _from("①", "⑳"),
-    "decimalEnclosedParen": _from("⑴", "⒇"),
-    "decimalEnclosedFullstop": _from("⒈", "⒛"),
-    "ideographEnclosedCircle": _from("㊀", "㊉"),
-    "chineseCounting": _HAN,
-    "chineseCountingThousand": _HAN,
-    "taiwaneseCounting": _HAN,
-    "taiwaneseCountingThousand": _HAN,
-    "japaneseCounting": _HAN,
-    "ideographDigital": _digits("〇一二三四五六七八九"),
-    "japaneseDigitalTenThousand": _digits("〇一二三四五六七八九"),
-    "taiwaneseDigital": _digits("○一二三四五六七八九"),
-    "chineseLegalSimplified": _chinese("零壹贰叁肆伍陆柒捌玖", "仟佰拾 ", formal=True),
-    "ideographLegalTraditional": _chinese("零壹貳參肆伍陸柒捌玖", "仟佰拾 ", formal=True),
-    "ideographTraditional": _of("甲乙丙丁戊己庚辛壬癸"),
-    "ideographZodiac": _of("子丑寅卯辰巳午未申酉戌亥"),
-    "koreanDigital": _digits("영일이삼사오육칠팔구"),
-    "ganada": _of("가나다라마바사아자차카타파하"),
-    "aiueo": _of("アイウエオカキクケコサシスセソタチツテトナニヌネノ"),
-    "aiueoFullWidth": _of("アイウエオカキクケコサシスセソタチツテトナニヌネノ"),
-    "iroha": _of("イロハニホヘトチリヌルヲワカヨタレソツネナラム"),
-    "russianLower": _from("а", "я"),
-    "russianUpper": _from("А", "Я"),
-    "lowerGreek": _of("αβγδεζηθικλμνξοπρστυφχψω"),
-}  # fmt: skip
+def _chinese(digits: str, signs: str) -> str:
+    """Digits of a number below 1,000 in Chinese; ten is 十, but 壹拾 in the numbers of contracts."""
+    zero, ten = signs[0], signs[10]
+    units = (signs[11], ten, "")[3 - len(digits) :]
+    text = "".join(
+        zero if digit == "0" else signs[int(digit)] + unit for digit, unit in zip(digits, units, strict=True)
+    )
+    text = text.replace(zero * 2, zero).rstrip(zero)
+    return text.removeprefix("一") if text.startswith("一十") else text
