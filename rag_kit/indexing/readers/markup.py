@@ -69,7 +69,7 @@ def html_title(tree: Any) -> str:
     """The page's ``title``, else its first ``h1``, else nothing."""
     for path in ("//title", "//h1"):
         for node in tree.xpath(path):
-            title = _SPACES.sub(" ", "".join(node.itertext())).strip()
+            title = _tidy_lines(_inner_text(node)).replace("\n", " ")
             if title:
                 return str(title)[:300]
     return ""
@@ -224,7 +224,8 @@ def _inline_text(node: Any, before: Sequence[str]) -> str:
         text, line = _inner_text(node), "".join(before[-_BEFORE:])
         if tag == "sub" or (shift and shift[1].lower() == "sub"):
             return lowered(line, text)
-        return raised(line, text, note=tag == "sup" and next(node.iter("a"), None) is not None)
+        linked = next(node.iter("a"), None) is not None or node.getparent().tag == "a"
+        return raised(line, text, note=linked)
     text = _inner_text(node, before)
     if tag in _BLOCK:
         return f" {text} "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -94,11 +95,24 @@ def find_header(rows: Sequence[Sequence[str]]) -> int:
     ends = Counter(places[-1] for places in filled if places)
     usual = max(ends, key=lambda end: (ends[end], end))
     widths = sorted(len(places) for places in filled if places and places[-1] == usual)
-    for place, places in enumerate(filled[:-1]):
-        merged = len(places) > 1 and len({rows[place][cell] for cell in places}) == 1
-        if places and places[-1] >= usual and 2 * len(places) >= widths[len(widths) // 2] and not merged:
-            return place
-    return 0
+    texts = [[rows[row][place] for place in places] for row, places in enumerate(filled)]
+    wide = [
+        row
+        for row, places in enumerate(filled[:-1])
+        if places
+        and places[-1] >= usual
+        and 2 * len(places) >= widths[len(widths) // 2]
+        and (len(places) == 1 or len(set(texts[row])) > 1)  # else merged
+    ]
+    for row, after in pairwise(wide):
+        # a line of text with separators in it, above the names of columns, may be as wide as they are
+        names = len(texts[after]) == usual + 1 and not any(map(is_value, texts[after]))
+        odd = filled[row][-1] > usual or any(map(is_value, texts[row]))
+        if not (odd and names and any(map(is_value, texts[after + 1]))) or len(set(texts[row])) < len(
+            texts[row]
+        ):
+            return row
+    return wide[-1] if wide else 0
 
 
 def has_own_header(rows: Sequence[Sequence[str]]) -> bool:

@@ -62,12 +62,16 @@ def _write_equations(document: Any) -> None:
     """Put runs of text in place of the equations of a document."""
     # those on a line of their own first, with all that is in them
     for equation in [*document.iter(f"{OMML}oMathPara"), *document.iter(f"{OMML}oMath")]:
-        run = equation.makeelement(f"{W}r")
-        text = run.makeelement(f"{W}t")
-        text.text = f" {equation_text(equation)} "
-        run.append(text)
+        run = _run(equation, f" {equation_text(equation)} ")
         run.tail = equation.tail
         equation.getparent().replace(equation, run)
+
+
+def _run(near: Any, text: str) -> Any:
+    run = near.makeelement(f"{W}r")
+    run.append(near.makeelement(f"{W}t"))
+    run[0].text = text
+    return run
 
 
 def _mark_raised_styles(document: Any, styles: Styles) -> None:
@@ -89,11 +93,15 @@ def _mark_numbers(document: Any, lists: Lists) -> list[tuple[int, str]]:
         if deleted or next(paragraph.iterancestors(f"{_MC}Choice"), None) is not None:
             continue  # not shown, or written a second time for older programs
         label = lists.count(paragraph)
-        if label and any(text.text for text in paragraph.iter(f"{W}t")):
+        if label is None:
+            continue
+        if any(text.text for text in paragraph.iter(f"{W}t")):
             name = {f"{W}id": f"9{len(labels)}", f"{W}name": f"{_BOOKMARK}{len(labels)}"}
             place = int(paragraph[0].tag == f"{W}pPr")
             paragraph.insert(place, paragraph.makeelement(f"{W}bookmarkStart", name))
             labels.append(label)
+        elif paragraph.getparent().tag == f"{W}tc":  # a column of numbers
+            paragraph.append(_run(paragraph, label[1]))
     return labels
 
 

@@ -165,7 +165,8 @@ def test_subscripts_are_glued_only_to_letters():
 def test_a_linked_superscript_is_a_footnote(tmp_path, reader):
     """Also behind a short number, where a power would stand."""
     page = '<p>It rose to 10<sup><a href="#n">2</a></sup> and H<sub>2</sub>O by 10<sub>2</sub>.</p>'
-    assert read_text(reader, tmp_path, "a.html", page) == "It rose to 10[2] and H2O by 10_2."
+    page = page.replace(" and", ', 20<a href="#m"><sup>3</sup></a> and')
+    assert read_text(reader, tmp_path, "a.html", page) == "It rose to 10[2], 20[3] and H2O by 10_2."
 
 
 def test_superscripts_by_style_sheet_and_in_formulas(tmp_path, reader):
@@ -315,6 +316,16 @@ def test_what_word_does_not_show_is_not_counted(tmp_path, reader):
         reader, tmp_path, "a.docx", make.numbered_docx(body, {1: make.level(0, "decimal", "%1.")})
     )
     assert text.split() == ["1.", "a", "2.", "box", "4.", "d"]
+
+
+def test_a_column_that_is_numbered_has_its_numbers(tmp_path, reader):
+    """The numbers of empty paragraphs in cells, as in the first column of many forms."""
+    rows = "".join(
+        f"<w:tr><w:tc>{make.listed('', 1)}</w:tc><w:tc>{make.paragraph(name)}</w:tc></w:tr>"
+        for name in ("泵", "阀")
+    )
+    data = make.numbered_docx(f"<w:tbl>{rows}</w:tbl>", {1: make.level(0, "decimal", "%1")})
+    assert read_text(reader, tmp_path, "a.docx", data) == "| 1 | 泵 |\n| --- | --- |\n| 2 | 阀 |"
 
 
 def test_lists_that_are_broken_are_read_as_text(tmp_path, reader):

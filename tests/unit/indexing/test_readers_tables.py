@@ -158,6 +158,19 @@ def test_rows_of_a_sheet_keep_their_numbers_below_titles(tmp_path, reader):
             "导出时间, 2026-03-01\n\n"
             + _table(("站点", "城市", "海拔"), ("甲", "北京", "43"), ("乙", "上海", "4")),
         ),
+        (
+            "Stations, heights, and cities, all of them\nStation,City,Height\nA1,Bern,540\nA2,Chur,593\n",
+            "Stations, heights, and cities, all of them\n\n"
+            + _table(("Station", "City", "Height"), ("A1", "Bern", "540"), ("A2", "Chur", "593")),
+        ),
+        (
+            "销售报表,2026\n城市,数量\n北京,10\n上海,20\n",
+            "销售报表, 2026\n\n" + _table(("城市", "数量"), ("北京", "10"), ("上海", "20")),
+        ),
+        (
+            "Item,2024,2025\nA,1,2\nB,3,4\n",
+            _table(("Item", "2024", "2025"), ("A", "1", "2"), ("B", "3", "4")),
+        ),
         ("id,name,note\n1,x\n2,y,z\n", _table(("id", "name", "note"), ("1", "x", ""), ("2", "y", "z"))),
         ("a,b\n", "| a | b |\n| --- | --- |"),
     ],
@@ -170,6 +183,9 @@ def test_rows_of_a_sheet_keep_their_numbers_below_titles(tmp_path, reader):
         "commas",
         "lines above",
         "padded",
+        "commas above",
+        "value above",
+        "years",
         "short rows",
         "one row",
     ],
