@@ -14,7 +14,7 @@ _HAN_MONTHS = "一 二 三 四 五 六 七 八 九 十 十一 十二".split()  #
 _HAN_DAYS = "一二三四五六日"
 _CHINESE = re.compile(r"\$.*-.*[048]04")
 _SYSTEM = re.compile(r"\$-(?:F[48]00|x-sys)", re.I)
-_SECONDS = {"h": 3600, "m": 60, "s": 1}
+_SECONDS = {"h": 3600, "m": 60, "n": 60, "s": 1}
 
 Moment = datetime.datetime | datetime.date | datetime.time | datetime.timedelta
 
@@ -33,39 +33,50 @@ def plain_text(value: object) -> str:
     return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
+def named_tokens(tokens: Sequence[Token]) -> tuple[Token, ...]:
+    """The pieces of a format, those of dates in small letters, minutes with ``n`` in place of ``m``.
+
+    Months and minutes have the same letter: minutes are behind hours, or before seconds.
+    """
+    named = list(tokens)
+    pieces = [n for n, token in enumerate(tokens) if token.kind in ("date", "elapsed")]
+    for before, place, after in zip([None, *pieces], pieces, [*pieces[1:], None], strict=False):
+        name = tokens[place].text.lower()
+        of_hour = before is not None and tokens[before].text[0] in "hH"
+        of_hour = of_hour or (after is not None and tokens[after].text[0] in "sS")
+        named[place] = Token(tokens[place].kind, name.replace("m", "n") if of_hour else name)
+    if any(map(_CHINESE.match, (token.text for token in tokens if token.kind == "bracket"))):
+        named = [Token("chinese", token.text) if token.kind == "date" else token for token in named]
+        named = [Token("half", "上午/下午") if token.kind == "half" else token for token in named]
+    if any(map(_SYSTEM.match, (token.text for token in tokens if token.kind == "bracket"))):
+        return ()
+    return tuple(named)
+
+
 def moment_text(value: Moment, tokens: Sequence[Token]) -> str:
     """A date, a time or a duration in the pieces of a format; midnight is left out after a date.
 
     Example:
-        >>> moment_text(datetime.timedelta(hours=30), [Token("elapsed", "h"), Token("text", ":"), Token("date", "mm")])
+        >>> moment_text(datetime.timedelta(hours=30), [Token("elapsed", "h"), Token("text", ":"), Token("date", "nn")])
         '30:00'
     """
-    pieces = [n for n, token in enumerate(tokens) if token.kind in ("date", "elapsed")]
-    brackets = [token.text for token in tokens if token.kind == "bracket"]
-    if not pieces or any(map(_SYSTEM.match, brackets)):
+    kinds = {token.kind for token in tokens}
+    if not kinds & {"date", "chinese", "elapsed"}:
         return plain_text(value)
     moment = _as_datetime(value)
-    if not any("." in tokens[n].text for n in pieces):  # times are shown to the second
-        moment += datetime.timedelta(microseconds=500_000)
-    chinese = any(map(_CHINESE.match, brackets))
-    half = any(token.kind == "half" for token in tokens)
+    if moment.microsecond and all("." not in token.text for token in tokens if token.kind == "date"):
+        moment += datetime.timedelta(microseconds=500_000)  # times are shown to the second
     text = ""
-    for place, token in enumerate(tokens):
-        if token.kind == "elapsed":
+    for kind, piece in tokens:
+        if kind == "elapsed":
             seconds = (moment - _DAY_ZERO).total_seconds()
-            text += str(int(seconds // _SECONDS[token.text[0].lower()])).zfill(len(token.text))
-        elif token.kind == "date":
-            at = pieces.index(place)
-            before, after = pieces[max(0, at - 1) : at], pieces[at + 1 : at + 2]
-            of_hour = any(tokens[n].text[0] in "hH" for n in before) or any(
-                tokens[n].text[0] in "sS" for n in after
-            )
-            name = token.text.lower().replace("m", "n") if of_hour else token.text.lower()
-            text += _piece_text(moment, name, half, chinese)
-        elif token.kind == "half":
-            text += ("上午/下午" if chinese else token.text).split("/")[moment.hour >= 12]
-        elif token.kind == "text" or (token.kind == "sign" and token.text != "@"):
-            text += token.text
+            text += str(int(seconds // _SECONDS[piece[0]])).zfill(len(piece))
+        elif kind in ("date", "chinese"):
+            text += _piece_text(moment, piece, half="half" in kinds, chinese=kind == "chinese")
+        elif kind == "half":
+            text += piece.split("/")[moment.hour >= 12]
+        elif kind == "text" or (kind == "sign" and piece != "@"):
+            text += piece
     return re.sub(r"\s+0?0:00:00$", "", text.strip())
 
 
@@ -81,7 +92,7 @@ def _as_datetime(value: Moment) -> datetime.datetime:
     )
 
 
-def _piece_text(moment: datetime.datetime, name: str, half: bool, chinese: bool) -> str:
+def _piece_text(moment: datetime.datetime, name: str, *, half: bool, chinese: bool) -> str:
     """A piece of a date or time: ``yyyy``, ``mmm``, ``dd``, ``h``, ``nn`` (minutes), ``ss.00``."""
     kind, length = name[0], len(name)
     if kind in "ye":

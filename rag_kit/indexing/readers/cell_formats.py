@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import takewhile
 from typing import NamedTuple
 
-from rag_kit.indexing.readers.cell_dates import Moment, Token, moment_text, plain_text
+from rag_kit.indexing.readers.cell_dates import Moment, Token, moment_text, named_tokens, plain_text
 
 _TOKEN = re.compile(
     r'(?P<general>General)|"(?P<text>[^"]*)"?|[\\!](?P<escaped>.)|[_*](?P<gap>.)|\[(?P<elapsed>h+|m+|s+)\]'
@@ -40,7 +40,7 @@ _PERCENT, _TEXT = Token("sign", "%"), Token("sign", "@")
 class _Section(NamedTuple):
     """A part of a format between semicolons, and the numbers that it is for."""
 
-    tokens: list[Token]
+    tokens: tuple[Token, ...]
     condition: str
     limit: float
 
@@ -89,7 +89,7 @@ def _sections(code: str) -> list[_Section]:
         brackets = (_CONDITION.fullmatch(token.text) for token in tokens if token.kind == "bracket")
         written = next(filter(None, brackets), None)
         limit = float(written[2]) if written else 0.0
-        sections.append(_Section(tokens, written[1] if written else condition, limit))
+        sections.append(_Section(named_tokens(tokens), written[1] if written else condition, limit))
     return sections
 
 
@@ -116,30 +116,51 @@ def _number_text(value: float, sections: Sequence[_Section]) -> str:
             minus = "-" if value < 0 and tokens is sections[0].tokens else ""
             if all(token.kind != "place" for token in tokens):
                 return minus + _join(tokens, plain_text(abs(value)))
-            number = Decimal(f"{abs(value):.15g}") * 100 ** tokens.count(_PERCENT)
-            powers = [n for n, token in enumerate(tokens) if token.kind == "exponent"]
-            if _is_fraction(tokens):
-                return minus + _fraction_text(number, tokens)
-            return minus + (
-                _power_text(number, tokens, powers[0]) if powers else _decimal_text(number, tokens)
-            )
+            return minus + _placed_text(Decimal(f"{abs(value):.15g}"), tokens)
     return plain_text(value)
 
 
-def _decimal_text(number: Decimal, tokens: list[Token]) -> str:
-    """A number in places for digits; commas between places group by thousands, those after the last divide."""
-    point = tokens.index(_POINT) if _POINT in tokens else len(tokens)
-    places = [n for n, token in enumerate(tokens) if token.kind == "place"]
-    whole = [n for n in places if n < point]
-    commas = [n for n, token in enumerate(tokens) if token == _COMMA]
-    grouped = any(whole and whole[0] < n < whole[-1] for n in commas)
-    divided = sum(n > places[-1] or (bool(whole) and whole[-1] < n < point) for n in commas)
-    step = Decimal(1).scaleb(len(whole) - len(places))
-    digits, _, rest = f"{(number / 1000**divided).quantize(step, ROUND_HALF_UP):f}".partition(".")
-    left, right = (
-        [token for token in part if token != _COMMA] for part in (tokens[:point], tokens[point + 1 :])
-    )
-    return _whole_text(digits.lstrip("0"), left, grouped=grouped) + _rest_text(rest, right)
+def _placed_text(number: Decimal, tokens: tuple[Token, ...]) -> str:
+    """A number above 0 in a part of a format that has places for digits."""
+    places = _places(tokens)
+    number *= places.factor
+    if _SLASH in tokens and any(token.kind == "place" for token in tokens[: tokens.index(_SLASH)]):
+        return _fraction_text(number, tokens)
+    powers = [n for n, token in enumerate(tokens) if token.kind == "exponent"] if places.has_power else []
+    return _power_text(number, tokens, powers[0]) if powers else places.text(number)
+
+
+class _Places:
+    """The places for digits of a format: commas between them group by thousands, those after the last divide.
+
+    ``factor`` is what a number is to be multiplied by before it is written.
+    """
+
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        point = tokens.index(_POINT) if _POINT in tokens else len(tokens)
+        places = [n for n, token in enumerate(tokens) if token.kind == "place"]
+        whole = [n for n in places if n < point]
+        commas = [n for n, token in enumerate(tokens) if token == _COMMA]
+        divided = sum(n > places[-1] or (bool(whole) and whole[-1] < n < point) for n in commas)
+        self.factor = Decimal(100) ** tokens.count(_PERCENT) / Decimal(1000) ** divided
+        self.has_power = any(token.kind == "exponent" for token in tokens)
+        self._grouped = any(whole and whole[0] < n < whole[-1] for n in commas)
+        self._step = Decimal(1).scaleb(len(whole) - len(places))
+        self._left, self._right = (
+            [token for token in part if token != _COMMA] for part in (tokens[:point], tokens[point + 1 :])
+        )
+
+    def text(self, number: Decimal) -> str:
+        """A number in these places."""
+        digits, _, rest = f"{number.quantize(self._step, ROUND_HALF_UP):f}".partition(".")
+        return _whole_text(digits.lstrip("0"), self._left, grouped=self._grouped) + _rest_text(
+            rest, self._right
+        )
+
+
+@lru_cache(maxsize=1_000)
+def _places(tokens: tuple[Token, ...]) -> _Places:
+    return _Places(tokens)
 
 
 def _whole_text(digits: str, tokens: list[Token], *, grouped: bool = False) -> str:
@@ -159,6 +180,8 @@ def _whole_text(digits: str, tokens: list[Token], *, grouped: bool = False) -> s
 
 def _rest_text(digits: str, tokens: list[Token]) -> str:
     """The point and the digits after it, without zeros in the places ``#`` and ``?`` at the end."""
+    if not tokens:
+        return "." * bool(digits) + digits
     places = [token.text for token in tokens if token.kind == "place"]
     while places and places[-1] != "0" and digits.endswith("0"):
         places, digits = places[:-1], digits[:-1]
@@ -167,7 +190,7 @@ def _rest_text(digits: str, tokens: list[Token]) -> str:
     return "." * bool(digits) + "".join(texts)
 
 
-def _power_text(number: Decimal, tokens: list[Token], power: int) -> str:
+def _power_text(number: Decimal, tokens: Sequence[Token], power: int) -> str:
     """A number with its power of ten; with three places before the point, as in ``##0.0E+0``, one of a thousand."""
     before = list(takewhile(lambda token: token != _POINT, tokens[:power]))
     step = max(1, sum(token.kind == "place" for token in before))
@@ -176,15 +199,11 @@ def _power_text(number: Decimal, tokens: list[Token], power: int) -> str:
     if round(number.scaleb(-exponent), decimals) >= 10**step:
         exponent += step
     sign = "-" if exponent < 0 else "+" * tokens[power].text.endswith("+")
-    text = _whole_text(str(abs(exponent)).lstrip("0"), tokens[power + 1 :])
-    return f"{_decimal_text(number.scaleb(-exponent), tokens[:power])}E{sign}{text}"
+    text = _whole_text(str(abs(exponent)).lstrip("0"), list(tokens[power + 1 :]))
+    return f"{_Places(tokens[:power]).text(number.scaleb(-exponent))}E{sign}{text}"
 
 
-def _is_fraction(tokens: Sequence[Token]) -> bool:
-    return _SLASH in tokens and any(token.kind == "place" for token in tokens[: tokens.index(_SLASH)])
-
-
-def _fraction_text(number: Decimal, tokens: list[Token]) -> str:
+def _fraction_text(number: Decimal, tokens: tuple[Token, ...]) -> str:
     """A number as a fraction: ``# ?/?`` with the whole before it, ``?/8`` in eighths."""
     slash = tokens.index(_SLASH)
     above = list(takewhile(lambda token: token.kind == "place", reversed(tokens[:slash])))

@@ -159,14 +159,17 @@ def _item_mark(item: Any, inside: Any, number: int) -> str:
     """What a browser shows before an item of a list; a dash where that is no number, a label where one was given."""
     if label := item.get("label"):
         return str(label)
-    styles = [_LIST_STYLE.search(node.get("style") or "") for node in (item, inside)]
-    style = next(
-        (match[1].lower() for match in styles if match), item.get("type") or inside.get("type") or "1"
-    )
-    if inside.tag != "ol" or style in ("none", "disc", "circle", "square"):
+    if inside.tag != "ol":
+        return "-"
+    styles = [_LIST_STYLE.search(style) for node in (item, inside) if (style := node.get("style"))]
+    style = next((match[1].lower() for match in styles if match), item.get("type") or inside.get("type"))
+    if style is None or number < 1:
+        return f"{number}."
+    if style in ("none", "disc", "circle", "square"):
         return "-"
     name = next((name for name, names in _LIST_STYLES.items() if style in names), "decimal")
-    return list_number(number, name) + ("." if number < 1 or list_number(1, name).isascii() else "、")
+    text = list_number(number, name)
+    return text + ("." if text.isascii() or name == "lowerGreek" else "、")
 
 
 def _integer(value: str | None, default: int) -> int:

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from rag_kit.indexing.readers.cell_formats import CHINESE_FORMATS, shown
+from rag_kit.indexing.readers.cell_formats import CHINESE_FORMATS, plain_text, shown
 from rag_kit.indexing.readers.package import Package
 from rag_kit.indexing.readers.parts import Context, Part, Unreadable
 from rag_kit.indexing.readers.tables import find_header, has_own_header, is_value, split_runs, table_groups
@@ -79,8 +79,9 @@ def _cell_text(value: Any, cell: Any) -> str:
     if isinstance(value, bool):
         return str(value).upper()
     value = getattr(value, "text", value)  # an array formula is an object that holds its text
-    code = "General" if isinstance(value, str) and value.startswith("=") else cell.number_format or "General"
-    return " ".join(shown(value, code).split())
+    code = (cell.number_format or "General") if cell.has_style else "General"
+    is_formula = isinstance(value, str) and value.startswith("=")
+    return " ".join((plain_text(value) if is_formula or code == "General" else shown(value, code)).split())
 
 
 def _find_tables(block: Rows, *, by_columns: bool = False, left: int = 3) -> list[Rows]:

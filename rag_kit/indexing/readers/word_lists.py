@@ -86,6 +86,7 @@ class Lists:
         self._abstract = {node.get(f"{W}abstractNumId"): node for node in root.iter(f"{W}abstractNum")}
         self._lists = {node.get(f"{W}numId"): node for node in root.iter(f"{W}num")}
         self._levels: dict[str, tuple[str, dict[int, _Level]]] = {}
+        self._numbered_styles: dict[str | None, tuple[list[str], list[Any]]] = {}
         self._counts: defaultdict[str, dict[int, int]] = defaultdict(dict)
 
     def count(self, paragraph: Any) -> tuple[int, str] | None:
@@ -113,13 +114,17 @@ class Lists:
         properties = paragraph.find(f"{W}pPr")
         own = None if properties is None else properties.find(f"{W}numPr")
         style = None if properties is None else value_of(properties.find(f"{W}pStyle"))
-        chain = list(self._styles.chain(style))
-        numbered = [own, *(node.find(f"{W}pPr/{W}numPr") for node in chain)]
-        found = [node for node in numbered if node is not None]
+        if style not in self._numbered_styles:
+            chain = list(self._styles.chain(style))
+            numbered = [node.find(f"{W}pPr/{W}numPr") for node in chain]
+            self._numbered_styles[style] = [node.get(f"{W}styleId") for node in chain], numbered
+        names, numbered = self._numbered_styles[style]
+        found = [node for node in (own, *numbered) if node is not None]
+        if not found:
+            return "", 0
         list_id = next((value for node in found if (value := value_of(node.find(f"{W}numId")))), "")
-        level = next((value for node in found if (value := value_of(node.find(f"{W}ilvl")))), None)
-        if level is None or own is None or own.find(f"{W}ilvl") is None:
-            names = [node.get(f"{W}styleId") for node in chain]
+        level = next((value for node in found if (value := value_of(node.find(f"{W}ilvl")))), "0")
+        if own is None or own.find(f"{W}ilvl") is None:
             linked = (n for n, each in self._definition(list_id)[1].items() if each.paragraphs in names)
             level = str(next(linked, level))
         return list_id, int(level) if level.isdigit() else 0
