@@ -38,11 +38,12 @@ _PERCENT, _TEXT = Token("sign", "%"), Token("sign", "@")
 
 
 class _Section(NamedTuple):
-    """A part of a format between semicolons, and the numbers that it is for."""
+    """A part of a format between semicolons, and the numbers that it is for; ``signed`` if it shows their minus."""
 
     tokens: tuple[Token, ...]
     condition: str
     limit: float
+    signed: bool
 
 
 def shown(value: object, code: str) -> str:
@@ -84,12 +85,14 @@ def _sections(code: str) -> list[_Section]:
             if currency := re.match(r"\$([^-]+)", token.text if token.kind == "bracket" else ""):
                 parts[-1].append(Token("text", currency[1]))
     usual = {1: [""], 2: [">=", ""]}.get(len(parts), [">", "<", "", ""])
-    sections = []
+    sections: list[_Section] = []
+    signed = True
     for tokens, condition in zip(parts, usual, strict=False):
         brackets = (_CONDITION.fullmatch(token.text) for token in tokens if token.kind == "bracket")
         written = next(filter(None, brackets), None)
+        signed = bool(written) or (signed and (not sections or sections[-1].limit != 0))
         limit = float(written[2]) if written else 0.0
-        sections.append(_Section(named_tokens(tokens), written[1] if written else condition, limit))
+        sections.append(_Section(named_tokens(tokens), written[1] if written else condition, limit, signed))
     return sections
 
 
@@ -111,9 +114,9 @@ def _join(tokens: Sequence[Token], value: str = "") -> str:
 
 def _number_text(value: float, sections: Sequence[_Section]) -> str:
     """A number in the first part of the format whose condition it fits."""
-    for tokens, condition, limit in sections[:3]:
+    for tokens, condition, limit, signed in sections[:3]:
         if not condition or _COMPARE[condition](value, limit):
-            minus = "-" if value < 0 and tokens is sections[0].tokens else ""
+            minus = "-" if value < 0 and signed else ""
             if all(token.kind != "place" for token in tokens):
                 return minus + _join(tokens, plain_text(abs(value)))
             return minus + _placed_text(Decimal(f"{abs(value):.15g}"), tokens)
@@ -140,7 +143,7 @@ class _Places:
         point = tokens.index(_POINT) if _POINT in tokens else len(tokens)
         places = [n for n, token in enumerate(tokens) if token.kind == "place"]
         whole = [n for n in places if n < point]
-        commas = [n for n, token in enumerate(tokens) if token == _COMMA]
+        commas = [n for n, token in enumerate(tokens) if token == _COMMA] if places else []
         divided = sum(n > places[-1] or (bool(whole) and whole[-1] < n < point) for n in commas)
         self.factor = Decimal(100) ** tokens.count(_PERCENT) / Decimal(1000) ** divided
         self.has_power = any(token.kind == "exponent" for token in tokens)

@@ -88,14 +88,14 @@ def read_sheets(page: Any, form: Any) -> list[Sheet]:
     shown = page.get_rotation()
     read = {shown: _lines_by_turn(page, shown)}
     lengths = Counter({turn: sum(len(line.text) for line in lines) for turn, lines in read[shown].items()})
-    sheets = []
-    for turn, _ in lengths.most_common() or [(0, 0)]:
+    sheets: list[Sheet] = []
+    for turn, _ in lengths.most_common() or [(shown, 0)]:
         if turn not in read:  # PDFium finds words and lines of text that is shown upright
             page.set_rotation(turn)
             read[turn] = _lines_by_turn(page, turn)
         frame, lines = _frame(page, turn), read[turn].get(turn, [])
-        if form is not None and not turn:
-            _add_fields(lines, page, form)
+        if form is not None and not sheets:
+            _add_fields(lines, page, form, frame)
         if lines:
             sheets.append(Sheet(lines, _page_rules(page, frame)))
     page.set_rotation(shown)
@@ -161,19 +161,20 @@ def _read_line(characters: Characters, spans: list[tuple[int, int]], frame: Fram
     return Line(content, left, right, bottom, end_bottom, round(size, 1), place, bold, mono, words)
 
 
-def _add_fields(lines: list[Line], page: Any, form: Any) -> None:
+def _add_fields(lines: list[Line], page: Any, form: Any, frame: Frame) -> None:
     """Add what is typed into the fields of a form to the lines, each behind the line that ends at its left."""
     for value, box in _field_values(page, form):
-        beside = [line for line in lines if box.bottom <= line.bottom <= box.top and line.right <= box.left]
-        low, points = box.bottom, min(10.0, box.top - box.bottom)
+        left, low, right, high = frame.box(box.left, box.bottom, box.right, box.top)
+        beside = [line for line in lines if low <= line.bottom <= high and line.right <= left]
+        points = min(10.0, high - low)
         if beside:
             line = max(beside, key=lambda line: line.right)
             low, points = line.bottom, line.size
-            line.text, line.right = f"{line.text} {value}", box.right
+            line.text, line.right = f"{line.text} {value}", right
         else:
-            line = Line(value, box.left, box.right, low, low, points, _frame(page, 0).height_of(low))
+            line = Line(value, left, right, low, low, points, frame.height_of(low))
             lines.append(line)
-        line.words.append(Word(value, box.left, box.right, low, points))
+        line.words.append(Word(value, left, right, low, points))
 
 
 def _field_values(page: Any, form: Any) -> Iterator[tuple[str, Any]]:

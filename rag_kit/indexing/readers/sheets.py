@@ -7,7 +7,8 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from rag_kit.indexing.readers.cell_formats import CHINESE_FORMATS, plain_text, shown
+from rag_kit.indexing.readers.cell_dates import plain_text
+from rag_kit.indexing.readers.cell_formats import CHINESE_FORMATS, shown
 from rag_kit.indexing.readers.package import Package
 from rag_kit.indexing.readers.parts import Context, Part, Unreadable
 from rag_kit.indexing.readers.tables import find_header, has_own_header, is_value, split_runs, table_groups

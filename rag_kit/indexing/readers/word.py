@@ -108,10 +108,13 @@ def _mark_numbers(document: Any, lists: Lists) -> list[tuple[int, str]]:
 def _with_numbers(tree: Any, labels: list[tuple[int, str]]) -> Any:
     """The HTML of a document with its labels: items of lists, headings and paragraphs begin with them."""
     for mark in tree.xpath(f"//a[starts-with(@id, '{_BOOKMARK}')]"):
-        level, label = labels[int(mark.get("id").removeprefix(_BOOKMARK))]
+        number = mark.get("id").removeprefix(_BOOKMARK)
+        if not number.isdecimal() or int(number) >= len(labels):
+            continue  # a bookmark of the document
+        level, label = labels[int(number)]
         paragraph = mark.getparent()
         if paragraph.tag == "p" and _LIST_LABEL.fullmatch(label.strip()):
-            paragraph.set("label", label.strip())
+            paragraph.set("rag-kit-label", label.strip())
             paragraph.set("level", str(level))
             _move_into_list(paragraph, level)
         else:
