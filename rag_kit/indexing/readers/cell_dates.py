@@ -30,7 +30,7 @@ def plain_text(value: object) -> str:
     """A value without a format: numbers with up to 15 digits, dates as ISO writes them."""
     if isinstance(value, datetime.datetime):
         return value.isoformat(sep=" ").removesuffix(" 00:00:00")
-    return f"{value:.15g}" if isinstance(value, float) else str(value)
+    return f"{value:.15G}" if isinstance(value, float) else str(value)
 
 
 def named_tokens(tokens: Sequence[Token]) -> tuple[Token, ...]:

@@ -228,7 +228,9 @@ def _inline_text(node: Any, before: Sequence[str]) -> str:
         if tag == "sub" or (shift and shift[1].lower() == "sub"):
             return lowered(line, text)
         linked = next(node.iter("a"), None) is not None or node.getparent().tag == "a"
-        return raised(line, text, note=linked)
+        after = (node.tail or "").strip()
+        below = node.getnext() if after == "/" else None
+        return raised(line, text, after if below is None or below.tag != "sub" else "⁄", note=linked)
     text = _inner_text(node, before)
     if tag in _BLOCK:
         return f" {text} "

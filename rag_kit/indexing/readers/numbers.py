@@ -41,7 +41,7 @@ _HAN = {
 }
 
 
-def raised(before: str, text: str, *, note: bool = False) -> str:
+def raised(before: str, text: str, after: str = "", *, note: bool = False) -> str:
     """A superscript as it is written behind ``before``: a power with ``^``, the mark of a footnote in brackets.
 
     A raised number is a power behind a unit, a variable, a bracket or a short number, else the mark of a note.
@@ -49,6 +49,7 @@ def raised(before: str, text: str, *, note: bool = False) -> str:
     Args:
         before: The text before it in its line.
         text: The raised text.
+        after: What follows it; before a fraction slash it is no power.
         note: Whether it is known to be the mark of a note.
 
     Example:
@@ -56,6 +57,8 @@ def raised(before: str, text: str, *, note: bool = False) -> str:
         ['10^-3', 'm^2', '1st', '2020[3]']
     """
     text = text.strip()
+    if after.startswith("⁄"):
+        return " " * before[-1:].isdigit() + text
     if re.fullmatch(r"\d{1,3}\)", text):  # a mark such as 1)
         text, note = text[:-1], True
     apart = not before.strip() or before[-1].isspace()

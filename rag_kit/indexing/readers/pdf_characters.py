@@ -112,7 +112,8 @@ class Characters:
         for first, last, shift in self._shifts:
             if start <= first < end:
                 line += _decode(self.text[at:first])
-                line += (raised if shift > 0 else lowered)(line, _decode(self.text[first:last]))
+                piece = _decode(self.text[first:last])
+                line += raised(line, piece, self.text[last : last + 1]) if shift > 0 else lowered(line, piece)
                 at = last
         return line + _decode(self.text[at:end])
 

@@ -6,11 +6,13 @@ from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 from typing import Any
 
+from rag_kit.indexing.readers.cell_formats import shown
 from rag_kit.indexing.readers.package import Package, parse_xml
 from rag_kit.indexing.readers.parts import Context, Part, Unreadable
 from rag_kit.indexing.readers.slide_text import A, line_text, list_text
 from rag_kit.indexing.readers.tables import fill_spans, markdown_table
 
+_C = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
 _DGM = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}"
 _R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 _GROUP_DEPTH = 20  # groups of shapes within each other
@@ -86,9 +88,15 @@ def _read_chart(chart: Any) -> Iterator[str]:
         yield line_text(chart.chart_title.text_frame)
     for plot in chart.plots:
         names = [str(series.name or "") for series in plot.series]
-        values = zip_longest(map(str, plot.categories), *(series.values for series in plot.series))
-        rows = [[label or "", *("" if v is None else f"{v:g}" for v in row)] for label, *row in values]
+        columns = (_series_texts(series) for series in plot.series)
+        rows = zip_longest(map(str, plot.categories), *columns, fillvalue="")
         yield markdown_table([["", *names], *rows])
+
+
+def _series_texts(series: Any) -> list[str]:
+    """The values of a chart's series in its number format."""
+    code = series._element.findtext(f"{_C}val//{_C}formatCode") or "General"
+    return ["" if value is None else shown(value, code) for value in series.values]
 
 
 def _read_diagram(shape: Any) -> Iterator[str]:

@@ -162,6 +162,13 @@ def test_subscripts_are_glued_only_to_letters():
     assert (lowered("H", "2"), lowered("10", "2"), lowered("x", "n")) == ("2", "_2", "n")
 
 
+def test_fractions_are_no_powers(tmp_path, reader):
+    """A raised digit before a fraction slash, or before a slash and a lowered digit, stands apart."""
+    page = "<p>1<sup>1</sup>⁄<sub>4</sub> inch, 2<sup>3</sup>/<sub>8</sub> inch, <sup>1</sup>⁄<sub>2</sub>; "
+    page += "10<sup>6</sup>/ml</p>"
+    assert read_text(reader, tmp_path, "a.html", page) == "1 1⁄4 inch, 2 3/8 inch, 1⁄2; 10^6/ml"
+
+
 def test_a_linked_superscript_is_a_footnote(tmp_path, reader):
     """Also behind a short number, where a power would stand."""
     page = '<p>It rose to 10<sup><a href="#n">2</a></sup> and H<sub>2</sub>O by 10<sub>2</sub>.</p>'
@@ -430,6 +437,31 @@ def test_slides_inherit_numbers_from_their_layout(tmp_path, reader):
     assert read_text(reader, tmp_path, "a.pptx", _saved(deck)) == "1) one\nnone\n1) anew"
 
 
+def test_charts_have_their_numbers_in_full(tmp_path, reader):
+    """Values of a chart in its number format, with all their digits."""
+    import pptx
+    from pptx.chart.data import CategoryChartData
+    from pptx.enum.chart import XL_CHART_TYPE
+
+    deck = pptx.Presentation()
+    shapes = deck.slides.add_slide(deck.slide_layouts[6]).shapes
+    for code, values in (("General", (1234567, 0.5, None)), ("0%", (0.25, 1, 0.125))):
+        data = CategoryChartData(number_format=code)
+        data.categories = ["北京", "Bern", "Ulm"]
+        data.add_series("Sales", values)
+        shapes.add_chart(XL_CHART_TYPE.COLUMN_CLUSTERED, 0, 0, 5_000_000, 3_000_000, data)
+    text = read_text(reader, tmp_path, "a.pptx", _saved(deck))
+    for row in (
+        "| 北京 | 1234567 |",
+        "| Bern | 0.5 |",
+        "| Ulm |  |",
+        "| 北京 | 25% |",
+        "| Bern | 100% |",
+        "| Ulm | 13% |",
+    ):
+        assert row in text
+
+
 # --- cells
 
 _DAY = datetime.datetime(2026, 3, 1, 14, 30, 5)
@@ -472,10 +504,11 @@ _DAY = datetime.datetime(2026, 3, 1, 14, 30, 5)
         (12345, "##0.0E+0", "12.3E+3"),
         (0.1 + 0.2, "General", "0.3"),
         (123456789012, "General", "123456789012"),
+        (1e21, "General", "1E+21"),
         (4.5, '0"小时"', "5小时"),
         ("A1", '"No. "@', "No. A1"),
         ("A1", "0.00", "A1"),
-        (1e300, "0.00", "1e+300"),
+        (1e300, "0.00", "1E+300"),
         (_DAY, "dd/mm/yyyy", "01/03/2026"),
         (_DAY, "d mmmm yyyy", "1 March 2026"),
         (_DAY, "dd\\.mm\\.yyyy;@", "01.03.2026"),
