@@ -107,7 +107,7 @@ def _text(value: str, sections: Sequence[_Section]) -> str:
 
 
 def _join(tokens: Sequence[Token], value: str = "") -> str:
-    """The text and signs of a part of a format, with a value where it stands for one."""
+    """The text and signs of a part of a format, with a value in place of those that mean one."""
     kept = (token for token in tokens if token.kind in ("text", "sign", "general"))
     return "".join(value if token == _TEXT or token.kind == "general" else token.text for token in kept)
 

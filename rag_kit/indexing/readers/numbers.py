@@ -72,7 +72,7 @@ def raised(before: str, text: str, after: str = "", *, note: bool = False) -> st
 
 
 def _takes_power(before: str, text: str) -> bool:
-    """Whether what stands before a raised number or letter can have it as a power."""
+    """Whether the text before a raised number or letter ends with something that has powers."""
     if number := re.search(r"\d[\d.,]*$", before):
         return len(number[0]) < 3 and text[0] not in "*†‡§"
     return bool(_UNIT.search(before))

@@ -34,8 +34,8 @@ _PAGE_NUMBER = re.compile(
     re.I,
 )
 _WITH_PAGE_NUMBER = re.compile(rf"(?:{_NUMBERED})\s*[|·•]|[|·•]\s*(?:{_NUMBERED})$", re.I)
-_EDGE = 0.09  # of a page's height: what stands there may be a running line
-_MARGIN = 0.15  # where the number of a page may stand alone
+_EDGE = 0.09  # of a page's height: a line there may be a running one
+_MARGIN = 0.15  # where a number apart from the text may be that of the page
 _TOP = 0.75  # of the page's height; below it the file's order stands
 _MAX_RUNNING = 150  # characters of a running line; a longer one is text
 

@@ -213,7 +213,7 @@ def _is_ruled_off(word: Word, after: Word, rules: Sequence[Rule], column: tuple[
 
 
 def _with_row_spans(table: list[list[str]], heights: Sequence[float], cuts: Sequence[int]) -> list[list[str]]:
-    """A table in which each name in the first column that is for several rows stands in each of them.
+    """A table in which each name in the first column that is for several rows is written into each of them.
 
     Its rows are those between two ``cuts``, where rules are drawn; else such a name is in the first of its rows, and
     then all their other cells are filled, or at their middle.

@@ -92,7 +92,7 @@ def _output_text(outputs: Any) -> str:
 def read_csv(data: bytes, context: Context) -> Iterator[Part]:
     """Groups of rows, each a markdown table that repeats the header; ``row_start`` and ``row_end`` count from 1.
 
-    Lines above the header stand before the first table.
+    Lines above the header are text before the first table.
     """
     text = decode(data)
     csv.field_size_limit(2**27)

@@ -9,6 +9,7 @@ from typing import Any
 
 from rag_kit.indexing.readers.cell_dates import plain_text
 from rag_kit.indexing.readers.cell_formats import CHINESE_FORMATS, shown
+from rag_kit.indexing.readers.numbers import lowered, raised
 from rag_kit.indexing.readers.package import Package
 from rag_kit.indexing.readers.parts import Context, Part, Unreadable
 from rag_kit.indexing.readers.tables import find_header, has_own_header, is_value, split_runs, table_groups
@@ -49,7 +50,7 @@ def _open_workbook(stream: Any, *, values: bool) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about fonts and extensions that carry no text
         try:
-            return openpyxl.load_workbook(stream, data_only=values)
+            return openpyxl.load_workbook(stream, data_only=values, rich_text=True)
         except (InvalidFileException, KeyError, ValueError, TypeError, IndexError, AttributeError) as error:
             raise Unreadable(f"its sheets cannot be read ({error})") from error
 
@@ -80,9 +81,21 @@ def _cell_text(value: Any, cell: Any) -> str:
     if isinstance(value, bool):
         return str(value).upper()
     value = getattr(value, "text", value)  # an array formula is an object that holds its text
+    if isinstance(value, list):
+        value = _rich_text(value)
     code = (cell.number_format or "General") if cell.has_style else "General"
     is_formula = isinstance(value, str) and value.startswith("=")
     return " ".join((plain_text(value) if is_formula or code == "General" else shown(value, code)).split())
+
+
+def _rich_text(blocks: list[Any]) -> str:
+    """A text of which parts have fonts of their own: superscripts and subscripts."""
+    text = ""
+    for block in blocks:
+        shift = getattr(getattr(block, "font", None), "vertAlign", None)
+        write = {"superscript": raised, "subscript": lowered}.get(str(shift))
+        text += write(text, str(block)) if write else str(block)
+    return text
 
 
 def _find_tables(block: Rows, *, by_columns: bool = False, left: int = 3) -> list[Rows]:
@@ -121,14 +134,14 @@ def _area(block: Rows, numbers: list[int], *, by_columns: bool) -> Rows:
 
 
 def _is_below(upper: Rows, lower: Rows) -> bool:
-    """Whether what stands below an empty row is no more of the same table: a note, or a table with a header."""
+    """Whether the rows below an empty one are not of the same table: a note, or a table with a header."""
     if all(len(cells) == 1 for cells in lower.values()):
         return True
     return has_own_header(_grid(upper)) and has_own_header(_grid(lower))
 
 
 def _are_apart(left: Rows, right: Rows) -> bool:
-    """Whether two tables stand beside each other: headers at another height, or rows with names of their own."""
+    """Whether two blocks are tables of their own: headers at different heights, or names of rows in both."""
     grids = _grid(left), _grid(right)
     if min(len(grid[0]) for grid in grids) < 2:
         return False
@@ -148,7 +161,7 @@ def _grid(block: Rows) -> list[list[str]]:
 
 
 def _table_parts(block: Rows, merged: set[int]) -> Iterator[Part]:
-    """A table in groups of rows; titles above its header stand before the first, a header of two rows is joined."""
+    """A table in groups of rows; titles above its header come before the first, a header of two rows is joined."""
     numbers, lines = sorted(block), _grid(block)
     first = find_header(lines)
     titles = "\n".join(" ".join(dict.fromkeys(filter(None, line))) for line in lines[:first])

@@ -80,6 +80,19 @@ def _superscript_pptx() -> bytes:
     return _saved(deck)
 
 
+def _superscript_xlsx() -> bytes:
+    import openpyxl
+    from openpyxl.cell.rich_text import CellRichText, TextBlock
+    from openpyxl.cell.text import InlineFont
+
+    book = openpyxl.Workbook()
+    up = InlineFont(vertAlign="superscript")
+    book.active["A1"] = CellRichText(
+        *(part for text, mark in _PIECES for part in (text, TextBlock(up, mark)) if str(part))
+    )
+    return _saved(book)
+
+
 def _superscript_pdf() -> bytes:
     lines = []
     for height, (text, up) in zip((700.0, 650.0, 600.0), _PIECES, strict=False):
@@ -114,9 +127,10 @@ def _width(text: str) -> float:
         ("b.docx", _superscript_docx_by_style, _SHOWN),
         ("a.epub", _superscript_epub, _SHOWN),
         ("a.pptx", _superscript_pptx, _SHOWN),
+        ("a.xlsx", _superscript_xlsx, _SHOWN),
         ("a.pdf", _superscript_pdf, ("10^6 newtons", "25 m^2", "2020[3]")),
     ],
-    ids=["html", "docx", "docx by style", "epub", "pptx", "pdf"],
+    ids=["html", "docx", "docx by style", "epub", "pptx", "xlsx", "pdf"],
 )
 def test_superscripts_are_not_glued_to_numbers(tmp_path, reader, name, make_file, texts):
     """A power has a sign, and the mark of a footnote is in brackets, in titles and in text."""
