@@ -22,6 +22,7 @@ _SHIFTED = re.compile(r"[\d*†‡§][\d*†‡§,]*\)?|[+−–-]\d+")
 _BOLD = re.compile(rb"bold|black|heavy|[a-z]bx\d|-bd\b")  # cmbx10, sfbx1000: TeX
 _MONO = re.compile(rb"courier|mono|typewriter|consol|menlo|(?:cm|sf)tt")
 _LARGE = 100  # points; type is smaller
+_LEVEL = 0.3  # points; characters at such heights are level
 _FORCE_BOLD = 0x40000
 _INVISIBLE = re.compile("[\ufeff\u200b\xad\0]")
 _PRIVATE = re.compile("[\ue000-\uf8ff\x80-\x9f]")
@@ -140,24 +141,28 @@ class Characters:
         found = []
         for word in WORD.finditer(self.text):
             base = word.start()
-            if (runs := list(_SHIFTED.finditer(self.text, *word.span()))) and word.end() - base > 1:
-                _, y, _ = self.place(base)
-                size = self.size(base)
-                for run in runs:
-                    end = run.end()
-                    if shift := self._shift(end - 1, y, size):
-                        first = end - 1
-                        while first > max(run.start(), base + 1) and self._shift(first - 1, y, size) == shift:
-                            first -= 1
-                        found.append((first, end, shift))
+            for run in _SHIFTED.finditer(self.text, base, word.end()) if word.end() - base > 1 else ():
+                first = end = run.end()
+                while first > max(run.start(), base + 1) and (shift := self._shift(first - 1, base)):
+                    found_shift, first = shift, first - 1
+                if first < end:
+                    found.append((first, end, found_shift))
         return found
 
-    def _shift(self, index: int, y: float, size: float) -> int:
-        """1 for a character that is smaller than a size and above a baseline, -1 for one below it, else 0."""
-        up = self.place(index)[1] - y
+    def _shift(self, index: int, base: int) -> int:
+        """1 for a character that is smaller than another and above its baseline, -1 for one below it, else 0."""
+        up = self._baseline(index) - self._baseline(base)
+        if abs(up) < _LEVEL:
+            return 0
+        size = self.size(base)
         if abs(up) < 0.08 * size or self.size(index) > 0.92 * size:
             return 0
         return 1 if up > 0 else -1
+
+    def _baseline(self, index: int) -> float:
+        x, y = self._numbers[:2]
+        raw.FPDFText_GetCharOrigin(self._page, index, x, y)
+        return self._frame.point(x.value, y.value)[1]
 
 
 def first_letter(text: str, start: int, end: int) -> int:
