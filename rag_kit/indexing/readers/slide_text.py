@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any
 
 from rag_kit.indexing.readers.numbers import list_number, lowered, raised
 
 A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
-_BULLETS = ("buNone", "buChar", "buBlip", "buAutoNum")
+_BULLETS = tuple(A + name for name in ("buNone", "buChar", "buBlip", "buAutoNum"))
 _SCHEME = re.compile(r"(\w+?)(?:[12](?=Minus))?(ParenBoth|ParenR|Period|Plain|Minus)")
 _FRAMES = {"ParenBoth": "({})", "ParenR": "{})", "Period": "{}.", "Minus": "{}-"}
 _STYLES = {
@@ -37,22 +37,26 @@ def line_text(frame: Any) -> str:
 def list_text(frame: Any, shape: Any = None) -> str:
     """The paragraphs of a frame as lines; bullets and numbers written as list items.
 
-    A number counts on over deeper paragraphs, and begins anew after one of its level or above that has none.
+    A number counts on over deeper paragraphs and those that say no other start; it begins anew after a paragraph of
+    its level or above that has none.
     """
     lines: list[str] = []
-    reached: dict[int, tuple[Any, int]] = {}  # level -> its scheme of numbers, and the last number
+    reached: dict[
+        int, tuple[str, str, int]
+    ] = {}  # level -> its scheme of numbers, where they start, the last number
     for paragraph in frame.paragraphs:
         if text := " ".join(_paragraph_text(paragraph).split()):
             level = int(paragraph.level or 0)
             bullet = _bullet(paragraph, frame, shape, level)
-            scheme = bullet is not None and bullet.tag == f"{A}buAutoNum" and sorted(bullet.items())
-            before, number = reached.get(level, (None, 0))
+            before = reached.get(level)
             reached = {each: last for each, last in reached.items() if each < level}
             mark = "- " if level or (bullet is not None and bullet.tag == f"{A}buChar") else ""
-            if scheme is not False:
-                number = number + 1 if before == scheme else _start(bullet)
-                reached[level] = scheme, number
-                mark = _number_text(bullet.get("type") or "", number) + " "
+            if bullet is not None and bullet.tag == f"{A}buAutoNum":
+                scheme, start = bullet.get("type") or "", bullet.get("startAt") or ""
+                goes_on = before is not None and before[0] == scheme and start in ("", before[1])
+                number = before[2] + 1 if before and goes_on else _start(start)
+                reached[level] = scheme, before[1] if before and goes_on else start, number
+                mark = _number_text(scheme, number) + " "
             lines.append("  " * level + mark + text)
     return "\n".join(lines)
 
@@ -75,15 +79,16 @@ def _shift(run: Any) -> int:
 def _bullet(paragraph: Any, frame: Any, shape: Any, level: int) -> Any:
     """What PowerPoint shows before a paragraph: its own bullet or number, else a number that its shape inherits."""
     own = paragraph._p.pPr
-    for properties in () if own is None else (own,):
-        for bullet in properties:
-            if bullet.tag.removeprefix(A) in _BULLETS:
-                return bullet
+    if bullets := _bullets([] if own is None else own):
+        return bullets[0]
     for styles in _inherited_styles(frame, shape):
-        found = styles.findall(f"{A}lvl{level + 1}pPr/*")
-        if bullets := [each for each in found if each.tag.removeprefix(A) in _BULLETS]:
+        if bullets := _bullets(styles.findall(f"{A}lvl{level + 1}pPr/*")):
             return bullets[0] if bullets[0].tag == f"{A}buAutoNum" else None
     return None
+
+
+def _bullets(properties: Iterable[Any]) -> list[Any]:
+    return [each for each in properties if each.tag in _BULLETS]
 
 
 def _inherited_styles(frame: Any, shape: Any) -> Iterator[Any]:
@@ -96,9 +101,8 @@ def _inherited_styles(frame: Any, shape: Any) -> Iterator[Any]:
         yield from shape.element.iter(f"{A}lstStyle")
 
 
-def _start(bullet: Any) -> int:
-    start = bullet.get("startAt") or ""
-    return int(start) if re.fullmatch(r"\d{1,5}", start) else 1
+def _start(text: str) -> int:
+    return int(text) if re.fullmatch(r"\d{1,5}", text) else 1
 
 
 def _number_text(scheme: str, number: int) -> str:

@@ -438,6 +438,14 @@ def test_slides_have_the_numbers_of_powerpoint(tmp_path, reader):
     ]  # fmt: skip
 
 
+def test_numbers_of_slides_go_on_where_none_starts(tmp_path, reader):
+    """A start that only the first paragraph names is that of all; another start begins another list."""
+    items = [("a", 0, "arabicPeriod", 5), ("b", 0, "arabicPeriod", 1), ("c", 0, "arabicPeriod", 1)]
+    items += [("d", 0, "arabicPeriod", 9), ("e", 0, "arabicPeriod", 9), ("f", 0, "alphaUcPeriod", 1)]
+    text = read_text(reader, tmp_path, "a.pptx", _saved(_slide(items)[0]))
+    assert text.split("\n") == ["5. a", "6. b", "7. c", "9. d", "10. e", "A. f"]
+
+
 def test_slides_inherit_numbers_from_their_layout(tmp_path, reader):
     """A list style of the shape or of its layout numbers paragraphs, unless one says that it has no number."""
     from lxml import etree
