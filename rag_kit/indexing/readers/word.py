@@ -35,6 +35,7 @@ def read_docx(data: bytes, context: Context) -> Iterator[Part]:
     styles = Styles(package.xml(_STYLES) if _STYLES in package else None)
     _write_equations(document)
     _mark_raised_styles(document, styles)
+    _fill_late_rows(document)
     changes, labels = {}, []
     if _NUMBERING in package:
         labels = _mark_numbers(document, Lists(package.xml(_NUMBERING), styles))
@@ -83,6 +84,17 @@ def _mark_raised_styles(document: Any, styles: Styles) -> None:
         run = style.getparent()
         if found is not None and run.find(f"{W}vertAlign") is None:
             run.append(run.makeelement(f"{W}vertAlign", {f"{W}val": value_of(found) or ""}))
+
+
+def _fill_late_rows(document: Any) -> None:
+    """Put empty cells into the places before rows of tables that begin further to the right."""
+    for skipped in list(document.iter(f"{W}gridBefore")):
+        properties, count = skipped.getparent(), value_of(skipped) or ""
+        if properties.tag == f"{W}trPr" and re.fullmatch(r"\d{1,2}", count):
+            for _ in range(int(count)):
+                cell = properties.makeelement(f"{W}tc")
+                cell.append(cell.makeelement(f"{W}p"))
+                properties.addnext(cell)
 
 
 def _mark_numbers(document: Any, lists: Lists) -> list[tuple[int, str]]:
