@@ -36,11 +36,20 @@ def pdf(
     rules: Sequence[tuple[float, float, float, float]] = (),
     password: str | None = None,
     image_only: bool = False,
+    upwards: Sequence[str] = (),
+    turn: int = 0,
+    rotate: int = 0,
 ) -> bytes:
     """A PDF of lines ``(x, y, size, text)``; Chinese lines use a predefined encoding, no font is embedded.
 
-    ``rules`` are straight lines ``(x, y, x, y)`` drawn on each page.
+    ``rules`` are straight lines ``(x, y, x, y)`` drawn on each page, lines in ``upwards`` run upwards. All that is
+    drawn is turned by ``turn`` degrees against the clock, and the page is shown turned by ``rotate`` degrees with it.
     """
+    across = turn in (90, 270)
+    width, height = (842, 595) if across else (595, 842)
+    matrix = {
+        0: b"1 0 0 1 0 0", 90: b"0 1 -1 0 842 0", 180: b"-1 0 0 -1 595 842", 270: b"0 -1 1 0 0 595"
+    }[turn]  # fmt: skip
     key = _pdf_key(password) if password is not None else None
     objects: list[bytes] = [b"", b""]  # catalogue and page tree come last
 
@@ -74,7 +83,8 @@ def pdf(
     )
     kids = []
     for lines in pages:
-        parts = [b"q 500 0 0 700 50 50 cm /I1 Do Q"] if image_only else []
+        parts = [b"%s cm" % matrix] if turn else []
+        parts += [b"q 500 0 0 700 50 50 cm /I1 Do Q"] if image_only else []
         parts += [b"%g %g m %g %g l S" % rule for rule in rules]
         for x, y, size, text in [] if image_only else lines:
             if text.isascii() or all(ord(c) < 256 for c in text):
@@ -85,13 +95,14 @@ def pdf(
                 shown = b"(" + shown + b")"
             else:
                 font, shown = b"F3", b"<" + text.encode("utf-16-be").hex().encode() + b">"
-            parts.append(b"BT /%s %g Tf 1 0 0 1 %g %g Tm %s Tj ET" % (font, size, x, y, shown))
+            direction = b"0 1 -1 0" if text in upwards else b"1 0 0 1"
+            parts.append(b"BT /%s %g Tf %s %g %g Tm %s Tj ET" % (font, size, direction, x, y, shown))
         content = stream(b"", b"\n".join(parts))
         kids.append(
             add(
-                b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents %d 0 R /Resources << /Font << "
-                b"/F1 %d 0 R /F2 %d 0 R /F3 %d 0 R /F4 %d 0 R >> /XObject << /I1 %d 0 R >> >> >>"
-                % (content, plain, heavy, chinese, fixed, image)
+                b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 %d %d] /Rotate %d /Contents %d 0 R "
+                b"/Resources << /Font << /F1 %d 0 R /F2 %d 0 R /F3 %d 0 R /F4 %d 0 R >> /XObject << /I1 %d 0 R >> >> >>"
+                % (width, height, rotate, content, plain, heavy, chinese, fixed, image)
             )
         )
     objects[0] = b"<< /Type /Catalog /Pages 2 0 R >>"
@@ -175,6 +186,47 @@ def paragraph(text: str, style: str = "") -> str:
     """A paragraph of a docx body."""
     properties = f'<w:pPr><w:pStyle w:val="{style}"/></w:pPr>' if style else ""
     return f'<w:p>{properties}<w:r><w:t xml:space="preserve">{escape(text)}</w:t></w:r></w:p>'
+
+
+def listed(text: str, numbering: int | None = None, level: int | None = 0, style: str = "") -> str:
+    """A paragraph of a docx body that is numbered by a list, or by its style."""
+    properties = f'<w:pStyle w:val="{style}"/>' if style else ""
+    if numbering is not None:
+        deep = "" if level is None else f'<w:ilvl w:val="{level}"/>'
+        properties += f'<w:numPr>{deep}<w:numId w:val="{numbering}"/></w:numPr>'
+    return f'<w:p><w:pPr>{properties}</w:pPr><w:r><w:t xml:space="preserve">{escape(text)}</w:t></w:r></w:p>'
+
+
+def level(number: int, form: str, text: str, *, start: int = 1, more: str = "") -> str:
+    """A level of a Word list, with its ``w:numFmt`` and ``w:lvlText``."""
+    return (
+        f'<w:lvl w:ilvl="{number}"><w:start w:val="{start}"/><w:numFmt w:val="{form}"/>'
+        f'<w:lvlText w:val="{escape(text)}"/>{more}</w:lvl>'
+    )
+
+
+def numbered_docx(
+    body: str,
+    definitions: Mapping[int, str],
+    *,
+    lists: Mapping[int, tuple[int, str]] | None = None,
+    styles: str = "",
+) -> bytes:
+    """A Word document with abstract lists by number, each of levels, and lists: their definition and overrides.
+
+    Without ``lists``, each definition is the list of its number.
+    """
+    lists = lists or {number: (number, "") for number in definitions}
+    numbering = f'<?xml version="1.0"?><w:numbering xmlns:w="{W}">'
+    for number, levels in definitions.items():
+        numbering += f'<w:abstractNum w:abstractNumId="{number}">{levels}</w:abstractNum>'
+    for number, (definition, overrides) in lists.items():
+        numbering += f'<w:num w:numId="{number}"><w:abstractNumId w:val="{definition}"/>{overrides}</w:num>'
+    extra = {"word/numbering.xml": numbering + "</w:numbering>"}
+    if styles:
+        extra["word/styles.xml"] = f'<?xml version="1.0"?><w:styles xmlns:w="{W}">{styles}</w:styles>'
+    relation = f'<Relationship Id="n1" Type="{R}/numbering" Target="numbering.xml"/>'
+    return docx(body, extra=extra, relations=relation)
 
 
 def docx(body: str, *, extra: Mapping[str, str | bytes] | None = None, relations: str = "") -> bytes:

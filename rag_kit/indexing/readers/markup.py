@@ -6,9 +6,11 @@ Nothing is fetched: links and images are attributes that are dropped or printed,
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from rag_kit.indexing.readers.equations import equation_text
+from rag_kit.indexing.readers.numbers import list_number, lowered, raised
 from rag_kit.indexing.readers.parts import Unreadable
 from rag_kit.indexing.readers.tables import fill_spans, markdown_table
 
@@ -23,6 +25,28 @@ _BLOCK = frozenset(
 )
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
+_SHIFTED = re.compile(r"vertical-align\s*:\s*(super|sub)\b", re.I)
+_LIST_STYLE = re.compile(r"list-style(?:-type)?\s*:\s*([\w-]+)", re.I)
+_LIST_STYLES = {  # styles of numbers, and their names in attributes and in style sheets
+    "lowerLetter": ("a", "lower-alpha", "lower-latin"),
+    "upperLetter": ("A", "upper-alpha", "upper-latin"),
+    "lowerRoman": ("i", "lower-roman"),
+    "upperRoman": ("I", "upper-roman"),
+    "lowerGreek": ("lower-greek",),
+    "decimalZero": ("decimal-leading-zero",),
+    "chineseCounting": (
+        "cjk-ideographic",
+        "simp-chinese-informal",
+        "trad-chinese-informal",
+        "japanese-informal",
+    ),
+    "ideographDigital": ("cjk-decimal",),
+    "chineseLegalSimplified": ("simp-chinese-formal",),
+    "ideographLegalTraditional": ("trad-chinese-formal",),
+    "ideographTraditional": ("cjk-heavenly-stem",),
+    "ideographZodiac": ("cjk-earthly-branch",),
+}
+_BEFORE = 8  # pieces of a line that are looked at to read a superscript behind them
 _SPACES = re.compile(r"[ \t\n\r\f\v\u00a0]+")
 
 
@@ -45,7 +69,7 @@ def html_title(tree: Any) -> str:
     """The page's ``title``, else its first ``h1``, else nothing."""
     for path in ("//title", "//h1"):
         for node in tree.xpath(path):
-            title = _SPACES.sub(" ", "".join(node.itertext())).strip()
+            title = _tidy_lines(_inner_text(node)).replace("\n", " ")
             if title:
                 return str(title)[:300]
     return ""
@@ -67,7 +91,7 @@ def _blocks_inside(node: Any) -> Iterator[str]:
                 yield from _blocks_of(child)
                 loose = []
             else:
-                loose.append(_inline_text(child))
+                loose.append(_inline_text(child, loose))
         loose.append(child.tail or "")
     yield from _paragraph_text(loose)
 
@@ -112,20 +136,44 @@ def _blocks_of(node: Any) -> Iterator[str]:
 
 
 def _list_text(node: Any) -> str:
-    """A list as lines of Markdown, what is inside an item indented."""
+    """A list as lines of Markdown with the numbers that a browser shows, what is inside an item indented."""
     lines: list[str] = []
-    number = 0
-    for child in node:
-        if _is_skipped(child):
-            continue
+    items = [child for child in node if not _is_skipped(child)]
+    step = -1 if "reversed" in node.attrib else 1
+    number = _integer(node.get("start"), sum(item.tag == "li" for item in items) if step < 0 else 1) - step
+    for child in items:
+        mark = ""
+        if child.tag == "li":
+            number = _integer(child.get("value"), number + step)
+            mark = _item_mark(child, node, number) + " "
         inner = "\n".join(_blocks_inside(child) if child.tag == "li" else _blocks_of(child))
         if inner:
-            number += 1
-            mark = f"{number}. " if node.tag == "ol" else "- "
-            pad = " " * len(mark)
-            text = inner.replace("\n", f"\n{pad}")
-            lines.append((mark if child.tag == "li" else pad) + text)  # else a list straight inside a list
+            pad = " " * len(mark or "- ")
+            lines.append(
+                (mark or pad) + inner.replace("\n", f"\n{pad}")
+            )  # no mark: a list straight inside a list
     return "\n".join(lines)
+
+
+def _item_mark(item: Any, inside: Any, number: int) -> str:
+    """What a browser shows before an item of a list; a dash where that is no number, a label where one was given."""
+    if label := item.get("rag-kit-label"):
+        return str(label)
+    if inside.tag != "ol":
+        return "-"
+    styles = [_LIST_STYLE.search(style) for node in (item, inside) if (style := node.get("style"))]
+    style = next((match[1].lower() for match in styles if match), item.get("type") or inside.get("type"))
+    if style is None or number < 1:
+        return f"{number}."
+    if style in ("none", "disc", "circle", "square"):
+        return "-"
+    name = next((name for name, names in _LIST_STYLES.items() if style in names), "decimal")
+    text = list_number(number, name)
+    return text + ("." if text.isascii() or name == "lowerGreek" else "、")
+
+
+def _integer(value: str | None, default: int) -> int:
+    return int(value) if value and re.fullmatch(r"\s*[+-]?\d{1,9}\s*", value) else default
 
 
 def _table_texts(node: Any) -> Iterator[str]:
@@ -151,31 +199,41 @@ def _row_cells(row: Any) -> Iterator[tuple[str, int, int]]:
     for cell in row:
         if cell.tag in ("td", "th") and not _is_skipped(cell):
             text = " ".join(" ".join(_blocks_inside(cell)).split())
-            yield text, _span_size(cell.get("colspan")), _span_size(cell.get("rowspan"))
+            yield text, _integer(cell.get("colspan"), 1), _integer(cell.get("rowspan"), 1)
 
 
-def _inner_text(node: Any) -> str:
+def _inner_text(node: Any, before: Sequence[str] = ()) -> str:
     """The text inside of an element, as one line."""
-    pieces = (("" if _is_skipped(child) else _inline_text(child)) + (child.tail or "") for child in node)
-    return (node.text or "") + "".join(pieces)
+    pieces = [*before[-_BEFORE:], node.text or ""]
+    start = len(pieces) - 1
+    for child in node:
+        if not _is_skipped(child):
+            pieces.append(_inline_text(child, pieces))
+        pieces.append(child.tail or "")
+    return "".join(pieces[start:])
 
 
-def _inline_text(node: Any) -> str:
-    """The text of an element inside a line."""
+def _inline_text(node: Any, before: Sequence[str]) -> str:
+    """The text of an element inside a line, behind the pieces of text that are before it."""
     tag = node.tag
     if tag == "br":
         return "\x0b"  # a line break that survives the folding of white space
     if tag == "img":
         return f" {node.get('alt') or ''} "
     if tag == "math":
-        return str(node.get("alttext") or "") or "".join(node.itertext())
-    text = _inner_text(node)
+        return str(node.get("alttext") or "") or equation_text(node)
+    shift = _SHIFTED.search(node.get("style") or "")
+    if tag in ("sup", "sub") or shift:
+        text, line = _inner_text(node), "".join(before[-_BEFORE:])
+        if tag == "sub" or (shift and shift[1].lower() == "sub"):
+            return lowered(line, text)
+        linked = next(node.iter("a"), None) is not None or node.getparent().tag == "a"
+        after = (node.tail or "").strip()
+        below = node.getnext() if after == "/" else None
+        return raised(line, text, after if below is None or below.tag != "sub" else "⁄", note=linked)
+    text = _inner_text(node, before)
     if tag in _BLOCK:
         return f" {text} "
     if tag in ("code", "kbd", "samp", "tt") and text.strip() and "`" not in text:
         return f"`{text.strip()}`"
     return text
-
-
-def _span_size(value: str | None) -> int:
-    return int(value) if value and re.fullmatch(r"\d{1,5}", value.strip()) else 1

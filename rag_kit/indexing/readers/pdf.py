@@ -16,27 +16,35 @@ from rag_kit.indexing.readers.formats import OCR_ADVICE
 from rag_kit.indexing.readers.ocr import recognise_page
 from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable, leave_out
 from rag_kit.indexing.readers.pdf_layout import Layout
-from rag_kit.indexing.readers.pdf_lines import Line, Rule, add_fields, page_lines, page_rules, split_runs
+from rag_kit.indexing.readers.pdf_lines import Line, Sheet, read_sheets
 from rag_kit.indexing.readers.pdf_tables import with_tables
+from rag_kit.indexing.readers.tables import split_runs
 
 _PROGRAM_TITLE = re.compile(
     r"^(microsoft (word|powerpoint|excel) - .*|untitled.*|.*\.(docx?|indd|qxd|tex|dvi|pdf|rtf|odt|pptx?|xlsx?))$",
     re.I,
 )
+_PAGE_WORD = r"(?:page|pg?\.|seite|página|pagina|p[áa]g\.|strona|sida|side|стр(?:аница|\.)|页码|頁碼|ページ)"
+_NUMBERED = (
+    rf"{_PAGE_WORD}\s*[:：]?\s*\d{{1,4}}(?:\s*(?:/|of|von|de|di|sur|из)\s*\d{{1,4}})?"
+    r"|(?:共\s*\d{1,4}\s*[页頁]\s*[,，/|]?\s*)?第\s*[\d一二三四五六七八九十百]{1,4}\s*[页頁]"
+    r"(?:\s*[,，/|]?\s*共\s*[\d一二三四五六七八九十百]{1,4}\s*[页頁])?"
+)
 _PAGE_NUMBER = re.compile(
-    r"[-–—]?\s*(?:page\s+)?(?:\d{1,4}|[ivxlc]{1,7})(?:\s*(?:/|of)\s*\d{1,4})?\s*[-–—]?"
-    r"|第\s*\d{1,4}\s*页(?:\s*[,，/|]?\s*共\s*\d{1,4}\s*页)?",
+    rf"[-–—]?\s*(?:\d{{1,4}}|[ivxlc]{{1,7}})(?:\s*(?:/|of)\s*\d{{1,4}})?\s*[-–—]?|[-–—]?\s*(?:{_NUMBERED})\s*[-–—]?",
     re.I,
 )
+_WITH_PAGE_NUMBER = re.compile(rf"(?:{_NUMBERED})\s*[|·•]|[|·•]\s*(?:{_NUMBERED})$", re.I)
+_EDGE = 0.09  # of a page's height: a line there may be a running one
+_MARGIN = 0.15  # where a number apart from the text may be that of the page
 _TOP = 0.75  # of the page's height; below it the file's order stands
 _MAX_RUNNING = 150  # characters of a running line; a longer one is text
 
 
 class _Page(NamedTuple):
-    """What stands on a page: its lines and rules, and where it has none the text that OCR finds."""
+    """What is on a page: its text by direction, and where it has none the text that OCR finds."""
 
-    lines: list[Line]
-    rules: list[Rule]
+    sheets: list[Sheet]
     recognised: str = ""
 
 
@@ -59,29 +67,33 @@ def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
         characters = 0
         for index in range(len(document)):
             page = _read_page(document, index, context)
-            characters += sum(len(line.text) for line in page.lines) + len(page.recognised)
+            characters += sum(len(line.text) for sheet in page.sheets for line in sheet.lines) + len(
+                page.recognised
+            )
             context.check(characters, "characters", "max_characters")
             pages.append(page)
     finally:
         document.close()
     count = len(pages)
-    if not any(page.lines or page.recognised for page in pages):
+    if not any(page.sheets or page.recognised for page in pages):
         reason, advice = "; scanned? OCR is off", OCR_ADVICE
         if context.ocr:
             reason, advice = ", also not by OCR", "Check that it is the right file"
         raise Unreadable(f"no text found on its {count} page{'s' * (count != 1)}{reason}", advice)
-    body = _without_running_lines([page.lines for page in pages])
-    mono = sum(len(line.text) for lines in body for line in lines if line.mono)
-    ordered = map(_letterhead_first, body)
-    body = [with_tables(lines, page.rules) for lines, page in zip(ordered, pages, strict=True)]
-    # where most of a document is set in a font of fixed width, that is not a sign of code
-    if mono < 0.9 * characters:
-        body = [_with_code(lines) for lines in body]
-    layout = Layout(body)
-    empty = sum(not (lines or page.recognised) for lines, page in zip(body, pages, strict=True))
-    for number, (lines, page) in enumerate(zip(body, pages, strict=True), 1):
+    _drop_running_lines(pages)
+    sheets = [sheet for page in pages for sheet in page.sheets]
+    mono = sum(len(line.text) for sheet in sheets for line in sheet.lines if line.mono)
+    for sheet in sheets:
+        sheet.lines = with_tables(_letterhead_first(sheet.lines), sheet.rules)
+        # where most of a document is set in a font of fixed width, that is not a sign of code
+        if mono < 0.9 * characters:
+            sheet.lines = _with_code(sheet.lines)
+    layout = Layout([sheet.lines for sheet in sheets])
+    empty = sum(not (any(sheet.lines for sheet in page.sheets) or page.recognised) for page in pages)
+    for number, page in enumerate(pages, 1):
         heading = layout.heading
-        text = page.recognised or layout.page_text(lines)
+        texts = [layout.page_text(sheet.lines) for sheet in page.sheets]
+        text = page.recognised or "\n\n".join(filter(None, texts))
         title = title or layout.first_heading
         metadata: dict[str, Scalar] = {"page": number, "pages": count, "title": title, "heading": heading}
         if page.recognised:
@@ -92,59 +104,80 @@ def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
 
 
 def _read_page(document: Any, index: int, context: Context) -> _Page:
-    """The lines of a page, its form fields among them, and its rules; recognised text where it has no lines."""
-    read = _Page([], [])  # a damaged page among good ones counts as one without text
+    """The text of a page, its form fields among it; recognised text where it has none."""
+    read = _Page([])  # a damaged page among good ones counts as one without text
     with leave_out(f"page {index + 1}"), closing(document[index]) as page:
-        lines = page_lines(page)
-        if document.formenv is not None:
-            add_fields(lines, page, document.formenv)
-        recognised = recognise_page(page, context) if context.ocr and not lines else ""
-        read = _Page(lines, page_rules(page) if lines else [], recognised)
+        sheets = read_sheets(page, document.formenv)
+        recognised = recognise_page(page, context) if context.ocr and not sheets else ""
+        read = _Page(sheets, recognised)
     return read
 
 
-def _without_running_lines(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
-    """The lines of pages without those at their edges that come back, or are a page number alone.
+def _drop_running_lines(pages: Sequence[_Page]) -> None:
+    """Drop the lines at the edges of pages that come back, or are a page number alone.
 
     Equal but for digits, they stand on half of the pages; heads by chapter on three in a row each, together on half.
     """
     pages_of: dict[str, list[int]] = defaultdict(list)
-    for number, lines in enumerate(pages):
-        for key in {_running_key(line) for line in lines} - {""}:
+    for number, page in enumerate(pages):
+        for key in {_running_key(line) for sheet in page.sheets for line in sheet.lines} - {""}:
             pages_of[key].append(number)
-    half = max(3, (len(pages) + 1) // 2)
+    half = max(2, min(3, len(pages)), (len(pages) + 1) // 2)
     dense = {key for key, on in pages_of.items() if len(on) >= 3 and on[-1] - on[0] <= 2 * len(on)}
     running = {key for key, on in pages_of.items() if len(on) >= half}
     if len({number for key in dense for number in pages_of[key]}) >= half:
         running |= dense
-    return [
-        [
-            line
-            for line in lines
-            if not (key := _running_key(line))
-            or not (key in running or _PAGE_NUMBER.fullmatch(line.text.strip()))
-        ]
-        for lines in pages
-    ]
+    for page in pages:
+        for sheet in page.sheets:
+            sheet.lines = [
+                line
+                for line in sheet.lines
+                if not (_running_key(line) in running or _is_page_number(line, sheet.lines))
+            ]
 
 
 def _running_key(line: Line) -> str:
     """What a running line has in common with those of other pages; empty where a line cannot be one."""
-    if 0.09 <= line.place <= 0.91 or len(line.text) > _MAX_RUNNING:
+    if _EDGE <= line.place <= 1 - _EDGE or len(line.text) > _MAX_RUNNING:
         return ""
     return " ".join(re.sub(r"\d+", "0", line.text).split())
 
 
+def _is_page_number(line: Line, lines: Sequence[Line]) -> bool:
+    """Whether a line is the number of its page: at the very edge, or above or below all others and apart from them."""
+    text = line.text.strip()
+    at_edge = not _EDGE <= line.place <= 1 - _EDGE
+    if not _PAGE_NUMBER.fullmatch(text):
+        return at_edge and len(text) <= _MAX_RUNNING and bool(_WITH_PAGE_NUMBER.search(text))
+    if at_edge or _MARGIN <= line.place <= 1 - _MARGIN:
+        return at_edge
+    others = [other.bottom - line.bottom for other in lines if other is not line]
+    outside = all((up > 0) == (line.place < 0.5) for up in others)
+    words = re.search(r"[^\W\d]{2}|[第/]", text)
+    return outside and min(map(abs, others), default=0) > (1.0 if words else 2.5) * line.size
+
+
 def _letterhead_first(lines: Sequence[Line]) -> list[Line]:
-    """The lines of a page, blocks at its top that the file draws after what stands below them moved there."""
+    """The lines of a page, blocks at its top that the file draws after what is below them moved there.
+
+    A block that heads a column beside the text before it stays where it is.
+    """
     head: list[Line] = []
     rest: list[Line] = []
     blocks = split_runs(lines, lambda line, after: 0 <= line.end_bottom - after.bottom < 2.5 * after.size)
-    for block in blocks:
+    for number, block in enumerate(blocks):
         foot = block[-1]
         above = foot.place > _TOP and all(foot.bottom > line.bottom + foot.size for line in rest)
+        later = (line for after in blocks[number + 1 :] for line in after)
+        above = above and not (rest and any(_goes_down(foot, line, rest) for line in later))
         (head if above else rest).extend(block)
     return [*head, *rest]
+
+
+def _goes_down(foot: Line, line: Line, rest: Sequence[Line]) -> bool:
+    """Whether a later line is below a block and, with it, beside all the text before."""
+    beside = min(foot.left, line.left) > max(other.right for other in rest) - 1
+    return beside and line.bottom < foot.bottom and line.left < foot.right and foot.left < line.right
 
 
 def _with_code(lines: Sequence[Line]) -> list[Line]:

@@ -11,13 +11,22 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
-from rag_kit.indexing.readers.pdf_lines import HYPHEN, Line, split_runs
+from rag_kit.indexing.readers.pdf_characters import HYPHEN
+from rag_kit.indexing.readers.pdf_lines import Line
+from rag_kit.indexing.readers.tables import split_runs
 
 _CJK = "\u2e80-\u303f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef"
 _WIDE = re.compile(f"[{_CJK}]")
+_HAN = "一二三四五六七八九十百零〇"
 _MARK = re.compile(
-    r"(?:[•●○▪■◦‣⁃∙·*–—-]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)]|[①-⑳㉠-㉻]|[（(][一二三四五六七八九十]+[)）]|[一二三四五六七八九十]+、)\s"
+    rf"(?:[•●○▪■◦‣⁃∙·*–—-]|\(?\d{{1,3}}[.)]|\(?[a-zA-Z][.)])\s"
+    rf"|[①-⑳㉠-㉻]|（[{_HAN}\d]{{1,3}}）|\([{_HAN}]{{1,3}}\)|\(\d{{1,3}}\)(?=[{_CJK}])|[{_HAN}\d]{{1,3}}、"
 )
+_CLAUSE = re.compile(
+    rf"第[{_HAN}\d]{{1,6}}[条條章节節款编編](?P<apart>[\s：:（(【]|$)?"
+    rf"|(?:Article|Section|Clause|§)\s*\d|\d{{1,2}}(?:\.\d{{1,3}})+\.?\s+[A-ZÄÖÜ{_CJK}]"
+)
+_OPEN = re.compile(r"[、，,第和及或与至]$")
 _BULLET = re.compile(r"^[•●○▪■◦‣⁃∙]\s*")
 _END = re.compile(r"[.!?。！？…：:;；][\"'”’)\]）」』]*$")
 _KEY = re.compile(r"[^.,:。，、：]{1,30}[:：]")
@@ -58,11 +67,11 @@ class Layout:
         for index, line in enumerate(lines):
             line.level = self._level(lines, index)
         for run in split_runs(lines, _is_same_column):
-            right = max(line.right for line in run)
+            left, right = min(line.left for line in run), max(line.right for line in run)
             for line in run:
-                line.column = right
+                line.edge, line.column = left, right
         out, last = "", _TEXT
-        for block in split_runs(lines, _goes_on):
+        for block in _blocks(lines):
             kind, text = block[0].level, block[0].text
             text += "".join(_separator(line, after) + after.text for line, after in pairwise(block))
             text = self._join_hyphenated(text)
@@ -123,13 +132,25 @@ def _is_same_column(line: Line, after: Line) -> bool:
     )
 
 
-def _goes_on(line: Line, after: Line) -> bool:
-    """Whether a line goes on in the next one."""
+def _blocks(lines: Sequence[Line]) -> list[list[Line]]:
+    """The lines of each heading, paragraph, list item or finished block."""
+    blocks: list[list[Line]] = []
+    for line in lines:
+        if blocks and _goes_on(blocks[-1], line):
+            blocks[-1].append(line)
+        else:
+            blocks.append([line])
+    return blocks
+
+
+def _goes_on(block: Sequence[Line], after: Line) -> bool:
+    """Whether the last line of a block goes on in the next one."""
+    line = block[-1]
     if line.level != after.level or line.level == _BLOCK:
         return False
     if line.level > 0:
         return 0 < line.bottom - after.bottom < 2 * after.size
-    if _MARK.match(after.text) or abs(line.size - after.size) > 0.15 * line.size:
+    if _begins_paragraph(line, after) or abs(line.size - after.size) > 0.15 * line.size:
         return False
     if _KEY.match(line.text) and _KEY.match(after.text):
         return False
@@ -140,7 +161,20 @@ def _goes_on(line: Line, after: Line) -> bool:
     if not 0.3 * line.size < down < 2.2 * line.size or after.left > line.right or after.right < line.left:
         return False
     indented = after.left > line.left + 0.7 * line.size and not _MARK.match(line.text)
-    return not indented and _has_no_room(line, after)
+    # where paragraphs begin with an indent, one of a single line is as far to the right as the next one
+    single = len(block) == 1 and bool(_END.search(line.text)) and after.left > after.edge + 0.7 * line.size
+    return not (indented or single) and _has_no_room(line, after)
+
+
+def _begins_paragraph(line: Line, after: Line) -> bool:
+    """Whether a line begins with the mark of a list item, or the number of a clause that is not one in a sentence."""
+    if _MARK.match(after.text):
+        return after.text[0] in "•●○▪■◦‣⁃∙·*–—-" or not _OPEN.search(line.text)
+    clause = _CLAUSE.match(after.text)
+    if clause is None or _OPEN.search(line.text):
+        return False
+    ended = _END.search(line.text) and not re.search(r"\d\.$", line.text)  # 2020. is half of a date
+    return clause["apart"] is not None or bool(ended)
 
 
 def _has_no_room(line: Line, after: Line) -> bool:

@@ -4,26 +4,17 @@ from __future__ import annotations
 
 import ctypes
 import re
-import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import pypdfium2.raw as raw
 
-T = TypeVar("T")
+from rag_kit.indexing.readers.pdf_characters import HYPHEN, WORD, Characters, Frame, first_letter
+from rag_kit.indexing.readers.tables import split_runs
 
-HYPHEN = "\x02"  # a hyphen at a line's end, as PDFium marks it
-_UNMARKED_HYPHEN = re.compile(r"[\u2010\xad](?=[\0\1\3-\x20\xa0]*(?:[\r\n]|\Z))")
 _LINE = re.compile(r"[^\r\n]+")
-_WORD = re.compile(r"[^\0\1\3-\x20\xa0]+")
-_BOLD = re.compile(rb"bold|black|heavy|[a-z]bx\d|-bd\b")  # cmbx10, sfbx1000: TeX
-_MONO = re.compile(rb"courier|mono|typewriter|consol|menlo|(?:cm|sf)tt")
-_FORCE_BOLD = 0x40000
-_INVISIBLE = re.compile("[\ufeff\u200b\xad\0]")
-_PRIVATE = re.compile("[\ue000-\uf8ff\x80-\x9f]")
-_CONTROL = re.compile("[\x01\x03-\x1f\x80-\x9f\ue000-\uf8ff]")
-_LIGATURE_OR_RADICAL = re.compile("[\u2e80-\u2fdf\ufb00-\ufb06]")
 _TYPED = (4, 5, 6)  # PDFium's numbers of fields with a choice, a list or a text
 _MAX_TYPED = 200_000  # bytes of a field
 _MAX_RULES = 2_000  # of a page; more are a drawing
@@ -45,7 +36,7 @@ class Line:
     """A line of a page; lengths in points, ``place`` is the height on the page from 0 (bottom) to 1.
 
     ``mono`` says that it is set in a font of fixed width, ``block`` that ``text`` is finished markdown. `Layout` notes
-    the ``level`` of a heading, and where the ``column`` ends at the right.
+    the ``level`` of a heading, and where its column begins (``edge``) and ends (``column``).
     """
 
     text: str
@@ -60,6 +51,7 @@ class Line:
     words: list[Word] = field(default_factory=list)
     block: bool = False
     level: int = 0
+    edge: float = 0.0
     column: float = 0.0
 
     def as_block(self, text: str) -> Line:
@@ -83,94 +75,106 @@ class Rule:
         return other.start - 3 < self.at < other.end + 3 and self.start - 3 < other.at < self.end + 3
 
 
-def split_runs(items: Iterable[T], goes_on: Callable[[T, T], bool]) -> list[list[T]]:
-    """Items in runs, in which each one goes on from the one before.
+@dataclass
+class Sheet:
+    """What runs in one direction on a page: lines and rules, as they are when the page is turned to read them."""
 
-    Example:
-        >>> split_runs([1, 2, 3, 7, 8], lambda number, after: after == number + 1)
-        [[1, 2, 3], [7, 8]]
-    """
-    runs: list[list[T]] = []
-    for item in items:
-        if runs and goes_on(runs[-1][-1], item):
-            runs[-1].append(item)
-        else:
-            runs.append([item])
-    return runs
+    lines: list[Line]
+    rules: list[Rule]
 
 
-def page_lines(page: Any) -> list[Line]:
-    """All lines of a page that are not blank, in the order in which PDFium gives them."""
+def read_sheets(page: Any, form: Any) -> list[Sheet]:
+    """The text of a page with what is typed into its form, the direction of most of it first; empty without text."""
+    shown = page.get_rotation()
+    read = {shown: _lines_by_turn(page, shown)}
+    lengths = Counter({turn: sum(len(line.text) for line in lines) for turn, lines in read[shown].items()})
+    sheets: list[Sheet] = []
+    for turn, _ in lengths.most_common() or [(shown, 0)]:
+        if turn not in read:  # PDFium finds words and lines of text that is shown upright
+            page.set_rotation(turn)
+            read[turn] = _lines_by_turn(page, turn)
+        frame, lines = _frame(page, turn), read[turn].get(turn, [])
+        if form is not None and not sheets:
+            _add_fields(lines, page, form, frame)
+        if lines:
+            sheets.append(Sheet(lines, _page_rules(page, frame)))
+    page.set_rotation(shown)
+    return sheets
+
+
+def _frame(page: Any, turn: int) -> Frame:
+    return Frame(turn, *page.get_bbox())
+
+
+def _lines_by_turn(page: Any, shown: int) -> dict[int, list[Line]]:
+    """The lines of a page that are not blank, by their direction; in the places of the direction ``shown``."""
     text_page = page.get_textpage()
     try:
-        return list(_read_lines(text_page.raw, page.get_height() or 1.0))
+        frame = _frame(page, shown)
+        characters = Characters(text_page.raw, frame)
+        lines: dict[int, list[Line]] = {}
+        for turn, spans in _turned_spans(characters):
+            if line := _read_line(characters, spans, frame):
+                lines.setdefault(turn, []).append(line)
+        return lines
     finally:
         text_page.close()
 
 
-def _read_lines(page: Any, height: float) -> Iterator[Line]:
-    """The lines of a page with their places, size and weight of letters, as PDFium gives its characters."""
-    text = "".join(chr(raw.FPDFText_GetUnicode(page, n)) for n in range(raw.FPDFText_CountChars(page)))
-    text = _UNMARKED_HYPHEN.sub(HYPHEN, text)
-    for line in _LINE.finditer(text):
-        spans = [word.span() for word in _WORD.finditer(text, *line.span())]
+def _turned_spans(characters: Characters) -> Iterator[tuple[int, list[tuple[int, int]]]]:
+    """The words of each line, cut where the next one runs in another direction."""
+    for line in _LINE.finditer(characters.text):
+        spans = [word.span() for word in WORD.finditer(characters.text, *line.span())]
         if not spans:
             continue
-        (first, _), (_, end) = spans[0], spans[-1]
-        content = _decode(text[first:end])
-        if not content.strip():
-            continue
-        left, bottom, _ = _character_place(page, first)
-        _, end_bottom, right = _character_place(page, end - 1)
-        # a bullet before the word may be of another font
-        letter = next((index for index in range(first, end) if text[index].isalnum()), first)
-        size, bold, mono = _character_font(page, letter)
-        if bold or mono:
-            last = end - 1 if text[end - 1] != HYPHEN else (letter + end - 1) // 2
-            _, end_bold, end_mono = _character_font(page, last)
-            bold, mono = bold and end_bold, mono and end_mono
-        words = [
-            Word(word, _character_place(page, start)[0], _character_place(page, stop - 1)[2], bottom, size)
-            for start, stop in spans
-            if (word := _decode(text[start:stop]))
-        ]
-        place = bottom / height
-        yield Line(content, left, right, bottom, end_bottom, round(size, 1), place, bold, mono, words)
+        turns = [characters.turn(spans[0][0]), characters.turn(spans[-1][0])]
+        if turns[0] == turns[1]:
+            yield turns[0], spans
+        else:
+            runs = split_runs(
+                spans, lambda span, after: characters.turn(span[0]) == characters.turn(after[0])
+            )
+            yield from ((characters.turn(run[0][0]), run) for run in runs)
 
 
-def _character_place(page: Any, index: int) -> tuple[float, float, float]:
-    """Left edge, baseline and right edge of a character."""
-    left, right, bottom, top, x, y = (ctypes.c_double() for _ in range(6))
-    raw.FPDFText_GetCharBox(page, index, left, right, bottom, top)
-    raw.FPDFText_GetCharOrigin(page, index, x, y)
-    return left.value, y.value, right.value
+def _read_line(characters: Characters, spans: list[tuple[int, int]], frame: Frame) -> Line | None:
+    """A line with its place, size and weight of letters."""
+    (first, _), (_, end) = spans[0], spans[-1]
+    content = characters.decoded(first, end)
+    if not content.strip():
+        return None
+    left, bottom, _ = characters.place(first)
+    _, end_bottom, right = characters.place(end - 1)
+    letter = first_letter(characters.text, first, end)
+    bold, mono = characters.weight(letter)
+    if bold or mono:
+        last = end - 1 if characters.text[end - 1] != HYPHEN else (letter + end - 1) // 2
+        end_bold, end_mono = characters.weight(last)
+        bold, mono = bold and end_bold, mono and end_mono
+    size = characters.size(letter)
+    words = [
+        Word(word, characters.place(start)[0], characters.place(stop - 1)[2], bottom, size)
+        for start, stop in spans
+        if (word := characters.decoded(start, stop))
+    ]
+    place = frame.height_of(bottom)
+    return Line(content, left, right, bottom, end_bottom, round(size, 1), place, bold, mono, words)
 
 
-def _character_font(page: Any, index: int) -> tuple[float, bool, bool]:
-    """Size in points as it stands on the page, and whether the font is bold, and of fixed width."""
-    size, matrix = raw.FPDFText_GetFontSize(page, index), raw.FS_MATRIX()
-    if raw.FPDFText_GetMatrix(page, index, matrix):
-        size *= (matrix.b**2 + matrix.d**2) ** 0.5
-    buffer, flags = ctypes.create_string_buffer(128), ctypes.c_int()
-    raw.FPDFText_GetFontInfo(page, index, buffer, 128, flags)
-    name = buffer.value.lower()
-    return size, bool(_BOLD.search(name) or flags.value & _FORCE_BOLD), bool(_MONO.search(name))
-
-
-def add_fields(lines: list[Line], page: Any, form: Any) -> None:
+def _add_fields(lines: list[Line], page: Any, form: Any, frame: Frame) -> None:
     """Add what is typed into the fields of a form to the lines, each behind the line that ends at its left."""
-    height = page.get_height() or 1.0
     for value, box in _field_values(page, form):
-        beside = [line for line in lines if box.bottom <= line.bottom <= box.top and line.right <= box.left]
-        low, points = box.bottom, min(10.0, box.top - box.bottom)
+        left, low, right, high = frame.box(box.left, box.bottom, box.right, box.top)
+        beside = [line for line in lines if low <= line.bottom <= high and line.right <= left]
+        points = min(10.0, high - low)
         if beside:
             line = max(beside, key=lambda line: line.right)
             low, points = line.bottom, line.size
-            line.text, line.right = f"{line.text} {value}", box.right
+            line.text, line.right = f"{line.text} {value}", right
         else:
-            line = Line(value, box.left, box.right, low, low, points, low / height)
+            line = Line(value, left, right, low, low, points, frame.height_of(low))
             lines.append(line)
-        line.words.append(Word(value, box.left, box.right, low, points))
+        line.words.append(Word(value, left, right, low, points))
 
 
 def _field_values(page: Any, form: Any) -> Iterator[tuple[str, Any]]:
@@ -190,7 +194,7 @@ def _field_values(page: Any, form: Any) -> Iterator[tuple[str, Any]]:
             yield value, box
 
 
-def page_rules(page: Any) -> list[Rule]:
+def _page_rules(page: Any, frame: Frame) -> list[Rule]:
     """The straight lines and sides of boxes that are drawn on a page; none of a page that is a drawing."""
     rules: list[Rule] = []
     for index in range(raw.FPDFPage_CountObjects(page.raw)):
@@ -199,7 +203,7 @@ def page_rules(page: Any) -> list[Rule]:
             continue
         box = [ctypes.c_float() for _ in range(4)]
         raw.FPDFPageObj_GetBounds(drawn, *box)
-        left, bottom, right, top = (side.value for side in box)
+        left, bottom, right, top = frame.box(*(side.value for side in box))
         points = raw.FPDFPath_CountSegments(drawn)
         if points > 6 or (points < 4 and min(top - bottom, right - left) > 3):
             continue  # a drawing, or a line aslant
@@ -210,15 +214,3 @@ def page_rules(page: Any) -> list[Rule]:
         if len(rules) > _MAX_RULES:
             return []
     return rules
-
-
-def _decode(characters: str) -> str:
-    """The text of characters, without invisible ones; a font's private sign at its beginning is a bullet."""
-    # PDFium gives characters beyond the first plane in halves
-    text = characters.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    text = _INVISIBLE.sub("", text.replace("\ufffe", HYPHEN))
-    if _PRIVATE.match(text):
-        text = f"•{text[1:]}"
-    text = _CONTROL.sub(" ", text)
-    # ligatures as letters, and for radicals the characters that Chinese PDFs mean (⽂ is 文)
-    return _LIGATURE_OR_RADICAL.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text)

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import groupby, product
+from itertools import groupby, pairwise, product
 from statistics import fmean
 
-from rag_kit.indexing.readers.pdf_lines import Line, Rule, Word, split_runs
-from rag_kit.indexing.readers.tables import markdown_table
+from rag_kit.indexing.readers.pdf_lines import Line, Rule, Word
+from rag_kit.indexing.readers.tables import markdown_table, split_runs
 
 _COLUMN = 12  # sizes of the font; what stands that much higher begins another column
 _MAX_CELL = 60  # characters of a cell; longer ones are prose
@@ -30,7 +30,8 @@ def with_tables(lines: Sequence[Line], rules: Sequence[Rule]) -> list[Line]:
             left = _replace_by_table(left, inside, markdown_table(rows))
     for stretch in _table_stretches(left):
         for group in _row_groups(stretch):
-            if rows := _read_table([[cell for line in row for cell in _read_cells(line)] for row in group]):
+            cells = [[cell for line in row for cell in _read_cells(line)] for row in group]
+            if rows := _read_table(cells, rules):
                 left = _replace_by_table(left, [line for row in group for line in row], markdown_table(rows))
     return left
 
@@ -109,11 +110,17 @@ def _find_grids(rules: Sequence[Rule]) -> list[_Grid]:
             near = [other for other in left if rule.touches(other)]
             todo += near
             left = [other for other in left if not rule.touches(other)]
-        xs = _distinct_places([rule.at for rule in group if rule.upright])
-        ys = _distinct_places([rule.at for rule in group if not rule.upright])[::-1]
+        upright, level = ([rule for rule in group if rule.upright == side] for side in (True, False))
+        # a table without lines around it ends where those inside end
+        xs = _distinct_places([*(rule.at for rule in upright), *_ends(level)])
+        ys = _distinct_places([*(rule.at for rule in level), *_ends(upright)])[::-1]
         if len(xs) > 2 and len(ys) > 2 and len(xs) * len(ys) < _MAX_CELLS:
             grids.append(_Grid(xs, ys, group))
     return grids
+
+
+def _ends(rules: Sequence[Rule]) -> list[float]:
+    return [min(rule.start for rule in rules), max(rule.end for rule in rules)] if rules else []
 
 
 def _distinct_places(places: list[float]) -> list[float]:
@@ -139,9 +146,17 @@ def _table_stretches(lines: Sequence[Line]) -> Iterator[list[Line]]:
     for column in split_runs(lines, _is_same_column):
         for is_short, stretch in groupby(column, _has_short_cells):
             rows = list(stretch)
-            several = [number for number, line in enumerate(rows, 1) if len(_read_cells(line)) > 1]
+            several = [
+                number
+                for number, line in enumerate(rows, 1)
+                if len(_read_cells(line)) > 1 or (number > 1 and _is_beside(rows[number - 2], line))
+            ]
             if is_short and several:
                 yield rows[: several[-1]]
+
+
+def _is_beside(line: Line, after: Line) -> bool:
+    return abs(line.bottom - after.bottom) < 0.4 * after.size and after.left > line.right
 
 
 def _is_same_column(line: Line, after: Line) -> bool:
@@ -167,7 +182,7 @@ def _row_groups(stretch: list[Line]) -> list[list[list[Line]]]:
     return [group[ns[0] : ns[-1] + 1] for group, ns in zip(groups, full, strict=True) if ns]
 
 
-def _read_table(rows: list[list[Word]]) -> list[list[str]]:
+def _read_table(rows: list[list[Word]], rules: Sequence[Rule]) -> list[list[str]]:
     """The cells of rows that stand in columns; nothing where they are prose."""
     columns = _find_columns(rows)
     if len(columns) < 2 or len(rows) < _FEW_ROWS:
@@ -184,7 +199,60 @@ def _read_table(rows: list[list[Word]]) -> list[list[str]]:
     filled = [text for texts in table for text in texts if text]
     words = sum(len(re.findall(r"[\u2e80-\u9fff]{1,2}|[^\s\u2e80-\u9fff]+", text)) for text in filled)
     fits = over <= 0.15 * sum(map(len, rows)) and words <= _WORDS * len(filled)
-    return table if fits and len(filled) > 0.35 * len(table) * len(columns) else []
+    if not fits or len(filled) <= 0.35 * len(table) * len(columns):
+        return []
+    names = [row[0] for row in rows]
+    cuts = [n for n in range(1, len(rows)) if _is_ruled_off(names[n - 1], names[n], rules, columns[0])]
+    return _with_row_spans(table, [name.bottom for name in names], cuts)
+
+
+def _is_ruled_off(word: Word, after: Word, rules: Sequence[Rule], column: tuple[float, float]) -> bool:
+    """Whether a rule goes through a column between two rows."""
+    x, low, high = fmean(column), after.bottom + 0.5 * after.size, word.bottom
+    return any(not rule.upright and rule.start <= x <= rule.end and low < rule.at < high for rule in rules)
+
+
+def _with_row_spans(table: list[list[str]], heights: Sequence[float], cuts: Sequence[int]) -> list[list[str]]:
+    """A table in which each name in the first column that is for several rows is written into each of them.
+
+    Its rows are those between two ``cuts``, where rules are drawn; else such a name is in the first of its rows, and
+    then all their other cells are filled, or at their middle.
+    """
+    body = [n for n in range(1, len(table)) if any(table[n][1:])]
+    names = [n for n in range(1, len(table)) if table[n][0]]
+    if not body or not names:
+        return table
+    ends = [*cuts, len(table)] if len(cuts) > 1 and cuts[0] == 1 else []
+    groups = [[n for n in body if first <= n < end] for first, end in pairwise(ends)]
+    if len(groups) != len(names) or any(
+        not a <= n < b for n, (a, b) in zip(names, pairwise(ends), strict=True)
+    ):
+        groups = [[n for n in body if name <= n < after] for name, after in pairwise([*names, len(table)])]
+        spanned = [group for group in groups if len(group) > 1]
+        full = all(all(table[n][1:]) for group in spanned for n in group)
+        if len(spanned) < 2 or not full or body[0] != names[0] or set(names) - set(body):
+            groups = _centred_groups(body, names, heights)
+    for name, group in zip(names, groups, strict=False):
+        for n in group:
+            table[n][0] = table[name][0]
+    return [row for n, row in enumerate(table) if not n or n in body or not groups]
+
+
+def _centred_groups(body: Sequence[int], names: Sequence[int], heights: Sequence[float]) -> list[list[int]]:
+    """The rows of each name, if every name is at the middle of its rows and one is not in the first of them."""
+    left, groups = list(body), []
+    for name in names:
+        if not left:
+            return []
+        step = abs(heights[left[0]] - heights[left[-1]]) / max(1, len(left) - 1)
+        foot = 2 * heights[name] - heights[left[0]]
+        group = [n for n in left if heights[n] > foot - 0.3 * step]
+        if not group or abs(heights[group[-1]] - foot) > 0.3 * step:
+            return []
+        groups.append(group)
+        left = left[len(group) :]
+    shifted = any(name not in group[:1] for name, group in zip(names, groups, strict=True))
+    return groups if shifted and not left else []
 
 
 def _find_columns(rows: list[list[Word]]) -> list[tuple[float, float]]:

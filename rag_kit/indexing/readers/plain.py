@@ -7,16 +7,18 @@ import io
 import json
 import re
 from collections.abc import Iterator
+from itertools import chain, islice
 from typing import Any
 
 from rag_kit.indexing.readers.encodings import decode
 from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable, leave_out
-from rag_kit.indexing.readers.tables import markdown_table, table_groups
+from rag_kit.indexing.readers.tables import HEAD_ROWS, find_header, markdown_table, table_groups
 
 _DATA_URI = re.compile(r"data:[a-zA-Z0-9.+/-]+;base64,[A-Za-z0-9+/=\s]{40,}")
 _FRONT_TITLE = re.compile(r"\A---\n(?:.*\n){0,60}?title:[ \t]*(.+)\n(?:.*\n){0,200}?---\n")
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.+?)[ \t]*#*$|^(?=\S)(.+)\n={3,}[ \t]*$", re.M)
 _FENCE = re.compile(r"^(```|~~~).*?^\1", re.M | re.S)
+_DELIMITER_HINT = re.compile(r"[\"']?sep=(.)[\"']?[ \t]*\n", re.I)  # Excel's, in the first line
 _OUTPUT_CHARACTERS = 2_000  # of a cell of a notebook
 _TITLE_KEYS = ("title", "name", "heading", "标题")
 
@@ -88,33 +90,46 @@ def _output_text(outputs: Any) -> str:
 
 
 def read_csv(data: bytes, context: Context) -> Iterator[Part]:
-    """Groups of rows, each a markdown table that repeats the header; ``row_start`` and ``row_end`` count from 1."""
+    """Groups of rows, each a markdown table that repeats the header; ``row_start`` and ``row_end`` count from 1.
+
+    Lines above the header are text before the first table.
+    """
     text = decode(data)
     csv.field_size_limit(2**27)
-    rows = csv.reader(io.StringIO(text), delimiter=_find_delimiter(text), strict=False)
+    if hint := _DELIMITER_HINT.match(text):
+        text = text[hint.end() :]
+    delimiter = hint[1] if hint else _find_delimiter(text)
+    rows = csv.reader(io.StringIO(text), delimiter=delimiter, strict=False)
     filled = (row for row in rows if any(cell.strip() for cell in row))
     try:
-        header = next(filled, None)
-        if header is None:
+        first_rows = list(islice(filled, HEAD_ROWS))
+        if not first_rows:
             return
-        last = 0
-        for table, first, last in table_groups(header, filled):
-            yield Part(table, {"row_start": first, "row_end": last})
+        place = find_header(first_rows)
+        join = f"{delimiter.strip()} "
+        titles = "".join(join.join(filter(None, map(str.strip, row))) + "\n" for row in first_rows[:place])
+        head, last = titles + "\n" * bool(titles), 0
+        for table, first, last in table_groups(first_rows[place], chain(first_rows[place + 1 :], filled)):
+            yield Part(head + table, {"row_start": first, "row_end": last})
+            head = ""
         if not last:
-            yield Part(markdown_table([header]))
+            yield Part(markdown_table(first_rows))
     except csv.Error as error:
         raise Unreadable(f"its rows cannot be separated ({error})", "Save it as UTF-8 CSV") from error
 
 
 def _find_delimiter(text: str) -> str:
-    """The separator that cuts most of the first lines into the same number of cells."""
+    """The separator that cuts most of the first lines into the same number of cells; a comma only if no other does.
+
+    Commas are in texts and in decimals, too.
+    """
     lines = [line for line in text[:20_000].split("\n")[:20] if line.strip()]
 
     def score(candidate: str) -> int:
         counts = [len(row) for row in csv.reader(lines, delimiter=candidate)]
         return max((counts.count(count) for count in counts if count > 1), default=0)
 
-    return max(",\t;|", key=score)
+    return max("\t;|,", key=score)
 
 
 def read_json(data: bytes, context: Context) -> Iterator[Part]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import datetime
 import re
 import warnings
 from collections.abc import Iterator
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 from rag_kit.concurrency.notes import write_note
+from rag_kit.indexing.readers.cell_dates import plain_text
+from rag_kit.indexing.readers.cell_formats import CHINESE_FORMATS, shown
+from rag_kit.indexing.readers.numbers import lowered, raised
 from rag_kit.indexing.readers.package import Package
 from rag_kit.indexing.readers.parts import (
     LEFT_OUT,
@@ -21,7 +22,7 @@ from rag_kit.indexing.readers.parts import (
     leave_out,
     reason_of,
 )
-from rag_kit.indexing.readers.tables import table_groups
+from rag_kit.indexing.readers.tables import find_header, has_own_header, is_value, split_runs, table_groups
 
 _NO_VALUE = re.compile(rb"(?:</f>|<f[^>]*/>)\s*(?:<v\s*/>|<v></v>)?\s*</c>")
 _SHEET = re.compile(r"xl/worksheets/[^/]+\.xml")
@@ -42,7 +43,8 @@ def read_xlsx(data: bytes, context: Context) -> Iterator[Part]:
             continue
         rows = _drop_hidden(sheet, _read_cells(sheet, formulas))
         heading = f"# {sheet.title}\n\n"
-        parts = [part for block in _find_tables(rows) for part in _table_parts(block)]
+        merged = {area.min_row for area in sheet.merged_cells.ranges if area.min_col < area.max_col}
+        parts = [part for block in _find_tables(rows) for part in _table_parts(block, merged)]
         for part in [*parts, *map(Part, _chart_titles(sheet))]:
             part.text, heading = heading + part.text, ""
             part.metadata |= {"sheet": sheet.title, "heading": sheet.title, "title": title}
@@ -77,10 +79,15 @@ def _open_sheets(package: Package) -> list[tuple[Any, Any]]:
 
 def _load_sheets(package: Package, changes: dict[str, bytes], parts: list[str]) -> list[tuple[Any, Any]]:
     import openpyxl
+    from openpyxl.styles.numbers import BUILTIN_FORMATS
 
+    BUILTIN_FORMATS.update(CHINESE_FORMATS)  # files name them by number only, and openpyxl does not know them
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about fonts and extensions that carry no text
-        book, formulas = package.open(partial(openpyxl.load_workbook, data_only=True), changes), None
+        book, formulas = (
+            package.open(partial(openpyxl.load_workbook, data_only=True, rich_text=True), changes),
+            None,
+        )
         if any(_NO_VALUE.search(package.read(name)) for name in parts):  # show the formula
             formulas = package.open(openpyxl.load_workbook, changes)
     return [(sheet, formulas[sheet.title] if formulas else None) for sheet in book.worksheets]
@@ -138,52 +145,119 @@ def _read_cells(sheet: Any, formulas: Any) -> Rows:
 
 
 def _cell_text(value: Any, cell: Any) -> str:
-    """The value of a cell as it is read: dates in ISO form, percentages with their sign."""
+    """The value of a cell as its format shows it."""
     if value is None:
         return ""
     if isinstance(value, bool):
         return str(value).upper()
-    if isinstance(value, datetime.datetime):
-        return value.isoformat(sep=" ").removesuffix(" 00:00:00")
-    if isinstance(value, float):
-        percent = "%" in (cell.number_format or "")
-        return f"{value * 100:.10g}%" if percent else f"{value:.15g}"
-    text = getattr(value, "text", value)  # an array formula is an object that holds its text
-    return " ".join(str(text).split())
+    value = getattr(value, "text", value)  # an array formula is an object that holds its text
+    if isinstance(value, list):
+        value = _rich_text(value)
+    code = (cell.number_format or "General") if cell.has_style else "General"
+    is_formula = isinstance(value, str) and value.startswith("=")
+    return " ".join((plain_text(value) if is_formula or code == "General" else shown(value, code)).split())
 
 
-def _find_tables(rows: Rows) -> list[Rows]:
-    """The separate tables of a sheet: cut at empty rows, then at empty columns, then at rows again."""
-    blocks = [rows] if rows else []
-    for by_columns in (False, True, False):
-        blocks = [piece for block in blocks for piece in _cut_at_gaps(block, by_columns=by_columns)]
-    filled = [block for block in blocks if any(block.values())]  # others are hidden rows alone
-    return sorted(filled, key=lambda block: (min(block), min(min(row) for row in block.values() if row)))
+def _rich_text(blocks: list[Any]) -> str:
+    """A text of which parts have fonts of their own: superscripts and subscripts."""
+    text = ""
+    for block in blocks:
+        shift = getattr(getattr(block, "font", None), "vertAlign", None)
+        write = {"superscript": raised, "subscript": lowered}.get(str(shift))
+        text += write(text, str(block)) if write else str(block)
+    return text
+
+
+def _find_tables(block: Rows, *, by_columns: bool = False, left: int = 3) -> list[Rows]:
+    """The separate tables of a sheet: cut between rows, then between columns, then between rows again."""
+    if not any(block.values()):  # nothing, or hidden rows alone
+        return []
+    if not left:
+        return [block]
+    pieces = _cut_at_gaps(block, by_columns=by_columns)
+    tables = [
+        table for piece in pieces for table in _find_tables(piece, by_columns=not by_columns, left=left - 1)
+    ]
+    return sorted(tables, key=lambda table: (min(table), min(min(row) for row in table.values() if row)))
 
 
 def _cut_at_gaps(block: Rows, *, by_columns: bool) -> Iterator[Rows]:
-    """The pieces of a block between its empty rows or columns."""
+    """The pieces of a block between empty rows or columns: two of them, or one between tables of their own."""
     numbers = sorted({column for row in block.values() for column in row} if by_columns else block)
-    starts = [n for n, number in enumerate(numbers) if not n or numbers[n - 1] != number - 1]
-    for first, end in pairwise([*starts, len(numbers)]):
-        piece = set(numbers[first:end])
-        if by_columns:
-            cut = {row: {at: cells[at] for at in cells.keys() & piece} for row, cells in block.items()}
-            yield {row: cells for row, cells in cut.items() if cells or not block[row]}
-        else:
-            yield {row: block[row] for row in piece}
+    runs = split_runs(numbers, lambda number, after: after == number + 1)
+    areas = [_area(block, run, by_columns=by_columns) for run in runs]
+    kept: list[int] = []
+    for place, (run, area) in enumerate(zip(runs, areas, strict=True)):
+        wide = place and run[0] - kept[-1] > 2
+        if place and (wide or (_are_apart if by_columns else _is_below)(areas[place - 1], area)):
+            yield _area(block, kept, by_columns=by_columns)
+            kept = []
+        kept += run
+    yield _area(block, kept, by_columns=by_columns)
 
 
-def _table_parts(block: Rows) -> Iterator[Part]:
-    numbers = [number for number in sorted(block) if block[number]]
+def _area(block: Rows, numbers: list[int], *, by_columns: bool) -> Rows:
+    """The rows or columns of a block that have these numbers."""
+    if not by_columns:
+        return {row: block[row] for row in numbers}
+    piece = set(numbers)
+    cut = {row: {at: cells[at] for at in cells.keys() & piece} for row, cells in block.items()}
+    return {row: cells for row, cells in cut.items() if cells or not block[row]}
+
+
+def _is_below(upper: Rows, lower: Rows) -> bool:
+    """Whether the rows below an empty one are not of the same table: a note, or a table with a header."""
+    if not any(upper.values()) or not any(lower.values()):  # hidden rows alone
+        return False
+    if all(len(cells) <= 1 for cells in lower.values()):
+        return True
+    return has_own_header(_grid(upper)) and has_own_header(_grid(lower))
+
+
+def _are_apart(left: Rows, right: Rows) -> bool:
+    """Whether two blocks are tables of their own: headers at different heights, or names of rows in both."""
+    grids = _grid(left), _grid(right)
+    if min(len(grid[0]) for grid in grids) < 2:
+        return False
+    heights = [_filled(rows)[find_header(grid)] for rows, grid in zip((left, right), grids, strict=True)]
+    return heights[0] != heights[1] or all(has_own_header(grid) and _has_row_names(grid) for grid in grids)
+
+
+def _has_row_names(grid: list[list[str]]) -> bool:
+    names = [row[0] for row in grid[find_header(grid) + 1 :]]
+    return len(set(names)) == len(names) and not any(map(is_value, names))
+
+
+def _grid(block: Rows) -> list[list[str]]:
+    """The texts of a block by row, those of empty cells too."""
     columns = sorted({column for row in block.values() for column in row})
-    lines = [[block[number].get(column, "") for column in columns] for number in numbers]
-    if len(columns) == 1 or len(lines) == 1:
+    return [[block[number].get(column, "") for column in columns] for number in _filled(block)]
+
+
+def _filled(block: Rows) -> list[int]:
+    """The numbers of the rows that hold something; a hidden row holds nothing."""
+    return [number for number in sorted(block) if block[number]]
+
+
+def _table_parts(block: Rows, merged: set[int]) -> Iterator[Part]:
+    """A table in groups of rows; titles above its header come before the first, a header of two rows is joined."""
+    numbers, lines = _filled(block), _grid(block)
+    first = find_header(lines)
+    titles = "\n".join(" ".join(dict.fromkeys(filter(None, line))) for line in lines[:first])
+    if len(lines[0]) == 1 or len(lines) == 1:
         text = "\n".join(" ".join(cell for cell in line if cell) for line in lines)
         yield Part(text, {"row_start": numbers[0], "row_end": numbers[-1]})
         return
-    for table, first, last in table_groups(lines[0], lines[1:]):
-        yield Part(table, {"row_start": numbers[first], "row_end": numbers[last]})
+    header = lines[first]
+    if numbers[first] in merged and first + 2 < len(lines) and not any(map(is_value, lines[first + 1])):
+        first += 1
+        header = [
+            " ".join(dict.fromkeys(filter(None, names))) for names in zip(header, lines[first], strict=True)
+        ]
+    head = titles + "\n\n" * bool(titles)
+    for table, start, end in table_groups(header, lines[first + 1 :]):
+        yield Part(head + table, {"row_start": numbers[first + start], "row_end": numbers[first + end]})
+        head = ""
 
 
 def _chart_titles(sheet: Any) -> Iterator[str]:

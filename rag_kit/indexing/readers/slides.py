@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rag_kit.concurrency.notes import write_note
+from rag_kit.indexing.readers.cell_formats import shown
 from rag_kit.indexing.readers.package import Package, parse_xml
 from rag_kit.indexing.readers.parts import LEFT_OUT, Context, Part, Unreadable, leave_out
+from rag_kit.indexing.readers.slide_text import A, line_text, list_text
 from rag_kit.indexing.readers.tables import fill_spans, markdown_table
 
-_A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _DGM = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}"
 _C = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
 _SERIES = {"name": "tx", "labels": "cat xVal", "values": "val yVal"}
@@ -57,15 +57,14 @@ def read_pptx(data: bytes, context: Context) -> Iterator[Part]:
 def _read_slide(slide: Any, place: str) -> tuple[list[str], str]:
     """The texts of a slide, and its title."""
     heading = slide.shapes.title
-    heading_text = " ".join(heading.text_frame.text.split()) if heading is not None else ""
+    heading_text = line_text(heading.text_frame) if heading is not None else ""
     blocks = [f"# {heading_text}"] if heading_text else []
     others = (shape for shape in slide.shapes if heading is None or shape.shape_id != heading.shape_id)
     blocks += _read_shapes(others, place, 0)
     with leave_out(f"{place}, notes"):
-        if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
-            notes = slide.notes_slide.notes_text_frame.text.strip()
-            if notes:
-                blocks.append("Notes: " + notes.replace("\x0b", "\n"))
+        notes = slide.notes_slide.notes_text_frame if slide.has_notes_slide else None
+        if notes is not None and (text := list_text(notes)):
+            blocks.append("Notes: " + text)
     return blocks, heading_text
 
 
@@ -88,8 +87,7 @@ def _read_shape(shape: Any) -> Iterator[str]:
     elif getattr(shape, "has_chart", False):
         yield from _read_chart(shape.chart)
     elif shape.has_text_frame:
-        text = _list_lines(shape.text_frame)
-        if text:
+        if text := list_text(shape.text_frame, shape):
             yield text
     elif shape.element.find(f".//{_DGM}relIds") is not None:
         yield from _read_diagram(shape)
@@ -100,27 +98,10 @@ def _read_shape(shape: Any) -> Iterator[str]:
             yield " ".join(text.split())
 
 
-def _list_lines(frame: Any) -> str:
-    """The paragraphs of a text box; bullets and numbers written as list items."""
-    lines: list[str] = []
-    numbers: Counter[int] = Counter()
-    for paragraph in frame.paragraphs:
-        if text := " ".join(paragraph.text.split()):
-            properties, level = paragraph._p.pPr, int(paragraph.level or 0)
-            numbered, bullet = (
-                properties is not None and properties.find(_A + mark) is not None
-                for mark in ("buAutoNum", "buChar")
-            )
-            numbers[level] = numbers[level] + 1 if numbered else 0
-            mark = f"{numbers[level]}. " if numbered else "- " if bullet or level else ""
-            lines.append("  " * level + mark + text)
-    return "\n".join(lines)
-
-
 def _read_table(table: Any) -> str:
     rows = (
         [
-            (" ".join(cell.text_frame.text.split()), int(cell.span_width), int(cell.span_height))
+            (line_text(cell.text_frame), int(cell.span_width), int(cell.span_height))
             for cell in row.cells
             if not cell.is_spanned
         ]
@@ -131,11 +112,11 @@ def _read_table(table: Any) -> str:
 
 def _read_chart(chart: Any) -> Iterator[str]:
     """The title of a chart, and the figures that each of its plots keeps, of whatever kind it is."""
-    shown = chart._chartSpace.find(f"{_C}chart")
-    title = shown.find(f"{_C}title")
-    if text := " ".join("".join(title.itertext(f"{_A}t")).split() if title is not None else ()):
+    plan = chart._chartSpace.find(f"{_C}chart")
+    title = plan.find(f"{_C}title")
+    if text := " ".join("".join(title.itertext(f"{A}t")).split() if title is not None else ()):
         yield text
-    for plot in shown.find(f"{_C}plotArea"):
+    for plot in plan.find(f"{_C}plotArea"):
         series = [
             {part: _cached(one, names) for part, names in _SERIES.items()} for one in plot.iter(f"{_C}ser")
         ]
@@ -150,14 +131,16 @@ def _read_chart(chart: Any) -> Iterator[str]:
 def _cached(series: Any, names: str) -> dict[int, str]:
     """The cached texts of a part of a series by their index, of several levels the lowest, which comes first."""
     for part in series.iterchildren(*(f"{_C}{name}" for name in names.split())):
+        code = part.findtext(f".//{_C}formatCode") or "General"
         points = reversed(list(part.iter(f"{_C}pt")))
-        return {int(point.get("idx")): _short_number(point.findtext(f"{_C}v") or "") for point in points}
+        return {int(point.get("idx")): _formatted(point.findtext(f"{_C}v") or "", code) for point in points}
     return {}
 
 
-def _short_number(text: str) -> str:
+def _formatted(text: str, code: str) -> str:
+    """A cached number in its number format; other texts as they are."""
     try:
-        return f"{float(text):.15g}"
+        return shown(float(text), code)
     except ValueError:
         return text
 
@@ -171,6 +154,6 @@ def _read_diagram(shape: Any) -> Iterator[str]:
     except KeyError:
         return
     for point in parse_xml(blob, "diagram").iter(f"{_DGM}pt"):
-        text = " ".join("".join(node.text or "" for node in point.iter(f"{_A}t")).split())
+        text = " ".join("".join(node.text or "" for node in point.iter(f"{A}t")).split())
         if text:
             yield f"- {text}"

@@ -2,10 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import TypeVar
 
+T = TypeVar("T")
 _GROUP_CHARACTERS = 900  # below the splitter's default chunk_size, so that a group stays one chunk
 _MAX_SPAN = 1000  # columns or rows of a merged cell
+_VALUE = re.compile(r"\W*\d[\d\s.,:/+\-–年月日]*\W*[A-Za-z]{0,3}\W*")
+_FEW_ROWS = 3  # a title, a header and a row
+HEAD_ROWS = 30  # rows in which a header is looked for
+
+
+def split_runs(items: Iterable[T], goes_on: Callable[[T, T], bool]) -> list[list[T]]:
+    """Items in runs, in which each one goes on from the one before.
+
+    Example:
+        >>> split_runs([1, 2, 3, 7, 8], lambda number, after: after == number + 1)
+        [[1, 2, 3], [7, 8]]
+    """
+    runs: list[list[T]] = []
+    for item in items:
+        if runs and goes_on(runs[-1][-1], item):
+            runs[-1].append(item)
+        else:
+            runs.append([item])
+    return runs
 
 
 def row_line(cells: Sequence[str]) -> str:
@@ -54,6 +78,60 @@ def table_groups(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterat
         size += len(line) + 1
     if lines:
         yield "\n".join([*top, *lines]), first, number
+
+
+def find_header(rows: Sequence[Sequence[str]]) -> int:
+    """The place of the header among the first rows of a table: the first one that goes as far to the right as most.
+
+    Rows above it are titles: a text in one cell, or in each by merging, or names and values in the first columns.
+
+    Example:
+        >>> find_header([["Prices"], ["Date", "May"], ["", "Net", "Gross"], ["Apple", "1", "2"], ["Pear", "2", "3"]])
+        2
+    """
+    filled = [[place for place, cell in enumerate(row) if cell.strip()] for row in rows[:HEAD_ROWS]]
+    if len(filled) < _FEW_ROWS:
+        return 0
+    ends = Counter(places[-1] for places in filled if places)
+    usual = max(ends, key=lambda end: (ends[end], end))
+    widths = sorted(len(places) for places in filled if places and places[-1] == usual)
+    texts = [[rows[row][place] for place in places] for row, places in enumerate(filled)]
+    wide = [
+        row
+        for row, places in enumerate(filled[:-1])
+        if places
+        and places[-1] >= usual
+        and 2 * len(places) >= widths[len(widths) // 2]
+        and (len(places) == 1 or len(set(texts[row])) > 1)  # else merged
+    ]
+    for row, after in pairwise(wide):
+        # a line of text with separators in it, above the names of columns, may be as wide as they are
+        names = len(texts[after]) == usual + 1 and not any(map(is_value, texts[after]))
+        odd = filled[row][-1] > usual or any(map(is_value, texts[row]))
+        if not (odd and names and any(map(is_value, texts[after + 1]))) or len(set(texts[row])) < len(
+            texts[row]
+        ):
+            return row
+    return wide[-1] if wide else 0
+
+
+def has_own_header(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether a table begins with names of columns: texts in each, below which some column has values.
+
+    Example:
+        >>> has_own_header([["City", "People"], ["Bern", "140"]]), has_own_header([["Ulm", "120"], ["Bern", "140"]])
+        (True, False)
+    """
+    first = find_header(rows)
+    names, body = rows[first], rows[first + 1 :]
+    if len(names) < 2 or not body or not all(names) or any(map(is_value, names)):
+        return False
+    return any(2 * sum(map(is_value, column)) > len(body) for column in zip(*body, strict=True))
+
+
+def is_value(text: str) -> bool:
+    """Whether the text of a cell is a number, an amount, a date or a time."""
+    return bool(_VALUE.fullmatch(text))
 
 
 def fill_spans(rows: Iterable[Iterable[tuple[str, int, int]]]) -> list[list[str]]:

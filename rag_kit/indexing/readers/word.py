@@ -8,122 +8,180 @@ from functools import partial
 from typing import Any
 
 from rag_kit.concurrency.notes import write_note
+from rag_kit.indexing.readers.equations import OMML, equation_text
 from rag_kit.indexing.readers.markup import parse_html, to_markdown
 from rag_kit.indexing.readers.package import Package, parse_xml
 from rag_kit.indexing.readers.parts import LEFT_OUT, Context, Part, leave_out
+from rag_kit.indexing.readers.word_lists import Lists, Styles, W, value_of
 
-_W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
-_M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
-# how an element is written, by the names of its parts
-_SHAPES = {
-    f"{_M}f": "num/den",
-    f"{_M}sSup": "e^sup",
-    f"{_M}sSub": "e_sub",
-    f"{_M}sSubSup": "e_sub^sup",
-    f"{_M}rad": "√e",
-}
+_MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 _DOCUMENT = "word/document.xml"
 _HEADING_NAME = re.compile(r"(?:heading|标题|見出し|제목)\s*([1-6])", re.I)
-_BASED_ON_STEPS = 10  # styles that a style builds on, one on the other
+_LIST_LABEL = re.compile(r"-|\(?[0-9A-Za-z]{1,4}[.)]")  # others, such as 1.1 and 第一条, begin paragraphs
+_BOOKMARK = "numbered paragraph "
 
 
 def read_docx(data: bytes, context: Context) -> Iterator[Part]:
-    """One part: the document as markdown, headings by outline level, merged cells filled, equations as text."""
+    """One part: the document as markdown, headings by outline level, merged cells filled, equations as text.
+
+    Lists and headings have the numbers that Word shows.
+    """
     import mammoth
 
     package = Package(data, context.limits)
-    document = package.related("officeDocument") or _DOCUMENT
-    names = package.related("styles", document)
-    styles: list[str] = []
+    main = package.related("officeDocument") or _DOCUMENT
+    document = parse_xml(package.read(main), main, recover=False)
+    styles, lists = Styles(None), None
     with leave_out("styles"):
-        styles = _style_map(package.xml(names)) if names else []
+        styles = Styles(package.xml(name) if (name := package.related("styles", main)) else None)
+    with leave_out("numbers of lists"):
+        if numbering := package.related("numbering", main):
+            lists = Lists(package.xml(numbering), styles)
+    _drop_hidden(document)
+    _write_equations(document)
+    _mark_raised_styles(document, styles)
+    _fill_late_rows(document)
+    changes, labels = {}, []
+    if lists is not None:
+        labels = _mark_numbers(document, lists)
+        changes[numbering] = f"<numbering xmlns='{W[1:-1]}'/>".encode()  # mammoth would count otherwise
+    changes[main] = _xml_bytes(document)
     convert = partial(
         mammoth.convert_to_html,
-        style_map="\n".join(styles),
+        style_map="\n".join(_style_map(styles)),
         convert_image=mammoth.images.img_element(lambda image: {"src": ""}),
         ignore_empty_paragraphs=True,
     )
-    result: Any = package.open(convert, {document: _plain_document(package.read(document))})
-    text = to_markdown(parse_html(f"<body>{result.value}</body>")) if result.value else ""
+    result: Any = package.open(convert, changes)
+    tree = parse_html(f"<body>{result.value}</body>") if result.value else None
+    text = "" if tree is None else to_markdown(_with_numbers(tree, labels))
     yield Part(text, {"title": _document_title(package, text)})
 
 
-def _plain_document(document: bytes) -> bytes:
-    """Change a document's XML for mammoth: hidden text goes, equations become runs of text."""
-    from lxml import etree
-
-    root = parse_xml(document, _DOCUMENT, recover=False)
-    hidden = [
-        mark for mark in root.iter(f"{_W}vanish") if _attribute_value(mark) not in ("0", "false", "off")
-    ]
-    runs = {run for mark in hidden for run in mark.iterancestors(f"{_W}r")}
+def _drop_hidden(document: Any) -> None:
+    """Empty the runs of hidden text; a note says how many."""
+    hidden = [mark for mark in document.iter(f"{W}vanish") if value_of(mark) not in ("0", "false", "off")]
+    runs = {run for mark in hidden for run in mark.iterancestors(f"{W}r")}
     for run in runs:
         run.clear()
     if runs:
         write_note(f"hidden text{LEFT_OUT}{len(runs)} runs")
-    # those on a line of their own first, with all that is in them
-    for equation in [*root.iter(f"{_M}oMathPara"), *root.iter(f"{_M}oMath")]:
-        run = etree.Element(f"{_W}r")
-        etree.SubElement(run, f"{_W}t").text = f" {_equation_text(equation)} "
-        run.tail = equation.tail
-        equation.getparent().replace(equation, run)
+
+
+def _xml_bytes(root: Any) -> bytes:
+    from lxml import etree
+
     return bytes(etree.tostring(root, xml_declaration=True, encoding="UTF-8", standalone=True))
 
 
-def _equation_text(node: Any) -> str:
-    """A node of Word's equation XML (OMML) in one line: ``(a+b)/2``, ``x^2``, ``√(x)``.
-
-    Parts longer than one letter are put in brackets.
-    """
-    if node.tag == f"{_M}t":
-        return node.text or ""
-    if node.tag == f"{_M}d":
-        signs = (node.find(f"{_M}dPr/{_M}{name}") for name in ("begChr", "endChr"))
-        first, last = (sign.get(f"{_M}val", "") if sign is not None else None for sign in signs)
-        inside = ", ".join(map(_equation_text, node.findall(f"{_M}e")))
-        return f"{'(' if first is None else first}{inside}{')' if last is None else last}"
-    shape = _SHAPES.get(node.tag)
-    if shape is None:
-        return "".join(map(_equation_text, node))
-    parts = {child.tag.removeprefix(_M): _equation_text(child) for child in node}
-    # put each part in place of its name in the shape, such as "num/den"
-    return re.sub(r"(\W?)([a-z]+)", lambda match: _argument_text(match[1], parts.get(match[2], "")), shape)
+def _write_equations(document: Any) -> None:
+    """Put runs of text in place of the equations of a document."""
+    # those on a line of their own first, with all that is in them
+    for equation in [*document.iter(f"{OMML}oMathPara"), *document.iter(f"{OMML}oMath")]:
+        run = _run(equation, f" {equation_text(equation)} ")
+        run.tail = equation.tail
+        equation.getparent().replace(equation, run)
 
 
-def _argument_text(sign: str, text: str) -> str:
-    """A part of an equation behind its sign, in brackets if it is more than a character or a number."""
-    if not text:
-        return ""
-    return sign + (text if len(text) == 1 or text.isdigit() else f"({text})")
+def _run(near: Any, text: str) -> Any:
+    run = near.makeelement(f"{W}r")
+    run.append(near.makeelement(f"{W}t"))
+    run[0].text = text
+    return run
 
 
-def _style_map(styles: Any) -> list[str]:
+def _mark_raised_styles(document: Any, styles: Styles) -> None:
+    """Write into the runs of a document what their styles say about raised and lowered letters."""
+    for style in list(document.iter(f"{W}rStyle")):
+        chain = styles.chain(value_of(style))
+        align = (node.find(f"{W}rPr/{W}vertAlign") for node in chain)
+        found = next((node for node in align if node is not None), None)
+        run = style.getparent()
+        if found is not None and run.find(f"{W}vertAlign") is None:
+            run.append(run.makeelement(f"{W}vertAlign", {f"{W}val": value_of(found) or ""}))
+
+
+def _fill_late_rows(document: Any) -> None:
+    """Put empty cells into the places before rows of tables that begin further to the right."""
+    for skipped in list(document.iter(f"{W}gridBefore")):
+        properties, count = skipped.getparent(), value_of(skipped) or ""
+        if properties.tag == f"{W}trPr" and re.fullmatch(r"\d{1,2}", count):
+            for _ in range(int(count)):
+                cell = properties.makeelement(f"{W}tc")
+                cell.append(cell.makeelement(f"{W}p"))
+                properties.addnext(cell)
+
+
+def _mark_numbers(document: Any, lists: Lists) -> list[tuple[int, str]]:
+    """Put a bookmark into each numbered paragraph; its number is the place of the label in what is returned."""
+    labels: list[tuple[int, str]] = []
+    for paragraph in document.iter(f"{W}p"):
+        deleted = paragraph.find(f"{W}pPr/{W}rPr/{W}del") is not None
+        if deleted or next(paragraph.iterancestors(f"{_MC}Choice"), None) is not None:
+            continue  # not shown, or written a second time for older programs
+        label = lists.count(paragraph)
+        if label is None:
+            continue
+        if any(text.text for text in paragraph.iter(f"{W}t")):
+            name = {f"{W}id": f"9{len(labels)}", f"{W}name": f"{_BOOKMARK}{len(labels)}"}
+            place = int(paragraph[0].tag == f"{W}pPr")
+            paragraph.insert(place, paragraph.makeelement(f"{W}bookmarkStart", name))
+            labels.append(label)
+        elif paragraph.getparent().tag == f"{W}tc":  # a column of numbers
+            paragraph.append(_run(paragraph, label[1]))
+    return labels
+
+
+def _with_numbers(tree: Any, labels: list[tuple[int, str]]) -> Any:
+    """The HTML of a document with its labels: items of lists, headings and paragraphs begin with them."""
+    for mark in tree.xpath(f"//a[starts-with(@id, '{_BOOKMARK}')]"):
+        number = mark.get("id").removeprefix(_BOOKMARK)
+        if not number.isdecimal() or int(number) >= len(labels):
+            continue  # a bookmark of the document
+        level, label = labels[int(number)]
+        paragraph = mark.getparent()
+        if paragraph.tag == "p" and _LIST_LABEL.fullmatch(label.strip()):
+            paragraph.set("rag-kit-label", label.strip())
+            paragraph.set("level", str(level))
+            _move_into_list(paragraph, level)
+        else:
+            mark.text = label
+    return tree
+
+
+def _move_into_list(item: Any, level: int) -> None:
+    """Make a paragraph an item of the list right before it, or of a list inside of that, else of a new one."""
+    inside = item.getprevious()
+    if inside is None or inside.tag != "ul":
+        inside = item.makeelement("ul")
+        item.addprevious(inside)
+    while len(inside) and level > int(inside[-1].get("level")):
+        last = inside[-1]
+        if last[-1].tag != "ul" if len(last) else True:
+            last.append(item.makeelement("ul"))
+        inside = last[-1]
+    item.tag = "li"
+    inside.append(item)
+
+
+def _style_map(styles: Styles) -> Iterator[str]:
     """Mammoth rules for paragraph styles that are headings by outline level, by name or by what they build on."""
-    styles_by_id = {style.get(f"{_W}styleId"): style for style in styles.iter(f"{_W}style")}
-    rules = []
-    for style in styles_by_id.values():
-        name, base, level = _attribute_value(style.find(f"{_W}name")) or "", style, 0
-        for _ in range(_BASED_ON_STEPS):
-            level = level or _heading_level(base)
-            base = styles_by_id.get(_attribute_value(base.find(f"{_W}basedOn")), base)
-        if level and style.get(f"{_W}type") == "paragraph" and not re.search(r"['\\\n]", name):
-            rules.append(f"p[style-name='{name}'] => h{level}:fresh")
-    return rules
+    for style_id, style in styles.by_id.items():
+        name = value_of(style.find(f"{W}name")) or ""
+        level = next(filter(None, map(_heading_level, styles.chain(style_id))), 0)
+        if level and style.get(f"{W}type") == "paragraph" and not re.search(r"['\\\n]", name):
+            yield f"p[style-name='{name}'] => h{level}:fresh"
 
 
 def _heading_level(style: Any) -> int:
     """The level that a style's own name or outline level says, 0 if it is not a heading."""
-    name = (_attribute_value(style.find(f"{_W}name")) or "").strip()
-    outline = _attribute_value(style.find(f"{_W}pPr/{_W}outlineLvl")) or ""
+    name = (value_of(style.find(f"{W}name")) or "").strip()
+    outline = value_of(style.find(f"{W}pPr/{W}outlineLvl")) or ""
     if match := _HEADING_NAME.fullmatch(name):
         return int(match[1])
     if name.lower() == "title":
         return 1
     return int(outline) + 1 if outline in tuple("012345") else 0
-
-
-def _attribute_value(node: Any) -> str | None:
-    return None if node is None else node.get(f"{_W}val")
 
 
 def _document_title(package: Package, text: str) -> str:

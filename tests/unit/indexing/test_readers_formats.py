@@ -160,6 +160,15 @@ def test_docx_keeps_headings_lists_merged_cells_and_equations(tmp_path, reader):
     assert document.metadata["title"] == "Top"
 
 
+def test_docx_rows_that_begin_late_keep_their_columns(tmp_path, reader):
+    """A row that leaves out its first cells has empty ones in their places."""
+    cell = "<w:tc>" + make.paragraph("{}") + "</w:tc>"
+    rows = [("", "abc"), ('<w:trPr><w:gridBefore w:val="1"/></w:trPr>', "甲乙")]
+    table = "".join(f"<w:tr>{late}{''.join(map(cell.format, texts))}</w:tr>" for late, texts in rows)
+    (document,) = reader.read(put(tmp_path, "late.docx", make.docx(f"<w:tbl>{table}</w:tbl>")))
+    assert document.page_content == "| a | b | c |\n| --- | --- | --- |\n|  | 甲 | 乙 |"
+
+
 def test_docx_equations_keep_fractions_powers_and_brackets_in_one_line(tmp_path, reader):
     """What stands above and below each other is written with signs; a part of several letters has brackets."""
 

@@ -255,3 +255,207 @@ def test_what_is_filled_into_a_form_is_read(reader, tmp_path):
     (tmp_path / "form.pdf").write_bytes(body)
     (page,) = reader.read(tmp_path / "form.pdf")
     assert "Owner of the vessel" in page.page_content and "R. Macleod" in page.page_content
+
+
+# --- turned pages
+
+
+_PAGE = [
+    (60.0, 760.0, 16.0, "Heights of stations"),
+    (60.0, 735.0, 10.0, "All heights are in metres above the sea, and they were measured in the summer of"),
+    (60.0, 723.0, 10.0, "last year."),
+    *(
+        (65.0 + 90 * column, 690.0 - 20 * row, 10.0, cell)
+        for row, cells in enumerate(
+            [("Station", "City", "Height"), ("S0", "Bern", "500"), ("S1", "Ulm", "501")]
+        )
+        for column, cell in enumerate(cells)
+    ),
+    (280.0, 30.0, 9.0, "Page 1 of 1"),
+]
+_READ = (
+    "# Heights of stations\n\nAll heights are in metres above the sea, and they were measured in the summer of "
+    "last year.\n\n| Station | City | Height |\n| --- | --- | --- |\n| S0 | Bern | 500 |\n| S1 | Ulm | 501 |"
+)
+
+
+@pytest.mark.parametrize("rotate", [0, 90, 180, 270])
+@pytest.mark.parametrize("turn", [0, 90, 180, 270])
+def test_a_turned_page_reads_like_the_same_page_upright(tmp_path, reader, turn, rotate):
+    """Whichever way the page is shown and its content drawn: paragraphs, ruled table and page number."""
+    rules = grid((60, 150, 240, 330), (705, 685, 665, 645))
+    (page,) = reader.read(put(tmp_path, _PAGE, rules=rules, turn=turn, rotate=rotate))
+    assert page.page_content == _READ
+
+
+def test_a_turned_table_is_read_apart_from_the_upright_text(tmp_path, reader):
+    """Text that runs upwards, as a table laid on its side or a stamp at the edge, comes after the page's own."""
+    text = [(60.0, 760.0 - 12 * n, 10.0, f"Line {n} of the text, which is upright.") for n in range(9)]
+    table = [("Station", "City"), ("S0", "Bern"), ("S1", "Ulm")]
+    cells = [
+        (400.0 + 20 * m, 105.0 + 90 * n, 10.0, cell)
+        for m, row in enumerate(table)
+        for n, cell in enumerate(row)
+    ]
+    rules = grid((385, 405, 425, 445), (100, 190, 280))
+    upwards = [cell for row in table for cell in row]
+    (page,) = reader.read(put(tmp_path, [*text[:5], *cells, *text[5:]], rules=rules, upwards=upwards))
+    before, found = page.page_content.split("\n\n|")
+    assert "Line 8 of the text" in before and "Station" not in before
+    assert found == " Station | City |\n| --- | --- |\n| S0 | Bern |\n| S1 | Ulm |"
+
+
+# --- page numbers
+
+
+@pytest.mark.parametrize(
+    ("text", "height"),
+    [
+        ("第 1 页", 30.0), ("第 1 页 共 3 页", 80.0), ("第1页/共3页", 100.0), ("共 3 页 第 1 页", 40.0),
+        ("第一页", 40.0), ("- 1 -", 85.0), ("1 / 3", 60.0), ("1", 80.0), ("Page 1 of 3", 100.0),
+        ("Seite 1 von 3", 60.0), ("页码：1", 60.0), ("Confidential | Page 1 of 3", 40.0),
+        ("Page 1", 800.0), ("第 1 页", 790.0),
+    ],
+)  # fmt: skip
+def test_page_numbers_of_single_pages_are_left_out(tmp_path, reader, text, height):
+    """By where they are: at the edge of the page, or beyond all text and apart from it."""
+    body = [(60.0, 700.0, 10.0, "The harbour is open."), (60.0, 670.0, 10.0, "港口今天开放。")]
+    (page,) = reader.read(put(tmp_path, [*body, (280.0, height, 9.0, text)]))
+    assert page.page_content == "The harbour is open.\n\n港口今天开放。"
+
+
+def test_numbers_that_are_not_of_the_page_stay(tmp_path, reader):
+    """A last line of text in the margin, a number right below the text, and a number in the middle."""
+    lines = [
+        (60.0, 700.0, 10.0, "Total"),
+        (60.0, 400.0, 10.0, "7"),
+        (60.0, 112.0, 10.0, "Sum"),
+        (60.0, 98.0, 10.0, "12"),
+    ]
+    (page,) = reader.read(put(tmp_path, [*lines, (60.0, 50.0, 10.0, "For more see page 5")]))
+    assert page.page_content.split() == ["Total", "7", "Sum", "12", "For", "more", "see", "page", "5"]
+
+
+def test_heads_of_two_pages_are_left_out(tmp_path, reader):
+    """What is at the edge of both pages of a short document is not text."""
+    path = tmp_path / "two.pdf"
+    pages = [[(50.0, 815.0, 8.0, "内部资料 2026"), (50.0, 500.0, 10.0, f"Text {n}.")] for n in range(2)]
+    path.write_bytes(make.pdf(pages))
+    assert [page.page_content for page in reader.read(path)] == ["Text 0.", "Text 1."]
+
+
+# --- order and paragraphs
+
+
+@pytest.mark.parametrize("heading", ["2 Methods", "二、方法"])
+def test_a_heading_at_the_top_of_the_second_column_is_read_there(tmp_path, reader, heading):
+    """Though it is above all of the first column, text goes on below it."""
+    first = make.wrapped(
+        "Each mooring carried a chain of sensors to the anchor. " * 4, width=40, x=60, top=700
+    )
+    second = make.wrapped(
+        "The drift of the sensors stayed small in all years. " * 4, width=40, x=320, top=720
+    )
+    (page,) = reader.read(put(tmp_path, [*first, (320.0, 745.0, 14.0, heading), *second]))
+    before, after = page.page_content.split(f"# {heading}")
+    assert "mooring" in before and "drift" not in before and "drift" in after
+
+
+def test_paragraphs_of_one_indented_line_stay_apart(tmp_path, reader):
+    """Each begins as far to the right as the one before, while other lines of the column begin at its edge."""
+    lines = [
+        (60.0, 700.0, 10.0, "The pumps were read every week by the crew of the boat, and what"),
+        (60.0, 688.0, 10.0, "they gave was written into a book that is kept at the harbour now."),
+        (80.0, 676.0, 10.0, "A gauge that was broken was changed at once by those on board."),
+        (80.0, 664.0, 10.0, "The books of the first three years were lost in a storm at sea, so"),
+        (60.0, 652.0, 10.0, "that nothing is known of them."),
+    ]
+    (page,) = reader.read(put(tmp_path, lines))
+    assert [text[:9] for text in page.page_content.split("\n\n")] == ["The pumps", "A gauge t", "The books"]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("本合同自双方签字盖章之日起生效有效期为一年期满之后自动终止。", "第二条 乙方应当在十日之内交货。"),
+        ("本合同自双方签字盖章之日起生效有效期为一年期满之后自动终止。", "第十二条乙方应当在十日之内交货。"),
+        ("本合同自双方签字盖章之日起生效有效期为一年期满之后自动终止。", "（二）乙方应当在十日之内交货。"),
+        ("本合同自双方签字盖章之日起生效有效期为一年期满之后自动终止。", "2、乙方应当在十日之内交货。"),
+        (
+            "The supplier delivers the pumps within ten days of the order, no later.",
+            "1.2 The buyer pays them.",
+        ),
+        (
+            "The supplier delivers the pumps within ten days of the order, no later.",
+            "Article 3 The buyer pays.",
+        ),
+    ],
+)
+def test_clauses_begin_a_paragraph(tmp_path, reader, first, second):
+    """Also where the line before is full."""
+    (page,) = reader.read(put(tmp_path, [(60.0, 700.0, 10.0, first), (60.0, 686.0, 10.0, second)]))
+    assert page.page_content.split("\n") in ([first, "", second], [first, second])
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("甲方应当依照本合同的约定及附件所列的清单逐项核对并且遵守其中的", "第三条的规定支付货款。"),
+        ("甲方应当依照本合同的约定及附件所列的清单逐项核对并且遵守其中第", "（二）项的规定支付货款。"),
+        ("They measured it in the spring of the year 2020 and found that it was", "3.5 metres deep."),
+    ],
+)
+def test_clauses_within_a_sentence_go_on(tmp_path, reader, first, second):
+    """A number at the beginning of a wrapped line is no clause."""
+    (page,) = reader.read(put(tmp_path, [(60.0, 700.0, 10.0, first), (60.0, 686.0, 10.0, second)]))
+    assert "\n" not in page.page_content
+
+
+# --- spans of rows
+
+
+@pytest.mark.parametrize("middle", [False, True], ids=["top", "middle"])
+@pytest.mark.parametrize(
+    ("head", "groups"),
+    [
+        (
+            ("Kind", "Name", "Price"),
+            {"Fish": [("Cod", "5"), ("Hake", "6"), ("Tuna", "9")], "Fruit": [("Apple", "1"), ("Pear", "2")]},
+        ),
+        (
+            ("种类", "名称", "价格"),
+            {"鱼类": [("鳕鱼", "五元"), ("鲔鱼", "六元")], "水果": [("苹果", "一元"), ("香梨", "二元")]},
+        ),
+    ],
+)  # fmt: skip
+def test_a_name_for_several_rows_stands_in_each(tmp_path, reader, head, groups, middle):
+    """In tables without rules between the rows: the name is in the first of them, or at their middle."""
+    lines, rows = [(60.0 + 110 * n, 700.0, 10.0, cell) for n, cell in enumerate(head)], [head]
+    for name, items in groups.items():
+        top = 700.0 - 16 * len(rows)
+        lines.append((60.0, top - 8 * (len(items) - 1) if middle else top, 10.0, name))
+        for n, item in enumerate(items):
+            lines += [(60.0 + 110 * m, top - 16 * n, 10.0, cell) for m, cell in enumerate(item, 1)]
+            rows.append((name, *item))
+    (page,) = reader.read(put(tmp_path, lines))
+    table = ["| " + " | ".join(row) + " |" for row in (rows[0], ("---",) * 3, *rows[1:])]
+    assert page.page_content == "\n".join(table)
+
+
+def test_a_ruled_table_without_lines_around_it_keeps_its_outer_columns(tmp_path, reader):
+    """Rules between cells only; the spans of rows are filled."""
+    rows = [("Kind", "Name"), ("Fish", "Cod"), ("", "Hake"), ("Fruit", "Apple")]
+    lines = [
+        (65.0 + 90 * n, 705.0 - 20 * m, 10.0, cell)
+        for m, row in enumerate(rows)
+        for n, cell in enumerate(row)
+        if cell
+    ]
+    rules = [
+        (150.0, 720.0, 150.0, 640.0),
+        (60.0, 700.0, 240.0, 700.0),
+        (150.0, 680.0, 240.0, 680.0),
+        (60.0, 660.0, 240.0, 660.0),
+    ]
+    (page,) = reader.read(put(tmp_path, lines, rules=rules))
+    assert page.page_content.split("\n")[2:] == ["| Fish | Cod |", "| Fish | Hake |", "| Fruit | Apple |"]

@@ -1,0 +1,225 @@
+"""Values of spreadsheet cells as their number format shows them: ``0%``, ``00000``, ``[h]:mm``, ``# ?/?``, dates."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Sequence
+from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from fractions import Fraction
+from functools import lru_cache
+from itertools import takewhile
+from typing import NamedTuple
+
+from rag_kit.indexing.readers.cell_dates import Moment, Token, moment_text, named_tokens, plain_text
+
+_TOKEN = re.compile(
+    r'(?P<general>General)|"(?P<text>[^"]*)"?|[\\!](?P<escaped>.)|[_*](?P<gap>.)|\[(?P<elapsed>h+|m+|s+)\]'
+    r"|\[(?P<bracket>[^\]]*)\]|(?P<half>AM/PM|A/P|上午/下午)|(?P<exponent>E[+-])"
+    r"|(?P<date>y+|m+|d+|h+|s+(?:\.0+)?|a{3,4}|e+)|(?P<place>[0#?])|(?P<sign>[.,/%@;])|(?P<other>.)",
+    re.I | re.S,
+)
+_CONDITION = re.compile(r"(<=|>=|<>|<|>|=)\s*(-?[\d.]+)")
+_COMPARE: dict[str, Callable[[float, float], bool]] = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "<>": operator.ne, "=": operator.eq,
+}  # fmt: skip
+# formats of the user's own country, which the file does not say: dates are written as ISO writes them
+_LOCAL = {"mm-dd-yy": "yyyy-mm-dd", "m/d/yy h:mm": "yyyy-mm-dd hh:mm", "m/d/yyyy h:mm": "yyyy-mm-dd hh:mm"}
+#: The built-in formats of Chinese Excel, by number.
+CHINESE_FORMATS = {
+    **dict.fromkeys((27, 36, 50, 52, 57), 'yyyy"年"m"月"'),
+    **dict.fromkeys((28, 29, 51, 53, 54, 58), 'm"月"d"日"'),
+    **{30: "m-d-yy", 31: 'yyyy"年"m"月"d"日"', 32: 'h"时"mm"分"', 33: 'h"时"mm"分"ss"秒"'},
+    **dict.fromkeys((34, 55), '上午/下午h"时"mm"分"'),
+    **dict.fromkeys((35, 56), '上午/下午h"时"mm"分"ss"秒"'),
+}
+_POINT, _COMMA, _SLASH = Token("sign", "."), Token("sign", ","), Token("sign", "/")
+_PERCENT, _TEXT = Token("sign", "%"), Token("sign", "@")
+
+
+class _Section(NamedTuple):
+    """A part of a format between semicolons, and the numbers that it is for; ``signed`` if it shows their minus."""
+
+    tokens: tuple[Token, ...]
+    condition: str
+    limit: float
+    signed: bool
+
+
+def shown(value: object, code: str) -> str:
+    """The text that a cell shows; numbers of the format ``General`` have up to 15 digits, dates without one are ISO.
+
+    Args:
+        value: A number, a text, or a date, time or duration.
+        code: The number format, in the notation of Excel in English.
+
+    Example:
+        >>> [shown(0.25, "0%"), shown(123, "00000"), shown(-3.5, '#,##0.00 "€"'), shown(2.75, "# ?/?")]
+        ['25%', '00123', '-3.50 €', '2 3/4']
+    """
+    sections = _sections(_LOCAL.get(code, code))
+    try:
+        if isinstance(value, Moment):
+            return moment_text(value, sections[0].tokens)
+        if isinstance(value, str):
+            return _text(value, sections)
+        if isinstance(value, int | float):
+            return _number_text(value, sections)
+    except (InvalidOperation, OverflowError, ValueError):
+        pass  # beyond what such a format can hold: written in full
+    return plain_text(value)
+
+
+@lru_cache(maxsize=1_000)
+def _sections(code: str) -> list[_Section]:
+    """The parts of a format; conditions that it does not write are those that Excel takes."""
+    parts: list[list[Token]] = [[]]
+    for match in _TOKEN.finditer(code):
+        token = Token(match.lastgroup or "", match[match.lastgroup or 0])
+        if token == ("sign", ";"):
+            parts.append([])
+        elif token.kind in ("escaped", "other", "gap"):
+            parts[-1].append(Token("text", " " if token.kind == "gap" else token.text))
+        else:
+            parts[-1].append(token)
+            if currency := re.match(r"\$([^-]+)", token.text if token.kind == "bracket" else ""):
+                parts[-1].append(Token("text", currency[1]))
+    usual = {1: [""], 2: [">=", ""]}.get(len(parts), [">", "<", "", ""])
+    sections: list[_Section] = []
+    signed = True
+    for tokens, condition in zip(parts, usual, strict=False):
+        brackets = (_CONDITION.fullmatch(token.text) for token in tokens if token.kind == "bracket")
+        written = next(filter(None, brackets), None)
+        signed = bool(written) or (signed and (not sections or sections[-1].limit != 0))
+        limit = float(written[2]) if written else 0.0
+        sections.append(_Section(named_tokens(tokens), written[1] if written else condition, limit, signed))
+    return sections
+
+
+def _text(value: str, sections: Sequence[_Section]) -> str:
+    """A text in the fourth part of a format, or the part that has the sign ``@``."""
+    parts = [
+        section.tokens
+        for section in sections[3:] or sections
+        if section in sections[3:] or _TEXT in section.tokens
+    ]
+    return _join(parts[0], value) if parts else value
+
+
+def _join(tokens: Sequence[Token], value: str = "") -> str:
+    """The text and signs of a part of a format, with a value in place of those that mean one."""
+    kept = (token for token in tokens if token.kind in ("text", "sign", "general"))
+    return "".join(value if token == _TEXT or token.kind == "general" else token.text for token in kept)
+
+
+def _number_text(value: float, sections: Sequence[_Section]) -> str:
+    """A number in the first part of the format whose condition it fits."""
+    for tokens, condition, limit, signed in sections[:3]:
+        if not condition or _COMPARE[condition](value, limit):
+            minus = "-" if value < 0 and signed else ""
+            if all(token.kind != "place" for token in tokens):
+                return minus + _join(tokens, plain_text(abs(value)))
+            return minus + _placed_text(Decimal(f"{abs(value):.15g}"), tokens)
+    return plain_text(value)
+
+
+def _placed_text(number: Decimal, tokens: tuple[Token, ...]) -> str:
+    """A number above 0 in a part of a format that has places for digits."""
+    places = _places(tokens)
+    number *= places.factor
+    if _SLASH in tokens and any(token.kind == "place" for token in tokens[: tokens.index(_SLASH)]):
+        return _fraction_text(number, tokens)
+    powers = [n for n, token in enumerate(tokens) if token.kind == "exponent"] if places.has_power else []
+    return _power_text(number, tokens, powers[0]) if powers else places.text(number)
+
+
+class _Places:
+    """The places for digits of a format: commas between them group by thousands, those after the last divide.
+
+    ``factor`` is what a number is to be multiplied by before it is written.
+    """
+
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        point = tokens.index(_POINT) if _POINT in tokens else len(tokens)
+        places = [n for n, token in enumerate(tokens) if token.kind == "place"]
+        whole = [n for n in places if n < point]
+        commas = [n for n, token in enumerate(tokens) if token == _COMMA] if places else []
+        divided = sum(n > places[-1] or (bool(whole) and whole[-1] < n < point) for n in commas)
+        self.factor = Decimal(100) ** tokens.count(_PERCENT) / Decimal(1000) ** divided
+        self.has_power = any(token.kind == "exponent" for token in tokens)
+        self._grouped = any(whole and whole[0] < n < whole[-1] for n in commas)
+        self._step = Decimal(1).scaleb(len(whole) - len(places))
+        self._left, self._right = (
+            [token for token in part if token != _COMMA] for part in (tokens[:point], tokens[point + 1 :])
+        )
+
+    def text(self, number: Decimal) -> str:
+        """A number in these places."""
+        digits, _, rest = f"{number.quantize(self._step, ROUND_HALF_UP):f}".partition(".")
+        return _whole_text(digits.lstrip("0"), self._left, grouped=self._grouped) + _rest_text(
+            rest, self._right
+        )
+
+
+@lru_cache(maxsize=1_000)
+def _places(tokens: tuple[Token, ...]) -> _Places:
+    return _Places(tokens)
+
+
+def _whole_text(digits: str, tokens: list[Token], *, grouped: bool = False) -> str:
+    """The digits before the point, from the right into their places; those that are left go into the first."""
+    text, count, left = "", 0, sum(token.kind == "place" for token in tokens)
+    for token in reversed(tokens):
+        if token.kind != "place":
+            text = _join([token]) + text
+            continue
+        left -= 1
+        here, digits = (digits[-1:], digits[:-1]) if left else (digits, "")
+        for digit in reversed(here or "0" * (token.text == "0")):
+            text = digit + "," * (grouped and count > 0 and count % 3 == 0) + text
+            count += 1
+    return text + digits
+
+
+def _rest_text(digits: str, tokens: list[Token]) -> str:
+    """The point and the digits after it, without zeros in the places ``#`` and ``?`` at the end."""
+    if not tokens:
+        return "." * bool(digits) + digits
+    places = [token.text for token in tokens if token.kind == "place"]
+    while places and places[-1] != "0" and digits.endswith("0"):
+        places, digits = places[:-1], digits[:-1]
+    left = iter(digits)
+    texts = (next(left, "") if token.kind == "place" else _join([token]) for token in tokens)
+    return "." * bool(digits) + "".join(texts)
+
+
+def _power_text(number: Decimal, tokens: Sequence[Token], power: int) -> str:
+    """A number with its power of ten; with three places before the point, as in ``##0.0E+0``, one of a thousand."""
+    before = list(takewhile(lambda token: token != _POINT, tokens[:power]))
+    step = max(1, sum(token.kind == "place" for token in before))
+    decimals = sum(token.kind == "place" for token in tokens[len(before) : power])
+    exponent = number.adjusted() // step * step if number else 0
+    if round(number.scaleb(-exponent), decimals) >= 10**step:
+        exponent += step
+    sign = "-" if exponent < 0 else "+" * tokens[power].text.endswith("+")
+    text = _whole_text(str(abs(exponent)).lstrip("0"), list(tokens[power + 1 :]))
+    return f"{_Places(tokens[:power]).text(number.scaleb(-exponent))}E{sign}{text}"
+
+
+def _fraction_text(number: Decimal, tokens: tuple[Token, ...]) -> str:
+    """A number as a fraction: ``# ?/?`` with the whole before it, ``?/8`` in eighths."""
+    slash = tokens.index(_SLASH)
+    above = list(takewhile(lambda token: token.kind == "place", reversed(tokens[:slash])))
+    below = list(takewhile(lambda token: token.kind == "place" or token.text.isdigit(), tokens[slash + 1 :]))
+    before, after = tokens[: slash - len(above)], tokens[slash + 1 + len(below) :]
+    mixed = any(token.kind == "place" for token in before)
+    fixed = "".join(token.text for token in below).strip("#?")
+    rest = Fraction(number) - (int(number) if mixed else 0)
+    part = rest.limit_denominator(10 ** len(below) - 1)
+    over, under = (
+        (round(rest * int(fixed)), int(fixed)) if int(fixed or 0) else (part.numerator, part.denominator)
+    )
+    whole, over = (int(number) + 1, 0) if mixed and over == under else (int(number), over)
+    texts = [str(whole)] if mixed and (whole or not over) else []
+    texts += [f"{over}/{under}"] if over or not mixed else []
+    return " ".join([_join(before).strip(), *texts]).strip() + _join(after)

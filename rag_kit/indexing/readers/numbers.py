@@ -1,0 +1,133 @@
+"""Numbers as programs show them: the labels of list items, and superscripts written in one line."""
+
+from __future__ import annotations
+
+import re
+
+_ORDINAL = re.compile(r"(?:st|nd|rd|th|er|re|ère|e|ème|os?|as?)\.?", re.I)
+_RAISED_NUMBER = re.compile(r"\d{1,3}(?:\s*[,;–-]\s*\d{1,3})*|[a-z]|[*†‡§]+")
+_UNIT = re.compile(r"(?<![A-Za-zÀ-ɏ])[A-Za-zÀ-ɏµΑ-ω]{1,3}$|[千厘毫分微]米$|[)\]}′°]$")
+_MAX_WRITTEN = 1_000  # greater numbers of lists are written in digits
+_ROMAN = {
+    **{900: "CM", 500: "D", 400: "CD", 100: "C", 90: "XC", 50: "L", 40: "XL"},
+    **{10: "X", 9: "IX", 5: "V", 4: "IV", 1: "I"},
+}
+# styles whose numbers are a row of signs, those that write each digit, and Chinese ones: digits, ten, hundred
+_ROWS = {
+    "decimalEnclosedCircle": "①②③④⑤⑥⑦⑧⑨⑩⑪⑫⑬⑭⑮⑯⑰⑱⑲⑳",
+    "decimalEnclosedCircleChinese": "①②③④⑤⑥⑦⑧⑨⑩⑪⑫⑬⑭⑮⑯⑰⑱⑲⑳",
+    "decimalEnclosedParen": "⑴⑵⑶⑷⑸⑹⑺⑻⑼⑽⑾⑿⒀⒁⒂⒃⒄⒅⒆⒇",
+    "decimalEnclosedFullstop": "⒈⒉⒊⒋⒌⒍⒎⒏⒐⒑⒒⒓⒔⒕⒖⒗⒘⒙⒚⒛",
+    "ideographEnclosedCircle": "㊀㊁㊂㊃㊄㊅㊆㊇㊈㊉",
+    "ideographTraditional": "甲乙丙丁戊己庚辛壬癸",
+    "ideographZodiac": "子丑寅卯辰巳午未申酉戌亥",
+    "ganada": "가나다라마바사아자차카타파하",
+    "aiueo": "アイウエオカキクケコサシスセソタチツテト",
+    "lowerGreek": "αβγδεζηθικλμνξοπρστυφχψω",
+    "cardinalText": "One Two Three Four Five Six Seven Eight Nine Ten Eleven Twelve".split(),  # noqa: SIM905
+    "ordinalText": "First Second Third Fourth Fifth Sixth Seventh Eighth Ninth Tenth Eleventh Twelfth".split(),  # noqa: SIM905
+}
+_DIGITS = {
+    "decimalFullWidth": "０１２３４５６７８９",
+    "ideographDigital": "〇一二三四五六七八九",
+    "japaneseDigitalTenThousand": "〇一二三四五六七八九",
+    "taiwaneseDigital": "○一二三四五六七八九",
+    "koreanDigital": "영일이삼사오육칠팔구",
+}
+_HAN = {
+    "Counting": "零一二三四五六七八九十百",
+    "LegalSimplified": "零壹贰叁肆伍陆柒捌玖拾佰",
+    "LegalTraditional": "零壹貳參肆伍陸柒捌玖拾佰",
+}
+
+
+def raised(before: str, text: str, after: str = "", *, note: bool = False) -> str:
+    """A superscript as it is written behind ``before``: a power with ``^``, the mark of a footnote in brackets.
+
+    A raised number is a power behind a unit, a variable, a bracket or a short number, else the mark of a note.
+
+    Args:
+        before: The text before it in its line.
+        text: The raised text.
+        after: What follows it; before a fraction slash it is no power.
+        note: Whether it is known to be the mark of a note.
+
+    Example:
+        >>> [before + raised(before, text) for before, text in (("10", "-3"), ("m", "2"), ("1", "st"), ("2020", "3"))]
+        ['10^-3', 'm^2', '1st', '2020[3]']
+    """
+    text = text.strip()
+    if after.startswith("⁄"):
+        return " " * before[-1:].isdigit() + text
+    if re.fullmatch(r"\d{1,3}\)", text):  # a mark such as 1)
+        text, note = text[:-1], True
+    apart = not before.strip() or before[-1].isspace()
+    if not re.search(r"\w|[*†‡§]", text) or re.match(r"[\[(^]", text) or (apart and not text.isdigit()):
+        return text
+    if before[-1:].isdigit() and _ORDINAL.fullmatch(text):
+        return text
+    if note or apart or (_RAISED_NUMBER.fullmatch(text) and not _takes_power(before, text)):
+        return f"[{text}]"
+    return "^" + (text if re.fullmatch(r"[+−–-]?(?:\w|\d+(?:\.\d+)?)[+−–-]?", text) else f"({text})")
+
+
+def _takes_power(before: str, text: str) -> bool:
+    """Whether the text before a raised number or letter ends with something that has powers."""
+    if number := re.search(r"\d[\d.,]*$", before):
+        return len(number[0]) < 3 and text[0] not in "*†‡§"
+    return bool(_UNIT.search(before))
+
+
+def lowered(before: str, text: str) -> str:
+    """A subscript behind ``before``: as it is, but behind a number with ``_``."""
+    return "_" * (before[-1:].isdigit() and text[:1].isdigit()) + text
+
+
+def list_number(number: int, style: str) -> str:
+    """The number of a list item in a style of numbers.
+
+    Styles have the names that Word gives them (``w:numFmt``); one that is not known counts 1, 2, 3.
+
+    Example:
+        >>> [list_number(12, style) for style in ("upperRoman", "lowerLetter", "chineseCounting", "decimalZero")]
+        ['XII', 'l', '十二', '12']
+    """
+    text = str(number)
+    if not 0 < number < _MAX_WRITTEN:
+        return text
+    if number <= len(_ROWS.get(style, "")):
+        return _ROWS[style][number - 1]
+    if style in _DIGITS:
+        return "".join(_DIGITS[style][int(digit)] for digit in text)
+    kind = re.sub(r"^(chinese|taiwanese|japanese|ideograph)|Thousand$", "", style)
+    if kind in _HAN:
+        return _chinese(text, _HAN[kind])
+    if style in ("ordinal", "ordinalText"):
+        last = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+        return text + ("th" if 10 < number % 100 < 14 else last)
+    name = style.removeprefix("lower").removeprefix("upper")
+    if name in ("Roman", "Letter"):
+        written = (
+            _roman(number) if name == "Roman" else chr(65 + (number - 1) % 26) * ((number - 1) // 26 + 1)
+        )
+        return written if style.startswith("upper") else written.lower()
+    return text.zfill(2) if style == "decimalZero" else text
+
+
+def _roman(number: int) -> str:
+    text = ""
+    for value, sign in _ROMAN.items():
+        text += sign * (number // value)
+        number %= value
+    return text
+
+
+def _chinese(digits: str, signs: str) -> str:
+    """Digits of a number below 1,000 in Chinese; ten is 十, but 壹拾 in the numbers of contracts."""
+    zero, ten = signs[0], signs[10]
+    units = (signs[11], ten, "")[3 - len(digits) :]
+    text = "".join(
+        zero if digit == "0" else signs[int(digit)] + unit for digit, unit in zip(digits, units, strict=True)
+    )
+    text = text.replace(zero * 2, zero).rstrip(zero)
+    return text.removeprefix("一") if text.startswith("一十") else text

@@ -1,0 +1,182 @@
+"""The characters of a PDF page as PDFium gives them: text, places, fonts, and how they are turned."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import unicodedata
+from dataclasses import dataclass
+from functools import cached_property
+from math import pi
+from typing import Any
+
+import pypdfium2.raw as raw
+
+from rag_kit.indexing.readers.numbers import lowered, raised
+
+HYPHEN = "\x02"  # a hyphen at a line's end, as PDFium marks it
+WORD = re.compile(r"[^\0\1\3-\x20\xa0]+")
+_UNMARKED_HYPHEN = re.compile(r"[\u2010\xad](?=[\0\1\3-\x20\xa0]*(?:[\r\n]|\Z))")
+_BREAK = re.compile(r"[ \0]*\r\n[ \0]*")
+_SHIFTED = re.compile(r"[\d*†‡§][\d*†‡§,]*\)?|[+−–-]\d+")
+_BOLD = re.compile(rb"bold|black|heavy|[a-z]bx\d|-bd\b")  # cmbx10, sfbx1000: TeX
+_MONO = re.compile(rb"courier|mono|typewriter|consol|menlo|(?:cm|sf)tt")
+_LARGE = 100  # points; type is smaller
+_LEVEL = 0.3  # points; characters at such heights are level
+_FORCE_BOLD = 0x40000
+_INVISIBLE = re.compile("[\ufeff\u200b\xad\0]")
+_PRIVATE = re.compile("[\ue000-\uf8ff\x80-\x9f]")
+_CONTROL = re.compile("[\x01\x03-\x1f\x80-\x9f\ue000-\uf8ff]")
+_LIGATURE_OR_RADICAL = re.compile("[\u2e80-\u2fdf\ufb00-\ufb06]")
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Turns places on a page so that text which runs in its direction runs to the right; lengths in points.
+
+    ``turn`` is that direction in degrees, against the clock: 90 for text that runs upwards. The sides are the page's.
+    """
+
+    turn: int
+    left: float
+    bottom: float
+    right: float
+    top: float
+
+    def point(self, x: float, y: float) -> tuple[float, float]:
+        """Where a point of the page is in this frame."""
+        if self.turn == 90:
+            return y, self.left + self.right - x
+        if self.turn == 180:
+            return self.left + self.right - x, self.bottom + self.top - y
+        return (self.bottom + self.top - y, x) if self.turn == 270 else (x, y)
+
+    def box(self, left: float, bottom: float, right: float, top: float) -> tuple[float, float, float, float]:
+        """Left, bottom, right and top of a box of the page in this frame."""
+        (x, y), (more_x, more_y) = self.point(left, bottom), self.point(right, top)
+        return min(x, more_x), min(y, more_y), max(x, more_x), max(y, more_y)
+
+    def height_of(self, y: float) -> float:
+        """The height of a place in this frame, from 0 (bottom of the page) to 1."""
+        low, high = (self.left, self.right) if self.turn in (90, 270) else (self.bottom, self.top)
+        return (y - low) / ((high - low) or 1.0)
+
+
+class Characters:
+    """The characters of a text page; places are in a frame.
+
+    Attributes:
+        text: One letter a character. Breaks that PDFium makes within a line, behind a superscript, are closed.
+    """
+
+    def __init__(self, page: Any, frame: Frame) -> None:
+        self._page = page
+        self._frame = frame
+        self._numbers = [ctypes.c_double() for _ in range(6)]
+        self._matrix = raw.FS_MATRIX()
+        text = "".join(chr(raw.FPDFText_GetUnicode(page, n)) for n in range(raw.FPDFText_CountChars(page)))
+        self.text = _BREAK.sub(self._close_break, _UNMARKED_HYPHEN.sub(HYPHEN, text))
+
+    def place(self, index: int) -> tuple[float, float, float]:
+        """Left edge, baseline and right edge of a character."""
+        left, right, bottom, top, x, y = self._numbers
+        raw.FPDFText_GetCharBox(self._page, index, left, right, bottom, top)
+        raw.FPDFText_GetCharOrigin(self._page, index, x, y)
+        if not self._frame.turn:
+            return left.value, y.value, right.value
+        start, _, end, _ = self._frame.box(left.value, bottom.value, right.value, top.value)
+        return start, self._frame.point(x.value, y.value)[1], end
+
+    def size(self, index: int) -> float:
+        """Size of a character's font in points as it is on the page."""
+        size, matrix = raw.FPDFText_GetFontSize(self._page, index), self._matrix
+        if raw.FPDFText_GetMatrix(self._page, index, matrix):
+            across = self._frame.turn in (90, 270)
+            size *= ((matrix.a**2 + matrix.c**2) if across else (matrix.b**2 + matrix.d**2)) ** 0.5
+        return float(size)
+
+    def weight(self, index: int) -> tuple[bool, bool]:
+        """Whether a character's font is bold, and of fixed width."""
+        buffer, flags = ctypes.create_string_buffer(128), ctypes.c_int()
+        raw.FPDFText_GetFontInfo(self._page, index, buffer, 128, flags)
+        name = buffer.value.lower()
+        return bool(_BOLD.search(name) or flags.value & _FORCE_BOLD), bool(_MONO.search(name))
+
+    def turn(self, index: int) -> int:
+        """The direction in which a character's text runs: 0, 90 (upwards), 180 or 270 degrees."""
+        quarters = float(raw.FPDFText_GetCharAngle(self._page, index)) / (pi / 2)  # with the clock
+        return -round(quarters) % 4 * 90
+
+    def decoded(self, start: int, end: int) -> str:
+        """The text of characters, superscripts in one line with it, without invisible signs."""
+        line, at = "", start
+        for first, last, shift in self._shifts:
+            if start <= first < end:
+                line += _decode(self.text[at:first])
+                piece = _decode(self.text[first:last])
+                line += raised(line, piece, self.text[last : last + 1]) if shift > 0 else lowered(line, piece)
+                at = last
+        return line + _decode(self.text[at:end])
+
+    def _close_break(self, match: re.Match[str]) -> str:
+        """Blanks, or nothing that shows, for a break after which the line goes on; else the break."""
+        first, last = match.start() - 1, match.end()
+        if first < 0 or last >= len(match.string):
+            return match[0]
+        (_, y, end), (start, next_y, _) = self.place(first), self.place(last)
+        if not -_LARGE < start - end < _LARGE:  # the next line, further left
+            return match[0]
+        sizes = self.size(first), self.size(last)
+        if not -0.3 * max(sizes) < start - end < 0.6 * max(sizes):
+            return match[0]
+        down = abs(next_y - y)
+        if down > 0.1 * max(sizes) and (min(sizes) > 0.92 * max(sizes) or down > 0.75 * max(sizes)):
+            return match[0]
+        blank = " " in match[0] or start - end > 0.15 * max(sizes)
+        return (" " if blank else "\u200b") * len(match[0])
+
+    @cached_property
+    def _shifts(self) -> list[tuple[int, int, int]]:
+        """The superscripts (1) and subscripts (-1) behind letters: where they begin and end."""
+        found = []
+        for word in WORD.finditer(self.text):
+            base = word.start()
+            for run in _SHIFTED.finditer(self.text, base, word.end()) if word.end() - base > 1 else ():
+                first = end = run.end()
+                while first > max(run.start(), base + 1) and (shift := self._shift(first - 1, base)):
+                    found_shift, first = shift, first - 1
+                if first < end:
+                    found.append((first, end, found_shift))
+        return found
+
+    def _shift(self, index: int, base: int) -> int:
+        """1 for a character that is smaller than another and above its baseline, -1 for one below it, else 0."""
+        up = self._baseline(index) - self._baseline(base)
+        if abs(up) < _LEVEL:
+            return 0
+        size = self.size(base)
+        if abs(up) < 0.08 * size or self.size(index) > 0.92 * size:
+            return 0
+        return 1 if up > 0 else -1
+
+    def _baseline(self, index: int) -> float:
+        x, y = self._numbers[:2]
+        raw.FPDFText_GetCharOrigin(self._page, index, x, y)
+        return self._frame.point(x.value, y.value)[1]
+
+
+def first_letter(text: str, start: int, end: int) -> int:
+    """Where the first letter or digit of a stretch is; a bullet before it may be of another font."""
+    return next((index for index in range(start, end) if text[index].isalnum()), start)
+
+
+def _decode(characters: str) -> str:
+    """The text of characters, without invisible ones; a font's private sign at its beginning is a bullet."""
+    # PDFium gives characters beyond the first plane in halves
+    text = characters.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    text = _INVISIBLE.sub("", text.replace("\ufffe", HYPHEN))
+    if _PRIVATE.match(text):
+        text = f"•{text[1:]}"
+    text = _CONTROL.sub(" ", text)
+    # ligatures as letters, and for radicals the characters that Chinese PDFs mean (⽂ is 文)
+    return _LIGATURE_OR_RADICAL.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text)

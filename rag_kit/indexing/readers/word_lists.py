@@ -1,0 +1,174 @@
+"""The numbers that Word shows before the paragraphs of its lists and numbered headings."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from copy import copy
+from typing import Any
+
+from rag_kit.indexing.readers.numbers import list_number
+
+W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_BASED_ON_STEPS = 10  # styles that a style builds on, one on the other
+
+
+def value_of(node: Any) -> str | None:
+    """The attribute ``w:val`` of an element; ``None`` where there is no element."""
+    return None if node is None else node.get(f"{W}val")
+
+
+class Styles:
+    """The styles of a Word document, each with those that it builds on.
+
+    Args:
+        root: The root of its part ``styles.xml``, if it has one.
+    """
+
+    def __init__(self, root: Any) -> None:
+        nodes = [] if root is None else list(root.iter(f"{W}style"))
+        self.by_id = {node.get(f"{W}styleId"): node for node in nodes}
+        plain = (
+            node for node in nodes if node.get(f"{W}type") == "paragraph" and node.get(f"{W}default") == "1"
+        )
+        self._plain = next(plain, None)
+
+    def chain(self, style_id: str | None) -> Iterator[Any]:
+        """A style and those that it builds on, nearest first; without an id those of plain paragraphs."""
+        node = self.by_id.get(style_id) if style_id else self._plain
+        for _ in range(_BASED_ON_STEPS):
+            if node is None:
+                return
+            yield node
+            node = self.by_id.get(value_of(node.find(f"{W}basedOn")))
+
+
+class _Level:
+    """A level of a list: where it starts, how its numbers are written, and after which level it begins anew.
+
+    ``override`` is where its list says that it starts anew, once.
+    """
+
+    def __init__(self, node: Any) -> None:
+        formats = [value_of(each) or "decimal" for each in node.iter(f"{W}numFmt")]
+        legal = node.find(f"{W}isLgl")
+        self.start = _integer(node.find(f"{W}start"), 1)
+        self.style = formats[-1] if formats else "decimal"  # the last is that of a fallback
+        self.text = value_of(node.find(f"{W}lvlText")) or ""
+        self.legal = legal is not None and value_of(legal) not in ("0", "false")
+        self.gap = "" if value_of(node.find(f"{W}suff")) == "nothing" else " "
+        self.restart = _integer(node.find(f"{W}lvlRestart"), -1)
+        self.paragraphs = value_of(node.find(f"{W}pStyle"))
+        self.override: int | None = None
+
+    def next_number(self, counts: dict[int, int], number: int) -> int:
+        """The number of the next paragraph at this level, whose place among the levels is ``number``."""
+        if self.override is not None:
+            self.start, self.override = self.override, None
+            return self.start
+        return counts[number] + 1 if number in counts else self.start
+
+
+class Lists:
+    """Counts the numbered paragraphs of a document, in its order.
+
+    As in Word, lists of one abstract definition go on counting together, over tables and other paragraphs, until one
+    of them overrides where it starts; a level begins anew after a higher one.
+
+    Args:
+        root: The root of the part ``numbering.xml``.
+        styles: The document's styles, which may number paragraphs.
+    """
+
+    def __init__(self, root: Any, styles: Styles) -> None:
+        self._styles = styles
+        self._abstract = {node.get(f"{W}abstractNumId"): node for node in root.iter(f"{W}abstractNum")}
+        self._lists = {node.get(f"{W}numId"): node for node in root.iter(f"{W}num")}
+        self._levels: dict[str, tuple[str, dict[int, _Level]]] = {}
+        self._numbered_styles: dict[str | None, tuple[list[str], list[Any]]] = {}
+        self._counts: defaultdict[str, dict[int, int]] = defaultdict(dict)
+
+    def count(self, paragraph: Any) -> tuple[int, str] | None:
+        """The level and the label of the next paragraph, with the gap after it; ``None`` where it has no number.
+
+        The label of a bullet is a dash.
+        """
+        list_id, number = self._place(paragraph)
+        abstract, levels = self._definition(list_id)
+        if number not in levels:
+            return None
+        level, counts = levels[number], self._counts[abstract]
+        counts[number] = level.next_number(counts, number)
+        for deeper in [each for each in counts if each > number]:
+            restart = levels[deeper].restart if deeper in levels else -1
+            if restart < 0 or number < restart:
+                del counts[deeper]
+        if level.style == "bullet":
+            return number, "- "
+        label = re.sub(r"%(\d)", lambda match: _written(levels, counts, int(match[1]) - 1, level), level.text)
+        return (number, label + level.gap) if label.strip() else None
+
+    def _place(self, paragraph: Any) -> tuple[str, int]:
+        """The list and the level of a paragraph, by its own properties or else those of its style."""
+        properties = paragraph.find(f"{W}pPr")
+        own = None if properties is None else properties.find(f"{W}numPr")
+        style = None if properties is None else value_of(properties.find(f"{W}pStyle"))
+        if style not in self._numbered_styles:
+            chain = list(self._styles.chain(style))
+            numbered = [node.find(f"{W}pPr/{W}numPr") for node in chain]
+            self._numbered_styles[style] = [node.get(f"{W}styleId") for node in chain], numbered
+        names, numbered = self._numbered_styles[style]
+        found = [node for node in (own, *numbered) if node is not None]
+        if not found:
+            return "", 0
+        list_id = next((value for node in found if (value := value_of(node.find(f"{W}numId")))), "")
+        level = next((value for node in found if (value := value_of(node.find(f"{W}ilvl")))), "0")
+        if own is None or own.find(f"{W}ilvl") is None:
+            linked = (n for n, each in self._definition(list_id)[1].items() if each.paragraphs in names)
+            level = str(next(linked, level))
+        return list_id, int(level) if level.isdigit() else 0
+
+    def _definition(self, list_id: str) -> tuple[str, dict[int, _Level]]:
+        """The abstract definition that a list counts with, and its levels with what the list overrides."""
+        if list_id in self._levels:
+            return self._levels[list_id]
+        self._levels[list_id] = "", {}  # what a list that refers to itself gets
+        node = self._lists.get(list_id)
+        abstract = "" if node is None else value_of(node.find(f"{W}abstractNumId")) or ""
+        base = self._abstract.get(abstract)
+        if node is None or base is None:
+            return "", {}
+        levels: dict[int, _Level] = {}
+        style = self._styles.by_id.get(value_of(base.find(f"{W}numStyleLink")))
+        if style is not None and (other := value_of(style.find(f"{W}pPr/{W}numPr/{W}numId"))):
+            abstract, linked = self._definition(other)
+            levels |= {number: copy(level) for number, level in linked.items()}
+        levels |= {_number(level): _Level(level) for level in base.findall(f"{W}lvl")}
+        for override in node.findall(f"{W}lvlOverride"):
+            if (changed := override.find(f"{W}lvl")) is not None:
+                levels[_number(override)] = _Level(changed)
+            if (start := override.find(f"{W}startOverride")) is not None and _number(override) in levels:
+                levels[_number(override)].override = _integer(start, 1)
+        self._levels[list_id] = abstract, levels
+        return self._levels[list_id]
+
+
+def _written(levels: dict[int, _Level], counts: dict[int, int], number: int, inside: _Level) -> str:
+    """The number of a level as it is written in the label of another."""
+    level = levels.get(number)
+    if level is None or level.style == "none":
+        return ""
+    style = "decimal" if inside.legal and level.style != "decimalZero" else level.style
+    return list_number(counts.get(number, level.start), style)
+
+
+def _number(node: Any) -> int:
+    """The number of a level; some programs leave it out of the only one."""
+    text = node.get(f"{W}ilvl") or "0"
+    return int(text) if text.isdigit() else 0
+
+
+def _integer(node: Any, default: int) -> int:
+    value = value_of(node) or ""
+    return int(value) if re.fullmatch(r"-?\d{1,9}", value) else default

@@ -1,0 +1,575 @@
+"""The numbers that are read are the numbers that a program shows: superscripts, lists, cells, in every format."""
+
+from __future__ import annotations
+
+import datetime
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import documents as make
+
+from rag_kit.indexing.readers.api import Reader
+from rag_kit.indexing.readers.cell_formats import shown
+from rag_kit.indexing.readers.numbers import list_number, lowered, raised
+
+
+@pytest.fixture(scope="module")
+def reader():
+    """One reader process for all tests of this file."""
+    with Reader() as shared:
+        yield shared
+
+
+def read_text(reader: Reader, folder: Path, name: str, data: bytes | str) -> str:
+    path = folder / name
+    path.write_bytes(data.encode() if isinstance(data, str) else data)
+    return "\n\n".join(document.page_content for document in reader.read(path))
+
+
+# --- superscripts in every format
+
+_PIECES = [
+    ("The load is 10", "6"),
+    (" newtons on 25 m", "2"),
+    (" as of 2020", "3"),
+    (", 荷载为10", "-3"),
+    ("吨。", ""),
+]
+_SHOWN = ("10^6 newtons", "25 m^2", "2020[3]", "10^-3吨")
+
+
+def _superscript_html() -> str:
+    return "<p>" + "".join(f"{text}<sup>{up}</sup>" for text, up in _PIECES) + "</p>"
+
+
+def _superscript_docx() -> bytes:
+    raised_run = '<w:r><w:rPr><w:vertAlign w:val="superscript"/></w:rPr><w:t>{}</w:t></w:r>'
+    run = f'<w:r><w:t xml:space="preserve">{{}}</w:t></w:r>{raised_run}'
+    return make.docx("<w:p>" + "".join(run.format(*piece) for piece in _PIECES) + "</w:p>")
+
+
+def _superscript_docx_by_style() -> bytes:
+    run = '<w:r><w:t xml:space="preserve">{}</w:t></w:r><w:r><w:rPr><w:rStyle w:val="b"/></w:rPr><w:t>{}</w:t></w:r>'
+    styles = (
+        f'<w:styles xmlns:w="{make.W}"><w:style w:type="character" w:styleId="a"><w:name w:val="Up"/><w:rPr>'
+        '<w:vertAlign w:val="superscript"/></w:rPr></w:style><w:style w:type="character" w:styleId="b">'
+        '<w:name w:val="Upper"/><w:basedOn w:val="a"/></w:style></w:styles>'
+    )
+    body = "<w:p>" + "".join(run.format(*piece) for piece in _PIECES) + "</w:p>"
+    return make.docx(body, extra={"word/styles.xml": styles})
+
+
+def _superscript_epub() -> bytes:
+    return make.epub([("One", "".join(f"{text}<sup>{up}</sup>" for text, up in _PIECES))])
+
+
+def _superscript_pptx() -> bytes:
+    import pptx
+
+    deck = pptx.Presentation()
+    slide = deck.slides.add_slide(deck.slide_layouts[5])
+    paragraph = slide.shapes.title.text_frame.paragraphs[0]
+    for text, up in _PIECES:
+        paragraph.add_run().text = text
+        if up:
+            run = paragraph.add_run()
+            run.text = up
+            run._r.get_or_add_rPr().set("baseline", "30000")
+    return _saved(deck)
+
+
+def _superscript_xlsx() -> bytes:
+    import openpyxl
+    from openpyxl.cell.rich_text import CellRichText, TextBlock
+    from openpyxl.cell.text import InlineFont
+
+    book = openpyxl.Workbook()
+    up = InlineFont(vertAlign="superscript")
+    book.active["A1"] = CellRichText(
+        *(part for text, mark in _PIECES for part in (text, TextBlock(up, mark)) if str(part))
+    )
+    return _saved(book)
+
+
+def _superscript_pdf() -> bytes:
+    lines = []
+    for height, (text, up) in zip((700.0, 650.0, 600.0), _PIECES, strict=False):
+        width = 5.0 * len(text)  # nearly that of Helvetica: a little is left between
+        lines += [(60.0, height, 10.0, text), (60.0 + _width(text), height + 4, 6.5, up)]
+        lines += [(60.0 + _width(text) + 5, height, 10.0, "newtons")] if width and up == "6" else []
+    return make.pdf([lines])
+
+
+def _width(text: str) -> float:
+    """The width of a text in Helvetica of 10 points."""
+    widths = {
+        " ": 2.78,
+        "i": 2.22,
+        "l": 2.22,
+        "o": 5.56,
+        "m": 8.33,
+        "w": 7.22,
+        "t": 2.78,
+        "s": 5.0,
+        "T": 6.11,
+        "f": 2.78,
+    }
+    return sum(widths.get(letter, 5.56) for letter in text)
+
+
+@pytest.mark.parametrize(
+    ("name", "make_file", "texts"),
+    [
+        ("a.html", _superscript_html, _SHOWN),
+        ("a.docx", _superscript_docx, _SHOWN),
+        ("b.docx", _superscript_docx_by_style, _SHOWN),
+        ("a.epub", _superscript_epub, _SHOWN),
+        ("a.pptx", _superscript_pptx, _SHOWN),
+        ("a.xlsx", _superscript_xlsx, _SHOWN),
+        ("a.pdf", _superscript_pdf, ("10^6 newtons", "25 m^2", "2020[3]")),
+    ],
+    ids=["html", "docx", "docx by style", "epub", "pptx", "xlsx", "pdf"],
+)
+def test_superscripts_are_not_glued_to_numbers(tmp_path, reader, name, make_file, texts):
+    """A power has a sign, and the mark of a footnote is in brackets, in titles and in text."""
+    text = read_text(reader, tmp_path, name, make_file())
+    for part in texts:
+        assert part in text
+    assert "106" not in text and "20203" not in text
+
+
+@pytest.mark.parametrize(
+    ("before", "text", "result"),
+    [
+        ("10", "6", "^6"),
+        ("10", "−3", "^−3"),
+        ("m", "2", "^2"),
+        ("厘米", "3", "^3"),
+        ("e", "x+1", "^(x+1)"),
+        ("(a+b)", "2", "^2"),
+        ("Ca", "2+", "^2+"),
+        ("the 21", "st", "st"),
+        ("1", "re", "re"),
+        ("in 2020", "3", "[3]"),
+        ("1,250", "4", "[4]"),
+        ("agreement", "2", "[2]"),
+        ("本协议", "1", "[1]"),
+        ("end.", "12", "[12]"),
+        ("Smith", "1,2", "[1,2]"),
+        ("Miller", "*", "[*]"),
+        ("text", "1)", "[1]"),
+        ("text", "[7]", "[7]"),
+        ("", "1", "[1]"),
+        ("", "a", "a"),
+        ("x", "", ""),
+    ],
+)
+def test_powers_marks_and_ordinals_are_told_apart(before, text, result):
+    """By what is before: a short number, unit or bracket has powers; long numbers and words have notes."""
+    assert raised(before, text) == result
+
+
+def test_subscripts_are_glued_only_to_letters():
+    """A base behind a number would make another number of it."""
+    assert (lowered("H", "2"), lowered("10", "2"), lowered("x", "n")) == ("2", "_2", "n")
+
+
+def test_fractions_are_no_powers(tmp_path, reader):
+    """A raised digit before a fraction slash, or before a slash and a lowered digit, stands apart."""
+    page = "<p>1<sup>1</sup>⁄<sub>4</sub> inch, 2<sup>3</sup>/<sub>8</sub> inch, <sup>1</sup>⁄<sub>2</sub>; "
+    page += "10<sup>6</sup>/ml</p>"
+    assert read_text(reader, tmp_path, "a.html", page) == "1 1⁄4 inch, 2 3/8 inch, 1⁄2; 10^6/ml"
+
+
+def test_a_linked_superscript_is_a_footnote(tmp_path, reader):
+    """Also behind a short number, where a power would stand."""
+    page = '<p>It rose to 10<sup><a href="#n">2</a></sup> and H<sub>2</sub>O by 10<sub>2</sub>.</p>'
+    page = page.replace(" and", ', 20<a href="#m"><sup>3</sup></a> and')
+    assert read_text(reader, tmp_path, "a.html", page) == "It rose to 10[2], 20[3] and H2O by 10_2."
+
+
+def test_superscripts_by_style_sheet_and_in_formulas(tmp_path, reader):
+    """What office programs and MathML write for a superscript."""
+    page = (
+        "<p>Area 5 km<span style='font-size:60%; vertical-align: super'>2</span>, "
+        "<math><msup><mn>10</mn><mn>6</mn></msup><mo>=</mo><mfrac><mi>a</mi><mn>20</mn></mfrac></math></p>"
+    )
+    assert read_text(reader, tmp_path, "a.html", page) == "Area 5 km^2, 10^6=a/20"
+
+
+# --- lists of html
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        (
+            '<ol start="7"><li>甲方</li><li value="12">乙方</li><li>丙方</li></ol>',
+            "7. 甲方\n12. 乙方\n13. 丙方",
+        ),
+        ("<ol reversed><li>a</li><li>b</li></ol>", "2. a\n1. b"),
+        ('<ol reversed start="9"><li>a</li><li>b</li></ol>', "9. a\n8. b"),
+        ('<ol type="a"><li>x</li><li>y</li></ol>', "a. x\nb. y"),
+        ('<ol type="I" start="3"><li>x</li><li>y</li></ol>', "III. x\nIV. y"),
+        ('<ol><li>x</li><li type="A">y</li></ol>', "1. x\nB. y"),
+        (
+            '<ol style="list-style-type: simp-chinese-informal" start="10"><li>甲</li><li>乙</li></ol>',
+            "十、 甲\n十一、 乙",
+        ),
+        ('<ol style="list-style:none"><li>1.1 x</li></ol>', "- 1.1 x"),
+        ("<ol><li>x</li><li hidden>no</li><li></li><li>y</li></ol>", "1. x\n3. y"),
+        ("<ol><li>x<ol><li>deep</li></ol></li><li>y</li></ol>", "1. x\n   1. deep\n2. y"),
+        ('<ol start="x"><li value="">a</li></ol>', "1. a"),
+        ('<ol start="0"><li>a</li><li>b</li></ol>', "0. a\n1. b"),
+    ],
+)
+def test_html_lists_have_the_numbers_of_a_browser(tmp_path, reader, page, text):
+    """Start, value, type and direction count; hidden items do not, empty ones do."""
+    assert read_text(reader, tmp_path, "a.html", page) == text
+
+
+# --- lists of docx
+
+
+def test_a_word_list_goes_on_over_tables_and_paragraphs(tmp_path, reader):
+    """As Word counts: one counter for each definition, whatever stands between."""
+    table = (
+        f"<w:tbl><w:tr><w:tc>{make.paragraph('泵')}</w:tc><w:tc>{make.paragraph('3')}</w:tc></w:tr></w:tbl>"
+    )
+    body = (
+        make.listed("Parts", 1)
+        + table
+        + make.listed("交货", 1)
+        + make.paragraph("Between")
+        + make.listed("Pay", 1)
+    )
+    text = read_text(
+        reader, tmp_path, "a.docx", make.numbered_docx(body, {1: make.level(0, "decimal", "%1.")})
+    )
+    for item in ("1. Parts", "2. 交货", "3. Pay"):
+        assert item in text.split("\n\n")
+
+
+def test_word_lists_begin_where_they_say(tmp_path, reader):
+    """A start, an override at the first item of its list only, and lists of one definition that go on together."""
+    override = '<w:lvlOverride w:ilvl="0"><w:startOverride w:val="5"/></w:lvlOverride>'
+    body = "".join(
+        make.listed(text, number) for text, number in (("a", 1), ("b", 2), ("c", 2), ("d", 1), ("e", 3))
+    )
+    data = make.numbered_docx(
+        body, {1: make.level(0, "decimal", "%1)", start=3)}, lists={1: (1, ""), 2: (1, override), 3: (1, "")}
+    )
+    assert read_text(reader, tmp_path, "a.docx", data) == "3) a\n5) b\n6) c\n7) d\n8) e"
+
+
+def test_levels_of_a_word_list_begin_anew_and_show_those_above(tmp_path, reader):
+    """Multi-level labels, a level that never begins anew, letters, roman numbers and bullets."""
+    levels = (
+        make.level(0, "upperRoman", "%1.")
+        + make.level(1, "decimal", "%1.%2", more="<w:isLgl/>")
+        + make.level(2, "lowerLetter", "(%3)", more='<w:lvlRestart w:val="0"/>')
+        + make.level(3, "bullet", "o")
+    )
+    items = [
+        ("one", 0),
+        ("deep", 1),
+        ("deeper", 2),
+        ("dot", 3),
+        ("deep too", 1),
+        ("on", 2),
+        ("two", 0),
+        ("anew", 1),
+    ]
+    data = make.numbered_docx("".join(make.listed(text, 1, level) for text, level in items), {1: levels})
+    text = read_text(reader, tmp_path, "a.docx", data)
+    lines = [line.strip() for line in text.split("\n") if line.strip()]
+    assert lines == [
+        "I. one",
+        "1.1 deep",
+        "(a) deeper",
+        "- dot",
+        "1.2 deep too",
+        "(b) on",
+        "II. two",
+        "2.1 anew",
+    ]
+
+
+def test_clauses_of_a_contract_are_numbered(tmp_path, reader):
+    """Headings numbered by their style, items by another level of the same list, without a gap where there is none."""
+    levels = make.level(0, "chineseCounting", "第%1条", more='<w:pStyle w:val="Heading1"/>') + make.level(
+        1, "chineseCounting", "（%2）", more='<w:suff w:val="nothing"/>'
+    )
+    styles = (
+        '<w:style w:type="paragraph" w:styleId="Heading1"><w:name w:val="heading 1"/><w:pPr><w:numPr>'
+        '<w:numId w:val="1"/></w:numPr></w:pPr></w:style><w:style w:type="paragraph" w:styleId="C">'
+        '<w:name w:val="Clause"/><w:basedOn w:val="Heading1"/></w:style>'
+    )
+    body = (
+        make.listed("货物", style="Heading1") + make.listed("水泵三台。", 1, 1) + make.listed("阀门。", 1, 1)
+    )
+    body += (
+        make.listed("价款", style="C")
+        + make.listed("总价。", 1, 1)
+        + make.listed("no number", 0, None, "Heading1")
+    )
+    text = read_text(reader, tmp_path, "a.docx", make.numbered_docx(body, {1: levels}, styles=styles))
+    assert text.split("\n\n") == [
+        "# 第一条 货物", "（一）水泵三台。", "（二）阀门。", "# 第二条 价款", "（一）总价。", "# no number",
+    ]  # fmt: skip
+
+
+def test_what_word_does_not_show_is_not_counted(tmp_path, reader):
+    """Deleted paragraphs and the second copy of a text box; an empty item has a number."""
+    deleted = (
+        '<w:p><w:pPr><w:numPr><w:ilvl w:val="0"/><w:numId w:val="1"/></w:numPr><w:rPr><w:del w:id="1"/></w:rPr></w:pPr>'
+        '<w:del w:id="2"><w:r><w:delText>gone</w:delText></w:r></w:del></w:p>'
+    )
+    box = (
+        '<w:p><w:r><mc:AlternateContent xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006">'
+        f"<mc:Choice>{make.listed('box', 1)}</mc:Choice><mc:Fallback><w:pict>{make.listed('box', 1)}</w:pict>"
+        "</mc:Fallback></mc:AlternateContent></w:r></w:p>"
+    )
+    body = make.listed("a", 1) + deleted + box + make.listed("", 1) + make.listed("d", 1)
+    text = read_text(
+        reader, tmp_path, "a.docx", make.numbered_docx(body, {1: make.level(0, "decimal", "%1.")})
+    )
+    assert text.split() == ["1.", "a", "2.", "box", "4.", "d"]
+
+
+def test_a_column_that_is_numbered_has_its_numbers(tmp_path, reader):
+    """The numbers of empty paragraphs in cells, as in the first column of many forms."""
+    rows = "".join(
+        f"<w:tr><w:tc>{make.listed('', 1)}</w:tc><w:tc>{make.paragraph(name)}</w:tc></w:tr>"
+        for name in ("泵", "阀")
+    )
+    data = make.numbered_docx(f"<w:tbl>{rows}</w:tbl>", {1: make.level(0, "decimal", "%1")})
+    assert read_text(reader, tmp_path, "a.docx", data) == "| 1 | 泵 |\n| --- | --- |\n| 2 | 阀 |"
+
+
+def test_lists_that_are_broken_are_read_as_text(tmp_path, reader):
+    """A list that is missing, refers to itself or lacks its level costs only its numbers."""
+    link = '<w:numStyleLink w:val="L"/>'
+    styles = (
+        '<w:style w:type="numbering" w:styleId="L"><w:name w:val="L"/><w:pPr><w:numPr><w:numId w:val="1"/></w:numPr>'
+        "</w:pPr></w:style>"
+    )
+    body = make.listed("self", 1) + make.listed("missing", 9) + make.listed("no level", 2, 7)
+    data = make.numbered_docx(body, {1: link, 2: make.level(0, "decimal", "%1.")}, styles=styles)
+    assert read_text(reader, tmp_path, "a.docx", data) == "self\n\nmissing\n\nno level"
+
+
+@pytest.mark.parametrize(
+    ("style", "numbers"),
+    [
+        ("decimal", "1 2 10 21"),
+        ("decimalZero", "01 02 10 21"),
+        ("lowerRoman", "i ii x xxi"),
+        ("upperLetter", "A B J U"),
+        ("chineseCounting", "一 二 十 二十一"),
+        ("chineseLegalSimplified", "壹 贰 壹拾 贰拾壹"),
+        ("ideographDigital", "一 二 一〇 二一"),
+        ("ideographTraditional", "甲 乙 癸 21"),
+        ("decimalEnclosedCircle", "① ② ⑩ 21"),
+        ("decimalFullWidth", "１ ２ １０ ２１"),
+        ("ordinal", "1st 2nd 10th 21st"),
+        ("ordinalText", "First Second Tenth 21st"),
+        ("cardinalText", "One Two Ten 21"),
+        ("unheard", "1 2 10 21"),
+    ],
+)
+def test_numbers_are_written_in_their_style(style, numbers):
+    """In the names that Word gives the styles."""
+    assert [list_number(number, style) for number in (1, 2, 10, 21)] == numbers.split()
+
+
+def test_numbers_of_lists_have_a_bound():
+    """A number that would be a page of letters is written in digits."""
+    assert list_number(10**9, "lowerLetter") == "1000000000" and list_number(0, "upperRoman") == "0"
+    assert list_number(105, "chineseCounting") == "一百零五" and list_number(28, "lowerLetter") == "bb"
+
+
+# --- lists of pptx
+
+
+def _saved(deck: Any) -> bytes:
+    buffer = io.BytesIO()
+    deck.save(buffer)
+    return buffer.getvalue()
+
+
+def _slide(items: list[tuple[str, int, str, int]]) -> tuple[Any, Any]:
+    """A presentation and its shape with paragraphs: text, level, scheme of numbers and where they start."""
+    import pptx
+    from lxml import etree
+
+    deck = pptx.Presentation()
+    shape = deck.slides.add_slide(deck.slide_layouts[1]).placeholders[1]
+    for place, (text, level, scheme, start) in enumerate(items):
+        frame = shape.text_frame
+        paragraph = frame.add_paragraph() if place else frame.paragraphs[0]
+        paragraph.text, paragraph.level = text, level
+        if scheme:
+            properties = paragraph._p.get_or_add_pPr()
+            number = etree.SubElement(
+                properties, "{http://schemas.openxmlformats.org/drawingml/2006/main}buAutoNum"
+            )
+            number.set("type", scheme)
+            if start > 1:
+                number.set("startAt", str(start))
+    return deck, shape
+
+
+def test_slides_have_the_numbers_of_powerpoint(tmp_path, reader):
+    """They start where they say; sub-lists begin anew; what has no number ends a list, what is deeper does not."""
+    items = [
+        ("four", 0, "arabicPeriod", 4), ("a", 1, "alphaLcParenR", 1), ("b", 1, "alphaLcParenR", 1),
+        ("five", 0, "arabicPeriod", 4), ("a", 1, "alphaLcParenR", 1), ("", 0, "arabicPeriod", 4),
+        ("six", 0, "arabicPeriod", 4), ("plain", 0, "", 1), ("four", 0, "arabicPeriod", 4),
+        ("甲", 0, "ea1ChsPeriod", 1), ("乙", 0, "ea1ChsPeriod", 1), ("x", 0, "romanUcParenBoth", 1),
+        ("y", 0, "circleNumDbPlain", 1),
+    ]  # fmt: skip
+    text = read_text(reader, tmp_path, "a.pptx", _saved(_slide(items)[0]))
+    assert text.split("\n") == [
+        "4. four", "  a) a", "  b) b", "5. five", "  a) a", "6. six", "plain", "4. four", "一. 甲", "二. 乙",
+        "(I) x", "① y",
+    ]  # fmt: skip
+
+
+def test_numbers_of_slides_go_on_where_none_starts(tmp_path, reader):
+    """A start that only the first paragraph names is that of all; another start begins another list."""
+    items = [("a", 0, "arabicPeriod", 5), ("b", 0, "arabicPeriod", 1), ("c", 0, "arabicPeriod", 1)]
+    items += [("d", 0, "arabicPeriod", 9), ("e", 0, "arabicPeriod", 9), ("f", 0, "alphaUcPeriod", 1)]
+    text = read_text(reader, tmp_path, "a.pptx", _saved(_slide(items)[0]))
+    assert text.split("\n") == ["5. a", "6. b", "7. c", "9. d", "10. e", "A. f"]
+
+
+def test_slides_inherit_numbers_from_their_layout(tmp_path, reader):
+    """A list style of the shape or of its layout numbers paragraphs, unless one says that it has no number."""
+    from lxml import etree
+
+    a = "http://schemas.openxmlformats.org/drawingml/2006/main"
+    deck, shape = _slide([("one", 0, "", 1), ("none", 0, "", 1), ("anew", 0, "", 1)])
+    etree.SubElement(shape.text_frame.paragraphs[1]._p.get_or_add_pPr(), f"{{{a}}}buNone")
+    layout = next(each for each in deck.slide_layouts[1].placeholders if each.placeholder_format.idx == 1)
+    style = next(layout._element.iter(f"{{{a}}}lstStyle"))
+    style.append(etree.fromstring(f'<a:lvl1pPr xmlns:a="{a}"><a:buAutoNum type="arabicParenR"/></a:lvl1pPr>'))
+    assert read_text(reader, tmp_path, "a.pptx", _saved(deck)) == "1) one\nnone\n1) anew"
+
+
+def test_charts_have_their_numbers_in_full(tmp_path, reader):
+    """Values of a chart in its number format, with all their digits."""
+    import pptx
+    from pptx.chart.data import CategoryChartData
+    from pptx.enum.chart import XL_CHART_TYPE
+
+    deck = pptx.Presentation()
+    shapes = deck.slides.add_slide(deck.slide_layouts[6]).shapes
+    for code, values in (("General", (1234567, 0.5, None)), ("0%", (0.25, 1, 0.125))):
+        data = CategoryChartData(number_format=code)
+        data.categories = ["北京", "Bern", "Ulm"]
+        data.add_series("Sales", values)
+        shapes.add_chart(XL_CHART_TYPE.COLUMN_CLUSTERED, 0, 0, 5_000_000, 3_000_000, data)
+    text = read_text(reader, tmp_path, "a.pptx", _saved(deck))
+    for row in (
+        "| 北京 | 1234567 |",
+        "| Bern | 0.5 |",
+        "| Ulm |  |",
+        "| 北京 | 25% |",
+        "| Bern | 100% |",
+        "| Ulm | 13% |",
+    ):
+        assert row in text
+
+
+# --- cells
+
+_DAY = datetime.datetime(2026, 3, 1, 14, 30, 5)
+
+
+@pytest.mark.parametrize(
+    ("value", "code", "text"),
+    [
+        (0.25, "0%", "25%"),
+        (1, "0%", "100%"),
+        (0.1234, "0.0%", "12.3%"),
+        (123, "00000", "00123"),
+        (5551234, "000-0000", "555-1234"),
+        (1234567.891, "#,##0.00", "1,234,567.89"),
+        (0, "#", ""),
+        (3.5, "0.##", "3.5"),
+        (3, "0.##", "3"),
+        (2.5, "0", "3"),
+        (1234567, '0.0,,"M"', "1.2M"),
+        (100000, '0!.0,"万"', "10.0万"),
+        (-3, '"€"#,##0.00', "-€3.00"),
+        (-3, "#,##0_);(#,##0)", "(3)"),
+        (12.5, "[$€-407]#,##0.00", "€12.50"),
+        (12.5, '"¥"#,##0.00', "¥12.50"),
+        (0, '_(* #,##0.00_);_(* \\(#,##0.00\\);_(* "-"??_);_(@_)', "-"),
+        (-1234.5, "#,##0.00;[Red]-#,##0.00", "-1,234.50"),
+        (50, '[>=100]"high "0;"low "0', "low 50"),
+        (-5, "[>=100]0;0", "-5"),
+        (-5, "0;0", "5"),
+        (0, '"yes";;"no"', "no"),
+        (-2, "0;;", ""),
+        (2.75, "# ?/?", "2 3/4"),
+        (0.5, "# ?/?", "1/2"),
+        (0.3333, "# ??/??", "1/3"),
+        (2.25, "# ?/8", "2 2/8"),
+        (3, "# ?/?", "3"),
+        (1.5, "?/?", "3/2"),
+        (12345.678, "0.00E+00", "1.23E+04"),
+        (0.000123, "0.0E+0", "1.2E-4"),
+        (12345, "##0.0E+0", "12.3E+3"),
+        (0.1 + 0.2, "General", "0.3"),
+        (123456789012, "General", "123456789012"),
+        (1e21, "General", "1E+21"),
+        (4.5, '0"小时"', "5小时"),
+        ("A1", '"No. "@', "No. A1"),
+        ("A1", "0.00", "A1"),
+        (1e300, "0.00", "1E+300"),
+        (_DAY, "dd/mm/yyyy", "01/03/2026"),
+        (_DAY, "d mmmm yyyy", "1 March 2026"),
+        (_DAY, "dd\\.mm\\.yyyy;@", "01.03.2026"),
+        (_DAY, 'yyyy"年"m"月"d"日"', "2026年3月1日"),
+        (_DAY, "[$-804]aaaa", "星期日"),
+        (_DAY, "h:mm AM/PM", "2:30 PM"),
+        (_DAY, "[$-804]AM/PM h:mm", "下午 2:30"),
+        (_DAY, "mm:ss", "30:05"),
+        (_DAY, "mm-dd-yy", "2026-03-01"),
+        (datetime.datetime(2026, 3, 1), "yyyy-mm-dd h:mm:ss", "2026-03-01"),
+        (datetime.time(9, 5), "h:mm", "9:05"),
+        (datetime.timedelta(hours=30), "[h]:mm", "30:00"),
+        (datetime.timedelta(minutes=90), "[mm]:ss", "90:00"),
+    ],
+)
+def test_cells_are_shown_by_their_format(value, code, text):
+    """As Excel in English shows them; dates in the format of a user's own country are ISO."""
+    assert " ".join(shown(value, code).split()) == text
+
+
+def test_a_workbook_is_read_as_it_is_shown(tmp_path, reader):
+    """Through the reader: percentages, zeros at the beginning, hours, currency, fractions, Chinese dates by number."""
+    import openpyxl
+
+    book = openpyxl.Workbook()
+    sheet = book.active
+    sheet.append(["份额", "Code", "Hours", "Price", "Part", "Day", "Formula"])
+    values = [0.25, 123, datetime.timedelta(hours=30), 1250, 2.5, datetime.date(2026, 3, 1), "=A2*2"]
+    for column, (value, code) in enumerate(
+        zip(values, ["0%", "00000", "[h]:mm", '#,##0.00 "€"', "# ?/?", "yyyy-mm-dd", "0%"], strict=True), 1
+    ):
+        cell = sheet.cell(2, column, value)
+        cell.number_format = code
+    sheet.append([1, 7, datetime.timedelta(hours=1.5), -3, 0.25, 46082, True])
+    day = sheet.cell(3, 6)
+    day.number_format = "0"
+    day._style.numFmtId = 31  # yyyy年m月d日 of Chinese Excel, which files name by its number only
+    buffer = io.BytesIO()
+    book.save(buffer)
+    lines = read_text(reader, tmp_path, "a.xlsx", buffer.getvalue()).split("\n")
+    assert lines[-2] == "| 25% | 00123 | 30:00 | 1,250.00 € | 2 1/2 | 2026-03-01 | =A2*2 |"
+    assert lines[-1].endswith("| 2026年3月1日 | TRUE |")

@@ -1,0 +1,210 @@
+"""Tables of sheets and of CSV files: their header is chosen by shape, and blank rows and columns keep them whole."""
+
+from __future__ import annotations
+
+import pytest
+from support import documents as make
+
+from rag_kit.indexing.readers.api import Reader
+from rag_kit.indexing.readers.tables import find_header, is_value
+
+
+@pytest.fixture(scope="module")
+def reader():
+    """One reader process for all tests of this file."""
+    with Reader() as shared:
+        yield shared
+
+
+def _sheet(reader, folder, rows, merge=None):
+    """The parts of a sheet without its name."""
+    path = folder / "book.xlsx"
+    path.write_bytes(make.xlsx({"S": rows}, merge={"S": merge} if merge else None))
+    return [document.page_content.removeprefix("# S\n\n") for document in reader.read(path)]
+
+
+def _csv(reader, folder, text, encoding="utf-8"):
+    path = folder / "rows.csv"
+    path.write_bytes(text.encode(encoding))
+    return [document.page_content for document in reader.read(path)]
+
+
+def _table(*rows):
+    head, *body = ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join([head, "| " + " | ".join(["---"] * len(rows[0])) + " |", *body])
+
+
+_BLANK = [None]
+
+
+@pytest.mark.parametrize(
+    ("rows", "parts"),
+    [
+        (  # a blank column, and a title above a blank row
+            [["PROGRESS"], _BLANK, ["Task", None, "Owner"], ["Design", None, "Ana"], ["Build", None, "Ben"]],
+            ["PROGRESS\n\n" + _table(("Task", "Owner"), ("Design", "Ana"), ("Build", "Ben"))],
+        ),
+        (  # blank rows
+            [["项目", "一月", "二月"], ["甲", 1, 2], _BLANK, ["乙", 3, 4], _BLANK, ["合计", 4, 6]],
+            [_table(("项目", "一月", "二月"), ("甲", "1", "2"), ("乙", "3", "4"), ("合计", "4", "6"))],
+        ),
+        (  # texts only
+            [["Task", "Owner"], ["Design", "Ana"], _BLANK, ["Build", "Ben"]],
+            [_table(("Task", "Owner"), ("Design", "Ana"), ("Build", "Ben"))],
+        ),
+        (  # a blank column before columns that have no names of rows
+            [["Item", "Qty", None, "Jan", "Feb"], ["A", 1, None, 5, 6], ["B", 2, None, 7, 8]],
+            [_table(("Item", "Qty", "Jan", "Feb"), ("A", "1", "5", "6"), ("B", "2", "7", "8"))],
+        ),
+        (  # two tables, each with a header
+            [["City", "People"], ["Bern", 140], _BLANK, ["River", "Length"], ["Aare", 288]],
+            [_table(("City", "People"), ("Bern", "140")), _table(("River", "Length"), ("Aare", "288"))],
+        ),
+        (  # the same beside each other
+            [["City", "People", None, "River", "Length"], ["Bern", 140, None, "Aare", 288], ["Ulm", 1, None, "Inn", 2]],
+            [
+                _table(("City", "People"), ("Bern", "140"), ("Ulm", "1")),
+                _table(("River", "Length"), ("Aare", "288"), ("Inn", "2")),
+            ],
+        ),
+        (  # beside each other, but not as high
+            [["a", "b"], ["x", "y"], ["z", "w", None, "c", "d"], ["v", "u", None, "e", "f"]],
+            [_table(("a", "b"), ("x", "y"), ("z", "w"), ("v", "u")), _table(("c", "d"), ("e", "f"))],
+        ),
+        (  # two blank rows, without a header of its own
+            [["a", "b"], [1, 2], _BLANK, _BLANK, [3, 4], [5, 6]],
+            [_table(("a", "b"), ("1", "2")), _table(("3", "4"), ("5", "6"))],
+        ),
+        (  # a note below
+            [["Item", "Qty"], ["A", 1], ["B", 2], _BLANK, ["Source: office"]],
+            [_table(("Item", "Qty"), ("A", "1"), ("B", "2")), "Source: office"],
+        ),
+        (  # a second table with a title of its own
+            [["City", "People"], ["Bern", 140], _BLANK, ["Rivers"], ["River", "Length"], ["Aare", 288]],
+            [_table(("City", "People"), ("Bern", "140")), "Rivers\n\n" + _table(("River", "Length"), ("Aare", "288"))],
+        ),
+        (  # names of groups are rows
+            [["Item", "Price"], ["Fruit"], ["Apple", 1], ["Pear", 2], ["Leek", 3]],
+            [_table(("Item", "Price"), ("Fruit", ""), ("Apple", "1"), ("Pear", "2"), ("Leek", "3"))],
+        ),
+        (  # a header that has no name for the first column
+            [["Title"], [None, "2024", "2025"], ["A", 1, 2], ["B", 3, 4]],
+            ["Title\n\n" + _table(("", "2024", "2025"), ("A", "1", "2"), ("B", "3", "4"))],
+        ),
+    ],
+    ids=[
+        "blank column", "blank rows", "texts", "no names of rows", "two tables", "side by side", "shifted",
+        "two blanks", "note", "titles", "groups", "corner",
+    ],
+)  # fmt: skip
+def test_tables_of_a_sheet_stay_whole(tmp_path, reader, rows, parts):
+    """They are cut where both sides have a header, where two blanks lie between, and before a note."""
+    assert _sheet(reader, tmp_path, rows) == parts
+
+
+def test_merged_titles_are_no_header(tmp_path, reader):
+    """A title over all columns stands above; a header of two rows has both names in each column."""
+    rows = [
+        ["销售报表", None, None],
+        ["单位：万元"],
+        ["城市", "一季度", "二季度"],
+        ["北京", 10, 20],
+        ["上海", 30, 40],
+    ]
+    (part,) = _sheet(reader, tmp_path, rows, "A1:C1")
+    assert part.startswith("销售报表\n单位：万元\n\n| 城市 | 一季度 | 二季度 |\n| --- |")
+    rows = [["Item", "2025", None], [None, "Q1", "Q2"], ["A", 1, 2], ["B", 3, 4]]
+    (part,) = _sheet(reader, tmp_path, rows, "B1:C1")
+    assert part == _table(("Item", "2025 Q1", "2025 Q2"), ("A", "1", "2"), ("B", "3", "4"))
+
+
+def test_rows_of_a_sheet_keep_their_numbers_below_titles(tmp_path, reader):
+    """``row_start`` and ``row_end`` are rows of the sheet, the titles only in the first group."""
+    path = tmp_path / "long.xlsx"
+    rows = [["Report"], _BLANK, ["Name", "Value"], *([f"name {n} " + "x" * 60, n] for n in range(40))]
+    path.write_bytes(make.xlsx({"S": rows}))
+    documents = reader.read(path)
+    spans = [(document.metadata["row_start"], document.metadata["row_end"]) for document in documents]
+    assert spans[0][0] == 4 and spans[-1][1] == 43 and len(documents) > 2
+    assert [("Report" in document.page_content) for document in documents] == [
+        True,
+        *[False] * (len(documents) - 1),
+    ]
+    assert all("| Name | Value |" in document.page_content for document in documents)
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        (
+            "sep=;\nArtikel;Preis, netto;Ort\nApfel;1,20;Köln\n",
+            _table(("Artikel", "Preis, netto", "Ort"), ("Apfel", "1,20", "Köln")),
+        ),
+        ('"sep=\t"\r\nA\tB\r\n1,2\t3;4\r\n', _table(("A", "B"), ("1,2", "3;4"))),
+        ("Preis, netto;Rabatt\n1,20;Ulm\n", _table(("Preis, netto", "Rabatt"), ("1,20", "Ulm"))),
+        (
+            "Preis, netto;Rabatt, netto\n1,20;0,30\n",
+            _table(("Preis, netto", "Rabatt, netto"), ("1,20", "0,30")),
+        ),
+        ("a|b\n1,5|2,5\n", _table(("a", "b"), ("1,5", "2,5"))),
+        ("a,b\n1;2,3\n", _table(("a", "b"), ("1;2", "3"))),
+        (
+            "Report of stations\nCreated 2026-03-01\n\nStation,City,Height\nA1,Bern,540\nA2,Chur,593\n",
+            "Report of stations\nCreated 2026-03-01\n\n"
+            + _table(("Station", "City", "Height"), ("A1", "Bern", "540"), ("A2", "Chur", "593")),
+        ),
+        (
+            "导出时间,2026-03-01,\n,,\n站点,城市,海拔\n甲,北京,43\n乙,上海,4\n",
+            "导出时间, 2026-03-01\n\n"
+            + _table(("站点", "城市", "海拔"), ("甲", "北京", "43"), ("乙", "上海", "4")),
+        ),
+        (
+            "Stations, heights, and cities, all of them\nStation,City,Height\nA1,Bern,540\nA2,Chur,593\n",
+            "Stations, heights, and cities, all of them\n\n"
+            + _table(("Station", "City", "Height"), ("A1", "Bern", "540"), ("A2", "Chur", "593")),
+        ),
+        (
+            "销售报表,2026\n城市,数量\n北京,10\n上海,20\n",
+            "销售报表, 2026\n\n" + _table(("城市", "数量"), ("北京", "10"), ("上海", "20")),
+        ),
+        (
+            "Item,2024,2025\nA,1,2\nB,3,4\n",
+            _table(("Item", "2024", "2025"), ("A", "1", "2"), ("B", "3", "4")),
+        ),
+        ("id,name,note\n1,x\n2,y,z\n", _table(("id", "name", "note"), ("1", "x", ""), ("2", "y", "z"))),
+        ("a,b\n", "| a | b |\n| --- | --- |"),
+    ],
+    ids=[
+        "sep",
+        "sep tab",
+        "tie",
+        "decimals",
+        "bars",
+        "commas",
+        "lines above",
+        "padded",
+        "commas above",
+        "value above",
+        "years",
+        "short rows",
+        "one row",
+    ],
+)
+def test_csv_files_are_cut_at_their_separator_below_their_titles(tmp_path, reader, text, part):
+    """Excel's hint counts; else what cuts most lines alike, a comma last; lines above the header stand above it."""
+    assert _csv(reader, tmp_path, text) == [part]
+
+
+def test_a_header_is_looked_for_only_where_a_title_can_be():
+    """Tables of two rows have none above them; what fills only the first columns is none."""
+    assert find_header([["x", "x"], ["1", "2"]]) == 0
+    assert (
+        find_header([["Name", "X", ""], ["Date", "Y", ""], ["a", "b", "c"], ["1", "2", "3"], ["4", "5", "6"]])
+        == 2
+    )
+
+
+def test_values_are_told_from_names():
+    """Numbers with signs and units, dates and times are values."""
+    values = ["12", "-3.5%", "€1,200.00", "12 kg", "2026-03-01", "14:30", "(3)", "3月1日", "1.2M"]
+    assert all(map(is_value, values)) and not any(map(is_value, ["Q1", "City", "第1条", "", "A 1", "一月"]))
