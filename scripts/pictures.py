@@ -106,9 +106,9 @@ def write_diagram(browser: Browser, diagram: str, path: Path) -> None:
 
 
 def graph_names() -> dict[str, str]:
-    """The graphs that LangGraph's server serves -> ``file:attribute``."""
+    """The graphs that LangGraph's server serves -> ``file:attribute``, without the chat, which is one node."""
     graphs = json.loads((ROOT / "langgraph.json").read_text(encoding="utf-8"))["graphs"]
-    return {name: entry["path"] for name, entry in graphs.items()}
+    return {name: entry["path"] for name, entry in graphs.items() if name != "chat"}
 
 
 def own_drawing(name: str) -> str:

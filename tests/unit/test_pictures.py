@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PICTURES = sorted((ROOT / "docs" / "pictures").iterdir())
 PAGES = [*ROOT.glob("README*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "notebooks").glob("*.ipynb")]
 GRAPHS = json.loads((ROOT / "langgraph.json").read_text(encoding="utf-8"))["graphs"]
+DRAWN = [name for name in GRAPHS if name != "chat"]  # one node, around the adaptive graph
 _IMAGE = re.compile(r"!\[(.*?)\]\(([^)\s]+)\)")
 
 
@@ -63,10 +64,10 @@ def test_every_image_is_there_and_says_what_it_shows() -> None:
         assert bool(re.search("[一-鿿]", alt)) == chinese, f"{page.name}: {alt!r}"
 
 
-@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("name", DRAWN)
 def test_the_picture_of_a_graph_has_its_nodes_and_edges(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A graph that was changed needs `make pictures`."""
-    monkeypatch.setenv("RAG_KIT_INDEX", str(ROOT / "no-index"))
+    monkeypatch.delenv("RAG_KIT_INDEX", raising=False)
     monkeypatch.syspath_prepend(str(ROOT))
     file, _, attribute = GRAPHS[name]["path"].partition(":")
     drawn = getattr(import_module(f"graphs.{Path(file).stem}"), attribute).get_graph()

@@ -146,7 +146,7 @@ async def _refusals(client: Any, index: Path) -> None:
     for uri in (f"rag-kit://document/{_secret(index)}", "rag-kit://document/../..", "file:///etc/passwd"):
         with pytest.raises(mcp.MCPError, match="no resource"):
             await client.read_resource(uri)
-    found = await client.call_tool("search", {"query": "when does the pump start", "filter": {}})
+    found = await client.call_tool("search", {"query": "when does the pump start"})
     assert [passage["metadata"]["file"] for passage in found.structured_content["passages"]] == [
         "north/pump.md"
     ]
