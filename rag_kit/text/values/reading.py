@@ -114,12 +114,10 @@ def _scan(text: str) -> Iterator[Value]:
     end = 0
     for start in STARTS.finditer(text):
         place, word = start.start(), start[0]
-        if place < end or (
-            len(word) > 1 and word[0] in "+-" and text[place - 1 : place].strip("( ,:，：（~")
-        ):
-            if place + 1 < end or word[0] not in "+-":
-                continue
-            place += 1
+        if word[0] in "+-" and text[place - 1 : place].strip("( ,:，：（~"):
+            place += 1  # a hyphen after a word is no sign
+        if place < end:
+            continue
         if word[0].isalpha() and word.isascii() and not _may_begin(text, word, start.end()):
             continue
         match = FORMS.match(text, place)
