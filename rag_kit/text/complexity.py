@@ -147,7 +147,7 @@ _MAX_CHARS_ZH, _MAX_WORDS = 24, 4
 
 
 def _refers_to_something_unnamed(text: str, chinese: bool) -> bool:
-    """Whether a pronoun stands for something that the question does not name."""
+    """Tell whether a pronoun stands for something that the question does not name."""
     if _NAMED.search(text):
         return False
     if chinese:

@@ -95,7 +95,7 @@ _MIN_WORDS = 8  # from so many words on, a lack of English function words tells 
 
 
 def same_language(statement: str, passage: str) -> bool:
-    """Whether two texts may be in one language, so that their words can be compared; True where nothing tells.
+    """Tell whether two texts may be in one language, so that their words can be compared; True where nothing tells.
 
     Texts in different scripts are not, nor an English text and another one in its letters that share few words.
 

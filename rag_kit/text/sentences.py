@@ -140,7 +140,7 @@ _STOPS = ".!?。！？｡．…:：;；"
 
 
 def _joins_next_line(line: str, following: str) -> bool:
-    """Whether a line is hard-wrapped, so that its sentence goes on in the following line.
+    """Tell whether a line is hard-wrapped, so that its sentence goes on in the following line.
 
     Example:
         >>> _joins_next_line("a line of text that was broken by the width of a", "page of paper")
@@ -159,7 +159,7 @@ def _joins_next_line(line: str, following: str) -> bool:
 
 
 def _ends_sentence(text: str, begin: int, end: int, match: re.Match[str]) -> bool:
-    """Whether the stop found as ``match`` ends the sentence begun at ``begin``, in a block that ends at ``end``."""
+    """Tell whether the stop ``match`` ends the sentence begun at ``begin``, in a block that ends at ``end``."""
     following = text[
         match.end() : min(end, match.end() + 40)
     ]  # enough for the next word or the end of a title
@@ -178,7 +178,7 @@ def _ends_sentence(text: str, begin: int, end: int, match: re.Match[str]) -> boo
 
 
 def _ends_chinese(text: str, match: re.Match[str], following: str, full_width: bool) -> bool:
-    """Whether a Chinese stop, or one before Chinese text, ends a sentence."""
+    """Tell whether a Chinese stop, or one before Chinese text, ends a sentence."""
     close = match["close"]
     if not full_width:
         # a stop typed in ASCII, and not "v2.0版", "Yahoo!邮箱" or an ellipsis
@@ -195,7 +195,7 @@ def _inside_title(text: str, begin: int, position: int, following: str, close: s
 
 
 def _is_abbreviation(text: str, begin: int, match: re.Match[str], following: str) -> bool:
-    """Whether the word or number before a full stop is an abbreviation, initials or the number of a list item."""
+    """Tell whether the word or number before a full stop is an abbreviation, initials or the number of a list item."""
     if match.start() - begin < 8 and _LIST_NUMBER.fullmatch(text[begin : match.start()]):
         return True
     window = text[max(begin, match.start() - 24) : match.start()]

@@ -103,7 +103,7 @@ def normalize(text: str) -> str:
 
 
 def states(text: str, answer: str) -> bool:
-    """Whether a text states an answer that is a value, in whatever form, and the words beside it.
+    """Tell whether a text states an answer that is a value, in whatever form, and the words beside it.
 
     Example:
         >>> states("The lease runs for two years.", "24 months"), states("保修期为十五天。", "15天")
@@ -122,7 +122,7 @@ def states(text: str, answer: str) -> bool:
 
 
 def occurs(words: str, text: str) -> bool:
-    """Whether ``words`` stands in ``text``, not as a part of a longer word or number.
+    """Tell whether ``words`` stands in ``text``, not as a part of a longer word or number.
 
     Both are taken as ``normalize`` gave them. Chinese has no blanks to look for: there any place counts.
 

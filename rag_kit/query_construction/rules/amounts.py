@@ -10,11 +10,12 @@ from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
 from rag_kit.query_construction.clauses import Clause
-from rag_kit.query_construction.dates import NUMBERS, NamedPeriod, chinese_number
+from rag_kit.query_construction.dates import NUMBERS, NamedPeriod
 from rag_kit.query_construction.fields import MetadataField, Schema
 from rag_kit.query_construction.rules import cues
 from rag_kit.query_construction.rules.conditions import quarter_of
-from rag_kit.query_construction.words import Span, parse_number, singular
+from rag_kit.query_construction.words import Span, singular
+from rag_kit.text.values.numbers import SCALES, read_any
 
 _NUMBER = re.compile(
     r"(?<![A-Za-z0-9_.])(?:(?P<money>[$€£¥])\s?)?(?P<figures>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)"
@@ -24,7 +25,6 @@ _NUMBER = re.compile(
     re.IGNORECASE,
 )
 _MAX_NUMBERS = 64
-_SCALES = {"thousand": 1e3, "k": 1e3, "million": 1e6, "千": 1e3, "万": 1e4, "亿": 1e8}
 _LINK = r"(?:\s*(?:is|are|was|were|has|of|score|value|a|an|at|than|the|with|[=:]|为|是|在|的)\b|\s*[=:])*\s*$"
 _OPENING = re.compile(r"(?:\bbetween|\bfrom|介于|在)\s*$", re.IGNORECASE)
 _OR_MORE = re.compile(r"\s*(?:or\s+(?:more|fewer|less|higher|lower)\b|\+|-)?\s*", re.IGNORECASE)
@@ -168,17 +168,11 @@ def _without_cue(left: str) -> str:
     return left[: cue.start()] + " " if cue else left
 
 
-def _number_of(match: re.Match[str]) -> int | float | None:
+def _number_of(match: re.Match[str]) -> int | float:
     """The number that a match writes in Chinese, as a word, or in figures with a scale: "2.5 million"."""
-    if match["han"]:
-        return chinese_number(match["han"])
-    if match["word"]:
-        return NUMBERS[match["word"].lower()]
-    number = parse_number(match["figures"])
-    if number is None or not match["scale"]:
-        return number
-    scaled = number * _SCALES[match["scale"].lower()]
-    return int(scaled) if scaled == int(scaled) else scaled
+    scale = SCALES[match["scale"].lower()] if match["scale"] else 1
+    number = read_any(match["han"] or match["word"] or match["figures"]) * scale
+    return int(number) if number == int(number) else number
 
 
 def _name_words(field: MetadataField) -> set[str]:

@@ -83,13 +83,14 @@ def check_citations(
 ) -> CitationReport:
     """Check every citation ``[n]`` of an answer against the passage that it names.
 
-    A statement is supported where the passage says it: word for word, or with most of its words and all of its numbers
-    and names, the same negations and no opposites, and nothing that stands elsewhere in the passage in the place of
-    something else. It is lexical: a statement that says the same in quite other words is reported as unsupported, and a
-    false one may pass (`docs/benchmarks.md` has the figures). A statement in another language than its passage, or that
-    differs by one word which the passage does not have, is undecided. A mark that a passage has after the same word,
-    as in ``a[3]``, is a part of the statement if that has another mark. Time is linear in the answer and in each cited
-    passage; MAX_ANSWER characters and MAX_STATEMENTS statements are checked, and a longer answer is flagged.
+    A statement is supported where the passage says it: word for word, or with two thirds of its words and all of its
+    values and names, the same negations and no opposites, each value beside the words that it stands beside in the
+    passage. Values are equal in any form and unit; a number of a table has the unit and name of its column and the name
+    of its row; title and headings of a document count as said. It is lexical: a statement in quite other words, in
+    another language than its passage, or with a wording of its own in a sentence of the passage, is undecided, and a
+    false one may pass (`docs/benchmarks.md` has the figures). A mark that a passage has after the same word, as in
+    ``a[3]``, is a part of the statement if that has another mark. MAX_ANSWER characters and MAX_STATEMENTS statements
+    are checked, and a longer answer is flagged.
 
     Args:
         answer: The answer, with marks such as ``[1]``, ``[1, 2]`` or ``【1】``.

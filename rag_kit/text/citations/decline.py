@@ -195,7 +195,7 @@ _CONCLUDED = re.compile(
 
 
 def _says_so_in_other_words(answer: str) -> bool:
-    """Whether a short answer in another language says that the answer is not in the documents."""
+    """Tell whether a short answer in another language says that the answer is not in the documents."""
     found = sentences(answer)
     if not found or len(found) > _MAX_SENTENCES_OTHER or _MARK.search(answer):
         return False
@@ -217,7 +217,7 @@ def _language_words(line: str) -> list[str]:
 
 
 def is_declined(answer: str) -> bool:
-    """Whether an answer says that the documents do not hold it, and little else.
+    """Tell whether an answer says that the documents do not hold it, and little else.
 
     Long and polite declines count too: with apologies, advice, and what the documents do contain; and whatever ends
     with the conclusion that the question cannot be answered. What else begins with a statement, ends in a conclusion,

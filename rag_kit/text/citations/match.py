@@ -18,6 +18,7 @@ _MAX_UNKNOWN = 0.35  # share of a statement's content that the quote, and what i
 _MIN_CLOSE, _MIN_CLOSE_VALUES = 0.6, 0.5
 _MIN_CLOSE_WORDING = 0.65  # the same, from which a wording of its own may be something else
 _CONTRIBUTES = 0.25
+_MAX_PLACED = 20  # values of a statement that are compared by what stands beside them
 _MIN_CONTEXT = 3  # words beside a part at an end that must be the same for it to stand in the same place
 _MAX_THING = 2  # content words of a part that is one name or one thing
 _DENIED_WITHIN = 3  # words after a negation among which the one is that it denies
@@ -29,7 +30,7 @@ _VOICE = frozenset(["by", "被", "由", "把", "将"])
 
 
 class Verdict(NamedTuple):
-    """Whether a passage supports a statement, by which span, and why."""
+    """Tell whether a passage supports a statement, by which span, and why."""
 
     score: float
     reason: str
@@ -111,18 +112,18 @@ def _closeness(stated: Sequence[Token], cited: Sequence[Token], *, with_values: 
 
 def _in_words_of(stated: list[Token], source: Source) -> list[Token]:
     """A statement's tokens, with each value under the key that the passage has for it."""
-    said = [place.value for place in source.places] if any(token.value for token in stated) else []
     row = []
     for token in stated:
         if token.value:
-            keys = [value.normal for value in said if says(value, token.value)]
-            token = token._replace(key=token.key if token.key in keys or not keys else keys[0])
+            same = (key for key, value in source.values.items() if says(value, token.value))
+            key = token.key if token.key in source.values else next(same, token.key)
+            token = token._replace(key=key)
         row.append(token)
     return row
 
 
 def says(said: Value, stated: Value) -> bool:
-    """Whether a passage that says one value supports the other: equal, or with less said of its unit."""
+    """Tell whether a passage that says one value supports the other: equal, or with less said of its unit."""
     if same_value(stated, said):
         return True
     if stated.bound and said.bound and stated.bound != said.bound:
@@ -205,7 +206,7 @@ def _negates_alone(stated: Sequence[Token], quoted: Sequence[Token]) -> str:
 
 
 def _denied(text: Sequence[Token]) -> Iterable[list[str]]:
-    """What a text denies: after each negation the first two content words, or the last one before it."""
+    """Yield what a text denies: after each negation the first two content words, or the last one before it."""
     for place, token in enumerate(text):
         if is_negation(token.key):
             after = [one.key for one in text[place + 1 : place + 1 + _DENIED_WITHIN] if one.content][:2]
@@ -215,11 +216,11 @@ def _denied(text: Sequence[Token]) -> Iterable[list[str]]:
 
 
 def _place_values(stated: list[Token], places: Sequence[Place]) -> bool | None:
-    """Whether each value stands beside a statement's words, not another one of its kind; None where none has rivals."""
-    mine = [token.value for token in stated if token.value]
+    """True where each value stands beside the words of its statement, False where another does; None without rivals."""
+    mine = [token.value for token in stated if token.value][:_MAX_PLACED]
     words = content_keys(stated)
     sure = None
-    for token in stated:
+    for token in [token for token in stated if token.value][:_MAX_PLACED]:
         if not token.value or token.value.dimension == "id":
             continue
         beside = words - {token.key}
@@ -233,21 +234,21 @@ def _place_values(stated: list[Token], places: Sequence[Place]) -> bool | None:
         if not rivals:
             continue
         best = max(same, key=lambda place: _fit(beside, place))
-        if any(_is_nearer(beside, rival, best, places) for rival in rivals):
+        if any(_is_nearer(beside, rival, best) for rival in rivals):
             return False
         sure = _fit(beside, best) > max(_fit(beside, rival) for rival in rivals) and sure is not False
     return sure or None
 
 
 def _kind(value: Value) -> str:
-    """What a value measures, whatever it is counted by."""
+    """The dimension of a value, whatever it is counted by."""
     return value.dimension.split("/")[0]
 
 
-def _is_nearer(words: Set[str], rival: Place, best: Place, places: Sequence[Place]) -> bool:
-    """Whether a value stands nearer to the words than another; a later one needs a word that goes with it alone."""
+def _is_nearer(words: Set[str], rival: Place, best: Place) -> bool:
+    """Say if a value stands nearer to the words than another; a later one needs a word that goes with it alone."""
     apart = words & rival.own - (best.own | best.within)
-    return _fit(words, rival) > _fit(words, best) and bool(apart or places.index(rival) < places.index(best))
+    return _fit(words, rival) > _fit(words, best) and bool(apart or rival.order < best.order)
 
 
 def _fit(words: Set[str], place: Place) -> tuple[int, int, int]:
@@ -291,7 +292,7 @@ def _find_change(cited: list[Token], stated: list[Token], passage: Set[str]) -> 
 
 
 def _have_changed_places(cited: list[Token], stated: list[Token]) -> bool:
-    """Whether two words changed places: each stands beside what the other stands beside in the sentence.
+    """Tell whether two words changed places: each stands beside what the other stands beside in the sentence.
 
     Equal words on the right of both do not count for both: then what follows them changed places.
     """

@@ -32,6 +32,7 @@ class Place(NamedTuple):
     own: frozenset[str]
     within: frozenset[str] = frozenset()
     before: frozenset[str] = frozenset()
+    order: int = 0
 
 
 class Source:
@@ -47,12 +48,12 @@ class Source:
 
     @cached_property
     def rows(self) -> dict[int, Row]:
-        """Where each row of its tables begins -> the row."""
+        """The rows of its tables by the place where they begin."""
         return {row.start: row for row in table_rows(self.text)}
 
     @cached_property
     def spans(self) -> list[tuple[int, int]]:
-        """Where its sentences and rows begin and end."""
+        """The spans of its sentences and rows."""
         inside = [(row.start, row.end) for row in self.rows.values()]
         found = [(one.start, one.end) for one in sentences(self.text)[:_MAX_SENTENCES]]
         return sorted([*inside, *(one for one in found if not any(a <= one[0] < b for a, b in inside))])
@@ -74,7 +75,7 @@ class Source:
 
     @cached_property
     def clauses(self) -> dict[int, list[list[Token]]]:
-        """Where a sentence begins -> the tokens of its clauses; rows have none, nor has what is above them."""
+        """The tokens of the clauses of each sentence, by its start; rows and their headers have none."""
         texts = {start: self.plain(start, end) for start, end in self.spans if start not in self.rows}
         return {
             start: [[]] if self.rows and text.count("|") > 1 else clauses(text)
@@ -102,7 +103,7 @@ class Source:
 
     @cached_property
     def places(self) -> list[Place]:
-        """Its values with the words beside them: in the clause, and before it in the sentence and the one before."""
+        """The values with the words beside them: in the clause, and before it in the sentence and the one before."""
         found: list[Place] = []
         before: frozenset[str] = frozenset()
         for (start, _), sentence in zip(self.spans, self.tokens, strict=True):
@@ -121,7 +122,12 @@ class Source:
             for token in self.context_tokens
             if token.value
         ]
-        return found
+        return [place._replace(order=order) for order, place in enumerate(found)]
+
+    @cached_property
+    def values(self) -> dict[str, Value]:
+        """The distinct values by their normal form."""
+        return {place.value.normal: place.value for place in self.places}
 
     def best_sentences(self, statement: str, stated: Sequence[Token]) -> tuple[int, range]:
         """The number of the sentence that has most of a statement's words, and the range to quote.
@@ -208,7 +214,7 @@ def _row_places(cells: Sequence[tuple[list[Token], list[Token]]]) -> list[Place]
 
 
 def _measures(token: Token) -> bool:
-    """Whether a token is a value that is measured or counted, not an identifier."""
+    """Tell whether a token is a value that is measured or counted, not an identifier."""
     return token.value is not None and token.value.dimension != "id"
 
 
@@ -223,7 +229,7 @@ def letters_of(text: str) -> str:
 
 
 def holds(passage: str, statement: str) -> bool:
-    """Whether a passage has a statement word for word, both as `letters_of` gives them; no part of a number is one.
+    """Tell whether a passage has a statement word for word, both as `letters_of` gives them, and no part of a number.
 
     Example:
         >>> holds(letters_of("在十四世纪"), letters_of("四世纪")), holds(letters_of("3-day trip"), letters_of("3 day"))

@@ -36,7 +36,7 @@ class Token(NamedTuple):
 
     @property
     def number(self) -> bool:
-        """Whether it is a value."""
+        """Tell whether it is a value."""
         return self.value is not None
 
 
@@ -142,7 +142,7 @@ def _classes() -> dict[str, frozenset[int]]:
 
 
 def is_negation(key: str) -> bool:
-    """Whether a token negates.
+    """Tell whether a token negates.
 
     Example:
         >>> is_negation("not"), is_negation("didn't"), is_negation("并未"), is_negation("note"), is_negation("不同")
@@ -152,7 +152,7 @@ def is_negation(key: str) -> bool:
 
 
 def are_opposites(a: str, b: str) -> bool:
-    """Whether two words exclude one another: opposites, two colours, two months.
+    """Tell whether two words exclude one another: opposites, two colours, two months.
 
     Example:
         >>> are_opposites("increased", "decreased"), are_opposites("red", "blue"), are_opposites("red", "bridge")
@@ -173,7 +173,7 @@ def _differ_by_one(a: str, b: str) -> bool:
 
 
 def are_alike(a: str, b: str) -> bool:
-    """Whether two words are forms of one: the same beginning, or for Chinese words one that is a part of the other.
+    """Tell whether two words are forms of one: the same beginning, or in Chinese one that is a part of the other.
 
     Example:
         >>> are_alike("invent", "inventor"), are_alike("长", "长度"), are_alike("最大", "最小")

@@ -233,18 +233,18 @@ def _is_known(name: str, words: set[str]) -> bool:
 
 
 def _forms_of_one(name: str, key: str) -> bool:
-    """Whether two stems are forms of one name."""
+    """Tell whether two stems are forms of one name: German and Germany, California and Californian."""
     short, long = sorted((name, key), key=len)
     return len(short) >= max(4, len(long) - 3) and long.startswith(short)
 
 
 def is_question(text: str) -> bool:
-    """Whether a sentence is a question."""
+    """Tell whether a sentence is a question."""
     return text.rstrip("\"'”’」』)）").endswith(("?", "？"))
 
 
 def offers(kind: str, sentence: str, question: str) -> bool:
-    """Whether a sentence has something of the asked kind that the question does not name.
+    """Tell whether a sentence has something of the asked kind that the question does not name.
 
     Example:
         >>> offers("number", "It has 76 rooms.", "How many rooms does it have?")

@@ -60,7 +60,7 @@ def time_spans(text: str) -> list[Span]:
 
 
 def _reaches(between: str, pair: bool) -> bool:
-    """Whether what stands between two times makes them one span; "and" does after "between" and the like alone."""
+    """Tell whether what stands between two times makes them one span; "and" does after "between" and the like alone."""
     return bool(_TO.fullmatch(between)) or (pair and between.strip().lower() == "and")
 
 
@@ -103,7 +103,7 @@ def fit_in_time(question_times: Sequence[Span], named: Sequence[Span]) -> TimeFi
 
 
 def _match_edges(question: Span, named: Sequence[Span]) -> float:
-    """Whether the first and the last year of a question's span begin or end a named one: 0, 0.5 or 1."""
+    """Tell whether the first and the last year of a question's span begin or end a named one: 0, 0.5 or 1."""
     last = int(question.end - 1e-6)
     starts = any(int(span.start) == int(question.start) for span in named)
     ends = any(int(span.end - 1e-6) == last or int(span.start) == last for span in named)

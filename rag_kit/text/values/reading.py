@@ -114,12 +114,10 @@ def _scan(text: str) -> Iterator[Value]:
     end = 0
     for start in STARTS.finditer(text):
         place, word = start.start(), start[0]
-        if place < end or (
-            len(word) > 1 and word[0] in "+-" and text[place - 1 : place].strip("( ,:，：（~")
-        ):
-            if place + 1 < end or word[0] not in "+-":
-                continue
-            place += 1
+        if word[0] in "+-" and text[place - 1 : place].strip("( ,:，：（~"):
+            place += 1  # a hyphen after a word is no sign
+        if place < end:
+            continue
         if word[0].isalpha() and word.isascii() and not _may_begin(text, word, start.end()):
             continue
         match = FORMS.match(text, place)
@@ -134,12 +132,12 @@ def _scan(text: str) -> Iterator[Value]:
 
 
 def _is_counted(text: str, end: int) -> bool:
-    """Whether figures that may be a year have a scale or a unit."""
+    """Tell whether figures that may be a year have a scale or a unit."""
     return text[end : end + 1] in (*_COUNTED, *"千万亿") or unit_at(text, end) is not None
 
 
 def _may_begin(text: str, word: str, end: int) -> bool:
-    """Whether a word may begin a value: one that counts or names a time, or letters before figures."""
+    """Tell whether a word may begin a value: one that counts or names a time, or letters before figures."""
     if word.lower() in TRIGGERS or word in CODES:
         return True
     if word in ("a", "A", "an", "An"):
@@ -211,7 +209,7 @@ def _amount(text: str) -> tuple[float, str]:
 
 
 def _counts_nothing(text: str, numeral: str, end: int) -> bool:
-    """Whether a numeral without a unit is a part of a word, or as empty as "one" and 一."""
+    """Tell whether a numeral without a unit is a part of a word, or as empty as "one" and 一."""
     if numeral == "一" and text[end : end + 1] in (*"级期号层等类组",):
         return False
     if numeral.lower() in ("one", "a", "an", "一", "半") or numeral in _NO_NUMBER:
@@ -237,7 +235,7 @@ def _counted_by(text: str, start: int, end: int, unit: Unit | None) -> tuple[Uni
 
 
 def _bound(text: str, start: int, end: int) -> tuple[str, int]:
-    """Whether a value is a bound, "min" or "max", and where the words begin that say so."""
+    """Tell whether a value is a bound, "min" or "max", and where the words begin that say so."""
     first = max(0, start - 24)
     before = text[first:start]
     if (after := _AFTER.match(text, end)) and after.lastgroup:
@@ -269,7 +267,7 @@ def _join(text: str, first: Value, second: Value) -> list[Value]:
 
 
 def same_value(stated: Value, said: Value) -> bool:
-    """Whether a text that says one value says the other too: equal across units, and dates as exact or less exact.
+    """Tell whether a text that says one value says the other too: equal across units, and dates as exact or less exact.
 
     Example:
         >>> both = find_values("24 months, two years, March 2025, 3 March 2025")
@@ -298,7 +296,7 @@ def _close(one: float, other: float) -> bool:
 
 
 def _same_date(stated: Value, said: Value) -> bool:
-    """Whether a date holds the parts of another; a year is also a plain number."""
+    """Tell whether a date holds the parts of another; a year is also a plain number."""
     if stated.dimension != said.dimension:
         plain, date = sorted((stated, said), key=lambda value: value.dimension == "date")
         return not plain.dimension and date.key == f"{plain.amount:.0f}"

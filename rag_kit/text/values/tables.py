@@ -129,7 +129,7 @@ def _rows_of(block: list[re.Match[str]], caption: str) -> Iterator[Row]:
 
 
 def _has_numbers(row: list[str]) -> bool:
-    """Whether a cell beside the first is a number."""
+    """Tell whether a cell beside the first is a number."""
     return any(
         re.match(r"[-+$€£¥]?\s?[\d０-９]", cell) and not re.fullmatch(r"(?:19|20)\d\d年?", cell)
         for cell in row[1:]

@@ -91,15 +91,15 @@ def rate_of(unit: Unit) -> tuple[Unit, Unit] | None:
 
 
 def dimensions_agree(one: str, other: str) -> bool:
-    """Whether two dimensions are the same, or one leaves open what the other is."""
+    """Tell whether two dimensions are the same, or one leaves open what the other is."""
     return one == other or other in _OPEN.get(one, ()) or one in _OPEN.get(other, ())
 
 
 def is_open(dimension: str) -> bool:
-    """Whether the name of a unit leaves open what it measures."""
+    """Tell whether the name of a unit leaves open what it measures."""
     return dimension in _OPEN
 
 
 def is_money(dimension: str) -> bool:
-    """Whether a dimension is a currency."""
+    """Tell whether a dimension is a currency."""
     return dimension.isupper() or dimension in ("yen or yuan", "pounds")

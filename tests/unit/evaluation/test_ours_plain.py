@@ -42,6 +42,14 @@ async def value(name, example, output):
         (("GPT-4",), "那是ＧＰＴ－４。", 1.0),
         (("上海",), "首都是北京。", 0.0),
         (("Zürich",), "in Zu\u0308rich", 1.0),
+        (("15天",), "试用期为十五天。[1]", 1.0),
+        (("80%",), "合格率为百分之八十。", 1.0),
+        (("2025年2月26日",), "The meeting is on 2025-02-26.", 1.0),
+        (("24 months",), "The lease runs for two years.", 1.0),
+        (("24 months",), "The lease runs for 24 weeks.", 0.0),
+        (("€1500",), "It costs 1,500 dollars.", 0.0),
+        (("three wheels",), "It has 3 doors.", 0.0),
+        (("3",), "It is 3.5 km long.", 0.0),
     ],
 )
 async def test_answer_found(answers, said, expected):
