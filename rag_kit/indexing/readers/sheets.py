@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from bisect import bisect_left
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -111,18 +112,23 @@ def _only_cells(package: Package, part: str, parts: list[str], *, keep_formats: 
 
 def _drop_hidden(sheet: Any, rows: Rows) -> Rows:
     """The rows that the sheet shows; a hidden row is empty, and columns close up over a hidden one."""
-    areas = [area for area in sheet.column_dimensions.values() if area.hidden and area.min]
     columns = {column for row in rows.values() for column in row}
-    gone = {column for column in columns if any(area.min <= column <= area.max for area in areas)}
-    places = {column: column - sum(other < column for other in gone) for column in columns - gone}
-    hidden = {row for row in rows if row in sheet.row_dimensions and sheet.row_dimensions[row].hidden}
-    if hidden or gone:
-        what = f"{len(hidden)} hidden rows, {len(gone)} hidden columns"
-        write_note(f"sheet {sheet.title}: {what}{LEFT_OUT}the sheet does not show them")
-    return {
-        row: {places[at]: text for at, text in cells.items() if at in places and row not in hidden}
-        for row, cells in rows.items()
+    areas = [area for area in sheet.column_dimensions.values() if area.hidden and area.min]
+    last = max(columns, default=0)
+    gone = sorted({column for area in areas for column in range(area.min, min(area.max, last) + 1)})
+    places = {column: column - bisect_left(gone, column) for column in columns.difference(gone)}
+    hidden = {
+        row for row, area in sheet.row_dimensions.items() if area.hidden and row < max(rows, default=0) + 1
     }
+    if (filled := len(hidden & rows.keys())) or len(places) < len(columns):
+        what = f"{filled} hidden rows, {len(columns) - len(places)} hidden columns"
+        write_note(f"sheet {sheet.title}: {what}{LEFT_OUT}the sheet does not show them")
+    shown = {
+        row: {places[at]: text for at, text in cells.items() if at in places}
+        for row, cells in rows.items()
+        if row not in hidden
+    }
+    return {**{row: {} for row in hidden}, **shown}
 
 
 def _read_cells(sheet: Any, formulas: Any) -> Rows:

@@ -30,6 +30,7 @@ from rag_kit.errors import (
     ReadError,
 )
 from rag_kit.indexing import DocumentIndex, IngestOptions, ingest
+from rag_kit.indexing.ingestion.settings import READING
 from rag_kit.indexing.readers.api import Reader
 from rag_kit.indexing.readers.limits import ReadLimits
 from rag_kit.models import embedding_model
@@ -576,7 +577,7 @@ def test_an_index_with_absolute_sources_is_brought_up_to_date(
     with sqlite3.connect(folder / "store.sqlite3") as connection:  # as it was written before
         connection.execute("UPDATE chunks SET metadata = json_set(metadata, '$.source', source)")
         connection.execute(
-            """UPDATE sources SET settings = replace(settings, '"reading": 6', '"reading": 1')"""
+            "UPDATE sources SET settings = replace(settings, ?, ?)", (f'"reading": {READING}', '"reading": 1')
         )
     connection.close()
     assert all(source.startswith(str(docs)) for source in sources_of(folder))

@@ -71,14 +71,14 @@ def workbook(edit: Edit = lambda name, data: data) -> bytes:
     chart.add_data(Reference(pumps, min_col=2, min_row=1, max_row=3))
     pumps.add_chart(chart, "E2")
     lamps = book.create_sheet("Lamps")
-    for row in (["Lamp", "Watt"], ["desk", 5], ["hall", 9], ["roof", 7]):
+    for row in (["Lamp", "Watt"], ["desk", 5], ["hall", 9], [], ["roof", 7]):
         lamps.append(row)
-    lamps.row_dimensions[3].hidden = True
+    lamps.row_dimensions[3].hidden = lamps.row_dimensions[4].hidden = True
     secret = book.create_sheet("Secret")
     secret.append(["nobody", "sees"])
     secret.sheet_state = "hidden"
     wide = book.create_sheet("Wide")
-    for row in (["k", "l", "m", "n"], [1, 2, 3, 4]):
+    for row in (["k", "l", None, "n"], [1, 2, None, 4]):
         wide.append(row)
     wide.column_dimensions.group("B", "C", hidden=True)
     out = io.BytesIO()
@@ -185,7 +185,7 @@ def test_hidden_sheets_rows_columns_slides_and_texts_are_left_out_and_noted(tmp_
     assert [note.split(" left out")[0] for note in notes] == [
         "sheet Lamps: 1 hidden rows, 0 hidden columns",
         "sheet Secret",
-        "sheet Wide: 0 hidden rows, 2 hidden columns",
+        "sheet Wide: 0 hidden rows, 1 hidden columns",
     ]
     hidden = deck(within("slides/slide1.xml", lambda data: data.replace(b"<p:sld ", b'<p:sld show="0" ', 1)))
     text, notes = read(reader, tmp_path, "a.pptx", hidden)

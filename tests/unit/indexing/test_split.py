@@ -241,3 +241,14 @@ def test_only_documents_are_split():
     """A plain string is told from a document."""
     with pytest.raises(InvalidInputError, match=r"documents\[0\]"):
         split(["text"])  # type: ignore[list-item]
+
+
+def test_only_the_paragraphs_at_a_cut_are_cut_into_sentences(monkeypatch):
+    """Of many short paragraphs about one a chunk, for the overlap."""
+    cut: list[str] = []
+    real = packing.sentences
+    monkeypatch.setattr(packing, "sentences", lambda text, **more: cut.append(text) or real(text, **more))
+    text = "\n\n".join(f"Paragraph {number} says little. It is short." for number in range(1000))
+    chunks = split([Document(text)])
+    assert len(cut) <= len(chunks) < 60
+    assert all(chunk.page_content.startswith(("Paragraph", "It is short.")) for chunk in chunks)
