@@ -142,6 +142,7 @@ def _values_and_amounts(
         # "in 1500 participants" has no year
         if not period.overlaps(used)
         and not (_is_decimal(text, period) and cues.NOT_YEARS.match(text, period.end))
+        and not (period.period.grain == "year" and cues.is_reference(text, period))
     ]
     # the Q2 of "Q2 2023" is read with its year, the 2010 of a value with that
     named = longest_spans([*values, *periods])
