@@ -24,12 +24,11 @@ document article paper study research work result record text file source data i
 name author title number role and or not the all any yes no true false none unknown new first last other
 """
 _FRAME = frozenset(map(singular, _FRAME_WORDS.split()))
-# Ordinary words that are names, too: of months and days, people, companies and places, and in lists of categories.
+# Ordinary words that are names, too, of months and days, people, companies and countries; and what sorts nothing.
 _COMMON_WORDS = """
 may march august mar sun sat mon will mark bill rose grace faith hope joy art frank grant jack rob sue pat drew chase
-dean miles page price young long short white brown black green king stone wood rich chance hunter mason baker cook
-apple target gap shell orange visa block square snap zoom slack dell sprint meta oracle turkey china reading bath nice
-mobile cork open general special standard main common normal current past present live even still well back
+dean miles page price king stone wood chance hunter mason baker cook apple target gap shell orange visa block square
+snap zoom slack dell sprint meta oracle turkey china reading bath cork
 其他 其它 一般 普通 主要 重要 相关 有关 全部 所有 任何 未知 目前 现在
 """
 _COMMON = frozenset(_COMMON_WORDS.split())
@@ -149,7 +148,7 @@ def _is_common(text: str, span: Span, written: str) -> bool:
     if word not in _COMMON and content_words(word):
         return False
     left = text[: span.begin]
-    capital = written[:1].isupper() and _IN_SENTENCE.search(left) is not None
+    capital = written[:1].isupper() and not text.isupper() and _IN_SENTENCE.search(left)
     return not (capital or _AFTER_PLACE.search(left))
 
 
