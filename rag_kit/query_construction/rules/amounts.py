@@ -10,21 +10,20 @@ from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
 from rag_kit.query_construction.clauses import Clause
-from rag_kit.query_construction.dates import NUMBERS, NamedPeriod, chinese_number
+from rag_kit.query_construction.dates import NamedPeriod
 from rag_kit.query_construction.fields import MetadataField, Schema
 from rag_kit.query_construction.rules import cues
 from rag_kit.query_construction.rules.conditions import quarter_of
-from rag_kit.query_construction.words import Span, parse_number, singular
+from rag_kit.query_construction.words import Span, singular
+from rag_kit.text.values.numbers import FIGURES, HAN, NUMBER_WORDS, SCALE, read_any
+from rag_kit.text.values.reading import find_values
 
 _NUMBER = re.compile(
-    r"(?<![A-Za-z0-9_.])(?:(?P<money>[$€£¥])\s?)?(?P<figures>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)"
-    r"(?![\d.]*[a-z_]*[a-z]\d)(?:\s?(?P<scale>thousand\b|million\b|k\b|[千万亿]))?"
-    r"|(?<![第年月一-十])(?P<han>[一二三四五六七八九十百千万两]{1,7})"
-    rf"|\b(?P<word>{'|'.join(NUMBERS)})\b",
+    rf"(?<![A-Za-z0-9_.])(?:(?P<money>[$€£¥])\s?)?(?P<figures>(?:{FIGURES})(?![\d.]*[a-z_]*[a-z]\d)(?:{SCALE})?)"
+    rf"|(?<![第年月一-十])(?P<han>{HAN})|\b(?P<word>{NUMBER_WORDS})",
     re.IGNORECASE,
 )
 _MAX_NUMBERS = 64
-_SCALES = {"thousand": 1e3, "k": 1e3, "million": 1e6, "千": 1e3, "万": 1e4, "亿": 1e8}
 _LINK = r"(?:\s*(?:is|are|was|were|has|of|score|value|a|an|at|than|the|with|[=:]|为|是|在|的)\b|\s*[=:])*\s*$"
 _OPENING = re.compile(r"(?:\bbetween|\bfrom|介于|在)\s*$", re.IGNORECASE)
 _OR_MORE = re.compile(r"\s*(?:or\s+(?:more|fewer|less|higher|lower)\b|\+|-)?\s*", re.IGNORECASE)
@@ -168,17 +167,12 @@ def _without_cue(left: str) -> str:
     return left[: cue.start()] + " " if cue else left
 
 
-def _number_of(match: re.Match[str]) -> int | float | None:
-    """The number that a match writes in Chinese, as a word, or in figures with a scale: "2.5 million"."""
-    if match["han"]:
-        return chinese_number(match["han"])
-    if match["word"]:
-        return NUMBERS[match["word"].lower()]
-    number = parse_number(match["figures"])
-    if number is None or not match["scale"]:
-        return number
-    scaled = number * _SCALES[match["scale"].lower()]
-    return int(scaled) if scaled == int(scaled) else scaled
+def _number_of(match: re.Match[str]) -> int | float:
+    """The number that a match writes in Chinese, as words, or in figures with a scale: "2.5 million"."""
+    text = match["figures"] or match["han"] or match["word"]
+    read = find_values(text)
+    number = read[0].amount if read else read_any(text)
+    return int(number) if number.is_integer() else number
 
 
 def _name_words(field: MetadataField) -> set[str]:

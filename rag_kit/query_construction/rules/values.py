@@ -9,9 +9,10 @@ from itertools import pairwise
 from typing import Any
 
 from rag_kit.query_construction.fields import MetadataField, Schema
-from rag_kit.query_construction.words import HAN, Span, longest_spans, simplify, singular
+from rag_kit.query_construction.words import HAN, Span, longest_spans, singular
 from rag_kit.text import content_words
 from rag_kit.text.analysis import load_segmenter
+from rag_kit.text.values.reading import level
 
 # the s of "Crohn's disease" is not a word: the value is "Crohn Disease"
 _WORD = re.compile(r"(?!(?<=['’])s\b)[^\W_]+")
@@ -64,7 +65,7 @@ class ValueIndex:
     def _add_flag(self, field: MetadataField, name: str) -> None:
         """A flag is named by its field, or by what says that it is off: "unpublished", "out of stock"."""
         if HAN.search(name):
-            plain = simplify(name.casefold())
+            plain = level(name.casefold())
             self._chinese += [(form, field, True) for form in {plain, plain.removeprefix("是否")} if form]
         elif on := _words(re.sub(r"^(?:is|has)_", "", name)):
             self._add_words(on, field, True)
@@ -76,7 +77,7 @@ class ValueIndex:
     def _add_value(self, field: MetadataField, value: str) -> None:
         """Index a value: a Chinese one as text, any other by the words of each of its forms."""
         if HAN.search(value):
-            self._chinese.append((simplify(value.casefold()), field, value))
+            self._chinese.append((level(value.casefold()), field, value))
             return
         for words in map(_words, _forms(value)):
             if len(words) <= _MAX_WORDS and any(len(word) > 1 for word in words):
@@ -106,7 +107,7 @@ class ValueIndex:
 
     def _find_chinese(self, text: str) -> Iterator[NamedValue]:
         """The values that stand in the text, in simplified or traditional characters."""
-        folded = simplify(text.casefold())
+        folded = level(text.casefold())
         if not HAN.search(folded) or len(folded) != len(text):
             return
         for written, field, value in self._chinese:
