@@ -4,7 +4,7 @@ The form is lenient on purpose: each condition is checked by itself afterwards, 
 does not lose the others. The shapes of LangChain and of Mongo are read too.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Union
 
 from pydantic import field_validator, model_validator
@@ -14,7 +14,15 @@ from rag_kit.prompts.fields import Form, ask_for
 MAX_DEPTH = 8
 UNREADABLE = "unreadable"
 """The operator of what is not a condition; it is dropped, and noted, where conditions are checked."""
-_JOINS = ("and", "or", "not")
+_JOINS = {"and": "and", "all": "and", "&&": "and", "or": "or", "any": "or", "||": "or"}
+_JOINS |= {"not": "not", "nor": "not", "none": "not"}
+# names that models give to the keys of conditions and groups
+_FIELD = ("field", "attribute", "field_name", "column", "key")
+_OPERATOR = ("operator", "comparator", "op", "comparison", "cmp")
+_VALUE = ("value", "values", "operand")
+_PARTS = ("conditions", "arguments", "filters", "clauses", "operands")
+_LOGIC = ("join", "logic", "logical_operator", "combinator", "connector", "conjunction")
+_NOT = ("not", "$not", "negate", "negated", "exclude")
 _MAX_VALUES = 200
 
 Scalar = str | int | float | bool
@@ -78,7 +86,7 @@ class SelfQuery(Form):
             limit = int(limit)
         return {
             "query": query if isinstance(query, str) else "",
-            "filter": next((data[key] for key in ("filter", "filters", "where") if data.get(key)), None),
+            "filter": _top_filter(data),
             "sort_by": sort_by if isinstance(sort_by, str) and sort_by.strip() else None,
             "descending": str(data.get("descending", True)).lower() not in ("false", "asc", "0", "no"),
             "limit": limit if isinstance(limit, int) and not isinstance(limit, bool) else None,
@@ -104,17 +112,33 @@ def read_filter(value: Any) -> dict[str, Any] | None:
         >>> read_filter("year > 2010")
         {'field': 'it is no form of a filter', 'operator': 'unreadable', 'value': 'year > 2010'}
     """
-    parts = _read_group("and", value, 0)
+    parts = _joined("and", _read_parts(value, 0))
     return parts[0] if parts else None
+
+
+def _top_filter(data: Mapping[str, Any]) -> Any:
+    """The filter of an answer, joined or negated as the answer says beside it."""
+    where = next((data[key] for key in ("filter", "filters", "where", "conditions") if data.get(key)), None)
+    beside = {name: data[name] for name in (*_LOGIC, *_NOT) if data.get(name) is not None}
+    return {**beside, "conditions": where} if beside and isinstance(where, (list, Mapping)) else where
 
 
 def _unreadable(value: Any, why: str) -> list[dict[str, Any]]:
     return [{"field": why, "operator": UNREADABLE, "value": str(value)[:60]}]
 
 
-def _read_group(join: str, value: Any, depth: int) -> list[dict[str, Any]]:
-    """The parts of a group as one group; a part alone needs none."""
-    parts, join = _read_parts(value, depth), join.lower().lstrip("$")
+def _join_of(word: Any) -> str | None:
+    """The join that a word means; None if it means none."""
+    return _JOINS.get(word.strip().lower().lstrip("$")) if isinstance(word, str) else None
+
+
+def _take(entries: dict[str, Any], names: Sequence[str]) -> Any:
+    """Take the entry of the first of some names out of the entries; None without one."""
+    return entries.pop(next((name for name in names if name in entries), ""), None)
+
+
+def _joined(join: str, parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Some parts as one group; a part alone needs none."""
     if not parts or (len(parts) == 1 and join != "not"):
         return parts
     # what joins nothing is mended, and noted, where conditions are checked
@@ -122,30 +146,81 @@ def _read_group(join: str, value: Any, depth: int) -> list[dict[str, Any]]:
 
 
 def _read_parts(value: Any, depth: int) -> list[dict[str, Any]]:
-    """The conditions and groups in a filter of any shape; what is side by side is joined by the caller."""
+    """The conditions and groups in a filter of any shape; all of them must hold."""
     if depth > MAX_DEPTH:
         return _unreadable("a group", f"it is nested deeper than {MAX_DEPTH} levels")
     if isinstance(value, list):
-        return [part for item in value for part in _read_parts(item, depth + 1)]
+        return _read_list(None, value, depth)
     if not isinstance(value, Mapping):
         # true or false, like null, holds no condition that would be lost
         empty = value is None or value == "" or isinstance(value, bool)
         return [] if empty else _unreadable(value, "it is no form of a filter")
-    field, parts = value.get("field", value.get("attribute")), value.get("conditions", value.get("arguments"))
-    operator = value.get("operator", value.get("comparator"))
-    if isinstance(parts, (list, Mapping)) and not isinstance(field, str):
-        return _read_group(str(value.get("join") or operator or "and"), parts, depth + 1)
-    if isinstance(field, str) and (operator is not None or "value" in value):
-        return [_condition(field, operator or "eq", value.get("value"))]
-    return [part for name, operand in value.items() for part in _read_entry(str(name), operand, depth)]
+    entries = {str(name): operand for name, operand in value.items()}
+    negated = [entries.pop(name) for name in _NOT if isinstance(entries.get(name), bool)]
+    if any(isinstance(entries.get(name), str) for name in _FIELD) and (
+        "field" in entries or "attribute" in entries or not entries.keys().isdisjoint(_OPERATOR + _VALUE)
+    ):
+        negated += [_join_of(_take(entries, _LOGIC)) == "not"]
+        parts = _read_condition(entries, value, depth)
+    elif any(isinstance(entries.get(name), (list, Mapping)) for name in _PARTS):
+        parts = _read_group(entries, value, depth)
+    else:
+        parts = [part for name, operand in entries.items() for part in _read_entry(name, operand, depth)]
+    return _joined("not", _joined("and", parts)) if sum(negated) % 2 else parts
+
+
+def _read_condition(entries: dict[str, Any], value: Any, depth: int) -> list[dict[str, Any]]:
+    """The condition with these entries; one with a key that is not understood is marked, to be dropped and noted."""
+    field, operator, valued = _take(entries, _FIELD), _take(entries, _OPERATOR), entries.keys() & {*_VALUE}
+    operand = _take(entries, _VALUE)
+    if operator is None and not valued and entries:  # its operators are keys: {"field": "year", ">=": 2010}
+        return [part for name, inner in entries.items() for part in _read_operator(field, name, inner, depth)]
+    if entries or (operator is None and not valued):
+        why = f"its key {next(iter(entries))[:40]!r} is not understood" if entries else "it has no value"
+        return _unreadable(value, why)
+    return [_condition(field, "eq" if operator is None else operator, operand)]
+
+
+def _read_operator(field: str, name: str, operand: Any, depth: int) -> list[dict[str, Any]]:
+    """The condition of an entry ``operator: value``, or the negation of those of ``not: {operator: value}``."""
+    if _join_of(name) == "not" and isinstance(operand, Mapping):
+        return _joined("not", _joined("and", _read_parts({"field": field, **operand}, depth + 1)))
+    return [_condition(field, name, operand)]
+
+
+def _read_group(entries: dict[str, Any], value: Any, depth: int) -> list[dict[str, Any]]:
+    """The group with these entries."""
+    parts, join = _take(entries, _PARTS), _take(entries, _LOGIC + _OPERATOR)
+    if entries:
+        return _unreadable(value, f"its key {next(iter(entries))[:40]!r} is not understood")
+    return _read_list(join and str(join), parts, depth)
+
+
+def _read_list(join: str | None, value: Any, depth: int) -> list[dict[str, Any]]:
+    """The parts of a group, joined by `join`, else by the word between them or in each of them, else by and."""
+    items = [item for item in value if _join_of(item) is None] if isinstance(value, list) else [value]
+    between = [_join_of(item) for item in value if _join_of(item)] if isinstance(value, list) else []
+    inside = [_join_of(item.get(name)) for item in items if isinstance(item, Mapping) and "field" in item
+              for name in _LOGIC if _join_of(item.get(name)) in ("and", "or")]  # fmt: skip
+    words = {*between, *inside, *([_join_of(join) or join.lower()] if join else [])}
+    # "a or b" has one word between, or one in each, or in all but the first or last
+    if len(words) > 1 or (not join and words and max(len(between), len(inside)) < len(items) - 1):
+        return _unreadable(value, "how its conditions are joined is not clear")
+    word = next(iter(words), None) or "and"
+    read = [_read_parts(item, depth + 1) for item in items]
+    if isinstance(value, Mapping) and word == "or":
+        return _joined("or", read[0])
+    return _joined(
+        word, [part for parts in read for part in (parts if word == "and" else _joined("and", parts))]
+    )
 
 
 def _read_entry(name: str, operand: Any, depth: int) -> list[dict[str, Any]]:
     """The conditions of an entry ``name: operand``: "$and" with a group, a field with operators or with its value."""
-    if name.lower().lstrip("$") in _JOINS and isinstance(operand, (list, Mapping)):
-        return _read_group(name, operand, depth + 1)
+    if _join_of(name) and isinstance(operand, (list, Mapping)):
+        return _read_list(name, operand, depth + 1)
     if isinstance(operand, Mapping) and "date" not in operand:
-        return [_condition(name, operator, inner) for operator, inner in operand.items()]
+        return _read_parts({**operand, "field": name}, depth + 1)
     return [_condition(name, "in" if isinstance(operand, list) and len(operand) > 1 else "eq", operand)]
 
 

@@ -15,7 +15,6 @@ from rag_kit.text.values.reading import Value, find_values
 
 NUMBERS = {word: int(number) for word, number in WORDS.items()}
 _QUARTERS = ("first q1 1q 一 1", "second q2 2q 二 2", "third q3 3q 三 3", "fourth q4 4q 四 4")
-_NUMERAL = re.compile(r"[\d〇零一二两三四五六七八九十百千万亿]+")
 QUARTERS = {name: number for number, names in enumerate(_QUARTERS, start=1) for name in names.split()}
 
 
@@ -67,41 +66,17 @@ def parse_period(text: str, today: date) -> Period | None:
 
 def find_periods(text: str, today: date) -> list[NamedPeriod]:
     """Every date in a text, in order; of those that begin at one place, that of the first form."""
-    found = [
-        (
-            match.start(),
-            order,
-            match.end(),
-            make({key: (g or "").lower() for key, g in match.groupdict().items()}, today),
-        )
-        for order, (make, pattern) in enumerate(_FORMS)
-        for match in pattern.finditer(text)
-    ]
-    found += [
-        (value.start, len(_FORMS), value.end, _value_period(value))
-        for value in find_values(text)
-        if _has_year(value)
-    ]
+    forms = ((make, match) for make, pattern in _FORMS for match in pattern.finditer(text))
+    found = [(match.start(), match.end(), make(_groups(match), today)) for make, match in forms]
+    found += [_value_period(text, value) for value in find_values(text) if _is_dated(value)]
     periods: list[NamedPeriod] = []
     last = 0
-    for begin, _, end, period in sorted(found, key=lambda item: item[:2]):
+    for begin, end, period in sorted(found, key=lambda item: item[0]):
         if begin >= last:
             last = end
             if period is not None:
                 periods.append(NamedPeriod(begin, end, period))
     return periods
-
-
-def chinese_number(text: str) -> int | None:
-    """A number in Chinese or Arabic numerals: 二十三, 二〇一五, 15.
-
-    Example:
-        >>> chinese_number("二十三"), chinese_number("二〇一五"), chinese_number("十"), chinese_number("7")
-        (23, 2015, 10, 7)
-        >>> chinese_number("五千"), chinese_number("三万二千")
-        (5000, 32000)
-    """
-    return int(read_any(text)) if _NUMERAL.fullmatch(text) else None
 
 
 def day_in_format(day: date, format_: str) -> Any:
@@ -121,11 +96,24 @@ def _months(year: int, month: int, count: int = 1, grain: str = "month") -> Peri
     return Period(date(year, month, 1), date(last // 12, last % 12 + 1, 1), grain)
 
 
-def _has_year(value: Value) -> bool:
-    return value.dimension == "date" and value.amount >= 1000
+def _is_dated(value: Value) -> bool:
+    """Whether a value is a date with its year, or a decade."""
+    return value.dimension == "decade" or (value.dimension == "date" and value.amount >= 1000)
 
 
-def _value_period(value: Value) -> Period | None:
+def _value_period(text: str, value: Value) -> tuple[int, int, Period | None]:
+    """Where a date or decade is in its text, with the part of the decade before it, and its days."""
+    if value.dimension == "decade" or text.startswith(
+        "代", value.end
+    ):  # the reader takes 1990年代 for a year
+        part = _PART.search(text, max(0, value.start - 16), value.start)
+        first, count = _THIRDS[part[1].lower()] if part else (0, 10)
+        begin, end = part.start() if part else value.start, value.end + text.startswith("代", value.end)
+        return begin, end, _months(int(value.amount) + first, 1, 12 * count, "years")
+    return value.start, value.end, _day_period(value)
+
+
+def _day_period(value: Value) -> Period | None:
     """The days of a year, a month or a day."""
     year, month, day = ([int(part) for part in value.key.split("-")] + [0, 0])[:3]
     if not month:
@@ -139,29 +127,20 @@ def _value_period(value: Value) -> Period | None:
         return None
 
 
-# Each form's groups are handed to its function, in lower case, those that match nothing as "".
-def _full_year(year: str) -> int:
-    """A year; FY18 is 2018."""
-    number = chinese_number(year) or 0
-    return number if len(year) == 4 else 2000 + number
+def _groups(match: re.Match[str]) -> dict[str, str]:
+    """The groups of a form in lower case, those that match nothing as ""."""
+    return {key: (group or "").lower() for key, group in match.groupdict().items()}
 
 
 def _quarter(groups: Mapping[str, str], today: date) -> Period | None:
-    return _months(_full_year(groups["y"]), 3 * QUARTERS[groups["q"]] - 2, 3, "quarter")
-
-
-def _decade(groups: Mapping[str, str], today: date) -> Period | None:
-    """The 1990s, or a third of them: the early ones are four years."""
-    start = chinese_number(groups["y"]) or 0
-    if start < 1000:
-        start += 2000 if start < 30 else 1900
-    first, count = {"early": (0, 4), "mid": (4, 3), "late": (7, 3)}.get(groups.get("part", ""), (0, 10))
-    return _months(start + first, 1, 12 * count, "years")
+    """A quarter of a year; that of 3Q21 is of 2021."""
+    year = int(groups["y"])
+    return _months(year if year > 99 else 2000 + year, 3 * QUARTERS[groups["q"]] - 2, 3, "quarter")
 
 
 def _until_now(groups: Mapping[str, str], today: date) -> Period | None:
     """The last five years; 近五年: from then until now."""
-    count = NUMBERS.get(groups["n"]) or chinese_number(groups["n"]) or 3
+    count = 3 if groups["n"] in ("", "few", "几", "数") else int(read_any(groups["n"]))
     months = count * (12 if groups["u"] in ("years", "年") else 1)
     year, month = divmod(today.year * 12 + today.month - 1 - months, 12)
     day = min(today.day, calendar.monthrange(year, month + 1)[1])
@@ -178,6 +157,8 @@ def _relative(groups: Mapping[str, str], today: date) -> Period | None:
     return _months(year, month + 1)
 
 
+_THIRDS = {"early": (0, 4), "mid": (4, 3), "late": (7, 3)}
+_PART = re.compile(r"\b(early|mid|late)[\s-]+(?:the\s+)?$", re.IGNORECASE)
 _B, _E = r"(?<![A-Za-z0-9_.$€£])", r"(?![A-Za-z0-9_%])"
 _H = "〇零一二三四五六七八九十两"
 _Y = r"(?P<y>(?:1[0-9]|20|21)\d\d)"
@@ -196,11 +177,6 @@ _FORMS: list[tuple[_Maker, re.Pattern[str]]] = [
             _quarter,
             rf"(?:{_B}|\b{_FISCAL}){_Y}\s*年?\s*第?(?P<q>q[1-4](?!\w)|[1-4一二三四](?=季度))(?:季度)?",
         ),
-        (
-            _decade,
-            rf"\b(?:(?P<part>early|mid|late)[\s-]+(?:the\s+)?)?(?:{_B}|')(?P<y>(?:1[5-9]|20)?\d0)['’]?s\b",
-        ),
-        (_decade, r"(?:上(?:个)?世纪|20世纪)?(?P<y>(?:1[5-9]|20)\d0|[2-9]0|[二三四五六七八九]十)年代"),
         (
             _until_now,
             rf"\b(?:last|past|previous|recent)\s+(?:(?P<n>\d{{1,3}}|{'|'.join(NUMBERS)}|few)\s+)?"

@@ -45,16 +45,6 @@ def sorted_words(text: str) -> tuple[str, ...]:
     return tuple(sorted(singular(word) for word in re.findall(r"[^\W_]+", fold(text))))
 
 
-def simplify(text: str) -> str:
-    """The text with each traditional character as its simplified one, at the same place.
-
-    Example:
-        >>> simplify('研發部 2019年以後 ABC')
-        '研发部 2019年以后 ABC'
-    """
-    return HAN.sub(lambda match: char if len(char := fold(match.group())) == 1 else match.group(), text)
-
-
 def parse_number(text: str) -> int | float | None:
     """A number in a text: ``"1,200"``, ``"4.5"``, ``" 3 "``.
 

@@ -10,18 +10,17 @@ from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
 from rag_kit.query_construction.clauses import Clause
-from rag_kit.query_construction.dates import NUMBERS, NamedPeriod
+from rag_kit.query_construction.dates import NamedPeriod
 from rag_kit.query_construction.fields import MetadataField, Schema
 from rag_kit.query_construction.rules import cues
 from rag_kit.query_construction.rules.conditions import quarter_of
 from rag_kit.query_construction.words import Span, singular
-from rag_kit.text.values.numbers import SCALES, read_any
+from rag_kit.text.values.numbers import FIGURES, HAN, NUMBER_WORDS, SCALE, read_any
+from rag_kit.text.values.reading import find_values
 
 _NUMBER = re.compile(
-    r"(?<![A-Za-z0-9_.])(?:(?P<money>[$€£¥])\s?)?(?P<figures>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)"
-    r"(?![\d.]*[a-z_]*[a-z]\d)(?:\s?(?P<scale>thousand\b|million\b|k\b|[千万亿]))?"
-    r"|(?<![第年月一-十])(?P<han>[一二三四五六七八九十百千万两]{1,7})"
-    rf"|\b(?P<word>{'|'.join(NUMBERS)})\b",
+    rf"(?<![A-Za-z0-9_.])(?:(?P<money>[$€£¥])\s?)?(?P<figures>(?:{FIGURES})(?![\d.]*[a-z_]*[a-z]\d)(?:{SCALE})?)"
+    rf"|(?<![第年月一-十])(?P<han>{HAN})|\b(?P<word>{NUMBER_WORDS})",
     re.IGNORECASE,
 )
 _MAX_NUMBERS = 64
@@ -169,10 +168,11 @@ def _without_cue(left: str) -> str:
 
 
 def _number_of(match: re.Match[str]) -> int | float:
-    """The number that a match writes in Chinese, as a word, or in figures with a scale: "2.5 million"."""
-    scale = SCALES[match["scale"].lower()] if match["scale"] else 1
-    number = read_any(match["han"] or match["word"] or match["figures"]) * scale
-    return int(number) if number == int(number) else number
+    """The number that a match writes in Chinese, as words, or in figures with a scale: "2.5 million"."""
+    text = match["figures"] or match["han"] or match["word"]
+    read = find_values(text)
+    number = read[0].amount if read else read_any(text)
+    return int(number) if number.is_integer() else number
 
 
 def _name_words(field: MetadataField) -> set[str]:

@@ -21,7 +21,8 @@ from rag_kit.query_construction.clauses import (
 from rag_kit.query_construction.dates import QUARTERS, Period
 from rag_kit.query_construction.fields import MetadataField, Schema
 from rag_kit.query_construction.rules import cues
-from rag_kit.query_construction.words import Span, simplify
+from rag_kit.query_construction.words import Span
+from rag_kit.text.values.reading import level
 
 _OPPOSITE = {"$eq": "$ne", "$gt": "$lte", "$gte": "$lt", "$lt": "$gte", "$lte": "$gt"}
 
@@ -83,7 +84,7 @@ def _missing_pattern(field: MetadataField, time: bool) -> re.Pattern[str]:
         names += ["year", "date", "publication year", "publication date", "年份", "日期"]
         patterns.append(r"\bundated\b")
     for name in names:
-        written = r"[\s_-]+".join(map(re.escape, re.split(r"[\s_-]+", simplify(name))))
+        written = r"[\s_-]+".join(map(re.escape, re.split(r"[\s_-]+", level(name))))
         stem = re.sub(r"(?:ing|ees?|ers?|ors?|e)$", "", name)  # "unassigned" is of the assignee
         patterns += [
             rf"\b(?:without|lacking|(?:(?:with|having|have|has)\s+)?(?:no|an?\s+(?:unknown|missing))|unknown|missing)"

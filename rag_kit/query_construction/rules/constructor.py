@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from rag_kit.query_construction.clauses import ConstructedQuery, Sort, bound_filter
-from rag_kit.query_construction.dates import NUMBERS, NamedPeriod, chinese_number, find_periods
+from rag_kit.query_construction.dates import NUMBERS, NamedPeriod, find_periods
 from rag_kit.query_construction.fields import Schema
 from rag_kit.query_construction.rules import cues
 from rag_kit.query_construction.rules.amounts import Amount, find_amounts
@@ -23,8 +23,10 @@ from rag_kit.query_construction.rules.conditions import (
 )
 from rag_kit.query_construction.rules.mentions import choose_mentions, is_explicit, purpose_of, read_mentions
 from rag_kit.query_construction.rules.values import NamedValue, ValueIndex
-from rag_kit.query_construction.words import Span, longest_spans, simplify
+from rag_kit.query_construction.words import Span, longest_spans
 from rag_kit.text import content_words
+from rag_kit.text.values.numbers import read_any
+from rag_kit.text.values.reading import level
 
 _MAX_QUESTION = 2_000
 _N = rf"(?P<n>\d{{1,3}}|{'|'.join(NUMBERS)})"
@@ -80,7 +82,7 @@ class RuleConstructor:
     def construct(self, question: str, schema: Schema) -> ConstructedQuery:
         """Turn a question, of which the first 2,000 characters are read, into text and filter."""
         text = _normalize(question)
-        plain = simplify(text)
+        plain = level(text)
         conditions, order, used = _read_text(plain, schema, self._today or date.today())
         unknown = find_unknown_alternatives(plain, conditions)
         conditions = [condition for condition in conditions if condition not in unknown]
@@ -142,6 +144,7 @@ def _values_and_amounts(
         # "in 1500 participants" has no year
         if not period.overlaps(used)
         and not (_is_decimal(text, period) and cues.NOT_YEARS.match(text, period.end))
+        and not (period.period.grain == "year" and cues.is_reference(text, period))
     ]
     # the Q2 of "Q2 2023" is read with its year, the 2010 of a value with that
     named = longest_spans([*values, *periods])
@@ -170,7 +173,7 @@ def find_order(text: str, schema: Schema) -> Order | None:
     if match is None or not times:
         return None
     number, noun, word = (match.groupdict().get(name) for name in ("n", "noun", "word"))
-    limit = (NUMBERS.get(number.lower()) or chinese_number(number) or None) if number else None
+    limit = int(read_any(number)) or None if number else None
     if number is None and noun and noun.isascii() and not noun.endswith("s"):
         limit = 1  # "the latest paper"
     field = max(times, key=lambda field: field.type == "date")

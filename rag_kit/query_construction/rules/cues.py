@@ -148,6 +148,16 @@ NOT_YEARS = re.compile(
     r"kg|km|cm|mm|times|days|hours|minutes)\b|[名例位个人次条篇页元岁])",
     _I,
 )
+# "13 (1970)", "Lee et al., 1970", "(Lee, 1970)" and "1970;13:5" are references
+_BEFORE_REFERENCE = re.compile(r"(?:\d\s*[卷期]?\s*\(|\bet\s+al\.?,?\s*\(?|\([A-Z][^()]{0,60},\s*)$")
+_AFTER_REFERENCE = re.compile(r"年?(?:\s?[;:]\s?\d|[,\s]*第?\d+[卷期])")
+
+
+def is_reference(text: str, year: Span) -> bool:
+    """Whether a year is a part of a reference to a publication."""
+    before = text[max(0, year.begin - 64) : year.begin]
+    return bool(_BEFORE_REFERENCE.search(before) or _AFTER_REFERENCE.match(text, year.end))
+
 
 _FRAME = re.compile(
     rf"{_NEGATION}|\b{_LIGHT_WORD}|\bor\b|{_ZH_LIGHT_WORD}|请|之间|期间|找出?|查找|检索|搜索|列出|给我|我[要想]|所有|全部|或者?|且|并|吗|呢",

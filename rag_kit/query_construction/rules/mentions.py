@@ -12,8 +12,9 @@ from rag_kit.query_construction.rules import cues
 from rag_kit.query_construction.rules.amounts import Amount
 from rag_kit.query_construction.rules.conditions import Condition, carries_on
 from rag_kit.query_construction.rules.values import NamedValue
-from rag_kit.query_construction.words import Span, simplify
+from rag_kit.query_construction.words import Span
 from rag_kit.text import content_words
+from rag_kit.text.values.reading import level
 
 _DOCUMENTS = re.compile(
     r"\b(?:papers?|articles?|studies|works|publications?|documents?|abstracts?|records|reports|files|literature|entries|"
@@ -160,5 +161,5 @@ def is_explicit(text: str, value: NamedValue) -> bool:
 def name_before(left: str, names: Sequence[str]) -> re.Match[str] | None:
     """A field's name where it ends a text, light words aside."""
     link = r"(?:\W|[为是]|\b(?:is|are|as|of|contains?|includes?|in)\b)*+"
-    patterns = (rf"(?<![A-Za-z0-9_]){re.escape(simplify(name))}{link}$" for name in names)
+    patterns = (rf"(?<![A-Za-z0-9_]){re.escape(level(name))}{link}$" for name in names)
     return next((match for pattern in patterns if (match := re.search(pattern, left, re.IGNORECASE))), None)

@@ -9,9 +9,10 @@ from itertools import pairwise
 from typing import Any
 
 from rag_kit.query_construction.fields import MetadataField, Schema
-from rag_kit.query_construction.words import HAN, Span, longest_spans, simplify, singular
+from rag_kit.query_construction.words import HAN, Span, longest_spans, singular
 from rag_kit.text import content_words
 from rag_kit.text.analysis import load_segmenter
+from rag_kit.text.values.reading import level
 
 # the s of "Crohn's disease" is not a word: the value is "Crohn Disease"
 _WORD = re.compile(r"(?!(?<=['’])s\b)[^\W_]+")
@@ -24,6 +25,16 @@ document article paper study research work result record text file source data i
 name author title number role and or not the all any yes no true false none unknown new first last other
 """
 _FRAME = frozenset(map(singular, _FRAME_WORDS.split()))
+# Ordinary words that are names, too, of months and days, people, companies and countries; and what sorts nothing.
+_COMMON_WORDS = """
+may march august mar sun sat mon will mark bill rose grace faith hope joy art frank grant jack rob sue pat drew chase
+dean miles page price king stone wood chance hunter mason baker cook apple target gap shell orange visa block square
+snap zoom slack dell sprint meta oracle turkey china reading bath cork
+其他 其它 一般 普通 主要 重要 相关 有关 全部 所有 任何 未知 目前 现在
+"""
+_COMMON = frozenset(_COMMON_WORDS.split())
+_IN_SENTENCE = re.compile(r"[^\s.?!:;。？！\"'“‘(][\s\"'“‘(]*$")
+_AFTER_PLACE = re.compile(r"\b(?:in(?!\s+(?:general|short|special)\b)|of|from)\s+(?:the\s+)?$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +65,7 @@ class ValueIndex:
     def _add_flag(self, field: MetadataField, name: str) -> None:
         """A flag is named by its field, or by what says that it is off: "unpublished", "out of stock"."""
         if HAN.search(name):
-            plain = simplify(name.casefold())
+            plain = level(name.casefold())
             self._chinese += [(form, field, True) for form in {plain, plain.removeprefix("是否")} if form]
         elif on := _words(re.sub(r"^(?:is|has)_", "", name)):
             self._add_words(on, field, True)
@@ -66,7 +77,7 @@ class ValueIndex:
     def _add_value(self, field: MetadataField, value: str) -> None:
         """Index a value: a Chinese one as text, any other by the words of each of its forms."""
         if HAN.search(value):
-            self._chinese.append((simplify(value.casefold()), field, value))
+            self._chinese.append((level(value.casefold()), field, value))
             return
         for words in map(_words, _forms(value)):
             if len(words) <= _MAX_WORDS and any(len(word) > 1 for word in words):
@@ -96,14 +107,16 @@ class ValueIndex:
 
     def _find_chinese(self, text: str) -> Iterator[NamedValue]:
         """The values that stand in the text, in simplified or traditional characters."""
-        folded = simplify(text.casefold())
+        folded = level(text.casefold())
         if not HAN.search(folded) or len(folded) != len(text):
             return
         for written, field, value in self._chinese:
             for match in re.finditer(re.escape(written), folded):
                 begin, end = match.span()
-                whole = _is_whole(folded, begin, end)
-                yield NamedValue(begin, end, field, value, exact=True, sure=end - begin > 1, name=whole)
+                plain = written in _COMMON
+                whole = not plain and _is_whole(folded, begin, end)
+                sure = not plain and end - begin > 1
+                yield NamedValue(begin, end, field, value, exact=not plain, sure=sure, name=whole)
 
 
 def _latin_value(
@@ -116,6 +129,8 @@ def _latin_value(
     if isinstance(value, bool):
         return NamedValue(*place, exact=False, sure=not frame, name=False)
     written = text[span.begin : span.end]
+    if alone and _is_common(text, span, written):
+        return NamedValue(*place, exact=False, sure=False, name=False)
     initial = not text[: span.begin].strip(" \"'“(")
     is_same = written in (value, value + "s")
     capitals = written[:1].isupper() and value[:1].isupper() and not initial
@@ -126,6 +141,16 @@ def _latin_value(
     other |= alone and written.islower() and not value.islower() and len(written) < len(value)
     sure = not other and (exact or not (frame or (alone and len(words[0]) < 3)))
     return NamedValue(*place, exact, sure, _is_name(written, value))
+
+
+def _is_common(text: str, span: Span, written: str) -> bool:
+    """Whether a word is an ordinary one here: a common word without a capital inside its sentence or "in" before it."""
+    word = written.lower()
+    if word not in _COMMON and content_words(word):
+        return False
+    left = text[: span.begin]
+    capital = written[:1].isupper() and not text.isupper() and _IN_SENTENCE.search(left)
+    return not (capital or _AFTER_PLACE.search(left))
 
 
 def _is_name(written: str, value: str) -> bool:

@@ -145,6 +145,56 @@ def test_other_shapes_of_filters(where: Any) -> None:
     assert check(where).filter == {"$and": [{"year": {"$gte": 2010}}, {"mesh": {"$contains": "Stroke"}}]}
 
 
+NOT_LEE = {"field": "author", "op": "!=", "value": "Lee"}
+SINCE = {"attribute": "year", "comparison": ">=", "value": 2010}
+LEE = {"author": {"$eq": "Lee"}}
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        (NOT_LEE, {"author": {"$ne": "Lee"}}),
+        (SINCE, {"year": {"$gte": 2010}}),
+        ({"author": NOT_LEE}, {"author": {"$ne": "Lee"}}),
+        ({"author": {"op": "!=", "value": "Lee"}}, {"author": {"$ne": "Lee"}}),
+        ({"field": "year", ">=": 2010, "lt": 2020}, {"$and": [{"year": {"$gte": 2010}}, {"year": {"$lt": 2020}}]}),
+        ({"field": "author", "operator": "eq", "value": "Lee", "not": True}, {"$not": LEE}),
+        ({"field": "author", "operator": "eq", "value": "Lee", "negate": False}, LEE),
+        ({"author": "Lee", "not": True}, {"$not": LEE}),
+        ({"author": {"$not": {"$eq": "Lee"}}}, {"$not": LEE}),
+        ({"$not": {"year": {"$gte": 2010, "$lte": 2015}}},
+         {"$not": {"$and": [{"year": {"$gte": 2010}}, {"year": {"$lte": 2015}}]}}),
+        ({"logic": "or", "conditions": [LEE, SINCE]}, {"$or": [LEE, {"year": {"$gte": 2010}}]}),
+        ([{**NOT_LEE, "logic": "or"}, SINCE], {"$or": [{"author": {"$ne": "Lee"}}, {"year": {"$gte": 2010}}]}),
+        ([NOT_LEE, "OR", SINCE], {"$or": [{"author": {"$ne": "Lee"}}, {"year": {"$gte": 2010}}]}),
+        ({"$or": [{"year": 2010, "author": "Lee"}, SINCE]},
+         {"$or": [{"$and": [{"year": {"$eq": 2010}}, LEE]}, {"year": {"$gte": 2010}}]}),
+        ({"$nor": [LEE, SINCE]}, {"$not": {"$or": [LEE, {"year": {"$gte": 2010}}]}}),
+        ([{**NOT_LEE, "logic": "or"}, {**SINCE, "logic": "and"}, LEE], None),
+        ({"field": "author", "operator": "eq", "op": "!=", "value": "Lee"}, None),
+        ({"field": "author", "value": "Lee", "mode": "exclude"}, None),
+        ({"conditions": [LEE, SINCE], "minimum": 1}, None),
+        ({"field": "author", "near": "Lee"}, None),
+        ({"field": "author"}, None),
+    ],
+)  # fmt: skip
+def test_no_key_is_left_out_in_silence(where: Any, expected: Any) -> None:
+    """Other names of operators, negations and joins mean what they say; what is not understood is dropped and noted."""
+    made = check(where)
+    assert made.filter == expected
+    assert bool(made.repairs) == (expected is None)
+    assert expected is not None or made.repairs[0].startswith("dropped")
+
+
+def test_joins_and_negations_beside_the_filter() -> None:
+    """An answer may say beside its list of conditions how they are joined."""
+    answer = {"query": "q", "filters": [NOT_LEE, SINCE], "logic": "or"}
+    made = check_answer(SelfQuery.model_validate(answer), "q", SCHEMA, TODAY)
+    assert made.filter == {"$or": [{"author": {"$ne": "Lee"}}, {"year": {"$gte": 2010}}]}
+    made = check_answer(SelfQuery.model_validate({"filter": LEE, "not": True}), "q", SCHEMA, TODAY)
+    assert made.filter == {"$not": LEE}
+
+
 def test_order_and_limit() -> None:
     """Only fields that have an order are sorted by; numbers are bounded."""
     made = check(None, sort_by="Year", descending=False, limit="3")

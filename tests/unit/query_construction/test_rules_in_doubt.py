@@ -110,6 +110,67 @@ def test_chinese(question: str, expected: list[Any]) -> None:
     assert made(question, 财报) == expected
 
 
+NAMES = Schema.of(
+    [
+        {"name": "month", "type": "str", "allowed": ["March", "May", "June"]},
+        {"name": "author", "type": "str", "allowed": ["Will", "Lee"]},
+        {"name": "status", "type": "str", "allowed": ["open", "closed"]},
+        {"name": "year", "type": "int"},
+        {"name": "类别", "type": "str", "allowed": ["其他", "教程"]},
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("papers that may help me", []),
+        ("may help me", []),
+        ("march tests", []),
+        ("March tests", []),
+        ("Papers? May they help", []),
+        ("PAPERS THAT MAY HELP", []),
+        ("reports that will help", []),
+        ("tests in march", [("month", "$eq", "March")]),
+        ("the May reports", [("month", "$eq", "May")]),
+        ("reports of june", [("month", "$eq", "June")]),
+        ("papers by Will", [("author", "$eq", "Will")]),
+        ("papers with author will", [("author", "$eq", "Will")]),
+        ("open tickets", [("status", "$eq", "open")]),
+        ("关于其他方法的文章", []),
+        ("类别为其他的文章", [("类别", "$eq", "其他")]),
+    ],
+)
+def test_a_common_word_is_a_value_only_where_it_is_written_as_a_name(
+    question: str, expected: list[Any]
+) -> None:
+    """ "may", "march" and "will" count in capitals inside a sentence, after in, of or from, and after their field."""
+    found = RULES.construct(question, NAMES)
+    assert made(question, NAMES) == expected
+    assert expected or found.query == question
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("papers in Brain 13 (1970)", []),
+        ("papers like Brain 13(2), 12 (1970)", []),
+        ("papers that cite Chan et al., 1970", []),
+        ("papers that cite Chan et al. (1970)", []),
+        ("papers on sleep (Chan & Wu, 1970)", []),
+        ("papers like Lancet 2004;13:221", []),
+        ("《杂志》13（1970）上的论文", []),
+        ("《杂志》2010年第3期的论文", []),
+        ("sleep papers (1970)", [("year", "$eq", 1970)]),
+        ("papers like Brain 13 (1970) since 2010", [("year", "$gte", 2010)]),
+        ("2010年的论文", [("year", "$eq", 2010)]),
+    ],
+)
+def test_the_year_of_a_reference_is_no_condition(question: str, expected: list[Any]) -> None:
+    """Volume and year, author and year, year and pages name a publication; other years are conditions."""
+    assert made(question, NAMES) == expected
+
+
 async def test_titles_never_become_filters() -> None:
     """A text field in which nearly every document has a value of its own is discovered as one that names documents."""
     titles = ["in", "Salt", "Salt", *(f"Title {number}" for number in range(30))]
