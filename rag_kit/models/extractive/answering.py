@@ -40,7 +40,7 @@ _WEIGHTS = {
     "passage": 5.7, "passage squared": -7.4, "near": 6.1, "time": 1.1, "terms": 1.2, "lead": 4.4, "score": 5.0,
     "open": 0.8, "together": 0.8,
 }  # fmt: skip
-_BIAS = {"en": -12.4, "zh": -11.1}
+_BIAS = {"en": -12.1, "zh": -11.1}
 _USUAL_TIME = 1.5
 _USUAL_LEAD = 0.35
 
