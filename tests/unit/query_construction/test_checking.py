@@ -60,6 +60,9 @@ def c(field: str, operator: str, value: Any) -> dict[str, Any]:
         (c("year", "near", 2010), None, "no such operator"),
         (c("year", "eq", None), {"year": {"$exists": False}}, ""),
         (c("rating", "above", "4.5"), {"rating": {"$gt": 4.5}}, "'4.5'"),
+        (c("rating", "above", "2.5 million"), {"rating": {"$gt": 2_500_000}}, "'2.5 million'"),
+        (c("rating", "above", "五千"), {"rating": {"$gt": 5000}}, "'五千'"),
+        (c("rating", "above", "5 or 6"), None, "no number"),
         (c("open", "eq", "yes"), {"open": {"$eq": True}}, "'yes'"),
         (c("open", "gt", True), None, "no order"),
         (
