@@ -119,7 +119,8 @@ def read_filter(value: Any) -> dict[str, Any] | None:
 def _top_filter(data: Mapping[str, Any]) -> Any:
     """The filter of an answer, joined or negated as the answer says beside it."""
     where = next((data[key] for key in ("filter", "filters", "where", "conditions") if data.get(key)), None)
-    beside = {name: data[name] for name in (*_LOGIC, *_NOT) if data.get(name) is not None}
+    beside = {name: data[name] for name in _LOGIC if _join_of(data.get(name))}
+    beside |= {name: data[name] for name in _NOT if isinstance(data.get(name), bool)}
     return {**beside, "conditions": where} if beside and isinstance(where, (list, Mapping)) else where
 
 
@@ -133,8 +134,15 @@ def _join_of(word: Any) -> str | None:
 
 
 def _take(entries: dict[str, Any], names: Sequence[str]) -> Any:
-    """Take the entry of the first of some names out of the entries; None without one."""
-    return entries.pop(next((name for name in names if name in entries), ""), None)
+    """Take the first entry of some names that is not null out of the entries; None without one."""
+    name = next((name for name in names if entries.get(name) is not None), None)
+    return None if name is None else entries.pop(name)
+
+
+def _not_understood(entries: dict[str, Any]) -> str:
+    """Why entries that are left of a condition or group make it unreadable; empty where they say nothing."""
+    left = [name for name, operand in entries.items() if operand not in (None, "", [], {})]
+    return f"its key {left[0][:40]!r} is not understood" if left else ""
 
 
 def _joined(join: str, parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -156,28 +164,34 @@ def _read_parts(value: Any, depth: int) -> list[dict[str, Any]]:
         empty = value is None or value == "" or isinstance(value, bool)
         return [] if empty else _unreadable(value, "it is no form of a filter")
     entries = {str(name): operand for name, operand in value.items()}
-    negated = [entries.pop(name) for name in _NOT if isinstance(entries.get(name), bool)]
+    group = any(isinstance(entries.get(name), (list, Mapping)) for name in _PARTS)
     if any(isinstance(entries.get(name), str) for name in _FIELD) and (
         "field" in entries or "attribute" in entries or not entries.keys().isdisjoint(_OPERATOR + _VALUE)
     ):
-        negated += [_join_of(_take(entries, _LOGIC)) == "not"]
+        negated = [*_take_flags(entries, _NOT), _join_of(_take(entries, _LOGIC)) == "not"]
         parts = _read_condition(entries, value, depth)
-    elif any(isinstance(entries.get(name), (list, Mapping)) for name in _PARTS):
+    elif group:
+        negated = _take_flags(entries, _NOT)
         parts = _read_group(entries, value, depth)
     else:
+        negated = _take_flags(entries, ("not", "$not")) if len(entries) > 1 else []
         parts = [part for name, operand in entries.items() for part in _read_entry(name, operand, depth)]
     return _joined("not", _joined("and", parts)) if sum(negated) % 2 else parts
+
+
+def _take_flags(entries: dict[str, Any], names: Sequence[str]) -> list[bool]:
+    """Take the entries of some names that are true or false out of the entries."""
+    return [entries.pop(name) for name in names if isinstance(entries.get(name), bool)]
 
 
 def _read_condition(entries: dict[str, Any], value: Any, depth: int) -> list[dict[str, Any]]:
     """The condition with these entries; one with a key that is not understood is marked, to be dropped and noted."""
     field, operator, valued = _take(entries, _FIELD), _take(entries, _OPERATOR), entries.keys() & {*_VALUE}
-    operand = _take(entries, _VALUE)
-    if operator is None and not valued and entries:  # its operators are keys: {"field": "year", ">=": 2010}
+    operand, why = _take(entries, _VALUE), _not_understood(entries)
+    if why and operator is None and not valued:  # its operators are keys: {"field": "year", ">=": 2010}
         return [part for name, inner in entries.items() for part in _read_operator(field, name, inner, depth)]
-    if entries or (operator is None and not valued):
-        why = f"its key {next(iter(entries))[:40]!r} is not understood" if entries else "it has no value"
-        return _unreadable(value, why)
+    if why or (operator is None and not valued):
+        return _unreadable(value, why or "it has no value")
     return [_condition(field, "eq" if operator is None else operator, operand)]
 
 
@@ -191,8 +205,8 @@ def _read_operator(field: str, name: str, operand: Any, depth: int) -> list[dict
 def _read_group(entries: dict[str, Any], value: Any, depth: int) -> list[dict[str, Any]]:
     """The group with these entries."""
     parts, join = _take(entries, _PARTS), _take(entries, _LOGIC + _OPERATOR)
-    if entries:
-        return _unreadable(value, f"its key {next(iter(entries))[:40]!r} is not understood")
+    if why := _not_understood(entries):
+        return _unreadable(value, why)
     return _read_list(join and str(join), parts, depth)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from datetime import date
 from typing import Any
 
@@ -21,7 +22,8 @@ from rag_kit.query_construction.clauses import (
 )
 from rag_kit.query_construction.dates import Period, day_in_format, parse_period
 from rag_kit.query_construction.fields import MetadataField, Schema
-from rag_kit.query_construction.words import parse_number, sorted_words
+from rag_kit.query_construction.words import sorted_words
+from rag_kit.text.values.reading import find_values
 
 _MAX_YEAR = 9999
 _MAX_LIMIT = 1_000
@@ -258,9 +260,19 @@ def _cut_repr(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
+def _read_number(text: str) -> int | float | None:
+    """The number that a text writes: "1,200", "2.5 million", 五千; None where it says more or less than that."""
+    text = text.strip()
+    if re.fullmatch(r"[-+]?\d{1,40}", text):
+        return int(text)
+    values = find_values(text[:80])
+    plain = len(values) == 1 and not values[0].dimension and values[0].end - values[0].start == len(text)
+    return values[0].amount if plain else None
+
+
 def _to_number(field: MetadataField, value: Any) -> int | float | None:
     """The finite number that a value says, whole where the field holds whole numbers; else ``None``."""
-    number = parse_number(value) if isinstance(value, str) else value
+    number = _read_number(value) if isinstance(value, str) else value
     if isinstance(number, bool) or not isinstance(number, (int, float)) or not math.isfinite(number):
         return None
     if field.type != "float" and isinstance(number, float) and number.is_integer():

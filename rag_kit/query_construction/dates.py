@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import calendar
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any
 
 from rag_kit.query_construction.words import Span
-from rag_kit.text.values.numbers import WORDS, read_any
+from rag_kit.text.values.numbers import NUMBER_WORDS, read_any
 from rag_kit.text.values.reading import Value, find_values
 
-NUMBERS = {word: int(number) for word, number in WORDS.items()}
 _QUARTERS = ("first q1 1q 一 1", "second q2 2q 二 2", "third q3 3q 三 3", "fourth q4 4q 四 4")
 QUARTERS = {name: number for number, names in enumerate(_QUARTERS, start=1) for name in names.split()}
 
@@ -67,7 +66,7 @@ def parse_period(text: str, today: date) -> Period | None:
 def find_periods(text: str, today: date) -> list[NamedPeriod]:
     """Every date in a text, in order; of those that begin at one place, that of the first form."""
     forms = ((make, match) for make, pattern in _FORMS for match in pattern.finditer(text))
-    found = [(match.start(), match.end(), make(_groups(match), today)) for make, match in forms]
+    found = [(match.start(), match.end(), make(match, today)) for make, match in forms]
     found += [_value_period(text, value) for value in find_values(text) if _is_dated(value)]
     periods: list[NamedPeriod] = []
     last = 0
@@ -127,29 +126,24 @@ def _day_period(value: Value) -> Period | None:
         return None
 
 
-def _groups(match: re.Match[str]) -> dict[str, str]:
-    """The groups of a form in lower case, those that match nothing as ""."""
-    return {key: (group or "").lower() for key, group in match.groupdict().items()}
-
-
-def _quarter(groups: Mapping[str, str], today: date) -> Period | None:
+def _quarter(match: re.Match[str], today: date) -> Period | None:
     """A quarter of a year; that of 3Q21 is of 2021."""
-    year = int(groups["y"])
-    return _months(year if year > 99 else 2000 + year, 3 * QUARTERS[groups["q"]] - 2, 3, "quarter")
+    year = int(match["y"])
+    return _months(year if year > 99 else 2000 + year, 3 * QUARTERS[match["q"].lower()] - 2, 3, "quarter")
 
 
-def _until_now(groups: Mapping[str, str], today: date) -> Period | None:
+def _until_now(match: re.Match[str], today: date) -> Period | None:
     """The last five years; 近五年: from then until now."""
-    count = 3 if groups["n"] in ("", "few", "几", "数") else int(read_any(groups["n"]))
-    months = count * (12 if groups["u"] in ("years", "年") else 1)
+    count = 3 if match["n"] in (None, "few", "几", "数") else int(read_any(match["n"]))
+    months = count * (12 if match["u"].lower() in ("years", "年") else 1)
     year, month = divmod(today.year * 12 + today.month - 1 - months, 12)
     day = min(today.day, calendar.monthrange(year, month + 1)[1])
     return Period(date(year, month + 1, day), None, "years" if months % 12 == 0 else "month")
 
 
-def _relative(groups: Mapping[str, str], today: date) -> Period | None:
+def _relative(match: re.Match[str], today: date) -> Period | None:
     """This or the last year or month; 前年 is the year before the last."""
-    text = groups["text"]
+    text = match[0].lower()
     back = 2 if text == "前年" else int(text[0] not in "tc今本这")
     if text.endswith(("year", "年")):
         return _months(today.year - back, 1, 12, "year")
@@ -164,9 +158,9 @@ _H = "〇零一二三四五六七八九十两"
 _Y = r"(?P<y>(?:1[0-9]|20|21)\d\d)"
 _FISCAL = r"(?:(?:FY|fiscal(?:\s+year)?|financial\s+year)[\s'’-]*)"
 _COUNT = rf"(?P<n>\d{{1,3}}|[{_H}]{{1,3}}|几|数)"
-_Maker = Callable[[Mapping[str, str], date], Period | None]
+_Maker = Callable[[re.Match[str], date], Period | None]
 _FORMS: list[tuple[_Maker, re.Pattern[str]]] = [
-    (make, re.compile(rf"(?P<text>{pattern})", re.IGNORECASE))
+    (make, re.compile(pattern, re.IGNORECASE))
     for make, pattern in (
         (
             _quarter,
@@ -179,7 +173,7 @@ _FORMS: list[tuple[_Maker, re.Pattern[str]]] = [
         ),
         (
             _until_now,
-            rf"\b(?:last|past|previous|recent)\s+(?:(?P<n>\d{{1,3}}|{'|'.join(NUMBERS)}|few)\s+)?"
+            rf"\b(?:last|past|previous|recent)\s+(?:(?P<n>\d{{1,3}}|few|{NUMBER_WORDS})\s+)?"
             r"(?P<u>years|months)\b",
         ),
         (_until_now, rf"(?:最近|近|过去|前){_COUNT}(?P<u>个月|年)(?:里|内|间|来|以来)?"),

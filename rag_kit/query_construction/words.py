@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,7 +10,6 @@ from typing import TypeVar
 from rag_kit.text import fold
 
 HAN = re.compile(r"[\u3400-\u9fff]")
-_NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:[,，]\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?")
 _IRREGULAR = {
     "children": "child", "women": "woman", "men": "man", "mice": "mouse", "feet": "foot", "teeth": "tooth",
     "people": "person", "diagnoses": "diagnosis", "analyses": "analysis", "criteria": "criterion",
@@ -43,24 +41,6 @@ def singular(word: str) -> str:
 def sorted_words(text: str) -> tuple[str, ...]:
     """The words of a text, sorted, each in the singular: ``Neoplasms, Breast`` is ``breast neoplasm``."""
     return tuple(sorted(singular(word) for word in re.findall(r"[^\W_]+", fold(text))))
-
-
-def parse_number(text: str) -> int | float | None:
-    """A number in a text: ``"1,200"``, ``"4.5"``, ``" 3 "``.
-
-    Example:
-        >>> parse_number("1,200"), parse_number("4.5"), parse_number("many")
-        (1200, 4.5, None)
-    """
-    text = text.strip()
-    if not _NUMBER.fullmatch(text) or len(text) > 40:
-        return None
-    plain = text.replace(",", "").replace("，", "")
-    try:
-        return int(plain)
-    except ValueError:
-        number = float(plain)
-        return number if math.isfinite(number) else None
 
 
 @dataclass(frozen=True, eq=False)

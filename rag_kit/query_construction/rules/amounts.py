@@ -17,6 +17,7 @@ from rag_kit.query_construction.rules.conditions import quarter_of
 from rag_kit.query_construction.words import Span, singular
 from rag_kit.text.values.numbers import FIGURES, HAN, NUMBER_WORDS, SCALE, read_any
 from rag_kit.text.values.reading import find_values
+from rag_kit.text.values.units import is_money, unit_at
 
 _NUMBER = re.compile(
     rf"(?<![A-Za-z0-9_.])(?:(?P<money>[$€£¥])\s?)?(?P<figures>(?:{FIGURES})(?![\d.]*[a-z_]*[a-z]\d)(?:{SCALE})?)"
@@ -41,7 +42,7 @@ _KINDS = (
     Kind(
         "price cost fee amount salary wage rent budget 价 费 金额 薪 工资 成本 租金 预算",
         r"\b(?:cost(?:s|ing)?|priced|cheaper|more\s+expensive)",
-        r"(?:us\s+)?dollars?\b|usd\b|euros?\b|eur\b|pounds?\b|yuan\b|rmb\b|cny\b|[$€£¥元块]|美元|欧元|人民币",
+        "块",  # and all currencies of the reader of values
     ),
     Kind("rating score star 评分 得分 分数", r"\b(?:rated|scored)", r"stars?\b|points?\b|[星分](?!钟)"),
     Kind("age 年龄", r"\baged", r"years?[\s-]+old\b|周?岁"),
@@ -109,10 +110,9 @@ def _number_amount(text: str, match: re.Match[str], fields: list[MetadataField],
     start = more.end() if more else end
     units: list[tuple[MetadataField, int]] = []
     for field in fields:
-        unit = _signs(field).currency if year else _signs(field).unit
-        if unit_match := unit.match(text, start):
+        if stop := _unit_end(text, start, field, year):
             # the words of "20 or more pages" say how it is compared
-            units.append((field, unit_match.end() if not text[end:start].strip() else end))
+            units.append((field, stop if not text[end:start].strip() else end))
         elif match["money"] and _is_kind(field, _KINDS[0]):
             units.append((field, end))
     if len(units) == 1:
@@ -130,12 +130,22 @@ def _number_amount(text: str, match: re.Match[str], fields: list[MetadataField],
     return Amount(begin, end, _number_of(match), units[0][0], begin) if len(units) == 1 else None
 
 
+def _unit_end(text: str, start: int, field: MetadataField, year: bool) -> int | None:
+    """Where the unit ends that begins at a place and is one of a field's; None without one."""
+    signs = _signs(field)
+    if match := (signs.measure if year else signs.unit).match(text, start):
+        return match.end()
+    unit = unit_at(text, start)
+    money = unit is not None and is_money(unit[0].dimension) and _is_kind(field, _KINDS[0])
+    return unit[1] if unit and money else None
+
+
 class _Signs(NamedTuple):
-    """What stands before the numbers of a field, and after them; of what may be a year too only `currency`."""
+    """Words before the numbers of a field, and after them; after what may be a year too only those of `measure`."""
 
     before: re.Pattern[str]
     unit: re.Pattern[str]
-    currency: re.Pattern[str]
+    measure: re.Pattern[str]
 
 
 @lru_cache(maxsize=256)
@@ -144,13 +154,13 @@ def _signs(field: MetadataField) -> _Signs:
     kinds = [kind for kind in _KINDS if _is_kind(field, kind)]
     names = "|".join(map(_name_pattern, field.all_names))
     before = "|".join([rf"(?<![a-z0-9])(?:{names})", *(kind.before for kind in kinds)])
-    currency = [kind.after for kind in kinds]
+    measures = [kind.after for kind in kinds]
     words = "|".join(map(_name_pattern, _name_words(field)))
     initials = [re.escape(name[0]) for name in field.all_names if name[:1] > "\u3400"]
     return _Signs(
         re.compile(rf"(?:{before}){_LINK}", re.IGNORECASE),
-        re.compile("|".join([*currency, rf"(?:{words})\b", *initials]), re.IGNORECASE),
-        re.compile("|".join(currency) or "(?!)", re.IGNORECASE),
+        re.compile("|".join([*measures, rf"(?:{words})\b", *initials]), re.IGNORECASE),
+        re.compile("|".join(measures) or "(?!)", re.IGNORECASE),
     )
 
 

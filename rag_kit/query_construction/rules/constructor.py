@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from rag_kit.query_construction.clauses import ConstructedQuery, Sort, bound_filter
-from rag_kit.query_construction.dates import NUMBERS, NamedPeriod, find_periods
+from rag_kit.query_construction.dates import NamedPeriod, find_periods
 from rag_kit.query_construction.fields import Schema
 from rag_kit.query_construction.rules import cues
 from rag_kit.query_construction.rules.amounts import Amount, find_amounts
@@ -25,11 +25,11 @@ from rag_kit.query_construction.rules.mentions import choose_mentions, is_explic
 from rag_kit.query_construction.rules.values import NamedValue, ValueIndex
 from rag_kit.query_construction.words import Span, longest_spans
 from rag_kit.text import content_words
-from rag_kit.text.values.numbers import read_any
+from rag_kit.text.values.numbers import NUMBER_WORDS, read_any
 from rag_kit.text.values.reading import level
 
 _MAX_QUESTION = 2_000
-_N = rf"(?P<n>\d{{1,3}}|{'|'.join(NUMBERS)})"
+_N = rf"(?P<n>\d{{1,3}}|{NUMBER_WORDS})"
 _H = r"(?P<n>\d{1,3}|[一二三四五六七八九十两]{1,3})[篇个条项份部款台件本]"
 _NOUN = (
     r"(?P<noun>(?:paper|article|study|work|publication|document|abstract|report|trial|record|result|item|review)s?\b"

@@ -91,6 +91,10 @@ def test_other_words_are_no_plurals(question: str) -> None:
         ("released after 2010 for 20 dollars", {"$and": [
             {"released": {"$gte": "2011-01-01"}}, {"price": {"$eq": 20}}]}),
         ("2010 dollars", {"price": {"$eq": 2010}}),
+        ("under 300 HKD", {"price": {"$lt": 300}}),
+        ("12 Swiss francs or less", {"price": {"$lte": 12}}),
+        ("two hundred words or more", {"word_count": {"$gte": 200}}),
+        ("5 kg", None),
         ("reports rated below 3 or priced over 1000", {"$and": [
             {"type": {"$eq": "report"}}, {"$or": [{"rating": {"$lt": 3}}, {"price": {"$gt": 1000}}]}]}),
         ("with no rating", {"rating": {"$exists": False}}),
@@ -128,6 +132,7 @@ def test_english(question: str, expected: Any) -> None:
         ("1000到2000元", {"$and": [{"价格": {"$gte": 1000}}, {"价格": {"$lte": 2000}}]}),
         ("价格超过五千", {"价格": {"$gt": 5000}}),
         ("价格低于1.5万", {"价格": {"$lt": 15000}}),
+        ("500港元以下", {"价格": {"$lte": 500}}),
         ("60岁以上", {"年龄": {"$gte": 60}}),
         ("不满十岁", {"年龄": {"$lt": 10}}),
         ("類別為電視", {"类别": {"$eq": "电视"}}),
