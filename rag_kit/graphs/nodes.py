@@ -57,7 +57,7 @@ class RagNodes:
     # characters of the history in the prompt that completes a follow-up; None: the prompt's own limit
     max_history: ClassVar[int | None] = None
 
-    def __init__(self, retriever: BaseRetriever, llm: BaseChatModel, options: GraphOptions) -> None:
+    def __init__(self, retriever: Any, llm: Any, options: GraphOptions) -> None:
         self.retriever, self.llm = retriever, llm
         self.guards = options.get("guards") or Guards()
         self.max_passage_chars = check_count("max_passage_chars", options.get("max_passage_chars", 12_000))

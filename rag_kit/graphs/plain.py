@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from typing import Any, Unpack
 
-from langchain_core.language_models import BaseChatModel
-from langchain_core.retrievers import BaseRetriever
+from langchain_core.documents import Document
+from langchain_core.runnables import Runnable
 from langgraph.graph import END
 
 from rag_kit.graphs.context import PlainRagContext
@@ -15,7 +15,7 @@ from rag_kit.graphs.wiring import READY, CompiledRag, GraphOptions, RagGraph
 
 
 def build_plain_rag(
-    retriever: BaseRetriever, llm: BaseChatModel, **options: Unpack[GraphOptions]
+    retriever: Runnable[str, list[Document]], llm: Runnable[Any, Any], **options: Unpack[GraphOptions]
 ) -> CompiledRag[RagState]:
     """Build plain RAG: retrieve, answer from the passages, check each citation.
 
@@ -24,7 +24,7 @@ def build_plain_rag(
     before it is searched for; ``question`` itself is never changed.
 
     Args:
-        retriever: Any LangChain retriever.
+        retriever: Any LangChain retriever, or another runnable from a string to documents.
         llm: Any LangChain chat model; tokens are streamed where it streams.
         **options: Those of all graphs: prompts, guards, output, checkpointer and others; see `GraphOptions`.
 

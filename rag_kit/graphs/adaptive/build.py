@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, Unpack
 
-from langchain_core.language_models import BaseChatModel
-from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langchain_core.documents import Document
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.graph import END
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Overwrite
@@ -30,8 +29,8 @@ _KEYS = (
 
 
 def build_adaptive_rag(
-    retriever: BaseRetriever,
-    llm: BaseChatModel,
+    retriever: Runnable[str, list[Document]],
+    llm: Runnable[Any, Any],
     *,
     classifier: Classifier | Literal["model", "rule"] = "model",
     evaluator: Any = None,
@@ -51,7 +50,7 @@ def build_adaptive_rag(
     words alone. Paper: Jeong et al., Adaptive-RAG, arXiv 2403.14403; the question back is ours.
 
     Args:
-        retriever: Any LangChain retriever.
+        retriever: Any LangChain retriever, or another runnable from a string to documents.
         llm: Any LangChain chat model.
         classifier: ``"model"``, ``"rule"`` (`classify_by_rule`), or a function of the question and the user's earlier
             questions that gives a ``Classification`` or the name of a route; a coroutine function too.

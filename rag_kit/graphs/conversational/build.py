@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from typing import Any, Unpack
 
-from langchain_core.language_models import BaseChatModel
-from langchain_core.retrievers import BaseRetriever
+from langchain_core.documents import Document
+from langchain_core.runnables import Runnable
 from langgraph.graph import END
 
 from rag_kit.graphs.conversational.nodes import ConversationalNodes, note_when_capped
@@ -16,8 +16,8 @@ from rag_kit.retrieval.base import check_count
 
 
 def build_conversational_rag(
-    retriever: BaseRetriever,
-    llm: BaseChatModel,
+    retriever: Runnable[str, list[Document]],
+    llm: Runnable[Any, Any],
     *,
     remember: bool = False,
     max_facts: int = 50,
@@ -34,7 +34,7 @@ def build_conversational_rag(
     - With ``related_questions`` in the context, up to five questions are offered that the passages answer.
 
     Args:
-        retriever: Any LangChain retriever.
+        retriever: Any LangChain retriever, or another runnable from a string to documents.
         llm: Any LangChain chat model; the answer's tokens are streamed where it streams.
         remember: Whether facts about users may be kept at all.
         max_facts: How many are kept of one user, the newest.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from langchain_core.language_models import BaseChatModel
-from langchain_core.retrievers import BaseRetriever
+from langchain_core.documents import Document
+from langchain_core.runnables import Runnable
 from langgraph.graph import END
 
 from rag_kit.graphs.crag.nodes import CragNodes, nodes_for_action, to_the_web
@@ -20,8 +20,8 @@ STEPS = 25
 
 
 def build_crag(
-    retriever: BaseRetriever,
-    llm: BaseChatModel,
+    retriever: Runnable[str, list[Document]],
+    llm: Runnable[Any, Any],
     *,
     evaluator: Any = None,
     web_search: Any = None,
@@ -38,7 +38,7 @@ def build_crag(
     Paper: Yan et al., Corrective Retrieval Augmented Generation, arXiv 2401.15884.
 
     Args:
-        retriever: Any LangChain retriever; the paper retrieves about ten passages.
+        retriever: Any LangChain retriever, or another runnable from a string to documents; the paper retrieves about ten passages.
         llm: Any LangChain chat model: it answers, and writes the keywords.
         evaluator: An `Evaluator`, a chat model, a LangChain cross-encoder, an embedding model (evidence of words and
             vectors), or a function or chain (`FunctionEvaluator`). None: ``llm`` itself grades, several passages in a

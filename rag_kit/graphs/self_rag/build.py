@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Literal, Unpack
 
-from langchain_core.language_models import BaseChatModel
-from langchain_core.retrievers import BaseRetriever
+from langchain_core.documents import Document
+from langchain_core.runnables import Runnable
 from langgraph.graph import END
 
 from rag_kit.errors import InvalidInputError
@@ -52,8 +52,8 @@ _GIVES = {"retrieve": ["documents"], "grade_documents": ["documents"], "finish":
 
 
 def build_self_rag(
-    retriever: BaseRetriever,
-    llm: BaseChatModel,
+    retriever: Runnable[str, list[Document]],
+    llm: Runnable[Any, Any],
     *,
     mode: Literal["paper", "reflect"] | None = None,
     scoring: ScoringChoice = "auto",
@@ -76,7 +76,7 @@ def build_self_rag(
     cap that is reached on the way gives the best so far, with a note, and an error only where there is nothing yet.
 
     Args:
-        retriever: Any LangChain retriever.
+        retriever: Any LangChain retriever, or another runnable from a string to documents.
         llm: Any LangChain chat model.
         mode: ``"paper"`` or ``"reflect"``. None: the paper's, and ``"reflect"`` beside ``extractive``, which is no
             language model: one sentence for each passage loses right answers (docs/benchmarks.md).
