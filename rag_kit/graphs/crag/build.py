@@ -38,7 +38,7 @@ def build_crag(
     Paper: Yan et al., Corrective Retrieval Augmented Generation, arXiv 2401.15884.
 
     Args:
-        retriever: Any LangChain retriever, or another runnable from a string to documents; the paper retrieves about ten passages.
+        retriever: Any LangChain retriever, or another runnable from a string to documents; about ten in the paper.
         llm: Any LangChain chat model: it answers, and writes the keywords.
         evaluator: An `Evaluator`, a chat model, a LangChain cross-encoder, an embedding model (evidence of words and
             vectors), or a function or chain (`FunctionEvaluator`). None: ``llm`` itself grades, several passages in a
