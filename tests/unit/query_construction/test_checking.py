@@ -228,7 +228,8 @@ _json = st.recursive(
     | st.dictionaries(
         st.sampled_from(
             ["field", "operator", "value", "join", "conditions", "year", "mesh", "owner", "$and", "$or", "$not", "$gte",
-             "$where", "attribute", "comparator", "arguments", "rag_kit", "__class__"]
+             "$where", "attribute", "comparator", "arguments", "rag_kit", "__class__", "op", "not", "logic", "filters",
+             "or", ""]
         ),
         inner,
         max_size=4,

@@ -8,6 +8,7 @@ from datetime import date
 import pytest
 from langchain_core.documents import Document
 from langchain_core.language_models import FakeListChatModel
+from support.rewriters import both
 
 from rag_kit.documents import get_provenance
 from rag_kit.prompts.filter_schema import SelfQuery
@@ -57,3 +58,21 @@ def test_a_question_that_repeats_itself_has_a_filter(question):
     assert made.filter is None or len(str(made.filter)) < 100_000
     documents = [Document("fan 2025", metadata={"year": 2025}), Document("fan 2001", metadata={"year": 2001})]
     SelfQueryRetriever.from_rules(documents, schema=SCHEMA, today=TODAY).invoke(question)
+
+
+@pytest.mark.parametrize(
+    ("where", "years", "note"),
+    [
+        ({"field": "year", "op": "!=", "value": 2010}, [2001, 2020], 'filter, by model: {"year": {"$ne": 2010}}'),
+        ({"logic": "or", "conditions": [{"year": 2010}, {"year": {"op": ">", "value": 2015}}]}, [2010, 2020], "$or"),
+        ({"field": "year", "operator": "eq", "value": 2010, "unless": "x"}, [2001, 2010, 2020],
+         "its key 'unless' is not understood"),
+    ],
+)  # fmt: skip
+async def test_keys_that_models_make_up_reach_the_search_or_the_notes(where, years, note):
+    """Other names of keys are searched with as they are meant; a key without a meaning is noted with its condition."""
+    documents = [Document(f"fan {year}", metadata={"year": year}) for year in (2001, 2010, 2020)]
+    reply = FakeListChatModel(responses=[json.dumps({"query": "fan", "filter": where})])
+    found = await both(SelfQueryRetriever.from_llm(reply, documents, relax=False), "fan")
+    assert sorted(doc.metadata["year"] for doc in found) == years
+    assert any(note in told for told in get_provenance(found[0])["notes"])
