@@ -36,6 +36,7 @@ _GAP_ZH = re.compile(
 )
 # rows of tables, code and its output, marks of citations, addresses: nobody asks for a gap in those
 _NO_PROSE = re.compile(r"[|`{}<>\\\n]|^\s*(?:#|\$|//)|[-=]>|\[\d+\]|://|\w\(")
+_JOIN = re.compile(r", and (?=(?:when|which|what) )|，(?=[^，]+(?:什么|哪)[^，]*？$)")
 _VAGUE = re.compile(
     r"^(?:(?:it|he|she|they|this|that|these|those|there|here|we|you|i|who|what|which|one|if|when|in|on|at|its?|his|her"
     r"|their|but|and|however|also|then|after|before|during|since|for|as|by|from|with|most|many|some|all|both)\b"
@@ -74,7 +75,9 @@ def generate_multi_hop(prompt: Prompt) -> dict[str, Any]:
 
 def generate_check(prompt: Prompt) -> dict[str, Any]:
     """The answers that each passage alone gives; all passages are needed where each of them answers a part."""
-    parts = [text for passage in prompt.passages if (text := extract_answer(prompt.request, [passage]))]
+    halves = _JOIN.split(prompt.request)  # a passage that knows one of two subjects answers that half
+    answered = ([extract_answer(half, [passage]) for half in halves] for passage in prompt.passages)
+    parts = [text for answers in answered if (text := next(filter(None, answers), ""))]
     return {
         "answerable": bool(parts),
         "answer": " ".join(parts)[:_MAX_ANSWER],
@@ -124,6 +127,7 @@ def _question_row(question: str, answer: str, text: str) -> dict[str, Any]:
 
 
 def _join_questions(item: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """One question of two, which `_JOIN` takes apart again."""
     first, second = item["question"], other["question"]
     chinese = first.endswith("？")
     question = f"{first[:-1]}，{second}" if chinese else f"{first[:-1]}, and {second[:1].lower()}{second[1:]}"

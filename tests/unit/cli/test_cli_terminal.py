@@ -59,7 +59,7 @@ def test_an_answer_is_coloured_and_explained(index: Path, question: str, sentenc
     assert "\x1b[" in screen.text
     # the status line came first, the hint about the model last
     assert screen.text.startswith("loading ...")
-    assert lines[-2].startswith("extractive") and screen.text.count("no language model") == 1
+    assert lines[-2].startswith("extractive") and screen.text.count("(embedded; no language model") == 1
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,8 @@ def test_questions_from_a_pipe_are_answered_one_by_one(index: Path, form: str) -
         assert "40 degrees" in first["answer"] and "四十度" in second["answer"]
     else:
         assert (
-            f"> 水泵什么时候启动？\n{CHINESE}" in done.stdout and done.stderr.count("no language model") == 1
+            f"> 水泵什么时候启动？\n### 启动\n{CHINESE}" in done.stdout
+            and done.stderr.count("(embedded; no language model") == 1
         )
         empty = subprocess.run(ask, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
         assert empty.returncode == exits.USAGE and "standard input is empty" in empty.stderr

@@ -244,10 +244,10 @@ def test_what_is_known_outlives_a_disk_that_fills_up(tmp_path: Path, monkeypatch
     run(tmp_path / "r")
     for fails in ("rows.jsonl", "manifest.json", "log.jsonl"):
 
-        def write(path: Path, write: Any, fails: str = fails) -> None:
+        def write(path: Path, write: Any, fails: str = fails, **settings: Any) -> None:
             if path.name == fails:
                 raise InvalidInputError("the disk is full")
-            write_file(path, write)
+            write_file(path, write, **settings)
 
         monkeypatch.setattr(rows, "write_file", write)
         monkeypatch.setattr("rag_kit.evaluation._files.write_file", write)

@@ -80,7 +80,7 @@ async def test_an_agent_asks_it_in_both_forms(build: Any) -> None:
         assert "The fan starts at 60 degrees.[1]" in message.content
         assert '[1] fan.pdf, page 3, Start: "The fan starts at 60 degrees."' in message.content
         assert message.artifact["status"] == "grounded" and message.artifact["citations"]
-        assert result["messages"][-1].content.startswith("I found: The fan")
+        assert result["messages"][-1].content.startswith("I found: ### Start\nThe fan")
         assert list(model.bound[0].args) == ["question"]
         assert model.bound[0].description == "The manual of the machines."
 

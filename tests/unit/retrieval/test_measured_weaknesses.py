@@ -55,21 +55,21 @@ class Counted(Words):
         super().model_post_init(context)
         object.__setattr__(self, "state", {"now": 0, "most": 0, "lock": threading.Lock()})
 
-    def _enter(self) -> None:
+    def _begin(self) -> None:
         state = self.state  # type: ignore[attr-defined]
         with state["lock"]:
             state["now"] += 1
             state["most"] = max(state["most"], state["now"])
 
-    def _leave(self) -> None:
+    def _end(self) -> None:
         state = self.state  # type: ignore[attr-defined]
         with state["lock"]:
             state["now"] -= 1
 
     async def _search(self, query: str, call: Any) -> list[Document]:
-        self._enter()
+        self._begin()
         await pause(0.05)
-        self._leave()
+        self._end()
         return self.docs[: call.k]
 
 
