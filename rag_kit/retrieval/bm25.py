@@ -20,7 +20,7 @@ from rag_kit.indexing.bm25.view import Hits
 from rag_kit.retrieval.arguments import unknown_arguments
 from rag_kit.retrieval.base import RagKitRetriever, blocking_step
 from rag_kit.retrieval.call import Call
-from rag_kit.retrieval.settings import LeafSettings
+from rag_kit.retrieval.settings import LeafSettings, TextSettings
 from rag_kit.text.ngrams import CharacterNgrams
 
 _LONG = 20_000  # characters; analysing a longer query would hold up an event loop
@@ -46,7 +46,7 @@ class MemoryIndexRetriever(RagKitRetriever):
         cls,
         texts: Iterable[str],
         metadatas: Iterable[Mapping[str, Any]] | None = None,
-        **settings: Unpack[LeafSettings],
+        **settings: Unpack[TextSettings],
     ) -> Self:
         """Index texts, with the metadata of each, and search them; arguments as for ``from_documents``."""
         return cls.from_documents(documents_of_texts(texts, metadatas), **settings)
