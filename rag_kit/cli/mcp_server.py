@@ -14,11 +14,11 @@ from pydantic import Field, ValidationError
 
 from rag_kit import __version__
 from rag_kit.cli.output import error_line, problem
-from rag_kit.cli.retrieve import place_of, plain_document
+from rag_kit.cli.retrieve import all_notes, place_of, plain_document
 from rag_kit.concurrency.bridge import run_in_thread
+from rag_kit.concurrency.notes import use_notes
 from rag_kit.documents import PROVENANCE_KEY, Filter, compile_filter
 from rag_kit.documents.fields import did_you_mean
-from rag_kit.documents.provenance import passage_notes
 from rag_kit.errors import InvalidInputError, RagKitError
 from rag_kit.indexing.searched import REPRESENTATION
 from rag_kit.retrieval.inner import acall_retriever
@@ -65,10 +65,11 @@ class IndexServer(MCPServer):  # type: ignore[misc]
         query: Annotated[str, Field(description="What to search for.")],
         k: Annotated[int | None, Field(ge=1, le=50, description="How many passages.")] = None,
     ) -> dict[str, Any]:
-        """Finds the passages that fit a query best."""
+        """Finds the passages that fit a query best; where `unsearched` names something, there may be more."""
         check_question(query, example='{"query": "How ...?"}')
-        documents = await acall_retriever(self._retriever, query, k=k or self._k, filter=self._filter)
-        return {"passages": list(map(_passage, documents)), "notes": passage_notes(documents)}
+        with use_notes() as run:
+            documents = await acall_retriever(self._retriever, query, k=k or self._k, filter=self._filter)
+        return {"passages": list(map(_passage, documents)), **all_notes(run, documents)}
 
     async def ask(
         self, question: Annotated[str, Field(description="One question, complete in itself.")]

@@ -13,6 +13,8 @@ from rag_kit.documents.display import cut, one_line
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
+    from rag_kit.concurrency.notes import Notes
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``retrieve``."""
@@ -24,7 +26,6 @@ def run(arguments: argparse.Namespace) -> None:
     """Search and print."""
     STATUS.show("searching ...")
     from rag_kit.concurrency.notes import use_notes
-    from rag_kit.documents.provenance import passage_notes
     from rag_kit.retrieval.inner import call_retriever
     from rag_kit.text import check_question
 
@@ -32,14 +33,22 @@ def run(arguments: argparse.Namespace) -> None:
     with open_retriever(arguments) as (_, retriever):
         with use_notes() as run:
             documents = call_retriever(retriever, question, **call_arguments(arguments))
-    notes = list(dict.fromkeys([*run.texts, *passage_notes(documents)]))
+    noted = all_notes(run, documents)
     if arguments.json:
         found = [plain_document(document) for document in documents]
-        say_json({"question": question, "documents": found, "notes": notes, "unsearched": run.unsearched})
+        say_json({"question": question, "documents": found, **noted})
         return
-    say_passages(documents, explain=arguments.explain, whole=not run.unsearched)
-    for note in notes:
+    say_passages(documents, explain=arguments.explain, whole=not noted["unsearched"])
+    for note in noted["notes"]:
         hint(f"note: {note}")
+
+
+def all_notes(run: Notes, documents: list[Document]) -> dict[str, list[str]]:
+    """The notes of a search and of the passages it found, and those of them that name what was not searched."""
+    from rag_kit.documents.provenance import passage_notes
+
+    notes = list(dict.fromkeys([*run.texts, *passage_notes(documents)]))
+    return {"notes": notes, "unsearched": run.unsearched}
 
 
 def say_passages(documents: list[Document], *, explain: bool = False, whole: bool = True) -> None:

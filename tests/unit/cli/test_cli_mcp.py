@@ -14,9 +14,13 @@ from typing import Any
 
 import httpx
 import pytest
+from langchain_core.runnables import RunnableLambda
 
 from rag_kit.cli import exits
 from rag_kit.cli.main import main
+from rag_kit.indexing import DocumentIndex
+from rag_kit.retrieval import EnsembleRetriever
+from rag_kit.retrieval.indexed import KeywordIndexRetriever
 
 mcp = pytest.importorskip("mcp", reason="mcp is not installed (extra mcp)")
 ROOT = Path(__file__).resolve().parents[3]
@@ -235,3 +239,20 @@ async def test_documents_and_what_is_hidden_in_them(tmp_path: Path) -> None:
                 "passages"
             ]
             assert len(found) == 2 and {each["metadata"]["tenant"] for each in found} == {"north"}
+
+
+async def test_a_store_that_is_down_is_no_empty_collection(index: Path) -> None:
+    """Nothing found while a part of the search failed: the tool says what was not searched."""
+    from rag_kit.cli.mcp_server import IndexServer
+
+    def down(query: str) -> list[Any]:
+        raise ConnectionError("refused")
+
+    with DocumentIndex.open(index) as opened:
+        retriever = EnsembleRetriever(
+            retrievers=[KeywordIndexRetriever(index=opened), RunnableLambda(down)], on_error="skip"
+        )
+        answer: Any = None
+        found = await IndexServer(opened, retriever, answer, None, None).search("zeppelin")
+    assert found["passages"] == [] and any("ConnectionError" in what for what in found["unsearched"])
+    assert set(found["unsearched"]) <= set(found["notes"])
