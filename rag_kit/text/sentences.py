@@ -15,7 +15,7 @@ _STOP = re.compile(
     r"(?P<cite>(?:[ \t]?\[\d{1,3}(?:[,，–-] ?\d{1,3})*\])*)"
 )
 _LINE = re.compile(r"[^\r\n\x0b\x0c\x85\u2028\u2029]*(?:\r\n|[\r\n\x0b\x0c\x85\u2028\u2029]|$)")
-_ROW = re.compile(r"\s*\|.*\|\s*(?!.)")
+_ROW = re.compile(r"\s*\|.*\|(?:\s*[\[【][\d,，、 –-]+[\]】])*\s*(?!.)")  # citations may follow the last bar
 _SOFT = (re.compile(r"[;；]"), re.compile(r"[,，、:：]"), re.compile(r"\s"))
 
 

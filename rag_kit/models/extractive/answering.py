@@ -120,7 +120,7 @@ def _extract(chosen: Sequence[Candidate]) -> str:
     for sentence in chosen:
         mark = f"[{sentence.number}]"
         # a row of a table is a line under its header, or nobody could read it
-        if sentence.header and sentence.header != header:
+        if sentence.header.strip("| ") and sentence.header != header:  # headers without words say nothing
             header = sentence.header
             text += f"{text and chr(10)}{header}{mark}"
         part = _whole_sentence(sentence.text) + mark

@@ -123,3 +123,12 @@ def test_no_extract_of_the_guide_is_code(guide: Any) -> None:
         assert not re.search(r"^(?:from \w+ import|import |print\(|\w+ = \w+\()", answer, re.MULTILINE), (
             answer
         )
+
+
+def test_a_header_without_words_is_not_quoted() -> None:
+    """A row under empty header cells stands alone, and holds."""
+    table = "| | |\n|---|---|\n| purpose of the red valve | does it stop the pump? Yes, at 60 degrees. |"
+    passage = Document(f"Notes on the pump.\n\n{table}", metadata={"title": "Valves"})
+    graph = build_plain_rag(fixed(passage), chat_model("extractive"))
+    result = graph.invoke({"question": "What is the purpose of the red valve?"})
+    assert result["status"] == "grounded" and "| | |" not in result["answer"]

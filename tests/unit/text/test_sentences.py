@@ -104,3 +104,10 @@ def test_too_small_a_bound_is_refused() -> None:
     """max_chars below 20 is an error that says so."""
     with pytest.raises(InvalidInputError, match="20 or more"):
         sentences("a", max_chars=5)
+
+
+@pytest.mark.parametrize("mark", ["[1]", " [1][2]", "[1, 3]", "【1】"])
+def test_a_row_that_is_cited_is_one_sentence(mark: str) -> None:
+    """A stop inside a row ends no sentence, also where citations follow its last bar."""
+    rows = [f"| pump | does it start? |{mark}", f"| fan | is it loud? |{mark}"]
+    assert [sentence.text for sentence in sentences("\n".join(rows))] == rows
