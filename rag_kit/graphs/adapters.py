@@ -134,7 +134,7 @@ def as_chat(
         graph: What a builder of this kit gave; its checkpointer and store are those of the chat.
 
     Returns:
-        A compiled graph with the same settings. Tokens: ``stream(..., stream_mode="messages", subgraphs=True)``.
+        A compiled graph with the same settings, named as the graph with ``_chat`` after it. Tokens: ``stream(..., stream_mode="messages", subgraphs=True)``.
 
     Raises:
         InvalidInputError: It is another graph.
@@ -168,7 +168,8 @@ def as_chat(
     chat.add_node("rag", RunnableLambda(sync, native))
     chat.add_edge(START, "rag")
     chat.add_edge("rag", END)
-    compiled: Any = chat.compile(checkpointer=graph.checkpointer, store=graph.store, name=graph.name)
+    name = f"{graph.name}_chat"  # a server with both tells them apart by it
+    compiled: Any = chat.compile(checkpointer=graph.checkpointer, store=graph.store, name=name)
     compiled.channels[START] = InputChannel(MessagesState)
     return compiled  # type: ignore[no-any-return]
 

@@ -110,9 +110,14 @@ class PostgresServer:
             )
             return installed
         except (OSError, subprocess.CalledProcessError):
+            # beside the wheel's own libraries, which its programs look for by a path of their own
+            package = installed.parent
             copy = self._folder / "install"
-            shutil.copytree(installed, copy, symlinks=True)
-            return copy
+            shutil.copytree(installed, copy / package.name / installed.name, symlinks=True)
+            libraries = package.with_name(f"{package.name}.libs")
+            if libraries.is_dir():
+                shutil.copytree(libraries, copy / libraries.name, symlinks=True)
+            return copy / package.name / installed.name
 
     def _wait(self) -> None:
         import psycopg

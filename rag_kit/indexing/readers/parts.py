@@ -52,7 +52,7 @@ def reason_of(error: Exception) -> str:
     """An error of a converter in words."""
     if isinstance(error, RecursionError):
         return "nested too deeply"
-    inner = error.__cause__ or error
+    inner = error if str(error) else error.__cause__ or error
     text = error.reason if isinstance(error, Unreadable) else f"{type(inner).__name__}: {inner}"
     return " ".join(clean_text(text.removeprefix("it is ")).split())[:300]
 
