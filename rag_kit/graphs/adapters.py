@@ -134,7 +134,8 @@ def as_chat(
         graph: What a builder of this kit gave; its checkpointer and store are those of the chat.
 
     Returns:
-        A compiled graph with the same settings, named as the graph with ``_chat`` after it. Tokens: ``stream(..., stream_mode="messages", subgraphs=True)``.
+        A compiled graph with the same settings, named as the graph with ``_chat`` after it. Tokens:
+        ``stream(..., stream_mode="messages", subgraphs=True)``.
 
     Raises:
         InvalidInputError: It is another graph.
