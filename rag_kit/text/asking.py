@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 
 from rag_kit.text.language import SIMPLIFIED, TRADITIONAL, word_set
+from rag_kit.text.sentences import sentences
 
 # Left out of a query that asks something. "who", "when" and "where" stay: without them questions about persons and
 # times lose passages whose relative clauses have them (docs/decisions/0039).
@@ -20,6 +21,7 @@ _ASKS = re.compile(
     rf"\b(?:how|what|which|why|who|whom|whose|when|where)\b|^\s*(?:do|does|did|can|could|should|would|please|tell)\b|{_CHINESE}",
     re.IGNORECASE,
 )
+_FIRST_PERSON = re.compile(r"\bI\b|\b(?i:me|my|we|us|our)\b|我")
 # words, and what is quoted or a title, which is passed over
 _WORDS = re.compile(
     rf"[A-Za-z]+(?:['’](?:s\b|[a-z]+))?|《[^》]*》|“[^”]*”|「[^」]*」|\"[^\"]*\"|(?P<chinese>{_CHINESE})"
@@ -29,6 +31,28 @@ _PLAIN_WORD = re.compile(r"(?:^|\s)[a-z]")
 _TO_SIMPLIFIED = str.maketrans(TRADITIONAL, SIMPLIFIED)
 #: Terms, as an `Analyzer` makes them, of which a query has one if it holds a word to leave out.
 ASKING_TERMS = frozenset([*_ASKING, "doe", "whi", "pleas", *"么怎哪谁何吗呢我", "请问", "多少", "是否"])
+
+
+def asks(text: str) -> bool:
+    """Tell whether a text has a question mark or words that ask.
+
+    Example:
+        >>> asks("Tell me about Emma."), asks("I live in Bath.")
+        (True, False)
+    """
+    return "?" in text or "？" in text or _ASKS.search(text) is not None
+
+
+def without_remarks(text: str) -> str:
+    """Leave out sentences in which askers speak of themselves and ask nothing, unless no other is there.
+
+    Example:
+        >>> without_remarks("I live in Bath. Who wrote Emma?")
+        'Who wrote Emma?'
+    """
+    whole = sentences(text)
+    kept = [each.text for each in whole if asks(each.text) or not _FIRST_PERSON.search(each.text)]
+    return " ".join(kept) if 0 < len(kept) < len(whole) else text
 
 
 @lru_cache(maxsize=256)
@@ -47,7 +71,7 @@ def without_question_words(query: str) -> str:
     """
     if not query.isascii():
         query = query.translate(_TO_SIMPLIFIED)
-    if "?" in query or "？" in query or _ASKS.search(query):
+    if asks(query):
         return _WORDS.sub(_blank_or_word, query)
     return query
 

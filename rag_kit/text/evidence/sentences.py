@@ -11,7 +11,8 @@ from difflib import get_close_matches
 from functools import partial
 from typing import Any, NamedTuple
 
-from rag_kit.text.evidence.questions import OFFERED, Question, terms
+from rag_kit.text.asking import without_remarks
+from rag_kit.text.evidence.questions import OFFERED, Question, analyse, terms
 from rag_kit.text.evidence.times import Span, TimeFit, fit_in_time, time_spans
 from rag_kit.text.language import detect_language
 from rag_kit.text.sentences import sentences
@@ -200,7 +201,8 @@ def weight_of(question: Question, keys: Iterable[str]) -> float:
 def holds_what_is_named(question: Question, passages: Sequence[PassageText]) -> bool:
     """Whether each identifier and name of a question is in some passage or its title, and some time meets its times.
 
-    Names are compared by their stems, and may be misspelled by a letter.
+    Names are compared by their stems, and may be misspelled by a letter; those in what askers say of themselves
+    ("I live in Bath.") are not looked for.
 
     Example:
         >>> from rag_kit.text.evidence.questions import analyse
@@ -220,7 +222,8 @@ def holds_what_is_named(question: Question, passages: Sequence[PassageText]) -> 
         if not any(fit_in_time(question.spans, [span]).overlap > 0 for span in named):
             return False
     words = {key for text in texts for key in terms(text)}
-    return all(_is_known(term.key, words) for term in question.terms if term.nominal and term.key.isalpha())
+    asked = analyse(without_remarks(question.text))
+    return all(_is_known(term.key, words) for term in asked.terms if term.nominal and term.key.isalpha())
 
 
 def _is_known(name: str, words: set[str]) -> bool:

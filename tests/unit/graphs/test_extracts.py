@@ -125,6 +125,24 @@ def test_no_extract_of_the_guide_is_code(guide: Any) -> None:
         )
 
 
+@pytest.mark.parametrize(
+    ("question", "declined"),
+    [
+        ("I live in Bath. 《风扇手册》的作者是谁？", False),
+        ("《风扇手册》的作者是谁？ My dog is called Rex.", False),
+        ("我住在 Bath。《风扇手册》的作者是谁？", False),
+        ("I live in Bath. When does the Alkor start?", True),
+        ("We are in Bath. Tell me when the XQ-77 starts.", True),
+        ("I know the fan. When does the fan of Bath start?", True),
+    ],
+)
+def test_names_in_what_askers_say_of_themselves_are_not_looked_for(question: str, declined: bool) -> None:
+    """They say nothing of what is asked; names and identifiers of the question still count."""
+    passages = Document("The fan starts at 60 degrees."), Document("《风扇手册》的作者是李安。")
+    graph = build_plain_rag(fixed(*passages), chat_model("extractive"))
+    assert (graph.invoke({"question": question})["status"] == "declined") is declined
+
+
 def test_a_header_without_words_is_not_quoted() -> None:
     """A row under empty header cells stands alone, and holds."""
     table = "| | |\n|---|---|\n| purpose of the red valve | does it stop the pump? Yes, at 60 degrees. |"
