@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from rag_kit.documents import Filter
 from rag_kit.documents.columns import MetadataColumns
+from rag_kit.documents.identity import copy_value
 from rag_kit.indexing.bm25.postings import Floats, Postings, Weights
 
 if TYPE_CHECKING:
@@ -184,16 +184,4 @@ def documents_of_rows(rows: Iterable[Row]) -> list[Document]:
     """Copies of documents of the index."""
     from langchain_core.documents import Document
 
-    return [Document(page_content=row.text, metadata=_copy(row.metadata), id=row.id) for row in rows]
-
-
-_PLAIN = frozenset({str, int, float, bool, type(None)})
-
-
-def _copy(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """A deep copy, quick for the flat metadata that nearly all documents have."""
-    result = dict(metadata)
-    for value in result.values():
-        if type(value) not in _PLAIN:
-            return copy.deepcopy(result)
-    return result
+    return [Document(page_content=row.text, metadata=copy_value(row.metadata), id=row.id) for row in rows]

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import InvalidInputError
@@ -121,9 +120,7 @@ class SplitSettings:
         return json.dumps({**self.values, "reading": READING}, sort_keys=True)
 
 
-def settings_for(
-    index: DocumentIndex, options: IngestOptions, represent: Mapping[str, Any] = MappingProxyType({})
-) -> SplitSettings:
+def settings_for(index: DocumentIndex, options: IngestOptions, represent: Mapping[str, Any]) -> SplitSettings:
     """The settings given, else those recorded, else the defaults."""
     recorded = index.settings
     before = {name: recorded.get(name, getattr(SplitSettings, name)) for name in _RECORDED}

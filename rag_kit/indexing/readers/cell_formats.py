@@ -98,12 +98,8 @@ def _sections(code: str) -> list[_Section]:
 
 def _text(value: str, sections: Sequence[_Section]) -> str:
     """A text in the fourth part of a format, or the part that has the sign ``@``."""
-    parts = [
-        section.tokens
-        for section in sections[3:] or sections
-        if section in sections[3:] or _TEXT in section.tokens
-    ]
-    return _join(parts[0], value) if parts else value
+    fitting = [*sections[3:], *(section for section in sections if _TEXT in section.tokens)]
+    return _join(fitting[0].tokens, value) if fitting else value
 
 
 def _join(tokens: Sequence[Token], value: str = "") -> str:
@@ -193,7 +189,7 @@ def _rest_text(digits: str, tokens: list[Token]) -> str:
     return "." * bool(digits) + "".join(texts)
 
 
-def _power_text(number: Decimal, tokens: Sequence[Token], power: int) -> str:
+def _power_text(number: Decimal, tokens: tuple[Token, ...], power: int) -> str:
     """A number with its power of ten; with three places before the point, as in ``##0.0E+0``, one of a thousand."""
     before = list(takewhile(lambda token: token != _POINT, tokens[:power]))
     step = max(1, sum(token.kind == "place" for token in before))
@@ -203,7 +199,7 @@ def _power_text(number: Decimal, tokens: Sequence[Token], power: int) -> str:
         exponent += step
     sign = "-" if exponent < 0 else "+" * tokens[power].text.endswith("+")
     text = _whole_text(str(abs(exponent)).lstrip("0"), list(tokens[power + 1 :]))
-    return f"{_Places(tokens[:power]).text(number.scaleb(-exponent))}E{sign}{text}"
+    return f"{_places(tokens[:power]).text(number.scaleb(-exponent))}E{sign}{text}"
 
 
 def _fraction_text(number: Decimal, tokens: tuple[Token, ...]) -> str:

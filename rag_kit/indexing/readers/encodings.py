@@ -135,21 +135,23 @@ def detect(data: bytes, *, declared: str = "") -> str:
     if declared and declared != "utf-8" and _decode_nearly(data, declared) is not None:
         return declared
     few = whole >= damaged <= _FEW  # a short text with a few letters beyond ASCII
-    guess = _east_asian(data) or ("utf-8" if few else _library_guess(data))
+    guess, is_clear = _east_asian(data)
+    if not is_clear:
+        library = "" if few and not guess else _library_guess(data)
+        if not guess or library not in _GUESSED[: len(_EAST_ASIAN)]:
+            guess = "utf-8" if few else library
     write_note(f"encoding guessed: {guess}")
     return guess
 
 
-def _east_asian(data: bytes) -> str:
-    """The East Asian encoding whose usual characters fit best; empty where none fits better than another kind."""
+def _east_asian(data: bytes) -> tuple[str, bool]:
+    """The East Asian encoding whose usual characters fit best, or nothing; and whether chardet need not be asked."""
     best, best_score, damaged = "", 0.55, False
     for encoding in _EAST_ASIAN:
         text = _decode_nearly(data, encoding)
         if text is not None and (score := _score_encoding(text[:_SAMPLE], encoding)) > best_score + 1e-9:
             best, best_score, damaged = encoding, score, "\ufffd" in text
-    if not best or damaged or best_score > _CLEAR_SCORE:
-        return best
-    return best if _library_guess(data) in _GUESSED[: len(_EAST_ASIAN)] else ""
+    return best, bool(best) and (damaged or best_score > _CLEAR_SCORE)
 
 
 def _library_guess(data: bytes) -> str:

@@ -55,17 +55,21 @@ def read_mbox(data: bytes, context: Context) -> Iterator[Part]:
 
 
 def _letter_part(message: EmailMessage) -> Part:
-    subject = _header(message, "Subject")
-    metadata: dict[str, Scalar] = {"title": subject} if subject else {}
-    metadata |= {name.lower(): value for name in ("From", "To", "Date") if (value := _header(message, name))}
-    return Part(_letter_text(message), metadata)
+    headers = _headers(message)
+    metadata: dict[str, Scalar] = {"title": headers["Subject"]} if "Subject" in headers else {}
+    metadata |= {name.lower(): headers[name] for name in ("From", "To", "Date") if name in headers}
+    return Part(_letter_text(message, headers), metadata)
 
 
-def _letter_text(message: EmailMessage) -> str:
+def _headers(message: Message) -> dict[str, str]:
+    """The headers of a letter that say something."""
+    return {name: value for name in ("Subject", *_HEADERS) if (value := _header(message, name))}
+
+
+def _letter_text(message: EmailMessage, headers: dict[str, str]) -> str:
     """A letter: subject, headers, its texts in their order, and the names of what is attached."""
-    subject = _header(message, "Subject")
-    blocks = [f"# {subject}"] if subject else []
-    blocks.append("\n".join(f"{name}: {value}" for name in _HEADERS if (value := _header(message, name))))
+    blocks = [f"# {headers['Subject']}"] if "Subject" in headers else []
+    blocks.append("\n".join(f"{name}: {headers[name]}" for name in _HEADERS if name in headers))
     attached: list[str] = []
     blocks += _texts(message, attached)
     if attached:
@@ -82,7 +86,9 @@ def _texts(part: Any, attached: list[str]) -> Iterator[str]:
         for inner in part.get_payload():
             with leave_out(f"a part of the message ({inner.get_content_type()})"):
                 forwarded = not kind.startswith("multipart/")
-                yield from [_letter_text(inner)] if forwarded else list(_texts(inner, attached))
+                yield from (
+                    [_letter_text(inner, _headers(inner))] if forwarded else list(_texts(inner, attached))
+                )
     elif _is_text(part, kind):
         text = _body_text(part)
         yield to_markdown(parse_html(text)) if kind == "text/html" and text.strip() else text

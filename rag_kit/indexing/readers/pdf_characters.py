@@ -5,9 +5,11 @@ from __future__ import annotations
 import ctypes
 import re
 import unicodedata
+from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
 from math import pi
+from operator import itemgetter
 from typing import Any
 
 import pypdfium2.raw as raw
@@ -44,7 +46,7 @@ class Frame:
     top: float
 
     def point(self, x: float, y: float) -> tuple[float, float]:
-        """Where a point of the page is in this frame."""
+        """Give the place of a point of the page in this frame."""
         if self.turn == 90:
             return y, self.left + self.right - x
         if self.turn == 180:
@@ -110,12 +112,12 @@ class Characters:
     def decoded(self, start: int, end: int) -> str:
         """The text of characters, superscripts in one line with it, without invisible signs."""
         line, at = "", start
-        for first, last, shift in self._shifts:
-            if start <= first < end:
-                line += _decode(self.text[at:first])
-                piece = _decode(self.text[first:last])
-                line += raised(line, piece, self.text[last : last + 1]) if shift > 0 else lowered(line, piece)
-                at = last
+        low, high = (bisect_left(self._shifts, place, key=itemgetter(0)) for place in (start, end))
+        for first, last, shift in self._shifts[low:high]:
+            line += _decode(self.text[at:first])
+            piece = _decode(self.text[first:last])
+            line += raised(line, piece, self.text[last : last + 1]) if shift > 0 else lowered(line, piece)
+            at = last
         return line + _decode(self.text[at:end])
 
     def _close_break(self, match: re.Match[str]) -> str:
@@ -166,7 +168,7 @@ class Characters:
 
 
 def first_letter(text: str, start: int, end: int) -> int:
-    """Where the first letter or digit of a stretch is; a bullet before it may be of another font."""
+    """Find the first letter or digit of a stretch; a bullet before it may be of another font."""
     return next((index for index in range(start, end) if text[index].isalnum()), start)
 
 

@@ -117,9 +117,8 @@ def _drop_hidden(sheet: Any, rows: Rows) -> Rows:
     last = max(columns, default=0)
     gone = sorted({column for area in areas for column in range(area.min, min(area.max, last) + 1)})
     places = {column: column - bisect_left(gone, column) for column in columns.difference(gone)}
-    hidden = {
-        row for row, area in sheet.row_dimensions.items() if area.hidden and row < max(rows, default=0) + 1
-    }
+    last_row = max(rows, default=0)
+    hidden = {row for row, area in sheet.row_dimensions.items() if area.hidden and row <= last_row}
     if (filled := len(hidden & rows.keys())) or len(places) < len(columns):
         what = f"{filled} hidden rows, {len(columns) - len(places)} hidden columns"
         write_note(f"sheet {sheet.title}: {what}{LEFT_OUT}the sheet does not show them")

@@ -92,8 +92,7 @@ def _read_shape(shape: Any) -> Iterator[str]:
     elif shape.element.find(f".//{_DGM}relIds") is not None:
         yield from _read_diagram(shape)
     else:
-        description = shape.element.find(".//{*}cNvPr")
-        text = (description.get("descr") or "") if description is not None else ""
+        text = shape.element.find(".//{*}cNvPr").get("descr") or ""
         if text.strip():
             yield " ".join(text.split())
 

@@ -157,7 +157,7 @@ def _move_into_list(item: Any, level: int) -> None:
         item.addprevious(inside)
     while len(inside) and level > int(inside[-1].get("level")):
         last = inside[-1]
-        if last[-1].tag != "ul" if len(last) else True:
+        if not len(last) or last[-1].tag != "ul":
             last.append(item.makeelement("ul"))
         inside = last[-1]
     item.tag = "li"
