@@ -110,10 +110,8 @@ def check_citations(
     """
     if not isinstance(answer, str):
         raise InvalidInputError(f"answer is a {type(answer).__name__}; it must be a string; give its text.")
-    contexts = [_context(passage) for passage in passages] if isinstance(passages, Sequence) else []
-    sources = [
-        Source(text, context) for text, context in zip(_passage_texts(passages), contexts, strict=True)
-    ]
+    passage_texts = _passage_texts(passages)
+    sources = [Source(text, _context(passage)) for text, passage in zip(passage_texts, passages, strict=True)]
     if is_declined(answer):
         return CitationReport("declined")
     reasons = {key: texts[language == "zh"] for key, texts in _REASONS.items()}

@@ -238,7 +238,8 @@ def is_declined(answer: str) -> bool:
         return True
     if not _NEGATIVE.search(fold(answer)):
         return False
-    if _CONCLUDED.search(fold(sentences(answer)[-1].text)) and not _MARK.search(sentences(answer)[-1].text):
+    last = sentences(answer)[-1].text
+    if _CONCLUDED.search(fold(last)) and not _MARK.search(last):
         return True
     named = declined = False
     chars = stated = 0

@@ -83,7 +83,7 @@ def _judge_against(statement: str, source: Source) -> Verdict:
         reason = "number"
     if row:
         return Verdict(score, reason, start, end)
-    sentence, known, passage = source.tokens[best], content_keys(source.context_tokens), _passage_keys(source)
+    sentence, known, passage = source.tokens[best], content_keys(source.context_tokens), source.all_keys
     if sentence and sentence[0].key in _POINTING:
         passage -= source.keys[0] - content_keys(sentence)
         known |= source.keys[0]
@@ -132,10 +132,6 @@ def says(said: Value, stated: Value) -> bool:
     return bare and bool(said.unit) and said.dimension != "ratio" and stated.amount == said.amount
 
 
-def _passage_keys(source: Source) -> set[str]:
-    return set().union(*source.keys)
-
-
 def _compare_words(
     stated: list[Token], quoted: list[Token], source: Source | None = None, clause: Sequence[Token] = ()
 ) -> tuple[str, float]:
@@ -145,7 +141,7 @@ def _compare_words(
     "the company"; words of other sentences of the passage are what it says of something else.
     """
     opening = content_keys(source.context_tokens) if source else set()
-    passage = _passage_keys(source) - opening if source else set()
+    passage = source.all_keys - opening if source else frozenset()
     inside = bool(source and source.rows)
     content = list(dict.fromkeys(token for token in stated if token.content))
     keys = content_keys(quoted) | opening
@@ -297,7 +293,7 @@ def _have_changed_places(cited: list[Token], stated: list[Token]) -> bool:
     Equal words on the right of both do not count for both: then what follows them changed places.
     """
     old, new = _neighbours(cited), _neighbours(stated)
-    numbers = {token.key for token in stated if token.number}
+    numbers = {token.key for token in stated if token.value}
     names = {token.key for token in stated if token.name}
     strict = {word for word in new if word in numbers or names.intersection(word.split())}
     for a, b in permutations(old.keys() & new.keys(), 2):

@@ -63,15 +63,18 @@ class Source:
         """The tokens of each sentence; of a row, those of its cells and their headers."""
         return [
             [token for cell in cells for part in cell for token in part]
-            if (cells := self._cells(start))
+            if (cells := self._cells.get(start))
             else [token for clause in self.clauses[start] for token in clause]
             for start, _ in self.spans
         ]
 
-    def _cells(self, start: int) -> list[tuple[list[Token], list[Token]]]:
-        """The tokens of header and text of each cell of the row that begins at a place; empty if none does."""
-        row = self.rows.get(start)
-        return [(tokens(cell.header), tokens(cell.text, cell.values)) for cell in (row.cells if row else ())]
+    @cached_property
+    def _cells(self) -> dict[int, list[tuple[list[Token], list[Token]]]]:
+        """The tokens of header and text of each cell of each row, by the row's start."""
+        return {
+            start: [(tokens(cell.header), tokens(cell.text, cell.values)) for cell in row.cells]
+            for start, row in self.rows.items()
+        }
 
     @cached_property
     def clauses(self) -> dict[int, list[list[Token]]]:
@@ -92,6 +95,11 @@ class Source:
         return [content_keys(sentence) for sentence in self.tokens]
 
     @cached_property
+    def all_keys(self) -> frozenset[str]:
+        """The content words of all sentences."""
+        return frozenset().union(*self.keys)
+
+    @cached_property
     def letters(self) -> list[str]:
         """Each sentence as `letters_of` gives it."""
         return [letters_of(self.text[start:end]) for start, end in self.spans]
@@ -107,7 +115,7 @@ class Source:
         found: list[Place] = []
         before: frozenset[str] = frozenset()
         for (start, _), sentence in zip(self.spans, self.tokens, strict=True):
-            if cells := self._cells(start):
+            if cells := self._cells.get(start):
                 found += _row_places(cells)
                 continue
             within: frozenset[str] = frozenset()
@@ -116,9 +124,8 @@ class Source:
                 found += [Place(t.value, own - {t.key}, within, before) for t in clause if t.value]
                 within |= own
             before = frozenset(content_keys(sentence))
-        everything = frozenset().union(*self.keys)
         found += [
-            Place(token.value, frozenset(), everything, frozenset())
+            Place(token.value, frozenset(), self.all_keys, frozenset())
             for token in self.context_tokens
             if token.value
         ]

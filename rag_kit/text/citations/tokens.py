@@ -34,11 +34,6 @@ class Token(NamedTuple):
     thing: bool = False
     value: Value | None = None
 
-    @property
-    def number(self) -> bool:
-        """Tell whether it is a value."""
-        return self.value is not None
-
 
 def tokens(text: str, values: Sequence[Value] | None = None) -> list[Token]:
     """The tokens of a text; Chinese is cut into words, and equal values ("three years", 36个月) are the same token.

@@ -184,8 +184,8 @@ def _share(text: str) -> tuple[float, str, bool] | None:
     return (read_fraction(words[0], words[1]) if len(words) > 1 else 0.5), "", False
 
 
-def _id(text: str) -> tuple[float, str, bool] | None:
-    """An identifier without its joints; a code of a page or a figure is none."""
+def _id(text: str) -> tuple[float, str, bool]:
+    """An identifier without its joints."""
     return 0.0, re.sub(r"[\W_]", "", text).upper(), False
 
 

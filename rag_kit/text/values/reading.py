@@ -152,7 +152,7 @@ def _other(match: re.Match[str]) -> Value | None:
     """A value of a form that has no unit."""
     form, start, end = match.lastgroup or "", match.start(), match.end()
     read = read_form(form, match[0])
-    if read is None or (form == "id" and not any(map(str.isdigit, match[0]))):
+    if read is None:
         return None
     amount, key, is_open = read
     return Value(start, end, amount, "ratio" if form == "share" else form, key=key, open=is_open, begin=start)
@@ -201,11 +201,10 @@ def _amount(text: str) -> tuple[float, str]:
         return 0.5, text
     if lowered.endswith(" and a half"):
         return read_any(text[: -len(" and a half")]) + 0.5, "1.5"
-    numeral = text
     for scale in _SCALES:
         if lowered.rstrip(".").endswith(scale) and text[0].isdigit() and text[0].isascii():
             return read_any(text[: -len(scale)].strip()) * SCALES[scale], text
-    return read_any(numeral.strip()), numeral.strip()
+    return read_any(text.strip()), text.strip()
 
 
 def _counts_nothing(text: str, numeral: str, end: int) -> bool:
@@ -286,8 +285,7 @@ def same_value(stated: Value, said: Value) -> bool:
     if {stated.dimension, said.dimension} == {"ordinal", "calendar days"}:
         return stated.amount == said.amount
     if "pounds" in (stated.dimension, said.dimension) and stated.dimension != said.dimension:
-        close = (stated.amount, said.amount)
-        return dimensions_agree(stated.dimension, said.dimension) and close[0] == close[1]
+        return dimensions_agree(stated.dimension, said.dimension) and stated.amount == said.amount
     return dimensions_agree(stated.dimension, said.dimension) and _close(stated.base, said.base)
 
 

@@ -53,7 +53,6 @@ _LATIN = re.compile(
     re.IGNORECASE,
 )
 _HAN = re.compile(r"[\u4e00-\u9fff]{1,5}")
-_LONGEST = 5
 _GAP = re.compile(r"(?: |-(?=[A-Za-z])|\u00a0)?")
 
 
@@ -93,11 +92,6 @@ def rate_of(unit: Unit) -> tuple[Unit, Unit] | None:
 def dimensions_agree(one: str, other: str) -> bool:
     """Tell whether two dimensions are the same, or one leaves open what the other is."""
     return one == other or other in _OPEN.get(one, ()) or one in _OPEN.get(other, ())
-
-
-def is_open(dimension: str) -> bool:
-    """Tell whether the name of a unit leaves open what it measures."""
-    return dimension in _OPEN
 
 
 def is_money(dimension: str) -> bool:
