@@ -46,12 +46,20 @@ def embed_query_step(model: Embeddings, query: str) -> Step[list[float]]:
     return Step("embedding", lambda _: embed_query(model, query), lambda _: aembed_query(model, query))
 
 
-async def embed_together(model: Embeddings, queries: list[str]) -> Sequence[Vector] | None:
-    """Embed queries in one request; ``None`` if the model embeds questions in a way of its own, one at a time.
+async def embed_together(model: Embeddings | None, queries: list[str]) -> Sequence[Vector] | None:
+    """Embed queries in one request; ``None`` where each is to be embedded by itself.
 
-    A model may have a method ``embed_queries``. Of others, the first query is embedded both ways once: the same vector
-    shows that it embeds questions as it embeds documents.
+    So it is without a model, with one that embeds questions in a way of its own, and where the request fails. A model
+    may have a method ``embed_queries``. Of others, the first query is embedded both ways once: the same vector shows
+    that it embeds questions as it embeds documents.
     """
+    try:
+        return None if model is None else await _embed_together(model, queries)
+    except Exception:  # noqa: BLE001 - one of the queries may be at fault: each meets its error by itself
+        return None
+
+
+async def _embed_together(model: Embeddings, queries: list[str]) -> Sequence[Vector] | None:
     own = getattr(model, "embed_queries", None)
     if callable(own):
         vectors: Sequence[Vector] = await Step(

@@ -19,7 +19,7 @@ from langchain_core.runnables.utils import ConfigurableFieldSpec, get_unique_con
 from pydantic import ConfigDict, PrivateAttr, ValidationError, field_validator
 
 from rag_kit.concurrency.bridge import run_in_thread
-from rag_kit.concurrency.steps import Logic, Step, arun, arun_logic, run, run_logic
+from rag_kit.concurrency.steps import Logic, Step, arun, run
 from rag_kit.documents import Filter, clean_text, combine_filters, validate_filter
 from rag_kit.documents.fields import fields_of_filter
 from rag_kit.documents.provenance import compact_provenance, retriever_depth
@@ -139,10 +139,7 @@ class RagKitRetriever(BaseRetriever):
 
     async def _search_many(self, calls: Sequence[Call]) -> list[Found]:
         """Find documents for several calls with one k and one filter; by default side by side."""
-        jobs = [
-            Job(self.get_name(), partial(run_logic, search), partial(arun_logic, search))
-            for search in (partial(self._search_within, call) for call in calls)
-        ]
+        jobs = [Job.of(self.get_name(), partial(self._search_within, call)) for call in calls]
         return [outcome.value_or_error for outcome in await calls[0].side_by_side(jobs, timed=False)]
 
     def inner_retrievers(self) -> Sequence[Any]:
@@ -336,9 +333,9 @@ class RagKitRetriever(BaseRetriever):
         if not isinstance(query, str):
             raise InvalidInputError(f"A query must be a string, not {type(query).__name__}.")
         own = {name: arguments[name] for name in arguments if name in self.call_arguments}
-        others = dict.fromkeys(arguments.keys() - own.keys() - _LANGCHAIN_ARGUMENTS)
         k, filter, question = (arguments.get(name) for name in ("k", "filter", "question"))
-        if unknown := sorted(others.keys() - {"k", "filter", "question"}):
+        known = {"k", "filter", "question", *own} | _LANGCHAIN_ARGUMENTS
+        if unknown := sorted(arguments.keys() - known):
             problem = unknown_arguments(unknown, {"k", "filter", *self.call_arguments}, {})
             raise InvalidInputError(f"{self.get_name()} was called with unknown arguments: {problem}.")
         count = self.k if k is None else k

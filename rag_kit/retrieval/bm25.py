@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Self, Unpack
 from langchain_core.documents import Document
 from pydantic import Field, field_validator
 
-from rag_kit.concurrency.steps import Step
 from rag_kit.documents.fields import read_fields
 from rag_kit.documents.provenance import add_first_stage
 from rag_kit.errors import InvalidInputError
@@ -55,9 +54,11 @@ class MemoryIndexRetriever(RagKitRetriever):
         """The index."""
         return [self.index]
 
-    def _hits(self, query: str, call: Call) -> Step[Hits]:
-        """Search for a long query, on an event loop on a thread."""
-        return blocking_step("search", self.index.search, query, call.k, call.filter)
+    async def _hits(self, query: str, call: Call) -> Hits:
+        """Search; on an event loop on a thread where the query is long."""
+        search: Callable[..., Hits] = self.index.search
+        asked = query, call.k, call.filter
+        return search(*asked) if len(query) <= _LONG else await blocking_step("search", search, *asked)
 
     def known_fields(self, needed: set[str]) -> set[str] | None:
         """Metadata fields of the documents, read until those that are needed were seen."""
@@ -132,11 +133,7 @@ class BM25Retriever(MemoryIndexRetriever):
         return cls(index=BM25Index.from_documents(documents, ids=ids, **settings), **options)
 
     async def _search(self, query: str, call: Call) -> list[Document]:
-        hits = (
-            await self._hits(query, call)
-            if len(query) > _LONG
-            else self.index.search(query, call.k, call.filter)
-        )
+        hits = await self._hits(query, call)
         return add_first_stage(hits, "bm25", self.get_name(), query, max_score=hits.maximum)
 
 
@@ -196,10 +193,6 @@ class TrigramRetriever(MemoryIndexRetriever):
         return cls(index=index, **fields)
 
     async def _search(self, query: str, call: Call) -> list[Document]:
-        hits = (
-            await self._hits(query, call)
-            if len(query) > _LONG
-            else self.index.search(query, call.k, call.filter)
-        )
+        hits = await self._hits(query, call)
         good = [hit for hit in hits if hit[1] >= self.min_match * hits.maximum]
         return add_first_stage(good, "trigram", self.get_name(), query, max_score=hits.maximum)

@@ -36,10 +36,7 @@ class ByVectorRetriever(RagKitRetriever):
         return documents
 
     async def _search_many(self, calls: Sequence[Call]) -> list[Found]:
-        try:
-            vectors = await embed_together(self._model(), [call.query for call in calls])
-        except Exception:  # noqa: BLE001 - one of the queries may be at fault: each meets its error by itself
-            vectors = None
+        vectors = await embed_together(self._model(), [call.query for call in calls])
         if vectors is None:
             return await super()._search_many(calls)
         found: list[Found] = await blocking_step("search", self._nearest_of_each, calls, vectors)

@@ -18,7 +18,7 @@ from rag_kit.concurrency import Budget, afan_out, fan_out, use_budget
 from rag_kit.concurrency.branches import FanOut, OnError, Outcome, describe_failure
 from rag_kit.concurrency.bridge import acall_function, call_function, run_in_thread
 from rag_kit.concurrency.notes import outages, write_note
-from rag_kit.concurrency.steps import Logic, Step, acall_in_time, call_in_time
+from rag_kit.concurrency.steps import Logic, Step, acall_in_time, arun_logic, call_in_time, run_logic
 from rag_kit.documents import Filter
 from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError, RagKitError
 from rag_kit.models import astructured_call, atext_call, structured_call, text_call
@@ -40,7 +40,7 @@ _OF_ONE_RUN = ("run_name", "run_id")  # of a config, not for a child
 
 @dataclass(frozen=True)
 class Limits:
-    """What bounds a call, and what is done about a failure; the fields of a retriever with these names."""
+    """Bounds of a call, and what is done about a failure; the fields of a retriever with these names."""
 
     on_error: OnError = "raise"
     timeout: float | None = None
@@ -73,6 +73,11 @@ class Job:
     name: str
     sync: Callable[[], Any]
     native: Callable[[], Awaitable[Any]] | None = None
+
+    @classmethod
+    def of(cls, name: str, make: Callable[[], Logic[Any]]) -> Job:
+        """The job of carrying out logic, which is made when its turn comes."""
+        return cls(name, partial(run_logic, make), partial(arun_logic, make))
 
     def step(self, timeout: float | None = None) -> Step[Any]:
         """The step that does it and waits no longer than allowed."""
@@ -149,7 +154,7 @@ class Call:
 
     @cached_property
     def limits(self) -> Limits:
-        """What bounds the call."""
+        """The bounds of the call."""
         return Limits.of(self.owner)
 
     @cached_property
@@ -465,7 +470,7 @@ def value_or_raise(outcome: Outcome[Any]) -> Any:
 
 
 def failures_or_raise(outcomes: Sequence[Outcome[Any]], call: Call) -> list[Outcome[Any]]:
-    """Those that failed; raises the first one's error if all did, or with ``on_error="raise"``."""
+    """List those that failed; raises the first one's error if all did, or with ``on_error="raise"``."""
     failed = [outcome for outcome in outcomes if not outcome.ok]
     if failed and (len(failed) == len(outcomes) or call.limits.on_error == "raise"):
         value_or_raise(failed[0])
@@ -473,10 +478,8 @@ def failures_or_raise(outcomes: Sequence[Outcome[Any]], call: Call) -> list[Outc
 
 
 def raise_all_failed(tasks: str, outcomes: Sequence[Outcome[Any]]) -> None:
-    """Raise where there was something to do, and all of it failed; a used-up budget as it is."""
+    """Raise for tasks that all failed; a used-up budget as it is."""
     errors = [outcome.error for outcome in outcomes]
-    if None in errors or not errors:
-        return
     for error in errors:
         if isinstance(error, BudgetExceededError):
             raise error
@@ -485,7 +488,7 @@ def raise_all_failed(tasks: str, outcomes: Sequence[Outcome[Any]]) -> None:
 
 
 def _label(search: Search, number: int) -> str:
-    """What a search is called in notes."""
+    """Name a search for the notes."""
     source, retriever = search.route.get("source"), cast("Runnable[Any, Any]", search.retriever)
     return f"{retriever.get_name()}, query {number}" if source is None else f"source {source!r}"
 

@@ -21,7 +21,6 @@ from rag_kit.retrieval.by_vector import ByVectorRetriever
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.ensemble import EnsembleRetriever
 from rag_kit.retrieval.hybrid import IDS_ONLY, HybridRetriever, reads
-from rag_kit.retrieval.inner import Found
 
 PIPELINES = ("hybrid", "bm25", "dense")
 Hits = list[tuple[Document, float]]
@@ -106,11 +105,6 @@ class DenseIndexRetriever(ByVectorRetriever):
         # without a model and a vector, the index says what is missing
         documents: list[Document] = await blocking_step("search", self._nearest, query, vector, call)
         return documents
-
-    async def _search_many(self, calls: Sequence[Call]) -> list[Found]:
-        if self.index.embeddings is None:
-            return await RagKitRetriever._search_many(self, calls)
-        return await super()._search_many(calls)
 
     def _nearest(self, query: str, vector: Sequence[float] | None, call: Call) -> list[Document]:
         if vector is not None:

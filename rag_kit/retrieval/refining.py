@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 
 from langchain_core.documents import Document
 
-from rag_kit.concurrency.steps import Logic, arun_logic, run_logic
+from rag_kit.concurrency.steps import Logic
 from rag_kit.documents import add_note, document_keys
 from rag_kit.retrieval.base import RagKitRetriever
 from rag_kit.retrieval.call import Call, Job
@@ -70,9 +70,8 @@ class RefiningRetriever(RagKitRetriever):
         asked = [Asked(self.retriever, call.query, call.child("retriever"), name) for call in calls]
         found = await first.search_outcomes(asked, self._depth(first))
         jobs = [
-            Job(name, partial(run_logic, refine), partial(arun_logic, refine))
+            Job.of(name, partial(self._finish_within, outcome.value or [], call))
             for call, outcome in zip(calls, found, strict=True)
-            if (refine := partial(self._finish_within, outcome.value or [], call))
         ]
         refined = await first.side_by_side(jobs, timed=False)
         return [

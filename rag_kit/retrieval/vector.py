@@ -13,7 +13,7 @@ from langchain_core.structured_query import Visitor
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from rag_kit.concurrency.bridge import call_client, run_in_thread
-from rag_kit.concurrency.steps import Step, arun_logic, run_logic
+from rag_kit.concurrency.steps import Step
 from rag_kit.documents import compile_filter, with_provenance
 from rag_kit.models.query_vectors import embed_together
 from rag_kit.models.runnables import connections_of
@@ -73,17 +73,15 @@ class VectorRetriever(RagKitRetriever):
 
     async def _search_many(self, calls: Sequence[Call]) -> list[Found]:
         """Embed the queries in one request where the model can, and search by vector for each."""
-        model = self.vectorstore.embeddings
-        try:
-            vectors = None if model is None else await embed_together(model, [call.query for call in calls])
-        except Exception:  # noqa: BLE001 - one of the queries may be at fault: each meets its error by itself
-            vectors = None
-        if vectors is None or method_by_vector(self.vectorstore) is None:
+        vectors = None
+        if method_by_vector(self.vectorstore) is not None:
+            vectors = await embed_together(self.vectorstore.embeddings, [call.query for call in calls])
+        if vectors is None:
             return await super()._search_many(calls)
-        jobs = []
-        for call, vector in zip(calls, vectors, strict=True):
-            logic = partial(self._with_vector(vector)._search, call.query, call)
-            jobs.append(Job(self.get_name(), partial(run_logic, logic), partial(arun_logic, logic)))
+        jobs = [
+            Job.of(self.get_name(), partial(self._with_vector(vector)._search, call.query, call))
+            for call, vector in zip(calls, vectors, strict=True)
+        ]
         return [outcome.value_or_error for outcome in await calls[0].side_by_side(jobs)]
 
     def _with_vector(self, vector: Sequence[float]) -> VectorSearch:

@@ -110,7 +110,8 @@ class EmbeddingReranker(Reranker):
         """The cosine of the query and each document, and the documents' unit vectors."""
         texts = [doc.page_content for doc in documents]
         query_vector, vectors = await embed(self.embeddings, query, texts, call, f"rerank:{self.name}")
-        return unit(vectors) @ unit(query_vector), unit(vectors)
+        units = unit(vectors)
+        return units @ unit(query_vector), units
 
 
 class MMRReranker(EmbeddingReranker):
