@@ -1,4 +1,4 @@
-"""What stands before LangGraph's own server: answers over MCP as JSON, and an error for settings that do not exist.
+"""Middleware before LangGraph's own server: answers over MCP as JSON, and an error for settings that do not exist.
 
 LangGraph's endpoint ``/mcp`` (each graph a tool) answers with the ``repr`` of the whole state, and a run's context
 loses in silence what the graph has no setting for.
@@ -105,7 +105,7 @@ def replaying(messages: list[Message], receive: Receive) -> Receive:
 
 
 def find_unknown_setting(body: bytes) -> str | None:
-    """What is wrong with the context in a request; None where nothing is, or the server will say it."""
+    """Find what is wrong with the context in a request; None where nothing is, or the server will say it."""
     try:
         request = json.loads(body)
     except ValueError:

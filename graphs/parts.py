@@ -1,4 +1,4 @@
-"""What every assembly here shares: a retriever over an index, the chat model, and a web search if there is one.
+"""Parts of every assembly here: a retriever over an index, the chat model, and a web search if there is one.
 
 The index is the one that RAG_KIT_INDEX names, a folder or the URL of one in PostgreSQL; one that is not there is an
 error. Without the variable it is ``.demo/index``, which ``make demo`` and ``make studio`` build; where that is missing

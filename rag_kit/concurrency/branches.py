@@ -40,7 +40,7 @@ class Outcome(Generic[T]):
 
     @property
     def value_or_error(self) -> Any:
-        """What the branch returned, else its error."""
+        """The branch's value, else its error."""
         return self.value if self.error is None else self.error
 
 

@@ -33,7 +33,7 @@ _BEST_FIRST = ("grounded", "undecided", "declined", "uncited", "flagged", "incom
 
 
 class CitationState(AgentState[Any]):
-    """What the check adds to the state of an agent: the answer's citations, its status, and notes."""
+    """Keys that the check adds to an agent's state: the answer's citations, its status, and notes."""
 
     citations: NotRequired[Annotated[list[AnswerCitation], _NOT_INPUT]]
     uncited: NotRequired[Annotated[list[str], _NOT_INPUT]]

@@ -89,7 +89,7 @@ class ThoughtFilter:
         self._kept, self._inside, self._started = "", False, False
 
     def feed(self, piece: str) -> str:
-        """What may be shown after one more piece."""
+        """Take one more piece; give what may be shown now."""
         text, shown = self._kept + piece, ""
         self._kept = ""
         while True:
@@ -103,7 +103,7 @@ class ThoughtFilter:
         return self._show(shown if self._inside else shown + text)
 
     def flush(self) -> str:
-        """What was kept back, at the end of the text."""
+        """Give what was kept back, at the end of the text."""
         kept, self._kept = self._kept, ""
         return "" if self._inside else self._show(kept)
 
@@ -115,7 +115,7 @@ class ThoughtFilter:
 
 
 def _begun_tag(text: str) -> int:
-    """Where a tag begins that the end of a text may be a part of; the text's length where there is none."""
+    """Find where a tag begins that the end of a text may be a part of; the text's length without one."""
     start = text.rfind("<")
     if start < 0:
         return len(text)

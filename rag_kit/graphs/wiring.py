@@ -293,7 +293,7 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
 
 
 def _empty_writes(state: type[Any], given: Any) -> list[tuple[str, Any]] | None:
-    """What the input of a turn writes besides itself; nothing where a graph is only drawn."""
+    """Give what the input of a turn writes besides itself; nothing where a graph is only drawn."""
     return None if given is None else list(empty_values(state).items())
 
 

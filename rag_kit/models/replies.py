@@ -1,4 +1,4 @@
-"""What a model's reply holds: its text without reasoning, why it ended, a refusal, and how many tokens it took."""
+"""Reading of a model's reply: its text without reasoning, why it ended, a refusal, and how many tokens it took."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def _is_dated(value: Value) -> bool:
 
 
 def _value_period(text: str, value: Value) -> tuple[int, int, Period | None]:
-    """Where a date or decade is in its text, with the part of the decade before it, and its days."""
+    """Place of a date or decade in its text, with the part of the decade before it, and its days."""
     if value.dimension == "decade" or text.startswith(
         "代", value.end
     ):  # the reader takes 1990年代 for a year

@@ -75,7 +75,7 @@ class EnsembleRetriever(RagKitRetriever):
         return self
 
     def inner_retrievers(self) -> Sequence[Any]:
-        """Those that are run side by side."""
+        """The retrievers that run side by side."""
         return self.retrievers
 
     def _branches(self, query: str) -> list[Search]:

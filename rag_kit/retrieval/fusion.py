@@ -184,7 +184,7 @@ class Fused:
     notes: Sequence[str] = ()
 
     def details(self, number: int, key: str) -> dict[str, float]:
-        """What a list, by its number from 0, gave to the score of a key."""
+        """The share of a list, by its number from 0, in the score of a key."""
         if not self.standardised:
             return {}
         return {"weight": self.shares[number], "normalised": self.standardised[number][key]}

@@ -123,7 +123,7 @@ async def _call_on_thread(retriever: AnyRetriever, *arguments: Any, **kwargs: An
 
 
 Found = list[Document] | Exception
-"""What a search found, or why it failed."""
+"""Documents that a search found, or the error it failed with."""
 
 
 class Asked(NamedTuple):
@@ -309,7 +309,7 @@ def _native_async(retriever: Runnable[Any, Any]) -> bool:
 
 
 def _check_documents(retriever: Runnable[Any, Any], result: Any) -> list[Document]:
-    """What a retriever returned, if it is documents."""
+    """Give what a retriever returned, if it is documents."""
     if not isinstance(result, (list, tuple)):
         raise InvalidInputError(
             f"{retriever.get_name()} returned {type(result).__name__}; retrievers return lists of documents."

@@ -1,4 +1,4 @@
-"""What is known of the retrievers inside others: the filters they hold, and the fields their documents have.
+"""Facts about the retrievers inside others: the filters they hold, and the fields their documents have.
 
 The kit's retrievers say it, LangChain's wrappers are looked through, and of anything else nothing is claimed: no
 foreign object is inspected, and no row of a foreign store is read.

@@ -72,12 +72,12 @@ OUTER: dict[str, Callable[[Sequence[Any]], Any]] = {
 @pytest.mark.parametrize("outer", OUTER)
 @pytest.mark.parametrize("make", [by_kit, by_langchain, by_function])
 class TestEqualIds:
-    """Of two retrievers, in whatever joins their results."""
+    """Two retrievers, in whatever joins their results."""
 
     def search(
         self, make: Any, outer: str, way: str, texts: Sequence[str]
     ) -> tuple[list[Document], list[str]]:
-        """What is found, and the notes of the run."""
+        """Give what is found, and the notes of the run."""
         arms = [make(text, name) for text, name in zip(texts, ("first", "second"), strict=True)]
         found, notes = ask(OUTER[outer](arms), "fan", way)
         return found, notes.texts

@@ -66,7 +66,7 @@ def test_an_outage_inside_is_in_the_notes(wrapper: str, way: str) -> None:
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("cls", [MultiQueryRetriever, DecompositionRetriever])
 def test_an_arm_that_fails_for_one_of_several_queries(cls: Any, way: str) -> None:
-    """What the other queries find does not hide it."""
+    """It is told although the other queries find something."""
     for question in (*ANSWERED, *UNANSWERED):
         found, notes = ask(one_of_several(cls), question, way)
         check_notes(notes, "Down", found)

@@ -50,7 +50,7 @@ def test_nothing_found_beside_an_outage_is_incomplete(name: str, kind: str, way:
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", BUILDERS)
 def test_checked_citations_keep_their_status(name: str, way: str, tmp_path: Path) -> None:
-    """What was found and holds is an answer as before, with the note."""
+    """An answer that holds stays one, with the note."""
     model = chat_model("extractive")
     graph = BUILDERS[name](OUTAGES["ensemble"].make(tmp_path), model)
     for question in ANSWERED:

@@ -218,7 +218,7 @@ def test_an_edit_at_a_pause_is_followed(client: Any, graph: str) -> None:
 
 
 def test_the_chat_over_messages(client: Any) -> None:
-    """What Studio's chat and agent-chat-ui do: messages in and out on a thread, the answer streamed once."""
+    """As Studio's chat and agent-chat-ui do it: messages in and out on a thread, the answer streamed once."""
     [assistant] = client.assistants.search(graph_id="chat")
     schemas = client.assistants.get_schemas(assistant["assistant_id"])
     assert list(schemas["input_schema"]["properties"]) == ["messages"]

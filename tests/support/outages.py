@@ -59,7 +59,7 @@ def ask(retriever: Any, question: str, way: str, **call: Any) -> tuple[list[Docu
 
 
 def embedded(make: Callable[[OpenAIEmbeddings], Any]) -> Any:
-    """What is made with an embedding endpoint on loopback that goes away afterwards."""
+    """Give what is made with an embedding endpoint on loopback that goes away afterwards."""
     with OpenAIServer() as server:
         options = {"base_url": server.url, "api_key": "sk-test", "check_embedding_ctx_length": False}
         made = make(OpenAIEmbeddings(model="test", max_retries=0, **options))

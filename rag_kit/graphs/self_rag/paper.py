@@ -295,7 +295,7 @@ def _lacks_support(candidate: Mapping[str, Any]) -> bool:
 
 
 def _note_critique(winners: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What the critique has against the parts of the answer."""
+    """Say what the critique has against the parts of the answer."""
     count, notes = len(winners), []
     judged = [entry["labels"] for entry in winners if "critique" not in entry["labels"]]
     for name, labels, what in (

@@ -88,7 +88,7 @@ class Draft(TypedDict):
 
 
 class SelfRagState(RagState, total=False):
-    """What both modes keep: ``trace`` holds every candidate (paper) or verdict (reflect) and why it lost.
+    """State of both modes: ``trace`` holds every candidate (paper) or verdict (reflect) and why it lost.
 
     ``unsupported``: by the critique, or the grader, a part of the answer has no support.
     """

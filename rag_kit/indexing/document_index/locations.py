@@ -1,4 +1,4 @@
-"""Where an index is, a folder or what a URL names, and its store; that of a URL is imported when one is given."""
+"""Places of indexes, a folder or what a URL names, and their stores; that of a URL is imported when one is given."""
 
 from __future__ import annotations
 

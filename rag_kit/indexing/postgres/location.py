@@ -1,4 +1,4 @@
-"""Where an index is: a schema of a PostgreSQL database, named by a URL."""
+"""Place of an index: a schema of a PostgreSQL database, named by a URL."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ def _list_text(node: Any) -> str:
 
 
 def _item_mark(item: Any, inside: Any, number: int) -> str:
-    """What a browser shows before an item of a list; a dash where that is no number, a label where one was given."""
+    """Give what a browser shows before a list's item; a dash where that is no number, a label where one is given."""
     if label := item.get("rag-kit-label"):
         return str(label)
     if inside.tag != "ol":

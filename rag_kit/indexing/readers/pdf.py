@@ -42,7 +42,7 @@ _MAX_RUNNING = 150  # characters of a running line; a longer one is text
 
 
 class _Page(NamedTuple):
-    """What is on a page: its text by direction, and where it has none the text that OCR finds."""
+    """Read a page: its text by direction, and where it has none the text that OCR finds."""
 
     sheets: list[Sheet]
     recognised: str = ""

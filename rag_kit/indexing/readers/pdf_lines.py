@@ -77,7 +77,7 @@ class Rule:
 
 @dataclass
 class Sheet:
-    """What runs in one direction on a page: lines and rules, as they are when the page is turned to read them."""
+    """Content of one direction on a page: lines and rules, as they are when the page is turned to read them."""
 
     lines: list[Line]
     rules: list[Rule]

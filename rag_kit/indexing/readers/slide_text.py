@@ -77,7 +77,7 @@ def _shift(run: Any) -> int:
 
 
 def _bullet(paragraph: Any, frame: Any, shape: Any, level: int) -> Any:
-    """What PowerPoint shows before a paragraph: its own bullet or number, else a number that its shape inherits."""
+    """Give what PowerPoint shows before a paragraph: its own bullet or number, else one that its shape inherits."""
     own = paragraph._p.pPr
     if bullets := _bullets([] if own is None else own):
         return bullets[0]

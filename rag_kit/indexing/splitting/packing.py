@@ -102,12 +102,12 @@ class _SectionPacker:
 
     @cached_property
     def _paragraphs(self) -> list[int]:
-        """Where paragraphs begin, which no sentence crosses: only those at a cut are cut into sentences."""
+        """Places where paragraphs begin, which no sentence crosses: only those at a cut are cut into sentences."""
         start, end = self.section.start, self.section.end
         return [start, *(match.end() for match in _PARAGRAPH_END.finditer(self.text, start, end)), end]
 
     def _sentence_ends(self, paragraph: int) -> list[int]:
-        """Where the sentences of a paragraph end."""
+        """Find the ends of a paragraph's sentences."""
         if paragraph not in self._ends_of:
             start, end = self._paragraphs[paragraph : paragraph + 2]
             cut = sentences(self.text[start:end].rstrip(), max_chars=max(20, end - start))

@@ -131,7 +131,7 @@ def _number_amount(text: str, match: re.Match[str], fields: list[MetadataField],
 
 
 def _unit_end(text: str, start: int, field: MetadataField, year: bool) -> int | None:
-    """Where the unit ends that begins at a place and is one of a field's; None without one."""
+    """Find the end of a unit of a field that begins at a place; None without one."""
     signs = _signs(field)
     if match := (signs.measure if year else signs.unit).match(text, start):
         return match.end()

@@ -200,7 +200,7 @@ class RoutingRetriever(RagKitRetriever):
         return route
 
     def inner_retrievers(self) -> Sequence[Any]:
-        """Those of the sources."""
+        """The retrievers of the sources."""
         return [source.retriever for source in self.sources]
 
     def searched(self) -> Sequence[Any]:

@@ -106,7 +106,7 @@ def shows(graph: Any, question: str, page: str, words: str) -> bool:
 
 
 def test_questions_on_the_guide(guide: Any) -> None:
-    """Of thirty questions at least 22 show the right passage first, with what answers; what it lacks is declined."""
+    """At least 22 of thirty show the right passage first, with what answers; what the guide lacks is declined."""
     wrong = [row[0] for row in ANSWERED if not shows(guide, *row)]
     assert len(ANSWERED) - len(wrong) >= 22, wrong
     assert [guide.invoke({"question": question})["status"] for question in DECLINED] == ["declined"] * 6

@@ -1,4 +1,4 @@
-"""What could not be searched, and answers that were cut off: never reported as a decline or as grounded."""
+"""Outages, and answers that were cut off: never reported as a decline or as grounded."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def test_no_answer_beside_an_outage_is_incomplete(
 
 @pytest.mark.parametrize("name", BUILDERS)
 async def test_an_answer_that_holds_keeps_its_status_with_the_note(name: str) -> None:
-    """What was found is grounded, whatever else was not searched; the next turn begins without the note."""
+    """An answer from what was found is grounded, whatever was not searched; the next turn has no note."""
     graph = BUILDERS[name](Degraded(texts=[FAN]), chat_model("extractive"), checkpointer=InMemorySaver())
     result = graph.invoke(ASKED, thread())
     assert (result["status"], result["answer"]) == ("grounded", f"{FAN}[1]")

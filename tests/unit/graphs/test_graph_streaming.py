@@ -1,4 +1,4 @@
-"""What ``stream_mode="messages"`` shows: the answer, once, without thoughts, and nothing of other models."""
+"""``stream_mode="messages"`` shows the answer, once, without thoughts, and nothing of other models."""
 
 from __future__ import annotations
 
@@ -246,7 +246,7 @@ def test_messages_of_one_id_do_not_take_each_others_place() -> None:
 
 
 def test_the_reported_usage_of_the_answer_is_the_messages() -> None:
-    """Where the model says what it took."""
+    """It stands in the message where the model says what it took."""
 
     class Reporting(FakeListChatModel):
         responses: list[str] = ["At 60 degrees.[1]"]

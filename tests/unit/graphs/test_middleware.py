@@ -104,7 +104,7 @@ async def test_the_better_of_two_that_fail_stays_and_is_not_sent_back_again(nati
 
 @both
 async def test_a_second_answer_may_search_again_but_comes_back_once(native: bool) -> None:
-    """What follows the search is checked, and not sent back another time."""
+    """The answer after the search is checked, and not sent back another time."""
     again = AIMessage("", tool_calls=[{**CALL, "id": "2"}])
     model = scripted(WRONG, again, WRONG)
     result = await go(agent(model), native)

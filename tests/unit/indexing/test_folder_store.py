@@ -19,7 +19,7 @@ FORK = multiprocessing.get_context("fork") if hasattr(os, "fork") else None
 
 
 def in_child(function: Callable[[], Any]) -> Any:
-    """What a function returns in a forked process."""
+    """Call a function in a forked process and give what it returns."""
     assert FORK is not None
     answers = FORK.Queue()
     process = FORK.Process(target=lambda: answers.put(function()), daemon=True)

@@ -680,7 +680,7 @@ def test_options_that_are_none_are_refused(docs: Path, tmp_path: Path) -> None:
 
 
 def test_an_ingest_into_a_folder_imports_neither_postgres_nor_dask(docs: Path, tmp_path: Path) -> None:
-    """What is beside a folder is imported when its URL, or a scheduler, is given."""
+    """Other stores are imported when a URL, and a cluster when a scheduler, is given."""
     code = (
         "import sys; from rag_kit.indexing import ingest; ingest(sys.argv[1], sys.argv[2]);"
         "print([name for name in sys.modules if name.startswith(('rag_kit.indexing.postgres',"

@@ -21,7 +21,7 @@ def reader():
 
 
 def text_of(reader: Reader, folder: Path, data: bytes, name: str = "a.eml") -> str:
-    """What is read of a message."""
+    """Read a message."""
     (folder / name).write_bytes(data)
     return "\n----\n".join(document.page_content for document in reader.read(folder / name))
 
@@ -65,7 +65,7 @@ def test_a_blank_or_stub_text_does_not_hide_the_html(tmp_path, reader, plain):
 
 
 def test_a_plain_version_that_says_it_all_is_read_once(tmp_path, reader):
-    """Of two versions of one text, the plain one is read."""
+    """The plain one of two versions of a text is read."""
     mail = message()
     mail.set_content("The meeting moved to room 14. Bring your papers.")
     mail.add_alternative("<p>The meeting moved to room 14. Bring <b>your</b> papers.</p>", subtype="html")
@@ -120,7 +120,7 @@ def test_a_subject_that_is_cut_within_a_character_is_whole(tmp_path, reader):
 
 
 def test_a_charset_in_the_html_itself_is_believed(tmp_path, reader):
-    """Where the header of the part has none."""
+    """It is found where the header of the part names none."""
     head = b"From: a@example.org\nSubject: x\nContent-Type: text/html\n\n"
     page = '<meta charset="koi8-r"><p>Да, бак.'.encode("koi8-r")
     assert "Да, бак." in text_of(reader, tmp_path, head + page)

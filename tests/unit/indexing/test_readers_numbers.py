@@ -191,7 +191,7 @@ def test_a_linked_superscript_is_a_footnote(tmp_path, reader):
 
 
 def test_superscripts_by_style_sheet_and_in_formulas(tmp_path, reader):
-    """What office programs and MathML write for a superscript."""
+    """A superscript as office programs and MathML write it."""
     page = (
         "<p>Area 5 km<span style='font-size:60%; vertical-align: super'>2</span>, "
         "<math><msup><mn>10</mn><mn>6</mn></msup><mo>=</mo><mfrac><mi>a</mi><mn>20</mn></mfrac></math></p>"

@@ -92,7 +92,7 @@ def within(part: str, change: Callable[[bytes], bytes | None]) -> Edit:
 
 
 def read(reader: Reader, folder: Path, name: str, data: bytes) -> tuple[str, list[str]]:
-    """What is read of a file, and the notes."""
+    """Read a file; give its text and the notes."""
     (folder / name).write_bytes(data)
     with use_notes() as notes:
         documents = reader.read(folder / name)

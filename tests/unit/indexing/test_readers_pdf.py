@@ -337,7 +337,7 @@ def test_numbers_that_are_not_of_the_page_stay(tmp_path, reader):
 
 
 def test_heads_of_two_pages_are_left_out(tmp_path, reader):
-    """What is at the edge of both pages of a short document is not text."""
+    """Lines at the edge of both pages of a short document are not text."""
     path = tmp_path / "two.pdf"
     pages = [[(50.0, 815.0, 8.0, "内部资料 2026"), (50.0, 500.0, 10.0, f"Text {n}.")] for n in range(2)]
     path.write_bytes(make.pdf(pages))

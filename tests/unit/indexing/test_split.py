@@ -244,7 +244,7 @@ def test_only_documents_are_split():
 
 
 def test_only_the_paragraphs_at_a_cut_are_cut_into_sentences(monkeypatch):
-    """Of many short paragraphs about one a chunk, for the overlap."""
+    """About one of many short paragraphs a chunk, for the overlap."""
     cut: list[str] = []
     real = packing.sentences
     monkeypatch.setattr(packing, "sentences", lambda text, **more: cut.append(text) or real(text, **more))

@@ -181,13 +181,13 @@ CODE = (
     ],
 )
 def test_code_and_pictures_are_no_sentences(model: ExtractiveChatModel, passage: str) -> None:
-    """What shares most words with the question is code, a comment or a picture; the sentence is the answer."""
+    """Code, a comment or a picture shares most words with the question; the sentence is the answer."""
     reply = ask(model, "What happens at the cap of the number of model calls?", [passage])
     assert reply == "A run that reaches its cap of model calls stops.[1]"
 
 
 def test_code_alone_is_a_decline(model: ExtractiveChatModel) -> None:
-    """Where only code has the words, nothing answers."""
+    """Nothing answers where only code has the words."""
     passage = "```python\nmax_calls = cap(number_of_model_calls)\n```"
     assert is_declined(ask(model, "What is the cap of the number of model calls?", [passage]))
 

@@ -86,7 +86,7 @@ def test_a_reply_has_a_bound_in_unpacked_bytes(url: str, how: str, monkeypatch: 
 def test_requests_hold_32_texts_and_take_60_seconds_unless_a_variable_says_else(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Of embeddings and of chat models; what is no number is refused by name."""
+    """Embeddings and chat models keep to it; what is no number is refused by name."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     model = embedding_model("openai:test")
     assert (model.chunk_size, model.request_timeout) == (32, 60.0)  # type: ignore[union-attr]

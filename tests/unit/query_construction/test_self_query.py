@@ -292,7 +292,7 @@ def test_sources(tmp_path: Any) -> None:
 
 @each
 async def test_results_are_copies(make: Make) -> None:
-    """What comes back can be changed without changing the collection."""
+    """A result can be changed without changing the collection."""
     retriever = make()
     retriever.invoke(QUESTION)[0].metadata["mesh"].append("x")
     assert "x" not in retriever.invoke(QUESTION)[0].metadata["mesh"]

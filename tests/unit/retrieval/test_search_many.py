@@ -183,7 +183,7 @@ async def test_one_request_through_what_is_around(around: str) -> None:
 
 
 async def test_one_bad_query_fails_alone() -> None:
-    """Where one of several queries cannot be embedded, the others are searched, and it is named."""
+    """The others are searched where one of several queries cannot be embedded, and it is named."""
 
     class Picky(Native):
         def embed_documents(self, texts: list[str]) -> list[list[float]]:

@@ -72,7 +72,7 @@ def test_repeated_parts_end(part: str) -> None:
     ],
 )
 def test_filings_conclusions_and_other_languages(answer: str) -> None:
-    """What is lacking may be a filing's, be concluded at the end, or be said in the language of the question."""
+    """The lack may be a filing's, be concluded at the end, or be said in the language of the question."""
     assert is_declined(answer)
 
 
