@@ -56,7 +56,7 @@ def test_snippets_pass_a_type_checker(tmp_path: Path) -> None:
 
 
 def checked(checker: str, name: str, folder: Path) -> tuple[str, list[int]]:
-    """Give what mypy (strict) or pyright prints of a copy of a program of ``tests/support``, and the lines of errors."""
+    """Give what mypy (strict) or pyright prints of a copy of a program of ``tests/support``, and lines of errors."""
     pytest.importorskip(checker)
     program = folder / name
     program.write_text((ROOT / "tests" / "support" / name).read_text(encoding="utf-8"), encoding="utf-8")
