@@ -12,20 +12,11 @@ from rag_kit.errors import ConfigurationError
 from .providers import BASE_URL, OPENAI, check_name, make, options, request_seconds, split_name
 from .redact import host_of, redact
 from .runnables import base_url, model_name
+from .wrapped import bare_model as bare_model
 
 VARIABLE = "RAG_KIT_CHAT_MODEL"
 EMBEDDED = "extractive"
 RETRIES = 2
-
-
-def bare_model(model: Any) -> Any:
-    """The model inside ``bind``, ``with_config``, ``with_retry`` and ``with_fallbacks`` (the first one)."""
-    from langchain_core.runnables import RunnableWithFallbacks
-    from langchain_core.runnables.base import RunnableBindingBase
-
-    while isinstance(model, (RunnableBindingBase, RunnableWithFallbacks)):
-        model = model.bound if isinstance(model, RunnableBindingBase) else model.runnable
-    return model
 
 
 def is_extractive(model: Any) -> bool:

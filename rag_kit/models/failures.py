@@ -16,6 +16,7 @@ from rag_kit.concurrency.bridge import of_another_loop
 from rag_kit.errors import (
     BranchTimeoutError,
     BudgetExceededError,
+    ContextLengthError,
     ModelError,
     ModelOutputError,
     ModelUnauthorizedError,
@@ -104,6 +105,19 @@ _REDIRECT = (
     "The {what} endpoint{place} redirects to {target}, which is not followed: it would get questions, passages and the "
     "key. If that endpoint is meant, set its address (base_url, {variable})."
 )
+_BOUND = re.compile(r"max_(?:completion_|output_|new_)?tokens|num_predict")
+# as llama.cpp, OpenAI, vLLM, Anthropic, Google, Mistral, Cohere, Hugging Face and DashScope say it
+_TOO_LONG = re.compile(
+    r"context[ _](?:length|size|window|limit)|prompt is too long|input is too long|too many tokens"
+    r"|token count .*exceeds|maximum model length|too large for model|range of input length"
+    r"|inputs` tokens \+ `max_new_tokens|超出.*上下文|输入.*过长",
+    re.IGNORECASE,
+)
+_LIMIT = re.compile(
+    r"(\d+) (?:tokens? )?max|(?:max|limit|context|cannot exceed|only|<=|>|\[1,)[^\d]{0,40}?(\d+)",
+    re.IGNORECASE,
+)
+_GIVEN = re.compile(r"(\d+) (?:in the (?:messages|prompt)|input tokens)")
 _KEY_HEADER = re.compile(r"(?i)auth|key|token|secret")
 
 
@@ -128,6 +142,8 @@ def _kind(error: BaseException) -> Failure | None:
             return Failure.REFUSED_FOR_GOOD
         if status in (408, 409) or (status >= 500 and status != 501):
             return Failure.SERVER
+        if status in (400, 413, 422) and _is_too_long(error):
+            return Failure.REFUSED_FOR_GOOD
         by_status = {401: Failure.UNAUTHORIZED, 403: Failure.UNAUTHORIZED, 429: Failure.RATE_LIMITED}
         return by_status.get(status, Failure.REFUSED)
     kinds = (_CLASSES.get(cls) or _NAMES.get(cls.__name__) for cls in type(error).__mro__)
@@ -157,6 +173,37 @@ def retry_after(error: BaseException) -> float | None:
     return float(value) if re.fullmatch(r"\d+(\.\d+)?", value) else None
 
 
+def _is_too_long(error: BaseException) -> bool:
+    """Tell whether an endpoint refused a request because the prompt is longer than the model's context."""
+    codes = {getattr(error, "code", None), _body(error).get("code"), _body(error).get("type")}
+    return "context_length_exceeded" in codes or bool(_TOO_LONG.search(_message(error)))
+
+
+def refuses_bound(error: BaseException) -> bool:
+    """Tell whether an endpoint refused a request for the bound on its reply, and not for the length of the prompt."""
+    refused = classify(error) is Failure.REFUSED
+    return refused and bool(_BOUND.search(_message(error))) and not _TOO_LONG.search(_message(error))
+
+
+def _context_error(error: BaseException, model: Any, text: str) -> ContextLengthError:
+    """The error for a prompt that is too long, with the numbers that the endpoint's words have."""
+    words = re.sub(r"(?<=\d)[,_](?=\d{3})", "", _message(error))
+    limit = next((int(match[1] or match[2]) for match in _LIMIT.finditer(words)), None)
+    given = max((int(number) for number in re.findall(r"\d+", words)), default=0)
+    if exact := _GIVEN.search(words):
+        given = int(exact[1])
+    sizes = ""
+    if limit is not None:
+        sizes = f" The context holds {limit:,} tokens" + (f", {given:,} were sent." if given > limit else ".")
+    return ContextLengthError(
+        f"The prompt is too long for the model{_place(error, model)}: {text}.{sizes} Give fewer or shorter passages "
+        "(k, max_passage_chars), or a model with a longer context. With its context_tokens set "
+        "(RAG_KIT_CONTEXT_TOKENS) passages are left out before a request is made.",
+        given if limit is not None and (exact or given > limit) else None,
+        limit,
+    )
+
+
 def map_model_error(error: BaseException, *, model: Any = None) -> ModelError:
     """Turn a provider's exception into one of this kit's, without keys; one of the kit's own comes back as it is.
 
@@ -179,6 +226,10 @@ def map_model_error(error: BaseException, *, model: Any = None) -> ModelError:
     if isinstance(model, Embeddings):
         what, variable = "embedding", "RAG_KIT_EMBEDDING_BASE_URL (else RAG_KIT_BASE_URL)"
         fewer = ", send fewer texts in a request (RAG_KIT_EMBEDDING_BATCH)"
+    elif kind is Failure.REFUSED_FOR_GOOD and (
+        isinstance(error, core.ContextOverflowError) or _is_too_long(error)
+    ):
+        return _context_error(error, model, text)
     fields = {"place": _place(error, model), "code": f" (HTTP {status})" if status else "", "text": text}
     message = message.format(what=what, variable=variable, target=target, fewer=fewer, **fields)
     return _ERRORS.get(kind, ModelError)(message)
