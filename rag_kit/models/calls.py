@@ -42,11 +42,12 @@ from rag_kit.prompts import PromptTemplate
 from rag_kit.prompts.format import DEFAULT_MAX_TOKENS
 from rag_kit.prompts.rendering import Markup, first_passages
 
-from .failures import RETRYABLE, Failure, classify, map_model_error, refuses_bound, retry_after
+from .failures import RETRYABLE, Failure, classify, map_model_error, mask_error, refuses_bound, retry_after
 from .redact import secrets_of, short
 from .replies import (
     TextReply,
     count_tokens,
+    cut_off_reply,
     has_thoughts,
     refusal_of,
     split_reply,
@@ -63,6 +64,9 @@ T = TypeVar("T")
 #: Makes of a model, its bound arguments and whether it is asked first what is called; None where it cannot.
 Method = Callable[[Any, dict[str, Any], bool], Runnable[Any, Any] | None]
 MAX_RETRIES = 2
+_FORMS = frozenset(
+    {"tools", "tool_choice", "parallel_tool_calls", "functions", "function_call", "response_format"}
+)
 _THOUGHTS = 16_384  # tokens for the reasoning of a model that thinks before it answers
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0
@@ -86,12 +90,19 @@ def check_limits(timeout: float | None, max_retries: int) -> None:
         raise InvalidInputError(f"max_retries={max_retries!r} was given; it must be 0 to 10")
 
 
-class _TokenWatch(BaseCallbackHandler):
-    """Notes whether a token went out to a listener: then a retry would say everything twice."""
+class _Watch(BaseCallbackHandler):
+    """Notes whether a token went out to a listener: then a retry would say everything twice. Masks keys in errors."""
 
     run_inline = True  # on the event loop itself: a thread for each token would cost more than this does
-    ignore_chain = ignore_chat_model = True  # only tokens count
-    started = False
+    ignore_chain = ignore_chat_model = True  # only tokens and errors count
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self.started = False
+
+    def on_llm_error(self, error: BaseException, **kwargs: Any) -> None:
+        """Called before the handlers that come after this one write the error down."""
+        mask_error(error, self.model)
 
     def on_llm_new_token(self, token: Any, **kwargs: Any) -> None:
         """Called by a model that streams."""
@@ -124,7 +135,7 @@ class ModelCall:
         self.values: Mapping[str, Any] = values
         self.timeout = timeout
         self.retries_left = max_retries
-        self.tokens = _TokenWatch()
+        self.tokens = _Watch(model)
         about: Mapping[str, Any] = getattr(prompt, "metadata", None) or {}
         self.language = "zh" if about.get("language") == "zh" else "en"
         self.config = self._config(config, about)
@@ -150,7 +161,8 @@ class ModelCall:
             if self.endpoint.takes_bound:
                 changed, rest, sent = with_bound(changed, rest, bound or self.bound)
             self.sent_bound = sent if first else self.sent_bound
-            if bind is not None:
+            if bind is not None:  # what a model was bound to for other calls would stand against the method
+                rest = {name: value for name, value in rest.items() if name not in _FORMS}
                 return bind(changed, rest, first)
             return changed.bind(**rest) if rest else changed  # type: ignore[no-any-return]
 
@@ -164,7 +176,18 @@ class ModelCall:
         if isinstance(self.model, BaseChatModel) and not self.model.callbacks and not has_listeners(whole):
             whole["metadata"] = {**(whole.get("metadata") or {}), **metadata}
             return whole
-        return merge_configs(whole, {"metadata": metadata, "callbacks": [self.tokens]})
+        merged = merge_configs(whole, {"metadata": metadata, "callbacks": [self.tokens]})
+        callbacks: Any = merged["callbacks"]
+        lists = (
+            [callbacks]
+            if isinstance(callbacks, list)
+            else [callbacks.handlers, callbacks.inheritable_handlers]
+        )
+        for handlers in lists:
+            handlers.sort(
+                key=lambda handler: handler is not self.tokens
+            )  # the first one, for it masks errors
+        return merged
 
     def run(self, logic: Callable[[], Logic[T]]) -> T:
         """Carry out the logic within the caps, blocking."""
@@ -313,7 +336,7 @@ async def _ask_once(call: ModelCall, runnable: Runnable[Any, Any], messages: lis
     except BudgetExceededError:
         raise
     except Exception as error:  # noqa: BLE001 - handed on as a value, see the module's docstring
-        return error
+        return cut_off_reply(error) or error
 
 
 async def ask_within(call: ModelCall, messages: list[Any], bind: Method | None = None) -> Any:

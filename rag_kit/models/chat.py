@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Any, cast
 
 from langchain_core.language_models import BaseChatModel
@@ -15,6 +16,7 @@ from .runnables import base_url, model_name
 from .wrapped import bare_model as bare_model
 
 VARIABLE = "RAG_KIT_CHAT_MODEL"
+CONTEXT = "RAG_KIT_CONTEXT_TOKENS"
 EMBEDDED = "extractive"
 RETRIES = 2
 
@@ -33,6 +35,8 @@ def chat_model(name: str | None = None, **settings: Any) -> BaseChatModel:
         **settings: For the model's constructor: ``base_url`` (default: the variable ``RAG_KIT_BASE_URL``),
             ``api_key`` (default: the provider's own variable), ``temperature``, ``timeout`` (seconds; default
             60), ``max_retries`` (default 2; structured and text calls do their own) and whatever else it takes.
+            ``context_tokens``: tokens that prompt and reply may have together (default: the variable
+            ``RAG_KIT_CONTEXT_TOKENS``, else what LangChain's profile of the model says).
 
     Returns:
         An ordinary LangChain chat model.
@@ -45,6 +49,7 @@ def chat_model(name: str | None = None, **settings: Any) -> BaseChatModel:
         'ExtractiveChatModel'
     """
     name = check_name(os.environ.get(VARIABLE) or EMBEDDED if name is None else name, "extractive")
+    context = _context_setting(settings.pop("context_tokens", None))
     if name == EMBEDDED:
         from rag_kit.models.extractive.model import ExtractiveChatModel
 
@@ -79,7 +84,21 @@ def chat_model(name: str | None = None, **settings: Any) -> BaseChatModel:
                 arguments.setdefault("stream_usage", True)  # LangChain turns it off beside a client
         return cast("BaseChatModel", init_chat_model(model, model_provider=provider, **arguments))
 
-    return make(name, build)
+    made = make(name, build)
+    if context is not None:
+        made.profile = {**(made.profile or {}), "max_input_tokens": context}
+    return made
+
+
+def _context_setting(given: Any) -> int | None:
+    """The context that a caller or the environment names; ConfigurationError where it is no number of tokens."""
+    value = os.environ.get(CONTEXT) or None if given is None else given
+    if value is not None and not re.fullmatch(r"\s*[1-9]\d{2,8}\s*", str(value)):
+        source = CONTEXT if given is None else "context_tokens"
+        raise ConfigurationError(
+            f"{source}={value!r} is no number of tokens; give one from 100, such as 4096."
+        )
+    return None if value is None else int(value)
 
 
 def describe_model(model: Any) -> str:

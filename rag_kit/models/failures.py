@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from enum import Enum
 from typing import Any
 
@@ -23,7 +25,8 @@ from rag_kit.errors import (
     ModelUnreachableError,
 )
 
-from .redact import MIN_SECRET, origin_of, secrets_of, short
+from .connection import WEB_PAGE, chain, connection_problem, is_tls_failure, proxy_of
+from .redact import MIN_SECRET, origin_of, redact, secrets_of, short
 from .runnables import base_url
 
 
@@ -38,6 +41,8 @@ class Failure(Enum):
     TIMEOUT = "time-out"
     CONNECTION = "connection"
     OUTPUT = "output"
+    TLS = "certificate"  # or no TLS at all: the same at each try
+    WEB_PAGE = "web page"  # HTML in place of JSON: another address is meant
     LOOP = "event loop"  # the client's connections are of another one
     OTHER = "other"
 
@@ -87,6 +92,9 @@ _MESSAGES = {
     "(RAG_KIT_TIMEOUT){fewer}, or check the server.",
     Failure.CONNECTION: "The {what} endpoint{place} could not be reached, or broke off: {text}. Check that it runs, "
     "and {variable}.",
+    Failure.TLS: "The {what} endpoint{place} could not be reached: {text}. Check {variable}.",
+    Failure.WEB_PAGE: "The {what} endpoint{place} answers with a web page (HTML), not with JSON: the address is wrong. "
+    "Check {variable}; such addresses mostly end in /v1.",
     Failure.SERVER: "The {what} endpoint{place} failed{code}: {text}. Try again later.",
     Failure.UNAUTHORIZED: "The {what} endpoint{place} refused the key{code}: {text}. Check the key in the provider's "
     "environment variable, and that it may use this model.",
@@ -99,7 +107,7 @@ _MESSAGES = {
 _ERRORS = {
     Failure.OUTPUT: ModelOutputError,
     Failure.UNAUTHORIZED: ModelUnauthorizedError,
-    **dict.fromkeys(RETRYABLE, ModelUnreachableError),
+    **dict.fromkeys((*RETRYABLE, Failure.TLS, Failure.WEB_PAGE), ModelUnreachableError),
 }
 _REDIRECT = (
     "The {what} endpoint{place} redirects to {target}, which is not followed: it would get questions, passages and the "
@@ -118,6 +126,7 @@ _LIMIT = re.compile(
     re.IGNORECASE,
 )
 _GIVEN = re.compile(r"(\d+) (?:in the (?:messages|prompt)|input tokens)")
+_HTML = re.compile(r"<!doctype html|<html\b", re.IGNORECASE)
 _KEY_HEADER = re.compile(r"(?i)auth|key|token|secret")
 
 
@@ -125,8 +134,22 @@ def classify(error: BaseException) -> Failure:
     """Say what kind of failure an exception is."""
     if of_another_loop(error):
         return Failure.LOOP
+    if _is_web_page(error):
+        return Failure.WEB_PAGE
     kinds = map(_kind, _causes(error))
-    return next((kind for kind in kinds if kind is not None), Failure.OTHER)
+    kind = next((kind for kind in kinds if kind is not None), Failure.OTHER)
+    return Failure.TLS if kind is Failure.CONNECTION and is_tls_failure(error) else kind
+
+
+def _is_web_page(error: BaseException) -> bool:
+    """Tell whether an endpoint gave HTML, not as the error page of a server that failed."""
+    status = next((number for cause in _causes(error) if (number := _status_of(cause)) is not None), 200)
+    if status not in (200, 404, 405):
+        return False
+    texts = (
+        text for cause in _causes(error) for text in (str(cause)[:2000], *getattr(cause, "__notes__", ()))
+    )
+    return any(WEB_PAGE in text or _HTML.search(text) for text in texts)
 
 
 def _kind(error: BaseException) -> Failure | None:
@@ -168,9 +191,16 @@ def _header(error: BaseException, name: str) -> str:
 
 
 def retry_after(error: BaseException) -> float | None:
-    """Seconds that the server asks to wait (``Retry-After``), if it does."""
+    """Seconds that the server asks to wait (``Retry-After``: seconds, or a date), if it does."""
     value = _header(error, "retry-after")
-    return float(value) if re.fullmatch(r"\d+(\.\d+)?", value) else None
+    if re.fullmatch(r"\d+(\.\d+)?", value):
+        return float(value)
+    try:
+        until = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    until = until if until.tzinfo else until.replace(tzinfo=UTC)
+    return max(0.0, (until - datetime.now(UTC)).total_seconds())
 
 
 def _is_too_long(error: BaseException) -> bool:
@@ -215,7 +245,14 @@ def map_model_error(error: BaseException, *, model: Any = None) -> ModelError:
     if isinstance(error, BudgetExceededError):
         return ModelError(str(error))
     kind = classify(error)
-    text = short(_message(error), [*secrets_of(model), *_secrets_sent(error)])
+    words = (connection_problem(error) if kind in (Failure.CONNECTION, Failure.TLS) else "") or _message(
+        error
+    )
+    if proxy := next(filter(None, (_proxy(request) for request in _requests(error))), "") * (
+        kind in (Failure.CONNECTION, Failure.TLS, Failure.TIMEOUT)
+    ):
+        words += f". The call went through the proxy {proxy}"
+    text = short(words, known_secrets(error, model))
     if kind in (Failure.LOOP, Failure.OTHER):
         text = f"{type(error).__name__}: {text}"
     status = next((number for cause in _causes(error) if (number := _status_of(cause)) is not None), None)
@@ -265,6 +302,27 @@ def _requests(error: BaseException) -> Iterator[Any]:
     for cause in _causes(error):
         # Reading .request of an httpx error that has none raises RuntimeError.
         yield vars(cause).get("request") or vars(cause).get("_request")
+
+
+def _proxy(request: Any) -> str:
+    """The proxy of a request, as `proxy_of`."""
+    return proxy_of(str(getattr(request, "url", "")), getattr(request, "extensions", None))
+
+
+def known_secrets(error: BaseException, model: Any) -> list[str]:
+    """Keys that a model has, and those that were sent with a request that failed."""
+    return [*secrets_of(model), *_secrets_sent(error)]
+
+
+def mask_error(error: BaseException, model: Any) -> None:
+    """Mask keys in a provider's exception itself, before callbacks and tracers write it down."""
+    secrets = known_secrets(error, model)
+    for cause in chain(error):
+        cause.args = tuple(redact(part, secrets) if isinstance(part, str) else part for part in cause.args)
+        if isinstance(message := getattr(cause, "message", None), str):
+            cause.message = redact(message, secrets)  # type: ignore[attr-defined]
+        if isinstance(body := getattr(cause, "body", None), dict | list | str):
+            cause.body = json.loads(redact(json.dumps(body), secrets))  # type: ignore[attr-defined]
 
 
 def _secrets_sent(error: BaseException) -> list[str]:

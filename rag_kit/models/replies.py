@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple, get_args
 
+from langchain_core.messages import AIMessage
+
 from rag_kit.errors import ModelOutputError
 
 MAX_CHARS = 1_000_000
@@ -150,6 +152,24 @@ def was_cut_at(message: Any, bound: int) -> bool:
     """Tell whether a reply ended at a bound of so many tokens, and not at the end of the model's context."""
     usage = getattr(message, "usage_metadata", None) or {}
     return finish_of(message) == "length" and (usage.get("output_tokens") or bound) >= bound
+
+
+def cut_off_reply(error: BaseException) -> AIMessage | None:
+    """The reply inside the error that OpenAI's client raises in place of one that was cut off."""
+    completion = getattr(error, "completion", None)
+    if completion is None or type(error).__name__ != "LengthFinishReasonError":
+        return None
+    message, usage = AIMessage(completion.choices[0].message.content or ""), completion.usage
+    message.response_metadata = {"finish_reason": "length"}
+    if usage is not None:
+        details = usage.completion_tokens_details
+        message.usage_metadata = {
+            "input_tokens": usage.prompt_tokens,
+            "output_tokens": usage.completion_tokens,
+            "total_tokens": usage.total_tokens,
+            "output_token_details": {"reasoning": (details and details.reasoning_tokens) or 0},
+        }
+    return message
 
 
 def has_thoughts(message: Any) -> bool:

@@ -52,7 +52,12 @@ def test_the_packaged_prompts_are_right() -> None:
             "condense.zh.prompt:10: output.schema differs from",
         ),
         ("condense.zh", "output:\n  schema: Query\n", "", "condense.zh.prompt:1: output.schema differs from"),
-        ("answer.en", "<task>answer</task>\n", "", "answer.en.prompt:10: there must be a system section with"),
+        (
+            "answer.en",
+            "<task>answer</task>\n",
+            "",
+            "answer.en.prompt:10: there must be a system section with",
+        ),
         (
             "answer.en",
             "<task>answer",
