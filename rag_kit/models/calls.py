@@ -48,6 +48,7 @@ from .replies import (
     TextReply,
     count_tokens,
     cut_off_reply,
+    finish_of,
     has_thoughts,
     refusal_of,
     split_reply,
@@ -55,7 +56,6 @@ from .replies import (
     text_reply,
     used_tokens,
     was_cached,
-    was_cut_at,
 )
 from .runnables import acall_runnable, has_handlers, has_listeners, without_retries
 from .wrapped import bare_model, change_models, context_tokens, endpoint_of, with_bound
@@ -355,7 +355,7 @@ async def ask_within(call: ModelCall, messages: list[Any], bind: Method | None =
         return await ask(call, call.runnable(bind), messages)
     message = split_reply(reply)[0]
     call.endpoint.thinks = call.endpoint.thinks or has_thoughts(message)
-    if call.sent_bound != bound or call.tokens.started or not was_cut_at(message, bound):
+    if call.sent_bound != bound or call.tokens.started or finish_of(message) != "length":
         return reply
     return await ask(call, call.runnable(bind, max(2 * bound, call.bound)), messages)
 

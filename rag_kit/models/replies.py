@@ -148,12 +148,6 @@ def finish_of(message: Any) -> Finish:
     return next((finish for finish in get_args(Finish) if finish in found), "stop")
 
 
-def was_cut_at(message: Any, bound: int) -> bool:
-    """Tell whether a reply ended at a bound of so many tokens, and not at the end of the model's context."""
-    usage = getattr(message, "usage_metadata", None) or {}
-    return finish_of(message) == "length" and (usage.get("output_tokens") or bound) >= bound
-
-
 def cut_off_reply(error: BaseException) -> AIMessage | None:
     """The reply inside the error that OpenAI's client raises in place of one that was cut off."""
     completion = getattr(error, "completion", None)

@@ -89,27 +89,12 @@ def secure(tmp_path: Path, page: ThreadingHTTPServer) -> Iterator[tuple[str, Pat
     if shutil.which("openssl") is None:
         pytest.skip("openssl makes the certificate")
     certificate = tmp_path / "own.pem"
+    key = certificate.with_suffix(".key")
+    command = (
+        "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost"
+    )
     subprocess.run(
-        [
-            "openssl",
-            "req",
-            "-x509",
-            "-newkey",
-            "rsa:2048",
-            "-nodes",
-            "-keyout",
-            certificate.with_suffix(".key"),
-        ]
-        + [
-            "-out",
-            certificate,
-            "-days",
-            "2",
-            "-subj",
-            "/CN=localhost",
-            "-addext",
-            "subjectAltName=DNS:localhost",
-        ],
+        ["openssl", *command.split(), "-keyout", str(key), "-out", str(certificate)],
         check=True,
         capture_output=True,
     )
@@ -256,10 +241,13 @@ def test_callbacks_see_no_key_that_a_server_echoed(asynchronous: bool) -> None:
     key = "odd-canary-key-4711"
     with OpenAIServer([error(401, f"wrong key {key}")]) as server:
         model = ChatOpenAI(model="m", base_url=server.url, api_key=key, max_retries=0)
-        with pytest.raises(ModelError):
-            config: Any = {"callbacks": [Tracer()]}
+        config: Any = {"callbacks": [Tracer()]}
+
+        def call() -> object:
             if asynchronous:
-                asyncio.run(atext_call(model, PROMPT, {"q": "x"}, config=config))
-            else:
-                text_call(model, PROMPT, {"q": "x"}, config=config)
+                return asyncio.run(atext_call(model, PROMPT, {"q": "x"}, config=config))
+            return text_call(model, PROMPT, {"q": "x"}, config=config)
+
+        with pytest.raises(ModelError):
+            call()
     assert seen and all(key not in text and "***" in text for text in seen)
