@@ -1,7 +1,7 @@
 """A real language model at an endpoint: do structured calls end and fit, and what does a question cost each graph?
 
-The endpoint is that of ``RAG_KIT_CHAT_MODEL`` and ``RAG_KIT_BASE_URL``; nothing is asserted of what it says. Written to
-results/real.json, of which ``make tables`` makes the table in the guide:
+The endpoint is that of ``RAG_KIT_CHAT_MODEL`` and ``RAG_KIT_BASE_URL``; nothing is asserted of what it says. Figures go
+to results/real.json, and the table of costs is printed as Markdown:
 ``RAG_KIT_CHAT_MODEL=openai:NAME RAG_KIT_BASE_URL=http://127.0.0.1:8000/v1 python benchmarks/bench_real.py``.
 """
 
@@ -19,6 +19,7 @@ from typing import Any
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
+from langgraph.checkpoint.memory import InMemorySaver
 
 from rag_kit.concurrency import fan_out
 from rag_kit.errors import ModelError
@@ -37,7 +38,6 @@ from rag_kit.prompts.rendering import render_history
 from rag_kit.retrieval import BM25Retriever
 
 RESULT = Path(__file__).resolve().parent / "results" / "real.json"
-GRAPHS_HEAD = ["graph", "calls", "tokens in", "tokens out", "fewest and most calls"]
 CALLS = 300
 AT_ONCE = 4
 _SCHEMA = "Table pumps (name TEXT, start_celsius INTEGER, hall INTEGER). Table fans (name TEXT, fee REAL)."
@@ -143,7 +143,7 @@ def measure_graphs(model: Any, rounds: int) -> list[dict[str, Any]]:
     rows = []
     builders = {
         "plain RAG": build_plain_rag,
-        "conversational, a follow-up": build_conversational_rag,
+        "conversational, a follow-up": partial(build_conversational_rag, checkpointer=InMemorySaver()),
         "CRAG": build_crag,
         "Adaptive-RAG": build_adaptive_rag,
         "Self-RAG, reflect": partial(build_self_rag, mode="reflect"),
@@ -157,11 +157,12 @@ def measure_graphs(model: Any, rounds: int) -> list[dict[str, Any]]:
             graph = build(retriever, model, language=language)
             for question in words["questions"][:rounds]:
                 watch = Requests()
-                value: dict[str, Any] = {"question": question}
-                if "follow-up" in name:
-                    value["messages"] = [*words["history"], ("user", question)]
+                thread = {"configurable": {"thread_id": question}}
                 try:
-                    statuses[graph.invoke(value, {"callbacks": [watch]})["status"]] += 1
+                    if "follow-up" in name:
+                        graph.invoke({"question": words["questions"][-1]}, thread)
+                    result = graph.invoke({"question": question}, {**thread, "callbacks": [watch]})
+                    statuses[result["status"]] += 1
                 except (ModelError, RuntimeError) as error:
                     errors[type(error).__name__] += 1
                     print("   ", name, language, error)
@@ -174,19 +175,13 @@ def measure_graphs(model: Any, rounds: int) -> list[dict[str, Any]]:
     return rows
 
 
-def table() -> list[list[str]]:
-    """The rows for the guide."""
-    rows = json.loads(RESULT.read_text(encoding="utf-8"))["graphs"]
-    return [
-        [
-            row["graph"],
-            f"{row['calls']:.1f}",
-            f"{row['in']:,.0f}",
-            f"{row['out']:,.0f}",
-            f"{row['fewest']}–{row['most']}",
-        ]
-        for row in rows
-    ]
+def table(rows: list[dict[str, Any]]) -> str:
+    """The costs as a Markdown table for the guide."""
+    lines = ["| graph | calls | tokens in | tokens out | fewest and most calls |", "|---|---|---|---|---|"]
+    for row in rows:
+        cells = [row["graph"], f"{row['calls']:.1f}", f"{row['in']:,.0f}", f"{row['out']:,.0f}"]
+        lines.append(f"| {' | '.join(cells)} | {row['fewest']} – {row['most']} |")
+    return "\n".join(lines)
 
 
 def run(quick: bool = False) -> list[Row]:
@@ -198,6 +193,7 @@ def run(quick: bool = False) -> list[Row]:
     first = endpoint_of(bare_model(model)).first_method
     print("   ", {**found, "first_method": first}, flush=True)
     graphs = measure_graphs(model, 1 if quick else 3)
+    print(table(graphs), flush=True)
     if not quick:
         content = {"structured": found, "graphs": graphs}
         RESULT.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -18,6 +18,7 @@ ON_REQUEST = {
     "peers",
     "postgres_keyword",
     "postgres_vectors",
+    "real",
     "scale",
 }  # they take minutes or half an hour, or install packages: only when named
 

@@ -7,7 +7,7 @@ import socket
 import ssl
 from collections.abc import Iterator
 from urllib.parse import urlsplit
-from urllib.request import proxy_bypass_environment
+from urllib.request import proxy_bypass
 
 from .redact import origin_of
 
@@ -61,7 +61,7 @@ def proxy_of(url: str, extensions: object) -> str:
     if named := extensions[PROXY]:
         return f"{origin_of(named)} (OPENAI_PROXY or openai_proxy)"
     parts = urlsplit(url)
-    if proxy_bypass_environment(parts.netloc):
+    if proxy_bypass(parts.netloc):
         return ""
     names = [f"{kind}_proxy" for kind in (parts.scheme, "all")]
     variables = [name for lower in names for name in (lower, lower.upper()) if os.environ.get(name)]

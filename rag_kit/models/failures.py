@@ -125,6 +125,7 @@ _LIMIT = re.compile(
     r"(\d+) (?:tokens? )?max|(?:max|limit|context|cannot exceed|only|<=|>|\[1,)[^\d]{0,40}?(\d+)",
     re.IGNORECASE,
 )
+_LEAST_CONTEXT = 256  # a smaller number in such words counts something else
 _GIVEN = re.compile(r"(\d+) (?:in the (?:messages|prompt)|input tokens)")
 _HTML = re.compile(r"<!doctype html|<html\b", re.IGNORECASE)
 _KEY_HEADER = re.compile(r"(?i)auth|key|token|secret")
@@ -218,7 +219,8 @@ def refuses_bound(error: BaseException) -> bool:
 def _context_error(error: BaseException, model: Any, text: str) -> ContextLengthError:
     """The error for a prompt that is too long, with the numbers that the endpoint's words have."""
     words = re.sub(r"(?<=\d)[,_](?=\d{3})", "", _message(error))
-    limit = next((int(match[1] or match[2]) for match in _LIMIT.finditer(words)), None)
+    limits = (int(match[1] or match[2]) for match in _LIMIT.finditer(words))
+    limit = next((number for number in limits if number >= _LEAST_CONTEXT), None)
     given = max((int(number) for number in re.findall(r"\d+", words)), default=0)
     if exact := _GIVEN.search(words):
         given = int(exact[1])

@@ -12,7 +12,8 @@ from typing import Any, Literal, ParamSpec, TypeVar, cast
 
 from rag_kit.errors import InvalidInputError
 
-P, T = ParamSpec("P"), TypeVar("T")
+P = ParamSpec("P")
+T = TypeVar("T")
 Language = Literal["en", "zh"]
 
 # Traditional characters and their simplified ones, aligned, from OpenCC's TSCharacters table (Apache-2.0);
@@ -157,7 +158,7 @@ def cache_of_texts(maxsize: int, longest: int = 1_000) -> Callable[[Callable[P, 
     """As ``functools.lru_cache`` for a function of a text; results of texts over so many characters are not kept."""
 
     def decorate(function: Callable[P, T]) -> Callable[P, T]:
-        kept = lru_cache(maxsize=maxsize)(function)
+        kept = cast("Callable[P, T]", lru_cache(maxsize=maxsize)(function))
 
         @wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> T:
