@@ -44,6 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--min", action="append", dest="minima", type=_minimum, metavar="METRIC=VALUE", help=what)
     add("--limit", type=int, metavar="N", help="only the first N questions")
     add("--timeout", type=float, metavar="SECONDS", help="time the pipeline has for one question")
+    what = "most of the gold that the index may lack, as a share (default 0.1); with more nothing is asked"
+    add("--max-missing-gold", type=float, metavar="SHARE", help=what)
     add("--pipeline", metavar="NAME", default="hybrid", help=_PIPELINE)
     add("--graph", choices=sorted(GRAPHS), help="a graph that answers (default: none, the index is searched)")
     add("--name", metavar="NAME", help="what the pipeline is called in tables")
@@ -73,7 +75,6 @@ def _minimum(text: str) -> tuple[str, float]:
 def run(arguments: argparse.Namespace) -> int:
     """Evaluate and print."""
     from rag_kit.evaluation import EvaluationSet, evaluate
-    from rag_kit.evaluation.runs.results import unmatched_gold
     from rag_kit.evaluation.scorers import get_metrics
 
     minima = dict(arguments.minima)
@@ -84,7 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.limit is not None:
         examples = examples[: max(arguments.limit, 0)]
     with _open_pipeline(arguments) as (pipeline, name, version):
-        settings = pick(arguments, "out", "max_concurrency", "timeout", *CAPS)
+        settings = pick(arguments, "out", "max_concurrency", "timeout", "max_missing_gold", *CAPS)
         settings |= {"name": arguments.name or name, "version": version}
         settings |= {"judge": _make_judge(arguments, metrics), "progress": sys.stderr.isatty()}
         results = evaluate(pipeline, examples, metrics or None, **settings)
@@ -92,8 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
         manifest = {key: results.manifest.get(key) for key in ("status", "stopped_by", "usage", "done")}
         means = {metric: vars(summary) for metric, summary in results.summary().items()}
         counts = {"examples": results.examples, "rows": len(results)}
-        notes = list(filter(None, [unmatched_gold(results)]))
-        say_json({"name": results.name, **counts, "metrics": means, "notes": notes, **manifest})
+        say_json({"name": results.name, **counts, "metrics": means, "notes": results.notes, **manifest})
     else:
         say(str(results))
     searched = (

@@ -70,6 +70,16 @@ class GoldSpan:
     start: int | None = None
 
 
+#: The form of a gold span, for messages.
+SPAN_FORM = "a text, or an object with document (an id; '' for any), text and, where it is known, start"
+
+
+def _check_span(span: Any) -> Any:
+    if not isinstance(span, GoldSpan | Mapping) or (isinstance(span, Mapping) and "text" not in span):
+        raise ValueError(f"give {SPAN_FORM}")
+    return span if isinstance(span, GoldSpan) else {"document": "", **span}
+
+
 def _stringify_values(tags: Any) -> Any:
     return {str(key): str(value) for key, value in tags.items()} if isinstance(tags, Mapping) else tags
 
@@ -112,7 +122,7 @@ class Example(Recorded):
     answers: tuple[str, ...] = ()
     reference_contexts: tuple[str, ...] = ()
     relevant: Mapping[str, int] = field(default_factory=dict)
-    spans: tuple[GoldSpan, ...] = ()
+    spans: tuple[Annotated[GoldSpan, BeforeValidator(_check_span)], ...] = ()
     answerable: bool | None = None
     history: tuple[Annotated[Mapping[str, str], BeforeValidator(_check_turn)], ...] = ()
     tags: Annotated[Mapping[str, str], BeforeValidator(_stringify_values)] = field(default_factory=dict)

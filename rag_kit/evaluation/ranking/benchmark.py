@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation._files import check_target, write_json, write_jsonl
 from rag_kit.evaluation.examples import Example
+from rag_kit.evaluation.gold import MAX_MISSING, check_gold
 from rag_kit.evaluation.ours.span_recall import SpanRecall
 from rag_kit.evaluation.ranking.metrics import qrels, require_ir_measures, retrieval_metrics
+from rag_kit.evaluation.runs.results import describe_missing
 from rag_kit.evaluation.runs.run import versions
 from rag_kit.evaluation.sets.beir import read_beir
 from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
@@ -74,6 +76,7 @@ def benchmark(
     embeddings: Embeddings | str | None = None,
     cache: Path | str | None = None,
     resamples: int = 10_000,
+    max_missing_gold: float = MAX_MISSING,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Measure how well, and how fast, each pipeline finds the relevant documents.
@@ -94,6 +97,7 @@ def benchmark(
         embeddings: Embedding model or its name; default: what ``embedding_model()`` finds.
         cache: Folder that keeps vectors of documents between runs.
         resamples: Resamples of the bootstrap.
+        max_missing_gold: Most of the gold (ids and spans) that the corpus may lack, as a share.
         progress: Called with ``(what, done, total)``.
 
     Returns:
@@ -135,6 +139,7 @@ def benchmark(
     queries = [data[query] for query in judged][:limit]
     if not queries:
         raise InvalidInputError(f"no query of {data.name!r} has a relevant document; nothing can be scored")
+    missing = check_gold(queries, [data.corpus], max_missing_gold) if data.corpus else {}
     documents = data.documents()
     if chunk_size is not None:
         documents = split(documents, chunk_size=chunk_size, chunk_overlap=chunk_size // 10)
@@ -154,7 +159,8 @@ def benchmark(
         values = {query: dict(row) for query, row in scores.per_query.items()}
         for query, share in run.span_hits.items():
             values[query][f"gold_span_recall@{_SPAN_BUDGET}"] = share
-        notes = {"settings": dict(pipeline.settings), "notes": _run_notes(run, len(documents))}
+        said = [describe_missing(missing)] if missing else []
+        notes = {"settings": dict(pipeline.settings), "notes": [*said, *_run_notes(run, len(documents))]}
         cells = _metric_means(values, resamples)
         entries.append({"pipeline": name, **cells, **_run_figures(run), "build_seconds": built, **notes})
         for query, row in values.items():

@@ -48,6 +48,7 @@ class Job:
     timeout: float | None
     metric_timeout: float | None
     retry_errors: bool
+    missing_gold: dict[str, list[str]]  # gold that the documents lack -> ids of its examples
 
 
 class Run:
@@ -244,7 +245,7 @@ class Run:
             "pipeline": {"name": job.name, "version": job.version, "key": job.key},
             "metrics": [clean(metric.describe()) | {"key": self.keys[metric.name]} for metric in job.metrics],
             "judge": judge, "prices": job.prices or None, "settings": settings,
-            "versions": versions(),
+            "missing_gold": job.missing_gold, "versions": versions(),
         }  # fmt: skip
 
     def _finish(self, status: str) -> None:
