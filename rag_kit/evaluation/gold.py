@@ -11,7 +11,7 @@ from langchain_core.runnables import Runnable
 from rag_kit.documents.display import cut, one_line
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.examples import Example
-from rag_kit.evaluation.ours.answers import normalize
+from rag_kit.evaluation.ours.answers import squeeze
 from rag_kit.evaluation.outputs import Passage
 from rag_kit.evaluation.runs.fingerprint import retrievers_in
 from rag_kit.evaluation.runs.results import describe_missing
@@ -71,7 +71,7 @@ def missing_gold(examples: Sequence[Example], sources: Iterable[Any]) -> dict[st
             wanted.setdefault(key, []).append(example.id)
         for span in example.spans:
             spans.setdefault((span.document, span.text), []).append(example.id)
-    needles = {key: {text[:_EDGE], text[-_EDGE:]} for key in spans if (text := _squeeze(key[1]))}
+    needles = {key: {text[:_EDGE], text[-_EDGE:]} for key in spans if (text := squeeze(key[1]))}
     lacking = set(wanted)
     for source in sources:
         before = ""
@@ -79,7 +79,7 @@ def missing_gold(examples: Sequence[Example], sources: Iterable[Any]) -> dict[st
             ids = set(passage.ids)
             lacking -= ids
             if any(not key[0] or key[0] in ids for key in needles):
-                text = before + _squeeze(passage.text)
+                text = before + squeeze(passage.text)
                 before = text[-2 * _EDGE :]
                 _strike_out(needles, ids, text)
             if not lacking and not needles:
@@ -106,10 +106,6 @@ def _strike_out(needles: dict[tuple[str, str], set[str]], ids: set[str], text: s
             parts -= {part for part in parts if part in text}
             if not parts:
                 del needles[key]
-
-
-def _squeeze(text: str) -> str:
-    return "".join(normalize(text).split())
 
 
 def check_gold(

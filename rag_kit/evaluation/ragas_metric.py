@@ -91,7 +91,7 @@ class RagasMetric(Metric):
             setattr(self, field, names)
         scores = scores_of(attributes.get("rubrics") or {})
         self.low, self.high = min(scores, default=row.low), max(scores, default=row.high)
-        self.higher_is_better = row.higher_is_better
+        self.higher_is_better, self.skips_declined = row.higher_is_better, row.skips_declined
         self._adapted: WeakKeyDictionary[Judge, dict[str, Any]] = WeakKeyDictionary()
         self._locks = PerLoop(asyncio.Lock)
 
@@ -117,6 +117,7 @@ class RagasMetric(Metric):
         """
         made_with = self._settings if isinstance(self._made, (str, type)) else _public_settings(self._made)
         record = {"ragas": version("ragas"), "class": self._row.ragas_class, "with": to_plain(made_with)}
+        record["reads"] = "answers without marks of citations; questions after their earlier turns"
         sent = "Ragas's own prompts; for Chinese with examples translated by the judge (Ragas's adapt)"
         return {**record, "prompts": [], "sent": sent} if self.needs_judge else record
 

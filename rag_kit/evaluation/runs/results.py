@@ -145,6 +145,8 @@ class Results(TabularResult):
         except ImportError:
             raise MissingExtraError("eval", "Results.to_pandas") from None
         frame = pd.DataFrame(list(map(self._frame_record, self.rows, self.money())))
+        if any(row.example.history for row in self.rows):
+            frame["turn"] = [row.example.turn for row in self.rows]
         return frame.astype({metric: "float64" for metric in self.metrics if metric in frame})
 
     def save(self, folder: Path | str) -> Path:

@@ -11,6 +11,7 @@ from rag_kit.models.extractive.blocks import Prompt
 from rag_kit.text import detect_language, sentences
 from rag_kit.text.evidence.questions import terms
 from rag_kit.text.evidence.sentences import PassageText
+from rag_kit.text.values.reading import find_values
 
 _MAX_ANSWER = 4_000
 _MAX_SENTENCES = 60
@@ -34,6 +35,7 @@ _GAP = re.compile(
 _GAP_ZH = re.compile(
     rf"(?P<a>{_DATE_ZH}|\d[\d,.]*[万亿]?(?:%|％|[人个次名座米公里元票岁年]+)|《[^》]{{2,20}}》|“[^”]{{2,12}}”)"
 )
+_CUT, _CUT_ON = re.compile(r"\d[,.，．]?$"), re.compile(r"[,.，．]?\d")  # of a number that no value covers
 # rows of tables, code and its output, marks of citations, addresses: nobody asks for a gap in those
 _NO_PROSE = re.compile(r"[|`{}<>\\\n]|^\s*(?:#|\$|//)|[-=]>|\[\d+\]|://|\w\(")
 _JOIN = re.compile(r", and (?=(?:when|which|what) )|，(?=[^，]+(?:什么|哪)[^，]*？$)")
@@ -113,13 +115,17 @@ def _with_gap(text: str, chinese: bool) -> list[dict[str, Any]]:
     """A sentence that says enough to be known again, without its date, number or name."""
     min_chars, max_chars = (16, 80) if chinese else (50, 160)
     match = (_GAP_ZH if chinese else _GAP).search(text)
-    if match is None or text.count(match["a"]) > 1:
+    if match is None or not min_chars <= len(text) <= max_chars or _NO_PROSE.search(text):
         return []
-    if not min_chars <= len(text) <= max_chars or _NO_PROSE.search(text):
+    # the whole value that the text states there: ８７８，０００元, not ０００元
+    values = (v for v in find_values(text) if v.start < match.end("a") and match.start("a") < v.end)
+    places = [match.span("a"), *((value.start, value.end) for value in values)]
+    start, end = min(place[0] for place in places), max(place[1] for place in places)
+    if text.count(text[start:end]) > 1 or _CUT.search(text[:start]) or _CUT_ON.match(text[end:]):
         return []
-    gapped = f"{text[: match.start('a')]}____{text[match.end('a') :]}".replace('"', "'")
+    gapped = f"{text[:start]}____{text[end:]}".replace('"', "'")
     question = f"“{gapped}”，空缺处是什么？" if chinese else f'What belongs in the gap: "{gapped}"?'
-    return [_question_row(question, match["a"], text)]
+    return [_question_row(question, text[start:end], text)]
 
 
 def _question_row(question: str, answer: str, text: str) -> dict[str, Any]:

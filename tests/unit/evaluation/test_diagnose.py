@@ -74,7 +74,7 @@ def test_the_worked_rows() -> None:
 def test_every_remedy_exists_and_is_described_in_both_languages() -> None:
     """Each part named can be imported, is callable and public; titles, causes and remedies are in two languages."""
     for case in map(case_of, CASES):
-        assert case.remedies or case.name == "right"
+        assert case.remedies or case.name in ("right", "right_declined")
         assert len({remedy.name for remedy in case.remedies}) == len(case.remedies)
         for remedy in case.remedies:
             module, _, name = remedy.name.rpartition(".")
