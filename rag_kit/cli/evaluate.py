@@ -45,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--limit", type=int, metavar="N", help="only the first N questions")
     add("--timeout", type=float, metavar="SECONDS", help="time the pipeline has for one question")
     what = "most of the gold that the index may lack, as a share (default 0.1); with more nothing is asked"
+    add("--dry-run", action="store_true", help="only estimate calls, tokens and money, from 5 questions")
     add("--max-missing-gold", type=float, metavar="SHARE", help=what)
     add("--pipeline", metavar="NAME", default="hybrid", help=_PIPELINE)
     add("--graph", choices=sorted(GRAPHS), help="a graph that answers (default: none, the index is searched)")
@@ -75,6 +76,7 @@ def _minimum(text: str) -> tuple[str, float]:
 def run(arguments: argparse.Namespace) -> int:
     """Evaluate and print."""
     from rag_kit.evaluation import EvaluationSet, evaluate
+    from rag_kit.evaluation.runs.estimate import Estimate
     from rag_kit.evaluation.scorers import get_metrics
 
     minima = dict(arguments.minima)
@@ -88,7 +90,10 @@ def run(arguments: argparse.Namespace) -> int:
         settings = pick(arguments, "out", "max_concurrency", "timeout", "max_missing_gold", *CAPS)
         settings |= {"name": arguments.name or name, "version": version}
         settings |= {"judge": _make_judge(arguments, metrics), "progress": sys.stderr.isatty()}
-        results = evaluate(pipeline, examples, metrics or None, **settings)
+        results = evaluate(pipeline, examples, metrics or None, dry_run=arguments.dry_run, **settings)
+    if isinstance(results, Estimate):
+        say_json({"name": results.name, "expected": results.parts}) if arguments.json else say(str(results))
+        return exits.OK
     if arguments.json:
         manifest = {key: results.manifest.get(key) for key in ("status", "stopped_by", "usage", "done")}
         means = {metric: vars(summary) for metric, summary in results.summary().items()}

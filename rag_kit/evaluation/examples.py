@@ -71,14 +71,17 @@ class GoldSpan:
     start: int | None = None
 
 
-#: The form of a gold span, for messages.
-SPAN_FORM = "a text, or an object with document (an id; '' for any), text and, where it is known, start"
-
-
-def _check_span(span: Any) -> Any:
-    if not isinstance(span, GoldSpan | Mapping) or (isinstance(span, Mapping) and "text" not in span):
-        raise ValueError(f"give {SPAN_FORM}")
-    return span if isinstance(span, GoldSpan) else {"document": "", **span}
+def check_span(span: Any) -> Any:
+    """A gold span as the fields of `GoldSpan`; a text alone may be of any document."""
+    if isinstance(span, str):
+        span = {"text": span.strip()}
+    if isinstance(span, Mapping) and "text" in span and not set(span) - {"document", "text", "start"}:
+        return {"document": "", **span}
+    if not isinstance(span, GoldSpan):
+        raise ValueError(
+            "give a text, or an object with document (an id; '' for any), text and, where it is known, start"
+        )
+    return span
 
 
 def _stringify_values(tags: Any) -> Any:
@@ -123,7 +126,7 @@ class Example(Recorded):
     answers: tuple[str, ...] = ()
     reference_contexts: tuple[str, ...] = ()
     relevant: Mapping[str, int] = field(default_factory=dict)
-    spans: tuple[Annotated[GoldSpan, BeforeValidator(_check_span)], ...] = ()
+    spans: tuple[Annotated[GoldSpan, BeforeValidator(check_span)], ...] = ()
     answerable: bool | None = None
     history: tuple[Annotated[Mapping[str, str], BeforeValidator(_check_turn)], ...] = ()
     tags: Annotated[Mapping[str, str], BeforeValidator(_stringify_values)] = field(default_factory=dict)

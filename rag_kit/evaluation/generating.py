@@ -96,7 +96,8 @@ async def agenerate(
     A ``single_hop`` question is answered by one passage, a ``multi_hop`` question by two that speak of the same things.
     What asks for nothing, is in another language, points to "the passage", leaks its answer or rests on words that the
     passage does not hold is refused; the model, asked anew, has to give the same answer from the passage. Gold is what
-    was shown, and every other document that holds the same words, never what a model wrote. Of each kind, at most four passages a question are shown, plus 16.
+    was shown, and every other document that holds the same words, never what a model wrote. Of each kind, at most four
+    passages a question are shown, plus 16.
 
     Args:
         documents: LangChain documents, texts, a `DocumentIndex` (of which a chunk is a document), or a folder of files

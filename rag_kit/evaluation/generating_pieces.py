@@ -191,7 +191,8 @@ def with_all_holders(example: Example, corpus: Mapping[str, str]) -> Example:
     ``corpus`` has the texts by id, as `squeeze` gives them. Spans that several documents hold may lie in any of them.
     """
     relevant, spans = dict(example.relevant), []
-    wanted = [squeeze(answer) for answer in example.answers or sum(example.metadata["answer_parts"], [])]
+    answers = example.answers or [answer for part in example.metadata["answer_parts"] for answer in part]
+    wanted = [squeeze(answer) for answer in answers]
     for document in example.relevant:
         quoted = [span for span in example.spans if span.document == document]
         words = [squeeze(span.text) for span in quoted] + [a for a in wanted if a in corpus[document]]

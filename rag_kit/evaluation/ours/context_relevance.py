@@ -22,9 +22,9 @@ _SHOWN = 50
 class ContextRelevance(Metric):
     """Share of the sentences of all passages that are needed to answer: three of five are .6.
 
-    The judge gets the question, after earlier turns, and all sentences with numbers, and gives the numbers of those that
-    matter, in one call. Headings, list items and rows of tables are sentences of their own; what has no letter or digit
-    is none. Nothing retrieved is 0. A number that no sentence has is asked for once more, then the cell is an error.
+    The judge gets the question, after earlier turns, and all sentences with numbers, and gives the numbers of those
+    that matter, in one call. Headings, list items and rows of tables are sentences; what has no letter or digit is
+    none. Nothing retrieved is 0. A number that no sentence has is asked for once more, then the cell is an error.
     Sentences are counted as in the first version of Ragas (Es et al., 2023); Ragas's present ``context_relevance`` is
     another measure, two ratings from 0 to 2.
 

@@ -21,11 +21,12 @@ from rag_kit.concurrency.bridge import acall_function, blocking, run_in_thread
 from rag_kit.concurrency.budget import check_seconds
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.examples import Example
-from rag_kit.evaluation.gold import MAX_MISSING, check_gold, describe_missing, searched_documents
+from rag_kit.evaluation.runs.estimate import estimate_run
 from rag_kit.evaluation.runs.fingerprint import pipeline_hash
+from rag_kit.evaluation.runs.gold import MAX_MISSING, check_gold, describe_missing, searched_documents
 from rag_kit.evaluation.runs.metering import Progress, RunBudget, read_prices, reporting
 from rag_kit.evaluation.runs.results import Results
-from rag_kit.evaluation.runs.rows import RunFolder, digest
+from rag_kit.evaluation.runs.rows import MANIFEST, RunFolder, digest
 from rag_kit.evaluation.runs.run import Job, Run
 from rag_kit.evaluation.scorers import default_metrics, get_metrics
 from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
@@ -64,6 +65,7 @@ async def aevaluate(
     make_input: MakeInput | None = None,
     retry_errors: bool = True,
     max_missing_gold: float | None = MAX_MISSING,
+    dry_run: bool = False,
 ) -> Results:
     """Ask a pipeline every example of a set and score what it gives.
 
@@ -99,6 +101,8 @@ async def aevaluate(
         max_missing_gold: Most of the gold (ids and spans) that the documents may lack which are searched, as a share;
             with more nothing is asked. What is missing is named. ``None``: not looked up. Only what the kit's
             retrievers search over a `DocumentIndex` or documents, else the set's corpus, is looked through.
+        dry_run: Only estimate calls, tokens and money: the pipeline is asked 5 questions (what it gives is kept, where
+            ``out`` holds a run), the judge's prompts are made and not sent. See `Estimate`.
 
     Returns:
         One row for each example. ``results.manifest["stopped_by"]`` says which cap ended the run, if one did.
@@ -150,8 +154,11 @@ async def aevaluate(
         return job, None if out is None else as_path(out, "out")
 
     job, path = await run_in_thread(prepare)
-    folder = None if path is None else await run_in_thread(RunFolder, path)
+    opens = path is not None and not (dry_run and not (path / MANIFEST).is_file())
+    folder = await run_in_thread(RunFolder, path) if opens and path else None
     try:
+        if dry_run:
+            return await estimate_run(job, folder)
         with reporting(progress, job.name) as report:
             return await Run(job, folder, report).results()
     finally:

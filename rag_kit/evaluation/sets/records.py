@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from rag_kit.documents.identity import to_plain
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation._files import Record, first_few
-from rag_kit.evaluation.examples import FIELDS, SPAN_FORM, Example
+from rag_kit.evaluation.examples import FIELDS, Example, check_span
 from rag_kit.evaluation.outputs import Passage
 
 if TYPE_CHECKING:
@@ -207,6 +207,8 @@ def _fold_name(name: str) -> str:
 
 def plain_cell(value: Any) -> Any:
     """A cell as plain JSON, ``None`` where a table has a gap (NaN, NaT, blank text)."""
+    if isinstance(value, str):
+        value = value.replace("_x000D_", "")  # how Excel's files write the line breaks of other programs
     blank = isinstance(value, str) and not value.strip()
     return None if blank or type(value).__name__ in ("NaTType", "NAType") else to_plain(value)
 
@@ -274,13 +276,10 @@ def _bare_id(text: str) -> str:
 def _spans_of(cell: Any, where: str) -> list[Any]:
     """Gold spans: objects, or texts alone, which may be in any document; a blank line parts those of one cell."""
     items = re.split(r"\n\s*\n", cell.replace("\r\n", "\n")) if isinstance(cell, str) else cell
-    spans = []
-    for item in items if isinstance(items, list) else [items]:
-        span = {"document": "", "text": item.strip()} if isinstance(item, str) else item
-        if not isinstance(span, Mapping) or "text" not in span or set(span) - {"document", "text", "start"}:
-            raise InvalidInputError(f"{where}: a span is {item!r:.120}; give {SPAN_FORM}")
-        spans.append({"document": "", **span})
-    return spans
+    try:
+        return [check_span(item) for item in (items if isinstance(items, list) else [items])]
+    except ValueError as error:
+        raise InvalidInputError(f"{where} is {cell!r:.120}; {error}") from error
 
 
 def spelled_out(cell: Any, where: str) -> Any:

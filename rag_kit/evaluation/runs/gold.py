@@ -94,7 +94,8 @@ def _passages(source: Any, lacking: set[str], whole: bool) -> Iterator[Passage]:
         ids = source.ids if isinstance(source, BM25Index) else source.passage_ids()
         parts = [] if whole else [sorted(lacking)]
         parts += [ids[start : start + _PAGE] for start in range(0, len(ids), _PAGE)]
-        source = (document for part in parts for document in source.get(part))
+        documents = map(source.get, parts)
+        source = (document for part in documents for document in part)
     for item in source:
         yield item if isinstance(item, Passage) else Passage.of(item)
 
