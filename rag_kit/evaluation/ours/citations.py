@@ -94,6 +94,7 @@ class Citations(Metric):
     source: Source = "ours"
     stage: Stage = "generation"
     output_needs = frozenset({"answer", "passages"})
+    skips_declined = True
 
     def __init__(self, name: str = "ours_citations") -> None:
         if name not in _NAMES:
@@ -103,7 +104,7 @@ class Citations(Metric):
     async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
         """The value; the details hold the counts, both shares and the statements."""
         answer = output.answer or ""
-        if output.status in ("refused", "clarify") or output.declined:
+        if output.status in ("refused", "clarify"):
             return Cell.undefined("it is no answer: there is nothing to cite")
         claims = statements(answer, output.contexts)
         if not claims:

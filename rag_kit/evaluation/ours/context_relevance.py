@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import ModelOutputError
@@ -78,7 +79,8 @@ async def _ask_numbers(judge: Judge, values: dict[str, Any], total: int) -> list
     """The numbers that the judge chooses, each once, in order."""
     for repeat in range(2):
         reply = await judge.ask(_PROMPT, values, repeat=repeat)
-        chosen = sorted(set(reply.sentences))
+        entries = [re.fullmatch(r"\D*(\d+)\D*", str(entry)) for entry in reply.sentences]  # such as "[3]"
+        chosen = sorted({int(entry[1]) if entry else 0 for entry in entries})
         if not (wrong := [number for number in chosen if not 1 <= number <= total]):
             return chosen
     raise ModelOutputError(f"the judge was asked twice, and chose sentence {wrong[0]} of {total}")

@@ -94,6 +94,8 @@ def _make_up(schema: Mapping[str, Any], root: Mapping[str, Any], data: Mapping[s
     if kind == "array":
         lists = [item for item in data.values() if isinstance(item, list)]
         texts = [item for item in data.values() if isinstance(item, str)]
+        if lists and schema.get("items", {}).get("type") == "string":
+            return [str(item) for item in lists[0]]  # such as translations, which are about as long
         size = len(lists[0]) if lists else len(sentences(texts[-1])) if texts else 2
         return [_make_up(schema.get("items", {}), root, data)] * size
     return _WORDS if kind == "string" else _KINDS.get(str(kind), 1)

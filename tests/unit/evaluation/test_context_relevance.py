@@ -27,7 +27,12 @@ def retrieved(*texts: str) -> Output:
     [
         (("One is so. Two is so.", "Three. Four. Five."), [1, 2, 4], 0.6, [[2, 2], [1, 3]]),
         (("第一句。第二句。", "第三句。第四句。第五句。"), [5, 3, 3, 1], 0.6, [[1, 2], [2, 3]]),
-        (("Red one. Blue two. Old three. New four. Big five.", "It is. It was. It may. It can. It did."), ["1", "2", 6, 10], 0.4, [[2, 5], [2, 5]]),
+        (
+            ("Red one. Blue two. Old three. New four. Big five.", "It is. It was. It may. It can. It did."),
+            ["1", "2", 6, 10],
+            0.4,
+            [[2, 5], [2, 5]],
+        ),
         (("# Title\n\n---\n\n| a | b |\n| --- | --- |\n| 1 | 2 |",), [3], 1 / 3, [[1, 3]]),
         (("One. Two.",), [], 0.0, [[0, 2]]),
     ],
@@ -37,9 +42,7 @@ async def test_relevant_sentences_of_all(
 ) -> None:
     """Three of five are .6, whatever passage they are in; what is no sentence is not counted; one call."""
     judge = Judge(by_task({TASK: {"sentences": chosen}}), "none")
-    cell = await get_metric("ours_context_relevance").measure(
-        Example("q", "What?"), retrieved(*texts), judge
-    )
+    cell = await get_metric("ours_context_relevance").measure(Example("q", "What?"), retrieved(*texts), judge)
     assert (cell.value, cell.calls) == (pytest.approx(value), 1)
     assert cell.details["passages"] == passages
 
@@ -62,7 +65,9 @@ async def test_nothing_retrieved_is_0_and_without_a_judge_it_is_not_applicable()
     assert (await metric.measure(Example("q", "What?"), retrieved("A b."), None)).status == "not_applicable"
 
 
-@pytest.mark.parametrize(("question", "asked"), [("它有多长？", "用户：它有多长？"), ("How long?", "User: How long?")])
+@pytest.mark.parametrize(
+    ("question", "asked"), [("它有多长？", "用户：它有多长？"), ("How long?", "User: How long?")]
+)
 def test_earlier_turns_reach_the_judge_in_the_language_of_the_question(question: str, asked: str) -> None:
     """The question comes after its conversation, a hostile sentence stays in its block."""
     model = by_task({TASK: {"sentences": [1]}})
@@ -98,13 +103,19 @@ async def test_labels_of_wice(data_sets: Path) -> None:
 
         def by_words(prompt, claim=record["claim"]):
             words = set(content_words(claim))
-            return {"sentences": [p.number for p in prompt.passages if len(words & set(content_words(p.text))) > 2]}
+            return {
+                "sentences": [
+                    p.number for p in prompt.passages if len(words & set(content_words(p.text))) > 2
+                ]
+            }
 
         example, output = Example("q", record["claim"]), retrieved(*evidence)
         cell = await metric.measure(example, output, Judge(by_task({TASK: by_people}), "none"))
         held = {number for number, (found, _) in enumerate(cell.details["passages"]) if found}
         assert needed <= held
-        assert cell.value == sum(n for n, _ in cell.details["passages"]) / sum(n for _, n in cell.details["passages"])
+        assert cell.value == sum(n for n, _ in cell.details["passages"]) / sum(
+            n for _, n in cell.details["passages"]
+        )
         cell = await metric.measure(example, output, Judge(by_task({TASK: by_words}), "none"))
         shares = [found / total if total else 0.0 for found, total in cell.details["passages"]]
         inside = [shares[n] for n in needed]
