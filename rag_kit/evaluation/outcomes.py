@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from rag_kit.documents.display import Table, TabularResult
+from rag_kit.documents.display import Table
 from rag_kit.errors import MissingExtraError
 from rag_kit.evaluation.comparison_scores import name_runs
 from rag_kit.evaluation.remedies import text_of
@@ -64,34 +63,12 @@ def outcomes_table(counts: Mapping[str, Mapping[str, int]], chinese: bool = Fals
     return Table(["", *header], rows, heading, right=range(1, 7))
 
 
-@dataclass(repr=False)
-class Outcomes(TabularResult):
-    """Pipeline -> outcome -> number of questions; ``print`` it, or leave it as the last expression of a cell."""
-
-    counts: dict[str, dict[str, int]]
-
-    def to_pandas(self) -> pd.DataFrame:
-        """One line for each pipeline.
-
-        Raises:
-            MissingExtraError: If pandas is not installed.
-        """
-        try:
-            import pandas as pd
-        except ImportError:
-            raise MissingExtraError("eval", "Outcomes.to_pandas") from None
-        return pd.DataFrame.from_dict(self.counts, orient="index", columns=list(_COLUMNS))
-
-    def _contents(self) -> tuple[str, list[Table], list[str]]:
-        return "", [outcomes_table(self.counts)], []
-
-
 def outcomes(
     results: Results | Path | str | Mapping[str, Any] | Iterable[Any],
     *,
     answer: str | None = None,
     threshold: float = LIMIT,
-) -> Outcomes:
+) -> pd.DataFrame:
     """Count how many questions each pipeline answered right, wrong, declined, or answered without basis.
 
     Args:
@@ -99,20 +76,30 @@ def outcomes(
         answer: Metric that scores answers; default: the first of `ANSWER` that has a value.
         threshold: The score from which an answer is right.
 
+    Returns:
+        One line for each pipeline: ``right``, ``wrong``, ``declined``, of these ``declined_rightly``, ``invented``,
+        and ``unknown``: it failed, was refused, asked back, or has no score.
+
     Raises:
         InvalidInputError: If there are no results, or no such metric.
+        MissingExtraError: If pandas is not installed.
 
     Example:
         >>> from rag_kit.evaluation import Example, evaluate
         >>> questions = [Example("q1", "Who?", answers=("Ada",)), Example("q2", "When?", answerable=False)]
         >>> run = evaluate(lambda question: "It was Ada.", questions, "ours_answer_found", name="rag", progress=False)
-        >>> outcomes(run).counts["rag"]
+        >>> outcomes(run).loc["rag"].to_dict()
         {'right': 1, 'wrong': 0, 'declined': 0, 'declined_rightly': 0, 'invented': 1, 'unknown': 0}
     """
+    try:
+        import pandas as pd
+    except ImportError:
+        raise MissingExtraError("eval", "outcomes") from None
     several = [results] if isinstance(results, (Results, Path, str)) else results
     runs = name_runs(several, least=1)
     for run in runs.values() if answer else ():
         run.cells(str(answer))  # refuses one that is not there
-    return Outcomes(
-        {name: count_outcomes(run, answer or answer_metric(run), threshold) for name, run in runs.items()}
-    )
+    counts = {
+        name: count_outcomes(run, answer or answer_metric(run), threshold) for name, run in runs.items()
+    }
+    return pd.DataFrame.from_dict(counts, orient="index", columns=list(_COLUMNS))

@@ -185,7 +185,7 @@ def test_every_document_that_holds_the_words_is_gold():
         ),
         (
             "The workshop of Alkor mends 1,200 pumps in 3 of its halls, and nobody in the whole valley does it "
-            "better than that.",
+            "better than that. It is open to all who come.",
             None,
         ),
     ],

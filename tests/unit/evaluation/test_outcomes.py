@@ -35,20 +35,20 @@ def run(name: str, answers: dict[str, str]) -> Results:
 def test_one_table_for_all_pipelines_as_pandas(tmp_path: Path) -> None:
     """Each question is counted once; a decline of a question without an answer is right; folders are read."""
     first, second = run("first", SAID), run("second", {})
-    frame = outcomes([first, second.save(tmp_path / "second")]).to_pandas()
+    frame = outcomes([first, second.save(tmp_path / "second")])
     assert list(frame.index) == ["first", "second"]
     assert frame.loc["first"].to_dict() == {
         "right": 1, "wrong": 1, "declined": 2, "declined_rightly": 1, "invented": 1, "unknown": 1,
     }  # fmt: skip
     assert frame.loc["second", ["right", "wrong", "invented"]].tolist() == [0, 3, 2]
-    assert "declined" in str(outcomes({"mine": first})) and "mine" in str(outcomes({"mine": first}))
+    assert list(outcomes({"mine": first}).index) == ["mine"]
 
 
 def test_threshold_and_metric_can_be_named() -> None:
     """Another limit, another metric; one that is not there is refused, and so is nothing."""
     results = run("first", SAID)
-    assert outcomes(results, answer="ours_decline").counts["first"]["right"] == 2
-    assert outcomes(results, threshold=1.1).counts["first"]["right"] == 0
+    assert outcomes(results, answer="ours_decline").loc["first", "right"] == 2
+    assert outcomes(results, threshold=1.1).loc["first", "right"] == 0
     with pytest.raises(InvalidInputError, match="no metric 'bleu'"):
         outcomes(results, answer="bleu")
     with pytest.raises(InvalidInputError, match="0 runs given"):
