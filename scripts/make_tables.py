@@ -60,7 +60,7 @@ def quality_table(loaded: Loaded) -> str:
 
 
 def sets_table(loaded: Loaded) -> str:
-    """What each set holds."""
+    """The sizes of each set."""
     rows = []
     for run, result in loaded:
         counts = result["counts"]
@@ -113,7 +113,7 @@ def speed_table(loaded: Loaded) -> str:
 
 
 def verdict_table(loaded: Loaded, tolerance: dict[str, float]) -> str:
-    """What is expected beside what was measured."""
+    """Expected scores beside measured ones."""
     rows = []
     for run, result in loaded:
         for verdict in quality.judge(run, result, tolerance):

@@ -51,7 +51,7 @@ def load(path: Path = FILE) -> dict[str, Any]:
 
 
 def result_file(run: dict[str, Any]) -> Path:
-    """Where a run's result is kept."""
+    """The path of a run's result."""
     return RESULTS / f"{run['name']}.json"
 
 

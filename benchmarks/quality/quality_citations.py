@@ -1,4 +1,4 @@
-"""What the check of citations takes for supported, and what it takes for a decline.
+"""Rates at which the check of citations takes statements for supported, and answers for declines.
 
     python benchmarks/quality/quality_citations.py DATA
 

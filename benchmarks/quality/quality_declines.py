@@ -102,7 +102,7 @@ def threshold(sets: Sequence[Asked], weights: np.ndarray, loss: float) -> float:
 
 
 def outcome(one: Asked, weights: np.ndarray, limit: float) -> dict[str, float | None]:
-    """What a threshold does on a set."""
+    """Count right answers and declines of a threshold on a set."""
     more = int((one.answered @ weights < limit).sum())
     return {
         "lost": float((one.right @ weights < limit).sum() / one.size),

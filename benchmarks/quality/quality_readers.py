@@ -189,7 +189,7 @@ def _block(kind: str, value: Any) -> Block:
 
 
 def run(reader: str, path: Path, peers: Path) -> dict[str, Any] | None:
-    """What a reader gives for a file, in a fresh process; ``None`` where it fails."""
+    """Run a reader on a file, in a fresh process; ``None`` where it fails."""
     folder = HERE.parents[1] if reader == "rag_kit" else peers / reader
     command = [sys.executable, str(HERE / "reader_peers.py"), reader, str(path)]
     done = subprocess.run(

@@ -78,7 +78,7 @@ def load(name: str, data: Path) -> DataSet:
 
 
 def ndcg(found: list[Document], grades: Mapping[str, int]) -> float:
-    """Of one question."""
+    """nDCG@10 of one question."""
     gained = sum(grades.get(doc.id or "", 0) / math.log2(rank + 2) for rank, doc in enumerate(found))
     best = sorted(grades.values(), reverse=True)[:K]
     return gained / sum(grade / math.log2(rank + 2) for rank, grade in enumerate(best))

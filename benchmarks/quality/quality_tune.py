@@ -30,7 +30,7 @@ WEIGHTED = ("rrf", "convex")
 def retrievers(
     documents: list[Document], embeddings: str | None, cache: Path
 ) -> tuple[Callable[[dict[str, Any]], Any], dict[str, Any]]:
-    """What makes the retriever of a setting, and what may be set; indexes are made once for each chunk size."""
+    """Give the maker of a setting's retriever, and what may be set; indexes are made once for each chunk size."""
     model = embedding_model(embeddings)
 
     @lru_cache

@@ -1,4 +1,4 @@
-"""What is known of a file that readers are compared on."""
+"""Known content of files that readers are compared on."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Block:
 
 @dataclass(frozen=True)
 class KnownFile:
-    """What is known of one file.
+    """Known content of one file.
 
     Attributes:
         name: The file's name in the folder.

@@ -169,7 +169,7 @@ class Page:
 
 
 def pages() -> list[Page]:
-    """What other programs are to print."""
+    """Pages that other programs print."""
     ruled = "border=1 cellpadding=4 cellspacing=0"
     names = ("Marlow & Sons", "Okafor", "Lindqvist", "Baptiste", "Yamada", "Petrov", "Silva")
     booked = [

@@ -1,4 +1,4 @@
-"""What each step costs at 10,000, 100,000 and 1,000,000 documents of about 12 words, for docs/scale.md.
+"""Cost of each step at 10,000, 100,000 and 1,000,000 documents of about 12 words, for docs/scale.md.
 
 A process a step and size measures itself: processor seconds, with those of the processes that it starts (a reader, a
 PostgreSQL server), so that other work on the machine does not count; bytes on disk and in memory; and the times of

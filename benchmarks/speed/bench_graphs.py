@@ -41,7 +41,7 @@ class Passages(Leaf):
 
 
 def reply(messages: list[BaseMessage]) -> str:
-    """What the model says to each task."""
+    """The model's reply to each task."""
     task = str(messages[0].content).partition("<task>")[2].partition("</task>")[0]
     if task == "grade_passages":
         count = str(messages[-1].content).count("</passage>")
@@ -158,7 +158,7 @@ def _against_the_loop(rounds: int) -> list[Row]:
 
 
 def _work(graph: Any, path: float) -> str:
-    """What the processor does in one question, which hardly depends on how busy the machine is."""
+    """Processor time of one question, which hardly depends on how busy the machine is."""
     used = []
     for _ in range(5):
         begun = time.process_time()

@@ -57,7 +57,7 @@ def right(read: Callable[[bytes], str], texts: list[tuple[str, bytes]]) -> int:
 
 
 def by_library(raw: bytes) -> str:
-    """What charset-normalizer makes of it."""
+    """Decode by charset-normalizer."""
     best = from_bytes(raw).best()
     return "" if best is None else str(best)
 

@@ -169,7 +169,7 @@ def _sync_and_async(
 
 
 def _glue(rounds: int) -> list[Row]:
-    """What a call costs over its model calls and searches, without any delay in these."""
+    """Cost of a call over its model calls and searches, without any delay in these."""
     made = patterns(0, 0)
     model, leaf = Model(reply='{"query": "Why is it so?"}', delay=0), Leaf(delay=0)
     chain = load_prompt("step_back") | model | StrOutputParser()

@@ -85,7 +85,7 @@ def case(quantiles: list[float], load: float, queries: int) -> dict[str, Any]:
 
 
 def replies(arrivals: Any, takes: Any, after: float | None, bound: float = HEDGED) -> tuple[Any, float]:
-    """What each request took with its waiting (query x shard), and hedges for each request."""
+    """Times of each request with its waiting (query x shard), and hedges for each request."""
     queries, _, shards = takes.shape
     free = np.zeros((2, shards))  # when each replica has done what was sent to it
     done = np.empty((queries, shards))

@@ -80,7 +80,7 @@ def series(step: str, value: Callable[[Any], Any], *, clock: bool = True) -> Ser
 
 
 def seconds(step: str) -> Series:
-    """Of a core; where those were not measured, of the clock times the cores in use."""
+    """Seconds of a core; where those were not measured, of the clock times the cores in use."""
     cores = 2 if step == "embedding" else 1
     return series(step, lambda case: case.get("processor") or cores * case["seconds"], clock=False)
 
@@ -111,7 +111,7 @@ def queries() -> Table:
 
 
 def stores() -> list[tuple[str, str]]:
-    """Those that were measured."""
+    """Stores that were measured."""
     return [(step, store) for step, store in STORES.items() if there(step)]
 
 

@@ -183,7 +183,7 @@ class BM25Index(InvertedIndex):
         return self.current().scores(self.query_terms(query))
 
     def maximum(self, query: str | Mapping[str, float]) -> float:
-        """What no document's score for a query, or for weighted terms, can exceed: each of its terms at full weight.
+        """Give a bound that no document's score for a query, or for weighted terms, exceeds: each term at full weight.
 
         A term that no document holds counts as rarest, so that the best score divided by this tells how much of the
         question the index can match. 0 for a query without terms.

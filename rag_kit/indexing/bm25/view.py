@@ -84,7 +84,7 @@ class View:
         return self._accumulate(terms)[: self._size].copy()
 
     def maximum(self, terms: Query) -> float:
-        """What no document's score for the terms exceeds."""
+        """Give a bound that no document's score for the terms exceeds."""
         if not self._size:
             return 0.0
         highest, unknown, find = self._highest, self._known_terms, self._vocabulary.get
@@ -153,7 +153,7 @@ class View:
                 yield number, weight
 
     def _values(self, number: int) -> Floats:
-        """What a term adds: to all documents where it is in many, else to those it occurs in."""
+        """Give what a term adds: to all documents where it is in many, else to those it occurs in."""
         values = self._weights_of.get(number)
         if values is None:
             values = self._weights.of(number)

@@ -125,7 +125,7 @@ class KeywordLeg(LoadedLeg[BM25Index]):
 
 
 class KeywordView:
-    """What others may read of the keyword leg of a ``DocumentIndex``; the methods mean what those of ``BM25Index`` do.
+    """Read-only view of the keyword leg of a ``DocumentIndex``; its methods mean what those of ``BM25Index`` do.
 
     Take a new view for each search: a view does not look into the store for what was committed after it was made.
     """
@@ -181,7 +181,7 @@ class KeywordView:
         return self._index.spread(seeds, k, where, damping=damping, max_df=max_df)
 
     def maximum(self, query: str | Mapping[str, float]) -> float:
-        """What no score for the query, or for weighted terms, can exceed."""
+        """Give a bound that no score for the query, or for weighted terms, exceeds."""
         return self._index.maximum(query)
 
     def _best(

@@ -128,7 +128,7 @@ def _idf(frequency: int, total: Counts) -> float:
 
 
 def _weights(postings: TermPostings, total: Counts) -> Scores:
-    """What each posting of a term adds to the score of its document."""
+    """Give the weight that each posting of a term adds to its document's score."""
     mean = total.tokens / total.documents if total.tokens else 1.0
     saturation = DEFAULT_K1 * (1 - DEFAULT_B + DEFAULT_B * postings.lengths / mean)
     count = postings.counts.astype(np.float64)

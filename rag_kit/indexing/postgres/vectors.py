@@ -226,7 +226,7 @@ def _vector_literal(vector: Vectors) -> str:
 
 
 def _model_key(state: State) -> str:
-    """What vectors that can be compared have in common."""
+    """Give the key that vectors must share to be compared."""
     return f"{state.dimension} {state.embedding}"
 
 
