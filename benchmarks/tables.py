@@ -180,6 +180,16 @@ def _ratio(figure: float | None, best: float) -> str:
     return f"**{figure:.2f}**" if figure == best else f"{figure:.2f}"
 
 
+def spelling() -> str:
+    """Write nDCG@10 of questions as they are and misspelt, searched as typed and corrected, a row a set."""
+    columns = ["clean, as typed", "clean, corrected", "misspelt, as typed", "misspelt, corrected"]
+    rows = [
+        [row["set"], f"{row['questions']:,}", *(f"{row[name]:.3f}" for name in columns)]
+        for row in load("spelling")
+    ]
+    return markdown(["set", "questions", *columns], rows)
+
+
 MAKERS: dict[str, Callable[[], str]] = {
     "citations": citations,
     "scorer": scorer,
@@ -187,5 +197,6 @@ MAKERS: dict[str, Callable[[], str]] = {
     "declines": declines,
     "readers": readers,
     "scale": scale,
+    "spelling": spelling,
     "peers": peers,
 }

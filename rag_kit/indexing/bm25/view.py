@@ -96,6 +96,19 @@ class View:
         number = self._vocabulary.get(term, self._known_terms)
         return self._pointers[number + 1] - self._pointers[number] if number < self._known_terms else 0
 
+    def knows(self, term: str) -> bool:
+        """Whether some document has a term."""
+        return self.frequency(term) > 0
+
+    def find_known(self, terms: Iterable[str], passes: Passes | None = None) -> Iterator[tuple[str, str]]:
+        """Terms that documents have whose metadata pass, the most frequent first, each with the text of one of them."""
+        for term in sorted(filter(self.knows, terms), key=lambda term: (-self.frequency(term), term)):
+            number = self._vocabulary[term]
+            for place in self.postings.documents[self._pointers[number] : self._pointers[number + 1]]:
+                if passes is None or passes(self.rows[place].metadata):
+                    yield term, self.rows[place].text
+                    break
+
     def mask(self, where: Filter) -> NDArray[np.bool_]:
         """Which documents meet a filter."""
         if self._fields is None:

@@ -158,8 +158,11 @@ class KeywordView:
     ) -> Hits:
         """The best documents for a query, or for weighted terms, ties by id; see ``DocumentIndex.search_keyword``."""
         check_k(k)
+        where = passage_filter(filter, self._derived)
         weights = term_weights(self._terms(query))
-        hits = Hits(self._best(weights, k, passage_filter(filter, self._derived), ids_only))
+        if isinstance(query, str):
+            weights = self._spell(query, weights, where)
+        hits = Hits(self._best(weights, k, where, ids_only))
         hits.maximum = self.maximum(weights) if hits else 0.0
         return hits
 
@@ -207,6 +210,11 @@ class KeywordView:
         else:
             documents = view.documents(places[best].tolist())
         return list(zip(documents, scores[best].tolist(), strict=True))
+
+    def _spell(self, query: str, weights: Mapping[str, float], where: Filter | None) -> Mapping[str, float]:
+        """Correct the terms of a query that no document has."""
+        passes = None if where is None else compile_filter(where)
+        return self._index.spell(query, weights, self._index.current(), passes)
 
     def _terms(self, query: str | Mapping[str, float]) -> Query:
         return check_weights(query) if isinstance(query, Mapping) else self.query_terms(check_query(query))
