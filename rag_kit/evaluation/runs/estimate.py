@@ -139,7 +139,7 @@ def _pipeline_part(rows: list[Row], number: int, job: Job) -> dict[str, Any]:
     return {
         "questions": number, "calls": round(share * sum(row.output.calls for row in rows)),
         **{name: round(share * count) for name, count in tokens.items()},
-        "money": None if None in costs else share * sum(filter(None, costs)),
+        "money": None if not job.prices or None in costs else share * sum(filter(None, costs)),
     }  # fmt: skip
 
 

@@ -12,8 +12,10 @@ from enum import Enum
 from pathlib import PurePath
 from typing import Any
 
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.vectorstores import VectorStore
+
 from rag_kit.evaluation.runs.rows import digest
-from rag_kit.retrieval.inner import is_kit_retriever
 
 _MAX_DEPTH = 60
 _MAX_OBJECTS = 8000
@@ -49,7 +51,7 @@ def pipeline_hash(pipeline: Any) -> str:
 
 
 def retrievers_in(value: Any) -> Iterator[Any]:
-    """The outermost retrievers of the kit in a pipeline: itself, or in its nodes, settings and closures."""
+    """The outermost retrievers and stores of a pipeline: itself, or those in its nodes, settings and closures."""
     seen: dict[int, Any] = {}
     left = [value]
     while left and len(seen) < _MAX_OBJECTS:
@@ -57,7 +59,7 @@ def retrievers_in(value: Any) -> Iterator[Any]:
         if id(part) in seen or isinstance(part, (*_PLAIN, type, types.ModuleType)):
             continue
         seen[id(part)] = part
-        if is_kit_retriever(part):
+        if isinstance(part, (BaseRetriever, VectorStore)):
             yield part
             continue
         parts = _parts_of(part)

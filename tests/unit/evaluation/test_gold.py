@@ -53,7 +53,11 @@ def test_files_folders_and_chunks_are_found_and_others_named() -> None:
 def test_what_a_pipeline_searches_is_known_where_the_kit_searches() -> None:
     """In graphs, functions, ensembles and chains; of a foreign store, and beside one, nothing is claimed."""
     bm25 = BM25Retriever.from_documents([LAKE, MILL])
-    store = VectorRetriever(vectorstore=InMemoryVectorStore(DeterministicFakeEmbedding(size=4)))
+    foreign = InMemoryVectorStore(DeterministicFakeEmbedding(size=4))
+    store = VectorRetriever(vectorstore=foreign)
+
+    def ask_both(question: str) -> object:
+        return bm25.invoke(question) + foreign.similarity_search(question)
 
     def ask(question: str) -> object:
         return bm25.invoke(question)
@@ -61,7 +65,8 @@ def test_what_a_pipeline_searches_is_known_where_the_kit_searches() -> None:
     graph = build_plain_rag(bm25, chat_model("extractive"))
     for pipeline in (bm25, graph, ask, bm25 | (lambda documents: documents), bm25.with_retry()):
         assert searched_documents(pipeline) == [bm25.index], pipeline
-    assert searched_documents(EnsembleRetriever(retrievers=[bm25, store])) is None
+    for pipeline in (EnsembleRetriever(retrievers=[bm25, store]), ask_both, foreign.as_retriever()):
+        assert searched_documents(pipeline) is None, pipeline
     assert searched_documents(lambda question: "x") is None
 
 
