@@ -23,6 +23,7 @@ import evaluators_table  # noqa: E402
 import graph_retriever_table  # noqa: E402
 import graphs_table  # noqa: E402
 import indexing_tables  # noqa: E402
+import labels_table  # noqa: E402
 import parents_table  # noqa: E402
 import peers_table  # noqa: E402
 import quality  # noqa: E402
@@ -196,6 +197,7 @@ def render(page: str, content: dict[str, Any], loaded: Loaded) -> str:
         "titles": table(indexing_tables.TITLES_HEAD, indexing_tables.titles()),
         "postgres-keyword": f"{table(indexing_tables.KEYWORD_HEAD, indexing_tables.keyword())}\n\n"
         f"{indexing_tables.keyword_note()}",
+        "labels": table(labels_table.HEAD, labels_table.rows()),
         "scorer": table(scorer_table.HEAD, scorer_table.rows()),
         "scale": f"{table(scale_table.HEAD, scale_table.rows())}\n\n{scale_table.note()}",
         "postgres-vectors": table(indexing_tables.POSTGRES_HEAD, indexing_tables.postgres_vectors()),
