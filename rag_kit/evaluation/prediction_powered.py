@@ -14,11 +14,10 @@ from rag_kit.evaluation.cells import Labelled
 
 #: Fewer labels give no interval. With that many and more, the intervals cover (benchmarks/quality_labels.py).
 FEWEST = 10
-#: Place on the scale -> labels added there, of answers on which the judge said its mean. Where all labels agree their
-#: variance is 0, and an interval without these covers nothing. Agresti and Coull, 1998; for differences Agresti and
-#: Min, 2005.
-_ADDED_TO_MEANS = {0.0: 2.0, 1.0: 2.0}
-_ADDED_TO_DIFFERENCES = {0.0: 0.5, 0.5: 1.0, 1.0: 0.5}
+#: Labels added at each end of the scale, of answers on which the judge said its mean: where all labels agree their
+#: variance is 0, and an interval without these covers nothing (Agresti and Coull, 1998). The scale of differences is
+#: twice as wide.
+_ADDED_TO_MEANS, _ADDED_TO_DIFFERENCES = 2.0, 1.0
 
 
 def labelled_mean(
@@ -64,9 +63,8 @@ def labelled_mean(
         variance = trust**2 * spread / others
     low, high = _ends(scale, np.concatenate([truth, every]), of_differences)
     added = _ADDED_TO_DIFFERENCES if of_differences else _ADDED_TO_MEANS
-    places = low + (high - low) * np.array(list(added))
-    errors = np.concatenate([truth - trust * guess, places - trust * every.mean()])
-    weights = np.array([1.0] * n + list(added.values()))
+    errors = np.concatenate([truth - trust * guess, np.array([low, high]) - trust * every.mean()])
+    weights = np.array([1.0] * n + [added, added])
     centre = float(np.average(errors, weights=weights))
     variance += float(np.cov(errors, aweights=weights, ddof=0)) / (weights.sum() - 1)
     reach = _t_quantile((1 + level) / 2, n - 1) * variance**0.5
