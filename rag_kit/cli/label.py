@@ -24,23 +24,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("run", type=Path, metavar="RUN", help="folder of results")
     add("--metric", metavar="NAME", help="label this metric (default: the first that asks a judge)")
     add("-n", type=int, default=60, metavar="N", help="verdicts wanted in all (default 60)")
-    add("--language", choices=["en", "zh"], help="of the words around the texts (default: of the question)")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Show one case after the other until all are judged or the input ends, then what the labels say."""
     from rag_kit.evaluation import Results
     from rag_kit.evaluation.labelling import label, to_label
-    from rag_kit.evaluation.wording import say as word
 
     results = Results.load(arguments.run)
-    cases = to_label(results, arguments.metric, arguments.n, language=arguments.language)
-    if not cases:
-        hint(word("label_done", arguments.language or "en", n=arguments.n))
+    cases = to_label(results, arguments.metric, arguments.n)
+    hint("q ends; what was said is kept" if cases else f"{arguments.n} are labelled already; -n takes more")
     for number, case in enumerate(cases, start=1):
-        say(f"\n--- {number} / {len(cases)}", style="dim")
-        say(str(case))
-        say(word("label_scale", case.language, low=f"{case.low:g}", high=f"{case.high:g}"), style="dim")
+        say(f"\n--- {number} / {len(cases)}\n{case}")
         if (verdict := _ask(case)) is None:
             break
         label(results, {case.id: verdict}, case.metric)

@@ -66,7 +66,7 @@ def labelled_mean(
     errors = np.concatenate([truth - trust * guess, np.array([low, high]) - trust * every.mean()])
     weights = np.array([1.0] * n + [added, added])
     centre = float(np.average(errors, weights=weights))
-    variance += float(np.cov(errors, aweights=weights, ddof=0)) / (weights.sum() - 1)
+    variance += float(np.cov(errors, aweights=weights, ddof=0) / (weights.sum() - 1))
     reach = _t_quantile((1 + level) / 2, n - 1) * variance**0.5
     ends = max(low, centre + shift - reach), min(high, centre + shift + reach)
     mean = float((truth - trust * guess).mean()) + shift

@@ -22,7 +22,7 @@ from rag_kit.errors import InvalidInputError, MissingExtraError, ModelOutputErro
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.judge import adapter
 from rag_kit.evaluation.judge.cache import PerLoop
-from rag_kit.evaluation.judge.chinese_prompts import shipped_digest
+from rag_kit.evaluation.judge.chinese_prompts import chinese_digest
 from rag_kit.evaluation.judge.ragas_columns import arguments_of, needs_of, read_column, rubric, scores_of
 from rag_kit.evaluation.judge.ragas_table import CLASSES, ROWS, RagasRow, no_value, reply_fault
 from rag_kit.evaluation.metric import Metric, Source
@@ -129,7 +129,7 @@ class RagasMetric(Metric):
         """
         made_with = self._settings if isinstance(self._made, (str, type)) else _public_settings(self._made)
         record = {"ragas": version("ragas"), "class": self._row.ragas_class, "with": to_plain(made_with)}
-        chinese = "judge" if self._chinese == "judge" else f"kit {shipped_digest()}"
+        chinese = "judge" if self._chinese == "judge" else f"kit {chinese_digest()}"
         sent = {"sent": "Ragas's own prompts", "chinese": chinese}
         return {**record, "prompts": [], **sent} if self.needs_judge else record
 

@@ -7,74 +7,60 @@ import hashlib
 import json
 import logging
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-from rag_kit.errors import InvalidInputError
 from rag_kit.prompts.library import packaged_folder
 
 _log = logging.getLogger(__name__)
 
 
 def chinese_prompt(prompt: Any) -> Any | None:
-    """A prompt of Ragas's in Chinese; ``None`` where there is none of just this original.
-
-    Of an original that another version of Ragas has changed the log says so once; the judge then translates it.
-    """
-    original, kind = original_hash(prompt), type(prompt).__name__
-    path, record = _records().get(original) or (None, {})
-    if path is None:
-        if any(other["of"] == kind for _, other in _records().values()):
-            _say_changed(kind, original)
+    """A prompt of Ragas's in Chinese; ``None`` where there is no file of just this original."""
+    record = _find_record(type(prompt).__name__, original_hash(prompt))
+    if record is None:
         return None
     chinese = copy.copy(prompt)
-    try:
-        chinese.instruction = record["instruction"]
-        chinese.examples = [
-            (
-                prompt.input_model.model_validate(example["input"]),
-                prompt.output_model.model_validate(example["output"]),
-            )
-            for example in record["examples"]
-        ]
-    except (KeyError, TypeError, ValueError) as error:
-        raise InvalidInputError(
-            f"{path.name} does not fit {kind} of Ragas: {error}; install rag-kit again"
-        ) from error
-    chinese.language = "chinese"
+    chinese.instruction, chinese.language = record["instruction"], "chinese"
+    chinese.examples = [
+        (prompt.input_model.model_validate(pair["input"]), prompt.output_model.model_validate(pair["output"]))
+        for pair in record["examples"]
+    ]
     return chinese
 
 
 def original_hash(prompt: Any) -> str:
     """A hash of a prompt's instruction and examples; that of a prompt without them fits no file."""
     examples = [[part.model_dump(mode="json") for part in pair] for pair in getattr(prompt, "examples", ())]
-    text = json.dumps([getattr(prompt, "instruction", ""), examples], ensure_ascii=False)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return _hash([getattr(prompt, "instruction", ""), examples])
 
 
 @cache
-def shipped_digest() -> str:
+def chinese_digest() -> str:
     """A hash of all files, for the record of what was sent."""
-    contents = b"".join(
-        path.read_bytes() for path, _ in sorted(_records().values(), key=lambda pair: pair[0].name)
-    )
-    return hashlib.sha256(contents).hexdigest()[:16]
+    return _hash(_records())
 
 
 @cache
-def _records() -> dict[str, tuple[Path, dict[str, Any]]]:
-    """Hash of the original -> file and content."""
+def _records() -> list[Any]:
     import yaml
 
     paths = sorted((packaged_folder() / "ragas").glob("*.zh.yaml"))
-    records = [(path, yaml.safe_load(path.read_text(encoding="utf-8"))) for path in paths]
-    return {record["original"]: (path, record) for path, record in records}
+    return [yaml.safe_load(path.read_text(encoding="utf-8")) for path in paths]
 
 
 @cache
-def _say_changed(kind: str, original: str) -> None:
-    _log.warning(
-        "%s of this version of Ragas (%s) is not what its Chinese prompt was made of: the judge translates it",
-        kind,
-        original,
-    )
+def _find_record(kind: str, original: str) -> dict[str, Any] | None:
+    """The file of an original; of one that another version of Ragas has changed the log says so, once."""
+    for record in _records():
+        if record["original"] == original:
+            return dict(record)
+    if any(record["of"] == kind for record in _records()):
+        message = "%s of this version of Ragas (%s) is not what its Chinese prompt was made of: the judge translates it"
+        _log.warning(message, kind, original)
+    return None
+
+
+def _hash(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")).hexdigest()[
+        :16
+    ]

@@ -151,7 +151,10 @@ def test_a_case_shows_what_a_person_needs():
         assert part in text
     assert "verdict" not in text and "\x1b" not in text and "<pre" in case._repr_html_()
     chinese = Row(Example("q1", "莱茵河有多长？"), output, {"faithfulness": Cell.ok(0.0)})
-    assert "问题: 莱茵河有多长？" in str(to_label(Results("mine", [chinese]))[0])
+    text = str(to_label(Results("mine", [chinese]))[0])
+    assert (
+        "问题：莱茵河有多长？" in text and "这些段落是否支持答案中的陈述？" in text and "support" not in text
+    )
 
 
 def test_verdicts_are_read():
@@ -169,9 +172,12 @@ def test_verdicts_are_read():
             label(results, wrong)
     with pytest.raises(InvalidInputError, match="no metric 'bleu'"):
         to_label(results, "bleu")
-    for arguments in ({"n": 0}, {"n": True}, {"language": "de"}):
-        with pytest.raises(InvalidInputError, match=r"n is .*language"):
-            to_label(results, **arguments)
+    for wrong in (0, True, 2.5):
+        with pytest.raises(InvalidInputError, match=r"n is .*give a number from 1"):
+            to_label(results, n=wrong)
+    empty = Results("mine", [Row(Example("q1", "?"), Output("x"), {"faithfulness": Cell.undefined("no")})])
+    with pytest.raises(InvalidInputError, match="0 answers have a value of faithfulness"):
+        to_label(empty)
 
 
 def test_labels_are_kept_beside_the_run(tmp_path: Path):
@@ -270,12 +276,12 @@ def test_the_command_asks_one_after_the_other(tmp_path: Path, monkeypatch, capsy
     monkeypatch.setattr("builtins.input", lambda prompt="": next(answers))
     assert main(["label", str(tmp_path / "run"), "-n", "12"]) == 0
     shown = capsys.readouterr()
-    assert "1 / 12" in shown.out and "Do the passages support" in shown.out and "maybe" in shown.err
+    assert "1 / 12" in shown.out and "do the passages support" in shown.out and "maybe" in shown.err
     assert sorted(Results.load(tmp_path / "run").labels.verdicts["faithfulness"].values()) == [0.0, 0.75, 1.0]
     monkeypatch.setattr("builtins.input", lambda prompt="": "y")
-    assert main(["label", str(tmp_path / "run"), "-n", "12", "--language", "zh"]) == 0
+    assert main(["label", str(tmp_path / "run"), "-n", "12"]) == 0
     shown = capsys.readouterr().out
-    assert "这些段落是否支持答案中的陈述？" in shown and "9 / 9" in shown and "with 12 labels" in shown
+    assert "9 / 9" in shown and "with 12 labels" in shown
     assert main(["label", str(tmp_path / "run"), "-n", "12"]) == 0
     assert "already" in capsys.readouterr().err
 
