@@ -12,7 +12,7 @@ import numpy as np
 
 from rag_kit.evaluation.cells import Labelled
 
-#: Fewer labels give no interval. With that many and more, the intervals cover (benchmarks/quality_labels.py).
+#: Fewer labels give no interval. With that many and more, the intervals cover (benchmarks/quality/quality_labels.py).
 FEWEST = 10
 #: Labels added at each end of the scale, of answers on which the judge said its mean: where all labels agree their
 #: variance is 0, and an interval without these covers nothing (Agresti and Coull, 1998). The scale of differences is

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,14 +35,17 @@ class Labels:
         for number, line in lines:
             record: dict[str, Any] = line or {}
             texts = [str(record.get(name) or "") for name in ("metric", "id", "key")]
-            if not all(texts) or not isinstance(record.get("value", ""), int | float | None):
+            value = record.get("value", math.nan)
+            if not all(texts) or not (
+                value is None or (isinstance(value, int | float) and abs(value) <= 1e300)
+            ):
                 if number == lines[-1][0]:  # cut off by a kill
                     continue
                 raise InvalidInputError(
                     f"{LABELS}:{number} in {str(folder)!r} is damaged; take the line out, and label that cell again"
                 )
             if keys.get(texts[1]) == texts[2]:
-                labels.verdicts.setdefault(texts[0], {})[texts[1]] = record["value"]
+                labels.verdicts.setdefault(texts[0], {})[texts[1]] = value
             else:
                 labels.outdated += 1
         return labels
@@ -66,14 +70,10 @@ class Labels:
             if not verdicts:
                 continue
             unclear = sum(value is None for value in verdicts.values())
-            judge = f"{metric}: judge {sum(values.values()) / len(values):.3f}"
-            parts = [
-                f"{judge}; {found or f'{len(verdicts) - unclear} labels; from 10 on there is an interval'}"
-            ]
+            few = f"{len(verdicts) - unclear} labels, and from 10 on an interval"
+            parts = [f"{metric}: judge {sum(values.values()) / len(values):.3f}", str(found or few)]
             if unclear:
-                parts.append(
-                    f"it says nothing of the kind of answers of which people could not tell {unclear}"
-                )
+                parts.append(f"it says nothing of answers like the {unclear} of which people could not tell")
             if verdicts.keys() != set(draw_order(values)[: len(verdicts)]):
                 parts.append("it holds if the labels are a random sample, as rag-kit label draws one")
             notes.append("; ".join(parts) + ".")

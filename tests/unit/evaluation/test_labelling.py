@@ -206,9 +206,11 @@ def test_labels_are_kept_beside_the_run(tmp_path: Path):
     assert "q0" not in again.labels.verdicts[
         "faithfulness"
     ] and "1 labels are of answers that have changed" in str(again)
-    (tmp_path / "copy" / "labels.jsonl").write_text('{"metric": 1}\n{}\n{}\n')
-    with pytest.raises(InvalidInputError, match=r"labels.jsonl:1 .* label that cell again"):
-        Results.load(tmp_path / "copy")
+    whole = '{"metric": "faithfulness", "id": "q1", "key": "k", "value": %s}\n{}\n'
+    for wrong in ('{"metric": 1}\n{}\n{}\n', whole % "NaN", whole % ("9" * 400), whole % '"y"'):
+        (tmp_path / "copy" / "labels.jsonl").write_text(wrong)
+        with pytest.raises(InvalidInputError, match=r"labels.jsonl:1 .* label that cell again"):
+            Results.load(tmp_path / "copy")
 
 
 class Weak(Metric):
@@ -260,12 +262,12 @@ def test_notes_say_what_labels_do_not(tmp_path: Path):
     """Too few, chosen by hand, or left open: said beside the interval."""
     results = make_results([0.0] * 40)
     label_first(results, [1.0] * 40, 4)
-    assert "4 labels; from 10 on there is an interval" in str(results)
+    assert "4 labels, and from 10 on an interval" in str(results)
     label(results, {f"q{number}": 1 for number in range(30)})
     assert "holds if the labels are a random sample" in str(results)
     results = make_results([0.0] * 40)
     label(results, {case.id: None if place < 3 else 1 for place, case in enumerate(to_label(results, n=20))})
-    assert "people could not tell 3" in str(results) and "random sample" not in str(results)
+    assert "the 3 of which people could not tell" in str(results) and "random sample" not in str(results)
     write_report(results, tmp_path / "report.html")
 
 
