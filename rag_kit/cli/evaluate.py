@@ -12,6 +12,7 @@ import math
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -96,7 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
         return exits.OK
     if arguments.json:
         manifest = {key: results.manifest.get(key) for key in ("status", "stopped_by", "usage", "done")}
-        means = {metric: vars(summary) for metric, summary in results.summary().items()}
+        means = {metric: asdict(summary) for metric, summary in results.summary().items()}
         counts = {"examples": results.examples, "rows": len(results)}
         say_json({"name": results.name, **counts, "metrics": means, "notes": results.notes, **manifest})
     else:

@@ -77,7 +77,14 @@ def _metric_summaries(results: Results, comparison: Comparison | None) -> dict[s
         summaries = {score.metric: score for score in comparison.table if score.pipeline == name}
     if not set(results.metrics) <= set(summaries):
         summaries = {**results.summary(), **summaries}
-    return {name: {key: getattr(summary, key) for key in _COUNTS} for name, summary in summaries.items()}
+    return {
+        name: {key: getattr(summary, key) for key in _COUNTS} | {"labelled": _plain_labels(summary)}
+        for name, summary in summaries.items()
+    }
+
+
+def _plain_labels(summary: Any) -> dict[str, Any] | None:
+    return None if summary.labelled is None else vars(summary.labelled)
 
 
 def _describe_metrics(
