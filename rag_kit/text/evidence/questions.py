@@ -27,31 +27,14 @@ _DATE = re.compile(
     r"|\b(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)(?:[a-z]*)\b(?= ?\d)",
     re.IGNORECASE,
 )
-#: Frequent English words that frame a question ("What kind of ...", "Name the ..."), so that rarer ones decide.
-FRAME_WORDS = word_set(
+
+
+# Frequent English words that frame a question ("What kind of ...", "Name the ..."), so that rarer ones decide.
+_FRAME_WORDS = word_set(
     "name names named call called type types kind kinds sort many much year years date time times person people "
     "thing things term terms word words happen happened happens according following given mean means meant "
     "main long often number amount percentage example examples reason reasons way ways describe list "
     "difference differences considered known refer refers referred"
-)
-# one form of each that several questions of the labelled sets have
-_COMMON = (
-    "able accept account act action active add age ago allow always area around away back base become begin "
-    "believe best better big body build built business came carry case cause certain change child children city "
-    "claim class clear close come common company complete contain continue control cost country course cover "
-    "create current day deal decide decision develop differ difficult drive early effect end enough even event "
-    "exist family far feel field final find first force form former found full future gave general get go goal "
-    "good got group grow half hand head hear held help high hold home hour house idea impact important include "
-    "increase individual instead interest involve issue item know lack land large last late later law lead leader "
-    "learn leave led left less level life light like limit line live local look lose lost low made make man "
-    "manage member method million minor month move nation need new night now occur offer office old one open "
-    "order organization original part particular party pass past pay perform period place plan play point popular "
-    "position possible power present prevent problem process produce program provide public rate reach read real "
-    "receive recent relate remain report require result return right role run save say school second see serve "
-    "service set several share short show side similar since single size small social source south special start "
-    "state still stop strong study success support take taken three today took top total toward travel try two "
-    "understand unit until use usual value view want war water week well went west whole wide win within without "
-    "woman women won work world write written young"
 )
 
 
@@ -59,7 +42,7 @@ class Term(NamedTuple):
     """A term of a question."""
 
     key: str  # the normalised form that is looked for
-    salience: float  # 1 for a plain word, 1.5 for names, numbers and identifiers, less for frequent words
+    salience: float  # 1 for a plain word, 1.5 for names, numbers and identifiers, 0.3 for words that frame a question
     nominal: bool  # looks like a name, number or identifier
     date: bool  # is a part of a date
 
@@ -95,17 +78,16 @@ def question_terms(text: str) -> tuple[Term, ...]:
         plain = _ASKING.sub(" ", fold(text))
     keys = list(dict.fromkeys(terms(plain)))
     keys = [key for key in keys if len(key) > 1 or key.isascii()] or keys
-    light = _light_words()
+    frames = _frame_terms()
     return tuple(
-        Term(key, 1.5 if key in named else light.get(key, 1.0), key in named, key in dates) for key in keys
+        Term(key, 1.5 if key in named else 0.3 if key in frames else 1.0, key in named, key in dates)
+        for key in keys
     )
 
 
 @cache
-def _light_words() -> dict[str, float]:
-    """Stems of frequent words with their salience."""
-    common = dict.fromkeys((key for word in _COMMON.split() for key in content_words(word)), 0.6)
-    return common | dict.fromkeys((key for word in FRAME_WORDS for key in content_words(word)), 0.3)
+def _frame_terms() -> frozenset[str]:
+    return frozenset(key for word in _FRAME_WORDS for key in content_words(word))
 
 
 MAX_QUESTION = 4_000  # characters of a question that are read
