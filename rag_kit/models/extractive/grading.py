@@ -10,8 +10,8 @@ from rag_kit.models.extractive.blocks import Prompt
 from rag_kit.text import sentences
 from rag_kit.text.citations.check import check_citations, renumber
 from rag_kit.text.citations.decline import is_declined
-from rag_kit.text.evidence.questions import analyse, terms
-from rag_kit.text.evidence.sentences import collect, is_question, offers, weight_of
+from rag_kit.text.evidence.questions import analyse, offers, terms
+from rag_kit.text.evidence.sentences import collect, is_question, weight_of
 from rag_kit.text.evidence.usefulness import Usefulness, usefulness
 
 _MAX_STATEMENTS = 20

@@ -38,7 +38,12 @@ def condense(prompt: Prompt) -> dict[str, str]:
     earlier = [text for role, text in prompt.turns if role == "user" and not points_back(text, _POINTS_BACK)]
     if not earlier or len(question) > _MAX_QUERY or not points_back(question, _POINTS_BACK):
         return {"query": question}
-    return {"query": f"{question} ({' '.join(_keywords(earlier[-1]))})"[:_MAX_QUERY]}
+    words = " ".join(_keywords(earlier[-1]))
+    return {
+        "query": (f"{question}（{words}）" if prompt.language == "zh" else f"{question} ({words})")[
+            :_MAX_QUERY
+        ]
+    }
 
 
 def summarise_history(prompt: Prompt) -> str:
