@@ -61,7 +61,7 @@ def represent_tags(prompt: Prompt) -> dict[str, Any]:
     allowed = {name.strip().casefold(): name.strip() for name in prompt.block("names").split(",")}
     rows = []
     for passage in prompt.passages:
-        tags = {"language": detect_language(passage.text)} if "language" in allowed else {}
+        tags: dict[str, str] = {"language": detect_language(passage.text)} if "language" in allowed else {}
         for match in _TAG.finditer(passage.text[:_MAX_READ]):
             if (name := match[1].strip().casefold()) in allowed:
                 tags.setdefault(name, match[2].strip())

@@ -23,7 +23,7 @@ _MAX_SOURCES = 100
 _POINTS_BACK = 6  # content words of a follow-up with a pronoun at most
 _PIECE = re.compile(r"(?P<han>[\u3400-\u9fff]+)|[^\W_](?:[^\W\u3400-\u9fff]|['’.+-])*")
 _SHARED = {"en": "It shares these words with the question: {}.", "zh": "与问题有相同的词：{}。"}
-_WHICH = {"en": "What is your question about? Please name it.", "zh": "请问您想查的是什么？请写出名称。"}
+_WHICH = {"en": "What is your question about?", "zh": "请问您想查的是什么？"}
 
 
 def condense(prompt: Prompt) -> dict[str, str]:

@@ -87,9 +87,6 @@ def _guess_fields(prompt: Prompt) -> dict[str, Any]:
         "queries": [question],
         "questions": [question],
         "passages": [answer or question],
-        "relevant": bool(answer),
-        "score": float(bool(answer)),
-        "reason": "By the words that question and passages share.",
     }
 
 

@@ -129,7 +129,7 @@ def test_the_answer_holds_a_sentence_for_each_step() -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "word"), [("When does it start?", "name it"), ("它什么时候启动？", "写出名称")]
+    ("question", "word"), [("When does it start?", "question about?"), ("它什么时候启动？", "想查的是什么")]
 )
 def test_the_question_back_asks_for_the_name(question: str, word: str) -> None:
     """In the language of the question."""
