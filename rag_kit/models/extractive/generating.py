@@ -51,8 +51,9 @@ def represent_summary(prompt: Prompt) -> dict[str, Any]:
     """
     rows = []
     for passage in prompt.passages:
-        first = sentences(passage.text[:_MAX_READ])[:_SUMMARY]
-        rows.append({"id": passage.number, "texts": [" ".join(sentence.text for sentence in first)]})
+        lines = [sentence.text for sentence in sentences(passage.text[:_MAX_READ])]
+        whole = [line for line in lines if line.endswith(tuple(".!?。！？"))]  # no headings
+        rows.append({"id": passage.number, "texts": [" ".join((whole or lines)[:_SUMMARY])]})
     return {"passages": rows}
 
 

@@ -1,10 +1,8 @@
-"""Tasks on a question and a conversation: what it needs, made complete, in other words, its parts, its sources."""
+"""Tasks on a question and a conversation: what it needs, made complete, in other words, its parts."""
 
 from __future__ import annotations
 
-import json
 import re
-from dataclasses import replace
 from typing import Any
 
 from rag_kit.models.extractive.answering import MARKS
@@ -15,14 +13,11 @@ from rag_kit.text.asking import without_question_words
 from rag_kit.text.citations.decline import is_declined
 from rag_kit.text.comparisons import entity_queries
 from rag_kit.text.complexity import points_back, question_kind
-from rag_kit.text.likeness import WordLikeness
 
 _MAX_KEYWORDS = 3
 _MAX_QUERY = 1000  # characters
-_MAX_SOURCES = 100
 _POINTS_BACK = 6  # content words of a follow-up with a pronoun at most
 _PIECE = re.compile(r"(?P<han>[\u3400-\u9fff]+)|[^\W_](?:[^\W\u3400-\u9fff]|['’.+-])*")
-_SHARED = {"en": "It shares these words with the question: {}.", "zh": "与问题有相同的词：{}。"}
 _WHICH = {"en": "What is your question about?", "zh": "请问您想查的是什么？"}
 
 
@@ -125,38 +120,6 @@ def next_hop(prompt: Prompt) -> dict[str, Any]:
     options = decompose(prompt)["queries"] or [prompt.request]
     query = next((option for option in options if fold(option) not in earlier), "")
     return {"done": not query, "query": query}
-
-
-def route(prompt: Prompt) -> dict[str, Any]:
-    """The sources of the lines ``- "name": description`` that share words with the question, best first."""
-    last = replace(prompt, body=prompt.user)  # worked examples before it are not what is asked
-    question = last.block("question")
-    sources = _sources(last.block("sources"))
-    likeness = WordLikeness([[name, text] for name, text in sources])
-    scores = likeness.scores(question)
-    best = sorted((place for place, score in enumerate(scores) if score > 0), key=lambda p: (-scores[p], p))
-    reason = _SHARED[replace(prompt, question=question).language]
-    return {
-        "choices": [
-            {
-                "name": sources[place][0],
-                "reason": reason.format(", ".join(likeness.shared_words(question, place))),
-            }
-            for place in best[: last.number("most", 1)]
-        ]
-    }
-
-
-def _sources(text: str) -> list[tuple[str, str]]:
-    """Name and description of each line."""
-    sources = []
-    for line in text.splitlines()[:_MAX_SOURCES]:
-        try:
-            name, end = json.JSONDecoder().raw_decode(line, line.index('"'))
-        except ValueError:
-            continue
-        sources.append((str(name), line[end:].lstrip(": ")))
-    return sources
 
 
 def _keywords(question: str) -> list[str]:

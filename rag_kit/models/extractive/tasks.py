@@ -35,7 +35,7 @@ _MODULES = {
     ),
     "questions": (
         "classify_question", "clarify_question", "condense", "decompose", "next_hop", "retrieve_needed",
-        "rewrite_query", "route", "summarise_history", "web_query",
+        "rewrite_query", "summarise_history", "web_query",
     ),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
@@ -46,6 +46,7 @@ _ALIASES = {
     "condense_for_user": "condense",
     "represent_cluster": "represent_summary",
     "rerank_listwise": "rank",
+    "rerank_pointwise": "grade_passage",
 }
 
 
@@ -87,6 +88,8 @@ def _guess_fields(prompt: Prompt) -> dict[str, Any]:
         "queries": [question],
         "questions": [question],
         "passages": [answer or question],
+        "relevant": bool(answer),
+        "score": float(bool(answer)),
     }
 
 
