@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from rag_kit.models.extractive.blocks import Prompt
-from rag_kit.text import detect_language, sentences
+from rag_kit.text import detect_language
 from rag_kit.text.citations.decline import DECLINED
 from rag_kit.text.evidence.questions import Question, analyse, terms
 from rag_kit.text.evidence.sentences import (
@@ -30,7 +30,6 @@ _FOOTNOTES = re.compile(
 MARKS = re.compile(r"\s?[\[［【]\d[^\]］】]{0,20}[\]］】]")
 _LIST_MARK = re.compile(r"^(?:[-*•·‣]|#{1,6})\s+")
 _ENDED = re.compile(r"[.!?。！？…][\"'”’」』)）\]]*$")
-_NOT_WORD = re.compile(r"\W+")
 _DOUBT = {
     "en": "I cannot answer the question because of insufficient information in the documents.",
     "zh": "文档信息不足，无法回答该问题。",
@@ -68,26 +67,13 @@ def answer_from_hops(prompt: Prompt) -> str:
     return gap.join(dict.fromkeys(filter(None, answers))) or answer(prompt)
 
 
-def retrieve_needed(prompt: Prompt) -> dict[str, str]:
-    """Look things up unless it is small talk."""
-    from rag_kit.text.complexity import question_kind  # loads slowly
-
-    return {"retrieve": "no" if question_kind(prompt.question, has_history=True).intent == "chat" else "yes"}
-
-
 def continue_answer(prompt: Prompt) -> str:
     """The passage's next sentences that answer the question, each with a term of it that the answer lacks, or END."""
-    answer = prompt.block("answer")
-    answer_sentences = {_NOT_WORD.sub("", sentence.text.casefold()) for sentence in sentences(answer)}
-    answered = frozenset(terms(answer))
-    texts = [
-        _whole_sentence(sentence.text)
-        for sentence in _pick_sentences(prompt.question, prompt.passages, _MAX_SENTENCES)
-        if _NOT_WORD.sub("", sentence.text.casefold()) not in answer_sentences
-        and (not answer or sentence.matched - answered)
-    ]
-    is_complete = not texts or len(answer_sentences) >= _MAX_SENTENCES
-    return "END" if is_complete else " ".join(texts[: prompt.number("count", 1)])
+    written = prompt.block("answer")
+    lacking = analyse(prompt.question).keys - set(terms(written))
+    picked = _pick_sentences(prompt.question, prompt.passages, _MAX_SENTENCES)
+    texts = [_whole_sentence(one.text) for one in picked if not written or one.matched & lacking]
+    return " ".join(texts[: prompt.number("count", 1)]) or "END"
 
 
 def continue_unaided(prompt: Prompt) -> str:

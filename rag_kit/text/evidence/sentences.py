@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from rag_kit.text.asking import without_remarks
-from rag_kit.text.evidence.questions import OFFERED, Question, analyse, terms
+from rag_kit.text.evidence.questions import Question, analyse, offers, terms
 from rag_kit.text.evidence.times import Span, TimeFit, fit_in_time, time_spans
 from rag_kit.text.language import detect_language
 from rag_kit.text.sentences import sentences
@@ -244,24 +244,6 @@ def _forms_of_one(name: str, key: str) -> bool:
 def is_question(text: str) -> bool:
     """Tell whether a sentence is a question."""
     return text.rstrip("\"'”’」』)）").endswith(("?", "？"))
-
-
-def offers(kind: str, sentence: str, question: str) -> bool:
-    """Tell whether a sentence has something of the asked kind that the question does not name.
-
-    Example:
-        >>> offers("number", "It has 76 rooms.", "How many rooms does it have?")
-        True
-        >>> offers("number", "It has rooms.", "How many rooms does it have?")
-        False
-    """
-    named = "" if kind == "why" else question.casefold()
-    # the first letter is left out for names: that of a sentence is a capital in any case
-    return any(
-        not named or match.group().casefold() not in named
-        for pattern, start in OFFERED.get(kind, ())
-        for match in pattern.finditer(sentence[start:])
-    )
 
 
 def _read_rows(

@@ -374,7 +374,7 @@ async def test_offline_keywords_by_rule() -> None:
     made = graph(-0.9, llm=chat_model("extractive"), web=search_tool([], queries))
     await both(made, {"question": "What is Henry Feilden's occupation?"})
     await both(made, {"question": "2023年诺贝尔物理学奖颁给了谁？"})
-    assert queries[::2] == ["Henry Feilden occupation", "2023年 诺贝尔物理学奖"]
+    assert queries[::2] == ["Henry Feilden occupation", "2023 年 诺贝尔物理学奖"]
 
 
 def test_schemas_ask_only_for_the_question_and_describe_the_knobs() -> None:
