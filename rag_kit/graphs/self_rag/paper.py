@@ -19,7 +19,7 @@ from rag_kit.errors import (
     ModelUnauthorizedError,
     ModelUnreachableError,
 )
-from rag_kit.graphs.nodes import note_cut_off
+from rag_kit.graphs.nodes import note_cut_off, note_disagreements
 from rag_kit.graphs.running import ask, branch, report, run_side_by_side, values_side_by_side, write
 from rag_kit.graphs.self_rag import logprobs
 from rag_kit.graphs.self_rag.beams import (
@@ -253,6 +253,9 @@ class Paper(SelfRagNodes):
         trace = [{**entry, "won": entry["kept"] and place(entry) in won} for entry in state["trace"]]
         used = [index for index in used_passages(segments) if index < len(documents)]
         winners = [entry for entry in trace if entry["won"]]
+        # those that the answer rests on come first, so that the numbers are its own
+        ranked = [documents[index] for index in dict.fromkeys([*used, *range(len(documents))])]
+        disagreements = await note_disagreements(state["asked"], ranked, len(used))
         cut_off = next((entry["cut_off"] for entry in winners if entry.get("cut_off")), "")
         return {
             "answer": "".join(cite_segments(segments)),
@@ -260,7 +263,7 @@ class Paper(SelfRagNodes):
             "documents": [documents[index] for index in used],
             "trace": Overwrite(trace),
             "unsupported": any(map(_lacks_support, winners)),
-            "notes": [*_note_critique(winners), *note_cut_off(cut_off)],
+            "notes": [*_note_critique(winners), *note_cut_off(cut_off), *disagreements],
         }
 
     def _send_decided(self, beams: Sequence[Beam], streamed: int, decided: int) -> int:
