@@ -197,7 +197,9 @@ def _statement(question: Question, text: str, place: int, passage: PassageText) 
         version = read_version([text])
     subject = frozenset(token.key for token in tokens(_without_version(passage.title)) if token.content)
     place_of = (text, place, passage.number, title, version)
-    return Statement(*place_of, words, things, frozenset(names), tuple(measures), tuple(times), subject, shown)
+    return Statement(
+        *place_of, words, things, frozenset(names), tuple(measures), tuple(times), subject, shown
+    )
 
 
 def _without_version(title: str) -> str:

@@ -79,7 +79,7 @@ class Paper(SelfRagNodes):
 
     def __init__(self, retriever: Any, llm: Any, options: Any, *, scoring: ScoringChoice) -> None:
         super().__init__(retriever, llm, options)
-        self.tries_logprobs = scoring == "logprobs" or (scoring == "auto" and logprobs.may_have_logprobs(llm))
+        self.scoring = scoring
 
     def empty_update(self) -> Update:
         """The graph's keys as a run begins, and as a refused one ends."""
@@ -94,7 +94,8 @@ class Paper(SelfRagNodes):
     ) -> Reply:
         """Ask by a prompt, for an object where there is a fallback; with log-probabilities if the run has them."""
         catcher, prompt = logprobs.TokenCatcher(), self.prompt(name, state, context)
-        llm = logprobs.with_logprobs(self.llm, catcher) if state["scoring"] == "logprobs" else self.llm
+        llm = self.model(context)
+        llm = logprobs.with_logprobs(llm, catcher) if state["scoring"] == "logprobs" else llm
         step = ask(llm, prompt, values, **asking) if asking else write(llm, prompt, values)
         return Reply(await step, catcher.tokens)
 
@@ -112,7 +113,8 @@ class Paper(SelfRagNodes):
         notes: list[str] = []
         replies: list[Reply] = []
         if state["segment"] == 0:
-            state["scoring"] = "logprobs" if self.tries_logprobs else "labels"
+            has_them = self.scoring == "auto" and logprobs.may_have_logprobs(self.model(context))
+            state["scoring"] = "logprobs" if self.scoring == "logprobs" or has_them else "labels"
         if state["scoring"] == "logprobs" and state["segment"] == 0:
             reply = await self._ask_to_retrieve(state, context, beams[0], _none_if_refused)
             if not reply.tokens:
