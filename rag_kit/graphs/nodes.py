@@ -18,7 +18,7 @@ from rag_kit.concurrency.notes import write_note
 from rag_kit.concurrency.steps import Step
 from rag_kit.documents.provenance import passage_notes
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs.citing import check_answer_by_model
+from rag_kit.graphs.citing import check_answer_by_model, note_disagreements
 from rag_kit.graphs.context import RagContext
 from rag_kit.graphs.evaluators.base import Evaluator
 from rag_kit.graphs.evaluators.function import evaluator_of
@@ -45,8 +45,6 @@ from rag_kit.retrieval.inner import acall_retriever, call_retriever
 from rag_kit.text import check_question, detect_language
 from rag_kit.text.analysis import warm_up
 from rag_kit.text.citations.decline import DECLINED
-from rag_kit.text.evidence.sentences import passage_text
-from rag_kit.text.versions import Statement, find_disagreements
 
 _MAX_NAMED = 16  # models of runs' contexts that are kept
 
@@ -316,30 +314,6 @@ def unless_refused(following: str | Route) -> Route:
 def note_cut_off(cut_off: str) -> list[str]:
     """The note about an answer that ended too early, if it did."""
     return [f"answer: cut off, {cut_off}"] if cut_off else []
-
-
-async def note_disagreements(
-    question: str, documents: Sequence[Document], cited: int | None = None
-) -> list[str]:
-    """The notes about passages that state different values of the same thing, with their versions.
-
-    Passages beyond the first `cited` ones have no number in the answer; they are named by their title.
-    """
-    numbered = enumerate(documents, start=1)
-    passages = [passage_text(at, document.page_content, document.metadata) for at, document in numbered]
-
-    def name(one: Statement) -> str:
-        return f"[{one.number}]" if cited is None or one.number <= cited else one.title or "another passage"
-
-    notes = []
-    for found in await compute(partial(find_disagreements, question, passages)):
-        versions = [f" ({one.version.label})" if one.version.label else "" for one in found.statements]
-        parts = [
-            f"{name(one)} {one.shown}{label}" for one, label in zip(found.statements, versions, strict=True)
-        ]
-        newest = f"the newest is {name(found.newest)}" if found.newest else "nothing says which is the newest"
-        notes.append(f"answer: passages disagree: {', '.join(parts)}; {newest}")
-    return notes
 
 
 def _say_what_is_missing(answer: str, language: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
 
 from rag_kit.text.citations.tokens import tokens
@@ -13,7 +14,7 @@ from rag_kit.text.evidence.sentences import Candidate, PassageText, is_question,
 from rag_kit.text.sentences import sentences
 from rag_kit.text.values.reading import Value, find_values, same_value
 
-MAX_STATEMENTS = 400  # sentences that are compared
+MAX_SENTENCES, MAX_STATEMENTS = 1_000, 60  # looked at, and compared
 _NUMBERED = re.compile(
     r"\b(?:v|ver|version|rev|revision|release|edition)[ ._-]?(?P<number>\d{1,4}(?:\.\d{1,4}){0,3})(?![\d.])"
     r"|第(?P<han>\d{1,3})[版稿]",
@@ -117,7 +118,7 @@ def find_disagreements(question: str, passages: Sequence[PassageText]) -> list[D
         ['120 EUR', '150 EUR']
     """
     analysed = analyse(question)
-    left = list(_relevant_statements(analysed, passages))
+    left = list(islice(_relevant_statements(analysed, passages), MAX_STATEMENTS))
     found = []
     while left:
         first, *left = left
@@ -159,17 +160,12 @@ def settle_versions(
 
 def _relevant_statements(question: Question, passages: Sequence[PassageText]) -> Iterator[Statement]:
     """The sentences that may answer the question and state a value, in reading order."""
-    count = 0
-    for place, passage in enumerate(passages):
-        title = set(terms(passage.title))
-        for span in sentences(passage.text):
-            if count == MAX_STATEMENTS:
-                return
-            count += 1
-            keys = question.keys & (title | set(terms(span.text)))
-            if weight_of(question, keys) < _RELEVANT or not question.keys & set(terms(span.text)):
-                continue
-            if (statement := _statement(question, span.text, place, passage)) is not None:
+    texts = ((at, span.text) for at, passage in enumerate(passages) for span in sentences(passage.text))
+    for place, text in islice(texts, MAX_SENTENCES):
+        passage, said = passages[place], question.keys & set(terms(text))
+        if said and weight_of(question, said | question.keys & set(terms(passage.title))) >= _RELEVANT:
+            statement = _statement(question, text, place, passage)
+            if statement is not None:
                 yield statement
 
 
@@ -180,9 +176,7 @@ def _statement(question: Question, text: str, place: int, passage: PassageText) 
     row = tokens(text)
     values = [token.value for token in row if token.value]
     asked = {value.normal for value in find_values(question.text)}
-    measures = [
-        value for value in values if value.dimension not in (*_TIMES, "id") and value.normal not in asked
-    ]
+    measures = [value for value in values if value.dimension not in _NO_MEASURE and value.normal not in asked]
     times = [value for value in values if value.dimension in _TIMES]
     if question.kind == "when":
         measures, times = [value for value in times if value.normal not in asked], []

@@ -19,7 +19,8 @@ from rag_kit.errors import (
     ModelUnauthorizedError,
     ModelUnreachableError,
 )
-from rag_kit.graphs.nodes import note_cut_off, note_disagreements
+from rag_kit.graphs.citing import note_disagreements
+from rag_kit.graphs.nodes import note_cut_off
 from rag_kit.graphs.running import ask, branch, report, run_side_by_side, values_side_by_side, write
 from rag_kit.graphs.self_rag import logprobs
 from rag_kit.graphs.self_rag.beams import (
