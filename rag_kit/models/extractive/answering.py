@@ -20,6 +20,7 @@ from rag_kit.text.evidence.sentences import (
     is_question,
     weight_of,
 )
+from rag_kit.text.versions import settle_versions
 
 _MAX_SENTENCES = 3
 _JUDGED = 2  # sentences by which it is decided whether there is an answer
@@ -124,7 +125,7 @@ def _pick_sentences(question: str, passages: Sequence[PassageText], count: int) 
     # a question in the text, as in a FAQ, answers nothing
     picked = choose(analysed, [sentence for sentence in candidates if not is_question(sentence.text)], count)
     supported = strength(analysed, passages, candidates, picked[:_JUDGED]) >= 0.5
-    return drop_distraction(picked) if supported else []
+    return settle_versions(analysed, drop_distraction(picked), candidates, passages) if supported else []
 
 
 def _whole_sentence(text: str) -> str:
