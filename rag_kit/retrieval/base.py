@@ -21,7 +21,7 @@ from pydantic import ConfigDict, PrivateAttr, ValidationError, field_validator
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.concurrency.steps import Logic, Step, arun, run
 from rag_kit.documents import Filter, clean_text, combine_filters, validate_filter
-from rag_kit.documents.fields import fields_of_filter
+from rag_kit.documents.fields import fields_of_filter, read_fields
 from rag_kit.documents.provenance import compact_provenance, retriever_depth
 from rag_kit.errors import InvalidInputError
 from rag_kit.models.runnables import has_listeners, silent_manager
@@ -148,11 +148,15 @@ class RagKitRetriever(BaseRetriever):
 
     def searched(self) -> Sequence[Any]:
         """The index, store or documents that are searched, or the retrievers through which."""
-        return self.inner_retrievers()
+        index = getattr(self, "index", None)
+        return self.inner_retrievers() if index is None else [index]
 
     def known_fields(self, needed: set[str]) -> set[str] | None:
         """Metadata fields of the documents, read until all needed ones were seen; ``None`` where that costs."""
-        return fields_inside(self.inner_retrievers(), needed)
+        index = getattr(self, "index", None)
+        if index is None:
+            return fields_inside(self.inner_retrievers(), needed)
+        return read_fields(index.metadata_rows(), needed)[0]
 
     def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:
         """Find documents for a query.

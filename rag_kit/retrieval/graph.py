@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -72,10 +71,6 @@ class GraphRetriever(RefiningRetriever):
         if isinstance(index, BM25Index):
             return {**values, "retriever": BM25Retriever(index=index)}
         return {**values, "retriever": rows_retriever(index)}
-
-    def searched(self) -> Sequence[Any]:
-        """The index."""
-        return [self.index]
 
     def _fetch_size(self, k: int) -> int:
         return _SEEDS

@@ -10,7 +10,6 @@ from langchain_core.documents import Document
 from pydantic import Field
 
 from rag_kit.documents import Filter, add_note
-from rag_kit.documents.fields import read_fields
 from rag_kit.documents.provenance import add_first_stage
 from rag_kit.errors import InvalidInputError, ModelError
 from rag_kit.indexing.document_index.index import DocumentIndex
@@ -39,14 +38,6 @@ class KeywordIndexRetriever(RagKitRetriever):
     index: DocumentIndex
     note: str | None = None
 
-    def searched(self) -> Sequence[Any]:
-        """The index."""
-        return [self.index]
-
-    def known_fields(self, needed: set[str]) -> set[str] | None:
-        """Metadata fields of the documents, read until those that are needed were seen."""
-        return read_fields(self.index.metadata_rows(), needed)[0]
-
     async def _search(self, query: str, call: Call) -> list[Document]:
         documents: list[Document] = await blocking_step("search", self._find, query, call)
         if self.note is None:
@@ -66,14 +57,6 @@ class DenseIndexRetriever(ByVectorRetriever):
 
     index: DocumentIndex
     query_vectors: QueryVectors = Field(default_factory=QueryVectors, exclude=True, repr=False)
-
-    def searched(self) -> Sequence[Any]:
-        """The index."""
-        return [self.index]
-
-    def known_fields(self, needed: set[str]) -> set[str] | None:
-        """Metadata fields of the documents, read until those that are needed were seen."""
-        return read_fields(self.index.metadata_rows(), needed)[0]
 
     def reads(self, query: str) -> bool:
         """Whether the embedding model reads the query's language."""

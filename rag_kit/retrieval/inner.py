@@ -32,7 +32,7 @@ from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.documents import Filter, combine_filters, compile_filter
 from rag_kit.errors import InvalidInputError
 from rag_kit.models.runnables import acall_runnable
-from rag_kit.retrieval.stores import deeper, native_async, native_filter
+from rag_kit.retrieval.stores import deeper, is_native, native_filter
 
 AnyRetriever = Runnable[str, list[Document]]
 
@@ -301,7 +301,7 @@ def _native_async(retriever: Runnable[Any, Any]) -> bool:
     if isinstance(retriever, RunnableLambda):
         return hasattr(retriever, "afunc")
     if isinstance(retriever, VectorStoreRetriever):
-        return native_async(retriever.vectorstore)
+        return is_native(retriever.vectorstore, "asimilarity_search")
     if isinstance(retriever, BaseRetriever) and not is_kit_retriever(retriever):
         name = type(retriever)._aget_relevant_documents.__qualname__
         return name != "BaseRetriever._aget_relevant_documents" and "__init_subclass__" not in name

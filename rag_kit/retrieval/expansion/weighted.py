@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 from langchain_core.documents import Document
 
@@ -32,10 +31,6 @@ class WeightedTermsRetriever(RagKitRetriever):
     index: KeywordIndex
     terms: Mapping[str, float]
     note: str | None = None
-
-    def searched(self) -> Sequence[Any]:
-        """The index."""
-        return [self.index]
 
     async def _search(self, query: str, call: Call) -> list[Document]:
         if isinstance(self.index, BM25Index):

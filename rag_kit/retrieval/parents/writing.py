@@ -57,10 +57,6 @@ class FamilyWriter(RagKitRetriever):
         """The one that searches the rows."""
         return [self._rows]
 
-    def searched(self) -> Sequence[Any]:
-        """The index."""
-        return [self.index]
-
     @abstractmethod
     def _families(self, documents: Sequence[Document]) -> list[Family]:
         """Documents with their children."""
