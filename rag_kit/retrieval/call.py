@@ -27,7 +27,7 @@ from rag_kit.models.identity import call_key
 from rag_kit.models.runnables import callbacks_below
 from rag_kit.models.schema import UnreadableError, target_of
 from rag_kit.retrieval.fusion import Search
-from rag_kit.retrieval.inner import Asked, acall_retriever, call_retriever, inner_searches
+from rag_kit.retrieval.inner import Asked, acall_retriever, by_prepared_retriever, call_retriever
 
 _log = logging.getLogger("rag_kit.retrieval")
 T = TypeVar("T")
@@ -338,16 +338,25 @@ class Call:
 
         ``arguments`` reach the kit's own retrievers.
         """
-        calls = inner_searches(asked, k, self.filter, question=question, arguments=arguments)
-        jobs = [Job(call.name, call.sync, call.native) for call in calls]
-        outcomes: list[Outcome[list[Document]]] = [Outcome(one.name) for one in asked]
-        done = await self.side_by_side(jobs, on_error=self.limits.on_error)
-        for call, outcome in zip(calls, done, strict=True):
-            for number, at in enumerate(call.places):
-                found = outcome.error if outcome.value is None else outcome.value[number]
-                failed = isinstance(found, BaseException)
-                outcomes[at] = Outcome(asked[at].name, *((None, found) if failed else (found,)))
-        return outcomes
+        settings: dict[str, Any] = {"k": k, "filter": self.filter, **(arguments or {})}
+        if question is not None:
+            settings["question"] = question
+        await self.prepare(asked)
+        jobs = []
+        for one in asked:
+            options = {"config": one.config, **settings}
+            forms = (
+                partial(form, one.retriever, one.query, **options)
+                for form in (call_retriever, acall_retriever)
+            )
+            jobs.append(Job(one.name, *forms))
+        return await self.side_by_side(jobs, on_error=self.limits.on_error)
+
+    async def prepare(self, asked: Sequence[Asked]) -> None:
+        """Do what searches of one retriever share; what fails here, each search meets by itself."""
+        if len(asked) > 1:
+            pairs = by_prepared_retriever(asked)
+            await self.side_by_side([Job.of("prepare", partial(one.prepare, texts)) for one, texts in pairs])
 
     def answered(
         self,

@@ -25,7 +25,6 @@ from rag_kit.retrieval.fusion import (
     join_documents,
     nothing_found,
 )
-from rag_kit.text.language import detect_language
 
 # docs/decisions/0011
 DENSE_WEIGHT = 0.5
@@ -171,11 +170,6 @@ class HybridRetriever(EnsembleRetriever):
         share, name = by_vector.weight * _FEEDBACK, f"{by_vector.name}, feedback"
         feedback = Search(call.query, "feedback", None, share, documents, name, len(answered) + 1)
         return [keyword, replace(by_vector, weight=by_vector.weight - share), feedback]
-
-
-def reads(embeddings: object, query: str) -> bool:
-    """Whether an embedding model reads the language of a query, as far as it says so."""
-    return not getattr(embeddings, "english_only", False) or detect_language(query) == "en"
 
 
 def _move_towards(vector: Vector, targets: Sequence[Vector]) -> list[float] | None:

@@ -16,10 +16,10 @@ from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.models.query_vectors import QueryVectors, embed_query_step
 from rag_kit.models.runnables import has_listeners
 from rag_kit.retrieval.base import RagKitRetriever, blocking_step
-from rag_kit.retrieval.by_vector import ByVectorRetriever
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.ensemble import EnsembleRetriever
-from rag_kit.retrieval.hybrid import IDS_ONLY, HybridRetriever, reads
+from rag_kit.retrieval.hybrid import IDS_ONLY, HybridRetriever
+from rag_kit.retrieval.vectors import ByVectorRetriever
 
 PIPELINES = ("hybrid", "bm25", "dense")
 Hits = list[tuple[Document, float]]
@@ -57,10 +57,6 @@ class DenseIndexRetriever(ByVectorRetriever):
 
     index: DocumentIndex
     query_vectors: QueryVectors = Field(default_factory=QueryVectors, exclude=True, repr=False)
-
-    def reads(self, query: str) -> bool:
-        """Whether the embedding model reads the query's language."""
-        return reads(self.index.embeddings, query)
 
     def vectors_of(self, documents: Sequence[Document]) -> list[list[float]]:
         """The stored vectors of documents of the index."""

@@ -15,9 +15,9 @@ from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.document_index.vectors import Vectors, best_ids, unit
 from rag_kit.indexing.raptor.tree import RaptorTree
 from rag_kit.indexing.searched import RAPTOR, REPRESENTATION
-from rag_kit.retrieval.by_vector import ByVectorRetriever
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.indexed import Hits, rows_retriever
+from rag_kit.retrieval.vectors import ByVectorRetriever
 
 
 class _Loaded(NamedTuple):

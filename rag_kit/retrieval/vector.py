@@ -12,15 +12,15 @@ from typing import Any, ClassVar
 from langchain_core.documents import Document
 from langchain_core.structured_query import Visitor
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
+from pydantic import PrivateAttr
 
 from rag_kit.concurrency.bridge import call_client, run_in_thread
 from rag_kit.concurrency.steps import Step
 from rag_kit.documents import compile_filter, with_provenance
-from rag_kit.models.query_vectors import embed_together
+from rag_kit.models.query_vectors import QueryVectors, embed_together
 from rag_kit.models.runnables import connections_of
 from rag_kit.retrieval.base import RagKitRetriever
-from rag_kit.retrieval.call import Call, Job
-from rag_kit.retrieval.inner import Found
+from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.stores import deeper, is_native, native_filter
 
 _Scored = list[tuple[Document, float | None]]
@@ -61,26 +61,20 @@ class VectorRetriever(RagKitRetriever):
 
     vectorstore: VectorStore
     structured_query_translator: Visitor | None = None
+    _prepared: QueryVectors = PrivateAttr(default_factory=QueryVectors)
 
     def searched(self) -> Sequence[Any]:
         """The store."""
         return [self.vectorstore]
 
-    async def _search(self, query: str, call: Call) -> list[Document]:
-        return await self._nearest(query, call)
-
-    async def _search_many(self, calls: Sequence[Call]) -> list[Found]:
-        """Embed the queries in one request where the model can, and search by vector for each."""
-        vectors = None
+    async def prepare(self, queries: Sequence[str]) -> None:
+        """Embed the queries in one request, where the model can and the store finds the same by vector."""
         if self.searches_together and _finds_alike_by_vector(self.vectorstore):
-            vectors = await embed_together(self.vectorstore.embeddings, [call.query for call in calls])
-        if vectors is None:
-            return await super()._search_many(calls)
-        jobs = [
-            Job.of(self.get_name(), partial(self._nearest, list(vector), call))
-            for call, vector in zip(calls, vectors, strict=True)
-        ]
-        return [outcome.value_or_error for outcome in await calls[0].side_by_side(jobs)]
+            self._prepared.keep_all(queries, await embed_together(self.vectorstore.embeddings, [*queries]))
+
+    async def _search(self, query: str, call: Call) -> list[Document]:
+        vector = self._prepared.take(query)
+        return await self._nearest(query if vector is None else [*vector], call)
 
     async def _nearest(self, sought: str | list[float], call: Call, static: Any = None) -> list[Document]:
         """Search for a text or a vector, ever deeper, until enough documents pass a filter not taken by the store.
