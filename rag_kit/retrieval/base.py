@@ -27,7 +27,6 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.models.runnables import has_listeners, silent_manager
 from rag_kit.retrieval.arguments import as_invalid_input, translate_arguments, unknown_arguments
 from rag_kit.retrieval.call import ALL, Call, Job
-from rag_kit.retrieval.inner import Asked
 from rag_kit.retrieval.inside import check_fields, fields_inside
 
 T = TypeVar("T")
@@ -147,7 +146,7 @@ class RagKitRetriever(BaseRetriever):
     async def _prepare_parts(self, parts: Sequence[Any], queries: Sequence[str]) -> None:
         """Prepare retrievers inside, within the time-out of this one."""
         call = Call(self, "", k=ALL, filter=None, config={}, run_manager=None)
-        await call.prepare([Asked(part, query, {}, part.get_name()) for part in parts for query in queries])
+        await call.prepare([(part, query) for part in parts for query in queries])
 
     def inner_retrievers(self) -> Sequence[Any]:
         """The retrievers that this one asks."""

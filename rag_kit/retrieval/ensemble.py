@@ -13,7 +13,6 @@ from rag_kit.retrieval.base import RagKitRetriever
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.fields import OptionalCount, Seconds, Weights
 from rag_kit.retrieval.fusion import Merged, Search, check_fusion, check_weights, merge
-from rag_kit.retrieval.inner import Asked
 
 _DEPTH = 100  # results of each retriever; fusions of scores need to see how these fall off
 Retriever = Runnable[str, list[Document]]
@@ -101,13 +100,14 @@ class EnsembleRetriever(RagKitRetriever):
 
     async def _search(self, query: str, call: Call) -> list[Document]:
         """Run the branches side by side, and fuse what they found."""
-        branches = self._branches(query)
-        asked = [
-            Asked(branch.retriever, query, call.child(f"retriever_{branch.branch}"), branch.name)
-            for branch in branches
-        ]
-        outcomes = await call.search_outcomes(asked, self._depth(call), arguments=self._arguments())
-        return await self._merge(call, call.answered(branches, outcomes, tasks="retrievers"))
+        answered = await call.search_all(
+            self._branches(query),
+            self._depth(call),
+            tag="retriever",
+            tasks="retrievers",
+            arguments=self._arguments(),
+        )
+        return await self._merge(call, answered)
 
     def _arguments(self) -> dict[str, Any]:
         """Arguments for those retrievers that are the kit's own."""

@@ -12,7 +12,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
-from typing import Any, NamedTuple, Protocol, TypeGuard
+from typing import Any, Protocol, TypeGuard
 
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
@@ -120,28 +120,15 @@ async def _call_on_thread(retriever: AnyRetriever, *arguments: Any, **kwargs: An
     return await run_in_thread(partial(retriever.invoke, *arguments, **kwargs))
 
 
-class Asked(NamedTuple):
-    """A search that one retriever makes by another; ``name`` is for notes."""
-
-    retriever: Any
-    query: str
-    config: RunnableConfig
-    name: str
-
-
-def by_prepared_retriever(asked: Sequence[Asked]) -> list[tuple[KitRetriever, list[str]]]:
+def by_prepared_retriever(asked: Sequence[tuple[Any, str]]) -> list[tuple[KitRetriever, list[str]]]:
     """The kit's retrievers that have several queries to prepare for, however bound, with these queries."""
-    queries: dict[int, list[str]] = {}
-    retrievers: dict[int, KitRetriever] = {}
-    for one in asked:
-        retriever = one.retriever
+    queries: dict[int, tuple[KitRetriever, dict[str, None]]] = {}
+    for retriever, query in asked:
         while isinstance(retriever, RunnableBindingBase):
             retriever = retriever.bound
         if is_kit_retriever(retriever) and retriever.searches_together:
-            retrievers[id(retriever)] = retriever
-            queries.setdefault(id(retriever), []).append(one.query)
-    distinct = [(retrievers[key], [*dict.fromkeys(texts)]) for key, texts in queries.items()]
-    return [pair for pair in distinct if len(pair[1]) > 1]
+            queries.setdefault(id(retriever), (retriever, {}))[1][query] = None
+    return [(retriever, [*texts]) for retriever, texts in queries.values() if len(texts) > 1]
 
 
 @dataclass(frozen=True)
