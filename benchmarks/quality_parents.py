@@ -45,9 +45,8 @@ RESULT = ROOT / "benchmarks" / "results" / "parents.json"
 BUDGET = 3000
 PLAIN = (250, 400, 500, 750, 1000, 1500, 2000, 3000)
 PARENTS = ((1000, 250), (1000, 400), (2000, 400))
-MERGED = ((1000, 250, 0.5),)
 WINDOWS = (1, 2, 3, 5)
-DENSE = {"plain": ((400,), (1000,)), "parent": ((1000, 400),), "window": ((2,),), "merged": ()}
+DENSE = {"plain": ((400,), (1000,)), "parent": ((1000, 400),), "window": ((2,),)}
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ class Arm:
     """One way to retrieve.
 
     Attributes:
-        kind: ``plain``, ``parent``, ``merged`` or ``window``.
+        kind: ``plain``, ``parent`` or ``window``.
         name: For people.
         make: Index -> retriever that returns k passages; writes the documents first.
         nominal: Characters that a passage has about; decides how many are asked for.
@@ -85,14 +84,12 @@ def _family(
     return retriever
 
 
-def parent(size: int, child: int, merge: float | None = None) -> Arm:
+def parent(size: int, child: int) -> Arm:
     def make(index: DocumentIndex, documents: Sequence[Document], pipeline: str, k: int) -> Any:
-        fields = {"parent_size": size, "child_size": child, "merge": merge}
+        fields = {"parent_size": size, "child_size": child}
         return _family(ParentDocumentRetriever, index, documents, pipeline, k, **fields)
 
-    if merge is None:
-        return Arm("parent", f"parent {size}, children {child}", make, size)
-    return Arm("merged", f"auto-merging {size} at {merge:g}, children {child}", make, (size + child) // 2)
+    return Arm("parent", f"parent {size}, children {child}", make, size)
 
 
 def window(around: int) -> Arm:
@@ -106,7 +103,6 @@ def arms(pipeline: str) -> list[Arm]:
     every = {
         "plain": [(plain, (size,)) for size in PLAIN],
         "parent": [(parent, sizes) for sizes in PARENTS],
-        "merged": [(parent, sizes) for sizes in MERGED],
         "window": [(window, (around,)) for around in WINDOWS],
     }
     chosen: list[Arm] = []

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from rag_kit.concurrency.budget import MAX_SECONDS
 from rag_kit.errors import InvalidInputError
 from rag_kit.prompts import load_prompt
-from rag_kit.retrieval.arguments import as_invalid_input
+from rag_kit.retrieval.fields import as_invalid_input
 
 
 def setting(default: Any, description: str, *nodes: str, **more: Any) -> Any:

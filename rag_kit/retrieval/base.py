@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import html
-import math
-import operator
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -25,36 +23,15 @@ from rag_kit.documents.fields import fields_of_filter, read_fields
 from rag_kit.documents.provenance import compact_provenance, retriever_depth
 from rag_kit.errors import InvalidInputError
 from rag_kit.models.runnables import has_listeners, silent_manager
-from rag_kit.retrieval.arguments import as_invalid_input, translate_arguments, unknown_arguments
 from rag_kit.retrieval.call import ALL, Call, Job
+from rag_kit.retrieval.fields import as_invalid_input, translate_arguments, unknown_arguments
+from rag_kit.retrieval.fields import check_count as check_count
+from rag_kit.retrieval.fields import check_number as check_number
 from rag_kit.retrieval.inside import check_fields, fields_inside
 
 T = TypeVar("T")
 _MAX_PARTS = 16  # of a list among the fields, which may hold a corpus
 _LANGCHAIN_ARGUMENTS = frozenset({"verbose", "run_id"})
-
-
-def check_count(name: str, value: Any) -> int:
-    """Check a number of documents: a whole number of at least 1."""
-    try:
-        count = 0 if isinstance(value, bool) else operator.index(value)
-    except TypeError:
-        count = 0
-    if count < 1:
-        raise InvalidInputError(f"{name}={value!r} was given; it must be a whole number >= 1.")
-    return count
-
-
-def check_number(name: str, value: Any, *, above: float | None = None, maximum: float | None = None) -> float:
-    """Check a number: at least 0 (or above ``above``), at most ``maximum``."""
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-    too_low = is_number and (value < 0 if above is None else value <= above)
-    if not is_number or too_low or (maximum is not None and value > maximum):
-        low = f"above {above:g}" if above is not None else "from 0"
-        raise InvalidInputError(
-            f"{name}={value!r} was given; it must be a number {low}{'' if maximum is None else f' to {maximum:g}'}."
-        )
-    return float(value)
 
 
 class HasRunnables:

@@ -15,9 +15,9 @@ from rag_kit.indexing.bm25.index import BM25Index
 from rag_kit.indexing.bm25.parameters import DEFAULT_B, DEFAULT_K1, documents_of_texts
 from rag_kit.indexing.bm25.postings import Variant
 from rag_kit.indexing.bm25.view import Hits
-from rag_kit.retrieval.arguments import unknown_arguments
 from rag_kit.retrieval.base import RagKitRetriever, blocking_step
 from rag_kit.retrieval.call import Call
+from rag_kit.retrieval.fields import unknown_arguments
 from rag_kit.retrieval.settings import LeafSettings, TextSettings
 from rag_kit.text.ngrams import CharacterNgrams
 
