@@ -16,8 +16,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25.index import BM25Index
 from rag_kit.retrieval.bm25 import BM25Retriever
 from rag_kit.retrieval.call import Call
-from rag_kit.retrieval.expansion.weighted import KeywordIndex, reader_of
-from rag_kit.retrieval.indexed import rows_retriever
+from rag_kit.retrieval.indexed import KeywordIndex, reader_of, rows_retriever
 from rag_kit.retrieval.inside import own_filter
 from rag_kit.retrieval.refining import RefiningRetriever
 

@@ -12,10 +12,13 @@ from pydantic import Field
 from rag_kit.documents import Filter, add_note
 from rag_kit.documents.provenance import add_first_stage
 from rag_kit.errors import InvalidInputError, ModelError
+from rag_kit.indexing.bm25.index import BM25Index
 from rag_kit.indexing.document_index.index import DocumentIndex
+from rag_kit.indexing.document_index.keyword import KeywordView
 from rag_kit.models.query_vectors import QueryVectors, embed_query_step
 from rag_kit.models.runnables import has_listeners
 from rag_kit.retrieval.base import RagKitRetriever, blocking_step
+from rag_kit.retrieval.bm25 import BM25Retriever
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.ensemble import EnsembleRetriever
 from rag_kit.retrieval.hybrid import IDS_ONLY, HybridRetriever
@@ -46,8 +49,30 @@ class KeywordIndexRetriever(RagKitRetriever):
         return [add_note(document, self.note) for document in documents]
 
     def _find(self, query: str, call: Call) -> list[Document]:
-        hits = self.index.keyword_view().search(query, call.k, call.filter, ids_only=_ids_only(call))
+        hits = self._hits(query, call)
         return add_first_stage(hits, "bm25", self.get_name(), query, max_score=hits.maximum)
+
+    def _hits(self, query: str, call: Call) -> Any:
+        return self.index.keyword_view().search(query, call.k, call.filter, ids_only=_ids_only(call))
+
+
+KeywordIndex = BM25Index | DocumentIndex
+KeywordRetriever = BM25Retriever | KeywordIndexRetriever
+
+
+def reader_of(index: KeywordIndex) -> BM25Index | KeywordView:
+    """The object by which terms are read and searched; reads the store if the index is a stored one."""
+    return index if isinstance(index, BM25Index) else index.keyword_view()
+
+
+class WeightedTermsRetriever(KeywordIndexRetriever):
+    """Search a keyword index for given terms with weights; the query is for the provenance alone."""
+
+    index: KeywordIndex  # type: ignore[assignment]
+    terms: Mapping[str, float]
+
+    def _hits(self, query: str, call: Call) -> Any:
+        return reader_of(self.index).search_weighted(self.terms, call.k, call.filter)
 
 
 class DenseIndexRetriever(ByVectorRetriever):
