@@ -296,10 +296,14 @@ class RagKitRetriever(BaseRetriever):
             problem = unknown_arguments(unknown, {"k", "filter", *self.call_arguments}, {})
             raise InvalidInputError(f"{self.get_name()} was called with unknown arguments: {problem}.")
         count = self.k if k is None else k
+        if count is None:
+            count = ALL
+        elif type(count) is not int or count < 1:
+            count = check_count("k", count)
         return Call(
             self,
             query,
-            k=ALL if count is None else check_count("k", count),
+            k=count,
             filter=combine_filters(self.filter, filter) if self.filter or filter is not None else None,
             config=ensure_config() if config is None else config,  # invoke has filled it in
             run_manager=run_manager,

@@ -340,9 +340,9 @@ class Call:
 
     async def prepare(self, asked: Sequence[tuple[Any, str]]) -> None:
         """Do what searches of one retriever share; what fails here, each search meets by itself."""
-        if len(asked) > 1:
-            pairs = by_prepared_retriever(asked)
-            await self.side_by_side([Job.of("prepare", partial(one.prepare, texts)) for one, texts in pairs])
+        pairs = by_prepared_retriever(asked) if len(asked) > 1 else []
+        if jobs := [Job.of("prepare", partial(one.prepare, queries)) for one, queries in pairs]:
+            await self.side_by_side(jobs)
 
     def _worked(self, outcome: Outcome[Any], *, unsearched: bool) -> bool:
         """Whether a part worked; a failure is noted."""
@@ -408,7 +408,8 @@ class Call:
         for outcome in outcomes:
             if outcome.error is not None and self.limits.on_error == "raise":
                 raise outcome.error
-        unsearched = not is_extractive(model)
+        failed = any(not outcome.ok for outcome in outcomes)
+        unsearched = failed and not is_extractive(model)
         return [outcome.value for outcome in outcomes if self._worked(outcome, unsearched=unsearched)]
 
     async def keep_replies(self) -> None:
