@@ -272,7 +272,8 @@ class RagKitRetriever(BaseRetriever):
         jobs = [
             Job(
                 self.get_name(),
-                *(partial(form, query, one, **arguments) for form in (self.invoke, self.ainvoke)),
+                partial(self.invoke, query, one, **arguments),
+                partial(self.ainvoke, query, one, **arguments),
             )
             for query, one in zip(queries, configs, strict=True)
         ]

@@ -470,11 +470,8 @@ def _search_job(
     name: str, retriever: Any, query: str, config: RunnableConfig, settings: Mapping[str, Any]
 ) -> Job:
     """A search by a retriever inside."""
-    forms = (
-        partial(form, retriever, query, config=config, **settings)
-        for form in (call_retriever, acall_retriever)
-    )
-    return Job(name, *forms)
+    sync = partial(call_retriever, retriever, query, config=config, **settings)
+    return Job(name, sync, partial(acall_retriever, retriever, query, config=config, **settings))
 
 
 def _label(search: Search, number: int) -> str:
