@@ -50,7 +50,7 @@ def remove_parts(paths: Iterable[Path], keep: Collection[str] = ()) -> None:
 
 
 def repair_advice(folder: Path) -> str:
-    """What to do about damage."""
+    """Say what to do about damage."""
     return f"Try: rag-kit repair --index {folder}; or put a backup in its place."
 
 
