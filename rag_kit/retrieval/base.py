@@ -132,14 +132,14 @@ class RagKitRetriever(BaseRetriever):
     def searched(self) -> Sequence[Any]:
         """The index, store or documents that are searched, or the retrievers through which."""
         index = getattr(self, "index", None)
-        return self.inner_retrievers() if index is None else [index]
+        return [index] if hasattr(index, "metadata_rows") else self.inner_retrievers()
 
     def known_fields(self, needed: set[str]) -> set[str] | None:
         """Metadata fields of the documents, read until all needed ones were seen; ``None`` where that costs."""
         index = getattr(self, "index", None)
-        if index is None:
-            return fields_inside(self.inner_retrievers(), needed)
-        return read_fields(index.metadata_rows(), needed)[0]
+        if hasattr(index, "metadata_rows"):
+            return read_fields(index.metadata_rows(), needed)[0]
+        return fields_inside(self.inner_retrievers(), needed)
 
     def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:
         """Find documents for a query.
@@ -265,10 +265,9 @@ class RagKitRetriever(BaseRetriever):
                 "queries must be a list of strings; for one query use the retriever's invoke."
             )
         configs = config if isinstance(config, Sequence) else [config] * len(queries)
-        call = self._make_call(
-            "", None, configs[0] if configs else None, arguments
-        )  # refuses wrong arguments
-        await self.prepare([*queries])
+        # refuses wrong arguments
+        call = self._make_call("", None, configs[0] if configs else None, arguments)
+        await call.prepare([(self, query) for query in queries])
         jobs = [
             Job(
                 self.get_name(),

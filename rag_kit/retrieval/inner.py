@@ -126,7 +126,7 @@ def by_prepared_retriever(asked: Sequence[tuple[Any, str]]) -> list[tuple[KitRet
     for retriever, query in asked:
         while isinstance(retriever, RunnableBindingBase):
             retriever = retriever.bound
-        if is_kit_retriever(retriever) and retriever.searches_together:
+        if is_kit_retriever(retriever) and retriever.searches_together and query.strip():
             queries.setdefault(id(retriever), (retriever, {}))[1][query] = None
     return [(retriever, [*texts]) for retriever, texts in queries.values() if len(texts) > 1]
 

@@ -283,6 +283,15 @@ def test_only_arms_that_run_are_prepared(blocking: bool) -> None:
     assert unused.batches == unused.queries == []
 
 
+def test_one_query_and_blank_ones_are_embedded_as_alone() -> None:
+    """A single query is embedded as a query, and nothing is embedded for a blank one."""
+    model = Counting()
+    exact = ExactVectorRetriever.from_documents(DOCS, model, k=1)
+    model.batches = []
+    assert [[doc.id for doc in found] for found in exact.search_many(["text 3", "  "])] == [["3"], []]
+    assert model.batches == [] and model.queries == ["text 3"]
+
+
 def test_queries_that_the_model_does_not_read_are_not_embedded() -> None:
     """Of several queries for a hybrid, those in another language than the model's are searched by keyword alone."""
     model = Counting()
