@@ -11,7 +11,7 @@ from rag_kit.concurrency.budget import MAX_SECONDS
 from rag_kit.errors import ConfigurationError, InvalidInputError
 from rag_kit.models.chat import check_model_name
 from rag_kit.prompts import load_prompt
-from rag_kit.retrieval.arguments import as_invalid_input
+from rag_kit.retrieval.fields import as_invalid_input
 
 
 def setting(default: Any, description: str, *nodes: str, **more: Any) -> Any:

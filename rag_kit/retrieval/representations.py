@@ -24,8 +24,8 @@ from rag_kit.retrieval.ensemble import EnsembleRetriever
 from rag_kit.retrieval.fields import OptionalCount, Seconds
 from rag_kit.retrieval.indexed import embed_first, rows_retriever
 from rag_kit.retrieval.inside import own_filter
+from rag_kit.retrieval.parents.base import FamilyWriter
 from rag_kit.retrieval.parents.parent_document import ParentDocumentRetriever
-from rag_kit.retrieval.parents.writing import FamilyWriter
 
 _log = logging.getLogger(__name__)
 _DEPTH = 30  # documents that each representation gives to the fusion
