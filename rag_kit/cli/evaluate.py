@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import math
 import sys
 from collections.abc import Iterator, Sequence
@@ -91,6 +92,8 @@ def run(arguments: argparse.Namespace) -> int:
         settings = pick(arguments, "out", "max_concurrency", "timeout", "max_missing_gold", *CAPS)
         settings |= {"name": arguments.name or name, "version": version}
         settings |= {"judge": _make_judge(arguments, metrics), "progress": sys.stderr.isatty()}
+        if not arguments.dry_run:
+            _hint_replaced(arguments.out, version)
         results = evaluate(pipeline, examples, metrics or None, dry_run=arguments.dry_run, **settings)
     if isinstance(results, Estimate):
         say_json({"name": results.name, "expected": results.parts}) if arguments.json else say(str(results))
@@ -122,6 +125,24 @@ def _check_folder(out: Path | None, ids: set[str]) -> None:
     if saved and not saved & ids:
         raise InvalidInputError(
             f"{str(out)!r} holds results of other questions ({min(saved)!r:.80}, ...); name another folder"
+        )
+
+
+def _hint_replaced(out: Path | None, version: str | None) -> None:
+    """Say that results of another index, model or setting are replaced."""
+    try:
+        saved = json.loads((out / "manifest.json").read_text(encoding="utf-8")) if out else {}
+        before = saved.get("pipeline", {}).get("version")
+    except (
+        OSError,
+        ValueError,
+        AttributeError,
+    ):  # there are none, or the run itself says that they are damaged
+        return
+    if before and before != version:
+        hint(
+            f"{out} holds results of: {before}. They are replaced by those of: {version}. To keep both, name another "
+            "folder."
         )
 
 

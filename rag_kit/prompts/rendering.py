@@ -116,6 +116,22 @@ def _attribute(value: Any) -> str:
     return escape(line, {'"': "&quot;"})
 
 
+def first_passages(passages: str, max_chars: int) -> tuple[Markup, int]:
+    """The first of rendered passages, within so many characters, and how many more there were.
+
+    A first passage that is too long by itself is cut; nothing is left where there is no room for a part of it.
+    """
+    closing = "</passage>"
+    kept = passages[: max(0, max_chars)]
+    end = kept.rfind(closing)
+    if end < 0:
+        kept = kept[: -len(closing)]
+        kept = f"{kept}{closing}" if ">" in kept[:-1] else ""
+    else:
+        kept = kept[: end + len(closing)]
+    return Markup(kept), passages.count(closing) - kept.count(closing)
+
+
 def _fit_blocks(blocks: Iterable[tuple[str, str]], limit: int | None, closing: str) -> list[str]:
     """The blocks, escaped, that are within `limit` characters with line ends; the one that crosses it is cut."""
     if limit is not None and (type(limit) is not int or limit < 1):

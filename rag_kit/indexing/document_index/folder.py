@@ -190,6 +190,11 @@ def explanation(error: sqlite3.Error, path: Path) -> RagKitError:
         return missing_index(path.parent)
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return LockedError(f"{path} is locked by another program ({text}). Try again later.")
+    if "no such column" in text or "no such table" in text or "has no column named" in text:
+        return IndexFormatError(
+            f"{path} has the tables of another format ({text}). Take the rag_kit that wrote it, or ingest again into "
+            "another folder."
+        )
     if code in (sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH):
         return InvalidInputError(f"A document is too large to be stored ({text}). Split it.")
     if code in _ROOM:
