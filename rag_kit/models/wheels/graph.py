@@ -1,29 +1,50 @@
-"""The ONNX graph of a BERT sentence encoder, built from the published weights.
+"""The ONNX graph of a BERT sentence encoder, built from the published weights of 32 or 4 bits.
 
 Devlin et al., BERT (2019); Wang et al., MiniLM (2020); Reimers and Gurevych, Sentence-BERT (2019).
-Here is all after the tokenizer: six transformer layers, mean pooling over the attention mask, division by the L2 norm.
+Here is all after the tokenizer: transformer layers, mean pooling over the attention mask, division by the L2 norm.
 """
 
 from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_kit.documents.files import replace_file
-
-LAYERS = 6
 HEADS = 12
 HIDDEN = 384
 LAYER_NORM_EPS = 1e-12
 OPSET = 17
+#: The operators of onnxruntime's own, of which matrices of 4 bits need one.
+CONTRIB = "com.microsoft"
+BLOCK = 32
 _MASKED = float(np.finfo(np.float32).min)
 
 Array = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A matrix of 4 bits: each block of 32 values of a row is (value - 8) * scale, values ``j`` and ``j + 16`` a byte.
+
+    ``values`` is uint8 of shape (rows, blocks, 16), ``scales`` float16 of shape (rows, blocks).
+    """
+
+    values: NDArray[np.uint8]
+    scales: NDArray[np.float16]
+
+    def neighbours(self) -> NDArray[np.uint8]:
+        """The values with ``2j`` and ``2j + 1`` in a byte, as ``MatMulNBits`` takes them."""
+        ordered = np.concatenate([self.values & 15, self.values >> 4], axis=2)
+        return ordered[:, :, ::2] | (ordered[:, :, 1::2] << 4)
+
+
+Weights = Mapping[str, Any]
 
 
 def read_safetensors(path: Path) -> dict[str, Array]:
@@ -69,14 +90,44 @@ class _Graph:
         return names[0] if outputs == 1 else names
 
 
-def _dense(g: _Graph, x: str, name: str, kernel: Array, bias: Array) -> str:
-    # torch keeps (out, in); MatMul wants (in, out).
-    product = g.add("MatMul", x, g.weight(f"{name}.kernel", kernel.T))
+def _dense(g: _Graph, x: str, name: str, kernel: Array | Packed, bias: Array) -> str:
+    if isinstance(kernel, Packed):
+        values = g.weight(f"{name}.kernel", kernel.neighbours())
+        scales = g.weight(f"{name}.scales", kernel.scales.astype(np.float32).reshape(-1))
+        rows, blocks, _ = kernel.values.shape
+        sizes = {"K": blocks * BLOCK, "N": rows, "bits": 4, "block_size": BLOCK, "accuracy_level": 4}
+        product = g.add("MatMulNBits", x, values, scales, domain=CONTRIB, **sizes)
+    else:  # torch keeps (out, in); MatMul wants (in, out).
+        product = g.add("MatMul", x, g.weight(f"{name}.kernel", kernel.T))
     result: str = g.add("Add", product, g.weight(f"{name}.bias", bias))
     return result
 
 
-def _norm(g: _Graph, x: str, name: str, weights: dict[str, Array]) -> str:
+def _joined(kernels: list[Any]) -> Any:
+    """Matrices of one kind, one below the other."""
+    if not isinstance(kernels[0], Packed):
+        return np.concatenate(kernels)
+    values, scales = ([getattr(kernel, part) for kernel in kernels] for part in ("values", "scales"))
+    return Packed(np.concatenate(values), np.concatenate(scales))
+
+
+def _rows(g: _Graph, table: Array | Packed) -> str:
+    """The rows of a table of words that the tokens name."""
+    if not isinstance(table, Packed):
+        found: str = g.add("Gather", g.weight("words", table), "input_ids")
+        return found
+    pairs = g.add("Gather", g.weight("words", table.values), "input_ids")
+    upper = g.add("BitShift", pairs, g.weight("four", np.array(4, np.uint8)), direction="RIGHT")
+    pairs, upper = (g.add("Cast", part, to=1) for part in (pairs, upper))  # 1: float32
+    lower = g.add("Sub", pairs, g.add("Mul", upper, g.scalar(16.0)))
+    values = g.add("Sub", g.add("Concat", lower, upper, axis=-1), g.scalar(8.0))
+    scales = g.add("Cast", g.add("Gather", g.weight("word_scales", table.scales), "input_ids"), to=1)
+    scaled = g.add("Mul", values, g.add("Unsqueeze", scales, g.shape(3)))
+    row: str = g.add("Reshape", scaled, g.shape(0, 0, HIDDEN))
+    return row
+
+
+def _norm(g: _Graph, x: str, name: str, weights: Weights) -> str:
     scale = g.weight(f"{name}.weight", weights[f"{name}.weight"])
     bias = g.weight(f"{name}.bias", weights[f"{name}.bias"])
     result: str = g.add("LayerNormalization", x, scale, bias, axis=-1, epsilon=LAYER_NORM_EPS)
@@ -90,12 +141,12 @@ def _gelu(g: _Graph, x: str) -> str:
     return result
 
 
-def _add_layer(g: _Graph, x: str, number: int, mask: str, weights: dict[str, Array]) -> str:
+def _add_layer(g: _Graph, x: str, number: int, mask: str, weights: Weights) -> str:
     """One transformer layer: attention, then the feed-forward part, each with its residual and norm."""
     prefix = f"encoder.layer.{number}"
     parts = [f"{prefix}.attention.self.{part}" for part in ("query", "key", "value")]
     # One product for query, key and value: a third of the calls, same numbers.
-    kernel = np.concatenate([weights[f"{part}.weight"] for part in parts])
+    kernel = _joined([weights[f"{part}.weight"] for part in parts])
     bias = np.concatenate([weights[f"{part}.bias"] for part in parts])
     joined = _dense(g, x, f"{prefix}.qkv", kernel, bias)
     query, key, value = g.add("Split", joined, g.shape(HIDDEN, HIDDEN, HIDDEN), outputs=3, axis=-1)
@@ -120,15 +171,15 @@ def _add_layer(g: _Graph, x: str, number: int, mask: str, weights: dict[str, Arr
     return _norm(g, g.add("Add", inner, x), f"{name}.LayerNorm", weights)
 
 
-def build_graph(weights: dict[str, Array]) -> bytes:
-    """Build the serialised ONNX model.
+def build_graph(weights: Weights) -> bytes:
+    """Build the serialised ONNX model from weights under the names of BERT; matrices may be `Packed`.
 
     In: ``input_ids``, ``attention_mask``, int64 (batch, tokens). Out: ``embedding``, float32 (batch, 384), unit rows.
     """
     from onnx import TensorProto, checker, helper
 
     g = _Graph()
-    words = g.add("Gather", g.weight("words", weights["embeddings.word_embeddings.weight"]), "input_ids")
+    words = _rows(g, weights["embeddings.word_embeddings.weight"])
     length = g.add("Slice", g.add("Shape", "input_ids"), g.shape(1), g.shape(2))
     # Positions are 0..tokens-1 and every token is of segment 0, so both tables add up beforehand.
     segments = weights["embeddings.token_type_embeddings.weight"]
@@ -139,7 +190,8 @@ def build_graph(weights: dict[str, Array]) -> bytes:
     mask = g.add("Cast", "attention_mask", to=TensorProto.FLOAT)
     hidden = g.add("Mul", g.add("Sub", g.scalar(1.0), mask), g.scalar(_MASKED))
     hidden = g.add("Unsqueeze", hidden, g.shape(1, 2))
-    for number in range(LAYERS):
+    layers = sum(name.endswith(".attention.self.query.weight") for name in weights)
+    for number in range(layers):
         x = _add_layer(g, x, number, hidden, weights)
 
     wide = g.add("Unsqueeze", mask, g.shape(2))
@@ -152,17 +204,8 @@ def build_graph(weights: dict[str, Array]) -> bytes:
     info = helper.make_tensor_value_info
     inputs = [info(name, TensorProto.INT64, ["batch", "tokens"]) for name in ("input_ids", "attention_mask")]
     outputs = [info("embedding", TensorProto.FLOAT, ["batch", HIDDEN])]
-    graph = helper.make_graph(g.nodes, "all-MiniLM-L6-v2", inputs, outputs, list(g.weights.values()))
-    opsets = [helper.make_opsetid("", OPSET)]
+    graph = helper.make_graph(g.nodes, "bert", inputs, outputs, list(g.weights.values()))
+    opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(CONTRIB, 1)]
     model = helper.make_model(graph, producer_name="rag_kit", opset_imports=opsets, ir_version=8)
     checker.check_model(model)
     return bytes(model.SerializeToString())
-
-
-def ensure_graph(weights: Path, target: Path, *, rebuild: bool = False) -> Path:
-    """Build the graph from the weights unless it is cached; written whole or not at all."""
-    if target.is_file() and not rebuild:
-        return target
-    data = build_graph(read_safetensors(weights))
-    replace_file(target, lambda file: file.write(data))
-    return target
