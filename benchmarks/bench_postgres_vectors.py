@@ -41,9 +41,9 @@ class Sentences(Embeddings):
         kept = Path(tempfile.gettempdir()) / "rag_kit_minilm_sentences.npy"
         rows = np.load(kept) if kept.exists() else np.empty((0, 384), np.float32)
         if len(rows) < len(self.texts):
-            from rag_kit.models.minilm.embeddings import MiniLMEmbeddings
+            from rag_kit.models.wheels.embeddings import WheelEmbeddings
 
-            rows = np.asarray(MiniLMEmbeddings().embed_documents(self.texts), np.float32)
+            rows = np.asarray(WheelEmbeddings("minilm").embed_documents(self.texts), np.float32)
             np.save(kept, rows)
         self.rows = rows[: len(self.texts)]
         self.places = {text: place for place, text in enumerate(self.texts)}

@@ -39,7 +39,9 @@ class PairScores:
     def __init__(self, name: str, path: Path) -> None:
         self.model, self.seconds, self.asked = wheel_reranker(name, threads=1), 0.0, 0
         self.file = sqlite3.connect(path)
-        self.file.execute("create table if not exists pairs (query, passage, score, primary key (query, passage))")
+        self.file.execute(
+            "create table if not exists pairs (query, passage, score, primary key (query, passage))"
+        )
 
     def __call__(self, query: str, passages: list[str]) -> list[float]:
         find = "select score from pairs where query = ? and passage = ?"
@@ -51,7 +53,10 @@ class PairScores:
         rows = [(query, text, score) for text, score in scores.items()]
         self.file.executemany("insert into pairs values (?, ?, ?)", rows)
         self.file.commit()
-        return [scores[text] if row is None else row[0] for text, row in ((text, known[text]) for text in passages)]
+        return [
+            scores[text] if row is None else row[0]
+            for text, row in ((text, known[text]) for text in passages)
+        ]
 
 
 def sample(folder: Path, limit: int, documents: int) -> tuple[list[Any], list[Document]]:

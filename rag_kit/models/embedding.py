@@ -112,8 +112,9 @@ def recorded_embedding_model(recorded: str, **settings: Any) -> Embeddings | Non
 def embedding_name(embeddings: Embeddings | None) -> str:
     """A stable name of an embedding model, kept with an index: another name means other vectors.
 
-    It is ``"none"``, the name of a model from a wheel (``"minilm"``), a class's import path, or provider, model, dimensions and host, as in
-    ``"openai:text-embedding-3-small@api.openai.com"``; without key, port and path: a server may move on its machine.
+    It is ``"none"``, the name of a model from a wheel (``"minilm"``), a class's import path, or provider, model,
+    dimensions and host, as in ``"openai:text-embedding-3-small@api.openai.com"``; without key, port and path: a server
+    may move on its machine.
 
     Example:
         >>> from langchain_core.embeddings import DeterministicFakeEmbedding

@@ -1,1 +1,1 @@
-"""Small models that lie in wheels of the package index, on onnxruntime: no torch, no hub, no network after the install."""
+"""Small models that lie in wheels of the package index, on onnxruntime: no torch, no hub, no network."""

