@@ -456,7 +456,7 @@ def test_a_share_that_is_none_is_refused(blend: Any) -> None:
 def test_an_order_without_scores_cannot_be_blended() -> None:
     """A listwise reranker is refused where it is made, by name."""
     with pytest.raises(InvalidInputError, match="gives no scores"):
-        made(ListwiseReranker(Scripted()), blend=0.5)
+        made(ListwiseReranker(Scripted(script="[1]")), blend=0.5)
 
 
 async def test_a_very_long_question_is_not_reranked() -> None:
