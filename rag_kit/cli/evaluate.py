@@ -52,7 +52,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--pipeline", metavar="NAME", default="hybrid", help=_PIPELINE)
     add("--graph", choices=sorted(GRAPHS), help="a graph that answers (default: none, the index is searched)")
     add("--name", metavar="NAME", help="what the pipeline is called in tables")
-    add_options(parser, "--index", "-k", "--filter", "--embedding-model", "--allow-degraded", *MODEL)
+    add_options(
+        parser, "--index", "-k", "--filter", "--embedding-model", "--allow-degraded", "--rerank", *MODEL
+    )
     add("--judge", metavar="NAME", help="language model that judges (default: RAG_KIT_CHAT_MODEL)")
     add("--judge-embeddings", metavar="NAME", help="embedding model of the judge")
     add("--judge-cache", type=Path, metavar="FILE", help="keep the judge's replies between runs")

@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--strict", action="store_true", help="stop at the first file that cannot be read")
     what = "write nothing; say what would be done, by how many model calls"
     add("--dry-run", action="store_true", help=what)
-    add("--embedding-model", metavar="NAME", help="minilm, none, or e.g. openai:text-embedding-3-small")
+    add("--embedding-model", metavar="NAME", help="e5, minilm, none, or e.g. openai:text-embedding-3-small")
     add("--chunk-size", type=int, metavar="N", help="characters of a passage (default 1000)")
     add("--chunk-overlap", type=int, metavar="N", help="characters repeated between passages (default 100)")
     add("--splitter", metavar="NAME", help=_SPLITTERS)
@@ -82,6 +82,6 @@ def _print_report(report: IngestReport) -> None:
     for note in [*report.remark_lines(), *report.notes]:
         hint(f"note: {note}")
     say(report.summary())
-    advice = "rag-kit models install minilm, or RAG_KIT_EMBEDDING_MODEL"
+    advice = "rag-kit models install e5, or RAG_KIT_EMBEDDING_MODEL"
     no_vectors = f"no vectors, so found by keyword only ({advice})"
     say(no_vectors if report.embedding == "none" else f"vectors by {report.embedding}")

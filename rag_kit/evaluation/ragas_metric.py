@@ -111,7 +111,7 @@ class RagasMetric(Metric):
         """Ragas's value; with several accepted answers, the best over them where the metric allows it."""
         if self.needs_embeddings and judge is not None and judge.embeddings is None:
             return Cell.not_applicable(
-                "the judge has no embedding model; give it one, or: rag-kit models install minilm"
+                "the judge has no embedding model; give it one, or: rag-kit models install e5"
             )
         metric = await self._get_object()
         values = self._read_arguments(metric, example, output)
