@@ -39,8 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--chunk-overlap", type=int, metavar="N", help="characters repeated between passages (default 100)")
     add("--splitter", metavar="NAME", help=_SPLITTERS)
     add("--represent", metavar="NAMES", help=_REPRESENTATIONS)
-    what = "recognise text in pictures and scans: eng, chi_sim, eng+chi_sim, none"
-    add("--ocr", metavar="LANGUAGES", help=what)
+    add("--ocr", metavar="on|none", help="recognise text in pictures and scans: on (or languages), or none")
     what = "all files with the same text, or one"
     add("--keep-duplicates", action=argparse.BooleanOptionalAction, help=what)
     cluster = parser.add_mutually_exclusive_group()
@@ -56,6 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     settings = pick(arguments, *_SETTINGS)
     settings |= {name: "" for name in ("represent", "ocr") if settings.get(name) == "none"}
+    settings |= {"ocr": True} if settings.get("ocr") == "on" else {}
     if arguments.model is not None:
         settings["llm"] = chat_model(arguments.model)
     report = ingest(

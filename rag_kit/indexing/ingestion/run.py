@@ -206,9 +206,9 @@ def _closing_notes(grouping: Grouping, settings: SplitSettings, embedding: str) 
     if not grouping.report.chunks and not grouping.report.dry_run:
         notes.append("the index is empty: no file with text was found")
     if grouping.recognised:
-        notes.append(f"read by OCR ({settings.ocr}): {first_names(sorted(grouping.recognised))}")
+        notes.append(f"read by OCR: {first_names(sorted(grouping.recognised))}")
     if grouping.empty:
-        advice = "" if settings.ocr else "; scanned pages are read with OCR (ocr=, --ocr)"
+        advice = "" if settings.ocr else "; scanned pages are read with OCR (ocr=True, --ocr on)"
         files = [f"{file}: {pages}" for file, pages in grouping.empty.items()]
         notes.append(f"pages without text: {first_names(files)}{advice}")
     if grouping.chinese:

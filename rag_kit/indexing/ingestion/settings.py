@@ -9,7 +9,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.readers.ocr import ocr_languages
+from rag_kit.indexing.readers.ocr import ocr_wanted
 from rag_kit.indexing.splitting.api import choose_splitter
 from rag_kit.indexing.splitting.named import SPLITTERS
 
@@ -36,8 +36,8 @@ class IngestOptions:
         wait: Seconds to wait for another writer.
         limits: Caps for reading one file.
         readers: Readers of your own by pattern (``{"*.eml": UnstructuredEmailLoader}``), as for `register_reader`.
-        ocr: Languages of text to recognise in pictures and on PDF pages without text, as for `read`; ``""`` for none.
-            Another value than the recorded one reads all given files again.
+        ocr: Recognise text in pictures and on PDF pages without text, as for `read`. Another value than the recorded
+            one reads all given files again.
         rehash: Compare the bytes of files, even where size and time are the same.
         keep_duplicates: ``True`` to take in copies of other files, ``False`` to keep one of those with the same text;
             the report lists the others. Default: one in each folder, for searches in a folder.
@@ -60,7 +60,7 @@ class IngestOptions:
         InvalidInputError: Both ``workers`` and ``scheduler``, or no number of workers.
 
     Example:
-        >>> IngestOptions(chunk_size=400, ocr="").chunk_size
+        >>> IngestOptions(chunk_size=400, ocr=True).chunk_size
         400
     """
 
@@ -68,7 +68,7 @@ class IngestOptions:
     wait: float = 0.0
     limits: ReadLimits | None = None
     readers: Mapping[str, UserReader] | None = None
-    ocr: str | None = None
+    ocr: bool | str | None = None
     rehash: bool = False
     keep_duplicates: bool | None = None
     chunk_size: int | None = None
@@ -102,7 +102,7 @@ class SplitSettings:
     chunk_overlap: int = 100
     splitter: str = "structure"  # the name of what cuts, with its tokenizer
     keep_duplicates: bool | None = None  # copies of other files; None: those in other folders only
-    ocr: str = ""  # languages of text that is recognised in pictures; empty for none
+    ocr: bool = False
     represent: Mapping[str, Any] = field(default_factory=dict)  # empty where there are none and never were
     notes: list[str] = field(default_factory=list)  # what to tell about a change of settings
 
@@ -137,7 +137,7 @@ def settings_for(index: DocumentIndex, options: IngestOptions, represent: Mappin
         tokenizer = tokenizer if tokenizer is not None else counted or None
     given = {name: getattr(options, name) for name in _RECORDED}
     values = {name: before[name] if given[name] is None else given[name] for name in _RECORDED}
-    values["ocr"] = ocr_languages(values["ocr"]) if values["ocr"] else ""
+    before["ocr"], values["ocr"] = bool(before["ocr"]), ocr_wanted(values["ocr"])
     cut = choose_splitter(
         splitter, values["chunk_size"], values["chunk_overlap"], index.embeddings, tokenizer
     )

@@ -25,12 +25,12 @@ from rag_kit.indexing.readers.formats import (
     user_documents,
 )
 from rag_kit.indexing.readers.limits import ReadLimits
-from rag_kit.indexing.readers.ocr import ocr_languages
+from rag_kit.indexing.readers.ocr import ocr_wanted
 from rag_kit.indexing.readers.opening import open_regular
 from rag_kit.indexing.readers.parts import Unreadable
 from rag_kit.indexing.readers.process import ReaderProcess
 
-_OCR_SECONDS = 1800.0  # a page takes about one
+_OCR_SECONDS = 1800.0  # a page takes one to five
 _FILES_PER_PROCESS = 200  # then a new one: what a library leaks stays bounded
 
 
@@ -43,7 +43,7 @@ class Reader:
         limits: Caps for each file.
         root: Folder that no file may lie outside of, links resolved; metadata ``file`` is relative to it.
         readers: Readers of this object by pattern, as for `register_reader`.
-        ocr: Languages of text that is recognised in pictures and on pages without text, as for `read`.
+        ocr: Recognise text in pictures and on pages without text, as for `read`.
 
     Example:
         >>> import pathlib, tempfile
@@ -60,10 +60,10 @@ class Reader:
         limits: ReadLimits | None = None,
         root: str | Path | None = None,
         readers: Mapping[str, UserReader] | None = None,
-        ocr: str | None = None,
+        ocr: bool | str | None = None,
     ) -> None:
         self.limits = limits
-        self.ocr = ocr_languages(ocr) if ocr else ""
+        self.ocr = ocr_wanted(ocr)
         self.root = Path(root) if root is not None else None
         self.readers = {check_pattern(pattern): reader for pattern, reader in (readers or {}).items()}
         self._process: ReaderProcess | None = None
@@ -103,10 +103,10 @@ class Reader:
         *,
         limits: ReadLimits | None = None,
         root: str | Path | None = None,
-        ocr: str | None = None,
+        ocr: bool | str | None = None,
     ) -> list[Document]:
         """The documents of one file; arguments as in `read`, defaults from the constructor."""
-        ocr = self.ocr if ocr is None else ocr_languages(ocr) if ocr else ""
+        ocr = self.ocr if ocr is None else ocr_wanted(ocr)
         limits = limits or self.limits or (ReadLimits(max_seconds=_OCR_SECONDS) if ocr else ReadLimits())
         base = Path(root) if root is not None else self.root
         path = as_path(path, "path")
@@ -122,16 +122,16 @@ class Reader:
             self._reader_of(path, _resolved(path, root), self.limits or ReadLimits(), self.ocr)
 
     def _reader_of(
-        self, path: Path, real: Path, limits: ReadLimits, ocr: str
+        self, path: Path, real: Path, limits: ReadLimits, ocr: bool
     ) -> tuple[UserReader | None, str]:
         """A user's reader for a file, and its format; raises `Unreadable` for what is none or too large."""
         user = reader_for(path, self.readers)
-        kind = path.suffix.lower().lstrip(".") if user else format_of(path, ocr=bool(ocr))
+        kind = path.suffix.lower().lstrip(".") if user else format_of(path, ocr=ocr)
         if not user or real.exists():  # a user's reader may know names that are no files
             open_regular(real, None if user else limits.max_bytes).close()
         return user, kind
 
-    def _convert(self, path: str, kind: str, limits: ReadLimits, ocr: str) -> list[Document]:
+    def _convert(self, path: str, kind: str, limits: ReadLimits, ocr: bool) -> list[Document]:
         """Have a process read the file; a new one where the last has ended, read enough files, or has other limits."""
         with self._lock:
             if self._closed:
@@ -171,7 +171,7 @@ def read(
     *,
     limits: ReadLimits | None = None,
     root: str | Path | None = None,
-    ocr: str | None = None,
+    ocr: bool | str | None = None,
 ) -> list[Document]:
     """Read a local file into documents: one for each page, slide, table, chapter or record, else one in all.
 
@@ -182,8 +182,9 @@ def read(
         path: A file. Addresses (``https://...``) are not opened.
         limits: Caps; the defaults suit a laptop.
         root: Folder that the file may not lie outside of, links resolved; default: the file's own folder.
-        ocr: Languages (``"eng+chi_sim"``) in which tesseract (extra ``ocr``) recognises text in pictures and on PDF
-            pages without text. That takes about a second a page, so ``max_seconds`` is then 1800 by default.
+        ocr: Recognise text in pictures and on PDF pages without text (extra ``ocr``): ``True``, or the languages
+            (``"eng+chi_sim"``), which are then checked to be among those that its one model reads. That takes one to
+            five seconds a page, so ``max_seconds`` is then 1800 by default.
 
     Returns:
         Documents in markdown, their metadata plain: ``source`` (``path``; with ``root``, as ``file``), ``file``
@@ -194,7 +195,8 @@ def read(
     ``rag_kit.concurrency.notes`` collects them, and the report of `ingest` has them.
 
     Raises:
-        MissingExtraError, ConfigurationError: What ``ocr`` needs is not there.
+        MissingExtraError: What ``ocr`` needs is not there.
+        InvalidInputError: ``ocr`` names a language that is not read.
         ReadError: The file is missing, empty, broken, encrypted, mis-named, unknown, without text, or over a cap.
 
     Example:

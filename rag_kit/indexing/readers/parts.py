@@ -81,7 +81,7 @@ class Context:
     """How a file is to be read."""
 
     limits: ReadLimits
-    ocr: str = ""
+    ocr: bool = False
 
     def check(self, count: int, what: str, limit: str) -> None:
         """Raise `Unreadable` for a file with more of something (``"pages"``) than a cap (``"max_pages"``) allows."""

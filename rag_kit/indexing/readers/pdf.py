@@ -42,10 +42,10 @@ _MAX_RUNNING = 150  # characters of a running line; a longer one is text
 
 
 class _Page(NamedTuple):
-    """Read a page: its text by direction, and where it has none the text that OCR finds."""
+    """The text of a page by direction, and whether it was recognised in its picture."""
 
     sheets: list[Sheet]
-    recognised: str = ""
+    recognised: bool = False
 
 
 def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
@@ -67,15 +67,13 @@ def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
         characters = 0
         for index in range(len(document)):
             page = _read_page(document, index, context)
-            characters += sum(len(line.text) for sheet in page.sheets for line in sheet.lines) + len(
-                page.recognised
-            )
+            characters += sum(len(line.text) for sheet in page.sheets for line in sheet.lines)
             context.check(characters, "characters", "max_characters")
             pages.append(page)
     finally:
         document.close()
     count = len(pages)
-    if not any(page.sheets or page.recognised for page in pages):
+    if not any(page.sheets for page in pages):
         reason, advice = "; scanned? OCR is off", OCR_ADVICE
         if context.ocr:
             reason, advice = ", also not by OCR", "Check that it is the right file"
@@ -89,11 +87,11 @@ def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
         if mono < 0.9 * characters:
             sheet.lines = _with_code(sheet.lines)
     layout = Layout([sheet.lines for sheet in sheets])
-    empty = sum(not (any(sheet.lines for sheet in page.sheets) or page.recognised) for page in pages)
+    empty = sum(not any(sheet.lines for sheet in page.sheets) for page in pages)
     for number, page in enumerate(pages, 1):
         heading = layout.heading
         texts = [layout.page_text(sheet.lines) for sheet in page.sheets]
-        text = page.recognised or "\n\n".join(filter(None, texts))
+        text = "\n\n".join(filter(None, texts))
         title = title or layout.first_heading
         metadata: dict[str, Scalar] = {"page": number, "pages": count, "title": title, "heading": heading}
         if page.recognised:
@@ -107,9 +105,9 @@ def _read_page(document: Any, index: int, context: Context) -> _Page:
     """The text of a page, its form fields among it; recognised text where it has none."""
     read = _Page([])  # a damaged page among good ones counts as one without text
     with leave_out(f"page {index + 1}"), closing(document[index]) as page:
-        sheets = read_sheets(page, document.formenv)
-        recognised = recognise_page(page, context) if context.ocr and not sheets else ""
-        read = _Page(sheets, recognised)
+        read = _Page(read_sheets(page, document.formenv))
+        if context.ocr and not read.sheets and (sheet := recognise_page(page)):
+            read = _Page([sheet], recognised=True)
     return read
 
 

@@ -19,7 +19,7 @@ from rag_kit.indexing.readers.parts import SAVE_AGAIN, Unreadable, over_limit
 
 _KEPT_VARIABLES = (
     *("PATH", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TEMP", "TMP", "HOME"),
-    *("LD_LIBRARY_PATH", "SYSTEMROOT", "TESSDATA_PREFIX"),
+    *("LD_LIBRARY_PATH", "SYSTEMROOT"),
 )
 _ESCAPED = 12  # bytes that one character takes at most in ASCII JSON (a surrogate pair)
 
@@ -54,7 +54,7 @@ class ReaderProcess:
         """Whether the child runs, and belongs to this process (not to one this was forked from)."""
         return self.owner == os.getpid() and self._process.poll() is None
 
-    def convert(self, path: str, kind: str, limits: ReadLimits, ocr: str) -> list[Document]:
+    def convert(self, path: str, kind: str, limits: ReadLimits, ocr: bool) -> list[Document]:
         """The documents of one file; whatever happens to the child, the error is `Unreadable` with the reason.
 
         The child is killed when it sends too much, or when the wait is interrupted.
