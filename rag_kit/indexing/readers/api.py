@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import atexit
+import json
 import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from langchain_core.documents import Document
 
@@ -27,9 +28,10 @@ from rag_kit.indexing.readers.formats import (
 from rag_kit.indexing.readers.limits import ReadLimits
 from rag_kit.indexing.readers.ocr import ocr_wanted
 from rag_kit.indexing.readers.opening import open_regular
-from rag_kit.indexing.readers.parts import Unreadable
+from rag_kit.indexing.readers.parts import Context, Unreadable
 from rag_kit.indexing.readers.process import ReaderProcess
 
+Box: TypeAlias = tuple[float, float, float, float]
 _OCR_SECONDS = 1800.0  # a page takes one to five
 _FILES_PER_PROCESS = 200  # then a new one: what a library leaks stays bounded
 
@@ -113,7 +115,9 @@ class Reader:
         with _as_read_error(path):
             real = _resolved(path, base)
             user, kind = self._reader_of(path, real, limits, ocr)
-            documents = user_documents(user, real) if user else self._convert(str(real), kind, limits, ocr)
+            documents = (
+                user_documents(user, real) if user else self._convert(str(real), kind, Context(limits, ocr))
+            )
         return _with_source(documents, path, real, base, kind)
 
     def check(self, path: Path, root: Path) -> None:
@@ -131,18 +135,31 @@ class Reader:
             open_regular(real, None if user else limits.max_bytes).close()
         return user, kind
 
-    def _convert(self, path: str, kind: str, limits: ReadLimits, ocr: bool) -> list[Document]:
+    def locate(
+        self, quote: str, path: Path, page: int = 0, *, ocr: bool = False
+    ) -> tuple[int, list[Box]] | None:
+        """Page and rectangles of a quote in a PDF, as for the function `locate`; ``page`` 0 for all pages."""
+        limits = self.limits or (ReadLimits(max_seconds=_OCR_SECONDS) if ocr else ReadLimits())
+        context = Context(limits, ocr, quote=quote, page=page)
+        with _as_read_error(path):
+            real = _resolved(path, self.root)
+            open_regular(real, limits.max_bytes).close()
+            found = self._convert(str(real), "pdf", context)
+        place = json.loads(found[0].page_content)
+        return (place["page"], [tuple(box) for box in place["boxes"]]) if place else None
+
+    def _convert(self, path: str, kind: str, context: Context) -> list[Document]:
         """Have a process read the file; a new one where the last has ended, read enough files, or has other limits."""
         with self._lock:
             if self._closed:
                 raise InvalidInputError("This Reader is closed; make a new one.")
             process = self._process
-            fits = process is not None and process.alive and process.max_memory == limits.max_memory
+            fits = process is not None and process.alive and process.max_memory == context.limits.max_memory
             if process is None or not fits or process.files >= _FILES_PER_PROCESS:
                 if process is not None:
                     process.kill()
-                process = self._process = ReaderProcess(limits)
-            return process.convert(path, kind, limits, ocr)
+                process = self._process = ReaderProcess(context.limits)
+            return process.convert(path, kind, context)
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """The reader process: takes one file at a time from standard input, writes its parts as JSON lines.
 
-Protocol, one JSON object a line. In: ``{"path", "format", "limits", "ocr"}``. Out, for each request: any number of
-``{"text", "metadata"}`` and at the end ``{"done": n, "notes": [...]}`` or ``{"unreadable": reason, "advice": advice}``.
+Protocol, one JSON object a line. In: ``{"path", "format"}`` and the fields of a `Context`. Out, for each request: any
+number of ``{"text", "metadata"}`` and at the end ``{"done": n, "notes": [...]}`` or ``{"unreadable": reason, "advice": advice}``.
 Nothing that is executed crosses the pipe. After ``max_seconds`` of a file the kernel's alarm ends the process.
 """
 
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from rag_kit.concurrency.notes import Notes, use_notes
-from rag_kit.indexing.readers.formats import KINDS, check_content
+from rag_kit.indexing.readers.formats import KINDS, QUOTES, check_content
 from rag_kit.indexing.readers.guard import follow_parent, forbid_network, limit_memory
 from rag_kit.indexing.readers.limits import ReadLimits
 from rag_kit.indexing.readers.opening import open_regular
@@ -38,7 +38,7 @@ def convert(path: str | Path, kind: str, context: Context) -> Iterator[Part]:
         data = file.read(most + 1)
     context.check(len(data), "bytes", "max_bytes")  # it may have grown
     check_content(data, kind)
-    module, _, name = KINDS[kind].reader.partition(":")
+    module, _, name = (QUOTES if context.quote else KINDS[kind].reader).partition(":")
     converter: Callable[[bytes, Context], Iterator[Part]] = getattr(
         importlib.import_module(f"rag_kit.indexing.readers.{module}"), name
     )
@@ -75,12 +75,12 @@ def _write(out: IO[str], **message: Any) -> None:
 
 def _serve(request: dict[str, Any], out: IO[str]) -> None:
     """Convert one file, a line of JSON for each part and one for how it ended."""
-    limits = ReadLimits(**request["limits"])
+    path, kind, limits = request.pop("path"), request.pop("format"), ReadLimits(**request.pop("limits"))
     count, notes = 0, Notes()
     signal.setitimer(signal.ITIMER_REAL, min(limits.max_seconds, _MAX_ALARM))
     try:
         with use_notes(notes):
-            for part in convert(request["path"], request["format"], Context(limits, request["ocr"])):
+            for part in convert(path, kind, Context(limits, **request)):
                 _write(out, text=part.text, metadata=part.metadata)
                 count += 1
         last: dict[str, Any] = {"done": count, "notes": list(map(_clean, _first_notes(notes.texts)))}

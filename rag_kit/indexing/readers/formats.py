@@ -53,6 +53,7 @@ KINDS = {
     "bmp": Format(".bmp", "image/bmp", _PICTURE),
     "webp": Format(".webp", "image/webp", _PICTURE),
 }
+QUOTES = "quotes:find_quote"  # what looks for a quote in a PDF
 FORMATS = {suffix: kind for kind, row in KINDS.items() for suffix in row.suffixes.split()}
 #: How OCR is switched on.
 OCR_ADVICE = "Give ocr=True (--ocr on), after pip install 'rag-kit[ocr]'"

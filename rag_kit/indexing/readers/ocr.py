@@ -6,7 +6,7 @@ Its models (PP-OCR, in the wheel) run by onnxruntime inside the reader process, 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from importlib.util import find_spec
 from math import dist
@@ -42,6 +42,12 @@ class Reading(NamedTuple):
     picture: Picture
     turn: int  # degrees against the clock by which the given picture was turned
     scale: float  # pixels of ``picture`` to one of the given picture
+
+    def given(self, x: float, y: float) -> tuple[float, float]:
+        """The place of a point of ``picture`` in the given picture, in pixels."""
+        height, width = self.picture.shape[:2]
+        x, y = {0: (x, y), 90: (height - y, x), 180: (width - x, height - y), 270: (y, width - x)}[self.turn]
+        return x / self.scale, y / self.scale
 
 
 def ocr_wanted(ocr: bool | str | None) -> bool:
@@ -101,17 +107,19 @@ def on_paper(image: Any) -> Any:
 
 def recognise_page(page: Any) -> Sheet | None:
     """The lines and rules in the picture of a PDF page, in points of the page as it is shown; none without text."""
-    reading = recognise(page_picture(page))
+    reading = recognise(page_picture(page)[0])
     if not reading.boxes:
         return None
     width, height = page.get_size()
     return read_sheet(reading.boxes, reading.picture, max(width, height) / max(reading.picture.shape[:2]))
 
 
-def page_picture(page: Any) -> Any:
-    """A PDF page as a picture, at 200 dpi or as large as is worked on."""
+def page_picture(page: Any) -> tuple[Any, Callable[[float, float], tuple[float, float]]]:
+    """A PDF page as a picture, and what turns a pixel into a point of the page."""
     scale = min(_DPI / 72, _MAX_SIDE / max(*page.get_size(), 1))
-    return page.render(scale=scale).to_pil().convert("RGB")
+    bitmap = page.render(scale=scale)
+    to_page = bitmap.get_posconv(page).to_page
+    return bitmap.to_pil().convert("RGB"), lambda x, y: to_page(round(x), round(y))
 
 
 def recognise(image: Any) -> Reading:

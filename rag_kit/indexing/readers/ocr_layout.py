@@ -50,15 +50,27 @@ def read_sheet(boxes: Sequence[Box], picture: Picture, points: float) -> Sheet:
     """The lines of a picture in reading order, and its rules; ``points`` is the size of one of its pixels."""
     if not boxes:
         return Sheet([], [])
-    width = picture.shape[1] * points
-    height = picture.shape[0] * points
+    angle, lines = _level_lines(boxes, picture, points)
+    rules = _find_rules(picture, angle, median(box.height for box in boxes))
+    placed = [_as_rule(rule, points, picture.shape[0] * points) for rule in rules]
+    ordered = list(_in_reading_order(_joined(lines)))
+    return Sheet(ordered, placed if len(placed) <= _MAX_RULES else [])
+
+
+def ordered_boxes(boxes: Sequence[Box], picture: Picture) -> list[Box]:
+    """The boxes in the order in which they are read."""
+    if not boxes:
+        return []
+    _, lines = _level_lines(boxes, picture, 1.0)
+    box_of = {id(line.words[0]): box for line, box in zip(lines, boxes, strict=True)}
+    return [box_of[id(word)] for line in _in_reading_order(_joined(lines)) for word in line.words]
+
+
+def _level_lines(boxes: Sequence[Box], picture: Picture, points: float) -> tuple[float, list[Line]]:
+    """The angle of a page, and each of its boxes as a line."""
     angle = _page_angle(boxes, picture)
     size = median(box.height for box in boxes) * _TYPE * points
-    lines = [_as_line(box, angle, points, height, size) for box in boxes]
-    ordered = list(_in_reading_order(_joined(lines)))
-    rules = _find_rules(picture, angle, median(box.height for box in boxes))
-    placed = [_as_rule(rule, points, height) for rule in rules]
-    return Sheet(ordered, placed if width and len(placed) <= _MAX_RULES else [])
+    return angle, [_as_line(box, angle, points, picture.shape[0] * points, size) for box in boxes]
 
 
 def _page_angle(boxes: Sequence[Box], picture: Picture) -> float:
@@ -194,16 +206,14 @@ def _find_rules(picture: Picture, angle: float, type_height: float) -> list[tupl
         bridge, kernel = ((1, 7), (1, shortest)) if upright else ((7, 1), (shortest, 1))
         closed = cv2.morphologyEx(ink, cv2.MORPH_CLOSE, cv2.getStructuringElement(cv2.MORPH_RECT, bridge))
         found = cv2.morphologyEx(closed, cv2.MORPH_OPEN, cv2.getStructuringElement(cv2.MORPH_RECT, kernel))
+        # what noise has cut is joined, and the ends are where they were
         found = cv2.dilate(found, cv2.getStructuringElement(cv2.MORPH_RECT, (3, 9) if upright else (9, 3)))
         _, _, stats, _ = cv2.connectedComponentsWithStats(found)
         for left, top, wide, high, _ in stats[1:].tolist():
-            thick = wide if upright else high
+            at, thick = (left + wide // 2, wide) if upright else (top + high // 2, high)
+            start, length = (top, high) if upright else (left, wide)
             if thick <= max(12, 0.5 * type_height):
-                rules.append(
-                    (True, left + wide // 2, top, top + high)
-                    if upright
-                    else (False, top + high // 2, left, left + wide)
-                )
+                rules.append((upright, at, start + 4, start + length - 4))
     return rules
 
 

@@ -78,10 +78,13 @@ class Part:
 
 @dataclass(frozen=True)
 class Context:
-    """How a file is to be read."""
+    """How a file is to be read; with a quote, that is looked for instead, on ``page`` or on all pages."""
 
     limits: ReadLimits
     ocr: bool = False
+    pictures: bool = False
+    quote: str = ""
+    page: int = 0
 
     def check(self, count: int, what: str, limit: str) -> None:
         """Raise `Unreadable` for a file with more of something (``"pages"``) than a cap (``"max_pages"``) allows."""

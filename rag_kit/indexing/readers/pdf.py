@@ -54,10 +54,7 @@ def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
     Two passes over the lines: the first learns the size of the body text, the running heads and the words of
     the document (for hyphens at line ends), the second writes the pages.
     """
-    try:
-        document = pypdfium2.PdfDocument(data)
-    except pypdfium2.PdfiumError as error:
-        raise _open_error(str(error)) from error
+    document = open_pdf(data)
     try:
         context.check(len(document), "pages", "max_pages")
         if document.get_formtype():
@@ -206,11 +203,16 @@ def _fence_code(lines: Sequence[Line]) -> str:
     return "```\n" + "\n".join(texts).replace("```", "'''") + "\n```"
 
 
-def _open_error(message: str) -> Unreadable:
-    if "password" in message.lower():
-        return Unreadable("it is encrypted with a password", "Save it without the password")
-    reason = message.split(":")[-1].strip(" .)")
-    return Unreadable(f"it is damaged ({reason})", "Open it in a PDF viewer and print it to a new PDF")
+def open_pdf(data: bytes) -> Any:
+    """The PDFium document; raises `Unreadable` for a damaged or encrypted one."""
+    try:
+        return pypdfium2.PdfDocument(data)
+    except pypdfium2.PdfiumError as error:
+        if "password" in str(error).lower():
+            raise Unreadable("it is encrypted with a password", "Save it without the password") from error
+        reason = str(error).split(":")[-1].strip(" .)")
+        advice = "Open it in a PDF viewer and print it to a new PDF"
+        raise Unreadable(f"it is damaged ({reason})", advice) from error
 
 
 def _metadata_title(document: Any) -> str:

@@ -15,7 +15,7 @@ from langchain_core.documents import Document
 
 from rag_kit.concurrency.notes import write_note
 from rag_kit.indexing.readers.limits import ReadLimits
-from rag_kit.indexing.readers.parts import SAVE_AGAIN, Unreadable, over_limit
+from rag_kit.indexing.readers.parts import SAVE_AGAIN, Context, Unreadable, over_limit
 
 _KEPT_VARIABLES = (
     *("PATH", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TEMP", "TMP", "HOME"),
@@ -54,13 +54,14 @@ class ReaderProcess:
         """Whether the child runs, and belongs to this process (not to one this was forked from)."""
         return self.owner == os.getpid() and self._process.poll() is None
 
-    def convert(self, path: str, kind: str, limits: ReadLimits, ocr: bool) -> list[Document]:
+    def convert(self, path: str, kind: str, context: Context) -> list[Document]:
         """The documents of one file; whatever happens to the child, the error is `Unreadable` with the reason.
 
         The child is killed when it sends too much, or when the wait is interrupted.
         """
         self.files += 1
-        request = {"path": path, "format": kind, "limits": asdict(limits), "ocr": ocr}
+        limits = context.limits
+        request = {"path": path, "format": kind, **asdict(context)}
         assert self._process.stdin is not None and self._process.stdout is not None
         documents: list[Document] = []
         left = limits.max_characters * _ESCAPED + (1 << 20)
