@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import re
 import shutil
 import sqlite3
+import tempfile
 import uuid
 from collections.abc import Collection, Iterable
 from pathlib import Path
@@ -22,11 +24,12 @@ if TYPE_CHECKING:
 
 STORE = "store.sqlite3"
 LOCK = "writer.lock"
+PICTURES = "pictures"  # of documents, which passages name in their metadata
 REPLIES = "replies.sqlite"  # of the model that made representations; they were paid for, and stay
 _PART = re.compile(
     r"store\.sqlite3(-wal|-shm|-journal)?|writer\.(lock|pid)|replies\.sqlite(-journal|\.lock|\.damaged)?"
     r"|bm25-[0-9a-f]{8}-[0-9]+\.index|(vectors|store)-[0-9a-f]{8}-[0-9a-f]{8}-[0-9]+\.index"
-    r"|\.(bm25|vectors)[^/]*\.tmp"
+    r"|\.(bm25|vectors)[^/]*\.tmp|pictures"
 )
 
 
@@ -47,6 +50,38 @@ def remove_parts(paths: Iterable[Path], keep: Collection[str] = ()) -> None:
             continue
         with contextlib.suppress(OSError):
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+
+
+def picture_name(data: bytes) -> str:
+    """The name of a picture below the folder of its index, by its hash."""
+    suffix = "png" if data.startswith(b"\x89PNG") else "jpg"
+    return f"{PICTURES}/{hashlib.sha256(data).hexdigest()[:32]}.{suffix}"
+
+
+def keep_picture(folder: Path, data: bytes) -> str:
+    """Write a picture beside an index, whole or not at all, readable by its owner only; return its name."""
+    path = folder / (name := picture_name(data))
+    if not path.exists():
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")  # mode 0600
+        try:
+            with open(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    return name
+
+
+def remove_pictures(folder: Path, keep: Collection[str]) -> None:
+    """Remove the pictures beside an index that no passage has, and what a killed write left."""
+    for path in (folder / PICTURES).glob("*"):
+        if f"{PICTURES}/{path.name}" not in keep:
+            with contextlib.suppress(OSError):
+                path.unlink()
 
 
 def repair_advice(folder: Path) -> str:

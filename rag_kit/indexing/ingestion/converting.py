@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
@@ -19,6 +19,7 @@ from rag_kit.concurrency.notes import use_notes
 from rag_kit.errors import InvalidInputError, ReadError
 from rag_kit.indexing.document_index.writing import SourceRecord
 from rag_kit.indexing.files import SourceFile
+from rag_kit.indexing.ingestion.pictures import Describer, described
 from rag_kit.indexing.ingestion.settings import SplitSettings
 from rag_kit.indexing.readers.api import Reader
 from rag_kit.indexing.readers.formats import UserReader, reader_for
@@ -70,10 +71,13 @@ class Converter:
         settings: SplitSettings,
         limits: ReadLimits | None,
         readers: Mapping[str, UserReader] | None = None,
+        keep: Callable[[bytes], str] | None = None,
+        describer: Describer | None = None,
     ) -> None:
         self._settings = settings
         self._limits = limits or ReadLimits()
-        self._reader = Reader(limits=limits, readers=readers, ocr=settings.ocr)
+        self._reader = Reader(limits=limits, readers=readers, ocr=settings.ocr, keep=keep)
+        self._describer = describer
 
     def close(self) -> None:
         """End the reader process."""
@@ -89,6 +93,9 @@ class Converter:
         """
         with use_notes() as notes:
             documents, record = self._read(file)
+            documents, whole = described(documents, self._describer)
+        if not whole:  # other settings than any ingest has: the next one reads the file again
+            record = replace(record, settings="")
         for document in documents:
             # also where a user's reader gives paths of this machine, as many of LangChain do
             fields = document.metadata.items()

@@ -7,15 +7,18 @@ import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from rag_kit._redact import redact
 from rag_kit.errors import IndexMissingError, InvalidInputError
+from rag_kit.indexing.document_index.folder import keep_picture, picture_name
 from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.document_index.writable import in_scope
 from rag_kit.indexing.files import SourceFile, iter_files, printable_path
 from rag_kit.indexing.ingestion.converting import Converter
+from rag_kit.indexing.ingestion.pictures import open_describer
 from rag_kit.indexing.readers.formats import all_readers
 
 if TYPE_CHECKING:
@@ -127,11 +130,24 @@ def open_representer(
 
 @contextlib.contextmanager
 def open_converter(
-    index: DocumentIndex, settings: SplitSettings, options: IngestOptions
+    index: DocumentIndex, settings: SplitSettings, options: IngestOptions, *, dry_run: bool
 ) -> Iterator[Converter | ClusterConverter]:
     """What converts files: in this process, or on a cluster, on which then a model that computes embeds, too."""
+    if settings.pictures and (options.clustered or not isinstance(index.folder, Path)):
+        raise InvalidInputError(
+            "pictures=True keeps pictures in the folder of an index, read by one process: give a folder without "
+            "workers= and scheduler=, or leave the pictures out (pictures=False, --no-pictures)."
+        )
     if not options.clustered:
-        with contextlib.closing(Converter(settings, options.limits, options.readers)) as converter:
+        keep = (
+            (picture_name if dry_run else partial(keep_picture, index.folder)) if settings.pictures else None
+        )
+        with (
+            open_describer(options.vision, index, dry_run=dry_run) as describer,
+            contextlib.closing(
+                Converter(settings, options.limits, options.readers, keep, describer)
+            ) as converter,
+        ):
             yield converter
         return
     from rag_kit.indexing.cluster.connecting import cluster_client

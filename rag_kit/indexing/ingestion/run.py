@@ -107,7 +107,7 @@ def ingest(
             raise ReadError(f"{name}: {reason}. Nothing was changed, for strict was asked for.")
         report = IngestReport(notes=list(settings.notes), failed=list(listing.problems), dry_run=dry_run)
         with (
-            open_converter(opened, settings, options) as converter,
+            open_converter(opened, settings, options, dry_run=dry_run) as converter,
             opened.transaction() if options.strict and not dry_run else contextlib.nullcontext(),
         ):
             grouping = Grouping(

@@ -12,6 +12,9 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.readers.ocr import ocr_wanted
 from rag_kit.indexing.splitting.api import choose_splitter
 from rag_kit.indexing.splitting.named import SPLITTERS
+from rag_kit.models import chat_model
+from rag_kit.models.chat import is_extractive
+from rag_kit.models.runnables import model_name
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
 
 #: Goes up when readers or splitter give other chunks than before; then files are read again.
 READING = 7
-_RECORDED = ("chunk_size", "chunk_overlap", "splitter", "keep_duplicates", "ocr")
+_RECORDED = ("chunk_size", "chunk_overlap", "splitter", "keep_duplicates", "ocr", "pictures", "vision")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +41,11 @@ class IngestOptions:
         readers: Readers of your own by pattern (``{"*.eml": UnstructuredEmailLoader}``), as for `register_reader`.
         ocr: Recognise text in pictures and on PDF pages without text, as for `read`. Another value than the recorded
             one reads all given files again.
+        pictures: Keep the figures of pdf, docx, pptx, html and epub files in the folder of the index, each with a
+            passage of its own: its caption, the text that OCR finds in it, and what ``vision`` says. Its metadata field
+            ``picture`` is the name of the file below that folder. Needs the extra ``ocr``.
+        vision: Chat model that describes these pictures, one that sees, or its name; ``""`` for none any more. A
+            description is paid for once, and kept in the index.
         rehash: Compare the bytes of files, even where size and time are the same.
         keep_duplicates: ``True`` to take in copies of other files, ``False`` to keep one of those with the same text;
             the report lists the others. Default: one in each folder, for searches in a folder.
@@ -69,6 +77,8 @@ class IngestOptions:
     limits: ReadLimits | None = None
     readers: Mapping[str, UserReader] | None = None
     ocr: bool | str | None = None
+    pictures: bool | None = None
+    vision: Any = None
     rehash: bool = False
     keep_duplicates: bool | None = None
     chunk_size: int | None = None
@@ -82,6 +92,14 @@ class IngestOptions:
     scheduler: Any = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.vision, str) and self.vision:
+            object.__setattr__(self, "vision", chat_model(self.vision))
+        if not isinstance(self.pictures, bool | None):
+            raise InvalidInputError(f"pictures={self.pictures!r} was given; it is True or False.")
+        if (self.vision and not hasattr(self.vision, "invoke")) or is_extractive(self.vision):
+            raise InvalidInputError(
+                f"vision is {type(self.vision).__name__}; give a chat model that takes pictures."
+            )
         if self.workers is not None and self.scheduler is not None:
             raise InvalidInputError("workers= starts a cluster, scheduler= names one; give one of them.")
         if self.workers is not None and (type(self.workers) is not int or self.workers < 1):
@@ -103,6 +121,8 @@ class SplitSettings:
     splitter: str = "structure"  # the name of what cuts, with its tokenizer
     keep_duplicates: bool | None = None  # copies of other files; None: those in other folders only
     ocr: bool = False
+    pictures: bool = False
+    vision: str = ""  # the name of the model that describes pictures
     represent: Mapping[str, Any] = field(default_factory=dict)  # empty where there are none and never were
     notes: list[str] = field(default_factory=list)  # what to tell about a change of settings
 
@@ -137,6 +157,16 @@ def settings_for(index: DocumentIndex, options: IngestOptions, represent: Mappin
         tokenizer = tokenizer if tokenizer is not None else counted or None
     given = {name: getattr(options, name) for name in _RECORDED}
     values = {name: before[name] if given[name] is None else given[name] for name in _RECORDED}
+    if options.vision:
+        values["vision"] = model_name(options.vision) or type(options.vision).__name__
+    elif values["vision"] and values["pictures"] and options.vision is None:
+        raise InvalidInputError(
+            f"The pictures of this index were described by {values['vision']!r}. Give that model again (vision=, "
+            "--vision-model), or vision='' (--vision-model none) to go on without descriptions."
+        )
+    if options.vision and not values["pictures"]:
+        raise InvalidInputError("vision= describes pictures; give pictures=True (--pictures) with it.")
+    ocr_wanted(values["pictures"])
     before["ocr"], values["ocr"] = bool(before["ocr"]), ocr_wanted(values["ocr"])
     cut = choose_splitter(
         splitter, values["chunk_size"], values["chunk_overlap"], index.embeddings, tokenizer

@@ -6,7 +6,7 @@ import atexit
 import json
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -46,6 +46,8 @@ class Reader:
         root: Folder that no file may lie outside of, links resolved; metadata ``file`` is relative to it.
         readers: Readers of this object by pattern, as for `register_reader`.
         ocr: Recognise text in pictures and on pages without text, as for `read`.
+        keep: Takes the bytes of each picture in a document and gives the name that ``metadata["picture"]`` is to have;
+            the documents then have a document for each. Needs the extra ``ocr``.
 
     Example:
         >>> import pathlib, tempfile
@@ -63,9 +65,11 @@ class Reader:
         root: str | Path | None = None,
         readers: Mapping[str, UserReader] | None = None,
         ocr: bool | str | None = None,
+        keep: Callable[[bytes], str] | None = None,
     ) -> None:
         self.limits = limits
         self.ocr = ocr_wanted(ocr)
+        self.keep = keep if keep is None or ocr_wanted(True) else None
         self.root = Path(root) if root is not None else None
         self.readers = {check_pattern(pattern): reader for pattern, reader in (readers or {}).items()}
         self._process: ReaderProcess | None = None
@@ -109,16 +113,18 @@ class Reader:
     ) -> list[Document]:
         """The documents of one file; arguments as in `read`, defaults from the constructor."""
         ocr = self.ocr if ocr is None else ocr_wanted(ocr)
-        limits = limits or self.limits or (ReadLimits(max_seconds=_OCR_SECONDS) if ocr else ReadLimits())
+        limits = limits or self.limits or self._default_limits(ocr)
         base = Path(root) if root is not None else self.root
         path = as_path(path, "path")
         with _as_read_error(path):
             real = _resolved(path, base)
             user, kind = self._reader_of(path, real, limits, ocr)
-            documents = (
-                user_documents(user, real) if user else self._convert(str(real), kind, Context(limits, ocr))
-            )
+            context = Context(limits, ocr, self.keep is not None)
+            documents = user_documents(user, real) if user else self._convert(str(real), kind, context)
         return _with_source(documents, path, real, base, kind)
+
+    def _default_limits(self, ocr: bool) -> ReadLimits:
+        return ReadLimits(max_seconds=_OCR_SECONDS) if ocr or self.keep else ReadLimits()
 
     def check(self, path: Path, root: Path) -> None:
         """Raise ReadError for a file that `read` would refuse by its place, ending, kind or size; nothing is read."""
@@ -139,7 +145,7 @@ class Reader:
         self, quote: str, path: Path, page: int = 0, *, ocr: bool = False
     ) -> tuple[int, list[Box]] | None:
         """Page and rectangles of a quote in a PDF, as for the function `locate`; ``page`` 0 for all pages."""
-        limits = self.limits or (ReadLimits(max_seconds=_OCR_SECONDS) if ocr else ReadLimits())
+        limits = self.limits or self._default_limits(ocr)
         context = Context(limits, ocr, quote=quote, page=page)
         with _as_read_error(path):
             real = _resolved(path, self.root)
@@ -159,7 +165,7 @@ class Reader:
                 if process is not None:
                     process.kill()
                 process = self._process = ReaderProcess(context.limits)
-            return process.convert(path, kind, context)
+            return process.convert(path, kind, context, self.keep)
 
 
 @contextmanager

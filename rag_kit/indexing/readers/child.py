@@ -1,8 +1,9 @@
 """The reader process: takes one file at a time from standard input, writes its parts as JSON lines.
 
 Protocol, one JSON object a line. In: ``{"path", "format"}`` and the fields of a `Context`. Out, for each request: any
-number of ``{"text", "metadata"}`` and at the end ``{"done": n, "notes": [...]}`` or ``{"unreadable": reason, "advice": advice}``.
-Nothing that is executed crosses the pipe. After ``max_seconds`` of a file the kernel's alarm ends the process.
+number of ``{"text", "metadata"}``, some with a ``picture``, and at the end ``{"done": n, "notes": [...]}`` or
+``{"unreadable": reason, "advice": advice}``. Nothing that is executed crosses the pipe. After ``max_seconds`` of a file
+the kernel's alarm ends the process.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 import re
 import signal
 import sys
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -42,10 +44,10 @@ def convert(path: str | Path, kind: str, context: Context) -> Iterator[Part]:
     converter: Callable[[bytes, Context], Iterator[Part]] = getattr(
         importlib.import_module(f"rag_kit.indexing.readers.{module}"), name
     )
-    characters = 0
+    characters = count = 0
     for part in converter(data, context):
         part.text = _clean(part.text)
-        if part.text.strip():
+        if part.text.strip() or part.picture:
             characters += len(part.text)
             context.check(characters, "characters of text", "max_characters")
             part.metadata = {
@@ -53,8 +55,9 @@ def convert(path: str | Path, kind: str, context: Context) -> Iterator[Part]:
                 for key, value in part.metadata.items()
                 if value != ""
             }
+            count += 1
             yield part
-    if not characters:
+    if not count:
         raise Unreadable("no text found in it", "Remove it, or check that it is the right file")
 
 
@@ -80,8 +83,9 @@ def _serve(request: dict[str, Any], out: IO[str]) -> None:
     signal.setitimer(signal.ITIMER_REAL, min(limits.max_seconds, _MAX_ALARM))
     try:
         with use_notes(notes):
-            for part in convert(path, kind, Context(limits, **request)):
-                _write(out, text=part.text, metadata=part.metadata)
+            for part in convert(path, kind, Context(limits, folder=os.path.dirname(path), **request)):
+                picture = {"picture": b64encode(part.picture).decode("ascii")} if part.picture else {}
+                _write(out, text=part.text, metadata=part.metadata, **picture)
                 count += 1
         last: dict[str, Any] = {"done": count, "notes": list(map(_clean, _first_notes(notes.texts)))}
     except Unreadable as error:

@@ -69,11 +69,12 @@ def over_limit(what: str, limit: str, value: float) -> Unreadable:
 class Part:
     """A piece of a file that stands alone: a page, a slide, a group of rows, a chapter, or the whole.
 
-    Metadata that are an empty text are left out.
+    Metadata that are an empty text are left out. ``picture`` is a file, PNG or JPEG, of what the text is about.
     """
 
     text: str
     metadata: dict[str, Scalar] = field(default_factory=dict)
+    picture: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,7 @@ class Context:
     limits: ReadLimits
     ocr: bool = False
     pictures: bool = False
+    folder: str = ""
     quote: str = ""
     page: int = 0
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import pypdfium2
 
+from rag_kit.indexing.readers.figures import Figures, pdf_figures
 from rag_kit.indexing.readers.formats import OCR_ADVICE
 from rag_kit.indexing.readers.ocr import recognise_page
 from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable, leave_out
@@ -46,6 +47,7 @@ class _Page(NamedTuple):
 
     sheets: list[Sheet]
     recognised: bool = False
+    figures: Sequence[Part] = ()
 
 
 def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
@@ -60,10 +62,10 @@ def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
         if document.get_formtype():
             document.init_forms()
         title = _metadata_title(document)
-        pages: list[_Page] = []
+        pages, figures = list[_Page](), Figures(context)
         characters = 0
         for index in range(len(document)):
-            page = _read_page(document, index, context)
+            page = _read_page(document, index, context, figures)
             characters += sum(len(line.text) for sheet in page.sheets for line in sheet.lines)
             context.check(characters, "characters", "max_characters")
             pages.append(page)
@@ -96,15 +98,21 @@ def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
         if empty:
             metadata["pages_without_text"] = empty
         yield Part(text, metadata)
+        for figure in page.figures:
+            figure.metadata |= {key: metadata[key] for key in ("page", "pages", "title", "heading")}
+            yield figure
 
 
-def _read_page(document: Any, index: int, context: Context) -> _Page:
+def _read_page(document: Any, index: int, context: Context, figures: Figures) -> _Page:
     """The text of a page, its form fields among it; recognised text where it has none."""
     read = _Page([])  # a damaged page among good ones counts as one without text
     with leave_out(f"page {index + 1}"), closing(document[index]) as page:
         read = _Page(read_sheets(page, document.formenv))
         if context.ocr and not read.sheets and (sheet := recognise_page(page)):
             read = _Page([sheet], recognised=True)
+        if context.pictures and read.sheets and not read.recognised:
+            lines = [line for sheet in read.sheets[:1] for line in sheet.lines]
+            read = read._replace(figures=pdf_figures(page, lines, figures, f"page {index + 1}"))
     return read
 
 
