@@ -6,12 +6,12 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langchain_core.documents import Document
 
@@ -19,7 +19,6 @@ from rag_kit.concurrency.notes import use_notes
 from rag_kit.errors import InvalidInputError, ReadError
 from rag_kit.indexing.document_index.writing import SourceRecord
 from rag_kit.indexing.files import SourceFile
-from rag_kit.indexing.ingestion.pictures import Describer, described
 from rag_kit.indexing.ingestion.settings import SplitSettings
 from rag_kit.indexing.readers.api import Reader
 from rag_kit.indexing.readers.formats import UserReader, reader_for
@@ -27,6 +26,9 @@ from rag_kit.indexing.readers.limits import ReadLimits
 from rag_kit.indexing.readers.opening import open_regular
 from rag_kit.indexing.readers.parts import Unreadable
 from rag_kit.indexing.splitting.api import iter_chunks
+
+if TYPE_CHECKING:
+    from rag_kit.indexing.ingestion.pictures import Pictures
 
 _TRIES = 3  # of a file that is written to while it is read
 _BLANK_IN_CHINESE = re.compile(r"(?<=[\u3000-\u9fff\uff00-\uffef]) | (?=[\u3000-\u9fff\uff00-\uffef])")
@@ -71,13 +73,13 @@ class Converter:
         settings: SplitSettings,
         limits: ReadLimits | None,
         readers: Mapping[str, UserReader] | None = None,
-        keep: Callable[[bytes], str] | None = None,
-        describer: Describer | None = None,
+        pictures: Pictures | None = None,
     ) -> None:
         self._settings = settings
         self._limits = limits or ReadLimits()
+        self._pictures = pictures
+        keep = None if pictures is None else pictures.keep
         self._reader = Reader(limits=limits, readers=readers, ocr=settings.ocr, keep=keep)
-        self._describer = describer
 
     def close(self) -> None:
         """End the reader process."""
@@ -93,9 +95,9 @@ class Converter:
         """
         with use_notes() as notes:
             documents, record = self._read(file)
-            documents, whole = described(documents, self._describer)
-        if not whole:  # other settings than any ingest has: the next one reads the file again
-            record = replace(record, settings="")
+            if self._pictures is not None and not self._pictures.describe(documents):
+                # other settings than any ingest has: the next one reads the file again
+                record = replace(record, settings="")
         for document in documents:
             # also where a user's reader gives paths of this machine, as many of LangChain do
             fields = document.metadata.items()

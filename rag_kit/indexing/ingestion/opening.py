@@ -7,18 +7,15 @@ import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from rag_kit._redact import redact
 from rag_kit.errors import IndexMissingError, InvalidInputError
-from rag_kit.indexing.document_index.folder import keep_picture, picture_name
 from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.document_index.writable import in_scope
 from rag_kit.indexing.files import SourceFile, iter_files, printable_path
 from rag_kit.indexing.ingestion.converting import Converter
-from rag_kit.indexing.ingestion.pictures import open_describer
 from rag_kit.indexing.readers.formats import all_readers
 
 if TYPE_CHECKING:
@@ -139,16 +136,15 @@ def open_converter(
             "workers= and scheduler=, or leave the pictures out (pictures=False, --no-pictures)."
         )
     if not options.clustered:
-        keep = (
-            (picture_name if dry_run else partial(keep_picture, index.folder)) if settings.pictures else None
-        )
-        with (
-            open_describer(options.vision, index, dry_run=dry_run) as describer,
-            contextlib.closing(
-                Converter(settings, options.limits, options.readers, keep, describer)
-            ) as converter,
-        ):
-            yield converter
+        with contextlib.ExitStack() as stack:
+            pictures = None
+            if settings.pictures:
+                from rag_kit.indexing.ingestion.pictures import Pictures  # imports the models
+
+                pictures = Pictures(index, options.vision, dry_run=dry_run)
+                stack.callback(pictures.close)
+            converter = Converter(settings, options.limits, options.readers, pictures)
+            yield stack.enter_context(contextlib.closing(converter))
         return
     from rag_kit.indexing.cluster.connecting import cluster_client
     from rag_kit.indexing.cluster.work import ClusterConverter, ClusterEmbeddings, on_cluster

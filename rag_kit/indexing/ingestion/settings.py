@@ -12,9 +12,6 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.readers.ocr import ocr_wanted
 from rag_kit.indexing.splitting.api import choose_splitter
 from rag_kit.indexing.splitting.named import SPLITTERS
-from rag_kit.models import chat_model
-from rag_kit.models.chat import is_extractive
-from rag_kit.models.runnables import model_name
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -92,14 +89,10 @@ class IngestOptions:
     scheduler: Any = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.vision, str) and self.vision:
-            object.__setattr__(self, "vision", chat_model(self.vision))
         if not isinstance(self.pictures, bool | None):
             raise InvalidInputError(f"pictures={self.pictures!r} was given; it is True or False.")
-        if (self.vision and not hasattr(self.vision, "invoke")) or is_extractive(self.vision):
-            raise InvalidInputError(
-                f"vision is {type(self.vision).__name__}; give a chat model that takes pictures."
-            )
+        if self.vision and not (isinstance(self.vision, str) or hasattr(self.vision, "invoke")):
+            raise InvalidInputError(f"vision is {type(self.vision).__name__}; give a chat model or its name.")
         if self.workers is not None and self.scheduler is not None:
             raise InvalidInputError("workers= starts a cluster, scheduler= names one; give one of them.")
         if self.workers is not None and (type(self.workers) is not int or self.workers < 1):
@@ -158,7 +151,10 @@ def settings_for(index: DocumentIndex, options: IngestOptions, represent: Mappin
     given = {name: getattr(options, name) for name in _RECORDED}
     values = {name: before[name] if given[name] is None else given[name] for name in _RECORDED}
     if options.vision:
-        values["vision"] = model_name(options.vision) or type(options.vision).__name__
+        from rag_kit.models.runnables import model_name
+
+        vision = options.vision
+        values["vision"] = vision if isinstance(vision, str) else model_name(vision) or type(vision).__name__
     elif values["vision"] and values["pictures"] and options.vision is None:
         raise InvalidInputError(
             f"The pictures of this index were described by {values['vision']!r}. Give that model again (vision=, "

@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -145,7 +146,7 @@ def html_figures(
             or ""
         )
         where = f"{place}picture {number} ({source[:60]})"
-        yield from figures.parts(where, lambda source=source: _source_bytes(source, load), caption)
+        yield from figures.parts(where, partial(_source_bytes, source, load), caption)
 
 
 def _is_hidden(node: Any) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from importlib.util import find_spec
 from math import dist
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from rag_kit.errors import InvalidInputError, MissingExtraError
 from rag_kit.indexing.readers.ocr_layout import Box, Picture, read_sheet
@@ -21,7 +21,7 @@ from rag_kit.indexing.readers.pdf_tables import with_tables
 
 _DPI = 200
 _MAX_SIDE = 2_400  # pixels of the picture that is worked on
-_FIND_SIDE = 1_600  # pixels of the picture in which lines are looked for
+_FIND_SIDE = 1_280  # pixels of the picture in which lines are looked for
 _MAX_PIXELS = 180_000_000  # of a picture, before it is made smaller
 _MIN_SCORE = 0.5  # of a line; below it the model has guessed
 _THREADS = 2  # for each of the three models, which run one after the other
@@ -100,7 +100,7 @@ def on_paper(image: Any) -> Any:
         upright = upright.convert("RGBA")
         upright = Image.alpha_composite(Image.new("RGBA", upright.size, "white"), upright)
     if upright.mode.startswith(("I", "F")):  # 16 bits a pixel, which Pillow would cut off at 255
-        low, high = upright.getextrema()
+        low, high = cast("tuple[float, float]", upright.getextrema())
         upright = upright.point(lambda value: (value - low) * (255 / ((high - low) or 1)))
     return upright.convert("RGB")
 

@@ -65,7 +65,7 @@ def write_docx(path: Path) -> None:
     )
     caption = '<w:p><w:pPr><w:pStyle w:val="Caption"/></w:pPr><w:r><w:t>Figure 1: The plate</w:t></w:r></w:p>'
     body = (
-        "<w:p><w:r><w:t>The manual.</w:t></w:r></w:p>"
+        "<w:p><w:r><w:t>Another manual.</w:t></w:r></w:p>"
         + drawing_xml.format("", make.R, "p1") + caption
         + drawing_xml.format("the plate again", make.R, "p1")
         + drawing_xml.format("a broken one", make.R, "p2")
