@@ -220,7 +220,7 @@ class AnswerPrinter:
 
 
 def without_thoughts(streamed: str) -> str:
-    """What may be shown of an answer that is still streamed: no thought, and nothing that may become its tag.
+    """Cut thoughts from an answer that is still streamed, and an end that may become their tag.
 
     Example:
         >>> without_thoughts("<think>hm</think>Yes <th"), without_thoughts("<think>hm</thi")

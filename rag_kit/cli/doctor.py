@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _examine_all(arguments: argparse.Namespace) -> list[Finding]:
-    """What is installed and configured."""
+    """Examine what is installed and configured."""
     checks: dict[str, Callable[[], tuple[str, str]]] = {
         "prompt files": _check_prompts,
         "chat model": partial(_check_chat_model, arguments),

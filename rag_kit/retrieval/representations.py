@@ -29,7 +29,7 @@ from rag_kit.retrieval.parents.writing import FamilyWriter
 
 _log = logging.getLogger(__name__)
 _DEPTH = 30  # documents that each representation gives to the fusion
-# weight of what says other words than the document; benchmarks/quality_representations.py
+# weight of what says other words than the document; docs/benchmarks.md
 _DERIVED_WEIGHT = 0.25
 _DOCUMENT_WORDS = (TEXT, "children")  # these consist of the document's own words
 _SETTING = "represent"

@@ -85,7 +85,7 @@ def remove_pictures(folder: Path, keep: Collection[str]) -> None:
 
 
 def repair_advice(folder: Path) -> str:
-    """What to do about damage."""
+    """Say what to do about damage."""
     return f"Try: rag-kit repair --index {folder}; or put a backup in its place."
 
 

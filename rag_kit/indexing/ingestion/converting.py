@@ -137,7 +137,7 @@ class Converter:
         )
 
     def _duplicate_key(self, file: SourceFile, documents: Sequence[Document]) -> bytes:
-        """What copies share: a hash of the words, and of the folder unless all folders count; empty: never a copy."""
+        """Make the key of copies: a hash of the words, and of the folder unless all count; empty: never a copy."""
         keep = self._settings.keep_duplicates
         # a user's reader may give equal files different metadata, such as a tenant by the file's name
         if keep or reader_for(Path(file.path), self._reader.readers) is not None:

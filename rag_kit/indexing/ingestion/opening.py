@@ -1,4 +1,4 @@
-"""What an ingest works with: files, the index, what represents passages, and what converts files."""
+"""Opening of all that an ingest works with: files, the index, the representer and the converter."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def open_index(
 def open_representer(
     index: DocumentIndex, options: IngestOptions, *, dry_run: bool
 ) -> Iterator[Representer | None]:
-    """What makes the representations that are asked for, else those that the index records; ``None`` for none."""
+    """Open the maker of the representations asked for, else of those that the index records; ``None`` for none."""
     recorded, represent = index.settings, options.represent
     if represent is None and "represent" not in recorded:
         yield None
@@ -129,7 +129,7 @@ def open_representer(
 def open_converter(
     index: DocumentIndex, settings: SplitSettings, options: IngestOptions, *, dry_run: bool
 ) -> Iterator[Converter | ClusterConverter]:
-    """What converts files: in this process, or on a cluster, on which then a model that computes embeds, too."""
+    """Open the converter: in this process, or on a cluster, on which a model that computes then embeds, too."""
     if settings.pictures and (options.clustered or not isinstance(index.folder, Path)):
         raise InvalidInputError(
             "pictures=True keeps pictures in the folder of an index, read by one process: give a folder without "

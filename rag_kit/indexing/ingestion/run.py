@@ -180,7 +180,7 @@ def _write_files(
 
 
 def _batch_of(grouping: Grouping, representer: Representer | None, group: Group) -> Batch:
-    """What the transaction of a group writes; of a dry run, what is counted."""
+    """Make the batch that the transaction of a group writes; of a dry run, the one that is counted."""
     report, rows, parents, failed = grouping.report, group.rows, list[Row](), set[str]()
     if representer is not None and report.dry_run:
         report.count_representations(representer.plan(group.chunks, group.sources))

@@ -121,7 +121,7 @@ class SplitSettings:
 
     @property
     def values(self) -> dict[str, Any]:
-        """What is recorded in the index: sizes always, the rest where it is not the default."""
+        """Give the settings recorded in the index: sizes always, the rest where it is not the default."""
         values = {name: getattr(self, name) for name in _RECORDED}
         sizes = ("chunk_size", "chunk_overlap")
         changed = {k: v for k, v in values.items() if k in sizes or v != getattr(SplitSettings, k)}
@@ -129,7 +129,7 @@ class SplitSettings:
 
     @property
     def key(self) -> str:
-        """What is recorded beside a file: with another value, it is read again."""
+        """Give the key recorded beside a file: with another value, the file is read again."""
         return json.dumps({**self.values, "reading": READING}, sort_keys=True)
 
 
@@ -181,7 +181,7 @@ def settings_for(index: DocumentIndex, options: IngestOptions, represent: Mappin
 
 
 def _name_of(part: Any) -> str:
-    """What a splitter or tokenizer is recorded as; a splitter of LangChain's with its sizes."""
+    """Name a splitter or tokenizer for the record; a splitter of LangChain's with its sizes."""
     if isinstance(part, str | PathLike):
         return str(part)
     name = getattr(part, "__qualname__", None) or type(part).__qualname__

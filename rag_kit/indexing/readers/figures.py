@@ -27,6 +27,7 @@ _MAX_COUNT = 300  # pictures of a file
 _MAX_FILE_BYTES = 100 * 2**20  # of all pictures of a file, as they are kept
 _MAX_SIDE = 2_000  # pixels of a picture that is kept; larger ones are made smaller
 _MAX_BYTES = 5 * 2**20  # of a picture that is kept
+_MAX_PIXELS = 50_000_000  # of a picture as it is in the file
 _SMALL = 48  # pixels; smaller pictures are icons, bullets and rules
 _FORMATS = ("PNG", "JPEG", "GIF", "TIFF", "BMP", "WEBP")
 _CAPTION = re.compile(
@@ -70,6 +71,8 @@ class Figures:
         image = Image.open(io.BytesIO(given), formats=_FORMATS) if isinstance(given, bytes) else given
         if min(image.size) < _SMALL:
             return None
+        if image.width * image.height > _MAX_PIXELS:
+            raise Unreadable(f"it has {image.width} by {image.height} pixels, more than {_MAX_PIXELS}")
         photo = image.format == "JPEG"
         shown = on_paper(image)
         shown.thumbnail((_MAX_SIDE, _MAX_SIDE))

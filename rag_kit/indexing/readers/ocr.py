@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 
 from rag_kit.errors import InvalidInputError, MissingExtraError
 from rag_kit.indexing.readers.ocr_layout import Box, Picture, read_sheet
-from rag_kit.indexing.readers.parts import Context, Part, over_limit
+from rag_kit.indexing.readers.parts import Context, Part
 from rag_kit.indexing.readers.pdf_layout import Layout
 from rag_kit.indexing.readers.pdf_lines import Sheet
 from rag_kit.indexing.readers.pdf_tables import with_tables
@@ -22,7 +22,6 @@ from rag_kit.indexing.readers.pdf_tables import with_tables
 _DPI = 200
 _MAX_SIDE = 2_400  # pixels of the picture that is worked on
 _FIND_SIDE = 1_280  # pixels of the picture in which lines are looked for
-_MAX_PIXELS = 180_000_000  # of a picture, before it is made smaller
 _MIN_SCORE = 0.5  # of a line; below it the model has guessed
 _THREADS = 2  # for each of the three models, which run one after the other
 _VOTES = 12  # lines that are asked for whether they stand on their heads
@@ -93,8 +92,6 @@ def on_paper(image: Any) -> Any:
     """A picture as it is shown: turned as its camera says, what is transparent white, in colours."""
     from PIL import Image, ImageOps
 
-    if image.width * image.height > _MAX_PIXELS:
-        raise over_limit(f"it has {image.width} by {image.height} pixels", "pixels", _MAX_PIXELS)
     upright = ImageOps.exif_transpose(image)
     if upright.has_transparency_data:
         upright = upright.convert("RGBA")

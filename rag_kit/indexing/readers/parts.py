@@ -1,4 +1,4 @@
-"""What a converter yields, and how it says no."""
+"""Parts that a converter yields, and its errors."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def _drop_running_lines(pages: Sequence[_Page]) -> None:
 
 
 def _running_key(line: Line) -> str:
-    """What a running line has in common with those of other pages; empty where a line cannot be one."""
+    """Give the key that running lines of several pages share; empty where a line cannot be one."""
     if _EDGE <= line.place <= 1 - _EDGE or len(line.text) > _MAX_RUNNING:
         return ""
     return " ".join(re.sub(r"\d+", "0", line.text).split())

@@ -22,7 +22,7 @@ _MAX_TAGS, _MAX_TAG_VALUE = 16, 80
 
 @dataclass(frozen=True)
 class _Form:
-    """What a kind allows: how many texts, how long, and what may stand after its name."""
+    """Form of a kind: how many texts, how long, and what may follow its name."""
 
     count: int
     max_chars: int = 0
@@ -69,7 +69,7 @@ class Kind:
 
     @property
     def is_searched_alone(self) -> bool:
-        """Whether it is found by itself; else it is searched with the passage."""
+        """Tell whether the kind is searched by itself; else it is searched with the passage."""
         return self.name != "situation"
 
     @property
