@@ -3,7 +3,7 @@
 python benchmarks/quality_ocr.py [--quick] [--kind KIND ...]
 
 Needs the extras ``ocr`` and ``eval``, the fonts DejaVu and Noto CJK (Debian: fonts-dejavu-core, fonts-noto-cjk), and to
-compare ``pip install tesserocr`` with tesseract's data for eng, chi_sim and osd. Pages are 1654 by 1240 pixels, a half of
+compare ``pip install tesserocr`` with tesseract's data for eng, chi_sim, osd. Pages are 1654 by 1240 pixels, a half of
 A4 at 200 dpi; tesseract gets them at 300 dpi, at which it reads best.
 
 Measures, means over pages: ``errors`` is the edit distance of all characters but white space and the signs of

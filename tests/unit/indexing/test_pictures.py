@@ -6,6 +6,7 @@ import base64
 import io
 import os
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -245,3 +246,29 @@ def test_settings_that_make_no_sense_are_refused(tmp_path, options, message):
     (tmp_path / "a.txt").write_text("The manual.")
     with pytest.raises(InvalidInputError, match=message):
         ingest(tmp_path / "a.txt", tmp_path / "index", options=IngestOptions(**options))
+
+
+def write_many(path: Path) -> None:
+    """A page with more pictures than are kept, an icon, damaged data, and a picture of many pixels."""
+    huge = bytearray(drawing())
+    huge[16:24] = (9_000).to_bytes(4, "big") * 2  # width and height
+    huge[29:33] = zlib.crc32(bytes(huge[12:29])).to_bytes(4, "big")
+    icon = io.BytesIO()
+    Image.new("RGB", (16, 16)).save(icon, "PNG")
+    sources = [base64.b64encode(data).decode() for data in (bytes(huge), icon.getvalue())]
+    images = "".join(
+        f'<img src="data:image/png;base64,{source}">' for source in (*sources, "AAA", *["AAAA"] * 300)
+    )
+    path.write_text(f"<p>The manual.</p>{images}")
+
+
+def test_pictures_have_bounds_and_the_text_is_read_all_the_same(tmp_path):
+    """On pixels and number; what is left out is named, but for icons."""
+    write_many(tmp_path / "a.html")
+    report = ingest(tmp_path / "a.html", tmp_path / "index", options=IngestOptions(pictures=True))
+    remarks = [note for _, note in report.remarks]
+    assert report.added == 1 and passages(tmp_path / "index") == []
+    assert "picture 1" in remarks[0] and "9000 by 9000 pixels" in remarks[0]
+    assert "picture 3" in remarks[1] and "data are damaged" in remarks[1]
+    assert any("a file may have 300 pictures" in note for note in remarks) or "more notes" in remarks[-1]
+    assert not any("picture 2 " in note for note in remarks)
