@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing
-from typing import Any, NamedTuple
+from typing import Any
 
 import pypdfium2.raw as raw
 
@@ -18,21 +18,12 @@ from rag_kit.indexing.readers.pdf import open_pdf
 
 _MARKS = re.compile(r"^\s*(?:#{1,6}\s|[-*]\s|\|)|[|*`]|\\(?=#)|^\s*\|?[\s|:-]+\|?\s*$", re.M)
 _UNWRITTEN = re.compile("[\\W_]")  # blanks, hyphens at line ends, signs that readers change
-_LEVEL = 2.0  # points; rectangles of a line that are no further apart are one
-
 Rectangle = tuple[float, float, float, float]
-
-
-class _Text(NamedTuple):
-    """The letters and digits of a text in one form, and the place of each in the text."""
-
-    letters: str
-    places: list[int]
 
 
 def find_quote(data: bytes, context: Context) -> Iterator[Part]:
     """One part, JSON: the page and the rectangles of the first place that has the quote, else nothing (``null``)."""
-    quote = _letters(_MARKS.sub(" ", context.quote)).letters
+    quote = _letters(_MARKS.sub(" ", context.quote))[0]
     with closing(open_pdf(data)) as document:
         context.check(len(document), "pages", "max_pages")
         numbers = [context.page] if context.page else range(1, len(document) + 1)
@@ -45,13 +36,14 @@ def find_quote(data: bytes, context: Context) -> Iterator[Part]:
     yield Part(json.dumps(place))
 
 
-def _letters(text: str) -> _Text:
+def _letters(text: str) -> tuple[str, list[int]]:
+    """The letters and digits of a text in one form, and the place of each in the text."""
     letters, places = "", []
     for place, character in enumerate(text):
         plain = _UNWRITTEN.sub("", unicodedata.normalize("NFKC", character).casefold())
         letters += plain
         places += [place] * len(plain)
-    return _Text(letters, places)
+    return letters, places
 
 
 def _on_page(page: Any, quote: str, *, ocr: bool) -> list[Rectangle]:
@@ -64,32 +56,20 @@ def _on_page(page: Any, quote: str, *, ocr: bool) -> list[Rectangle]:
                 return []
             first, last = places[start], places[start + len(quote) - 1]
             rectangles = range(text_page.count_rects(first, last + 1 - first))
-            return _joined([text_page.get_rect(n) for n in rectangles])
+            return [_rounded(*text_page.get_rect(n)) for n in rectangles]
     return _in_scan(page, quote)
 
 
-def _joined(rectangles: Sequence[Rectangle]) -> list[Rectangle]:
-    """Rectangles, those of words beside each other on a line as one; rounded."""
-    joined: list[Rectangle] = []
-    for left, bottom, right, top in rectangles:
-        before = joined[-1] if joined else None
-        if before and abs(before[1] - bottom) < _LEVEL and -_LEVEL < left - before[2] < top - bottom:
-            joined[-1] = (before[0], min(before[1], bottom), right, max(before[3], top))
-        else:
-            joined.append((left, bottom, right, top))
-    return [(round(a, 2), round(b, 2), round(c, 2), round(d, 2)) for a, b, c, d in joined]
-
-
 def _in_scan(page: Any, quote: str) -> list[Rectangle]:
-    """Find a quote in the picture of a page; of a line, the share of its length that the quote has."""
+    """Find a quote in the picture of a page: of each line the part that has it, by the widths of characters."""
     image, to_page = page_picture(page)
     reading = recognise(image)
     boxes = ordered_boxes(reading.boxes, reading.picture)
     letters, owners = "", []
     for number, box in enumerate(boxes):
-        own = _letters(box.text)
-        letters += own.letters
-        owners += [(number, place) for place in own.places]
+        own, places = _letters(box.text)
+        letters += own
+        owners += [(number, place) for place in places]
     if (start := letters.find(quote)) < 0:
         return []
     spans: dict[int, list[int]] = {}
@@ -99,8 +79,12 @@ def _in_scan(page: Any, quote: str) -> list[Rectangle]:
     for number, places in spans.items():
         corners = [reading.given(x, y) for x, y in _part(boxes[number], min(places), max(places) + 1)]
         xs, ys = zip(*(to_page(x, y) for x, y in corners), strict=True)
-        found.append((min(xs), min(ys), max(xs), max(ys)))
-    return [(round(a, 2), round(b, 2), round(c, 2), round(d, 2)) for a, b, c, d in found]
+        found.append(_rounded(min(xs), min(ys), max(xs), max(ys)))
+    return found
+
+
+def _rounded(left: float, bottom: float, right: float, top: float) -> Rectangle:
+    return round(left, 2), round(bottom, 2), round(right, 2), round(top, 2)
 
 
 def _part(box: Box, start: int, end: int) -> list[tuple[float, float]]:
