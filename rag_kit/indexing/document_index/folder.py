@@ -13,7 +13,7 @@ import tempfile
 import uuid
 from collections.abc import Collection, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import DocumentIndexError, IndexFormatError, InvalidInputError, LockedError, RagKitError
 from rag_kit.indexing.document_index.state import locked_index, missing_index
@@ -56,6 +56,11 @@ def picture_name(data: bytes) -> str:
     """The name of a picture below the folder of its index, by its hash."""
     suffix = "png" if data.startswith(b"\x89PNG") else "jpg"
     return f"{PICTURES}/{hashlib.sha256(data).hexdigest()[:32]}.{suffix}"
+
+
+def is_picture(name: Any) -> bool:
+    """Whether a value is a name that `picture_name` gives; a user's reader may have a field of the same name."""
+    return isinstance(name, str) and re.fullmatch(rf"{PICTURES}/[0-9a-f]{{32}}\.(png|jpg)", name) is not None
 
 
 def keep_picture(folder: Path, data: bytes) -> str:

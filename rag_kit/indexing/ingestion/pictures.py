@@ -13,7 +13,7 @@ from langchain_core.runnables import RunnableLambda
 
 from rag_kit.concurrency.notes import write_note
 from rag_kit.errors import ModelError
-from rag_kit.indexing.document_index.folder import keep_picture, picture_name
+from rag_kit.indexing.document_index.folder import is_picture, keep_picture, picture_name
 from rag_kit.indexing.readers.parts import LEFT_OUT
 from rag_kit.models import JsonCache, chat_model
 from rag_kit.models.calls import text_call
@@ -57,7 +57,7 @@ class Pictures:
         A picture about which nothing is known then is taken out of the list, with a note.
         """
         whole = True
-        for document in [one for one in documents if "picture" in one.metadata]:
+        for document in [one for one in documents if is_picture(one.metadata.get("picture"))]:
             name = str(document.metadata["picture"])
             try:
                 description = self._description(document, name) if self._cache is not None else ""

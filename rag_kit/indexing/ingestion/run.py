@@ -207,6 +207,9 @@ def _closing_notes(grouping: Grouping, settings: SplitSettings, embedding: str) 
         notes.append("the index is empty: no file with text was found")
     if grouping.recognised:
         notes.append(f"read by OCR: {first_names(sorted(grouping.recognised))}")
+    if grouping.pictures:
+        counts = [f"{file}: {len(names)}" for file, names in grouping.pictures.items()]
+        notes.append(f"pictures kept: {first_names(counts)}")
     if grouping.empty:
         advice = "" if settings.ocr else "; scanned pages are read with OCR (ocr=True, --ocr on)"
         files = [f"{file}: {pages}" for file, pages in grouping.empty.items()]

@@ -169,6 +169,7 @@ def test_pictures_of_documents_are_passages(tmp_path, write):
     file = tmp_path / "index" / plate.metadata["picture"]
     assert Image.open(file).size == (460, 160) and file.stat().st_mode & 0o777 == 0o600
     assert not any("SECRET" in one.page_content for one in found)
+    assert f"pictures kept: {path.name}: {len(found)}" in report.notes
     remarks = " ".join(note for _, note in report.remarks)
     if write is write_docx:
         assert "picture 3 (word/media/p2.png) left out" in remarks and len(found) == 1
@@ -272,3 +273,16 @@ def test_pictures_have_bounds_and_the_text_is_read_all_the_same(tmp_path):
     assert "picture 3" in remarks[1] and "data are damaged" in remarks[1]
     assert any("a file may have 300 pictures" in note for note in remarks) or "more notes" in remarks[-1]
     assert not any("picture 2 " in note for note in remarks)
+
+
+def test_a_field_of_the_same_name_is_left_alone(tmp_path):
+    """Of a reader of the user's, which does not name a kept picture."""
+    (tmp_path / "a.eml").write_text("x")
+    (tmp_path / "secret.txt").write_text("secret")
+    reader = {"*.eml": lambda path: Document("The manual.", metadata={"picture": "../secret.txt"})}
+    model = Seeing()
+    options = IngestOptions(pictures=True, vision=model, readers=reader)
+    assert ingest(tmp_path / "a.eml", tmp_path / "index", options=options).added == 1
+    assert model.asked == []
+    (passage,) = passages(tmp_path / "index")
+    assert passage.page_content == "The manual."
