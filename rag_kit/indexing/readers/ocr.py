@@ -21,7 +21,7 @@ from rag_kit.indexing.readers.pdf_tables import with_tables
 
 _DPI = 200
 _MAX_SIDE = 2_400  # pixels of the picture that is worked on
-_FIND_SIDE = 1_280  # pixels of the picture in which lines are looked for
+_FIND_SIDE = 1_600  # pixels of the picture in which lines are looked for
 _MIN_SCORE = 0.5  # of a line; below it the model has guessed
 _THREADS = 2  # for each of the three models, which run one after the other
 _VOTES = 12  # lines that are asked for whether they stand on their heads
