@@ -32,7 +32,7 @@ from rag_kit.indexing.readers.parts import Context, Unreadable
 from rag_kit.indexing.readers.process import ReaderProcess
 
 Box: TypeAlias = tuple[float, float, float, float]
-_OCR_SECONDS = 1800.0  # a page takes one to five
+_OCR_SECONDS = 1800.0  # a page takes some
 _FILES_PER_PROCESS = 200  # then a new one: what a library leaks stays bounded
 
 
@@ -206,8 +206,8 @@ def read(
         limits: Caps; the defaults suit a laptop.
         root: Folder that the file may not lie outside of, links resolved; default: the file's own folder.
         ocr: Recognise text in pictures and on PDF pages without text (extra ``ocr``): ``True``, or the languages
-            (``"eng+chi_sim"``), which are then checked to be among those that its one model reads. That takes one to
-            five seconds a page, so ``max_seconds`` is then 1800 by default.
+            (``"eng+chi_sim"``), which are then checked to be among those that its one model reads. That takes some
+            seconds a page, so ``max_seconds`` is then 1800 by default.
 
     Returns:
         Documents in markdown, their metadata plain: ``source`` (``path``; with ``root``, as ``file``), ``file``
