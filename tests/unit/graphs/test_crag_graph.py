@@ -28,7 +28,10 @@ from rag_kit.models import chat_model
 from rag_kit.retrieval import BM25Retriever
 from rag_kit.text.citations.decline import DECLINED
 
-PUMP = Document("The pump starts at 40 degrees.", metadata={"file": "pump.md", "page": 2, "heading": "Start"})
+PUMP = Document(
+    "The pump starts at 40 degrees.",
+    metadata={"file": "pump.md", "page": 2, "heading": "Start", "picture": "pictures/a.png"},
+)
 FRUIT = Document("Bananas ripen faster next to apples.", metadata={"file": "fruit.md"})
 WEB = [
     {"url": "https://a.example/x", "title": "Fans", "content": "The fan starts at 60 degrees."},
@@ -118,6 +121,7 @@ async def test_ambiguous_generates_once_from_both_sources() -> None:
     assert found["status"] == "grounded"
     first, second = found["citations"]
     assert (first["file"], first["page"], first["heading"]) == ("pump.md", 2, "Start")
+    assert first["picture"] == "pictures/a.png"
     assert (first["quote"], second["quote"]) == ("The pump starts at 40 degrees.", WEB[0]["content"])
     assert (second["source"], second["title"]) == ("https://a.example/x", "Fans")
     stages = [stage["stage"] for stage in get_provenance(found["documents"][1])["stages"]]
