@@ -237,7 +237,7 @@ def test_it_works_beside_other_middleware() -> None:
 @both
 async def test_deep_agents_are_checked_with_what_their_subagents_report(native: bool) -> None:
     """A deep agent's own tools and the report of a subagent, whose own answer is sent back in its conversation."""
-    deepagents = pytest.importorskip("deepagents", reason="deepagents is not installed (extra slow)")
+    deepagents = pytest.importorskip("deepagents", reason="deepagents is not installed")
     model = scripted(WRONG, RIGHT)
     made = deepagents.create_deep_agent(model, [search_tool()], middleware=[CitationCheck()])
     result = await go(made, native)

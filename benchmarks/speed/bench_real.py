@@ -2,7 +2,7 @@
 
 The endpoint is that of ``RAG_KIT_CHAT_MODEL`` and ``RAG_KIT_BASE_URL``; nothing is asserted of what it says. Written to
 results/real.json, of which ``make tables`` makes the table in the guide:
-``RAG_KIT_CHAT_MODEL=openai:NAME RAG_KIT_BASE_URL=http://127.0.0.1:8000/v1 python benchmarks/bench_real.py``.
+``RAG_KIT_CHAT_MODEL=openai:NAME RAG_KIT_BASE_URL=http://127.0.0.1:8000/v1 python benchmarks/speed/bench_real.py``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from rag_kit.prompts.library import PromptLibrary
 from rag_kit.prompts.rendering import render_history
 from rag_kit.retrieval import BM25Retriever
 
-RESULT = Path(__file__).resolve().parent / "results" / "real.json"
+RESULT = Path(__file__).resolve().parent.parent / "results" / "real.json"
 GRAPHS_HEAD = ["graph", "calls", "tokens in", "tokens out", "fewest and most calls"]
 CALLS = 300
 AT_ONCE = 4

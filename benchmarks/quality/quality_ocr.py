@@ -1,6 +1,6 @@
 """Text recognition: character errors of `read(picture, ocr=True)` beside tesseract, on pages that this draws.
 
-python benchmarks/quality_ocr.py [--kind KIND ...] [--show]
+python benchmarks/quality/quality_ocr.py [--kind KIND ...] [--show]
 
 Needs the extras ``ocr`` and ``eval``, the fonts DejaVu and Noto CJK (Debian: fonts-dejavu-core, fonts-noto-cjk), and to
 compare ``pip install tesserocr`` with tesseract's data for eng, chi_sim, osd. Pages are 1654 by 1240 pixels, a half of
@@ -29,7 +29,7 @@ from rapidfuzz.distance import Levenshtein
 
 from rag_kit.indexing.readers.api import Reader
 
-RESULT = Path(__file__).resolve().parent / "results" / "ocr.json"
+RESULT = Path(__file__).resolve().parent.parent / "results" / "ocr.json"
 SIZE = (1654, 1240)
 FONTS = {
     "en": ["DejaVuSans.ttf", "DejaVuSerif.ttf"],

@@ -1,6 +1,6 @@
 """Measure rerankers above the default hybrid, by their scores alone and blended with the first score.
 
-    python benchmarks/quality_rerank.py DATA WORK [--sets scifact ...] [--models minilm e5] [--limit 150] [--depth 20]
+    python quality_rerank.py DATA WORK [--sets scifact ...] [--models minilm e5] [--limit 150] [--depth 20]
 
 WORK keeps vectors and the scores of pairs, so that a run that was stopped goes on. Corpora are cut to the relevant
 documents of the questions and others up to ``--documents``; long documents are read in chunks of 1,000 characters, of
