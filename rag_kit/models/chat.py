@@ -26,6 +26,22 @@ def is_extractive(model: Any) -> bool:
     return getattr(bare_model(model), "_llm_type", None) == "rag-kit-extractive"
 
 
+def check_model_name(name: Any) -> str:
+    """The name of a chat model, stripped; `ConfigurationError` if it has no provider or names no model."""
+    name = check_name(name, EMBEDDED)
+    provider, model = split_name(name)
+    if provider is None and name != EMBEDDED:
+        raise ConfigurationError(
+            f"The provider of the model {redact(repr(name))} is unknown. Write PROVIDER:MODEL; for an "
+            f"OpenAI-compatible endpoint: openai:{redact(name)} with {BASE_URL}. Or 'extractive', the embedded one."
+        )
+    if not model:
+        raise ConfigurationError(
+            f"{redact(repr(name))} names no model. Write PROVIDER:MODEL, as in openai:gpt-5.5."
+        )
+    return name
+
+
 def chat_model(name: str | None = None, **settings: Any) -> BaseChatModel:
     """Make a chat model by its name.
 
@@ -54,18 +70,10 @@ def chat_model(name: str | None = None, **settings: Any) -> BaseChatModel:
         from rag_kit.models.extractive.model import ExtractiveChatModel
 
         return make(name, lambda: ExtractiveChatModel(**settings))
-    provider, model = split_name(name)
-    if named := settings.pop("model_provider", None):
-        provider, model = named, name.removeprefix(f"{named}:")
-    if provider is None:
-        raise ConfigurationError(
-            f"The provider of the model {redact(repr(name))} is unknown. Write PROVIDER:MODEL; for an "
-            f"OpenAI-compatible endpoint: openai:{redact(name)} with {BASE_URL}. Or 'extractive', the embedded one."
-        )
-    if not model:
-        raise ConfigurationError(
-            f"{redact(repr(name))} names no model. Write PROVIDER:MODEL, as in openai:gpt-5.5."
-        )
+    if provider := settings.pop("model_provider", None):
+        model = name.removeprefix(f"{provider}:")
+    else:
+        provider, model = split_name(check_model_name(name))
     chosen = {"timeout": request_seconds(), "max_retries": RETRIES, **options(settings, BASE_URL)}
     url = chosen.get("base_url")
     if provider == "openai" and url is not None and host_of(url) != "api.openai.com":

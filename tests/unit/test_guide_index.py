@@ -39,6 +39,32 @@ def test_links_lead_somewhere() -> None:
     assert not broken
 
 
+def _empty_headings(page: Path) -> list[str]:
+    """Headings that nothing follows before the next one of their level or above, code blocks left out."""
+    text = re.sub(
+        r"^(```|~~~).*?^\1", "(code)", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
+    )
+    found = re.split(r"^(#{1,6}) (.+)$", text, flags=re.MULTILINE)
+    parts = list(zip(found[1::3], found[2::3], found[3::3], strict=True))
+    ends = [len(level) for level, _, _ in parts[1:]] + [0]
+    return [
+        f"{page.name}: {title}"
+        for (level, title, body), after in zip(parts, ends, strict=True)
+        if not re.sub(r"<!--.*?-->", "", body, flags=re.DOTALL).strip() and after <= len(level)
+    ]
+
+
+def test_no_heading_stands_over_nothing(tmp_path: Path) -> None:
+    """Each heading of the documentation has text or a lower heading below it; the check finds one that has not."""
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# A\n\n## B\n\n<!-- c -->\n\n## C\n\nText.\n\n```\n# no heading\n```\n\n### D\n", "utf-8"
+    )
+    assert _empty_headings(page) == ["page.md: B", "page.md: D"]
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    assert not [title for page in pages for title in _empty_headings(page)]
+
+
 def test_the_readme_leads_to_both_indexes() -> None:
     """README links to the guide in both languages."""
     assert {GUIDE / "en" / "index.md", GUIDE / "zh" / "index.md"} <= links(ROOT / "README.md")

@@ -1,4 +1,4 @@
-"""What stores and legs share: the connection and its SQL, the small facts about an index, the report of a check."""
+"""State that stores and legs share: the connection and its SQL, small facts about an index, the report of a check."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ from support.interrupted import start_interruptible
 from rag_kit.cli import exits
 from rag_kit.cli.main import main
 from rag_kit.evaluation import Results
+from rag_kit.evaluation.labelling import label
 
 MODULE = """
 import time
@@ -93,6 +94,18 @@ def test_json_is_the_only_thing_on_stdout(folder: Path, capsys: pytest.CaptureFi
     assert told["examples"] == 2
     assert told["metrics"]["ours_answer_found"]["mean"] == 0.5
     assert told["status"] == "complete"
+
+
+def test_labels_are_in_the_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What labels by people make of a mean: null without, else four numbers."""
+    questions = [{"id": f"q{number}", "question": "When?", "answers": ["40 degrees"]} for number in range(20)]
+    (folder / "set.jsonl").write_text("\n".join(map(json.dumps, questions)) + "\n", encoding="utf-8")
+    _, out, _ = run(capsys, *OWN, "--out", "r", "--json")
+    assert json.loads(out)["metrics"]["ours_answer_found"]["labelled"] is None
+    label("r", {f"q{number}": number % 2 for number in range(12)})
+    _, out, _ = run(capsys, *OWN, "--out", "r", "--json")
+    labelled = json.loads(out)["metrics"]["ours_answer_found"]["labelled"]
+    assert labelled["n"] == 12 and labelled["low"] < labelled["mean"] < labelled["high"]
 
 
 def test_an_index_searched_and_answered_from(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
