@@ -1,4 +1,4 @@
-"""``make bench``: every benchmarks/bench_*.py, each ratio beside its target."""
+"""``make bench``: every benchmarks/speed/bench_*.py, each ratio beside its target."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+sys.path.insert(0, str(HERE / "speed"))
 
 from harness import Row
 
@@ -16,15 +16,13 @@ ON_REQUEST = {
     "costs",
     "memory",
     "peers",
-    "postgres_keyword",
-    "postgres_vectors",
     "scale",
 }  # they take minutes or half an hour, or install packages: only when named
 
 
 def main() -> int:
     """Run the chosen benchmarks and return 1 when a target was missed."""
-    known = sorted(path.stem.removeprefix("bench_") for path in HERE.glob("bench_*.py"))
+    known = sorted(path.stem.removeprefix("bench_") for path in (HERE / "speed").glob("bench_*.py"))
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("topics", nargs="*", metavar="TOPIC", help=f"any of: {', '.join(known)}")
     parser.add_argument("--quick", action="store_true", help="smaller inputs and fewer rounds")

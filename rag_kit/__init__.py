@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from rag_kit._privacy import turn_telemetry_off
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = ["__version__"]
 
 turn_telemetry_off()

@@ -1,4 +1,4 @@
-"""What ``make pictures`` draws itself: a session on a terminal, a fusion, a tree of summaries, the map of the parts.
+"""Drawings of ``make pictures``: a session on a terminal, a fusion, a tree of summaries, the map of the parts.
 
 The first three come from a run of the kit: a picture shows what a reader gets.
 """
@@ -128,7 +128,7 @@ def in_cells(text: re.Match[str]) -> str:
 
 
 def printed(command: list[str], folder: str) -> str:
-    """What ``rag-kit`` leaves on a terminal, without the seconds it took and the hint on how to name a model."""
+    """Run ``rag-kit`` and return its output, without seconds and the hint on how to name a model."""
     terminal, its_end = pty.openpty()
     fcntl.ioctl(its_end, termios.TIOCSWINSZ, struct.pack("HHHH", 40, COLUMNS, 0, 0))
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAG_KIT_")}

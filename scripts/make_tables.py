@@ -1,4 +1,4 @@
-"""Write the tables of docs/benchmarks.md and docs/scale.md from benchmarks/quality.yaml and the result files.
+"""Write the tables of docs/benchmarks.md and docs/scale.md from benchmarks/quality/quality.yaml and the result files.
 
 python scripts/make_tables.py            write them
 python scripts/make_tables.py --check    change nothing; exit 1 when a table is not what the files say
@@ -14,21 +14,12 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "benchmarks"))
+sys.path[:0] = [str(ROOT / "benchmarks" / room) for room in ("speed", "quality", "")]
 
-import abilities_table  # noqa: E402 - found by the line above
-import citations_table  # noqa: E402
-import cost_tables  # noqa: E402
-import evaluators_table  # noqa: E402
-import graph_retriever_table  # noqa: E402
-import graphs_table  # noqa: E402
-import indexing_tables  # noqa: E402
-import parents_table  # noqa: E402
-import peers_table  # noqa: E402
-import quality  # noqa: E402
-import representations_table  # noqa: E402
-import scale_table  # noqa: E402
-import scorer_table  # noqa: E402
+import quality  # noqa: E402 - found by the line above
+import tables  # noqa: E402
+from cost_tables import TABLES as COSTS  # noqa: E402
+from tables import markdown as table  # noqa: E402
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 SCALE_PAGE = ROOT / "docs" / "scale.md"
@@ -46,16 +37,6 @@ TITLES = (
     "Gold span in 3000 characters",
 )
 Loaded = list[tuple[dict[str, Any], dict[str, Any]]]
-
-
-def row(cells: list[str]) -> str:
-    """A row of a Markdown table; a bar in a cell does not end it."""
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-
-
-def table(head: list[str], rows: list[list[str]]) -> str:
-    """A Markdown table."""
-    return "\n".join([row(head), row(["---"] * len(head)), *(row(cells) for cells in rows)])
 
 
 def interval(cell: dict[str, float] | None) -> str:
@@ -79,7 +60,7 @@ def quality_table(loaded: Loaded) -> str:
 
 
 def sets_table(loaded: Loaded) -> str:
-    """What each set holds."""
+    """The sizes of each set."""
     rows = []
     for run, result in loaded:
         counts = result["counts"]
@@ -132,19 +113,13 @@ def speed_table(loaded: Loaded) -> str:
 
 
 def verdict_table(loaded: Loaded, tolerance: dict[str, float]) -> str:
-    """What is expected beside what was measured."""
+    """Expected scores beside measured ones."""
     rows = []
     for run, result in loaded:
         for verdict in quality.judge(run, result, tolerance):
             value = "missing" if verdict.measured is None else f"{verdict.measured:.4f}"
             rows.append([verdict.run, verdict.what, verdict.expected, value, verdict.verdict])
     return table(["set", "score", "expected", "measured", "verdict"], rows)
-
-
-def peers() -> str:
-    """The kit beside its peers."""
-    result = peers_table.load()
-    return f"{table(peers_table.head(result), peers_table.rows(result))}\n\n{peers_table.note(result)}"
 
 
 def commands(loaded: Loaded) -> str:
@@ -182,34 +157,15 @@ def render(page: str, content: dict[str, Any], loaded: Loaded) -> str:
         "quality": quality_table(loaded),
         "speed": speed_table(loaded),
         "verdicts": verdict_table(loaded, content["tolerance"]),
-        "abilities": table(abilities_table.HEAD, abilities_table.rows()),
-        "evaluators": table(evaluators_table.HEAD, evaluators_table.rows()),
-        "actions": table(evaluators_table.ACTIONS_HEAD, evaluators_table.actions()),
-        "graphs": table(graphs_table.HEAD, graphs_table.rows()),
-        "declines": table(graphs_table.declines_head(), graphs_table.declines()),
-        "graph-retriever": table(graph_retriever_table.HEAD, graph_retriever_table.rows()),
-        "parents": table(parents_table.HEAD, parents_table.rows()),
-        "representations": table(representations_table.HEAD, representations_table.rows()),
-        "citations": table(citations_table.HEAD, citations_table.rows()),
-        "readers": table(indexing_tables.READERS_HEAD, indexing_tables.readers()),
-        "splitters": table(indexing_tables.SPLITTERS_HEAD, indexing_tables.splitters()),
-        "titles": table(indexing_tables.TITLES_HEAD, indexing_tables.titles()),
-        "postgres-keyword": f"{table(indexing_tables.KEYWORD_HEAD, indexing_tables.keyword())}\n\n"
-        f"{indexing_tables.keyword_note()}",
-        "scorer": table(scorer_table.HEAD, scorer_table.rows()),
-        "scale": f"{table(scale_table.HEAD, scale_table.rows())}\n\n{scale_table.note()}",
-        "postgres-vectors": table(indexing_tables.POSTGRES_HEAD, indexing_tables.postgres_vectors()),
-        "peers": peers(),
         "commands": commands(every),
         "versions": versions(every),
     }
-    return fill(PAGE, page, parts)
+    return fill(PAGE, page, parts | tables.all_tables())
 
 
 def render_scale(page: str) -> str:
     """docs/scale.md with every marked table written anew."""
-    names = ("steps", "queries", "sizes", "assumed", "plan", "shards")
-    return fill(SCALE_PAGE, page, {name: table(*getattr(cost_tables, name)()) for name in names})
+    return fill(SCALE_PAGE, page, {name: table(*make()) for name, make in COSTS.items()})
 
 
 def fill(path: Path, page: str, parts: dict[str, str]) -> str:
@@ -234,7 +190,9 @@ def main() -> int:
     for run in content["runs"]:
         path = quality.result_file(run)
         if not path.is_file():
-            print(f"{path.relative_to(ROOT)} is missing; run python benchmarks/quality.py {run['name']}")
+            print(
+                f"{path.relative_to(ROOT)} is missing; run python benchmarks/quality/quality.py {run['name']}"
+            )
             return 1
         loaded.append((run, json.loads(path.read_text(encoding="utf-8"))))
     failed = [

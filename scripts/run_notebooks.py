@@ -76,7 +76,7 @@ def texts(output: NotebookNode) -> list[str]:
 
 
 def foreign(notebook: NotebookNode) -> list[str]:
-    """What stands in the outputs and must not: paths, addresses, keys, warnings, failures."""
+    """Find what outputs must not hold: paths, addresses, keys, warnings, failures."""
     found = []
     for number, cell in enumerate(code_cells(notebook), start=1):
         for output in cell.outputs:
@@ -92,7 +92,7 @@ def foreign(notebook: NotebookNode) -> list[str]:
 
 
 def stale(committed: NotebookNode, fresh: NotebookNode) -> list[str]:
-    """Where the outputs of two runs differ; nothing in them may depend on time or machine."""
+    """Find where the outputs of two runs differ; nothing in them may depend on time or machine."""
     found = []
     pairs = zip(code_cells(committed), code_cells(fresh), strict=True)
     for number, (old, new) in enumerate(pairs, start=1):

@@ -1,4 +1,4 @@
-"""What every side measures in the same way, in its own environment; the standard library alone.
+"""Measurements that every side makes in the same way, in its own environment; the standard library alone.
 
 Each side gives: a fusion of 8 ranked lists of 1,000, as a ratio to a bare dict loop over the same lists, and
 multi-query searches with 5 and 20 queries, as a ratio to the critical path (one model call of 200 ms, one search of
@@ -68,7 +68,7 @@ def native(call: Callable[[], Awaitable[object]], rounds: int) -> float:
 
 
 def queries(width: int) -> list[str]:
-    """What the model answers: all queries but the user's own."""
+    """The model's answer: all queries but the user's own."""
     return [f"another way to ask it, number {number}" for number in range(1, width)]
 
 

@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _examine_all(arguments: argparse.Namespace) -> list[Finding]:
-    """What is installed and configured."""
+    """Examine what is installed and configured."""
     checks: dict[str, Callable[[], tuple[str, str]]] = {
         "prompt files": _check_prompts,
         "chat model": partial(_check_chat_model, arguments),
@@ -185,7 +185,12 @@ def _check_ability(ask: Callable[[], Any]) -> tuple[str, str]:
 def _ask_for_text(model: Any) -> tuple[str, str]:
     from rag_kit.models.chat import describe_model
 
-    reply = model.invoke("Answer with one word: ready.").text
+    reply = model.invoke("Answer with one word: ready.").text.strip()
+    if not reply:
+        return (
+            "bad",
+            f"{describe_model(model)} gives an empty reply; check the model's name and the server's log",
+        )
     return "ok", f"{describe_model(model)} answers: {reply[:40]!r}"
 
 

@@ -52,7 +52,7 @@ class FanOut(Generic[T]):
 
     @property
     def values(self) -> list[T]:
-        """What the successful branches returned, in order."""
+        """The values of the successful branches, in order."""
         return [cast("T", outcome.value) for outcome in self.outcomes if outcome.ok]
 
     @property

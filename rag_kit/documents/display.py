@@ -80,7 +80,7 @@ class Table:
         return _inert(table + _notes(self._hidden_rows()))
 
     def _hidden_rows(self) -> list[str]:
-        """What is said of the rows that are not shown, if there are any."""
+        """Say how many rows are not shown, if there are any."""
         hidden = 0 if self.limit is None else len(self.rows) - self.limit
         return [self.more.format(hidden)] if hidden > 0 else []
 

@@ -22,7 +22,7 @@ CORRECTED = "corrected_by_hand"
 
 
 class Explanation:
-    """Where documents came from: as text by ``str()``, as a table in Jupyter."""
+    """Explanation of where documents came from: text by ``str()``, a table in Jupyter."""
 
     def __init__(self, documents: Sequence[Document], width: int) -> None:
         records = [get_provenance(doc) for doc in documents]
@@ -84,7 +84,7 @@ def explain(documents: Sequence[Document], *, width: int = 100) -> Explanation:
 def _explain_document(
     doc: Document, record: dict[str, Any], position: int, shared_notes: Sequence[str]
 ) -> tuple[str, str, str, list[str], str, list[str]]:
-    """What is shown of one document: rank, score, source, stages, text and notes of its own, each in one line."""
+    """Describe one document: rank, score, source, stages, text and notes of its own, each in one line."""
     stages = [_describe_stage(stage) for stage in record.get("stages", [])]
     if isinstance(sentence := doc.metadata.get(SITUATION), str):
         stages.append(one_line(f'searched with "{sentence}"'))
@@ -97,7 +97,7 @@ def _explain_document(
 
 
 def _describe_source(doc: Document) -> str:
-    """Where a document comes from: file, title and place in it, else its identity."""
+    """Describe a document's source: file, title and place in it, else its identity."""
     metadata = doc.metadata
     names = (metadata.get("file") or metadata.get("source"), metadata.get("title"))
     parts = [str(name) for name in names if name]

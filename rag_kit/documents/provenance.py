@@ -121,7 +121,7 @@ def add_note(doc: Document, note: str) -> Document:
 
 
 def passage_notes(documents: Iterable[Document]) -> list[str]:
-    """What was degraded while these documents were found; each note once."""
+    """Collect the notes on what was degraded while these documents were found, each once."""
     return list(dict.fromkeys(note for doc in documents for note in peek_provenance(doc).get("notes", ())))
 
 

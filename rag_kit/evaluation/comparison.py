@@ -16,6 +16,7 @@ from rag_kit.errors import InvalidInputError, MissingExtraError
 from rag_kit.evaluation import comparison_pairs as paired
 from rag_kit.evaluation.comparison_pairs import Complementarity, Pair
 from rag_kit.evaluation.comparison_scores import (
+    SLICES,
     MatchedRuns,
     Score,
     Slice,
@@ -178,6 +179,16 @@ class Comparison(TabularResult):
         thresholds = ", ".join(f"{name} {value:g}" for name, value in self.thresholds.items())
         lines = [
             *self.notes,
+            *(
+                f"{row.metric} of {row.pipeline}: judge {row.mean:.3f}; {row.labelled}."
+                for row in self.table
+                if row.labelled
+            ),
+            *(
+                f"{pair.metric}, {pair.pipeline} minus {pair.other}: judge {pair.difference:+.3f}; {pair.labelled}."
+                for pair in self.pairs
+                if pair.labelled
+            ),
             "Differences stand on the n questions that both have a value for; a failed cell is never a number.",
             f"p: two-sided sign-flip test, Holm's correction ({self.tests} in all); better: < {1 - self.level:.2g}.",
             f"A question counts as answered from this value on: {thresholds}.",
@@ -199,7 +210,7 @@ def compare(
     metrics: Iterable[str] | str | None = None,
     baseline: str | None = None,
     level: float = 0.95,
-    slices: Iterable[str] | str = ("type", "language"),
+    slices: Iterable[str] | str = SLICES,
     thresholds: Mapping[str, float] | float | None = None,
     prices: Any = None,
 ) -> Comparison:
@@ -215,7 +226,7 @@ def compare(
         metrics: Which; default: all that at least two of them have.
         baseline: The one that all others are tested against (fewer tests to correct for); default: every two are.
         level: Share of the intervals.
-        slices: ``type``, ``language``, or any tag of the examples.
+        slices: ``type``, ``language``, ``turn`` (of a conversation, from 1), or any tag of the examples.
         thresholds: Metric -> value from which on a question counts as got (one number: for all); default: 0.5.
             Metrics that are not of hits get McNemar's test only where one is given.
         prices: As for ``evaluate``; default: those that each run was given.
@@ -251,7 +262,7 @@ def compare(
     ]  # fmt: skip
     columns = [*matched.values.values(), paired.differences(matched, couples)]  # all share their resamples
     intervals = column_intervals(np.concatenate(columns, axis=1), level=level)
-    table = scores(matched, intervals, prices)
+    table = scores(matched, intervals, prices, level=level)
     pair_intervals = intervals[len(table) :]
     pairs, tests = paired.compare_pairs(matched, couples, pair_intervals, level=level, thresholds=limits)
     all_thresholds = {metric: limits.get(metric, 0.5) for metric in matched.values}

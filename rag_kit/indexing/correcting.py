@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class _Line(BaseModel):
-    """What counts of a line of the file."""
+    """Parsed line of the file of chunks."""
 
     model_config = ConfigDict(strict=True)
 
@@ -39,7 +39,7 @@ class _Line(BaseModel):
 
 
 class Corrected(NamedTuple):
-    """What `import_chunks` changed, in numbers of chunks."""
+    """Counts of the chunks that `import_chunks` changed."""
 
     corrected: int
     removed: int

@@ -46,7 +46,7 @@ class FileProblem(NamedTuple):
 
 
 class FileListing(NamedTuple):
-    """What `iter_files` found; unpacks to the two lists."""
+    """Files that `iter_files` found and those it passed over; unpacks to the two lists."""
 
     files: list[SourceFile]
     problems: list[FileProblem]

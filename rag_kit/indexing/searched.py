@@ -1,4 +1,4 @@
-"""What is searched of an index: the text of a chunk below its titles, and passages unless a filter asks for more."""
+"""Searched text of an index: a chunk below its titles, and passages alone unless a filter asks for more."""
 
 from __future__ import annotations
 

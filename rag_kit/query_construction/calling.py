@@ -153,7 +153,7 @@ class SelfQueryCall:
 
 
 def _order(doc: Document, sort: Sort) -> Any:
-    """What documents are sorted by, numbers before texts; ``None`` for a value that cannot be sorted."""
+    """Make a value's sort key, numbers before texts; ``None`` for a value that cannot be sorted."""
     value = doc.metadata.get(sort.field)
     sortable = isinstance(value, (str, int, float)) and not isinstance(value, bool)
     return (isinstance(value, str), value) if sortable else None

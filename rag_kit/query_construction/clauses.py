@@ -1,4 +1,4 @@
-"""What a question is turned into: text, order, limit and a filter, whose conditions are joined and kept in bounds."""
+"""Clauses of a question: text, order, limit and a filter, whose conditions are joined and kept in bounds."""
 
 from __future__ import annotations
 

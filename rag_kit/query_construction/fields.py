@@ -1,4 +1,4 @@
-"""What may be filtered by: the metadata fields of a collection, their types and values, and their description."""
+"""Fields to filter by: the metadata of a collection, their types and values, and their description."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class MetadataField:
 
     @property
     def all_names(self) -> tuple[str, ...]:
-        """Its name and its aliases."""
+        """The field's name and its aliases."""
         return (self.name, *self.aliases)
 
     @property

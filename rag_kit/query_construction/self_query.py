@@ -240,7 +240,7 @@ class SelfQueryRetriever(RagKitRetriever):
 
 
 def _inputs(prompt: Any, question: str, schema: Schema, today: date, contents: str | None) -> dict[str, Any]:
-    """What a prompt is filled with: question, fields, today's date; `contents` says what the documents are."""
+    """Make the inputs of a prompt: question, fields, today's date; `contents` says what the documents are."""
     language = (getattr(prompt, "metadata", None) or {}).get("language", "en")
     fields = describe_fields(schema, RuleConstructor.named_values(schema, question), language)
     if contents:

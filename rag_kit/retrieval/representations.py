@@ -24,14 +24,14 @@ from rag_kit.retrieval.ensemble import EnsembleRetriever
 from rag_kit.retrieval.fields import OptionalCount, Seconds
 from rag_kit.retrieval.indexed import embed_first, rows_retriever
 from rag_kit.retrieval.inside import own_filter
+from rag_kit.retrieval.parents.base import FamilyWriter
 from rag_kit.retrieval.parents.parent_document import ParentDocumentRetriever
-from rag_kit.retrieval.parents.writing import FamilyWriter
 from rag_kit.retrieval.rerank.retriever import RerankRetriever
 
 _log = logging.getLogger(__name__)
 _DEPTH = 30  # documents that each representation gives to the fusion
 _MAX_QUERY = 64  # tokens; cross-encoders lost on queries of 60 words
-# weight of what says other words than the document; benchmarks/quality_representations.py
+# weight of what says other words than the document; docs/benchmarks.md
 _DERIVED_WEIGHT = 0.25
 _DOCUMENT_WORDS = (TEXT, "children")  # these consist of the document's own words
 _SETTING = "represent"

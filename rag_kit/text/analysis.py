@@ -93,7 +93,10 @@ class _Terms(dict[str, tuple[str, ...]]):
             terms = tuple(self._analyse(word))
             if len(self) >= _CACHE_LIMIT:
                 self.clear()
-            self[word] = terms
+            if (
+                len(word) <= _MAX_TERM
+            ):  # longer runs come once, and a few thousand of them would fill the memory
+                self[word] = terms
         return terms
 
     def _analyse(self, word: str) -> list[str]:
@@ -157,7 +160,7 @@ class StoredAnalyzer:
 
         Example:
             >>> Analyzer("en").settings()
-            {'version': 2, 'language': 'en', 'stem': True, 'stop_words': True}
+            {'version': 2, 'language': 'en', 'stem': True, 'stop_words': True, 'typos': True}
         """
         values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
         return self._fixed | {
@@ -211,6 +214,7 @@ class Analyzer(StoredAnalyzer):
         stem: Whether to stem English words.
         stop_words: ``True`` for the built-in English list (Chinese function words are kept: leaving them out
             was measured to be worse), ``False`` for none, or the words to leave out, of any language.
+        typos: Whether a search takes the nearest word of the documents for a word that none of them has.
 
     Raises:
         InvalidInputError: Unknown language.
@@ -223,6 +227,7 @@ class Analyzer(StoredAnalyzer):
     language: Literal["auto", "en", "zh"] = "auto"
     stem: bool = field(default=True, kw_only=True)
     stop_words: bool | Iterable[str] = field(default=True, kw_only=True)
+    typos: bool = field(default=True, kw_only=True)
 
     def __post_init__(self) -> None:
         if self.language not in _LANGUAGES:

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def _quality():
-    spec = importlib.util.spec_from_file_location("quality", ROOT / "benchmarks" / "quality.py")
+    spec = importlib.util.spec_from_file_location("quality", ROOT / "benchmarks" / "quality" / "quality.py")
     module = importlib.util.module_from_spec(spec)
     sys.modules["quality"] = module
     spec.loader.exec_module(module)
@@ -75,7 +75,7 @@ def test_sets_without_spans_have_none(data_sets, name):
     "name", [name for name, run in RUNS.items() if name != "covidqa_chunks" and "table" not in run]
 )
 def test_keyword_search_scores_as_expected(data_sets, name):
-    """bm25 on every set is within the tolerance of benchmarks/quality.yaml."""
+    """bm25 on every set is within the tolerance of benchmarks/quality/quality.yaml."""
     expected = {"bm25": RUNS[name]["expected"]["bm25"]}
     result = benchmark(data_sets / name, ["bm25"], resamples=200)
     verdicts = quality.judge({"name": name, "expected": expected}, result, CONTENT["tolerance"])

@@ -12,7 +12,7 @@ import pytest
 
 @pytest.fixture
 def bench(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[2] / "benchmarks"))
+    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[2] / "benchmarks" / "speed"))
     import bench_shards
 
     monkeypatch.delitem(sys.modules, "bench_shards")

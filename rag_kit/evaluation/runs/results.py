@@ -13,12 +13,16 @@ from typing import TYPE_CHECKING, Any, Literal
 from rag_kit._redact import redact
 from rag_kit.documents.display import Table, TabularResult, cut, one_line
 from rag_kit.errors import InvalidInputError, MissingExtraError
-from rag_kit.evaluation.cells import Cell, Summary
+from rag_kit.evaluation.cells import Cell, Labelled, Summary
+from rag_kit.evaluation.runs.labels import Labels
 from rag_kit.evaluation.runs.rows import PIPELINE, Row, RunFolder, read_manifest, read_rows
 from rag_kit.indexing.files import as_path
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+_NAMED = 100  # gold that a message names
 
 
 @dataclass(repr=False)
@@ -31,6 +35,7 @@ class Results(TabularResult):
         metrics: Names of the metrics, in the order of the tables.
         manifest: Versions, settings, fingerprints and counts of the run, as plain JSON; no key.
         total: Examples of the set; default: as many as there are rows.
+        labels: Verdicts of people on some of the cells.
 
     Raises:
         InvalidInputError: If an example comes twice.
@@ -48,6 +53,7 @@ class Results(TabularResult):
     metrics: tuple[str, ...] = ()
     manifest: dict[str, Any] = field(default_factory=dict)
     total: int | None = None
+    labels: Labels = field(default_factory=Labels)
 
     def __post_init__(self) -> None:
         lists = isinstance(self.rows, list | tuple) and isinstance(self.metrics, list | tuple)
@@ -89,9 +95,42 @@ class Results(TabularResult):
         whole = len(self.rows) == self.examples
         return whole and all(metric in row.cells for row in self.rows for metric in self.metrics)
 
+    @property
+    def notes(self) -> list[str]:
+        """Doubts about the gold: what of it is not in the documents, and whether any of it was retrieved."""
+        missing = self.manifest.get("missing_gold") or {}
+        return [*([describe_missing(missing)] if missing else []), *filter(None, [unmatched_gold(self)])]
+
     def summary(self) -> dict[str, Summary]:
-        """Mean, 95% bootstrap interval and coverage of every metric."""
-        return {name: Summary.of(self.cells(name).values(), self.examples) for name in self.metrics}
+        """Mean, 95% bootstrap interval and coverage of every metric; with labels by people, what these make of it."""
+        return {
+            name: Summary.of(self.cells(name).values(), self.examples, labelled=self.labelled(name))
+            for name in self.metrics
+        }
+
+    def labelled(self, metric: str, other: Results | None = None, *, level: float = 0.95) -> Labelled | None:
+        """The mean of a metric by the labels of people and the judge's values; ``None`` below ten labels.
+
+        With ``other``, the mean difference to that run, by the questions that are labelled in both.
+        """
+        if metric not in self.labels.verdicts:
+            return None
+        from rag_kit.evaluation.prediction_powered import difference, labelled_mean  # loads numpy
+
+        values: dict[str, float | None] = {**self.values(metric)}
+        labels, scale = self.labels.verdicts[metric], self.scale(metric)
+        if other is not None:
+            values = difference(values, other.values(metric))
+            labels = difference(labels, other.labels.verdicts.get(metric, {}))
+        return labelled_mean(values, labels, scale, level=level, of_differences=other is not None)
+
+    def scale(self, metric: str) -> tuple[float | None, float | None]:
+        """Least and greatest value of a metric by the manifest, 0 and 1 where it does not say; ``None``: no end."""
+        entries = [entry for entry in self.manifest.get("metrics") or () if entry.get("name") == metric]
+        low, high = [
+            (*(entry.get(end, at) for entry in entries), at)[0] for end, at in (("low", 0.0), ("high", 1.0))
+        ]
+        return low, high
 
     def values(self, metric: str) -> dict[str, float]:
         """Example id -> value, of the cells that have one."""
@@ -136,6 +175,8 @@ class Results(TabularResult):
         except ImportError:
             raise MissingExtraError("eval", "Results.to_pandas") from None
         frame = pd.DataFrame(list(map(self._frame_record, self.rows, self.money())))
+        if any(row.example.history for row in self.rows):
+            frame["turn"] = [row.example.turn for row in self.rows]
         return frame.astype({metric: "float64" for metric in self.metrics if metric in frame})
 
     def save(self, folder: Path | str) -> Path:
@@ -151,6 +192,7 @@ class Results(TabularResult):
         header = {"name": self.name, "examples": self.examples, "metrics": metrics}
         with closing(RunFolder(path)) as run_folder:
             run_folder.save(self.rows, self.manifest | header)
+        self.labels.save(path, self.rows)
         return path
 
     @classmethod
@@ -163,8 +205,8 @@ class Results(TabularResult):
         path = as_path(folder, "folder")
         manifest = read_manifest(path)
         metrics = tuple(entry["name"] for entry in manifest.get("metrics") or ())
-        total = manifest.get("examples")
-        return cls(manifest.get("name") or path.name, read_rows(path), metrics, manifest, total)
+        rows, total = read_rows(path), manifest.get("examples")
+        return cls(manifest.get("name") or path.name, rows, metrics, manifest, total, Labels.load(path, rows))
 
     def _contents(self) -> tuple[str, list[Table], list[str]]:
         """Mean, interval and coverage of every metric; what the run took, and which cap ended it."""
@@ -186,13 +228,14 @@ class Results(TabularResult):
             if reason := why_empty(self, name):
                 empty.setdefault(redact(cut(one_line(reason), 200)), []).append(name)
         notes = [f"{', '.join(names)} without a value: {reason}" for reason, names in empty.items()]
+        notes += self.labels.notes({name: (self.values(name), self.labelled(name)) for name in self.metrics})
         notes += [
             f"Pipeline: p50 {p50 or 0:.2f} s, p95 {p95 or 0:.2f} s; {_usage(outputs)}. Scoring: {_usage(cells)}.",
             "Means and intervals stand on the n questions that have a value; a failed cell is never a number.",
         ]
         if missing := self.examples - len(self):
             notes.append(f"{missing} of {self.examples} questions were not asked yet.")
-        notes += filter(None, [unmatched_gold(self)])
+        notes += self.notes
         if stopped := self.manifest.get("stopped_by"):
             notes.append(f"The run was stopped: {stopped}")
         title = f"{self.name}: {len(outputs)} questions" + (f", {failed} of them failed" if failed else "")
@@ -222,6 +265,17 @@ def why_empty(results: Results, name: str) -> str | None:
     cells = [row.cells[name] for row in results.rows if name in row.cells]
     reasons = Counter(cell.reason for cell in cells if cell.reason).most_common(1)
     return reasons[0][0] if reasons and all(cell.value is None for cell in cells) else None
+
+
+def describe_missing(missing: Mapping[str, Sequence[str]], total: int | None = None) -> str:
+    """A sentence that names the gold that is not there, each with its questions."""
+    named = [f"{key} ({', '.join(ids[:3])}{', ...' if len(ids) > 3 else ''})" for key, ids in missing.items()]
+    more = [f"and {len(named) - _NAMED} more"] if len(named) > _NAMED else []
+    of = "" if total is None else f" of {total}"
+    return (
+        f"{len(missing)}{of} gold ids and spans are not in the documents that are searched: "
+        f"{', '.join([*named[:_NAMED], *more])}."
+    )
 
 
 def unmatched_gold(results: Results) -> str:

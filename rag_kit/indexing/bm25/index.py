@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +17,9 @@ from rag_kit.indexing.bm25 import storage
 from rag_kit.indexing.bm25.inverted import InvertedIndex
 from rag_kit.indexing.bm25.parameters import DEFAULT_B, DEFAULT_K1
 from rag_kit.indexing.bm25.postings import Floats, Postings, Run, Variant, Weights, bm25_weights, count_terms
+from rag_kit.indexing.bm25.spelling import correct, note_corrections
 from rag_kit.indexing.bm25.term_graph import TermGraph
-from rag_kit.indexing.bm25.view import Hits, Query
+from rag_kit.indexing.bm25.view import Hits, Passes, Query, View, term_weights
 from rag_kit.text import default_analyzer
 
 if TYPE_CHECKING:
@@ -91,13 +93,14 @@ class BM25Index(InvertedIndex):
 
         Returns:
             ``(document, score)`` by falling score, all above 0, so maybe fewer than ``k``; ties in insertion order. The
-            list's attribute ``maximum`` is what no score for the query can exceed.
+            list's attribute ``maximum`` is what no score for the query can exceed. A word that no document has is
+            searched by the nearest word that some have, with a note (``rag_kit.concurrency.notes``).
 
         Raises:
             InvalidInputError: ``k`` below 1, or the query is not a string.
             FilterError: The filter is malformed.
         """
-        return self._search(self.query_terms(query), k, filter)
+        return self._search(self.query_terms(query), k, filter, query)
 
     def search_weighted(self, terms: Mapping[str, float], k: int = 4, filter: Filter | None = None) -> Hits:
         """As :meth:`search`, for terms of which each has a weight: what it adds to a score is multiplied by it.
@@ -159,10 +162,23 @@ class BM25Index(InvertedIndex):
         documents = view.documents(place for place, _, _ in visits)
         return [(doc, mass, terms) for doc, (_, mass, terms) in zip(documents, visits, strict=True)]
 
-    def _search(self, terms: Query, k: int, filter: Filter | None) -> Hits:
+    def _search(self, terms: Query, k: int, filter: Filter | None, query: str | None = None) -> Hits:
         k = k if type(k) is int and k > 0 else check.check_k(k)
         view = self._view or self.current()
-        return view.search(terms, k, compile_filter(filter) if filter else None)
+        passes = compile_filter(filter) if filter else None
+        if query is not None:
+            terms = self.spell(query, term_weights(terms), view, passes)
+        return view.search(terms, k, passes)
+
+    def spell(
+        self, query: str, terms: Mapping[str, float], view: View, passes: Passes | None
+    ) -> Mapping[str, float]:
+        """Correct the terms of a query that no document of a view has; what was corrected is noted."""
+        if not getattr(self.analyzer, "typos", False):
+            return terms
+        terms, corrections = correct(terms, view.knows, partial(view.find_known, passes=passes))
+        note_corrections(query, corrections, self.analyzer)
+        return terms
 
     def query_terms(self, query: str) -> Sequence[str]:
         """The terms that a query is searched by: the ``analyzer``'s ``query_terms``, or its terms where it has none.
@@ -183,7 +199,7 @@ class BM25Index(InvertedIndex):
         return self.current().scores(self.query_terms(query))
 
     def maximum(self, query: str | Mapping[str, float]) -> float:
-        """What no document's score for a query, or for weighted terms, can exceed: each of its terms at full weight.
+        """Give a bound that no document's score for a query, or for weighted terms, exceeds: each term at full weight.
 
         A term that no document holds counts as rarest, so that the best score divided by this tells how much of the
         question the index can match. 0 for a query without terms.

@@ -1,4 +1,4 @@
-"""What the indexes over postings have in common: documents by id; writes are appended, then merged into a view."""
+"""Base of the indexes over postings: documents by id; writes are appended, then merged into a view."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class InvertedIndex(ABC):
 
     @abstractmethod
     def _header(self) -> dict[str, Any]:
-        """What a file says of the index beside its documents and postings, as plain JSON."""
+        """Give the settings that a file keeps beside documents and postings, as plain JSON."""
 
     @classmethod
     def from_documents(
@@ -258,7 +258,7 @@ class InvertedIndex(ABC):
         return keys
 
     def _keys(self, ids: Sequence[Any], documents: Sequence[Document], replace: bool) -> list[str]:
-        """What documents are called in the index: by their ids, those without one by their texts."""
+        """Give the keys of documents in the index: their ids, or their texts where they have none."""
         keys: dict[str, None] = {}
         repeats: dict[str, int] = {}
         for key, document in zip(ids, documents, strict=True):

@@ -151,7 +151,7 @@ class Weights(NamedTuple):
 
 
 def bm25_weights(postings: Postings, lengths: NDArray[np.int64], formula: Formula) -> Weights:
-    """What each posting adds by BM25, to documents of some lengths: float32 for ``lucene``, float64 for ``okapi``."""
+    """Weigh each posting by BM25, for documents of some lengths: float32 for ``lucene``, float64 for ``okapi``."""
     k1, b, variant = formula
     mean = lengths.sum() / len(lengths) if lengths.any() else 1.0
     saturation = k1 * (1 - b + b * lengths / mean)
@@ -163,7 +163,7 @@ def bm25_weights(postings: Postings, lengths: NDArray[np.int64], formula: Formul
     kind = np.dtype(np.float64 if variant == "okapi" else np.float32)
 
     def of(term: int) -> Floats:
-        """What each posting of a term adds to a score."""
+        """Give the weight that each posting of a term adds to a score."""
         part = slice(postings.pointers[term], postings.pointers[term + 1])
         count = postings.counts[part].astype(np.float64)
         below = saturation[postings.documents[part]]

@@ -142,7 +142,7 @@ def _state(header: Any, body: memoryview, kind: Kind) -> State:
 
 
 def settings_of(analyzer: Callable[[str], list[str]]) -> dict[str, Any] | None:
-    """What is stored of an analyzer; ``None`` for a function of the user's, which cannot be."""
+    """Give an analyzer's settings to store; ``None`` for a function of the user's, which cannot be stored."""
     return analyzer.settings() if type(analyzer) in _ANALYZERS.values() else None  # type: ignore[attr-defined]
 
 

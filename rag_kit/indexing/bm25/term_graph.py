@@ -44,7 +44,7 @@ class TermGraph:
         self._to_documents = np.repeat(1 / df, df).astype(np.float32)
 
     def fits(self, postings: Postings, max_df: int) -> bool:
-        """Whether it is the graph of these postings."""
+        """Tell whether the graph was made from these postings."""
         return self._of[0] is postings and self._of[1] == max_df
 
     def visits(

@@ -84,7 +84,7 @@ class View:
         return self._accumulate(terms)[: self._size].copy()
 
     def maximum(self, terms: Query) -> float:
-        """What no document's score for the terms exceeds."""
+        """Give a bound that no document's score for the terms exceeds."""
         if not self._size:
             return 0.0
         highest, unknown, find = self._highest, self._known_terms, self._vocabulary.get
@@ -95,6 +95,19 @@ class View:
         """In how many documents a term occurs."""
         number = self._vocabulary.get(term, self._known_terms)
         return self._pointers[number + 1] - self._pointers[number] if number < self._known_terms else 0
+
+    def knows(self, term: str) -> bool:
+        """Whether some document has a term."""
+        return self.frequency(term) > 0
+
+    def find_known(self, terms: Iterable[str], passes: Passes | None = None) -> Iterator[tuple[str, str]]:
+        """Terms that documents have whose metadata pass, the most frequent first, each with the text of one of them."""
+        for term in sorted(filter(self.knows, terms), key=lambda term: (-self.frequency(term), term)):
+            number = self._vocabulary[term]
+            for place in self.postings.documents[self._pointers[number] : self._pointers[number + 1]]:
+                if passes is None or passes(self.rows[place].metadata):
+                    yield term, self.rows[place].text
+                    break
 
     def mask(self, where: Filter) -> NDArray[np.bool_]:
         """Which documents meet a filter."""
@@ -153,7 +166,7 @@ class View:
                 yield number, weight
 
     def _values(self, number: int) -> Floats:
-        """What a term adds: to all documents where it is in many, else to those it occurs in."""
+        """Give what a term adds: to all documents where it is in many, else to those it occurs in."""
         values = self._weights_of.get(number)
         if values is None:
             values = self._weights.of(number)

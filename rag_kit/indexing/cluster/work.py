@@ -118,7 +118,7 @@ class Cluster:
             self.threads()
 
     def result(self, future: Any) -> Any:
-        """What a task returned, when it has ended; ``None`` where a worker died with it."""
+        """Wait for a task and return its result; ``None`` where a worker died with it."""
         from distributed import CancelledError, KilledWorker
 
         self.wait(future)

@@ -1,4 +1,4 @@
-"""What runs on workers: the parts of one run, which each keeps, and its tasks.
+"""Tasks of an ingest that run on workers, and the parts of one run that each worker keeps.
 
 A task returns an error of the kit as its value: of one that raises, Dask logs the arguments, such as passages.
 """
@@ -27,13 +27,13 @@ from rag_kit.models.clients import embed_documents
 
 
 def versions() -> str:
-    """What client and workers must have in common."""
+    """Give the versions that client and workers must have in common."""
     return f"Python {'.'.join(platform.python_version_tuple()[:2])} and rag_kit {__version__}"
 
 
 @dataclass(eq=False)
 class Parts(WorkerPlugin):  # type: ignore[misc]
-    """What a run needs on workers; Dask sends it to each once, also to those that come later."""
+    """Parts that a run needs on workers; Dask sends them to each once, also to those that come later."""
 
     make: Callable[
         [Any, ReadLimits | None, Mapping[str, UserReader] | None], Any

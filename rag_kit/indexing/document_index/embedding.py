@@ -91,7 +91,7 @@ def requests_of(embeddings: Embeddings, max_concurrency: int | None) -> int:
 
 
 def _batches_of(groups: Iterable[Mapping[bytes, str]]) -> Iterator[tuple[list[tuple[bytes, str]], bool]]:
-    """What one call embeds, and whether it is the last of its group; an empty group has one empty piece."""
+    """Cut a group into the batches of its calls, each with whether it is the last; an empty group has one."""
     for texts in groups:
         pieces = list(in_groups(texts.items(), EMBED_BATCH)) or [[]]
         yield from ((piece, number == len(pieces)) for number, piece in enumerate(pieces, 1))
@@ -100,7 +100,7 @@ def _batches_of(groups: Iterable[Mapping[bytes, str]]) -> Iterator[tuple[list[tu
 def check_vectors(
     answer: Sequence[Sequence[float]] | Sequence[Vectors] | Vectors, count: int, dimension: int | None
 ) -> Vectors:
-    """What a model answered, as an array of shape (count, dimension)."""
+    """Check what a model answered and return it as an array of shape (count, dimension)."""
     try:
         array = np.asarray(answer, dtype="<f4")
     except (ValueError, TypeError) as error:

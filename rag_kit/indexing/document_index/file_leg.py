@@ -122,11 +122,11 @@ class LoadedLeg(FileLeg, Generic[T]):
 
     @abstractmethod
     def _read(self, path: Path) -> T:
-        """What is in a file."""
+        """Read the data of a file."""
 
     @abstractmethod
     def _empty(self, state: State) -> T:
-        """What is derived from an empty store."""
+        """Make the data of an empty store."""
 
     @abstractmethod
     def _follow(self, loaded: T, connection: Connection, since: int, state: State) -> T:
@@ -157,7 +157,7 @@ class LoadedLeg(FileLeg, Generic[T]):
                     return self._refuse(error)
 
     def current(self, connection: Connection, state: State) -> T:
-        """What is derived from the state that the connection sees."""
+        """Give the data of the state that the connection sees."""
         with self._lock:
             wanted_state = self._prefix(state), state.generation
             if self._loaded is None or self._loaded_as != wanted_state:

@@ -142,7 +142,7 @@ class DocumentIndex(WritableIndex):
             return index.embedding
 
     def repair(self) -> IndexReport:
-        """Where `verify` finds a problem, rebuild all that is derived from the store, and fill in missing vectors.
+        """Rebuild what is derived from the store if `verify` finds a problem, and fill in missing vectors.
 
         Vectors are taken from the store; only those that are damaged are embedded again, for which the index must have
         been opened with its model. Files of which a stored chunk is damaged are read again by the next `ingest`.

@@ -125,7 +125,7 @@ class KeywordLeg(LoadedLeg[BM25Index]):
 
 
 class KeywordView:
-    """What others may read of the keyword leg of a ``DocumentIndex``; the methods mean what those of ``BM25Index`` do.
+    """Read-only view of the keyword leg of a ``DocumentIndex``; its methods mean what those of ``BM25Index`` do.
 
     Take a new view for each search: a view does not look into the store for what was committed after it was made.
     """
@@ -158,8 +158,11 @@ class KeywordView:
     ) -> Hits:
         """The best documents for a query, or for weighted terms, ties by id; see ``DocumentIndex.search_keyword``."""
         check_k(k)
+        where = passage_filter(filter, self._derived)
         weights = term_weights(self._terms(query))
-        hits = Hits(self._best(weights, k, passage_filter(filter, self._derived), ids_only))
+        if isinstance(query, str):
+            weights = self._spell(query, weights, where)
+        hits = Hits(self._best(weights, k, where, ids_only))
         hits.maximum = self.maximum(weights) if hits else 0.0
         return hits
 
@@ -181,7 +184,7 @@ class KeywordView:
         return self._index.spread(seeds, k, where, damping=damping, max_df=max_df)
 
     def maximum(self, query: str | Mapping[str, float]) -> float:
-        """What no score for the query, or for weighted terms, can exceed."""
+        """Give a bound that no score for the query, or for weighted terms, exceeds."""
         return self._index.maximum(query)
 
     def _best(
@@ -207,6 +210,11 @@ class KeywordView:
         else:
             documents = view.documents(places[best].tolist())
         return list(zip(documents, scores[best].tolist(), strict=True))
+
+    def _spell(self, query: str, weights: Mapping[str, float], where: Filter | None) -> Mapping[str, float]:
+        """Correct the terms of a query that no document has."""
+        passes = None if where is None else compile_filter(where)
+        return self._index.spell(query, weights, self._index.current(), passes)
 
     def _terms(self, query: str | Mapping[str, float]) -> Query:
         return check_weights(query) if isinstance(query, Mapping) else self.query_terms(check_query(query))

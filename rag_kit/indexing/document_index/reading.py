@@ -27,7 +27,7 @@ from rag_kit.models.clients import embed_query
 
 
 class ReadableIndex:
-    """What can be done with an index without writing to it."""
+    """Index opened for reading: search, get, count and verify."""
 
     def __init__(self, store: Store, embeddings: Embeddings | None) -> None:
         self.folder = store.location

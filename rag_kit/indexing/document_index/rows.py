@@ -176,7 +176,7 @@ class Family:
 
 
 class Place(NamedTuple):
-    """Where a child belongs: in its document, and among its siblings."""
+    """Place of a child in its document and among its siblings."""
 
     parent: str  # the id of its document
     ordinal: int  # from 0
@@ -230,7 +230,7 @@ def _child_rows(family: Family, parent: Row) -> Iterator[Row]:
 
 
 def offset_in_source(metadata: dict[str, Any], length: int) -> int:
-    """Where a document begins that is itself a verbatim span of its source (metadata ``start``, ``end``); else 0."""
+    """Give the offset of a document that is a verbatim span of its source (metadata ``start``, ``end``); else 0."""
     start, end = metadata.get("start"), metadata.get("end")
     return start if type(start) is int and type(end) is int and end - start == length and start >= 0 else 0
 
@@ -242,7 +242,7 @@ class FamilyView:
         self._connection = connection
 
     def places(self, ids: Sequence[str]) -> dict[str, Place]:
-        """Where children belong; ids of what is not a child, or is gone, are left out."""
+        """Find the places of children by id; ids of what is not a child, or is gone, are left out."""
         query = (
             "SELECT id, parent, ordinal, place, (SELECT count(*) FROM chunks s WHERE s.parent != '' "
             "AND s.parent = c.parent) FROM chunks c WHERE parent != '' AND id IN ({})"

@@ -102,7 +102,7 @@ class Store(ABC):
 
     @abstractmethod
     def damage(self, connection: Connection) -> str:
-        """What the database itself says is damaged; empty for a sound one."""
+        """List what the database itself finds damaged; empty for a sound one."""
 
     @abstractmethod
     def keyword_view(self) -> KeywordView:

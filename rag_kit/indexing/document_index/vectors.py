@@ -204,7 +204,7 @@ def _digest(*parts: NDArray[Any]) -> bytes:
 
 
 def _layout(count: int, dimension: int) -> tuple[list[int], int]:
-    """Where the parts of a file begin, and where it ends."""
+    """Give the offsets of a file's parts, and its end."""
     places, end = [], _HEAD.size
     for size in (count * dimension * 4, count * 8, dimension * 4, words_of(dimension) * count * 8):
         places.append(-(-end // _ALIGN) * _ALIGN)

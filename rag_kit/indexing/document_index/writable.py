@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 
 class WritableIndex(ReadableIndex):
-    """What can be done with an index that is opened for writing.
+    """Index opened for writing: add, update, delete, rebuild and compact.
 
     Each write is one transaction, and raises `InvalidInputError` for what cannot be stored, `ModelError` where the
     model failed, `DocumentIndexError` for an index opened for reading or a full disk; nothing is changed then.
@@ -197,7 +197,7 @@ class WritableIndex(ReadableIndex):
         self._store.set_meta(settings=dict(settings))
 
     def source_records(self, sources: Iterable[str] | None = None) -> dict[str, SourceRecord]:
-        """What is remembered about files, or about some of them, by source."""
+        """Give the records of files, or of some of them, by source."""
         rows = self._rows_of("sources", SourceRecord.__dataclass_fields__, sources)
         return {row[0]: SourceRecord(*row) for row in rows}
 
@@ -250,7 +250,7 @@ def in_scope(source: str, scopes: Sequence[str] | None) -> bool:
 
 
 def _batch(documents: Sequence[Document] | Sequence[Family], ids: Sequence[str] | None) -> Batch:
-    """What adds documents or families; the rows that searches leave out are counted in the log."""
+    """Make the batch that adds documents or families; rows that searches leave out are counted in the log."""
     if isinstance(documents, Sequence) and documents and isinstance(documents[0], Family):
         parents, children = family_rows(cast("Sequence[Family]", documents), ids)
         return Batch(children, parents)
@@ -262,6 +262,6 @@ def _batch(documents: Sequence[Document] | Sequence[Family], ids: Sequence[str] 
 
 
 def _texts_without_vector(rows: Sequence[Row], known: Mapping[bytes, bytes]) -> dict[bytes, str]:
-    """Of what is embedded of rows, by its hash, that which has no vector."""
+    """Find the embedded texts of rows that have no vector, by their hash."""
     texts = (embedded_row(row.text, row.metadata) for row in rows)
     return {key: text for text in texts if (key := text_hash(text)) not in known}

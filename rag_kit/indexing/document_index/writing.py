@@ -15,7 +15,7 @@ from rag_kit.indexing.searched import REPRESENTATION, embedded_row
 
 @dataclass(frozen=True, slots=True)
 class SourceRecord:
-    """What a file looked like when it was read."""
+    """Record of a file as it was when it was read."""
 
     source: str  # the file's absolute path
     size: int  # in bytes
@@ -40,7 +40,7 @@ class Correction(NamedTuple):
 
 @dataclass
 class Batch:
-    """What one transaction shall do."""
+    """Changes to be made in one transaction."""
 
     rows: Sequence[Row] = ()  # to add or replace, by id; children come with their documents in `parents`
     parents: Sequence[Row] = ()  # documents to add or replace; children not in `rows` are removed
@@ -56,7 +56,7 @@ class Batch:
 
 @dataclass
 class Changes:
-    """What a write changed, in ids."""
+    """Ids that a write added, updated or deleted."""
 
     added: list[str] = field(default_factory=list)
     updated: list[str] = field(default_factory=list)  # text or metadata changed
@@ -66,7 +66,7 @@ class Changes:
 
 @dataclass
 class WriteReport(Changes):
-    """What a write changed, in ids of rows, which children are too."""
+    """Report of a write, in ids of rows; children are rows, too."""
 
     embedded: int = 0  # how many texts went through the embedding model
     parents: Changes = field(default_factory=Changes)  # in ids of documents with children

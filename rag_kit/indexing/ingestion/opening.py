@@ -1,4 +1,4 @@
-"""What an ingest works with: files, the index, what represents passages, and what converts files."""
+"""Opening of all that an ingest works with: files, the index, the representer and the converter."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def open_index(
 def open_representer(
     index: DocumentIndex, options: IngestOptions, *, dry_run: bool
 ) -> Iterator[Representer | None]:
-    """What makes the representations that are asked for, else those that the index records; ``None`` for none."""
+    """Open the maker of the representations asked for, else of those that the index records; ``None`` for none."""
     recorded, represent = index.settings, options.represent
     if represent is None and "represent" not in recorded:
         yield None
@@ -127,12 +127,24 @@ def open_representer(
 
 @contextlib.contextmanager
 def open_converter(
-    index: DocumentIndex, settings: SplitSettings, options: IngestOptions
+    index: DocumentIndex, settings: SplitSettings, options: IngestOptions, *, dry_run: bool
 ) -> Iterator[Converter | ClusterConverter]:
-    """What converts files: in this process, or on a cluster, on which then a model that computes embeds, too."""
+    """Open the converter: in this process, or on a cluster, on which a model that computes then embeds, too."""
+    if settings.pictures and (options.clustered or not isinstance(index.folder, Path)):
+        raise InvalidInputError(
+            "pictures=True keeps pictures in the folder of an index, read by one process: give a folder without "
+            "workers= and scheduler=, or leave the pictures out (pictures=False, --no-pictures)."
+        )
     if not options.clustered:
-        with contextlib.closing(Converter(settings, options.limits, options.readers)) as converter:
-            yield converter
+        with contextlib.ExitStack() as stack:
+            pictures = None
+            if settings.pictures:
+                from rag_kit.indexing.ingestion.pictures import Pictures  # imports the models
+
+                pictures = Pictures(index, options.vision, dry_run=dry_run)
+                stack.callback(pictures.close)
+            converter = Converter(settings, options.limits, options.readers, pictures)
+            yield stack.enter_context(contextlib.closing(converter))
         return
     from rag_kit.indexing.cluster.connecting import cluster_client
     from rag_kit.indexing.cluster.work import ClusterConverter, ClusterEmbeddings, on_cluster

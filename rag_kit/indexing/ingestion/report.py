@@ -1,4 +1,4 @@
-"""What an ingest did, and how far it is."""
+"""Report of an ingest, and its progress."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NAMES = {
 
 @dataclass
 class IngestReport:
-    """What an ingest did, in numbers of files unless said otherwise.
+    """Report of an ingest, in numbers of files unless said otherwise.
 
     Example:
         >>> print(IngestReport(added=2, unchanged=1, chunks=9, seconds=0.5).summary())

@@ -96,7 +96,7 @@ class PostgresConnection:
 def filter_rows(
     native: psycopg.Connection[Any], numbers: Sequence[int], where: Filter | None
 ) -> dict[int, str]:
-    """Of some rows those that are there and pass a filter: their ids by number."""
+    """Find the rows that exist and pass a filter: their ids by number."""
     columns = "n, id, metadata" if where else "n, id, NULL"
     query = f"SELECT {columns} FROM chunks WHERE n = ANY(%b::bigint[])"
     rows = native.execute(query, (list(numbers),))

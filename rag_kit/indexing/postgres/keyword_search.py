@@ -8,7 +8,7 @@ document. So a search reads nothing but the rows of its terms, and the number of
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from rag_kit.documents import Filter
 from rag_kit.errors import IndexFormatError
 from rag_kit.indexing.bm25.parameters import DEFAULT_B, DEFAULT_K1, check_k
 from rag_kit.indexing.bm25.postings import Postings, inverse_frequencies
+from rag_kit.indexing.bm25.spelling import correct, note_corrections
 from rag_kit.indexing.bm25.term_graph import TermGraph
 from rag_kit.indexing.bm25.view import Query, term_weights
 from rag_kit.indexing.document_index.keyword import KeywordView
@@ -128,7 +129,7 @@ def _idf(frequency: int, total: Counts) -> float:
 
 
 def _weights(postings: TermPostings, total: Counts) -> Scores:
-    """What each posting of a term adds to the score of its document."""
+    """Give the weight that each posting of a term adds to its document's score."""
     mean = total.tokens / total.documents if total.tokens else 1.0
     saturation = DEFAULT_K1 * (1 - DEFAULT_B + DEFAULT_B * postings.lengths / mean)
     count = postings.counts.astype(np.float64)
@@ -197,6 +198,20 @@ class PostgresKeywordView(KeywordView):
         """See ``KeywordView``."""
         return self._analyzer.query_terms(query)
 
+    def _spell(self, query: str, weights: Mapping[str, float], where: Filter | None) -> Mapping[str, float]:
+        with self._store.reading() as connection:
+            known = read_frequencies(connection.native, weights)
+
+            def find_known(terms: Iterable[str]) -> Iterator[tuple[str, str]]:
+                found = read_frequencies(connection.native, terms)
+                for term in sorted(found, key=lambda term: (-found[term], term)):
+                    if text := _text_with(connection, term, where):
+                        yield term, text
+
+            weights, corrections = correct(weights, known.__contains__, find_known)
+        note_corrections(query, corrections, self._analyzer)
+        return weights
+
     def _best(
         self, terms: Query, k: int, where: Filter | None, ids_only: bool
     ) -> list[tuple[Document, float]]:
@@ -257,6 +272,13 @@ class PostgresKeywordView(KeywordView):
         if not total.documents:
             return 0.0
         return sum(weight * _idf(frequencies.get(term, 0), total) for term, weight in weights.items())
+
+
+def _text_with(connection: Any, term: str, where: Filter | None) -> str | None:
+    """The text of a document with a term that passes a filter; ``None`` where none does."""
+    numbers = read_postings(connection.native, [term])[term].numbers.tolist()
+    keys = list(filter_rows(connection.native, numbers, where).values())[:1]
+    return next((row.page_content for row in read_documents(connection, keys).values()), None)
 
 
 def _documents_of_terms(native: Connection[Any], numbers: Sequence[int], max_df: int) -> dict[str, Numbers]:

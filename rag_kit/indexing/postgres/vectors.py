@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rag_kit.documents import Filter
     from rag_kit.indexing.document_index.state import IndexReport, State
 
-#: Up to so many vectors of a tenant, each search reads all; above, it asks HNSW (benchmarks/bench_postgres_vectors.py).
+#: Up to so many vectors of a tenant, each search reads all; above, it asks HNSW (docs/benchmarks.md).
 EXACT_ROWS = 20_000
 _MAX_DIMENSION = 16_000  # numbers of a vector that halfvec holds
 _MAX_INDEXED_DIMENSION = 4_000  # and that HNSW takes
@@ -226,7 +226,7 @@ def _vector_literal(vector: Vectors) -> str:
 
 
 def _model_key(state: State) -> str:
-    """What vectors that can be compared have in common."""
+    """Give the key that vectors must share to be compared."""
     return f"{state.dimension} {state.embedding}"
 
 

@@ -38,7 +38,7 @@ _PLACES = ("chunk", "start", "end", "page", "parent_id")  # where a passage stan
 
 @dataclass
 class RaptorReport(ModelCost):
-    """What building a tree did and cost; of a dry run, what it would."""
+    """Report of building a tree, with its cost; of a dry run, the expected one."""
 
     passages: int = 0
     summaries: list[int] = field(default_factory=list)  # of each level, from the lowest

@@ -97,5 +97,5 @@ class RaptorTree:
 
 
 def short_hash(digest: bytes) -> str:
-    """What is stored of the hash of a text."""
+    """Give the stored part of a text's hash."""
     return bytes(digest)[:8].hex()

@@ -1,4 +1,4 @@
-"""What the reader process takes from itself before it looks at a file: network, programs, memory, big files."""
+"""Limits that the reader process sets for itself before it opens a file: network, programs, memory, big files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What reading one file may cost."""
+"""Limits on reading one file."""
 
 from __future__ import annotations
 

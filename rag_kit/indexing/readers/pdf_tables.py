@@ -51,7 +51,7 @@ def _replace_by_table(lines: list[Line], inside: list[Line], text: str) -> list[
 
 @dataclass
 class _Grid:
-    """Where the rules of a table stand: ``xs`` from left to right, ``ys`` from top to bottom."""
+    """Positions of a table's rules: ``xs`` from left to right, ``ys`` from top to bottom."""
 
     xs: list[float]
     ys: list[float]
@@ -256,7 +256,7 @@ def _centred_groups(body: Sequence[int], names: Sequence[int], heights: Sequence
 
 
 def _find_columns(rows: list[list[Word]]) -> list[tuple[float, float]]:
-    """Where the columns stand, learned from the fullest rows first; a cell over two of them widens neither."""
+    """Find the columns from the fullest rows first; a cell over two of them widens neither."""
     spans: list[list[float]] = []
     for row in sorted(rows, key=len, reverse=True):
         for cell in row:

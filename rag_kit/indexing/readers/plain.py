@@ -67,7 +67,7 @@ def read_ipynb(data: bytes, context: Context) -> Iterator[Part]:
 
 
 def _field(value: Any, *names: str) -> Any:
-    """What stands in a JSON object under a path of names; ``""`` where it is not so."""
+    """Get the text in a JSON object under a path of names; ``""`` if there is none."""
     for name in names:
         value = value.get(name, "") if isinstance(value, dict) else ""
     return value

@@ -42,7 +42,7 @@ class PassageRequest(NamedTuple):
 
 @dataclass
 class ModelCost:
-    """What replies of a model cost; of a dry run, what they would cost."""
+    """Cost of a model's replies; of a dry run, the expected one."""
 
     calls: int = 0
     tokens: int = 0  # about how many the calls send

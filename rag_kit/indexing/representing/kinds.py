@@ -22,7 +22,7 @@ _MAX_TAGS, _MAX_TAG_VALUE = 16, 80
 
 @dataclass(frozen=True)
 class _Form:
-    """What a kind allows: how many texts, how long, and what may stand after its name."""
+    """Form of a kind: how many texts, how long, and what may follow its name."""
 
     count: int
     max_chars: int = 0
@@ -43,7 +43,7 @@ _ALLOWED = {
     "children": _Form(250, by_rule=True, argument=_SIZE),
     "summary": _Form(1, 2_000, by_rule=True),
     "questions": _Form(3, 500, argument=_NUMBER),
-    "keywords": _Form(8, 100, by_rule=True, joined=", ", argument=_NUMBER),
+    "keywords": _Form(8, 100, joined=", ", argument=_NUMBER),
     "qa": _Form(3, 1_000, argument=_NUMBER),
     "tags": _Form(_MAX_TAGS, 200, by_rule=True, joined="; ", argument=_NAMES),
     "translation": _Form(1, 20_000, argument=_LANGUAGE),
@@ -69,7 +69,7 @@ class Kind:
 
     @property
     def is_searched_alone(self) -> bool:
-        """Whether it is found by itself; else it is searched with the passage."""
+        """Tell whether the kind is searched by itself; else it is searched with the passage."""
         return self.name != "situation"
 
     @property

@@ -73,7 +73,7 @@ class Representer:
 
     @property
     def recorded(self) -> dict[str, Any]:
-        """What an index remembers of it: with other values, its documents are represented again."""
+        """Give the settings that an index records: with other values, its documents are represented again."""
         name = model_name(self.llm) or type(self.llm).__name__ if self.llm is not None else ""
         model = "extractive" if is_extractive(self.llm) else name
         if host := host_of(base_url(self.llm) or ""):
@@ -116,7 +116,7 @@ class Representer:
         return represented
 
     def plan(self, documents: Sequence[Document], sources: Sequence[str] | None = None) -> Represented:
-        """What ``represent`` would ask the model; of several plans, each counts what is new to it."""
+        """Plan what ``represent`` would ask the model; of several plans, each counts what is new to it."""
         requests = [request for _, request in self._requests(documents, sources)]
         new = [request for request in requests if request.key not in self._planned_keys]
         self._planned_keys.update(request.key for request in new)
@@ -167,7 +167,7 @@ def _origin(document: Document, source: str) -> str:
 
 
 def _around(documents: Sequence[Document], origins: Sequence[str], number: int) -> str:
-    """What stands before and after a document in its source, up to a bound; nothing of another source or tenant."""
+    """Give the text before and after a document in its source, up to a bound; none of another source or tenant."""
     origin, before, after = origins[number], "", ""
     if not origin:
         return ""

@@ -43,7 +43,7 @@ def encode(encoder: SparseEncoder, texts: Sequence[str], batch_size: int) -> lis
 
 
 def check_vectors(answer: Any, count: int) -> list[Vector]:
-    """What an encoder gave for ``count`` texts: a vector for each."""
+    """Check what an encoder gave for ``count`` texts and return it: a vector for each."""
     if isinstance(answer, (str, bytes)) or not isinstance(answer, Sequence) or len(answer) != count:
         raise InvalidInputError(
             f"The encoder returned {type(answer).__name__}; it must return a list with one dict of term -> weight "
@@ -135,7 +135,7 @@ class SparseIndex(InvertedIndex):
         return weighted_terms(analysed, self._vocabulary, first)
 
     def _weights(self, postings: Postings, lengths: NDArray[np.int64]) -> Scores:
-        """What each posting adds to a score: the encoder's weight, or TF-IDF scaled to length 1."""
+        """Weigh each posting: by the encoder's weight, or by TF-IDF scaled to length 1."""
         pointers, frequencies = postings.pointers, postings.frequencies()
         values: NDArray[Any] = postings.counts
         if self.encoder is None:

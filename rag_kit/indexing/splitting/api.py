@@ -178,7 +178,7 @@ def check_splitter(splitter: Any) -> Callable[[Sequence[Document]], Sequence[Doc
 
 
 def _find_place(text: str, piece: Document, last: int, placed_to: int) -> int:
-    """Where a piece stands: where it says, else where it goes on from the pieces before, else anywhere; -1: nowhere.
+    """Find a piece in its document: where it says, else after the pieces before, else anywhere; -1: nowhere.
 
     The piece before begins at ``last``, -1 for the first one; the pieces before go up to ``placed_to``.
     """

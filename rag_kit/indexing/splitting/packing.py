@@ -47,7 +47,7 @@ def check_sizes(chunk_size: int, chunk_overlap: int) -> None:
 def split_spans(
     text: str, *, chunk_size: int = 1000, chunk_overlap: int = 100, heading: str = "", markdown: bool = True
 ) -> Iterator[Span]:
-    """Where to cut a text, one span at a time; none is blank or too long, every visible character is in one.
+    """Cut a text, one span at a time; none is blank or too long, every visible character is in one.
 
     ``heading`` is the path of headings above the text (``"A > B"``). Sizes are in characters; the overlap is of whole
     sentences. Without ``markdown``, headings, tables and fences are text like any other.
@@ -65,7 +65,7 @@ def split_spans(
 def pack_sentences(
     text: str, breaks: Iterable[int], chunk_size: int, chunk_overlap: int = 0
 ) -> Iterator[tuple[int, int]]:
-    """Where to cut a text between sentences alone, and at breaks that no span crosses."""
+    """Cut a text between sentences alone, and at breaks that no span crosses."""
     for start, end in pairwise([0, *breaks, len(text)]):
         for span in _SectionPacker(text, Section(start, end, ""), chunk_size, chunk_overlap).spans():
             yield span[:2]
@@ -142,7 +142,7 @@ class _SectionPacker:
         return keep if keep is not None and place < keep.end else None
 
     def _best_cut(self, position: int, packed_to: int) -> int:
-        """Where a span from ``position`` ends at best; -1: not after ``packed_to``, so long is the text it repeats."""
+        """Find the best end of a span from ``position``; -1: not after ``packed_to``, so much it repeats."""
         limit = position + self.size
         block_end = _last_place(self.section.ends, packed_to, limit)
         if block_end - position >= self.size // 2:
@@ -173,7 +173,7 @@ class _SectionPacker:
         return _between_characters(self.text, limit, position + 1)
 
     def _repeated_from(self, last: int, cut: int) -> int:
-        """Where the span after one that ends at ``last`` begins, so that it repeats whole sentences that fit."""
+        """Find the start of the span after one that ends at ``last``, so that it repeats whole sentences that fit."""
         low = max(self.section.start, cut - self.overlap)
         if (keep := self._keep_before(last - 1)) is not None:
             if keep.kind == "item" and low <= keep.start:

@@ -39,7 +39,7 @@ class Keep(NamedTuple):
 
 @dataclass
 class Section:
-    """What stands under one heading (or several that follow each other at once)."""
+    """Part of a text under one heading (or several that follow each other at once)."""
 
     start: int
     end: int

@@ -189,7 +189,7 @@ def carries_on(between: str) -> bool:
 
 
 def _connector(between: str) -> str | None:
-    """What joins two conditions; ``None`` if other words stand between, ``""`` for nothing at all."""
+    """Find the connector of two conditions; ``None`` if other words are between, ``""`` for nothing at all."""
     match = None
     for match in cues.CONNECTOR.finditer(between):
         if match.lastgroup != "comma":

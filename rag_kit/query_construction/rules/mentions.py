@@ -1,4 +1,4 @@
-"""What a text says about the dates, numbers and values that it names, and which of them it asks for."""
+"""Mentions of dates, numbers and values in a text, and which of them it asks for."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Purpose = Literal["documents", "topic", "answer"]
 
 
 def purpose_of(text: str, understood: Sequence[Span], schema: Schema, measured: bool) -> Purpose:
-    """What a text asks for.
+    """Tell what a text asks for.
 
     "documents": documents of a kind ("papers on stroke", "red phones"), so that every value that it names is a
     condition. "topic": an answer about little else, or about a time ("what is known about stroke since 2010?"), so

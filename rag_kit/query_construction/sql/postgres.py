@@ -154,7 +154,7 @@ def _qualified_select(statement: str, tables: Collection[str], schema: str) -> s
 
 
 def _wrong(node: Any) -> str:
-    """What is not allowed about one node; empty if nothing is."""
+    """Say what is not allowed about one node; empty if nothing is."""
     kind = type(node).__name__
     if kind == "Anonymous":
         return "" if isinstance(node.this, str) and node.this.lower() in _BY_NAME else str(node.name)

@@ -126,7 +126,7 @@ class MMRReranker(EmbeddingReranker):
 
     Args:
         embeddings: Any LangChain embedding model.
-        lambda_mult: From 0, diversity alone, to 1, relevance alone; .5 buries what fits: ``benchmarks/quality_mmr.py``.
+        lambda_mult: From 0, diversity alone, to 1, relevance alone; .5 buries what fits: docs/benchmarks.md.
         depth: See ``Reranker``.
     """
 

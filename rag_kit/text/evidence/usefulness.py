@@ -1,6 +1,6 @@
 """How surely each passage helps to answer a question, by its words, names, times, kinds of things, and vectors.
 
-The weights come from benchmarks/fit_evaluator.py: logistic regression on one half of labelled pairs of public sets.
+The weights come from logistic regression on one half of labelled pairs of public sets (docs/benchmarks.md).
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ ROOT = Path(__file__).resolve().parents[3]
 
 @pytest.fixture(scope="module")
 def quality():
-    """benchmarks/quality.py as a module."""
-    path = ROOT / "benchmarks" / "quality.py"
+    """benchmarks/quality/quality.py as a module."""
+    path = ROOT / "benchmarks" / "quality" / "quality.py"
     spec = importlib.util.spec_from_file_location("quality", path)
     module = importlib.util.module_from_spec(spec)
     sys.modules["quality"] = module

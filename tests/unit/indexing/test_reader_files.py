@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("reportlab", reason="reportlab, of the extra `bench`, makes the PDFs")
-BENCHMARKS = str(Path(__file__).resolve().parents[3] / "benchmarks")
+BENCHMARKS = str(Path(__file__).resolve().parents[3] / "benchmarks" / "quality")
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from rag_kit.query_construction.discovery import discover_schema
 from rag_kit.query_construction.fields import Schema
 from rag_kit.query_construction.rules.constructor import RuleConstructor
 
-BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
+BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks" / "quality"
 RULES = RuleConstructor()
 FILINGS = Schema.of(
     [

@@ -11,7 +11,7 @@ import pytest
 
 from rag_kit.documents import validate_filter
 
-BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
+BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks" / "quality"
 
 
 @pytest.fixture(scope="module")

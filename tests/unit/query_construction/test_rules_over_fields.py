@@ -17,7 +17,7 @@ from rag_kit.documents import validate_filter
 from rag_kit.query_construction.fields import Schema
 from rag_kit.query_construction.rules.constructor import RuleConstructor
 
-BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
+BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks" / "quality"
 RULES = RuleConstructor(today=date(2026, 1, 1))
 SHOP = Schema.of(
     [

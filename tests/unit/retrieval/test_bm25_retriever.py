@@ -113,23 +113,3 @@ def test_settings_reach_the_index(tmp_path: Path) -> None:
     default.index.save(tmp_path / "index")
     loaded = BM25Retriever(index=BM25Index.load(tmp_path / "index"))
     assert loaded.invoke("cats") == default.invoke("cats")
-
-
-@pytest.mark.data
-@pytest.mark.parametrize(
-    ("name", "least"), [("scifact", 0.68), ("cmrc2018_dev", 0.981), ("xquad_zh", 0.965), ("xquad_en", 0.964)]
-)
-def test_quality_on_public_sets(name: str, least: float, data_sets: Path) -> None:
-    """nDCG@10 of the defaults does not fall below what was measured when they were chosen."""
-    import importlib.util
-
-    from rag_kit.text import default_analyzer
-
-    path = Path(__file__).resolve().parents[3] / "benchmarks" / "bm25_parameters.py"
-    spec = importlib.util.spec_from_file_location("bm25_parameters", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    index = BM25Index()
-    assert module.DataSet(data_sets / name, default_analyzer()).ndcg(index.k1, index.b) >= least

@@ -346,7 +346,7 @@ def test_an_answer_is_a_text() -> None:
         check_citations(AIMessage("It is so [1]."), [RIVERS])  # type: ignore[arg-type]
 
 
-CASES = Path(__file__).resolve().parents[3] / "benchmarks" / "citation_values.yaml"
+CASES = Path(__file__).resolve().parents[3] / "benchmarks" / "quality" / "citation_values.yaml"
 AREAS = yaml.safe_load(CASES.read_text(encoding="utf-8"))
 
 

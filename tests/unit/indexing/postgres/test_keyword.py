@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from langchain_core.documents import Document
 from support.postgres import PostgresServer, binaries
 
+from rag_kit.concurrency.notes import use_notes
 from rag_kit.errors import FilterError, InvalidInputError
 from rag_kit.indexing import DocumentIndex
 from rag_kit.retrieval import ExpansionRetriever, GraphRetriever, index_retriever
@@ -185,3 +186,19 @@ def test_policies_hold_without_our_help(server: str) -> None:
             assert native.execute(f"SELECT * FROM {table}").fetchall() == []
         with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
             native.execute("INSERT INTO keyword_counts VALUES ('mine', 1, 1, 1)")
+
+
+def test_a_misspelt_word_is_searched_as_in_a_folder(server: str) -> None:
+    """The nearest word of the tenant's own documents is searched, with a note; a filter hides words of others."""
+    with (
+        DocumentIndex.create(f"{server}&tenant=spelling") as index,
+        DocumentIndex.create(f"{server}&tenant=other") as other,
+    ):
+        index.upsert([Document("The warranty lasts.", id="a", metadata={"year": 1})])
+        other.upsert([Document("The merger waits.", id="b", metadata={"year": 1})])
+        with use_notes() as notes:
+            assert [hit.id for hit, _ in index.search_keyword("warrenty")] == ["a"]
+            assert (
+                index.search_keyword("mergre") == index.search_keyword("warrenty", filter={"year": 2}) == []
+            )
+        assert notes.texts == ["searched 'warranty' for 'warrenty'"]

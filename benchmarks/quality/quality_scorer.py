@@ -1,0 +1,140 @@
+"""Does the scorer tell the truth? Faithfulness and citations beside labels that people gave.
+
+    python quality_scorer.py DATA [--judge openai:gpt-5.5] [--limit 100] [--cache FILE] [--scorers ...]
+
+Each claim of wice and scifact is an answer, its evidence the one passage that was retrieved. `faithfulness` is
+Ragas's, asked through the judge (default: RAG_KIT_CHAT_MODEL; without a model only the other is measured), and takes a
+claim as supported where every statement of it is; `ours_citations` is the check by words, without a judge. Balanced
+accuracy and Cohen's kappa are of that decision, ROC-AUC of the value; 95% bootstrap intervals that draw claims. What
+has no value is left out and counted. Nothing is fitted here. Writes benchmarks/results/scorer.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from agreement import agreement
+from scorer_claims import Claim, load
+
+from rag_kit.concurrency import afan_out_map
+from rag_kit.evaluation.cells import Cell
+from rag_kit.evaluation.examples import Example
+from rag_kit.evaluation.judge.judge import Judge
+from rag_kit.evaluation.outputs import Output, Passage
+from rag_kit.evaluation.scorers import get_metric
+from rag_kit.models import chat_model
+from rag_kit.models.chat import is_extractive
+
+RESULT = Path(__file__).resolve().parent.parent / "results" / "scorer.json"
+SCORERS = ("faithfulness", "ours_citations")
+_QUESTION = "What do the documents say about it?"
+
+
+@dataclass(frozen=True)
+class Task:
+    """Claims of a set that a scorer should tell apart."""
+
+    name: str
+    claims: tuple[Claim, ...]
+
+
+def tasks(claims: Sequence[Claim]) -> list[Task]:
+    """All claims of each set; then the supported ones against each other kind."""
+    found = []
+    for name in dict.fromkeys(claim.set for claim in claims):
+        own = [claim for claim in claims if claim.set == name]
+        kinds = [kind for kind in dict.fromkeys(claim.kind for claim in own) if kind != "supported"]
+        found.append(Task(f"{name}: supported / all others", tuple(own)))
+        for kind in kinds:
+            found.append(
+                Task(f"{name}: supported / {kind}", tuple(c for c in own if c.kind in ("supported", kind)))
+            )
+    return found
+
+
+async def score(scorer: str, claims: Sequence[Claim], judge: Judge | None, at_once: int) -> list[Cell]:
+    """A cell for each claim."""
+    metric = get_metric(scorer)
+    mark = " [1]" if scorer == "ours_citations" else ""
+
+    async def one(claim: Claim) -> Cell:
+        output = Output(answer=claim.text + mark, passages=(Passage("evidence", claim.evidence),))
+        return await metric.measure(Example(claim.id, _QUESTION), output, judge)
+
+    return (await afan_out_map(one, claims, max_concurrency=at_once)).values
+
+
+def measured(task: Task, values: dict[str, float]) -> dict[str, Any]:
+    """A row of the table."""
+    scored = [claim for claim in task.claims if claim.id in values]
+    found = np.array([values[claim.id] for claim in scored])
+    truth = np.array([claim.kind == "supported" for claim in scored])
+    result = agreement(found, found >= 1 - 1e-9, truth, [claim.group for claim in scored])
+    return {
+        "task": task.name, "claims": len(task.claims), "scored": len(scored),
+        "supported": float(truth.mean()), **result,
+    }  # fmt: skip
+
+
+async def run(options: argparse.Namespace) -> None:
+    """Score, measure, write."""
+    claims = load(options.data)
+    if options.limit:
+        groups = sorted({claim.group for claim in claims})
+        random.Random(0).shuffle(groups)
+        by_set = {name: [g for g in groups if g.startswith(name)] for name in {c.set for c in claims}}
+        kept = {group for own in by_set.values() for group in own[: options.limit]}
+        claims = [claim for claim in claims if claim.group in kept]
+    for scorer in options.scorers:
+        judged = get_metric(scorer).needs_judge
+        judge = Judge(options.judge, "none", cache=options.cache) if judged else None
+        name = scorer if judge is None else f"{scorer} / {judge.name}"
+        cells = await score(scorer, claims, judge, options.at_once)
+        values = {c.id: cell.value for c, cell in zip(claims, cells, strict=True) if cell.value is not None}
+        missing = [cell for cell in cells if cell.value is None]
+        for cell in missing[:3]:
+            print(f"{name}: {cell.status}: {cell.reason:.200}", flush=True)
+        rows = [measured(task, values) for task in tasks(claims)]
+        for row in rows:
+            print(name, json.dumps(row), flush=True)
+        written = json.loads(options.out.read_text(encoding="utf-8")) if options.out.is_file() else {}
+        entry = {
+            "rows": rows, "judge": None if judge is None else judge.name,
+            "limit": options.limit, "errors": sum(cell.status == "error" for cell in missing),
+        }  # fmt: skip
+        options.out.write_text(json.dumps({**written, name: entry}, indent=1) + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--judge", help="name of a chat model; default: the configured one")
+    parser.add_argument("--scorers", nargs="*", default=list(SCORERS), choices=SCORERS)
+    parser.add_argument("--limit", type=int, help="claims of each set; default: all")
+    parser.add_argument("--cache", type=Path, help="file that keeps the judge's replies")
+    parser.add_argument("--at-once", type=int, default=16, help="claims scored at a time")
+    parser.add_argument("--out", type=Path, default=RESULT)
+    options = parser.parse_args()
+    if options.judge is None and is_extractive(chat_model()) and "faithfulness" in options.scorers:
+        print("faithfulness needs a language model: --judge NAME, or RAG_KIT_CHAT_MODEL", flush=True)
+        options.scorers = [each for each in options.scorers if each != "faithfulness"]
+    asyncio.run(run(options))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,217 @@
+"""The tables of docs/benchmarks.md that measurements of this folder write, each from its result file.
+
+``finished.json`` holds the tables of experiments that ended in a decision: their figures stay, their scripts went.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).resolve().parent / "results"
+BUSY = 0.5  # running processes a core, above which times say too much
+
+
+def load(name: str) -> Any:
+    """Read a result file."""
+    return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def markdown(head: list[str], rows: list[list[str]]) -> str:
+    """Write a Markdown table; a bar in a cell does not end it."""
+    lines = [[cell.replace("|", "\\|") for cell in line] for line in [head, ["---"] * len(head), *rows]]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def all_tables() -> dict[str, str]:
+    """Make every table, under the name that its marks in the page have."""
+    made = {name: _finished(entry) for name, entry in load("finished").items()}
+    return made | {name: make() for name, make in MAKERS.items()}
+
+
+def _finished(entry: dict[str, Any]) -> str:
+    text = markdown(entry["head"], entry["rows"])
+    return f"{text}\n\n{entry['note']}" if "note" in entry else text
+
+
+def interval(cell: dict[str, float]) -> str:
+    """Write a value with its interval: ``.687 [.640, .731]``."""
+    return "{value:.3f} [{low:.3f}, {high:.3f}]".format(**cell)
+
+
+def citations() -> str:
+    """Write the statuses of statements as shares, a row a kind of statement and set."""
+    shares = ["passed", "flagged", "undecided", "false alarms", "misses"]
+    rows = []
+    for row in load("citations"):
+        cells = [f"{100 * row[name]:.1f}%" if name in row else "" for name in shares]
+        rows.append([row["what"], row["set"], f"{row['statements']:,}", *cells])
+    return markdown(["statements", "of", "number", *shares], rows)
+
+
+def scorer() -> str:
+    """Write how far each scorer agrees with the labels, on each set and kind of claim."""
+    head = ["scorer", "claims", "scored", "share supported", "balanced accuracy", "ROC-AUC", "Cohen's kappa"]
+    rows = []
+    for name, entry in load("scorer").items():
+        for number, row in enumerate(entry["rows"]):
+            measures = [interval(row[key]) for key in ("balanced_accuracy", "auc", "kappa")]
+            counts = [f"{row['scored']:,} of {row['claims']:,}", f"{row['supported']:.0%}"]
+            rates = [f"{row[key]:.0%}" for key in ("true_positive_rate", "true_negative_rate")]
+            rows.append(["" if number else name, row["task"], *counts, *measures, *rates])
+    return markdown([*head, "of the supported, accepted", "of the others, refused"], rows)
+
+
+def labels() -> str:
+    """Write how often intervals with labels cover, a row a set, judge, and mean or difference."""
+    head = ["set", "judge", "of", "truth", "judge says", "judge's interval covers", "10 labels cover"]
+    by_key: dict[tuple[str, ...], list[dict[str, float]]] = {}
+    for row in load("labels")["rows"]:
+        by_key.setdefault((row["set"], row["judge_name"], row["what"]), []).append(row)
+    rows = [
+        [*key, f"{found[0]['truth']:.3f}", f"{found[0]['judge']:.3f}", f"{found[0]['judge_coverage']:.1%}",
+         *(f"{row['coverage']:.1%}" for row in found), f"{found[-1]['width']:.3f}"]
+        for key, found in by_key.items()
+    ]  # fmt: skip
+    return markdown([*head, "20 labels cover", "60 labels cover", "width with 60"], rows)
+
+
+def graphs() -> str:
+    """Write right, wrong and declined answers, a row a graph and set."""
+    head = [
+        "set",
+        "graph",
+        "right",
+        "right beside plain, of all questions",
+        "declined rightly",
+        "beside plain",
+    ]
+    rows = []
+    before = None
+    for row in load("graphs"):
+        cells = [_share(row["right"]), _gain(row["right_beside_plain"])]
+        cells += [_share(row["declined_rightly"]), _gain(row["declined_beside_plain"])]
+        cells += [_share(row["wrong"]), _share(row["declined_wrongly"]), f"{row['calls']:.1f}"]
+        rows.append([row["set"] if row["set"] != before else "", row["graph"], *cells])
+        before = row["set"]
+    return markdown([*head, "wrong", "declined wrongly", "model calls a question"], rows)
+
+
+def _share(share: dict[str, Any]) -> str:
+    known = share["value"] is not None
+    return "{value:.1%} [{low:.1%}, {high:.1%}] of {of}".format(**share) if known else "–"
+
+
+def _gain(share: dict[str, Any]) -> str:
+    known = share["value"] is not None
+    return "{value:+.1%} [{low:+.1%}, {high:+.1%}]".format(**share) if known else "–"
+
+
+def declines() -> str:
+    """Write right answers lost (of all questions) and unanswerable questions declined besides plain RAG's."""
+    found = load("declines")
+    ways = {"left_out": "on the other sets", "hindsight": "in hindsight"}
+    rows = [
+        [
+            row["measure"] if way == "left_out" else "",
+            said,
+            *(_pair(cell[way]) for cell in row["sets"].values()),
+        ]
+        for row in found
+        for way, said in ways.items()
+    ]
+    return markdown(["measure", "threshold chosen", *found[0]["sets"]], rows)
+
+
+def _pair(cell: dict[str, Any]) -> str:
+    return f"-{cell['lost']:.1%}" + ("" if cell["declined"] is None else f", +{cell['declined']:.0%}")
+
+
+def readers() -> str:
+    """Write the means of each reader, a row a reader of a format; the best of a format is bold."""
+    scores = ["text", "order", "cells", "headings", "code", "recall", "precision"]
+    found = load("readers")["rows"]
+    rows = []
+    for kind in dict.fromkeys(row["kind"] for row in found):
+        same = [row for row in found if row["kind"] == kind]
+        for number, row in enumerate(same):
+            cells = [_score(row, same, name) for name in scores]
+            seconds = _mean(row, "seconds")
+            peak = max((file.get("memory", 0.0) for file in row["files"]), default=0.0)
+            cells += ["–" if seconds is None else f"{seconds:.2f}", f"{peak:.0f}", f"{row['megabytes']:.0f}"]
+            rows.append(["" if number else kind, row["reader"], str(len(row["files"])), *cells])
+    return markdown(["format", "reader", "files", *scores, "seconds", "peak MB", "installed MB"], rows)
+
+
+def _score(row: dict[str, Any], same: list[dict[str, Any]], name: str) -> str:
+    value = _mean(row, name)
+    if value is None:
+        return "–"
+    best = max(_mean(one, name) or 0.0 for one in same)
+    return f"**{value:.3f}**" if value > best - 0.0005 else f"{value:.3f}"
+
+
+def _mean(row: dict[str, Any], name: str) -> float | None:
+    values = [value for file in row["files"] if (value := file.get(name)) is not None]
+    return sum(values) / len(values) if values else None
+
+
+def scale() -> str:
+    """Write a large index beside bm25s and Chroma, how long it took and how busy the machine was."""
+    result = load("scale")
+    rows = [[row["name"], f"{row['ratio']:.3g}", row["target"], row["note"]] for row in result["rows"]]
+    text = f"One run of {result['minutes']} minutes, all sides together in at most {result['gigabytes']} GB."
+    if result["load_per_cpu"] > 1:  # its own threads keep about one process a core running
+        text += (
+            f" Other work ran beside it ({result['load_per_cpu']} running processes a core): the seconds are far too "
+            "long, and what was timed minutes apart (build, open) is off by as much as the load changed meanwhile."
+        )
+    return f"{markdown(['measured', 'ratio', 'limit', 'in figures'], rows)}\n\n{text}"
+
+
+def peers() -> str:
+    """Write the kit beside LlamaIndex and Haystack, a row a measurement of the kit; the lowest ratio is bold."""
+    result = load("peers")
+    sides = result["sides"]
+    rows = []
+    for what in sides[0]["figures"]:
+        figures = [side["figures"].get(what) for side in sides]
+        best = min(figure for figure in figures if figure is not None)
+        yardstick = "a bare dict loop" if what.startswith("fusion") else "the critical path"
+        rows.append([what, yardstick, *(_ratio(figure, best) for figure in figures)])
+    text = f"Medians of {result['rounds']} rounds, each side in an environment of its own."
+    if (busy := result.get("load_per_cpu") or 0) > BUSY:
+        text += f" The machine was shared ({busy:.1f} running processes a core): ratios near 1 are within its noise."
+    head = ["measured", "as a multiple of", *(f"{side['name']} {side['version']}" for side in sides)]
+    return f"{markdown(head, rows)}\n\n{text}"
+
+
+def _ratio(figure: float | None, best: float) -> str:
+    if figure is None:
+        return "–"
+    return f"**{figure:.2f}**" if figure == best else f"{figure:.2f}"
+
+
+def spelling() -> str:
+    """Write nDCG@10 of questions as they are and misspelt, searched as typed and corrected, a row a set."""
+    columns = ["clean, as typed", "clean, corrected", "misspelt, as typed", "misspelt, corrected"]
+    rows = [
+        [row["set"], f"{row['questions']:,}", *(f"{row[name]:.3f}" for name in columns)]
+        for row in load("spelling")
+    ]
+    return markdown(["set", "questions", *columns], rows)
+
+
+MAKERS: dict[str, Callable[[], str]] = {
+    "citations": citations,
+    "labels": labels,
+    "scorer": scorer,
+    "graphs": graphs,
+    "declines": declines,
+    "readers": readers,
+    "scale": scale,
+    "spelling": spelling,
+    "peers": peers,
+}
