@@ -26,9 +26,9 @@ def is_extractive(model: Any) -> bool:
     return getattr(bare_model(model), "_llm_type", None) == "rag-kit-extractive"
 
 
-def check_model_name(name: Any) -> str:
+def check_model_name(given: Any) -> str:
     """The name of a chat model, stripped; `ConfigurationError` if it has no provider or names no model."""
-    name = check_name(name, EMBEDDED)
+    name = check_name(given, EMBEDDED)
     provider, model = split_name(name)
     if provider is None and name != EMBEDDED:
         raise ConfigurationError(
