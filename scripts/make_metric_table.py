@@ -22,17 +22,26 @@ MARKED = re.compile(
 )
 STAGES = ("retrieval", "generation", "end_to_end", "agent")
 HEADS = {
-    "en": ("metric", "computed by", "reads of the example", "reads of the output", "asks", "range"),
-    "zh": ("指标", "由谁计算", "需要样例的", "需要输出的", "询问", "取值范围"),
+    "en": (
+        "metric",
+        "computed by",
+        "reads of the example",
+        "reads of the output",
+        "asks",
+        "range",
+        "a decline",
+    ),
+    "zh": ("指标", "由谁计算", "需要样例的", "需要输出的", "询问", "取值范围", "拒答"),
 }
 WORDS = {
     "en": {
         "ragas": "Ragas", "ir_measures": "ir-measures", "ours": "this kit", "judge": "judge", "vectors": "vectors",
-        "or": " or ", "and": ", ", "nothing": "–", "lower": ", lower is better", "question": "question",
+        "or": " or ", "and": ", ", "nothing": "–", "lower": ", lower is better", "skipped": "undefined",
+        "question": "question",
     },
     "zh": {
         "ragas": "Ragas", "ir_measures": "ir-measures", "ours": "本工具包", "judge": "评判模型", "vectors": "向量",
-        "or": " 或 ", "and": "、", "nothing": "–", "lower": "，越低越好", "question": "问题",
+        "or": " 或 ", "and": "、", "nothing": "–", "lower": "，越低越好", "skipped": "无定义", "question": "问题",
     },
 }  # fmt: skip
 
@@ -71,6 +80,7 @@ def table(stage: str, language: str) -> str:
                 [
                     f"`{name}`", words[metric.source], reads(metric, words), output or words["nothing"],
                     words["and"].join(asks) or words["nothing"], f"{metric.low:g} … {metric.high:g}{worth}",
+                    words["skipped"] if metric.skips_declined else words["nothing"],
                 ]
             )
         )  # fmt: skip

@@ -22,7 +22,7 @@ COMMANDS = (
     "ingest", "retrieve", "ask", "mcp", "verify", "repair", "reembed", "chunks", "generate", "benchmark", "evaluate",
     "label", "compare", "prompts", "models", "doctor",
 )  # fmt: skip
-_MAINTAIN = ("verify", "repair", "reembed", "chunks", "models")
+_MAINTAIN = ("verify", "repair", "reembed", "chunks")
 #: The ``--help`` of a command ends with the examples that begin with its name.
 EXAMPLES = (
     "ingest handbook notes.pdf --index my-index",
@@ -41,7 +41,8 @@ EXAMPLES = (
     "label runs/plain --metric faithfulness",
     "compare runs/plain runs/crag --report report.html",
     "prompts show answer --language en > my-prompts/answer.en.prompt",
-    "models install minilm",
+    "models list",
+    "models install e5",
     "doctor --model openai:qwen-plus --json",
 )
 

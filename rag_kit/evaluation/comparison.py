@@ -16,6 +16,7 @@ from rag_kit.errors import InvalidInputError, MissingExtraError
 from rag_kit.evaluation import comparison_pairs as paired
 from rag_kit.evaluation.comparison_pairs import Complementarity, Pair
 from rag_kit.evaluation.comparison_scores import (
+    SLICES,
     MatchedRuns,
     Score,
     Slice,
@@ -209,7 +210,7 @@ def compare(
     metrics: Iterable[str] | str | None = None,
     baseline: str | None = None,
     level: float = 0.95,
-    slices: Iterable[str] | str = ("type", "language"),
+    slices: Iterable[str] | str = SLICES,
     thresholds: Mapping[str, float] | float | None = None,
     prices: Any = None,
 ) -> Comparison:
@@ -225,7 +226,7 @@ def compare(
         metrics: Which; default: all that at least two of them have.
         baseline: The one that all others are tested against (fewer tests to correct for); default: every two are.
         level: Share of the intervals.
-        slices: ``type``, ``language``, or any tag of the examples.
+        slices: ``type``, ``language``, ``turn`` (of a conversation, from 1), or any tag of the examples.
         thresholds: Metric -> value from which on a question counts as got (one number: for all); default: 0.5.
             Metrics that are not of hits get McNemar's test only where one is given.
         prices: As for ``evaluate``; default: those that each run was given.

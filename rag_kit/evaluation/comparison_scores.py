@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +24,8 @@ _GOLD = (
     "question", "reference", "answers", "reference_contexts", "relevant", "spans", "answerable", "history",
 )  # fmt: skip
 _FEW = 5  # questions below which a part gets no interval: the bootstrap of three values only looks sure
+#: How questions are parted by default; by the turn where some belong to a conversation.
+SLICES = ("type", "language", "turn")
 _UNTAGGED = "(not said)"
 
 
@@ -101,7 +103,7 @@ class Slice:
 
 def match_runs(results: Any, metrics: Iterable[str] | str | None = None) -> MatchedRuns:
     """Lay runs side by side, matched by the ids of their questions; arguments as for `compare`."""
-    runs = _name_runs(results)
+    runs = name_runs(results)
     examples = _merge_examples(runs)
     position = {key: number for number, key in enumerate(examples)}
     values = {}
@@ -159,11 +161,14 @@ def slice_scores(matched: MatchedRuns, slices: Sequence[str], *, level: float) -
     return rows
 
 
-def check_slices(examples: Iterable[Example], slices: Iterable[str] | str) -> tuple[str, ...]:
+def check_slices(examples: Collection[Example], slices: Iterable[str] | str) -> tuple[str, ...]:
     """Names of the ways to part the questions; one that is neither built in nor a tag of an example is refused."""
+    talks = any(example.history or "turn" in example.tags for example in examples)
     names = (slices,) if isinstance(slices, str) or not isinstance(slices, Iterable) else tuple(slices)
     tags = sorted({tag for example in examples for tag in example.tags})
-    allowed = dict.fromkeys(["type", "language", *tags])
+    allowed = dict.fromkeys(["type", "language", *(["turn"] if talks else []), *tags])
+    if slices is SLICES and not talks:
+        names = names[:-1]
     for name in names:
         if not isinstance(name, str) or name not in allowed:
             raise InvalidInputError(
@@ -184,8 +189,8 @@ def mean(values: Sequence[float | None]) -> float | None:
     return math.fsum(numbers) / len(numbers) if numbers and len(numbers) == len(values) else None
 
 
-def _name_runs(results: Any) -> dict[str, Results]:
-    """Name -> run, at least two of different names."""
+def name_runs(results: Any, least: int = 2) -> dict[str, Results]:
+    """Name -> run, at least so many of different names."""
     if isinstance(results, (str, Path, Results)) or not isinstance(results, Iterable):
         results = ()
     named_items = results.items() if isinstance(results, Mapping) else ((None, item) for item in results)
@@ -203,9 +208,10 @@ def _name_runs(results: Any) -> dict[str, Results]:
                 "compare({'before': first, 'after': second}), or on the command line NAME=FOLDER"
             )
         runs[run_name] = run
-    if len(runs) < 2:
+    if len(runs) < least:
         raise InvalidInputError(
-            f"{len(runs)} runs given; give a list of at least two Results or folders, or name -> results"
+            f"{len(runs)} runs given; give a list of at least {('no', 'one', 'two')[least]} Results or folders, or "
+            "name -> results"
         )
     return runs
 
@@ -248,9 +254,11 @@ def _choose_metrics(runs: Iterable[Results], metrics: Iterable[str] | str | None
 
 
 def _label_examples(examples: Iterable[Example], by: str) -> list[str]:
-    """The part of the slicing `by` (a tag, or the language) that each example belongs to."""
+    """The part of the slicing `by` (a tag, the language or the turn) that each example belongs to."""
     if by == "language":
         from rag_kit.text import detect_language
 
         return [example.tags.get("language") or detect_language(example.question) for example in examples]
+    if by == "turn":
+        return [example.tags.get("turn") or str(example.turn) for example in examples]
     return [example.tags.get(by) or _UNTAGGED for example in examples]

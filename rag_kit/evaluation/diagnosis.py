@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from rag_kit.documents.display import Table, TabularResult
+from rag_kit.documents.display import Table, TabularResult, one_line
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.cells import Cell
+from rag_kit.evaluation.outcomes import ANSWER, NO_ANSWER, count_outcomes, outcomes_table
 from rag_kit.evaluation.remedies import CASES, TABLE, Case, CaseName, Level, Text, case_of, text_of
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.runs.rows import Row
@@ -20,7 +21,7 @@ Role = Literal["answer", "recall", "precision"]
 #: Role -> metrics that can play it, best first; ``name@`` stands for any cut-off. Precision at k is not among them:
 #: with one relevant passage it cannot pass 1/k, and every question would look noisy.
 ROLES: dict[Role, tuple[str, ...]] = {
-    "answer": ("answer_correctness", "factual_correctness", "ours_answer_found"),
+    "answer": ANSWER,
     "recall": ("context_recall", "ours_span_recall", "ours_span_recall@", "recall@", "hit_rate@"),
     "precision": (
         "context_precision", "context_precision_without_reference", "map", "map@", "mrr", "mrr@",
@@ -51,7 +52,8 @@ class Diagnosis(TabularResult):
     """What `diagnose` found. ``print`` it, or leave it as the last expression of a Jupyter cell.
 
     ``rows`` has a finding for each question; ``thresholds`` and ``metrics`` go by ``answer``, ``recall`` and
-    ``precision``; ``counts`` has the number of questions of each cause that occurs, ``unknown`` of those without one.
+    ``precision``; ``counts`` has the number of questions of each cause that occurs, ``unknown`` of those without one;
+    ``outcomes`` how many were answered right or wrong, declined or invented (`rag_kit.evaluation.outcomes.outcomes`).
     """
 
     name: str
@@ -59,6 +61,7 @@ class Diagnosis(TabularResult):
     thresholds: dict[Role, float]
     metrics: dict[Role, str]
     language: str
+    outcomes: dict[str, int]
 
     def __post_init__(self) -> None:
         counts = Counter(row.case for row in self.rows)
@@ -89,7 +92,7 @@ class Diagnosis(TabularResult):
 
     def to_json(self) -> dict[str, Any]:
         """The diagnosis as plain JSON, the texts in the diagnosis's language."""
-        plain = ("name", "language", "unknown", "main", "thresholds", "metrics", "counts")
+        plain = ("name", "language", "unknown", "main", "thresholds", "metrics", "counts", "outcomes")
         return {
             **{key: getattr(self, key) for key in plain},
             "questions": len(self.rows),
@@ -136,10 +139,14 @@ class Diagnosis(TabularResult):
         pairs = [(case.title, remedy) for case in cases for remedy in case.remedies]
         remedies = [[self._text(title), remedy.name, self._text(remedy.text)] for title, remedy in pairs]
         order = {name: position for position, name in enumerate([*self.causes, None])}
-        wrong = sorted((row for row in self.rows if row.case != "right"), key=lambda row: order[row.case])
+        wrong = sorted(
+            (row for row in self.rows if row.case not in ("right", "right_declined")),
+            key=lambda row: order[row.case],
+        )
         words = {key: self._text(key) for key in ("id", "question", "cause", *ROLES, "hints")}
         rows, more = list(map(self._table_row, wrong)), self._text("more")
         return [
+            outcomes_table({one_line(self.name): self.outcomes}, self.language == "zh"),
             Table([words["cause"], self._text("questions"), ""], causes, right=[1], width=240),
             Table([words["cause"], self._text("part"), ""], remedies, self._text("remedies"), width=240),
             Table(list(words.values()), rows, self._text("each"), width=48, limit=40, more=more),
@@ -166,8 +173,9 @@ def diagnose(
     """Say of each question, and of all, why the answer is wrong and which part of this kit remedies it.
 
     A score is high from its threshold on. Low answer with high recall and precision: the model. High recall, low
-    precision: noise. Low recall, high precision: too little was retrieved. Both low: retrieval as a whole. Where
-    one of the three has no value, the question has no cause: that is said, with the reason, and not guessed.
+    precision: noise. Low recall, high precision: too little was retrieved. Both low: retrieval as a whole. A question
+    that the documents do not answer (``answerable`` is false) was declined, or answered without basis. Where one of the
+    three has no value, the question has no cause: that is said, with the reason, and not guessed.
 
     Args:
         results: Of one run, or the folder of one.
@@ -205,7 +213,8 @@ def diagnose(
             )
     limits = _read_thresholds(thresholds)
     rows = [_diagnose_row(row, metrics, limits) for row in run.rows]
-    return Diagnosis(run.name, rows, limits, metrics, _choose_language(language, run.rows))
+    outcomes = count_outcomes(run, metrics["answer"], limits["answer"])
+    return Diagnosis(run.name, rows, limits, metrics, _choose_language(language, run.rows), outcomes)
 
 
 def choose_metrics(results: Results) -> dict[Role, str]:
@@ -235,8 +244,11 @@ def _diagnose_row(row: Row, metrics: Mapping[Role, str], limits: Mapping[Role, f
     }
     case = TABLE.get(tuple(levels.values()))
     unknown = [_explain_missing(metrics[role], cell) for role, cell in cells.items() if values[role] is None]
-    if row.example.answerable is False:
-        case, unknown = None, [text_of("unanswerable")]
+    if row.example.answerable is False and row.output.error is None:
+        if row.output.status in NO_ANSWER:
+            case, unknown = None, [text_of("neither")]
+        elif row.output.answer is not None:
+            case, unknown = "right_declined" if row.output.declined else "invented", []
     return Finding(row.example.id, row.example.question, values, levels, case, tuple(unknown), _hints_of(row))
 
 
@@ -247,15 +259,12 @@ def _explain_missing(metric: str, cell: Cell | None) -> Text:
 
 def _hints_of(row: Row) -> tuple[Text, ...]:
     """What the output says of itself: failed, nothing retrieved, declined, wrong citations."""
-    from rag_kit.text.citations.decline import is_declined  # loads slowly
-
     output = row.output
     wrong = sum(item.get("status") not in _CITATION_OK for item in output.citations)
-    declined = output.status == "declined" or (output.answer and is_declined(output.answer))
     hints = {
         "failed": output.error is not None,
         "nothing": output.passages == () and output.error is None,
-        "declined": declined,
+        "declined": output.declined,
         "citations": wrong,
     }
     return tuple(text_of(key, output.error if key == "failed" else wrong) for key in hints if hints[key])

@@ -11,6 +11,7 @@ from pydantic.dataclasses import dataclass
 
 from rag_kit.documents.identity import to_plain
 from rag_kit.errors import InvalidInputError
+from rag_kit.text import detect_language
 
 T = TypeVar("T")
 #: Anything by name, copied as plain JSON.
@@ -70,6 +71,19 @@ class GoldSpan:
     start: int | None = None
 
 
+def check_span(span: Any) -> Any:
+    """A gold span as the fields of `GoldSpan`; a text alone may be of any document."""
+    if isinstance(span, str):
+        span = {"text": span.strip()}
+    if isinstance(span, Mapping) and "text" in span and not set(span) - {"document", "text", "start"}:
+        return {"document": "", **span}
+    if not isinstance(span, GoldSpan):
+        raise ValueError(
+            "give a text, or an object with document (an id; '' for any), text and, where it is known, start"
+        )
+    return span
+
+
 def _stringify_values(tags: Any) -> Any:
     return {str(key): str(value) for key, value in tags.items()} if isinstance(tags, Mapping) else tags
 
@@ -112,11 +126,34 @@ class Example(Recorded):
     answers: tuple[str, ...] = ()
     reference_contexts: tuple[str, ...] = ()
     relevant: Mapping[str, int] = field(default_factory=dict)
-    spans: tuple[GoldSpan, ...] = ()
+    spans: tuple[Annotated[GoldSpan, BeforeValidator(check_span)], ...] = ()
     answerable: bool | None = None
     history: tuple[Annotated[Mapping[str, str], BeforeValidator(_check_turn)], ...] = ()
     tags: Annotated[Mapping[str, str], BeforeValidator(_stringify_values)] = field(default_factory=dict)
     metadata: Plain = field(default_factory=dict)
+
+    @property
+    def conversation(self) -> str:
+        """The question as a judge reads it: after the earlier turns, where there are any.
+
+        Example:
+            >>> turn = {"question": "长江在哪里？", "answer": "在中国。"}
+            >>> print(Example("q2", "它有多长？", history=(turn,)).conversation)
+            用户：长江在哪里？
+            助手：在中国。
+            用户：它有多长？
+        """
+        if not self.history:
+            return self.question
+        chinese = detect_language(self.question) == "zh"
+        asks, answers = ("用户：", "助手：") if chinese else ("User: ", "Assistant: ")
+        turns = [(asks + turn["question"], answers + turn["answer"]) for turn in self.history]
+        return "\n".join([*(line for turn in turns for line in turn), asks + self.question])
+
+    @property
+    def turn(self) -> int:
+        """Which turn of its conversation it is, from 1."""
+        return len(self.history) + 1
 
     def missing(self, needs: set[str] | frozenset[str]) -> list[str]:
         """Names of the needed fields that are empty, and of those as ``metadata.key`` that are not there."""

@@ -29,7 +29,9 @@ from rag_kit.evaluation.generating_pieces import (
     pieces_of,
     refused_by,
     single_hop,
+    with_all_holders,
 )
+from rag_kit.evaluation.ours.answers import squeeze
 from rag_kit.evaluation.runs.rows import digest
 from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
 from rag_kit.indexing.files import as_path
@@ -94,7 +96,8 @@ async def agenerate(
     A ``single_hop`` question is answered by one passage, a ``multi_hop`` question by two that speak of the same things.
     What asks for nothing, is in another language, points to "the passage", leaks its answer or rests on words that the
     passage does not hold is refused; the model, asked anew, has to give the same answer from the passage. Gold is what
-    was shown, never what a model wrote. Of each kind, at most four passages a question are shown, plus 16.
+    was shown, and every other document that holds the same words, never what a model wrote. Of each kind, at most four
+    passages a question are shown, plus 16.
 
     Args:
         documents: LangChain documents, texts, a `DocumentIndex` (of which a chunk is a document), or a folder of files
@@ -178,6 +181,7 @@ class _Writer:
         self.count, self.language, self.asked = count, language, 0
         self.corpus = EvaluationSet("corpus", [], corpus=documents_of(source)).corpus or ()
         self.pieces = pieces_of(self.corpus, language)
+        self.squeezed = {passage.id: squeeze(passage.text) for passage in self.corpus}
         self.kept: list[Example] = []
         self.refused: list[dict[str, str]] = []
         self.log, self.known = None, dict[Any, Any]()
@@ -243,4 +247,4 @@ class _Writer:
                 question = item["question"] if item else ""
                 self.refused.append({"kind": kind, "question": question, "reason": result})
             elif len(self.kept) < goal:
-                self.kept.append(result)
+                self.kept.append(with_all_holders(result, self.squeezed))

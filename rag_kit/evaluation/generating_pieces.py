@@ -9,7 +9,7 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from langchain_core.documents import Document
 
 from rag_kit.errors import InvalidInputError, ReadError
 from rag_kit.evaluation.examples import Example, GoldSpan
+from rag_kit.evaluation.ours.answers import squeeze
 from rag_kit.evaluation.outputs import Passage
 from rag_kit.evaluation.runs.rows import digest
 from rag_kit.indexing import BM25Index, DocumentIndex, read, split
@@ -182,6 +183,23 @@ def example_of(item: Mapping[str, Any], kind: str, pieces: Sequence[Piece], targ
         tags={"type": kind, "language": language},
         metadata={"generated": True, **({"answer_parts": parts} if len(parts) > 1 else {})},
     )
+
+
+def with_all_holders(example: Example, corpus: Mapping[str, str]) -> Example:
+    """The example with every document as gold that holds the same words as the one that was shown.
+
+    ``corpus`` has the texts by id, as `squeeze` gives them. Spans that several documents hold may lie in any of them.
+    """
+    relevant, spans = dict(example.relevant), []
+    answers = example.answers or [answer for part in example.metadata["answer_parts"] for answer in part]
+    wanted = [squeeze(answer) for answer in answers]
+    for document in example.relevant:
+        quoted = [span for span in example.spans if span.document == document]
+        words = [squeeze(span.text) for span in quoted] + [a for a in wanted if a in corpus[document]]
+        holders = [key for key, text in corpus.items() if all(part in text for part in words)]
+        relevant |= dict.fromkeys(holders, 1)
+        spans += quoted if len(holders) < 2 else [GoldSpan("", span.text) for span in quoted]
+    return replace(example, relevant=relevant, spans=tuple(spans))
 
 
 def refused_by(check: Mapping[str, Any], answers: Sequence[str], kind: str) -> str | None:

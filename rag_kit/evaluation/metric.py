@@ -35,6 +35,7 @@ class Metric:
         output_needs: Fields of the output that must be there.
         needs_judge: Whether it asks the judge's chat model.
         needs_embeddings: Whether it asks the judge's embedding model.
+        skips_declined: Whether it has no value for an answer that declines, as one that judges statements.
         low: Smallest possible value.
         high: Greatest possible value.
         higher_is_better: False for rates of errors.
@@ -48,6 +49,7 @@ class Metric:
     output_needs: frozenset[str] = frozenset({"answer"})
     needs_judge: bool = False
     needs_embeddings: bool = False
+    skips_declined: bool = False
     low: float = 0.0
     high: float = 1.0
     higher_is_better: bool = True
@@ -65,7 +67,7 @@ class Metric:
 
     def describe(self) -> dict[str, Any]:
         """What the metric is, as plain JSON, for tables and comparisons."""
-        names = ("name", "source", "stage", "low", "high", "higher_is_better")
+        names = ("name", "source", "stage", "low", "high", "higher_is_better", "skips_declined")
         record = {name: getattr(self, name) for name in names}
         asks_judge = self.needs_judge or self.needs_embeddings
         return record | {"asks_judge": asks_judge, "settings": self.settings()}
@@ -78,6 +80,8 @@ class Metric:
         """
         if absent := self._explain_missing(example, output, judge):
             return absent
+        if self.skips_declined and output.declined:
+            return Cell.undefined("the answer declines: it states nothing")
         budget = Budget()
         started = time.perf_counter()
         try:

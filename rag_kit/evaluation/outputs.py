@@ -94,6 +94,13 @@ class Output(Recorded):
         """Texts of the passages."""
         return [passage.text for passage in self.passages or ()]
 
+    @property
+    def declined(self) -> bool:
+        """Whether it says that the documents hold no answer: by its status, or by its words."""
+        from rag_kit.text.citations.decline import is_declined  # loads slowly
+
+        return self.status == "declined" or is_declined(self.answer or "")
+
     @classmethod
     def of(cls, value: Any) -> Output:
         """Read a pipeline's result.

@@ -103,7 +103,7 @@ class RagasMetric(Metric):
             setattr(self, field, names)
         scores = scores_of(attributes.get("rubrics") or {})
         self.low, self.high = min(scores, default=row.low), max(scores, default=row.high)
-        self.higher_is_better = row.higher_is_better
+        self.higher_is_better, self.skips_declined = row.higher_is_better, row.skips_declined
         self._adapted: WeakKeyDictionary[Judge, dict[str, Any]] = WeakKeyDictionary()
         self._locks = PerLoop(asyncio.Lock)
 
@@ -111,7 +111,7 @@ class RagasMetric(Metric):
         """Ragas's value; with several accepted answers, the best over them where the metric allows it."""
         if self.needs_embeddings and judge is not None and judge.embeddings is None:
             return Cell.not_applicable(
-                "the judge has no embedding model; give it one, or: rag-kit models install minilm"
+                "the judge has no embedding model; give it one, or: rag-kit models install e5"
             )
         metric = await self._get_object()
         values = self._read_arguments(metric, example, output)
@@ -129,6 +129,7 @@ class RagasMetric(Metric):
         """
         made_with = self._settings if isinstance(self._made, (str, type)) else _public_settings(self._made)
         record = {"ragas": version("ragas"), "class": self._row.ragas_class, "with": to_plain(made_with)}
+        record["reads"] = "answers without marks of citations; questions after their earlier turns"
         chinese = "judge" if self._chinese == "judge" else f"kit {chinese_digest()}"
         sent = {"sent": "Ragas's own prompts", "chinese": chinese}
         return {**record, "prompts": [], **sent} if self.needs_judge else record

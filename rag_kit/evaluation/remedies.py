@@ -11,8 +11,12 @@ from typing import Any, Literal, get_args
 
 Level = Literal["high", "low"]
 
-#: The causes. ``model`` to ``retrieval`` are the four of a low answer score; the other three are of a good answer.
-CaseName = Literal["model", "noise", "coverage", "retrieval", "right", "right_noisy", "right_unsupported"]
+#: The causes. ``model`` to ``retrieval`` are the four of a low answer score, ``invented`` is an answer that the
+#: documents do not hold; the others are of a good answer.
+CaseName = Literal[
+    "model", "noise", "coverage", "retrieval", "invented",
+    "right", "right_noisy", "right_unsupported", "right_declined",
+]  # fmt: skip
 CASES: tuple[CaseName, ...] = get_args(CaseName)
 #: (answer, recall, precision) -> cause.
 TABLE: Mapping[tuple[Level | None, ...], CaseName] = {

@@ -26,6 +26,7 @@ _FAMILIES: dict[str, Iterable[str]] = {
     "ours.answers:Decline": ("ours_decline",),
     "ours.citations:Citations": (
         "ours_citations", "ours_citation_precision", "ours_citation_recall", "ours_citations_judged"),
+    "ours.context_relevance:ContextRelevance": ("ours_context_relevance",),
     "ours.overlap:OursBleu": ("ours_bleu",),
     "ours.overlap:OursRouge": ("ours_rouge_1", "ours_rouge_2", "ours_rouge_l"),
     "ours.span_recall:span_recall": ("ours_span_recall", "ours_span_recall@k"),

@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Annotated, Any, Literal, Required, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NotRequired, Required, cast, get_args, get_origin, get_type_hints
 
 from langchain_core.documents import Document
 from langgraph.channels import EphemeralValue
@@ -60,6 +60,7 @@ class AnswerCitation(TypedDict):
     page: int | str | None
     heading: str | None
     source: str | None
+    picture: NotRequired[str]  # of a passage that is about a picture: its file below the folder of the index
 
 
 #: ``grounded``: each statement has a citation that holds; ``flagged``: one does not hold; ``undecided``: for one the
@@ -255,6 +256,7 @@ def check_answer(
         metadata = documents[item.number - 1].metadata if 1 <= item.number <= len(documents) else {}
         names = ("number", "statement", "quote", "status", "reason", "score")
         place = {key: metadata.get(key) for key in ("file", "title", "heading", "source")}
+        place |= {"picture": metadata["picture"]} if "picture" in metadata else {}
         citations.append({name: getattr(item, name) for name in names} | place | {"page": page_of(metadata)})
     return {"citations": citations, "uncited": list(report.uncited), "status": report.status}
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import time
+from array import array
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
@@ -13,6 +18,50 @@ from rag_kit.errors import InvalidInputError, RagKitError
 
 from .failures import map_model_error
 from .runnables import connections_of
+
+_MAX_KEPT = 20_000  # vectors
+
+
+class KeptVectors:
+    """The vectors of the queries of a block, by model and text; ``saved`` are the seconds that embedding anew takes."""
+
+    def __init__(self) -> None:
+        self.saved = 0.0
+        self._vectors: dict[tuple[int, str], tuple[Embeddings, array[float], float]] = {}
+
+    def get(self, model: Embeddings, text: str) -> list[float] | None:
+        """The vector of a query that this very model has embedded."""
+        if (kept := self._vectors.get((id(model), text))) is None:
+            return None
+        self.saved += kept[2]
+        return kept[1].tolist()
+
+    def put(self, model: Embeddings, text: str, vector: list[float], seconds: float) -> None:
+        """Keep a vector, and how long it took."""
+        if len(self._vectors) < _MAX_KEPT:  # the model too, so that its id is no other's
+            self._vectors[id(model), text] = model, array("d", vector), seconds
+
+
+_kept: ContextVar[KeptVectors | None] = ContextVar("rag_kit_query_vectors", default=None)
+
+
+@contextmanager
+def keep_query_vectors() -> Iterator[KeptVectors]:
+    """Embed no query twice with one model in the block, threads and tasks that it starts included.
+
+    Example:
+        >>> from langchain_core.embeddings import DeterministicFakeEmbedding
+        >>> model = DeterministicFakeEmbedding(size=2)
+        >>> with keep_query_vectors() as kept:
+        ...     once, again = embed_query(model, "Who?"), embed_query(model, "Who?")
+        >>> once == again, kept.saved > 0
+        (True, True)
+    """
+    token = _kept.set(kept := KeptVectors())
+    try:
+        yield kept
+    finally:
+        _kept.reset(token)
 
 
 def check_embeddings(embeddings: Any) -> Embeddings:
@@ -56,15 +105,24 @@ async def aembed_bare(embeddings: Embeddings, texts: list[str]) -> list[list[flo
 
 
 async def _embed(embeddings: Embeddings, what: str, texts: Any) -> Any:
-    """Embed; an error of the provider becomes one of the kit."""
+    """Embed, a query once a block of `keep_query_vectors`; an error of the provider becomes one of the kit."""
+    kept = _kept.get() if what == "query" else None
+    if kept is not None and (vector := kept.get(embeddings, texts)) is not None:
+        return vector
+    started, saved = time.perf_counter(), 0.0 if kept is None else kept.saved
     blocking = partial(getattr(embeddings, f"embed_{what}"), texts)
+    failure: Exception | None = None
     try:
-        return await Step("embed", lambda _: blocking(), lambda _: _embed_native(embeddings, what, texts))
+        vectors = await Step("embed", lambda _: blocking(), lambda _: _embed_native(embeddings, what, texts))
     except RagKitError:
         raise
     except Exception as error:  # noqa: BLE001 - raised below, outside of this block: it holds the request
         failure = error
-    raise map_model_error(failure, model=embeddings)
+    if failure is not None:
+        raise map_model_error(failure, model=embeddings)
+    if kept is not None and isinstance(vectors, list):
+        kept.put(embeddings, texts, vectors, time.perf_counter() - started + kept.saved - saved)
+    return vectors
 
 
 async def _embed_native(embeddings: Embeddings, what: str, texts: Any) -> Any:

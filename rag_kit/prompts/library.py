@@ -243,6 +243,13 @@ def _check_name(library: PromptLibrary, name: str) -> list[Problem]:
             try:
                 prompts.append(library.read(name, language))
                 problems += _check_task(prompts[-1], original)
+                if (
+                    Path(prompts[-1].file).parent == library.packaged
+                    and "max_tokens" not in prompts[-1].lines
+                ):
+                    problems.append(
+                        prompts[-1].problem("version", "max_tokens is missing: say how long a reply may be")
+                    )
             except PromptFileError as error:
                 problems += error.problems
         elif original is not None:  # a prompt of one's own may exist in one language
@@ -271,7 +278,9 @@ def _disagreements(first: PromptFile, second: PromptFile) -> list[Problem]:
         message = f"only one of {first.language} and {second.language} has a system section; make them equal"
         problems.append(Problem(second.file, second.sections[0].line, message))
     # Who replaces one language alone gives it a version of one's own.
-    if Path(first.file).parent == Path(second.file).parent and first.version != second.version:
-        message = f"version is {second.version}, but {first.version} in {first.language}; make them equal"
-        problems.append(second.problem("version", message))
+    for key in ("version", "max_tokens") if Path(first.file).parent == Path(second.file).parent else ():
+        value, other = getattr(second, key), getattr(first, key)
+        if value != other:
+            message = f"{key} is {value}, but {other} in {first.language}; make them equal"
+            problems.append(second.problem(key, message))
     return problems

@@ -133,7 +133,7 @@ class Vectors:
         if self._model is None:
             raise ConfigurationError(
                 "the judge has no embedding model; give Judge(embeddings=...) one, set RAG_KIT_EMBEDDING_MODEL, or "
-                "install the embedded one: rag-kit models install minilm"
+                "install one: rag-kit models install e5"
             )
         if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
             raise InvalidInputError("embed takes a list of texts; put the single one into a list")

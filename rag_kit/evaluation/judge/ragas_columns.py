@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import InvalidInputError
+from rag_kit.text.citations.check import renumber
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.examples import Example
@@ -133,9 +134,10 @@ def _check_topics(topics: Any) -> list[str]:
 
 #: Column -> the attribute of a `Metric` that it belongs to, the fields that it needs there, and how it is read.
 _COLUMNS: dict[str, tuple[str, str, Callable[[Any, Any], Any]]] = {
-    "user_input": ("output_needs", "", lambda one, output: one.question),
+    "user_input": ("output_needs", "", lambda one, output: one.conversation),
+    "question": ("output_needs", "", lambda one, output: one.question),
     "messages": ("output_needs", "messages", lambda one, output: _ragas_messages(output.messages)),
-    "response": ("output_needs", "answer", lambda one, output: output.answer),
+    "response": ("output_needs", "answer", lambda one, output: renumber(output.answer, {}, output.contexts)),
     "response_code": ("output_needs", "answer", lambda one, output: unfence(output.answer)),
     "retrieved_contexts": ("output_needs", "passages", lambda one, output: output.contexts),
     "reference": ("example_needs", "reference", lambda one, output: one.reference),

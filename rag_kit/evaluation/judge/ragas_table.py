@@ -1,8 +1,10 @@
 """The metrics of Ragas that the kit knows by name, and what is done about known faults of Ragas 0.4.3.
 
-Whatever is not caught here has the value that Ragas gives. NaN is ``undefined``, never a number; a failure of the judge
-that Ragas swallows is an ``error``; a reply that `reply_fault` finds wrong is asked for once more, then it is an
-``error`` too (Ragas would count a verdict of 2 as 2, and divide 2 verdicts on 4 statements by 2).
+The marks of citations are taken out of an answer before Ragas reads it, earlier turns stand before a question, and an
+answer that declines is ``undefined`` where its statements are held against passages (Ragas gives 0). Whatever is not
+caught here has the value that Ragas gives. NaN is ``undefined``, never a number; a failure of the judge that Ragas
+swallows is an ``error``; a reply that `reply_fault` finds wrong is asked for once more, then it is an ``error`` too
+(Ragas would count a verdict of 2 as 2, and divide 2 verdicts on 4 statements by 2).
 """
 
 from __future__ import annotations
@@ -13,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rag_kit.evaluation.cells import Cell, Stage
-from rag_kit.text.citations.decline import is_declined
 
 _BINARY = ("verdict", "attributed", "noncommittal")
 
@@ -38,6 +39,11 @@ class RagasRow:
     guard: Callable[[Mapping[str, Any]], Cell | None] = lambda values: None  # a cell instead of a wrong value
     foreign: str = ""  # what to take instead, where the texts are not written in ASCII letters
 
+    @property
+    def skips_declined(self) -> bool:
+        """Whether it holds the answer's statements against the passages: one that declines states nothing."""
+        return {"response", "retrieved_contexts"} <= set(self.needs)
+
     def cell_without_ragas(self, values: Mapping[str, Any]) -> Cell | None:
         """The cell for values that Ragas cannot score (it raises where nothing was retrieved), or ``None``: ask it."""
         judged = self.llm and self.stage in ("retrieval", "generation")
@@ -46,8 +52,6 @@ class RagasRow:
         why = "no passage was retrieved"
         if not self.higher_is_better:
             return Cell.undefined(f"{why}, so none can mislead")
-        if self.stage == "generation" and is_declined(values["response"]):
-            return Cell.undefined(f"{why}, and the answer declines: it states nothing")
         return Cell.ok(0.0, why)
 
     def remark(self, values: Mapping[str, Any]) -> str:
@@ -148,7 +152,9 @@ _TOOLS = RagasRow("ToolCallAccuracy", "agent", _CALLS, llm=False)
 
 ROWS: dict[str, RagasRow] = {
     "faithfulness": RagasRow("Faithfulness", "generation", _ANSWERED),
-    "answer_relevancy": RagasRow("AnswerRelevancy", "generation", _ASKED, embeddings=True, low=-1.0),
+    "answer_relevancy": RagasRow(
+        "AnswerRelevancy", "generation", _ASKED, embeddings=True, low=-1.0, reads={"user_input": "question"}
+    ),
     "context_precision": RagasRow("ContextPrecisionWithReference", "retrieval", _GOLD),
     "context_precision_without_reference": RagasRow(
         "ContextPrecisionWithoutReference", "retrieval", _ANSWERED

@@ -9,7 +9,6 @@ from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.metric import Metric, Source, Stage
 from rag_kit.text import fold
 from rag_kit.text.citations.check import renumber
-from rag_kit.text.citations.decline import is_declined
 from rag_kit.text.citations.match import says
 from rag_kit.text.citations.tokens import tokens
 from rag_kit.text.language import HAN
@@ -86,7 +85,7 @@ class Decline(Metric):
         """1 or 0, with the kind of case."""
         if output.status in _NEITHER:
             return Cell.undefined(_NEITHER[output.status])
-        declined = output.status == "declined" or is_declined(output.answer or "")
+        declined = output.declined
         right = declined != example.answerable
         kind = ("declined" if declined else "answered") + ("" if right else "_wrongly")
         return Cell.ok(float(right), _REASONS[kind], kind=kind)
@@ -100,6 +99,11 @@ def normalize(text: str) -> str:
         ('the rhine: 1230 km', '长城在北京')
     """
     return _THOUSANDS.sub("", _SPACE_IN_HAN.sub("", " ".join(fold(text).split())))
+
+
+def squeeze(text: str) -> str:
+    """A text as `normalize` gives it, without any blank: what is the same in whatever layout."""
+    return "".join(normalize(text).split())
 
 
 def states(text: str, answer: str) -> bool:

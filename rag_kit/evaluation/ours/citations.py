@@ -94,6 +94,7 @@ class Citations(Metric):
     source: Source = "ours"
     stage: Stage = "generation"
     output_needs = frozenset({"answer", "passages"})
+    skips_declined = True
 
     def __init__(self, name: str = "ours_citations") -> None:
         if name not in _NAMES:
@@ -103,13 +104,13 @@ class Citations(Metric):
     async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
         """The value; the details hold the counts, both shares and the statements."""
         answer = output.answer or ""
-        if output.status in ("declined", "refused", "clarify") or is_declined(answer):
+        if output.status in ("refused", "clarify"):
             return Cell.undefined("it is no answer: there is nothing to cite")
         claims = statements(answer, output.contexts)
         if not claims:
             return Cell.undefined("the answer holds no statement")
         if judge is not None and self.needs_judge:
-            verdicts = await _ask_judge(example.question, claims, output.contexts, judge)
+            verdicts = await _ask_judge(example.conversation, claims, output.contexts, judge)
         else:
             verdicts = _check_by_words(answer, claims, output.contexts)
         unsourced = output.status == "unsourced"

@@ -14,12 +14,15 @@ from rag_kit.evaluation._files import check_target, write_json, write_jsonl
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.ours.span_recall import SpanRecall
 from rag_kit.evaluation.ranking.metrics import qrels, require_ir_measures, retrieval_metrics
+from rag_kit.evaluation.runs.gold import MAX_MISSING, check_gold
+from rag_kit.evaluation.runs.results import describe_missing
 from rag_kit.evaluation.runs.run import versions
 from rag_kit.evaluation.sets.beir import read_beir
 from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
 from rag_kit.evaluation.statistics import bootstrap_interval, latency_percentiles
 from rag_kit.indexing import split
 from rag_kit.indexing.files import as_path
+from rag_kit.models.clients import keep_query_vectors
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -74,12 +77,14 @@ def benchmark(
     embeddings: Embeddings | str | None = None,
     cache: Path | str | None = None,
     resamples: int = 10_000,
+    max_missing_gold: float = MAX_MISSING,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Measure how well, and how fast, each pipeline finds the relevant documents.
 
     Only queries with a relevant document are asked; the others are counted. Times are of ``invoke``, embedding the
-    query included, one query after another, after three to warm up.
+    query included, one query after another, after three to warm up. A query is embedded once for all pipelines; each is
+    charged with the time that it took.
 
     Args:
         dataset: A set with a corpus, or the folder of one (see :func:`load_dataset`).
@@ -94,6 +99,7 @@ def benchmark(
         embeddings: Embedding model or its name; default: what ``embedding_model()`` finds.
         cache: Folder that keeps vectors of documents between runs.
         resamples: Resamples of the bootstrap.
+        max_missing_gold: Most of the gold (ids and spans) that the corpus may lack, as a share.
         progress: Called with ``(what, done, total)``.
 
     Returns:
@@ -135,6 +141,7 @@ def benchmark(
     queries = [data[query] for query in judged][:limit]
     if not queries:
         raise InvalidInputError(f"no query of {data.name!r} has a relevant document; nothing can be scored")
+    missing = check_gold(queries, [data.corpus], max_missing_gold) if data.corpus else {}
     documents = data.documents()
     if chunk_size is not None:
         documents = split(documents, chunk_size=chunk_size, chunk_overlap=chunk_size // 10)
@@ -145,21 +152,25 @@ def benchmark(
     corpus_ids = {passage.id for passage in data.corpus or ()}
     entries: list[dict[str, Any]] = []
     rows: list[dict[str, Any]] = []
-    for name, source in sources.items():
-        start = time.perf_counter()
-        pipeline = parts.build(name, source)
-        built = round(time.perf_counter() - start, 3)
-        run = run_pipeline(pipeline, queries, corpus_ids, depth=depth, spans=spans, progress=report)
-        scores = retrieval_metrics(run.rankings, {example.id: judged[example.id] for example in queries})
-        values = {query: dict(row) for query, row in scores.per_query.items()}
-        for query, share in run.span_hits.items():
-            values[query][f"gold_span_recall@{_SPAN_BUDGET}"] = share
-        notes = {"settings": dict(pipeline.settings), "notes": _run_notes(run, len(documents))}
-        cells = _metric_means(values, resamples)
-        entries.append({"pipeline": name, **cells, **_run_figures(run), "build_seconds": built, **notes})
-        for query, row in values.items():
-            timing = {"ms": round(run.seconds[query] * 1000, 3), "ranking": run.rankings[query]}
-            rows.append({"pipeline": name, "query": query, **row, **timing})
+    with keep_query_vectors() as kept:
+        for name, source in sources.items():
+            start = time.perf_counter()
+            pipeline = parts.build(name, source)
+            built = round(time.perf_counter() - start, 3)
+            run = run_pipeline(
+                pipeline, queries, corpus_ids, depth=depth, spans=spans, kept=kept, progress=report
+            )
+            scores = retrieval_metrics(run.rankings, {example.id: judged[example.id] for example in queries})
+            values = {query: dict(row) for query, row in scores.per_query.items()}
+            for query, share in run.span_hits.items():
+                values[query][f"gold_span_recall@{_SPAN_BUDGET}"] = share
+            said = [describe_missing(missing)] if missing else []
+            notes = {"settings": dict(pipeline.settings), "notes": [*said, *_run_notes(run, len(documents))]}
+            cells = _metric_means(values, resamples)
+            entries.append({"pipeline": name, **cells, **_run_figures(run), "build_seconds": built, **notes})
+            for query, row in values.items():
+                timing = {"ms": round(run.seconds[query] * 1000, 3), "ranking": run.rankings[query]}
+                rows.append({"pipeline": name, "query": query, **row, **timing})
     result = {
         "dataset": data.name, "pipelines": entries,
         "counts": {

@@ -88,7 +88,7 @@ class Parts:
         if model is None:
             raise ConfigurationError(
                 "this pipeline needs an embedding model and there is none. Install one with "
-                "`rag-kit models install minilm`, or name one with RAG_KIT_EMBEDDING_MODEL or --embedding-model"
+                "`rag-kit models install e5`, or name one with RAG_KIT_EMBEDDING_MODEL or --embedding-model"
             )
         return model
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.evaluation.comparison_scores import costs
+from rag_kit.evaluation.outcomes import LIMIT, answer_metric, count_outcomes
 from rag_kit.evaluation.reporting.questions import Heads, cleaned, masked, plain, questions
 from rag_kit.evaluation.runs.results import higher_is_better, why_empty
 
@@ -52,6 +53,7 @@ def report_payload(
         "judge": _shared_name(runs, "judge"),
         "pipelines": pipelines,
         "metrics": metrics,
+        "outcomes": [_describe_outcomes(run) for run in runs],
         "answer": plain(_short_answer(pipelines, metrics, comparison, diagnosed)),
         "questions": questions(runs, names, findings, heads),
         "passages": list(heads),
@@ -148,6 +150,12 @@ def _describe_diagnosis(pipeline: int, diagnosis: Diagnosis) -> dict[str, Any]:
         "thresholds": {diagnosis.metrics[role]: limit for role, limit in diagnosis.thresholds.items()},
         "causes": [{"cause": name, "count": diagnosis.counts[name]} for name in diagnosis.causes],
     }  # fmt: skip
+
+
+def _describe_outcomes(run: Results) -> dict[str, Any]:
+    """What became of a pipeline's questions, and the metric that says which answers are right."""
+    metric = answer_metric(run)
+    return {"metric": metric and cleaned(metric), "limit": LIMIT, **count_outcomes(run, metric)}
 
 
 def _describe_cases(diagnoses: Mapping[str, Diagnosis]) -> dict[str, Any]:

@@ -42,9 +42,10 @@ def questions(
     rows = [{row.example.id: row for row in run.rows} for run in results]
     examples = {id_: row.example for of_pipeline in reversed(rows) for id_, row in of_pipeline.items()}
     order = dict.fromkeys(id_ for of_pipeline in rows for id_ in of_pipeline)
+    talks = any(example.history for example in examples.values())
     return [
         {
-            **_example_json(examples[id_]),
+            **_example_json(examples[id_], talks),
             "runs": [
                 _row_json(row, metrics, causes.get(id_), heads) if (row := of_pipeline.get(id_)) else None
                 for of_pipeline, causes in zip(rows, diagnosed, strict=True)
@@ -79,9 +80,11 @@ def plain(value: Any, text: Callable[[str], str] = masked) -> Any:
     return clean(to_plain(value), 0)
 
 
-def _example_json(example: Example) -> dict[str, Any]:
+def _example_json(example: Example, talks: bool) -> dict[str, Any]:
+    """What the page shows of an example; of a set with conversations also its turn, as a tag."""
     fields = ("id", "question", "reference", "answers", "relevant", "answerable", "history", "tags")
-    return {key: plain(getattr(example, key), cleaned) for key in fields}
+    record = {key: plain(getattr(example, key), cleaned) for key in fields}
+    return record | {"tags": {**({"turn": str(example.turn)} if talks else {}), **record["tags"]}}
 
 
 def _row_json(row: Row, metrics: Sequence[str], diagnosis: Any, heads: Heads) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import logging
 import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -20,10 +21,12 @@ from rag_kit.concurrency.bridge import acall_function, blocking, run_in_thread
 from rag_kit.concurrency.budget import check_seconds
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.examples import Example
+from rag_kit.evaluation.runs.estimate import estimate_run
 from rag_kit.evaluation.runs.fingerprint import pipeline_hash
+from rag_kit.evaluation.runs.gold import MAX_MISSING, check_gold, describe_missing, searched_documents
 from rag_kit.evaluation.runs.metering import Progress, RunBudget, read_prices, reporting
 from rag_kit.evaluation.runs.results import Results
-from rag_kit.evaluation.runs.rows import RunFolder, digest
+from rag_kit.evaluation.runs.rows import MANIFEST, RunFolder, digest
 from rag_kit.evaluation.runs.run import Job, Run
 from rag_kit.evaluation.scorers import default_metrics, get_metrics
 from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
 MakeInput = Callable[[Example], Any]
 Ask = Callable[[Example], Awaitable[Any]]
 
+_log = logging.getLogger(__name__)
 _QUESTION = ("question", "input", "query")
 _HISTORY = ("history", "chat_history")
 _SEARCHED = {"search_query"}
@@ -60,6 +64,8 @@ async def aevaluate(
     progress: bool | Callable[[Progress], None] = True,
     make_input: MakeInput | None = None,
     retry_errors: bool = True,
+    max_missing_gold: float | None = MAX_MISSING,
+    dry_run: bool = False,
 ) -> Results:
     """Ask a pipeline every example of a set and score what it gives.
 
@@ -92,12 +98,17 @@ async def aevaluate(
         progress: A bar where somebody looks; ``False``: none; or a function that gets a `Progress`.
         make_input: What the pipeline is called with, for an example; default: what its kind takes.
         retry_errors: Whether cells that failed in an earlier run are computed again.
+        max_missing_gold: Most of the gold (ids and spans) that the documents may lack which are searched, as a share;
+            with more nothing is asked. What is missing is named. ``None``: not looked up. Only what the kit's
+            retrievers search over a `DocumentIndex` or documents, else the set's corpus, is looked through.
+        dry_run: Only estimate calls, tokens and money: the pipeline is asked 5 questions (what it gives is kept, where
+            ``out`` holds a run), the judge's prompts are made and not sent. See `Estimate`.
 
     Returns:
         One row for each example. ``results.manifest["stopped_by"]`` says which cap ended the run, if one did.
 
     Raises:
-        InvalidInputError: If an argument is not allowed, or the folder holds something else.
+        InvalidInputError: If an argument is not allowed, too much gold is missing, or the folder holds something else.
         LockedError: If another run writes to the folder.
         MissingExtraError: If a metric needs an extra that is not installed.
 
@@ -138,13 +149,16 @@ async def aevaluate(
             own_name, version, pipeline_key, _make_ask(runner, make_input), make_input is not None,
             questions.name if isinstance(questions, EvaluationSet) else None, examples,
             default_metrics(examples) if metrics is None else get_metrics(metrics), judge, price_table, caps,
-            max_concurrency, timeout, metric_timeout, retry_errors,
+            max_concurrency, timeout, metric_timeout, retry_errors, look_for_gold(runner, questions, max_missing_gold),
         )  # fmt: skip
         return job, None if out is None else as_path(out, "out")
 
     job, path = await run_in_thread(prepare)
-    folder = None if path is None else await run_in_thread(RunFolder, path)
+    opens = path is not None and not (dry_run and not (path / MANIFEST).is_file())
+    folder = await run_in_thread(RunFolder, path) if opens and path else None
     try:
+        if dry_run:
+            return await estimate_run(job, folder)
         with reporting(progress, job.name) as report:
             return await Run(job, folder, report).results()
     finally:
@@ -153,6 +167,23 @@ async def aevaluate(
 
 
 evaluate = blocking(aevaluate, "evaluate")
+
+
+def look_for_gold(
+    pipeline: Any, questions: Any, max_missing: float | None = MAX_MISSING
+) -> dict[str, list[str]]:
+    """Gold that is not in the documents, with its questions; it is logged too, before anything is asked."""
+    is_share = type(max_missing) in (int, float) and 0 <= max_missing <= 1  # type: ignore[operator]
+    _require(max_missing is None or is_share, "max_missing_gold", max_missing, "a share from 0 to 1, or None")
+    sources = searched_documents(pipeline)
+    if sources is None and getattr(questions, "corpus", None) is not None:
+        sources = [questions.corpus]
+    if max_missing is None or sources is None:
+        return {}
+    missing = check_gold(take_examples(questions), sources, max_missing)
+    if missing:
+        _log.warning("%s", describe_missing(missing))
+    return missing
 
 
 def _require(is_allowed: bool, name: str, value: Any, allowed: str) -> None:

@@ -6,11 +6,14 @@ import dis
 import functools
 import inspect
 import types
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from pathlib import PurePath
 from typing import Any
+
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.vectorstores import VectorStore
 
 from rag_kit.evaluation.runs.rows import digest
 
@@ -45,6 +48,22 @@ def pipeline_hash(pipeline: Any) -> str:
         (True, False)
     """
     return digest(_describe(pipeline, {}, 0))
+
+
+def retrievers_in(value: Any) -> Iterator[Any]:
+    """The outermost retrievers and stores of a pipeline: itself, or those in its nodes, settings and closures."""
+    seen: dict[int, Any] = {}
+    left = [value]
+    while left and len(seen) < _MAX_OBJECTS:
+        part = left.pop()
+        if id(part) in seen or isinstance(part, (*_PLAIN, type, types.ModuleType)):
+            continue
+        seen[id(part)] = part
+        if isinstance(part, (BaseRetriever, VectorStore)):
+            yield part
+            continue
+        parts = _parts_of(part)
+        left.extend(parts.values() if isinstance(parts, Mapping) else parts)
 
 
 def _describe(value: Any, earlier: dict[int, tuple[int, Any]], depth: int) -> Any:

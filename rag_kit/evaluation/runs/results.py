@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+_NAMED = 100  # gold that a message names
+
+
 @dataclass(repr=False)
 class Results(TabularResult):
     """The rows of a run, one for each example that the pipeline was asked, with their scores.
@@ -91,6 +94,12 @@ class Results(TabularResult):
         """Whether every example has a cell of every metric."""
         whole = len(self.rows) == self.examples
         return whole and all(metric in row.cells for row in self.rows for metric in self.metrics)
+
+    @property
+    def notes(self) -> list[str]:
+        """Doubts about the gold: what of it is not in the documents, and whether any of it was retrieved."""
+        missing = self.manifest.get("missing_gold") or {}
+        return [*([describe_missing(missing)] if missing else []), *filter(None, [unmatched_gold(self)])]
 
     def summary(self) -> dict[str, Summary]:
         """Mean, 95% bootstrap interval and coverage of every metric; with labels by people, what these make of it."""
@@ -166,6 +175,8 @@ class Results(TabularResult):
         except ImportError:
             raise MissingExtraError("eval", "Results.to_pandas") from None
         frame = pd.DataFrame(list(map(self._frame_record, self.rows, self.money())))
+        if any(row.example.history for row in self.rows):
+            frame["turn"] = [row.example.turn for row in self.rows]
         return frame.astype({metric: "float64" for metric in self.metrics if metric in frame})
 
     def save(self, folder: Path | str) -> Path:
@@ -224,7 +235,7 @@ class Results(TabularResult):
         ]
         if missing := self.examples - len(self):
             notes.append(f"{missing} of {self.examples} questions were not asked yet.")
-        notes += filter(None, [unmatched_gold(self)])
+        notes += self.notes
         if stopped := self.manifest.get("stopped_by"):
             notes.append(f"The run was stopped: {stopped}")
         title = f"{self.name}: {len(outputs)} questions" + (f", {failed} of them failed" if failed else "")
@@ -254,6 +265,17 @@ def why_empty(results: Results, name: str) -> str | None:
     cells = [row.cells[name] for row in results.rows if name in row.cells]
     reasons = Counter(cell.reason for cell in cells if cell.reason).most_common(1)
     return reasons[0][0] if reasons and all(cell.value is None for cell in cells) else None
+
+
+def describe_missing(missing: Mapping[str, Sequence[str]], total: int | None = None) -> str:
+    """A sentence that names the gold that is not there, each with its questions."""
+    named = [f"{key} ({', '.join(ids[:3])}{', ...' if len(ids) > 3 else ''})" for key, ids in missing.items()]
+    more = [f"and {len(named) - _NAMED} more"] if len(named) > _NAMED else []
+    of = "" if total is None else f" of {total}"
+    return (
+        f"{len(missing)}{of} gold ids and spans are not in the documents that are searched: "
+        f"{', '.join([*named[:_NAMED], *more])}."
+    )
 
 
 def unmatched_gold(results: Results) -> str:

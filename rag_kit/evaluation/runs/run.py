@@ -49,6 +49,7 @@ class Job:
     timeout: float | None
     metric_timeout: float | None
     retry_errors: bool
+    missing_gold: dict[str, list[str]]  # gold that the documents lack -> ids of its examples
 
 
 class Run:
@@ -84,14 +85,19 @@ class Run:
             self.job.name, self.rows, tuple(self.keys), self.manifest, len(self.job.examples), labels
         )
 
-    def _prepare(self) -> None:
-        """Take over what the folder knows, and make the manifest."""
+    def take_over(self) -> Any:
+        """Take over what the folder knows; returns what identifies the judge."""
         judge = None if self.job.judge is None else clean(self.job.judge.fingerprint())
         self.keys = {metric.name: _metric_key(metric, judge) for metric in self.job.metrics}
         for example in self.job.examples:
             key = self._output_key(example)
             if self.folder and (stored := self.folder.take(key, Output, self.job.retry_errors)):
                 self._add_row(example, *stored)
+        return judge
+
+    def _prepare(self) -> None:
+        """Take over what the folder knows, and make the manifest."""
+        judge = self.take_over()
         self.reused = self.finished = sum(map(self._is_done, self.rows))
         before: dict[str, Any] = {}
         if self.folder is not None:
@@ -138,7 +144,7 @@ class Run:
                 row = self._rows[example.id]
                 if row is None:
                     async with asking:
-                        row = None if self.stopped else await self._ask_example(example)
+                        row = None if self.stopped else await self.ask_example(example)
                 if row is None:
                     return
                 await self._score_row(row)  # also after a cap: what asks no model costs nothing
@@ -158,7 +164,7 @@ class Run:
         counts = self.finished, len(self._rows), self.reused, self.calls, self.tokens
         self._report(Progress(*counts, self.money, seconds))
 
-    async def _ask_example(self, example: Example) -> Row | None:
+    async def ask_example(self, example: Example) -> Row | None:
         """The row of what the pipeline gives; ``None`` where a cap of the run ended that."""
         budget, started = Budget(), time.perf_counter()
         self.asked += 1
@@ -250,7 +256,7 @@ class Run:
             "pipeline": {"name": job.name, "version": job.version, "key": job.key},
             "metrics": [clean(metric.describe()) | {"key": self.keys[metric.name]} for metric in job.metrics],
             "judge": judge, "prices": job.prices or None, "settings": settings,
-            "versions": versions(),
+            "missing_gold": job.missing_gold, "versions": versions(),
         }  # fmt: skip
 
     def _finish(self, status: str) -> None:

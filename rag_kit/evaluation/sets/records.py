@@ -8,14 +8,15 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.documents.identity import to_plain
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation._files import Record, first_few
-from rag_kit.evaluation.examples import FIELDS, Example
+from rag_kit.evaluation.examples import FIELDS, Example, check_span
 from rag_kit.evaluation.outputs import Passage
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ USUAL: dict[str, tuple[str, ...]] = {
     "reference_contexts": ("reference_contexts", "gold_contexts", "gold_passages", "context"),
     "relevant": ("relevant", "qrels", "relevant_ids", "relevant_docs", "doc_ids", "gold_ids", "reference_context_ids",
         "file", "files", "file_name", "filename", "文件", "文件名"),
-    "spans": ("spans", "gold_spans"),
+    "spans": ("spans", "gold_spans", "passage", "evidence", "原文", "依据"),
     "answerable": ("answerable", "is_answerable"),
     "history": ("history", "chat_history"),
     "tags": ("tags",),
@@ -49,6 +50,14 @@ _TRUTH = {
     **dict.fromkeys(("false", "no", "n", "0", "0.0", "否", "无", "没有"), False),
 }
 _ROLES = {"user": "question", "human": "question", "assistant": "answer", "ai": "answer"}
+#: Signs between two ids of one cell: the first always part them, the others only where every part is an id by its form.
+_PARTS = re.compile(r"[;；|｜\n\r\v\f\x85\u2028\u2029]+")
+_COMMAS = re.compile(r"\s*[,，、]\s*")
+_WORDS = re.compile(r"\s*[,，、]?\s*(?:[,，、&+]|以及|[和与及]|\band\s)\s*")
+_BLANKS = re.compile(rf"{_WORDS.pattern}|\s+")
+_FILE = re.compile(r".*[^\s.]\.(?!\d+$)\w{1,5}$", re.DOTALL)
+_BULLET = re.compile(r"^\s*[-*•·–]\s+")
+_PAIRS_OF_MARKS = ('""', "''", "“”", "‘’", "《》", "「」", "<>", "``")
 
 
 def read_examples(
@@ -161,6 +170,8 @@ def _read_fields(record: Mapping[str, Any], user_columns: Mapping[str, Any], whe
     elif guessed and answer and _fold_name(columns["reference"]) in _ANSWER and len(answer.strip()) <= _SHORT:
         # a short one is an accepted answer too
         fields.setdefault("answers", [answer])
+    if spans := fields.get("spans"):
+        _give_documents(spans, list(fields.get("relevant", ())))
     used = set(columns.values())
     if "answerable" not in fields and (name := next((folded[n] for n in _UNANSWERABLE if n in folded), None)):
         fields["answerable"] = not field_value("answerable", row[name], f"{where}: {name}")
@@ -172,6 +183,14 @@ def _read_fields(record: Mapping[str, Any], user_columns: Mapping[str, Any], whe
         used.update(tags)
     extra = {name: cell for name, cell in row.items() if name not in used}
     return {**fields, "metadata": {**extra, **fields.get("metadata", {})}}
+
+
+def _give_documents(spans: list[dict[str, Any]], documents: Sequence[str]) -> None:
+    """Name the document of spans that have none: the only relevant one, or of as many as spans the one in its place."""
+    if len(documents) not in (1, len(spans)) or any(span["document"] for span in spans):
+        return
+    for span, document in zip(spans, documents * len(spans), strict=False):
+        span["document"] = document
 
 
 def _find_column(field: str, user_columns: Mapping[str, Any], folded: Mapping[str, str]) -> Any:
@@ -188,6 +207,8 @@ def _fold_name(name: str) -> str:
 
 def plain_cell(value: Any) -> Any:
     """A cell as plain JSON, ``None`` where a table has a gap (NaN, NaT, blank text)."""
+    if isinstance(value, str):
+        value = value.replace("_x000D_", "")  # how Excel's files write the line breaks of other programs
     blank = isinstance(value, str) and not value.strip()
     return None if blank or type(value).__name__ in ("NaTType", "NAType") else to_plain(value)
 
@@ -205,7 +226,7 @@ def field_value(field: str, cell: Any, where: str) -> Any:
     if field == "relevant" and isinstance(cell, Mapping):
         return {key: int(g) if isinstance(g, float) and g.is_integer() else g for key, g in cell.items()}
     if field == "relevant":
-        return dict.fromkeys(texts_of(cell, where), 1)
+        return dict.fromkeys(ids_of(cell) if isinstance(cell, str) else texts_of(cell, where), 1)
     if field == "answerable":
         if (answerable := _TRUTH.get(str(cell).strip().casefold())) is None:
             raise InvalidInputError(f"{where} is {cell!r:.80}; give true or false")
@@ -214,7 +235,51 @@ def field_value(field: str, cell: Any, where: str) -> Any:
         return turns_of(cell, where)
     if field in ("tags", "metadata") and not isinstance(cell, Mapping):
         return {where.rpartition(": ")[2]: cell}
-    return [cell] if field == "spans" and isinstance(cell, Mapping) else cell
+    return _spans_of(cell, where) if field == "spans" else cell
+
+
+def ids_of(cell: str) -> list[str]:
+    """The ids that people write into one cell: parted by semicolons, bars and line breaks.
+
+    Commas, blanks, "and" and 和 part them only where each part has the form of a file's name, or (commas) all parts
+    have one form, such as d1, d2: a name may hold them.
+
+    Example:
+        >>> ids_of("a.pdf;b.pdf"), ids_of("报告.docx；附件 2.xlsx\\n合同.pdf"), ids_of("a.pdf, b.pdf and c.md")
+        (['a.pdf', 'b.pdf'], ['报告.docx', '附件 2.xlsx', '合同.pdf'], ['a.pdf', 'b.pdf', 'c.md'])
+        >>> ids_of("Research and development, final.pdf"), ids_of("d1, d2")
+        (['Research and development, final.pdf'], ['d1', 'd2'])
+    """
+    parts = list(filter(None, map(_bare_id, _PARTS.split(cell))))
+    if "://" in cell and not all("://" in part for part in parts):  # a semicolon of an address
+        parts = [cell.strip()]
+    return list(dict.fromkeys(name for part in parts for name in _split_weakly(part))) or [cell.strip()]
+
+
+def _split_weakly(text: str) -> list[str]:
+    """The ids of a text that no strong sign parts."""
+    for sign in (_BLANKS, _WORDS, _COMMAS):
+        parts = list(filter(None, map(_bare_id, sign.split(text))))
+        if len(parts) > 1 and all(map(_FILE.match, parts)):
+            return parts
+    forms = {re.sub(r"\d+", "0", re.sub(r"[^\W\d_]+", "a", part)) for part in parts}
+    return parts if len(forms) == 1 and "0" in forms.pop() and "://" not in text else [text]
+
+
+def _bare_id(text: str) -> str:
+    """An id without the bullet before it and the quotation marks around it."""
+    name = _BULLET.sub("", text).strip()
+    quoted = name[:1] + name[-1:] in _PAIRS_OF_MARKS and name[-1] not in name[1:-1]
+    return name[1:-1].strip() if quoted else name
+
+
+def _spans_of(cell: Any, where: str) -> list[Any]:
+    """Gold spans: objects, or texts alone, which may be in any document; a blank line parts those of one cell."""
+    items = re.split(r"\n\s*\n", cell.replace("\r\n", "\n")) if isinstance(cell, str) else cell
+    try:
+        return [check_span(item) for item in (items if isinstance(items, list) else [items])]
+    except ValueError as error:
+        raise InvalidInputError(f"{where} is {cell!r:.120}; {error}") from error
 
 
 def spelled_out(cell: Any, where: str) -> Any:

@@ -21,6 +21,7 @@ from rag_kit.evaluation.scorers import get_metric
 from rag_kit.evaluation.tuning.result import FILE, TuningResult, open_study
 from rag_kit.evaluation.tuning.sitting import Sitting
 from rag_kit.evaluation.tuning.space import SearchSpace
+from rag_kit.models.clients import keep_query_vectors
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.judge.judge import Judge
@@ -126,7 +127,8 @@ async def atune(
             n_trials=n_trials, caps=caps, pruning=pruning, seed=seed, report=report,
             arguments={"judge": judge, "timeout": timeout, "max_concurrency": max_concurrency},
         )  # fmt: skip
-        return await search.run()
+        with keep_query_vectors():
+            return await search.run()
     except OSError as error:
         raise InvalidInputError(
             f"{str(out)!r} cannot be written ({error.strerror or error}); what stands in it is kept. Make room, and "

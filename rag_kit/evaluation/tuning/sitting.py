@@ -18,7 +18,7 @@ from rag_kit.documents import clean_text
 from rag_kit.errors import BudgetExceededError, InvalidInputError, MissingExtraError
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.metric import Metric
-from rag_kit.evaluation.runs.evaluating import aevaluate, resolve
+from rag_kit.evaluation.runs.evaluating import aevaluate, look_for_gold, resolve
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.statistics import sign_flip_test
 from rag_kit.evaluation.tuning.result import Trial, TuningResult, record_name, record_of
@@ -134,6 +134,8 @@ class Sitting:
         try:
             self._calls_left(settings, "search", ends[0])
             pipeline = await self._make_pipeline(settings)
+            if number == 0:
+                await run_in_thread(look_for_gold, pipeline, [*self.parts[0], *self.parts[1]])
             for end in ends:
                 results = await self._evaluate(pipeline, settings, "search", end, retry_errors=end == ends[0])
                 self._check_coverage(results, end)
@@ -217,7 +219,7 @@ class Sitting:
             results = await aevaluate(
                 pipeline, examples, [self.metric], out=self.result.folder / name, name="tuned", version=label(settings),
                 max_calls=self._calls_left(settings, part, end), deadline=self._seconds_left, progress=False,
-                retry_errors=retry_errors, **self.arguments,
+                retry_errors=retry_errors, max_missing_gold=None, **self.arguments,
             )  # fmt: skip
         except BudgetExceededError as error:
             raise self._ended_by(str(error)) from error

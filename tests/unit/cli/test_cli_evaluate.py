@@ -121,11 +121,13 @@ def test_an_index_searched_and_answered_from(folder: Path, capsys: pytest.Captur
     assert results.values("ours_answer_found")["q1"] == 1.0
     assert results.values("ours_answer_found")["q3"] == 1.0
     assert results.manifest["done"]["asked"] == 3
-    run(capsys, *search[:-1], "g", "--graph", "plain")
+    _, _, err = run(capsys, *search[:-1], "g", "--graph", "plain")
     assert Results.load(folder / "g").manifest["done"]["asked"] == 0
+    assert "name another folder" not in err
     (folder / "docs" / "fan.md").write_text("# Fan\n\nThe fan starts at 60 degrees.\n", encoding="utf-8")
     main(["ingest", "docs", "--index", "index", "--embedding-model", "none", "--quiet"])
-    run(capsys, *search[:-1], "g", "--graph", "plain")
+    _, _, err = run(capsys, *search[:-1], "g", "--graph", "plain")
+    assert "g holds results of: plain bm25" in err and "name another folder" in err
     changed = Results.load(folder / "g")
     assert changed.manifest["done"]["asked"] == 3
     assert changed.values("ours_answer_found")["q2"] == 1.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 
 import pytest
 from langchain_core.documents import Document
@@ -193,7 +194,7 @@ def test_a_target_that_cannot_be_written_is_refused_before_the_work(folder, tmp_
 def test_no_embedding_model_is_a_clear_error(folder, monkeypatch):
     """dense without a model says how to get one."""
     monkeypatch.setattr("rag_kit.evaluation.ranking.pipelines.embedding_model", lambda name=None: None)
-    with pytest.raises(ConfigurationError, match="rag-kit models install minilm"):
+    with pytest.raises(ConfigurationError, match="rag-kit models install e5"):
         benchmark(folder, ["dense"])
 
 
@@ -221,3 +222,28 @@ def test_documents_may_come_back_without_metadata_of_the_set(folder):
         return RunnableLambda(lambda q: [Document(id=d.id, page_content="") for d in documents])
 
     assert benchmark(folder, {"mine": bare})["pipelines"][0]["recall@10"]["value"] == 1.0
+
+
+class Slow(Letters):
+    """Takes its time for a query, and keeps which it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.queries: list[str] = []
+
+    def embed_query(self, text):
+        if text.endswith("?"):
+            self.queries.append(text)
+            time.sleep(0.02)
+        return super().embed_query(text)
+
+
+def test_each_query_is_embedded_once_for_all_pipelines_and_each_is_charged(folder):
+    """Four pipelines, one embedding a query; the time of each says what it takes alone."""
+    model = Slow()
+    result = benchmark(folder, ["dense", "hybrid", "convex", "mmr"], embeddings=model)
+    assert sorted(model.queries) == sorted(set(model.queries)) and len(model.queries) == len(ANIMALS)
+    assert all(20 <= entry["p50_ms"] < 400 for entry in result["pipelines"])
+    again = benchmark(folder, ["dense"], embeddings=model)
+    assert len(model.queries) == 2 * len(ANIMALS)  # another run embeds anew
+    assert again["pipelines"][0]["ndcg@10"] == result["pipelines"][0]["ndcg@10"]

@@ -173,6 +173,28 @@ def test_slices_by_language_type_and_tag() -> None:
         assert sum(row.total for row in found.slices if row.by == by and row.pipeline == "a") == 8
 
 
+def test_slices_by_turn_of_a_conversation() -> None:
+    """By default where questions have a history, from 1; a tag of that name counts first; without any it is refused."""
+    turns = [{"question": "Who?", "answer": "Ada."}, {"question": "When?", "answer": "1912."}]
+    examples = [Example(f"q{n}", "Why?", history=tuple(turns[: n % 3])) for n in range(6)]
+    runs = [run("a", examples=examples, mrr=[1, 0.5, 0, 1, 0.5, 0]), run("b", examples=examples, mrr=[0] * 6)]
+    parts = {
+        part.value: part.mean for part in compare(runs).slices if (part.by, part.pipeline) == ("turn", "a")
+    }
+    assert parts == {"1": 1.0, "2": 0.5, "3": 0.0}
+    frame = runs[0].to_pandas()
+    assert frame.groupby("turn").mrr.mean().to_dict() == {1: 1.0, 2: 0.5, 3: 0.0}
+    plain = [run("a", mrr=[1, 0]), run("b", mrr=[0, 1])]
+    assert "turn" not in {part.by for part in compare(plain).slices} and "turn" not in plain[0].to_pandas()
+    with pytest.raises(InvalidInputError, match="no example has the tag 'turn'"):
+        compare(plain, slices="turn")
+    tagged = [Example(f"q{n}", "Why?", tags={"turn": "last"}) for n in range(2)]
+    named = compare(
+        [run("a", examples=tagged, mrr=[1, 0]), run("b", examples=tagged, mrr=[1, 0])], slices=["turn"]
+    )
+    assert {part.value for part in named.slices} == {"last"}
+
+
 def test_costs_stand_beside_scores() -> None:
     """Latency, calls, tokens and money a question; an unknown price is none, not zero."""
     runs = [run("a", m=A), run("b", m=B, seconds=2.0)]

@@ -74,7 +74,7 @@ def test_the_worked_rows() -> None:
 def test_every_remedy_exists_and_is_described_in_both_languages() -> None:
     """Each part named can be imported, is callable and public; titles, causes and remedies are in two languages."""
     for case in map(case_of, CASES):
-        assert case.remedies or case.name == "right"
+        assert case.remedies or case.name in ("right", "right_declined")
         assert len({remedy.name for remedy in case.remedies}) == len(case.remedies)
         for remedy in case.remedies:
             module, _, name = remedy.name.rpartition(".")
@@ -108,11 +108,36 @@ def test_nothing_known_at_all() -> None:
     assert "answer_correctness：没有测量" in str(found.in_language("zh"))
 
 
-def test_a_question_without_an_answer_in_the_documents() -> None:
-    """Where declining is right, a low score of the answer has no cause to look for."""
-    found = diagnose(results((LOW, LOW, LOW), answerable=False))
-    assert found.rows[0].case is None
-    assert "decline" in found.rows[0].unknown[0].en
+@pytest.mark.parametrize(
+    ("output", "case", "outcome"),
+    [
+        (Output("Ada, in 1912."), "invented", "invented"),
+        (Output("文档中没有答案。"), "right_declined", "declined"),
+        (Output("Sorry.", status="declined"), "right_declined", "declined"),
+        (Output("Which one?", status="clarify"), None, "unknown"),
+        (Output(error="RuntimeError: x"), None, "unknown"),
+    ],
+)
+def test_a_question_without_an_answer_in_the_documents(
+    output: Output, case: str | None, outcome: str
+) -> None:
+    """An answer is invented, a decline is right; whatever is neither has no cause."""
+    found = diagnose(results((None, LOW, LOW), answerable=False, output=output))
+    assert (found.rows[0].case, found.main) == (case, "invented" if case == "invented" else None)
+    assert found.outcomes[outcome] == 1 and found.outcomes["declined_rightly"] == (outcome == "declined")
+    assert len(found.questions(None)) == (case is None)
+
+
+def test_invented_answers_are_a_cause_and_a_column() -> None:
+    """Printed in both languages, with remedies; the first table says what became of all questions."""
+    rows = [row(0, (HIGH, HIGH, HIGH)), row(1, (LOW, LOW, LOW)), row(2, (LOW, LOW, LOW), answerable=False)]
+    rows.append(row(3, (LOW, LOW, LOW), output=Output("The documents do not contain the answer.")))
+    found = diagnose(Results("rag", rows, METRICS))
+    assert found.counts == {"right": 1, "retrieval": 2, "invented": 1}
+    expected = {"right": 1, "wrong": 1, "declined": 1, "declined_rightly": 0, "invented": 1, "unknown": 0}
+    assert found.outcomes == expected == found.to_json()["outcomes"]
+    assert "Answered without basis" in str(found) and "build_crag" in str(found)
+    assert "无依据作答" in str(found.in_language("zh")) and "编造" in str(found.in_language("zh"))
 
 
 def test_thresholds_are_settable() -> None:

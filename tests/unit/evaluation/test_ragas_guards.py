@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any
 
@@ -12,6 +13,7 @@ from support.judging import FixedVectors, row, split, verdicts
 
 from rag_kit.errors import ModelUnreachableError
 from rag_kit.evaluation import Example, Judge
+from rag_kit.evaluation.cells import Summary
 from rag_kit.evaluation.judge.adapter import ragas_embeddings, ragas_llm
 from rag_kit.evaluation.judge.ragas_table import ROWS
 from rag_kit.evaluation.outputs import Output
@@ -111,11 +113,67 @@ async def test_where_nothing_was_retrieved_the_value_is_0_and_nobody_is_asked(
     assert cell.reason.startswith("no passage was retrieved") and cell.calls == 0
 
 
-@pytest.mark.parametrize("answer", ["The documents do not contain the answer.", "文档中没有答案。"])
-async def test_an_answer_that_declines_without_passages_has_no_faithfulness(answer: str) -> None:
-    """It states nothing that could be unfaithful."""
-    cell = await get_metric("faithfulness").measure(*row(answer=answer, contexts=[]), judge_of({}))
-    assert cell.status == "undefined"
+DECLINING = {
+    "faithfulness", "response_groundedness", "noise_sensitivity", "noise_sensitivity_irrelevant", "quoted_spans",
+    "context_precision_without_reference",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("contexts", [[], ["A passage."]])
+@pytest.mark.parametrize("answer", ["The documents do not contain the answer [1].", "文档中没有答案。"])
+@pytest.mark.parametrize("name", sorted(DECLINING))
+async def test_an_answer_that_declines_has_no_value_where_statements_are_judged(
+    name: str, answer: str, contexts: list[str]
+) -> None:
+    """Ragas gives 0 to a right decline; here it is undefined, nobody is asked, and the summary counts it."""
+    cell = await get_metric(name).measure(*row(answer=answer, contexts=contexts), judge_of({}))
+    assert (cell.status, cell.calls) == ("undefined", 0) and "declines" in cell.reason
+    assert Summary.of([cell], 1).undefined == 1
+
+
+def test_which_metrics_skip_a_decline_is_said_by_each() -> None:
+    """In what a metric says of itself, which manifests keep; the status of a graph counts as well as its words."""
+    skipping = {name for name in ROWS if get_metric(name).describe()["skips_declined"]}
+    assert skipping == DECLINING
+    assert Output(answer="Sorry.", status="declined").declined and not Output(answer="Ada.").declined
+
+
+@pytest.mark.parametrize(
+    ("answer", "read"),
+    [
+        ("It is so [1]. It is long【2, 3】.", "It is so. It is long."),
+        ("它很长[1]。它很深［2］。", "它很长。它很深。"),
+        ("See note [7] of the text.", "See note [7] of the text."),
+    ],
+)
+@pytest.mark.parametrize(
+    "name", ["faithfulness", "answer_correctness", "answer_relevancy", "response_groundedness"]
+)
+async def test_ragas_reads_answers_without_marks_of_citations(name: str, answer: str, read: str) -> None:
+    """The marks are no part of a statement; a mark that the passages themselves have is."""
+    llm = ByTask(answers={}, asked=[])
+    output = Output.of({"answer": answer, "documents": ["As in note [7] of the text."]})
+    await get_metric(name).measure(row(answer=answer)[0], output, Judge(llm, FixedVectors({})))
+    asked = llm.asked[0][1]
+    assert json.dumps(read)[1:-1] in asked or read in asked
+    assert "[1]" not in asked and "[2" not in asked
+
+
+async def test_earlier_turns_stand_before_the_question_but_for_answer_relevancy() -> None:
+    """A judge knows what "it" is; questions that are compared as vectors stay single questions."""
+    turn = {"question": "Where is the Rhine?", "answer": "In Europe."}
+    example = Example("q", "How long is it?", reference="Long.", history=(turn,))
+    output = Output.of({"answer": "It is long.", "documents": ["It is long."]})
+    for name in ("faithfulness", "context_recall", "answer_correctness", "answer_relevancy"):
+        llm = ByTask(answers={}, asked=[])
+        await get_metric(name).measure(example, output, Judge(llm, FixedVectors({})))
+        assert ("Where is the Rhine?" in llm.asked[0][1]) == (name != "answer_relevancy"), name
+    vectors = FixedVectors({})
+    reply = {"AnswerRelevanceOutput": {"question": "Which?", "noncommittal": 0}}
+    await get_metric("answer_relevancy").measure(
+        example, output, Judge(ByTask(answers=reply, asked=[]), vectors)
+    )
+    assert ["How long is it?"] in vectors.batches
 
 
 @pytest.mark.parametrize(

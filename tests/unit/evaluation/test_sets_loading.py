@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation import EvaluationSet, _files
+from rag_kit.evaluation import EvaluationSet, Example, _files
 from rag_kit.evaluation.examples import GoldSpan
 
 
@@ -98,7 +98,11 @@ def test_wrong_columns_are_named(tmp_path):
         ({"question": "a", "answers": [{"x": 1}]}, "answers is"),
         ({"question": "a", "relevant": {"d": 0.5}}, "relevant.d is 0.5"),
         ({"question": "a", "relevant": [[1, 2]]}, "relevant is [1, 2]"),
-        ({"question": "a", "spans": ["x"]}, "spans.0 is"),
+        (
+            {"question": "a", "spans": [3]},
+            "spans is [3]; give a text, or an object with document (an id; '' for any), text",
+        ),
+        ({"question": "a", "spans": {"document": "d"}}, "spans is {'document': 'd'}; give a text"),
         ({"question": "a", "answerable": "perhaps"}, "answerable is 'perhaps'"),
         ({"question": "a", "history": "x"}, "a turn is"),
         ({"question": "a", "history": [{"x": 1}]}, "a turn is"),
@@ -290,6 +294,60 @@ def test_hugging_face_folders_as_downloaded(tmp_path):
     (tmp_path / "rows").mkdir()
     (tmp_path / "rows" / "train.jsonl").write_text('{"question": "a?"}\n{"question"\n')
     assert "rows cannot be read (JSON parse error" in refusal(EvaluationSet.load, tmp_path / "rows")
+
+
+@pytest.mark.parametrize(
+    ("cell", "ids"),
+    [
+        ("a.pdf;b.pdf", ["a.pdf", "b.pdf"]),
+        ("报告.docx；附件 2.xlsx", ["报告.docx", "附件 2.xlsx"]),
+        ("a.pdf\nb.pdf\r\n", ["a.pdf", "b.pdf"]),
+        ("- a.pdf\n- b.pdf", ["a.pdf", "b.pdf"]),
+        ("a.pdf, b.pdf and c d.md", ["a.pdf", "b.pdf", "c d.md"]),
+        ("《甲.pdf》、《乙.pdf》以及丙.pdf", ["甲.pdf", "乙.pdf", "丙.pdf"]),
+        ("d1, d2", ["d1", "d2"]),
+        ("Research, final.pdf", ["Research, final.pdf"]),
+        ("研究和开发，终稿.pdf", ["研究和开发，终稿.pdf"]),
+        ("https://a.org/x;v=1", ["https://a.org/x;v=1"]),
+        ('["a;1", "b"]', ["a;1", "b"]),
+        ("a;a", ["a"]),
+        ("12", ["12"]),
+    ],
+)
+@pytest.mark.parametrize("ending", ["csv", "xlsx", "jsonl"])
+def test_several_gold_files_in_one_cell(tmp_path, cell, ids, ending):
+    """Cells are cut as people write them, in every kind of file; JSON lists and names with commas stay as they are."""
+    path = tmp_path / f"a.{ending}"
+    frame = pd.DataFrame({"问题": ["多少？"], "文件": [cell]})
+    if ending == "csv":
+        frame.to_csv(path, index=False)
+    elif ending == "xlsx":
+        frame.to_excel(path, index=False)
+    else:
+        lines(path, {"问题": "多少？", "文件": cell})
+    assert list(EvaluationSet.load(path)[0].relevant) == ids
+
+
+def test_spans_are_a_column_of_texts(tmp_path):
+    """The words of the one gold file; of several files each its own; blank lines part several; else of any document."""
+    frame = pd.DataFrame(
+        {
+            "问题": ["一？", "二？", "三？", "四？"],
+            "文件": ["a.pdf", "a.pdf；b.pdf", "a.pdf", None],
+            "原文": ["甲是一。\n续。", "甲。\n\n乙。", "甲。\n\n乙。", "丙。"],
+        }
+    )
+    frame.to_excel(tmp_path / "a.xlsx", index=False)
+    found = [[(s.document, s.text) for s in e.spans] for e in EvaluationSet.load(tmp_path / "a.xlsx")]
+    assert found == [
+        [("a.pdf", "甲是一。\n续。")], [("a.pdf", "甲。"), ("b.pdf", "乙。")], [("a.pdf", "甲。"), ("a.pdf", "乙。")],
+        [("", "丙。")],
+    ]  # fmt: skip
+    named = frame.rename(columns={"原文": "Stelle"})
+    mapped = EvaluationSet.from_pandas(named, columns={"spans": "Stelle"})
+    assert [[(s.document, s.text) for s in e.spans] for e in mapped] == found
+    with pytest.raises(InvalidInputError, match="give a text, or an object with document"):
+        Example("q", "Who?", spans=({"document": "d"},))
 
 
 def test_excel(tmp_path):

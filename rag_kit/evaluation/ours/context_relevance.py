@@ -1,0 +1,86 @@
+"""Context relevance: how much of what was retrieved is needed to answer the question?"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from rag_kit.errors import ModelOutputError
+from rag_kit.evaluation.cells import Cell
+from rag_kit.evaluation.metric import Metric, Source, Stage
+from rag_kit.prompts import render_passages
+from rag_kit.text import sentences
+
+if TYPE_CHECKING:
+    from rag_kit.evaluation.examples import Example
+    from rag_kit.evaluation.judge.judge import Judge
+    from rag_kit.evaluation.outputs import Output
+
+_PROMPT = "judge_context_relevance"
+_SHOWN = 50
+
+
+class ContextRelevance(Metric):
+    """Share of the sentences of all passages that are needed to answer: three of five are .6.
+
+    The judge gets the question, after earlier turns, and all sentences with numbers, and gives the numbers of those
+    that matter, in one call. Headings, list items and rows of tables are sentences; what has no letter or digit is
+    none. Nothing retrieved is 0. A number that no sentence has is asked for once more, then the cell is an error.
+    Sentences are counted as in the first version of Ragas (Es et al., 2023); Ragas's present ``context_relevance`` is
+    another measure, two ratings from 0 to 2.
+
+    Example:
+        >>> import asyncio
+        >>> from langchain_core.language_models import FakeListChatModel
+        >>> from rag_kit.evaluation import Example, Judge
+        >>> from rag_kit.evaluation.outputs import Output, Passage
+        >>> judge = Judge(FakeListChatModel(responses=['{"sentences": [1, 3]}']), "none")
+        >>> output = Output(passages=(Passage("a", "The lake is deep. It is cold."), Passage("b", "40 m deep. Blue.")))
+        >>> asyncio.run(ContextRelevance().measure(Example("q", "How deep is it?"), output, judge)).value
+        0.5
+    """
+
+    source: Source = "ours"
+    stage: Stage = "retrieval"
+    output_needs = frozenset({"passages"})
+    needs_judge = True
+
+    def __init__(self, name: str = "ours_context_relevance") -> None:
+        self.name = name
+
+    async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
+        """The share; the details hold the sentences that matter, and how many of how many of each passage."""
+        parts = [
+            [sentence.text for sentence in sentences(text) if any(map(str.isalnum, sentence.text))]
+            for text in output.contexts
+        ]
+        numbered = [(at, text) for at, part in enumerate(parts) for text in part]
+        if not numbered or judge is None:
+            return Cell.ok(0.0, "no passage was retrieved")
+        values = {
+            "question": example.conversation,
+            "passages": render_passages([text for _, text in numbered]),
+        }
+        chosen = await _ask_numbers(judge, values, len(numbered))
+        relevant = [numbered[number - 1] for number in chosen]
+        counts = [[sum(at == passage for at, _ in relevant), len(part)] for passage, part in enumerate(parts)]
+        return Cell.ok(
+            len(relevant) / len(numbered),
+            f"{len(relevant)} of {len(numbered)} sentences are needed",
+            relevant=[text for _, text in relevant[:_SHOWN]], passages=counts,
+        )  # fmt: skip
+
+    def settings(self) -> dict[str, Any]:
+        """The prompt that is sent."""
+        return {"prompts": [_PROMPT]}
+
+
+async def _ask_numbers(judge: Judge, values: dict[str, Any], total: int) -> list[int]:
+    """The numbers that the judge chooses, each once, in order."""
+    for repeat in range(2):
+        reply = await judge.ask(_PROMPT, values, repeat=repeat)
+        entries = [re.fullmatch(r"\D*(\d+)\D*", str(entry)) for entry in reply.sentences]  # such as "[3]"
+        chosen = sorted({int(entry[1]) if entry else 0 for entry in entries})
+        if not (wrong := [number for number in chosen if not 1 <= number <= total]):
+            return chosen
+    raise ModelOutputError(f"the judge was asked twice, and chose sentence {wrong[0]} of {total}")

@@ -1,0 +1,105 @@
+"""What became of the questions: answered right or wrong, declined, or answered without basis."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from rag_kit.documents.display import Table
+from rag_kit.errors import MissingExtraError
+from rag_kit.evaluation.comparison_scores import name_runs
+from rag_kit.evaluation.remedies import text_of
+from rag_kit.evaluation.runs.results import Results
+from rag_kit.evaluation.runs.rows import Row
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: ``right`` and ``wrong``: answered, by the score of the answer; ``declined``: it says that the documents hold no
+#: answer; ``invented``: answered, though they hold none; ``unknown``: it failed, was refused, or has no score.
+Outcome = Literal["right", "wrong", "declined", "invented", "unknown"]
+#: Metrics that score an answer, best first.
+ANSWER = ("answer_correctness", "factual_correctness", "ours_answer_found")
+LIMIT = 0.5  # from which a score counts as right
+NO_ANSWER = ("refused", "clarify")  # statuses that are neither an answer nor a decline
+_COLUMNS = ("right", "wrong", "declined", "declined_rightly", "invented", "unknown")
+_WORDS = ("right", "wrong", "declines", "declined_rightly", "invented", "not_known")
+
+
+def answer_metric(results: Results) -> str | None:
+    """The first metric that scores answers and has a value; ``None`` where there is none."""
+    return next((name for name in ANSWER if name in results.metrics and results.values(name)), None)
+
+
+def outcome_of(row: Row, metric: str | None, limit: float = LIMIT) -> Outcome:
+    """The outcome of one question, by a metric that scores its answer."""
+    output, cell = row.output, row.cells.get(metric or "")
+    if output.error is not None or output.answer is None or output.status in NO_ANSWER:
+        return "unknown"
+    if output.declined:
+        return "declined"
+    if row.example.answerable is False:
+        return "invented"
+    if cell is None or cell.value is None:
+        return "unknown"
+    return "right" if cell.value >= limit - 1e-9 else "wrong"
+
+
+def count_outcomes(results: Results, metric: str | None, limit: float = LIMIT) -> dict[str, int]:
+    """Outcome -> number of questions; ``declined_rightly`` are those of ``declined`` that have no answer."""
+    outcomes = [(outcome_of(row, metric, limit), row.example.answerable) for row in results.rows]
+    counts = Counter(outcome for outcome, _ in outcomes)
+    counts["declined_rightly"] = outcomes.count(("declined", False))
+    return {name: counts[name] for name in _COLUMNS}
+
+
+def outcomes_table(counts: Mapping[str, Mapping[str, int]], chinese: bool = False) -> Table:
+    """The counts of several pipelines for people."""
+    words = [text_of(word) for word in ("outcomes", *_WORDS)]
+    heading, *header = [word.zh if chinese else word.en for word in words]
+    rows = [[name, *(row[column] for column in _COLUMNS)] for name, row in counts.items()]
+    return Table(["", *header], rows, heading, right=range(1, 7))
+
+
+def outcomes(
+    results: Results | Path | str | Mapping[str, Any] | Iterable[Any],
+    *,
+    answer: str | None = None,
+    threshold: float = LIMIT,
+) -> pd.DataFrame:
+    """Count how many questions each pipeline answered right, wrong, declined, or answered without basis.
+
+    Args:
+        results: Of one run or several, or their folders; a mapping names them.
+        answer: Metric that scores answers; default: the first of `ANSWER` that has a value.
+        threshold: The score from which an answer is right.
+
+    Returns:
+        One line for each pipeline: ``right``, ``wrong``, ``declined``, of these ``declined_rightly``, ``invented``,
+        and ``unknown``: it failed, was refused, asked back, or has no score.
+
+    Raises:
+        InvalidInputError: If there are no results, or no such metric.
+        MissingExtraError: If pandas is not installed.
+
+    Example:
+        >>> from rag_kit.evaluation import Example, evaluate
+        >>> questions = [Example("q1", "Who?", answers=("Ada",)), Example("q2", "When?", answerable=False)]
+        >>> run = evaluate(lambda question: "It was Ada.", questions, "ours_answer_found", name="rag", progress=False)
+        >>> outcomes(run).loc["rag"].to_dict()
+        {'right': 1, 'wrong': 0, 'declined': 0, 'declined_rightly': 0, 'invented': 1, 'unknown': 0}
+    """
+    try:
+        import pandas as pd
+    except ImportError:
+        raise MissingExtraError("eval", "outcomes") from None
+    several = [results] if isinstance(results, (Results, Path, str)) else results
+    runs = name_runs(several, least=1)
+    for run in runs.values() if answer else ():
+        run.cells(str(answer))  # refuses one that is not there
+    counts = {
+        name: count_outcomes(run, answer or answer_metric(run), threshold) for name, run in runs.items()
+    }
+    return pd.DataFrame.from_dict(counts, orient="index", columns=list(_COLUMNS))

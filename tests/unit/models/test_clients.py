@@ -1,0 +1,55 @@
+"""Query vectors that are kept for a block."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from langchain_core.embeddings import Embeddings
+
+from rag_kit.concurrency import fan_out
+from rag_kit.errors import RagKitError
+from rag_kit.models.clients import aembed_query, embed_documents, embed_query, keep_query_vectors
+
+
+class Counting(Embeddings):
+    """One number a text, and which texts were asked for."""
+
+    def __init__(self, factor: float = 1.0) -> None:
+        self.factor, self.asked = factor, list[str]()
+
+    def embed_query(self, text: str) -> list[float]:
+        """The length of the text."""
+        self.asked.append(text)
+        if not text:
+            raise ValueError("empty")
+        return [len(text) * self.factor]
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """As queries."""
+        return [self.embed_query(text) for text in texts]
+
+
+def test_a_query_is_embedded_once_a_model_in_a_block() -> None:
+    """Sync, async and on threads; another model and another block embed anew; documents are no queries."""
+    one, two = Counting(), Counting(2.0)
+    with keep_query_vectors() as kept:
+        first = embed_query(one, "湖")
+        assert asyncio.run(aembed_query(one, "湖")) == first == [1.0] and embed_query(two, "湖") == [2.0]
+        assert fan_out([lambda: embed_query(one, "湖")] * 3).values == [first] * 3
+        first.append(9.0)  # what one caller does to its vector is not seen by the next
+        assert embed_query(one, "湖") == [1.0] and kept.saved > 0
+        embed_documents(one, ["湖"])
+    assert (one.asked, two.asked) == (["湖", "湖"], ["湖"])
+    embed_query(one, "湖")
+    assert len(one.asked) == 3
+
+
+def test_a_failure_is_not_kept() -> None:
+    """The next call asks again."""
+    model = Counting()
+    with keep_query_vectors():
+        for _ in range(2):
+            with pytest.raises(RagKitError):
+                embed_query(model, "")
+    assert model.asked == ["", ""]
