@@ -28,18 +28,18 @@ def is_extractive(model: Any) -> bool:
 
 def check_model_name(name: Any) -> str:
     """The name of a chat model, stripped; `ConfigurationError` if it has no provider or names no model."""
-    name = check_name(name, EMBEDDED)
-    provider, model = split_name(name)
-    if provider is None and name != EMBEDDED:
+    checked: str = check_name(name, EMBEDDED)
+    provider, model = split_name(checked)
+    if provider is None and checked != EMBEDDED:
         raise ConfigurationError(
-            f"The provider of the model {redact(repr(name))} is unknown. Write PROVIDER:MODEL; for an "
-            f"OpenAI-compatible endpoint: openai:{redact(name)} with {BASE_URL}. Or 'extractive', the embedded one."
+            f"The provider of the model {redact(repr(checked))} is unknown. Write PROVIDER:MODEL; for an "
+            f"OpenAI-compatible endpoint: openai:{redact(checked)} with {BASE_URL}. Or 'extractive', the embedded one."
         )
     if not model:
         raise ConfigurationError(
-            f"{redact(repr(name))} names no model. Write PROVIDER:MODEL, as in openai:gpt-5.5."
+            f"{redact(repr(checked))} names no model. Write PROVIDER:MODEL, as in openai:gpt-5.5."
         )
-    return name
+    return checked
 
 
 def chat_model(name: str | None = None, **settings: Any) -> BaseChatModel:
