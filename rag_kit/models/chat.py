@@ -26,20 +26,20 @@ def is_extractive(model: Any) -> bool:
     return getattr(bare_model(model), "_llm_type", None) == "rag-kit-extractive"
 
 
-def check_model_name(name: Any) -> str:
+def check_model_name(given: Any) -> str:
     """The name of a chat model, stripped; `ConfigurationError` if it has no provider or names no model."""
-    checked: str = check_name(name, EMBEDDED)
-    provider, model = split_name(checked)
-    if provider is None and checked != EMBEDDED:
+    name = check_name(given, EMBEDDED)
+    provider, model = split_name(name)
+    if provider is None and name != EMBEDDED:
         raise ConfigurationError(
-            f"The provider of the model {redact(repr(checked))} is unknown. Write PROVIDER:MODEL; for an "
-            f"OpenAI-compatible endpoint: openai:{redact(checked)} with {BASE_URL}. Or 'extractive', the embedded one."
+            f"The provider of the model {redact(repr(name))} is unknown. Write PROVIDER:MODEL; for an "
+            f"OpenAI-compatible endpoint: openai:{redact(name)} with {BASE_URL}. Or 'extractive', the embedded one."
         )
     if not model:
         raise ConfigurationError(
-            f"{redact(repr(checked))} names no model. Write PROVIDER:MODEL, as in openai:gpt-5.5."
+            f"{redact(repr(name))} names no model. Write PROVIDER:MODEL, as in openai:gpt-5.5."
         )
-    return checked
+    return name
 
 
 def chat_model(name: str | None = None, **settings: Any) -> BaseChatModel:
