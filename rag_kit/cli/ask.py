@@ -19,7 +19,6 @@ from rag_kit.cli.options import ANSWER, PIPELINE, OpenGraph, add_options, open_g
 from rag_kit.cli.output import STATUS, erase, error_line, hint, problem, say, say_json
 from rag_kit.cli.retrieve import place_of, plain_document, say_passages, shorten
 from rag_kit.errors import InvalidInputError, RagKitError
-from rag_kit.graphs.streaming import AT_ONCE
 
 _HELP = """Ask a question, or go on from the last one. Ctrl-C stops an answer.
 /sources  the passages that the last answer was made from
@@ -160,6 +159,8 @@ class AnswerPrinter:
 
     async def answer(self, message: Any, config: dict[str, Any] | None = None) -> dict[str, Any]:
         """Run the graph, print the answer, on a terminal as it is streamed, then its sources; give the final state."""
+        from rag_kit.graphs.streaming import AT_ONCE
+
         STATUS.show("searching ...")
         state: dict[str, Any] = {}
         live = sys.stdout.isatty()

@@ -92,5 +92,6 @@ function outcomesTable() {
 
 function renderScores() {
   const notes = data.notes.length ? el("ul", { class: "small muted notes" }, data.notes.map((note) => el("li", {}, iso(sentence(note))))) : [];
-  replace("scores-table", notes, el("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": t("scores") }, scoresTable()), outcomesTable() ?? []);
+  replace("scores-table", notes, el("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": t("scores") }, scoresTable()));
+  replace("outcomes-table", outcomesTable() ?? []);
 }
