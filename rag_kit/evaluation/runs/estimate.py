@@ -125,7 +125,8 @@ async def estimate_run(job: Job, folder: RunFolder | None) -> Estimate:
     }
     total["money"] = None if None in money else sum(money)
     names = tuple(metric.name for metric in job.metrics)
-    return Estimate(job.name, [], names, {}, len(job.examples), {**parts, "total": total}, len(rows))
+    parts["total"] = total
+    return Estimate(job.name, [], names, total=len(job.examples), parts=parts, asked=len(rows))
 
 
 def _pipeline_part(rows: list[Row], number: int, job: Job) -> dict[str, Any]:
