@@ -209,7 +209,7 @@ _MAX_VERSION = 80
 
 
 def version_text(metadata: Mapping[str, Any]) -> str:
-    """What the metadata say of a document's version, for people and models; "" where they say nothing.
+    """Describe a document's version by its metadata, for people and models; "" where they say nothing.
 
     Example:
         >>> version_text({"year": 2024, "version": "2.1", "status": "draft"})

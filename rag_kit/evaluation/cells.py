@@ -99,7 +99,7 @@ class Labelled:
 
 @dataclass(frozen=True)
 class Summary:
-    """What one metric says of all questions: a mean with its bootstrap interval, and how many cells are of which kind.
+    """Summary of one metric over all questions: a mean with its bootstrap interval, and counts of cells by kind.
 
     ``n + undefined + errors + not_applicable + missing == total``. ``mean`` is ``None`` without a value, ``low`` and
     ``high`` below two. ``missing`` are examples that the run has not come to yet. ``labelled`` is there from ten

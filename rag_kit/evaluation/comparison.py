@@ -38,7 +38,7 @@ _TOGETHER = ("metric", "pipeline", "got", "only", "place", "gain", "share_with_i
 
 @dataclass(repr=False, eq=False)
 class Comparison(TabularResult):
-    """What `compare` found. ``print`` it, leave it as the last expression of a Jupyter cell, or read its tables.
+    """Result of `compare`. ``print`` it, leave it as the last expression of a Jupyter cell, or read its tables.
 
     Attributes:
         pipelines: Names, in the order given; ``results`` are in the same order.
@@ -175,7 +175,7 @@ class Comparison(TabularResult):
         return [Table(header.split("|"), rows, name, right, limit=60) for name, header, rows, right in tables]
 
     def _explanations(self) -> list[str]:
-        """What is needed to read the tables right."""
+        """Say what is needed to read the tables right."""
         thresholds = ", ".join(f"{name} {value:g}" for name, value in self.thresholds.items())
         lines = [
             *self.notes,

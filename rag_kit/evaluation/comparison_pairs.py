@@ -56,7 +56,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Complementarity:
-    """What pipelines add to each other on one metric, over the ``n`` questions for which every one has a value.
+    """Gain of pipelines over each other on one metric, over the ``n`` questions for which every one has a value.
 
     No combination helps with the questions that ``nobody`` gets: the cause lies before retrieval or in the gold.
     ``union`` is the share that at least one gets: what an oracle that always picks the right one reaches.

@@ -132,7 +132,7 @@ def scores(
 
 
 def costs(run: Results, prices: Any = None) -> dict[str, Any]:
-    """What a question takes: seconds of those that were answered; calls, tokens and money of all, on average."""
+    """Mean cost of a question: seconds of those that were answered; calls, tokens and money of all."""
     p50, p95 = latency_percentiles([row.output.seconds for row in run.rows if row.output.error is None])
     return {
         "p50_seconds": p50,

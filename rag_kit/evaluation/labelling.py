@@ -138,7 +138,7 @@ def _open(run: Results | Path | str, metric: str | None) -> tuple[Results, str]:
 
 
 def _make_case(results: Results, metric: str, key: str) -> Case:
-    """What a person needs to judge one cell: passages first, what is asked last."""
+    """Make the case of one cell for a person to judge: passages first, the question to the person last."""
     from rag_kit.text import detect_language
 
     example, output = results[key].example, results[key].output

@@ -1,4 +1,4 @@
-"""What the mean of a metric really is, from a judge's values and a random sample of verdicts by people (PPI++).
+"""Mean of a metric with its interval, from a judge's values and a random sample of verdicts by people (PPI++).
 
 Angelopoulos, Duchi and Zrnic, "PPI++: Efficient Prediction-Powered Inference", 2023, https://arxiv.org/abs/2311.01453.
 """

@@ -123,7 +123,7 @@ class RagasMetric(Metric):
         return max(cells, key=lambda cell: cell.value or 0.0)
 
     def settings(self) -> dict[str, Any]:
-        """What is recorded of this metric: Ragas's version, the metric's class and its arguments.
+        """Give the record of this metric: Ragas's version, the metric's class and its arguments.
 
         ``prompts``, the kit's prompt files, is empty for one that asks a judge: Ragas sends its own prompts.
         """

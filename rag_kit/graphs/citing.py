@@ -1,4 +1,4 @@
-"""What is looked at besides the words of citations: a language model's verdict, and passages that disagree."""
+"""Checks besides the words of citations: a language model's verdict, and passages that disagree."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_STATEMENTS = 100  # that a language model is asked about; those beyond are c
 async def check_answer_by_model(
     llm: Any, prompt: PromptTemplate, question: str, answer: str, documents: Sequence[Document], language: str
 ) -> Update:
-    """What `check_answer` gives, by the verdicts of a language model.
+    """Check an answer as `check_answer` does, by the verdicts of a language model.
 
     Where it has none, the words decide, and ``notes`` say so. A statement said in part is not supported.
     """

@@ -1,4 +1,4 @@
-"""What a caller, or an assistant in Studio, may set for one run of a graph."""
+"""Context of a run: settings by a caller, or by an assistant in Studio."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the nodes of every graph share: its parts, how a run begins, and how it answers from passages."""
+"""Base of the nodes of every graph: its parts, how a run begins, and how it answers from passages."""
 
 from __future__ import annotations
 

@@ -222,7 +222,7 @@ def report(event: str, **details: Any) -> None:
 
 
 def remaining_caps(used: Mapping[str, Any] | None, context: RagContext) -> dict[str, Any]:
-    """What a run may still use: ``max_calls``, ``max_tokens`` and ``deadline``; None where there is no cap.
+    """Give what a run may still use: ``max_calls``, ``max_tokens`` and ``deadline``; None where there is no cap.
 
     What was used is kept in the state and not in a context variable, so that the caps hold across nodes, threads and
     a resume from a checkpoint; time spent waiting between nodes (an interrupt, a restart) is not counted.

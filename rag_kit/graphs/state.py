@@ -34,7 +34,7 @@ class Turn(TypedDict):
 
 
 class Usage(TypedDict):
-    """What a run has used so far: model calls, tokens in and out, seconds inside nodes."""
+    """Usage of a run so far: model calls, tokens in and out, seconds inside nodes."""
 
     calls: int
     tokens: int
@@ -129,7 +129,7 @@ _DOCUMENTS = TypeAdapter(list[Document])
 
 
 class QuestionInput(TypedDict):
-    """What a caller gives: the question."""
+    """Input of a run: the question."""
 
     question: Required[str]
 
@@ -154,7 +154,7 @@ class InputChannel(EphemeralValue[Any]):
 
 
 class RagState(QuestionInput, total=False):
-    """What every graph keeps: how it searched, what it found, what it answered, what that rests on and cost.
+    """State of every graph: how it searched, what it found, what it answered, what that rests on and cost.
 
     ``asked`` is the question as the guards left it; that, and not ``question``, goes into prompts and ``history``.
     ``documents`` are the passages that were retrieved, and in the end those that the answer cites by number.
@@ -180,7 +180,7 @@ class RagState(QuestionInput, total=False):
 
 
 class RagOutput(TypedDict, total=False):
-    """What ``invoke`` gives back, unless the graph was built with ``output="full"``: no graph's own machinery.
+    """Output of ``invoke``, unless the graph was built with ``output="full"``: no graph's own machinery.
 
     ``usage`` and ``documents`` are those of `RagState`; a run that waits for a person has ``__interrupt__`` besides.
     """

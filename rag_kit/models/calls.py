@@ -74,7 +74,7 @@ _GRACE = 0.05
 
 
 class Limits(TypedDict, total=False):
-    """What bounds a call: requests, tokens and seconds of the whole, seconds of a request, and retries."""
+    """Bounds of a call: requests, tokens and seconds of the whole, seconds of a request, and retries."""
 
     max_calls: int | None
     max_tokens: int | None
@@ -361,7 +361,7 @@ async def ask_within(call: ModelCall, messages: list[Any], bind: Method | None =
 
 
 async def ask_for_value(call: ModelCall, messages: list[Any]) -> Any:
-    """What the model gives for messages; every failure is raised as a ``ModelError``."""
+    """Ask the model; every failure is raised as a ``ModelError``."""
     reply = await ask_within(call, messages)
     if isinstance(reply, Exception):
         raise map_model_error(reply, model=call.model)

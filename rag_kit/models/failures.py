@@ -1,4 +1,4 @@
-"""What a provider's exception means: by LangChain's tree of model errors, HTTP status, and class names of SDKs."""
+"""Meaning of a provider's exception: by LangChain's tree of model errors, HTTP status, and class names of SDKs."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ async def _acheck(response: httpx2.Response, read: Any, *args: Any) -> AsyncGene
 
 
 def _end_of_stream(tail: bytes, piece: bytes) -> bytes:
-    """What of the text so far may hold the beginning of an end mark; the mark itself, once it came."""
+    """Give the end of the text that may begin an end mark; the mark itself, once it came."""
     text = tail + piece
     mark = _END_MARK.search(text)
     return mark[0] if mark else text[-_MAX_MARK:]

@@ -96,7 +96,7 @@ def split_reply(reply: Any) -> tuple[Any, Any]:
 
 
 def written_text(reply: Any) -> str:
-    """What a model wrote: the arguments of a tool call that is not valid JSON, else the text, else other arguments."""
+    """Read what a model wrote: the arguments of a tool call that is not valid JSON, else the text or others."""
     message, parsed = split_reply(reply)
     if message is None:
         return parsed if isinstance(parsed, str) else ""

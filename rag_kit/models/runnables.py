@@ -1,4 +1,4 @@
-"""What a Runnable is made of: its model's name, endpoint and connections; who listens to its run.
+"""Inspection of Runnables: the model's name, endpoint and connections; who listens to a run.
 
 Listeners are callbacks, tracing, debug output and collectors; a collector with a true ``only_models`` is called for
 models alone, and they call it themselves. Setting up callbacks that nobody has is the largest part of what LangChain
@@ -76,7 +76,7 @@ def connections_of(value: object) -> list[object]:
 
 @lru_cache(maxsize=_MAX_REMEMBERED)
 def _attributes(kind: type, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Those names that an instance may have; a Pydantic model takes 3 us to find out that it lacks one."""
+    """List the names that an instance may have; a Pydantic model takes 3 us to find out that it lacks one."""
     if not issubclass(kind, BaseModel) or kind.model_config.get("extra") == "allow":
         return names
     fields = {*kind.model_fields, *kind.__private_attributes__}

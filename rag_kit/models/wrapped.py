@@ -70,7 +70,7 @@ def bare_model(model: Any, config: RunnableConfig | None = None) -> Any:
 
 @dataclass
 class Endpoint:
-    """What was found out about a model at its endpoint: what it refuses, how it writes, how much it reads.
+    """Findings about a model at its endpoint: what it refuses, how it writes, how much it reads.
 
     Attributes:
         first_method: Index of the first method of structured output that it serves.
@@ -89,7 +89,7 @@ _endpoints: dict[tuple[str, str, str], Endpoint] = {}
 
 
 def endpoint_of(model: Any) -> Endpoint:
-    """What is known of the endpoint of a model, to be added to; of a model without a name nothing is kept."""
+    """Give the findings about a model's endpoint, to be added to; of a model without a name nothing is kept."""
     if (name := model_name(model)) is None:
         return Endpoint()
     if len(_endpoints) >= _MAX_REMEMBERED:

@@ -105,13 +105,13 @@ class _Strict(BaseModel):
 
 
 class Output(_Strict):
-    """What the answer must fit: the name of a class, or an inline JSON schema."""
+    """Schema of the answer: the name of a class, or an inline JSON schema."""
 
     schema_: Annotated[Any, AfterValidator(_check_schema)] = Field(alias="schema")
 
 
 class FrontMatter(_Strict):
-    """What the front matter declares."""
+    """Declarations of the front matter."""
 
     name: Annotated[str, AfterValidator(_check_name)]
     description: _Text

@@ -164,7 +164,7 @@ def _read_file(path: Path) -> PromptFile:
 
 
 def mismatches(prompt: PromptFile, other: PromptFile, called: str) -> list[Problem]:
-    """Where inputs and output schema of a prompt, which code relies on, are not those of another file of its name."""
+    """Find where a prompt's inputs and output schema, which code relies on, differ from another file of its name."""
     problems = []
     if set(prompt.inputs) != set(other.inputs):
         inputs, other_inputs = (", ".join(sorted(file.inputs)) or "none" for file in (prompt, other))
@@ -272,7 +272,7 @@ def _check_task(prompt: PromptFile, original: PromptFile | None) -> list[Problem
 
 
 def _disagreements(first: PromptFile, second: PromptFile) -> list[Problem]:
-    """What differs between two languages of a prompt and must not."""
+    """Find what differs between two languages of a prompt and must not."""
     problems = mismatches(second, first, first.language)
     if first.sections[0].role != second.sections[0].role:
         message = f"only one of {first.language} and {second.language} has a system section; make them equal"

@@ -120,7 +120,7 @@ class PromptTemplate(ChatPromptTemplate):
 
     @property
     def output_schema(self) -> type[BaseModel] | dict[str, Any] | None:  # type: ignore[override]
-        """What the answer must fit: a Pydantic class or a JSON schema; None for plain text.
+        """The schema of the answer: a Pydantic class or a JSON schema; None for plain text.
 
         The Runnable's property of this name only says "messages" for a prompt; ``get_output_schema()`` still does.
         """

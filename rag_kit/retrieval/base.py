@@ -137,7 +137,7 @@ class RagKitRetriever(BaseRetriever):
     def known_fields(self, needed: set[str]) -> set[str] | None:
         """Metadata fields of the documents, read until all needed ones were seen; ``None`` where that costs."""
         index = getattr(self, "index", None)
-        if hasattr(index, "metadata_rows"):
+        if index is not None and hasattr(index, "metadata_rows"):
             return read_fields(index.metadata_rows(), needed)[0]
         return fields_inside(self.inner_retrievers(), needed)
 

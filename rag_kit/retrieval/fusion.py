@@ -111,7 +111,7 @@ def check_fusion(name: str, rrf_k: float) -> None:
 
 
 def first_places(keys: Sequence[K]) -> dict[K, int]:
-    """Where each key first stands in a list, from 0, in that order."""
+    """Give the first position of each key in a list, from 0, in that order."""
     positions = dict(zip(keys, range(len(keys)), strict=True))
     if len(positions) == len(keys):
         return positions
@@ -163,7 +163,7 @@ class Search:
 
 @dataclass(frozen=True)
 class Merged:
-    """What all documents that several searches found have in common in the provenance.
+    """Provenance that all documents found by several searches have in common.
 
     ``notes`` stand before the notes that a document's copies bring along; ``extra`` goes into its last stage.
     """

@@ -30,7 +30,7 @@ class _Loaded(NamedTuple):
 
     @property
     def note(self) -> str:
-        """What is to be said of all results, or nothing."""
+        """Give the note on all results, or nothing."""
         if not self.tree.nodes:
             return "degraded: passages alone, for the index has no summaries; build_raptor makes them"
         old = "degraded: some summaries are out of date and left out; build_raptor renews them"

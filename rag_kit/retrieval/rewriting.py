@@ -278,7 +278,7 @@ _PUNCTUATION = {code: None for code in range(128) if not (chr(code).isalnum() or
 
 
 def folded(text: str) -> str:
-    """What two versions of one text share: letters and digits alone, and signs that matter in names (C++, C#)."""
+    """Reduce a text to what its versions share: letters and digits, and signs that matter in names (C++, C#)."""
     if text.isascii():
         return text.lower().translate(_PUNCTUATION)
     return "".join(char for char in fold(text) if char.isalnum() or char in "+#")

@@ -1,4 +1,4 @@
-"""What vector stores differ in: the language of their filters, and whether they are asynchronous by themselves."""
+"""Differences of vector stores: the language of their filters, and whether they are asynchronous by themselves."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class ByVectorRetriever(RagKitRetriever):
 
     def reads(self, query: str) -> bool:
         """Whether the embedding model reads the language of a query, as far as it says so."""
-        return not getattr(self._model(), "english_only", False) or detect_language(query) == "en"
+        return reads(self._model(), query)
 
     async def prepare(self, queries: Sequence[str]) -> None:
         """Embed the queries in one request, where the model can."""
@@ -53,6 +53,11 @@ class ByVectorRetriever(RagKitRetriever):
             vector = await embed_query_step(self._model(), query)
         documents: list[Document] = await blocking_step("search", self._nearest, query, vector, call)
         return documents
+
+
+def reads(model: Any, query: str) -> bool:
+    """Whether a model reads the language of a query, as far as it says so."""
+    return not getattr(model, "english_only", False) or detect_language(query) == "en"
 
 
 async def embed(
@@ -87,7 +92,7 @@ def unit(vectors: np.ndarray) -> np.ndarray:
 def checked_vectors(
     answer: Any, count: int, model: Any, *, dimension: int | None = None
 ) -> NDArray[np.float64]:
-    """What an embedding model answered for ``count`` texts, as an array of shape ``(count, dimensions)``.
+    """Check what an embedding model answered for ``count`` texts: an array of shape ``(count, dimensions)``.
 
     Raises ``ModelOutputError`` for anything but one vector of finite numbers for each text, all of one length, and
     ``InvalidInputError`` for vectors of another length than those searched (``dimension``).

@@ -1,4 +1,4 @@
-"""What a question needs, by its wording: talk, one search, several, or a question back. English and Chinese."""
+"""Classification of a question by its wording: talk, one search, several, or a question back. English and Chinese."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rag_kit.text.language import detect_language
 
 
 class Kind(NamedTuple):
-    """What a question needs."""
+    """Kinds of questions by what they need."""
 
     intent: str  # "chat" (talk), "question", or "unclear" (what it refers to is unknown)
     complexity: str  # "none" (nothing to look up), "single" (one search) or "multi" (several facts)

@@ -39,7 +39,7 @@ def import_ragas() -> ModuleType:
 
 
 def is_ragas_metric(value: Any) -> bool:
-    """Whether it is an object, a class or a ``partial`` of Ragas's; said without importing Ragas."""
+    """Tell whether something is an object, a class or a ``partial`` of Ragas's, without importing Ragas."""
     cls = value.func if isinstance(value, partial) else value
     kinds = inspect.getmro(cls if isinstance(cls, type) else type(cls))
     base = "ragas.metrics.collections.base.BaseMetric"
@@ -112,7 +112,7 @@ class ObservedPrompt:
         self._prompt, self._calls = prompt, calls
 
     def to_string(self, data: Any) -> str:
-        """What Ragas sends."""
+        """The messages that Ragas sends."""
         text: str = self._prompt.to_string(data)
         self._calls.inputs[text] = data
         return text

@@ -86,7 +86,7 @@ class JudgeCache:
         self._failed = False
 
     async def get(self, keys: Sequence[str]) -> dict[str, Any]:
-        """What is kept under the keys."""
+        """Get the values of some keys."""
         return (await self._call_file("get", list(keys)) if self.file else None) or {}
 
     async def put(self, replies: Mapping[str, Any]) -> None:
@@ -176,7 +176,7 @@ class Vectors:
 
 
 def _check_vectors(reply: Any, count: int) -> list[list[float]]:
-    """What an embedding model gave, as vectors that have a cosine."""
+    """Check what an embedding model gave: vectors that have a cosine."""
     try:
         vectors = [[float(number) for number in vector] for vector in reply]
     except (TypeError, ValueError, OverflowError):

@@ -23,9 +23,9 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.runs.estimate import estimate_run
 from rag_kit.evaluation.runs.fingerprint import pipeline_hash
-from rag_kit.evaluation.runs.gold import MAX_MISSING, check_gold, describe_missing, searched_documents
+from rag_kit.evaluation.runs.gold import MAX_MISSING, check_gold, searched_documents
 from rag_kit.evaluation.runs.metering import Progress, RunBudget, read_prices, reporting
-from rag_kit.evaluation.runs.results import Results
+from rag_kit.evaluation.runs.results import Results, describe_missing
 from rag_kit.evaluation.runs.rows import MANIFEST, RunFolder, digest
 from rag_kit.evaluation.runs.run import Job, Run
 from rag_kit.evaluation.scorers import default_metrics, get_metrics

@@ -63,7 +63,7 @@ class Labels:
                 log.append(records)
 
     def notes(self, known: Mapping[str, tuple[Mapping[str, float], Labelled | None]]) -> list[str]:
-        """What the labels say of each metric, from its values and its mean with labels, and what they do not say."""
+        """Write what the labels say of each metric, from its values and its mean with labels."""
         notes = []
         for metric, (values, found) in known.items():
             verdicts = {key: value for key, value in self.verdicts.get(metric, {}).items() if key in values}

@@ -150,7 +150,7 @@ class Results(TabularResult):
     def money(
         self, part: Literal["pipeline", "judge"] = "pipeline", *, prices: Any = None
     ) -> list[float | None]:
-        """What each row cost, its pipeline's requests or its metrics'; ``None`` where no price is known.
+        """Give the cost of each row, its pipeline's requests or its metrics'; ``None`` where no price is known.
 
         ``prices`` are as for ``evaluate``; default: those the run was given.
         """
@@ -279,7 +279,7 @@ def describe_missing(missing: Mapping[str, Sequence[str]], total: int | None = N
 
 
 def unmatched_gold(results: Results) -> str:
-    """What to say where no relevant id of any question is one of what was retrieved; else empty."""
+    """Warn where no relevant id of any question is one of what was retrieved; else empty."""
     gold = {key for row in results for key, grade in row.example.relevant.items() if grade > 0}
     found = [passage.ids for row in results for passage in row.output.passages or ()]
     if not gold or not found or not gold.isdisjoint(key for ids in found for key in ids):

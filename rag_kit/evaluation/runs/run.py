@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Job:
-    """What is evaluated: a pipeline, a set, metrics; the rest are arguments of `aevaluate`."""
+    """Subject of an evaluation: a pipeline, a set, metrics; the rest are arguments of `aevaluate`."""
 
     name: str
     version: str | None
@@ -246,7 +246,7 @@ class Run:
             self.stopped = self.stopped or redact(str(error))
 
     def _make_manifest(self, judge: Any) -> dict[str, Any]:
-        """What the run is made with, as plain JSON: versions, settings, fingerprints; no key."""
+        """Describe the run as plain JSON: versions, settings, fingerprints; no key."""
         job, started = self.job, _now()
         names = ("max_concurrency", "timeout", "metric_timeout", "retry_errors")
         settings = job.caps | {name: getattr(job, name) for name in names}

@@ -189,7 +189,7 @@ def _give_documents(spans: list[dict[str, Any]], documents: Sequence[str]) -> No
     """Name the document of spans that have none: the only relevant one, or of as many as spans the one in its place."""
     if len(documents) not in (1, len(spans)) or any(span["document"] for span in spans):
         return
-    for span, document in zip(spans, documents * len(spans), strict=False):
+    for span, document in zip(spans, list(documents) * len(spans), strict=False):
         span["document"] = document
 
 

@@ -88,7 +88,7 @@ class LexicalEvaluator(Evaluator):
 
 
 def _explain(grade: Usefulness) -> str:
-    """What decided, in one line."""
+    """Say in one line what decided."""
     measures = grade.measures
     parts = [f"{measures['own']:.0%} of the question's terms in its best sentence"]
     if measures["timed"]:

@@ -95,7 +95,7 @@ def _page_angle(boxes: Sequence[Box], picture: Picture) -> float:
 
 
 def _ink(picture: Picture) -> Picture:
-    """Where a picture is darker than around."""
+    """Find where a picture is darker than around."""
     import cv2
 
     grey = cv2.cvtColor(picture, cv2.COLOR_BGR2GRAY) if picture.ndim > 2 else picture

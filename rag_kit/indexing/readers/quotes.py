@@ -1,4 +1,4 @@
-"""Where a quote is on the pages of a PDF, by its text or, on scanned pages, by OCR."""
+"""Places of a quote on the pages of a PDF, by its text or, on scanned pages, by OCR."""
 
 from __future__ import annotations
 

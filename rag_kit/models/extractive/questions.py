@@ -65,7 +65,7 @@ def summarise_history(prompt: Prompt) -> str:
 
 
 def classify_question(prompt: Prompt) -> dict[str, Any]:
-    """What the question needs, by its wording."""
+    """Classify the question by its wording."""
     return question_kind(prompt.request, has_history=bool(prompt.turns))._asdict()
 
 

@@ -35,7 +35,7 @@ _TABLES = ("emb.pos", "emb.type")
 
 @dataclass(frozen=True)
 class E5File:
-    """What is in the file: ``weights`` under BERT's names, ``pieces`` with scores, replacements of characters."""
+    """Content of the file: ``weights`` under BERT's names, ``pieces`` with scores, replacements of characters."""
 
     pieces: list[tuple[str, float]]
     unknown: int
@@ -83,7 +83,7 @@ def _read_pieces(cursor: _Cursor) -> tuple[list[tuple[str, float]], int]:
 
 
 def _read_characters(cursor: _Cursor) -> dict[str, str]:
-    """What each character that is not kept becomes."""
+    """Read the replacement of each character that is not kept."""
     count, _ = cursor.take("iI")
     replacements = {}
     for _ in range(count):

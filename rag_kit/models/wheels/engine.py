@@ -47,7 +47,7 @@ class WheelEngine:
         return _copy, (type(self), self.model.name, self.threads, self.cache)
 
     def run(self, texts: Sequence[Any]) -> Iterator[tuple[list[int], Any, Any]]:
-        """Of each batch: which texts (or pairs of texts) are in it, the model's first output, the mask of tokens."""
+        """Run batches; give of each its texts (or pairs of texts), the model's first output and the mask of tokens."""
         for start in range(0, len(texts), WINDOW):
             tokenizer, session, characters = self._load()
             wanted = {value.name for value in session.get_inputs()}

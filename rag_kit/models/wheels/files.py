@@ -61,7 +61,7 @@ def is_installed(name: str, cache: Path | None = None) -> bool:
 
 
 def install_command(name: str) -> str:
-    """What a user runs to fetch a model."""
+    """Give the command that fetches a model."""
     return f"rag-kit models install {name}"
 
 

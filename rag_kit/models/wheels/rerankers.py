@@ -37,7 +37,7 @@ class WheelLateInteraction(WheelCrossEncoder):
     """
 
     def score(self, text_pairs: Sequence[tuple[str, str]]) -> list[float]:
-        """Of each pair, the mean over the query's tokens of the best cosine with a token of the passage."""
+        """Score each pair by the mean over the query's tokens of the best cosine with a token of the passage."""
         texts = list(dict.fromkeys(text for pair in text_pairs for text in pair))
         words: dict[str, NDArray[np.float32]] = {}
         for rows, output, mask in self.run(texts):

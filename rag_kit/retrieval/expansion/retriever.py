@@ -215,7 +215,7 @@ def new_terms(added: Sequence[Added], question: str) -> list[Added]:
 
 
 def key_phrases(question: str) -> list[str]:
-    """What a question is about: the runs of words between function words and punctuation, each once."""
+    """Find the phrases of a question: the runs of words between function words and punctuation, each once."""
     phrases: list[str] = []
     begin = end = words = 0
     for start, stop, stops in _words(question):

@@ -1,4 +1,4 @@
-"""What retrievers over families share: documents with their children are written, and the children searched."""
+"""Base of retrievers over families: documents with their children are written, and the children searched."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ class Match:
     place: Place | None
 
     def as_dict(self) -> dict[str, Any]:
-        """What provenance says of it."""
+        """Give the entry for the provenance."""
         start, end = (self.place.start, self.place.end) if self.place else (None, None)
         return {"id": self.document.id, "rank": self.rank, "score": self.score, "start": start, "end": end}
 
 
 @dataclass
 class Passage:
-    """What is returned for some matches, best first, with the score that they make together."""
+    """Make the passage for some matches, best first, with the score that they make together."""
 
     matches: list[Match]
     score: float

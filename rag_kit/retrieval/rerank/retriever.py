@@ -18,12 +18,12 @@ from rag_kit.retrieval.base import check_count
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.convex import standardise
 from rag_kit.retrieval.fields import OptionalCount
-from rag_kit.retrieval.hybrid import reads
 from rag_kit.retrieval.refining import RefiningRetriever
 from rag_kit.retrieval.rerank.base import DocumentCompressor, Ranking, Reranker, by_scores
 from rag_kit.retrieval.rerank.model import ListwiseReranker, PointwiseReranker
 from rag_kit.retrieval.rerank.scorers import as_rerankers
 from rag_kit.retrieval.settings import RerankSettings
+from rag_kit.retrieval.vectors import reads
 
 T = TypeVar("T")
 _FETCH_FACTOR, _MIN_FETCH, _MAX_FETCH = 5, 20, 100  # candidates: times k, and at least, at most

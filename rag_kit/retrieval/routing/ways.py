@@ -186,7 +186,7 @@ Way = ModelWay | FunctionWay | KeywordWay | SimilarityWay
 
 
 def make_way(how: Any, sources: Sequence[Source], settings: Mapping[str, Any]) -> Way:
-    """What decides (the model, a function, or a score), by the arguments of ``RoutingRetriever``."""
+    """Make the router (by a model, a function, or a score) from the arguments of ``RoutingRetriever``."""
     if how is None:
         usual = {"llm": "model", "embeddings": "similarity"}
         how = next((way for part, way in usual.items() if settings[part] is not None), "keywords")

@@ -61,7 +61,7 @@ def passage_text(number: int, text: str, metadata: Mapping[str, Any]) -> Passage
 
 
 class Features(NamedTuple):
-    """What speaks for a sentence, each from 0 to 1; shares are of the weight of the question's terms."""
+    """Measures that speak for a sentence, each from 0 to 1; shares are of the weight of the question's terms."""
 
     cover: float  # share in the sentence
     rest: float  # the same, without the terms that the passage's title holds anyway

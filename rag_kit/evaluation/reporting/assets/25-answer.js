@@ -3,22 +3,8 @@
 function renderAnswer() {
   const { best, metric } = data.answer;
   const head = best === null ? el("p", { class: "headline" }, t("best_none")) : [bestLine(pipelines[best]), byHowMuch(metrics[metric].summary[best], metrics[metric])];
-  replace("answer-body", el("div", { class: "verdict-lines" }, head, failedList()), outcomesTable(),
+  replace("answer-body", el("div", { class: "verdict-lines" }, head, failedList()),
     best === null ? [] : el("div", { class: "cards three" }, sureCard(), whyCard(), changeCard()));
-}
-
-/** How many questions each pipeline answered right or wrong, declined, or answered without basis. */
-function outcomesTable() {
-  const answered = data.outcomes.filter((row) => row.right + row.wrong + row.declined + row.invented);
-  if (!answered.length) return null;
-  const { metric, limit } = answered[0];
-  const kinds = ["right", "wrong", "declined", "invented", "unknown"].filter((kind) => kind !== "unknown" || data.outcomes.some((row) => row.unknown));
-  const count = (row, kind) => el("td", { class: "value" }, row[kind],
-    kind === "declined" && row.declined ? el("span", { class: "small muted" }, ` (${t("outcome_declined_rightly", { n: row.declined_rightly })})`) : null);
-  return el("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": t("outcomes_unscored") }, el("table", { class: "outcomes" },
-    el("caption", { class: "small muted" }, metric ? t("outcomes", { metric, limit }) : t("outcomes_unscored")),
-    el("thead", {}, el("tr", {}, el("th", { scope: "col" }, t("pipeline")), kinds.map((kind) => el("th", { scope: "col" }, t(`outcome_${kind}`))))),
-    el("tbody", {}, data.outcomes.map((row, at) => el("tr", {}, el("th", { scope: "row" }, pipelineName(pipelines[at])), kinds.map((kind) => count(row, kind)))))));
 }
 
 const isLevel = ({ test }) => Boolean(test) && !test.better && Math.abs(test.difference) < 0.0005;
