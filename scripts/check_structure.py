@@ -2,7 +2,7 @@
 
 Every import counts, also those inside functions and for types alone. The budgets stand in ``budgets.toml`` beside this
 file. A package over its own is printed, and decision 0036 says what it gave up; the sum must hold. The first line of a
-docstring begins with a noun or a verb, not with the words of a fragment ("What a file holds", "Of two texts the longer").
+docstring begins with a noun or a verb, not as a fragment ("What a file holds", "Of two texts the longer").
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from rag_kit.retrieval.rerank.base import DocumentCompressor, Ranking, Reranker,
 from rag_kit.retrieval.rerank.model import ListwiseReranker, PointwiseReranker
 from rag_kit.retrieval.rerank.scorers import as_rerankers
 from rag_kit.retrieval.settings import RerankSettings
-from rag_kit.retrieval.vectors import reads
+from rag_kit.text.language import detect_language
 
 T = TypeVar("T")
 _FETCH_FACTOR, _MIN_FETCH, _MAX_FETCH = 5, 20, 100  # candidates: times k, and at least, at most
@@ -255,7 +255,8 @@ class RerankRetriever(RefiningRetriever):
         limit, size = self.max_query_tokens, estimate_tokens(query)
         if limit is not None and size > limit:
             return f"the question has about {size} tokens, more than max_query_tokens={limit}"
-        return None if reads(getattr(reranker, "model", None), query) else "it reads English only"
+        english_only = getattr(getattr(reranker, "model", None), "english_only", False)
+        return "it reads English only" if english_only and detect_language(query) != "en" else None
 
     def _cut(self, documents: list[Document], failed: set[int], call: Call) -> list[Document]:
         """By threshold, then by gap; documents that could not be judged are no evidence for either."""

@@ -104,7 +104,7 @@ def test_a_folder_without_a_format_version_is_of_the_oldest(tmp_path: Path) -> N
         DocumentIndex.open(tmp_path)
     assert "damaged" not in str(caught.value)
     for statement in (
-        "SELECT nothing FROM chunks",
+        "SELECT absent FROM chunks",
         "SELECT 1 FROM nowhere",
         "INSERT INTO meta (x) VALUES (1)",
     ):
