@@ -421,8 +421,14 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _usage(request: Recorded, reply: Reply) -> dict[str, int]:
-    sent, given = len(request.prompt) // 4 + 1, len(reply.content or reply.tool_arguments or "") // 4 + 1
+    sent, given = _count_tokens(request.prompt), _count_tokens(reply.content or reply.tool_arguments or "")
     return {"prompt_tokens": sent, "completion_tokens": given, "total_tokens": sent + given}
+
+
+def _count_tokens(text: str) -> int:
+    """About as tokenizers do: a Chinese character is a token, else four characters are one."""
+    wide = sum("\u2e80" <= sign <= "\uffef" for sign in text)
+    return wide + (len(text) - wide) // 4 + 1
 
 
 def _logprobs(request: Recorded, pieces: Iterable[tuple[str, dict[str, float]]]) -> dict[str, Any] | None:
