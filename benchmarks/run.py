@@ -16,6 +16,7 @@ ON_REQUEST = {
     "costs",
     "memory",
     "peers",
+    "real",
     "scale",
 }  # they take minutes or half an hour, or install packages: only when named
 

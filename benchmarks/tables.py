@@ -64,6 +64,20 @@ def scorer() -> str:
     return markdown([*head, "of the supported, accepted", "of the others, refused"], rows)
 
 
+def labels() -> str:
+    """Write how often intervals with labels cover, a row a set, judge, and mean or difference."""
+    head = ["set", "judge", "of", "truth", "judge says", "judge's interval covers", "10 labels cover"]
+    by_key: dict[tuple[str, ...], list[dict[str, float]]] = {}
+    for row in load("labels")["rows"]:
+        by_key.setdefault((row["set"], row["judge_name"], row["what"]), []).append(row)
+    rows = [
+        [*key, f"{found[0]['truth']:.3f}", f"{found[0]['judge']:.3f}", f"{found[0]['judge_coverage']:.1%}",
+         *(f"{row['coverage']:.1%}" for row in found), f"{found[-1]['width']:.3f}"]
+        for key, found in by_key.items()
+    ]  # fmt: skip
+    return markdown([*head, "20 labels cover", "60 labels cover", "width with 60"], rows)
+
+
 def graphs() -> str:
     """Write right, wrong and declined answers, a row a graph and set."""
     head = [
@@ -192,6 +206,7 @@ def spelling() -> str:
 
 MAKERS: dict[str, Callable[[], str]] = {
     "citations": citations,
+    "labels": labels,
     "scorer": scorer,
     "graphs": graphs,
     "declines": declines,

@@ -3,8 +3,8 @@
 Facts about a user are kept in the server's store for runs and assistants whose context gives a ``user_id``.
 """
 
-from graphs.parts import llm, retriever
+from graphs.parts import llm, named_index, retriever
 from rag_kit.graphs import build_conversational_rag
 
 # no checkpointer and no store: the server brings its own
-graph = build_conversational_rag(retriever(), llm(), remember=True, output="full")
+graph = build_conversational_rag(retriever(), llm(), indexes=named_index, remember=True, output="full")

@@ -4,8 +4,8 @@ Without RAG_KIT_WEB_SEARCH nothing leaves this machine: a run says that it could
 in an assistant's context a person is asked before a query leaves.
 """
 
-from graphs.parts import llm, retriever, web_search
+from graphs.parts import llm, named_index, retriever, web_search
 from rag_kit.graphs import build_crag
 
 # no checkpointer: the server brings its own
-graph = build_crag(retriever(), llm(), web_search=web_search(), output="full")
+graph = build_crag(retriever(), llm(), indexes=named_index, web_search=web_search(), output="full")

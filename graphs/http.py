@@ -6,13 +6,17 @@ loses in silence what the graph has no setting for.
 
 import ast
 import json
+import os
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from graphs.parts import check_index
+from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.documents.fields import did_you_mean
+from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.adaptive.state import AdaptiveContext
 from rag_kit.graphs.context import PlainRagContext
 from rag_kit.graphs.conversational.state import ConversationalContext
@@ -86,7 +90,7 @@ class RefusesUnknownSettings:
         while not messages or messages[-1].get("more_body"):
             messages.append(await receive())
             body += messages[-1].get("body", b"")
-        problem = find_unknown_setting(body)
+        problem = await run_in_thread(find_unknown_setting, body)  # it may look into a folder
         if problem is None:
             await self.app(scope, replaying(messages, receive), send)
         else:
@@ -119,6 +123,14 @@ def find_unknown_setting(body: bytes) -> str | None:
             if name not in allowed:
                 listed = ", ".join(sorted(allowed))
                 return f"context has no setting {name!r}{did_you_mean(name, sorted(allowed))}; allowed: {listed}."
+        try:
+            for name in ("model", "index"):
+                value = (context or {}).get(name)
+                named = getattr(PlainRagContext(**{name: value}), name)
+                if name == "index" and named and named != os.environ.get("RAG_KIT_INDEX", "").strip():
+                    check_index(named)
+        except InvalidInputError as error:
+            return str(error)
     return None
 
 

@@ -4,11 +4,14 @@ The index is the one that RAG_KIT_INDEX names, a folder or the URL of one in Pos
 error. Without the variable it is ``.demo/index``, which ``make demo`` and ``make studio`` build; where that is missing
 the server starts, and a run says how to make one. The chat model is the one that RAG_KIT_CHAT_MODEL names, the web
 search the LangChain tool that RAG_KIT_WEB_SEARCH names as ``module:name``. ``.env`` may hold them (``.env.example``).
+
+The context of a run or an assistant may name another chat model (``model``), and another index (``index``): one of the
+folders below the one that RAG_KIT_INDEX_ROOT names, and none without it.
 """
 
 import importlib
 import os
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +20,7 @@ from langchain_core.documents import Document
 from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
 
-from rag_kit.errors import ConfigurationError, RagKitError
+from rag_kit.errors import ConfigurationError, InvalidInputError, RagKitError
 from rag_kit.indexing import DocumentIndex
 from rag_kit.models import chat_model
 from rag_kit.models.embedding import recorded_embedding_model
@@ -45,13 +48,42 @@ def retriever() -> BaseRetriever:
     named = os.environ.get("RAG_KIT_INDEX", "").strip()
     index = named or str(default)
     try:
-        recorded = DocumentIndex.recorded_embedding(index)
-        embeddings = recorded_embedding_model(recorded) if recorded else None
-        return index_retriever(DocumentIndex.open(index, embeddings=embeddings))
+        return _opened(index)
     except RagKitError as error:
         if named:
             raise ConfigurationError(f"RAG_KIT_INDEX={named!r}: {error}") from error
         return NoIndex(error=error)
+
+
+def check_index(name: str) -> Path:
+    """The folder of an index that a context names, below the one that RAG_KIT_INDEX_ROOT names."""
+    root = os.environ.get("RAG_KIT_INDEX_ROOT", "").strip()
+    if not root:
+        raise InvalidInputError(
+            f"context names the index {name!r:.80}, and this server has one alone; leave it out, or set "
+            "RAG_KIT_INDEX_ROOT to a folder of indexes that runs may name."
+        )
+    folder = (Path(root) / name).resolve()
+    if not folder.is_relative_to(Path(root).resolve()) or not folder.is_dir():
+        raise InvalidInputError(
+            f"context names the index {name!r:.80}, which RAG_KIT_INDEX_ROOT does not hold."
+        )
+    return folder
+
+
+def named_index(name: str) -> BaseRetriever:
+    """Hybrid search over an index that a context names: the one of all graphs, or one below RAG_KIT_INDEX_ROOT."""
+    if name == os.environ.get("RAG_KIT_INDEX", "").strip():
+        return retriever()
+    return _opened(str(check_index(name)))
+
+
+@lru_cache(maxsize=16)
+def _opened(index: str) -> BaseRetriever:
+    """Hybrid search over an index; its embedding model is the one that it was made with."""
+    recorded = DocumentIndex.recorded_embedding(index)
+    embeddings = recorded_embedding_model(recorded) if recorded else None
+    return index_retriever(DocumentIndex.open(index, embeddings=embeddings))
 
 
 @cache

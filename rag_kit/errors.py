@@ -61,6 +61,18 @@ class ModelUnauthorizedError(ModelError):
     """The endpoint refused the key (401, 403)."""
 
 
+class ContextLengthError(ModelError):
+    """A prompt is longer than the context of its model.
+
+    Attributes:
+        given: Tokens of the prompt, and `limit`, tokens of the context, as the endpoint said; else ``None``.
+    """
+
+    def __init__(self, message: str, given: int | None = None, limit: int | None = None) -> None:
+        self.given, self.limit = given, limit
+        super().__init__(message)
+
+
 class ModelOutputError(ModelError):
     """A model, reranker or router answered, but with nothing that can be used."""
 

@@ -1,12 +1,14 @@
-"""Check the shape of the library: no circle of files or folders, and how many lines each package has of its budget.
+"""Check the shape of the code: no circle of files or folders, lines within budgets, docstrings that begin well.
 
 Every import counts, also those inside functions and for types alone. The budgets stand in ``budgets.toml`` beside this
-file. A package over its own is printed, and decision 0036 says what it gave up; the sum must hold.
+file. A package over its own is printed, and decision 0036 says what it gave up; the sum must hold. The first line of a
+docstring begins with a noun or a verb, not as a fragment ("What a file holds", "Of two texts the longer").
 """
 
 from __future__ import annotations
 
 import ast
+import re
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -14,6 +16,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LIBRARY = ROOT / "rag_kit"
+FRAGMENT = re.compile(r"(What|Of|Where|Those|That|Its|Neither|Whether it is)\b")
+WORDED = ("rag_kit", "graphs", "scripts", "benchmarks")  # folders whose docstrings are looked at
 
 
 def module_name(path: Path) -> str:
@@ -78,8 +82,17 @@ def of_folders(graph: dict[str, set[str]]) -> dict[str, set[str]]:
     return folders
 
 
+def fragments(path: Path) -> Iterator[str]:
+    """First lines of docstrings that begin as a fragment does, each with its place."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            text = ast.get_docstring(node) or ""
+            if FRAGMENT.match(text):
+                yield f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 1)}: {text.splitlines()[0]}"
+
+
 def main() -> int:
-    """Print the sizes and the circles; 1 where something is wrong."""
+    """Print sizes, circles and fragments; 1 where something is wrong."""
     sys.setrecursionlimit(10_000)
     files = sorted(LIBRARY.rglob("*.py"))
     # a package's __init__ hands on the names of its modules and imports them when they are used: no step of its own
@@ -92,6 +105,11 @@ def main() -> int:
         for group in circles(each):
             print(f"circle of {kind}:", " ".join(group))
             wrong = True
+    for folder in WORDED:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            for line in fragments(path):
+                print("begin with a noun or a verb:", line)
+                wrong = True
     budgets = tomllib.loads((ROOT / "scripts" / "budgets.toml").read_text(encoding="utf-8"))
     total = 0
     for package, most in budgets["lines"].items():

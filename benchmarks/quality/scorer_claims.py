@@ -1,4 +1,4 @@
-"""Claims with evidence and a label that people gave: wice and scifact."""
+"""Claims with evidence and a label that people gave: wice, scifact and rgb."""
 
 from __future__ import annotations
 
@@ -35,6 +35,33 @@ class Claim:
 def load(data: Path) -> list[Claim]:
     """All claims of both sets below a folder."""
     return [*_wice(data / "wice"), *_scifact(data / "scifact")]
+
+
+def load_rgb(data: Path) -> list[Claim]:
+    """Each answer of rgb, English and Chinese, with passages that say it and with those that were made to deny it."""
+    kinds = {"positive": "supported", "positive_wrong": "contradicted"}
+    return [
+        Claim(
+            f"{name} {record['id']} {kind} {number}",
+            "rgb",
+            kinds[kind],
+            _said(record),
+            text,
+            f"{name} {record['id']}",
+        )
+        for name in ("en_fact", "zh_fact")
+        for record in _lines(data / "rgb" / f"{name}.jsonl")
+        for kind in kinds
+        for number, text in enumerate(record[kind])
+    ]
+
+
+def _said(record: dict[str, Any]) -> str:
+    """Question and first accepted answer as one statement."""
+    answer = record["answer"]
+    while isinstance(answer, list):
+        answer = answer[0]
+    return f"{record['query']} {answer}"
 
 
 def _wice(folder: Path) -> Iterator[Claim]:

@@ -103,9 +103,9 @@ def splitting(amount: int) -> dict[str, Any]:
 
 def embedding(amount: int) -> dict[str, Any]:
     """English words by the embedded model, on all cores."""
-    from rag_kit.models.minilm.embeddings import MiniLMEmbeddings
+    from rag_kit.models.wheels.embeddings import WheelEmbeddings
 
-    chance, words, model = random.Random(0), WORDS.split(), MiniLMEmbeddings()
+    chance, words, model = random.Random(0), WORDS.split(), WheelEmbeddings("minilm")
     texts = [" ".join(chance.choices(words, k=12)) for _ in range(amount)]
     model.embed_array(texts[:10])
     parts = [texts[start : start + 10_000] for start in range(0, amount, 10_000)]

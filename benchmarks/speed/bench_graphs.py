@@ -182,7 +182,7 @@ def _empty(kit: bool) -> Any:
 
     graph = StateGraph(CragState, context_schema=CragContext, input_schema=QuestionInput)
     for number, name in enumerate(NODES):
-        made: Any = Node(body, CragContext, first=number == 0) if kit else nothing
+        made: Any = Node(body, CragContext) if kit else nothing
         graph.add_node(name, made, defer=name == "generate")
         graph.add_edge(START if number == 0 else NODES[number - 1], name)
     graph.add_edge(NODES[-1], END)

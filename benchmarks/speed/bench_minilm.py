@@ -10,9 +10,9 @@ import random
 
 from harness import Row, at_least, interleaved, median_ratio
 
-from rag_kit.models.minilm import embeddings
-from rag_kit.models.minilm.embeddings import MiniLMEmbeddings
-from rag_kit.models.minilm.files import is_installed
+from rag_kit.models.wheels import engine
+from rag_kit.models.wheels.embeddings import WheelEmbeddings
+from rag_kit.models.wheels.files import is_installed
 
 WORDS = (
     "retrieval finds passages that answer a question and generation writes an answer from them with citations "
@@ -30,17 +30,17 @@ def texts(number: int) -> list[str]:
 
 def run(quick: bool = False) -> list[Row]:
     """Time the kit's batches against plain ones, in turn."""
-    if not is_installed():
+    if not is_installed("minilm"):
         return [Row("minilm: length-sorted batches", 1.0, "skipped", True, "rag-kit models install minilm")]
     sample = texts(64 if quick else 192)
-    kit = MiniLMEmbeddings()
+    kit = WheelEmbeddings("minilm")
     by_length = sorted(sample, key=len)
 
     def plain() -> None:
-        limit, embeddings.BATCH_TOKENS = embeddings.BATCH_TOKENS, 1_000_000
+        limit, engine.BATCH_TOKENS = engine.BATCH_TOKENS, 1_000_000
         for start in range(0, len(by_length), 16):
             kit.embed_array(by_length[start : start + 16])
-        embeddings.BATCH_TOKENS = limit
+        engine.BATCH_TOKENS = limit
 
     functions = {"kit": lambda: kit.embed_array(sample), "by length": plain}
     times = interleaved(functions, repeats=3 if quick else 5)

@@ -68,6 +68,9 @@ class Leaf(RagKitRetriever):
     async def _search(self, query: str, call: Call) -> list[Document]:
         if self.delay:
             await Step("wait", lambda _: time.sleep(self.delay), lambda _: asyncio.sleep(self.delay))
+        return self._found(query)
+
+    def _found(self, query: str) -> list[Document]:
         return [Document(f"text {number} {query}", id=f"{number}{query}") for number in range(4)]
 
 

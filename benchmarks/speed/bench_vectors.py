@@ -161,10 +161,10 @@ def _model() -> Any:
     import numpy as np
     from langchain_core.embeddings import Embeddings
 
-    from rag_kit.models.minilm.embeddings import MiniLMEmbeddings
-    from rag_kit.models.minilm.files import is_installed
+    from rag_kit.models.wheels.embeddings import WheelEmbeddings
+    from rag_kit.models.wheels.files import is_installed
 
-    real = MiniLMEmbeddings(threads=1) if is_installed() else None
+    real = WheelEmbeddings("minilm", threads=1) if is_installed("minilm") else None
 
     class Model(Embeddings):
         def embed_documents(self, texts: list[str]) -> list[list[float]]:

@@ -19,6 +19,7 @@ from rag_kit.cli.options import ANSWER, PIPELINE, OpenGraph, add_options, open_g
 from rag_kit.cli.output import STATUS, erase, error_line, hint, problem, say, say_json
 from rag_kit.cli.retrieve import place_of, plain_document, say_passages, shorten
 from rag_kit.errors import InvalidInputError, RagKitError
+from rag_kit.graphs.streaming import AT_ONCE
 
 _HELP = """Ask a question, or go on from the last one. Ctrl-C stops an answer.
 /sources  the passages that the last answer was made from
@@ -165,7 +166,7 @@ class AnswerPrinter:
         streamed = printed = ""
         async for path, mode, value in self.graph.astream(
             message,
-            config,
+            {**(config or {}), "tags": [AT_ONCE]},  # what turns out to be no answer is erased
             context=self.context,
             stream_mode=["messages", "custom", "values"],
             subgraphs=True,

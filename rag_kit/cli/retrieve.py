@@ -71,11 +71,13 @@ def say_passages(documents: list[Document], *, explain: bool = False, whole: boo
 
 
 def place_of(metadata: Mapping[str, Any]) -> str:
-    """The source of a passage in a line: file, page or slide or sheet, heading."""
+    """The source of a passage in a line: file, page or slide or sheet, heading, picture."""
     source = metadata.get("file") or metadata.get("source") or metadata.get("title") or "(no source)"
     names = [name for name in ("page", "slide", "sheet") if metadata.get(name) is not None]
     pages = [f"{name} {metadata[name]}" for name in names]
-    return one_line(" · ".join(map(str, filter(None, [source, *pages, metadata.get("heading")]))))
+    return one_line(
+        " · ".join(map(str, filter(None, [source, *pages, metadata.get("heading"), metadata.get("picture")])))
+    )
 
 
 def shorten(text: str, width: int = 160) -> str:

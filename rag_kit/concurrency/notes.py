@@ -75,19 +75,19 @@ class Outages:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._failing: set[str] = set()
+        self.failing: set[str] = set()
         self._warned: dict[str, float] = {}  # part -> when it was last warned of
 
     def failed(self, log: logging.Logger, part: str, text: str) -> None:
         """Log that a part failed."""
         now = time.monotonic()
         with self._lock:
-            begins = part not in self._failing
+            begins = part not in self.failing
             recent = now - self._warned.get(part, -_LOG_EVERY) < _LOG_EVERY
-            if len(self._failing) >= _MAX_PARTS or len(self._warned) >= _MAX_PARTS:
-                self._failing.clear()
+            if len(self.failing) >= _MAX_PARTS or len(self._warned) >= _MAX_PARTS:
+                self.failing.clear()
                 self._warned.clear()
-            self._failing.add(part)
+            self.failing.add(part)
             warns = begins and not recent
             if warns:
                 self._warned[part] = now
@@ -95,14 +95,14 @@ class Outages:
 
     def worked(self, part: str) -> None:
         """Note that a part answered: its next failure is a new outage."""
-        if part in self._failing:
+        if part in self.failing:
             with self._lock:
-                self._failing.discard(part)
+                self.failing.discard(part)
 
     def clear(self) -> None:
         """Forget all outages."""
         with self._lock:
-            self._failing.clear()
+            self.failing.clear()
             self._warned.clear()
 
 

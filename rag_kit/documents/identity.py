@@ -197,3 +197,28 @@ def to_plain(value: Any, *, _above: tuple[int, ...] = ()) -> Any:
     if callable(tolist := getattr(value, "tolist", None)):  # numpy's
         return to_plain(tolist(), _above=below)
     return str(value)
+
+
+#: Keys of the metadata that say how new a document is, in English and Chinese.
+VERSION_KEYS = (
+    "date", "effective_date", "valid_from", "published", "updated", "year", "version", "revision", "edition", "status",
+    "日期", "生效日期", "发布日期", "年份", "版本", "状态",
+)  # fmt: skip
+_COUNTED_KEYS = ("version", "revision", "edition", "版本")
+_MAX_VERSION = 80
+
+
+def version_text(metadata: Mapping[str, Any]) -> str:
+    """Describe a document's version by its metadata, for people and models; "" where they say nothing.
+
+    Example:
+        >>> version_text({"year": 2024, "version": "2.1", "status": "draft"})
+        '2024, v2.1, draft'
+    """
+    texts = []
+    for key in VERSION_KEYS:
+        value = metadata.get(key)
+        text = "" if value is None or isinstance(value, (list, dict)) else " ".join(str(value).split())
+        counted = key in _COUNTED_KEYS and text.replace(".", "").isdecimal()
+        texts += [f"v{text}" if counted else text] if text else []
+    return ", ".join(dict.fromkeys(texts))[:_MAX_VERSION]

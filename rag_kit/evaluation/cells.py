@@ -85,11 +85,25 @@ class Cell(Recorded):
 
 
 @dataclass(frozen=True)
+class Labelled:
+    """The mean that people would give, by ``n`` verdicts of theirs and the judge's values, and its interval."""
+
+    n: int
+    mean: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"with {self.n} labels {self.mean:.3f} [{self.low:.3f}, {self.high:.3f}]"
+
+
+@dataclass(frozen=True)
 class Summary:
-    """What one metric says of all questions: a mean with its bootstrap interval, and how many cells are of which kind.
+    """Summary of one metric over all questions: a mean with its bootstrap interval, and counts of cells by kind.
 
     ``n + undefined + errors + not_applicable + missing == total``. ``mean`` is ``None`` without a value, ``low`` and
-    ``high`` below two. ``missing`` are examples that the run has not come to yet.
+    ``high`` below two. ``missing`` are examples that the run has not come to yet. ``labelled`` is there from ten
+    verdicts by people on (`rag_kit.evaluation.labelling.label`).
     """
 
     mean: float | None
@@ -101,10 +115,15 @@ class Summary:
     errors: int = 0
     not_applicable: int = 0
     missing: int = 0
+    labelled: Labelled | None = None
 
     @classmethod
     def of(
-        cls, cells: Iterable[Cell], total: int, ends: tuple[float | None, float | None] | None = None
+        cls,
+        cells: Iterable[Cell],
+        total: int,
+        ends: tuple[float | None, float | None] | None = None,
+        labelled: Labelled | None = None,
     ) -> Summary:
         """Summarize the cells of some of ``total`` examples; ``ends`` are those of the interval, where known."""
         from rag_kit.evaluation.statistics import bootstrap_interval
@@ -115,7 +134,7 @@ class Summary:
         low, high = ends or (bootstrap_interval(values) if len(values) > 1 else (None, None))
         mean = math.fsum(values) / len(values) if values else None
         unscored = (counts["undefined"], counts["error"], counts["not_applicable"], total - len(all_cells))
-        return cls(mean, low, high, len(values), total, *unscored)
+        return cls(mean, low, high, len(values), total, *unscored, labelled)
 
     @property
     def coverage(self) -> float:

@@ -38,7 +38,7 @@ _TOGETHER = ("metric", "pipeline", "got", "only", "place", "gain", "share_with_i
 
 @dataclass(repr=False, eq=False)
 class Comparison(TabularResult):
-    """What `compare` found. ``print`` it, leave it as the last expression of a Jupyter cell, or read its tables.
+    """Result of `compare`. ``print`` it, leave it as the last expression of a Jupyter cell, or read its tables.
 
     Attributes:
         pipelines: Names, in the order given; ``results`` are in the same order.
@@ -175,10 +175,20 @@ class Comparison(TabularResult):
         return [Table(header.split("|"), rows, name, right, limit=60) for name, header, rows, right in tables]
 
     def _explanations(self) -> list[str]:
-        """What is needed to read the tables right."""
+        """Say what is needed to read the tables right."""
         thresholds = ", ".join(f"{name} {value:g}" for name, value in self.thresholds.items())
         lines = [
             *self.notes,
+            *(
+                f"{row.metric} of {row.pipeline}: judge {row.mean:.3f}; {row.labelled}."
+                for row in self.table
+                if row.labelled
+            ),
+            *(
+                f"{pair.metric}, {pair.pipeline} minus {pair.other}: judge {pair.difference:+.3f}; {pair.labelled}."
+                for pair in self.pairs
+                if pair.labelled
+            ),
             "Differences stand on the n questions that both have a value for; a failed cell is never a number.",
             f"p: two-sided sign-flip test, Holm's correction ({self.tests} in all); better: < {1 - self.level:.2g}.",
             f"A question counts as answered from this value on: {thresholds}.",
@@ -252,7 +262,7 @@ def compare(
     ]  # fmt: skip
     columns = [*matched.values.values(), paired.differences(matched, couples)]  # all share their resamples
     intervals = column_intervals(np.concatenate(columns, axis=1), level=level)
-    table = scores(matched, intervals, prices)
+    table = scores(matched, intervals, prices, level=level)
     pair_intervals = intervals[len(table) :]
     pairs, tests = paired.compare_pairs(matched, couples, pair_intervals, level=level, thresholds=limits)
     all_thresholds = {metric: limits.get(metric, 0.5) for metric in matched.values}

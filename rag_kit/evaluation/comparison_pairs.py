@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rag_kit.errors import InvalidInputError
+from rag_kit.evaluation.cells import Labelled
 from rag_kit.evaluation.comparison_scores import MatchedRuns, mean, present_values
 from rag_kit.evaluation.statistics import Interval, holm, mcnemar_p, sign_flip_tests
 
@@ -23,6 +24,7 @@ class Pair:
     two questions), ``wins`` and ``losses`` count questions. ``p`` is of the sign-flip test, ``mcnemar_p`` of McNemar's
     exact test on ``hits`` (questions that each gets, where the metric is one of hits or a threshold was given), each
     also corrected for all tests of the comparison. ``better`` names one where that is below ``1 - level``.
+    ``labelled`` is the difference by the labels of people, where at least ten questions are labelled in both.
     """
 
     metric: str
@@ -40,6 +42,7 @@ class Pair:
     mcnemar_p: float | None = None
     mcnemar_p_adjusted: float | None = None
     better: str | None = None
+    labelled: Labelled | None = None
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Complementarity:
-    """What pipelines add to each other on one metric, over the ``n`` questions for which every one has a value.
+    """Gain of pipelines over each other on one metric, over the ``n`` questions for which every one has a value.
 
     No combination helps with the questions that ``nobody`` gets: the cause lies before retrieval or in the gold.
     ``union`` is the share that at least one gets: what an oracle that always picks the right one reaches.
@@ -122,7 +125,10 @@ def compare_pairs(
         present = present_values(column)
         signs = np.sign(present) * (-1 if metric in matched.lower_is_better else 1)
         wins, losses = int((signs > 0).sum()), int((signs < 0).sum())
-        pair = Pair(metric, names[i], names[j], len(present), mean(present), low, high, wins, losses)
+        runs = [matched.runs[names[number]] for number in (i, j)]
+        labelled = runs[0].labelled(metric, runs[1], level=level) if present else None
+        ends = (low, high, wins, losses)
+        pair = Pair(metric, names[i], names[j], len(present), mean(present), *ends, labelled=labelled)
         threshold = thresholds.get(metric, 0.5)
         of_hits = binary[metric] and 0 < threshold <= 1  # then McNemar's test is the sign-flip test
         if present:

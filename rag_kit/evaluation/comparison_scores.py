@@ -115,7 +115,9 @@ def match_runs(results: Any, metrics: Iterable[str] | str | None = None) -> Matc
     return MatchedRuns(runs, examples, values)
 
 
-def scores(matched: MatchedRuns, intervals: Iterable[Interval], prices: Any = None) -> list[Score]:
+def scores(
+    matched: MatchedRuns, intervals: Iterable[Interval], prices: Any = None, *, level: float = 0.95
+) -> list[Score]:
     """One for each metric and pipeline, metric by metric, as the intervals are."""
     ends = iter(intervals)
     costs_by_run = {name: costs(run, prices) for name, run in matched.runs.items()}
@@ -123,13 +125,14 @@ def scores(matched: MatchedRuns, intervals: Iterable[Interval], prices: Any = No
     for metric in matched.values:
         for name, run in matched.runs.items():
             cells = [row.cells[metric] for row in run.rows if metric in row.cells]
-            summary = Summary.of(cells, matched.questions, next(ends))
+            labelled = run.labelled(metric, level=level) if cells else None
+            summary = Summary.of(cells, matched.questions, next(ends), labelled)
             rows.append(Score(**vars(summary), pipeline=name, metric=metric, **costs_by_run[name]))
     return rows
 
 
 def costs(run: Results, prices: Any = None) -> dict[str, Any]:
-    """What a question takes: seconds of those that were answered; calls, tokens and money of all, on average."""
+    """Mean cost of a question: seconds of those that were answered; calls, tokens and money of all."""
     p50, p95 = latency_percentiles([row.output.seconds for row in run.rows if row.output.error is None])
     return {
         "p50_seconds": p50,

@@ -49,7 +49,7 @@ class Finding:
 
 @dataclass(repr=False, eq=False)
 class Diagnosis(TabularResult):
-    """What `diagnose` found. ``print`` it, or leave it as the last expression of a Jupyter cell.
+    """Result of `diagnose`. ``print`` it, or leave it as the last expression of a Jupyter cell.
 
     ``rows`` has a finding for each question; ``thresholds`` and ``metrics`` go by ``answer``, ``recall`` and
     ``precision``; ``counts`` has the number of questions of each cause that occurs, ``unknown`` of those without one;
@@ -258,7 +258,7 @@ def _explain_missing(metric: str, cell: Cell | None) -> Text:
 
 
 def _hints_of(row: Row) -> tuple[Text, ...]:
-    """What the output says of itself: failed, nothing retrieved, declined, wrong citations."""
+    """Read the causes that the output itself shows: failed, nothing retrieved, declined, wrong citations."""
     output = row.output
     wrong = sum(item.get("status") not in _CITATION_OK for item in output.citations)
     hints = {

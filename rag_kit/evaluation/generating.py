@@ -46,7 +46,7 @@ KINDS = {"single_hop": single_hop, "multi_hop": multi_hop}
 
 
 class GeneratedSet(EvaluationSet):
-    """What `generate` gives: an `EvaluationSet`, and what became of the questions that are not in it.
+    """Result of `generate`: an `EvaluationSet`, and what became of the questions that are not in it.
 
     ``stopped_by`` is the cap that ended the run before there were enough, ``"no more passages"``, or ``None``.
     """
@@ -215,7 +215,7 @@ class _Writer:
                     raise outcome.error
 
     async def _write_items(self, kind: str, pieces: Sequence[Piece]) -> list[list[Any]]:
-        """What the model wrote: questions, each with the reason why it is refused or ``None``."""
+        """Read what the model wrote: questions, each with the reason why it is refused or ``None``."""
         passages = render_passages([Document(piece.text, metadata=piece.metadata) for piece in pieces])
         items: list[list[Any]] = []
         try:

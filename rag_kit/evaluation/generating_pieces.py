@@ -97,7 +97,7 @@ def _read_files(folder: Path) -> Iterator[Document]:
 
 
 def pieces_of(corpus: Iterable[Passage], language: str) -> list[Piece]:
-    """What is long enough to ask about, in pieces; ``language`` other than ``"auto"`` leaves out the other one."""
+    """Cut texts into pieces long enough to ask about; ``language`` other than ``"auto"`` leaves out the other one."""
     pieces = []
     for passage in corpus:
         chunks = [Document(passage.text, metadata={"start": 0})]
@@ -244,7 +244,7 @@ def agrees(other: str, answers: Sequence[str]) -> bool:
 
 
 def _find_spans(quotes: Sequence[str], pieces: Sequence[Piece]) -> dict[GoldSpan, Piece]:
-    """Where the quotes stand, whatever white space and outer quotation marks they have; empty if one stands nowhere."""
+    """Find the quotes, whatever white space and outer quotation marks they have; empty if one is nowhere."""
     spans: dict[GoldSpan, Piece] = {}
     for quote in quotes:
         words = quote.strip(" \t\n\"“”'‘’…").removesuffix("...").split()

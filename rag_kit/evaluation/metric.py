@@ -1,4 +1,4 @@
-"""What a metric is: a name, what it reads, and a way to a cell. Whatever fails becomes a cell, never a number."""
+"""Metrics: a name, what it reads, and a way to a cell. Whatever fails becomes a cell, never a number."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Metric:
         return {}
 
     def describe(self) -> dict[str, Any]:
-        """What the metric is, as plain JSON, for tables and comparisons."""
+        """Describe the metric as plain JSON, for tables and comparisons."""
         names = ("name", "source", "stage", "low", "high", "higher_is_better", "skips_declined")
         record = {name: getattr(self, name) for name in names}
         asks_judge = self.needs_judge or self.needs_embeddings

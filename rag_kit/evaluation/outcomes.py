@@ -1,4 +1,4 @@
-"""What became of the questions: answered right or wrong, declined, or answered without basis."""
+"""Outcomes of the questions: answered right or wrong, declined, or answered without basis."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def outcome_of(row: Row, metric: str | None, limit: float = LIMIT) -> Outcome:
 def count_outcomes(results: Results, metric: str | None, limit: float = LIMIT) -> dict[str, int]:
     """Outcome -> number of questions; ``declined_rightly`` are those of ``declined`` that have no answer."""
     outcomes = [(outcome_of(row, metric, limit), row.example.answerable) for row in results.rows]
-    counts = Counter[str](outcome for outcome, _ in outcomes)
+    counts: Counter[str] = Counter(outcome for outcome, _ in outcomes)
     counts["declined_rightly"] = outcomes.count(("declined", False))
     return {name: counts[name] for name in _COLUMNS}
 

@@ -1,4 +1,4 @@
-"""What a pipeline gave for one question, in one plain form, whatever kind of pipeline it was."""
+"""Outputs of pipelines in one plain form, whatever kind of pipeline it was."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Passage:
 
 @checked
 class Output(Recorded):
-    """What a pipeline gave for one question.
+    """Output of a pipeline for one question.
 
     Args:
         answer: Its answer; ``None`` from a retriever alone.

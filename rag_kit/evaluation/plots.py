@@ -183,7 +183,7 @@ class _Drawing:
             self.text(x, y, say(key, language, **values), colour, **looks)
 
     def plot(self, title: str) -> Plot:
-        """What was drawn, on a ground of its own: Jupyter may be dark and the page that shows it light."""
+        """Give the drawing on a ground of its own: Jupyter may be dark and the page that shows it light."""
         return Plot(
             f'<svg xmlns="http://www.w3.org/2000/svg" class="plot" role="img" viewBox="0 0 {WIDTH} {self.height:.0f}" '
             f'width="{1.5 * WIDTH:.0f}" font-family="system-ui, sans-serif"><title>{escape(one_line(title))}</title>'

@@ -13,7 +13,7 @@ from enum import Enum
 from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
 
 from rag_kit.concurrency.bridge import run_coroutine, run_in_thread
@@ -22,6 +22,7 @@ from rag_kit.errors import InvalidInputError, MissingExtraError, ModelOutputErro
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.judge import adapter
 from rag_kit.evaluation.judge.cache import PerLoop
+from rag_kit.evaluation.judge.chinese_prompts import chinese_digest
 from rag_kit.evaluation.judge.ragas_columns import arguments_of, needs_of, read_column, rubric, scores_of
 from rag_kit.evaluation.judge.ragas_table import CLASSES, ROWS, RagasRow, no_value, reply_fault
 from rag_kit.evaluation.metric import Metric, Source
@@ -41,13 +42,15 @@ class RagasMetric(Metric):
     the same model. Which columns it reads is taken from the signature of its ``ascore``: ``user_input``, ``response``,
     ``retrieved_contexts``, ``reference``, ``reference_contexts`` come from the example and the output, any other from
     the example's metadata; where one is missing, the cell is ``not_applicable`` and says which. In Chinese, the
-    examples in the prompts are translated by the judge, once, as Ragas's ``adapt`` does it; ``details["prompts"]`` of
-    each cell says in which language they were sent. `ragas_table` says which faults of Ragas are caught.
+    kit's translations of its prompts are sent (`chinese_prompts`); of a prompt that has none, the judge translates the
+    examples, once, as Ragas's ``adapt`` does it. ``details["prompts"]`` of each cell says which were sent.
+    `ragas_table` says which faults of Ragas are caught.
 
     Args:
         metric: A name such as ``"faithfulness"``, the name of a class of Ragas's, the class, a ``partial`` of it, or an
             object. Its ``llm`` and ``embeddings`` are not asked, the judge is: ``llm=ragas_llm(None)`` will do.
         name: The metric's name in tables; default: its own.
+        chinese: Who translates for Chinese questions: the ``"kit"``, or always the ``"judge"``.
         **settings: What the class is made with, such as ``strictness=1`` or ``rubrics={1: "Rude.", 3: "Kind."}``.
 
     Raises:
@@ -57,7 +60,16 @@ class RagasMetric(Metric):
 
     source: Source = "ragas"
 
-    def __init__(self, metric: Any, name: str | None = None, **settings: Any) -> None:
+    def __init__(
+        self,
+        metric: Any,
+        name: str | None = None,
+        *,
+        chinese: Literal["kit", "judge"] = "kit",
+        **settings: Any,
+    ) -> None:
+        if chinese not in ("kit", "judge"):
+            raise InvalidInputError(f"chinese is {chinese!r:.80}; allowed are 'kit' and 'judge'")
         if find_spec("ragas") is None:
             raise MissingExtraError("eval", "Ragas's metrics")
         if isinstance(metric, partial):
@@ -78,7 +90,7 @@ class RagasMetric(Metric):
             raise InvalidInputError(
                 f"settings {sorted(settings)} come with an object; give them to its class"
             )
-        self._made = metric
+        self._made, self._chinese = metric, chinese
         self._settings = settings or dict(row.settings if row else {})
         self._object: Any = None if isinstance(metric, (str, type)) else metric
         self.name = name or str(metric.name)
@@ -99,7 +111,7 @@ class RagasMetric(Metric):
         """Ragas's value; with several accepted answers, the best over them where the metric allows it."""
         if self.needs_embeddings and judge is not None and judge.embeddings is None:
             return Cell.not_applicable(
-                "the judge has no embedding model; give it one, or: rag-kit models install minilm"
+                "the judge has no embedding model; give it one, or: rag-kit models install e5"
             )
         metric = await self._get_object()
         values = self._read_arguments(metric, example, output)
@@ -111,18 +123,19 @@ class RagasMetric(Metric):
         return max(cells, key=lambda cell: cell.value or 0.0)
 
     def settings(self) -> dict[str, Any]:
-        """What is recorded of this metric: Ragas's version, the metric's class and its arguments.
+        """Give the record of this metric: Ragas's version, the metric's class and its arguments.
 
         ``prompts``, the kit's prompt files, is empty for one that asks a judge: Ragas sends its own prompts.
         """
         made_with = self._settings if isinstance(self._made, (str, type)) else _public_settings(self._made)
         record = {"ragas": version("ragas"), "class": self._row.ragas_class, "with": to_plain(made_with)}
         record["reads"] = "answers without marks of citations; questions after their earlier turns"
-        sent = "Ragas's own prompts; for Chinese with examples translated by the judge (Ragas's adapt)"
-        return {**record, "prompts": [], "sent": sent} if self.needs_judge else record
+        chinese = "judge" if self._chinese == "judge" else f"kit {chinese_digest()}"
+        sent = {"sent": "Ragas's own prompts", "chinese": chinese}
+        return {**record, "prompts": [], **sent} if self.needs_judge else record
 
     async def prompts(self, judge: Judge, language: str) -> dict[str, Any]:
-        """The prompts of Ragas's that are sent in ``"en"`` or ``"zh"``, by attribute; translated once a judge."""
+        """The prompts of Ragas's that are sent in ``"en"`` or ``"zh"``, by attribute; made once a judge."""
         metric = await self._get_object()
         originals = adapter.prompts_of(metric)
         if language not in adapter.LANGUAGES:
@@ -131,7 +144,9 @@ class RagasMetric(Metric):
             by_language = self._adapted.setdefault(judge, {})
             if language not in by_language:
                 try:
-                    by_language[language] = await adapter.adapted_prompts(metric, judge, language)
+                    by_language[language] = await adapter.adapted_prompts(
+                        metric, judge, language, by_judge=self._chinese == "judge"
+                    )
                 except ModelOutputError as error:  # not asked again for each row
                     by_language[language] = error
         if isinstance(adapted := by_language[language], ModelOutputError):
@@ -177,8 +192,7 @@ class RagasMetric(Metric):
         originals, sent = adapter.prompts_of(metric), await self.prompts(calls.judge, language)
         for name, prompt in sent.items():
             setattr(metric_copy, name, adapter.ObservedPrompt(prompt, calls))
-        target = adapter.LANGUAGES.get(language, "english")
-        used = {name: "english" if sent[name] is originals[name] else target for name in sent}
+        used = {name: "english" if sent[name] is originals[name] else sent[name].language for name in sent}
         return metric_copy, {"prompts": used}
 
     def _read_arguments(self, metric: Any, example: Example, output: Output) -> dict[str, Any]:

@@ -42,7 +42,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Remedy:
-    """What to do, and the part of this kit that does it, such as ``rag_kit.retrieval.RerankRetriever``."""
+    """Remedy for a cause, and the part of this kit that is one, such as ``rag_kit.retrieval.RerankRetriever``."""
 
     name: str
     text: Text

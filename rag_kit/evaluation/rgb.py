@@ -92,7 +92,7 @@ class AbilityMetric(Metric):
 
 @dataclass(frozen=True)
 class AbilityReport(TabularResult):
-    """What `abilities` measured: ``results``, also loaded from a folder, and the scores made of them."""
+    """Result of `abilities`: ``results``, also loaded from a folder, and the scores made of them."""
 
     results: Results
 

@@ -1,4 +1,4 @@
-"""What is written of results, whichever tracker it goes to, as plain JSON that any store takes; MLflow's run of it."""
+"""Records of results for trackers, as plain JSON that any store takes; and MLflow's run of them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _LIMITS = {"MLFLOW_HTTP_REQUEST_TIMEOUT": "30", "MLFLOW_HTTP_REQUEST_MAX_RETRIES
 
 @dataclass
 class Tracked:
-    """What was written: the tracker, where people find it, the id there of the experiment (MLflow: of the run).
+    """Report of writing to a tracker: its name, where people find it, the id of the experiment (MLflow: of the run).
 
     ``written`` counts what was missing or other: examples, runs and scores; with MLflow params, metrics, files.
     """

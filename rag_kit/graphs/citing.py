@@ -1,15 +1,18 @@
-"""The check of an answer's citations by a language model: one call for all statements."""
+"""Checks besides the words of citations: a language model's verdict, and passages that disagree."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Literal
 
 from langchain_core.documents import Document
 
-from rag_kit.graphs.running import ask
+from rag_kit.graphs.running import ask, compute
 from rag_kit.graphs.state import Update, check_answer
 from rag_kit.prompts import PromptTemplate, render_passages
+from rag_kit.text.evidence.sentences import passage_text
+from rag_kit.text.versions import Statement, find_disagreements
 
 MAX_STATEMENTS = 100  # that a language model is asked about; those beyond are checked by words
 
@@ -17,7 +20,7 @@ MAX_STATEMENTS = 100  # that a language model is asked about; those beyond are c
 async def check_answer_by_model(
     llm: Any, prompt: PromptTemplate, question: str, answer: str, documents: Sequence[Document], language: str
 ) -> Update:
-    """What `check_answer` gives, by the verdicts of a language model.
+    """Check an answer as `check_answer` does, by the verdicts of a language model.
 
     Where it has none, the words decide, and ``notes`` say so. A statement said in part is not supported.
     """
@@ -48,3 +51,27 @@ async def check_answer_by_model(
     missing = len(numbers) - len(verdicts)
     notes = [f"cite: no verdict of the model on {missing} statements; the words decided"] if missing else []
     return {**check_answer(answer, documents, language=language, judged=verdicts), "notes": notes}
+
+
+async def note_disagreements(
+    question: str, documents: Sequence[Document], cited: int | None = None
+) -> list[str]:
+    """The notes about passages that state different values of the same thing, with their versions.
+
+    Passages beyond the first `cited` ones have no number in the answer; they are named by their title.
+    """
+    numbered = enumerate(documents, start=1)
+    passages = [passage_text(at, document.page_content, document.metadata) for at, document in numbered]
+
+    def name(one: Statement) -> str:
+        return f"[{one.number}]" if cited is None or one.number <= cited else one.title or "another passage"
+
+    notes = []
+    for found in await compute(partial(find_disagreements, question, passages)):
+        versions = [f" ({one.version.label})" if one.version.label else "" for one in found.statements]
+        parts = [
+            f"{name(one)} {one.shown}{label}" for one, label in zip(found.statements, versions, strict=True)
+        ]
+        newest = f"the newest is {name(found.newest)}" if found.newest else "nothing says which is the newest"
+        notes.append(f"answer: passages disagree: {', '.join(parts)}; {newest}")
+    return notes

@@ -1,16 +1,17 @@
-"""What a caller, or an assistant in Studio, may set for one run of a graph."""
+"""Context of a run: settings by a caller, or by an assistant in Studio."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from rag_kit.concurrency.budget import MAX_SECONDS
-from rag_kit.errors import InvalidInputError
+from rag_kit.errors import ConfigurationError, InvalidInputError
+from rag_kit.models.chat import check_model_name
 from rag_kit.prompts import load_prompt
-from rag_kit.retrieval.arguments import as_invalid_input
+from rag_kit.retrieval.fields import as_invalid_input
 
 
 def setting(default: Any, description: str, *nodes: str, **more: Any) -> Any:
@@ -58,6 +59,11 @@ class RagContext(BaseModel):
     language: Literal["auto", "en", "zh"] = setting(
         "auto", "Language of the prompts; 'auto' follows the question."
     )
+    model: str | None = setting(
+        None,
+        "Another chat model for this run, as chat_model names it, e.g. openai:MODEL; empty: the graph's own.",
+    )
+    index: str | None = setting(None, "Another index for this run, if the graph has several; empty: its own.")
     k: int | None = setting(None, "Passages to retrieve; empty: the retriever's own number.", ge=1, le=100)
     filter: dict[str, Any] | None = setting(
         None, 'Only passages whose metadata match, e.g. {"year": {"$gte": 2020}}.'
@@ -72,6 +78,13 @@ class RagContext(BaseModel):
         "What checks the citations: 'words', or 'model', the graph's language model in one call more.",
     )
 
+    @field_validator("model", "index")
+    @classmethod
+    def _check_name(cls, value: str | None, info: ValidationInfo) -> str | None:
+        """Take what is blank, as Studio's form gives it, for nothing; see that a model's name is one."""
+        name = (value or "").strip() or None
+        return check_model_name(name) if name and info.field_name == "model" else name
+
     def __init__(self, **values: Any) -> None:
         for name, value in values.items():
             if name.endswith("_instructions") and isinstance(value, str) and value.strip() in _default_texts:
@@ -80,6 +93,8 @@ class RagContext(BaseModel):
             super().__init__(**values)
         except ValidationError as error:
             raise as_invalid_input(type(self), error) from None
+        except ConfigurationError as error:
+            raise InvalidInputError(f"model is no name of a chat model: {error}") from None
 
     @classmethod
     def from_parent(cls, parent: Any) -> Self:
@@ -88,7 +103,9 @@ class RagContext(BaseModel):
         What this graph has no setting for, and None, is left out. A value that is not allowed for the setting of its
         name is an error, since a filter or a cap that is left out would be worse.
         """
-        names = cls.model_fields
+        # a model or an index of another graph's context is an object or a name of its own
+        left_out = () if isinstance(parent, RagContext) else ("model", "index")
+        names = [name for name in cls.model_fields if name not in left_out]
         is_mapping = isinstance(parent, Mapping)
         values = {name: parent.get(name) if is_mapping else getattr(parent, name, None) for name in names}
         values = {name: value for name, value in values.items() if value is not None and not callable(value)}
@@ -114,6 +131,8 @@ def nodes_of_settings(*, language: str, retrieve: str, asks: Sequence[str]) -> d
     """The nodes of the common settings, from those that read the question, fetch passages and ask the model."""
     return {
         "language": (language,),
+        "model": tuple(asks),
+        "index": (retrieve,),
         "k": (retrieve,),
         "filter": (retrieve,),
         "max_calls": tuple(asks),

@@ -12,6 +12,7 @@ from langchain.agents.middleware.types import (
     ModelRequest,
     ModelResponse,
     OmitFromSchema,
+    PrivateStateAttr,
 )
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
@@ -27,6 +28,7 @@ from rag_kit.text import detect_language
 _MAX_PASSAGES = 200  # of one result of a tool
 _MAX_CHARS = 12_000  # of one passage
 _NOT_INPUT = OmitFromSchema(input=True, output=False)
+_FIRST_TRY, _SECOND_TRY = {"citations_sent_back": False}, {"citations_sent_back": True}
 #: The statuses of answers that are sent back, and how the two answers compare.
 _SENT_BACK = ("uncited", "flagged")
 _BEST_FIRST = ("grounded", "undecided", "declined", "uncited", "flagged", "incomplete")
@@ -39,6 +41,8 @@ class CitationState(AgentState[Any]):
     uncited: NotRequired[Annotated[list[str], _NOT_INPUT]]
     citation_status: NotRequired[Annotated[AnswerStatus | None, _NOT_INPUT]]
     citation_notes: NotRequired[Annotated[list[str], _NOT_INPUT]]
+    # private: what a subagent's check writes, its parent's state gets
+    citations_sent_back: NotRequired[Annotated[bool, PrivateStateAttr]]
 
 
 class _Checked(NamedTuple):
@@ -98,7 +102,7 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
 
     def before_agent(self, state: CitationState, runtime: Any) -> dict[str, Any]:
         """Begin a turn with nothing of the one before."""
-        return {"citations": [], "uncited": [], "citation_status": None, "citation_notes": []}
+        return {"citations": [], "uncited": [], "citation_status": None, "citation_notes": [], **_FIRST_TRY}
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
@@ -168,7 +172,7 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
     def _is_sent_back(self, request: ModelRequest[Any], first: _Checked) -> bool:
         update, state = first.update or {}, request.state
         fails = update.get("citation_status") in _SENT_BACK
-        return self.send_back and fails and not state.get("citation_notes")
+        return self.send_back and fails and not state.get("citations_sent_back")
 
     def _request_again(self, request: ModelRequest[Any], first: _Checked) -> ModelRequest[Any]:
         """The request with the answer that fails, and what is wrong with it."""
@@ -186,8 +190,8 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
     def _choose(self, first: _Checked, again: _Checked) -> Any:
         """The second answer, unless it is worse; a second that is none (a tool is called) goes on."""
         note = f"sent back: the first answer was {(first.update or {})['citation_status']}"
-        if again.update is None:  # this note also keeps the answer that follows from being sent back again
-            return _with_update(again._replace(update={"citation_notes": [note]}))
+        if again.update is None:
+            return _with_update(again._replace(update={"citation_notes": [note], **_SECOND_TRY}))
         best = first if first.rank < again.rank else again
         notes = [*(best.update or {}).get("citation_notes", []), note]
         return _with_update(best._replace(update={**(best.update or {}), "citation_notes": notes}))

@@ -1,9 +1,9 @@
-"""What the nodes of every graph share: its parts, how a run begins, and how it answers from passages."""
+"""Base of the nodes of every graph: its parts, how a run begins, and how it answers from passages."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from itertools import accumulate, takewhile
 from typing import Any, ClassVar
 
@@ -18,10 +18,12 @@ from rag_kit.concurrency.notes import write_note
 from rag_kit.concurrency.steps import Step
 from rag_kit.documents.provenance import passage_notes
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs.citing import check_answer_by_model
+from rag_kit.graphs.citing import check_answer_by_model, note_disagreements
 from rag_kit.graphs.context import RagContext
+from rag_kit.graphs.evaluators.base import Evaluator
+from rag_kit.graphs.evaluators.function import evaluator_of
 from rag_kit.graphs.guards import Guards, Refusal
-from rag_kit.graphs.running import ask, call_within_deadline, report, write
+from rag_kit.graphs.running import ask, call_within_deadline, compute, report, write
 from rag_kit.graphs.state import (
     INCOMPLETE,
     NOT_ALL_SEARCHED,
@@ -34,7 +36,7 @@ from rag_kit.graphs.state import (
     empty_values,
 )
 from rag_kit.graphs.wiring import GraphOptions, Route
-from rag_kit.models.chat import is_extractive
+from rag_kit.models.chat import chat_model, is_extractive
 from rag_kit.models.replies import TextReply
 from rag_kit.prompts import PromptTemplate, load_prompt, render_passages
 from rag_kit.prompts.rendering import Markup, render_history
@@ -43,6 +45,8 @@ from rag_kit.retrieval.inner import acall_retriever, call_retriever
 from rag_kit.text import check_question, detect_language
 from rag_kit.text.analysis import warm_up
 from rag_kit.text.citations.decline import DECLINED
+
+_MAX_NAMED = 16  # models of runs' contexts that are kept
 
 #: A state, or what is put into a prompt.
 Values = Mapping[str, Any]
@@ -54,14 +58,20 @@ class RagNodes:
     # the prompt files; a run's context may have ``NAME_instructions`` for each
     files: ClassVar[tuple[str, ...]] = ("condense", "answer")
     state: ClassVar[type[Any]] = RagState
+    grades: ClassVar[bool] = False  # whether an evaluator judges passages
     # characters of the history in the prompt that completes a follow-up; None: the prompt's own limit
     max_history: ClassVar[int | None] = None
 
-    def __init__(self, retriever: Any, llm: Any, options: GraphOptions) -> None:
+    def __init__(self, retriever: Any, llm: Any, options: GraphOptions, *, evaluator: Any = None) -> None:
         self.retriever, self.llm = retriever, llm
+        self._indexes, self._folder = options.get("indexes"), options.get("prompts")
         self.guards = options.get("guards") or Guards()
         self.max_passage_chars = check_count("max_passage_chars", options.get("max_passage_chars", 12_000))
         _check_parts(retriever, llm)
+        self._evaluator = evaluator
+        self._evaluators: dict[str | None, Evaluator] = {}
+        if self.grades:
+            self._evaluators[None] = evaluator_of(evaluator, llm, self._folder)
         self._prompts = {
             (name, language): load_prompt(name, language=language, folder=options.get("prompts"))
             for name in (*self.files, "check_citations")
@@ -79,6 +89,30 @@ class RagNodes:
         """The edge to the end of a node that asks the guards of questions, if there are any."""
         return {END: "refused"} if self.guards.question else {}
 
+    def model(self, context: RagContext) -> Any:
+        """The model of the run: the graph's own, or the one that the context names."""
+        return self.llm if context.model is None else _named_model(context.model)
+
+    def searched(self, context: RagContext) -> Any:
+        """The retriever of the run: the graph's own, or that of the index that the context names."""
+        if context.index is None:
+            return self.retriever
+        if self._indexes is None:
+            raise InvalidInputError(
+                f"context names the index {context.index!r:.80}, and this graph has one alone; leave it out, or build "
+                "the graph with indexes=, a function that gives the retriever of an index by its name."
+            )
+        return self._indexes(context.index)
+
+    def evaluator(self, context: RagContext) -> Evaluator:
+        """The evaluator of the run: the one that the graph was built with, else that of the run's model."""
+        name = context.model if self._evaluator is None else None
+        if name not in self._evaluators:
+            if len(self._evaluators) > _MAX_NAMED:
+                self._evaluators = {None: self._evaluators[None]}
+            self._evaluators[name] = evaluator_of(None, self.model(context), self._folder)
+        return self._evaluators[name]
+
     def prompt(self, name: str, state: Values, context: RagContext) -> PromptTemplate:
         """A prompt in the run's language, with the run's own instructions if it has any."""
         language = "zh" if state["language"] == "zh" else "en"
@@ -90,11 +124,11 @@ class RagNodes:
         self, name: str, state: Values, context: RagContext, values: Values, fallback: Any = None
     ) -> Step[Any]:
         """Ask the model by a prompt for an object; answered by the fallback where it gives nothing usable."""
-        return ask(self.llm, self.prompt(name, state, context), values, fallback=fallback)
+        return ask(self.model(context), self.prompt(name, state, context), values, fallback=fallback)
 
     def write(self, name: str, state: Values, context: RagContext, values: Values) -> Step[TextReply]:
         """Ask the model by a prompt for text."""
-        return write(self.llm, self.prompt(name, state, context), values)
+        return write(self.model(context), self.prompt(name, state, context), values)
 
     def empty_update(self) -> Update:
         """The graph's keys as a run begins, and as a refused one ends."""
@@ -103,6 +137,8 @@ class RagNodes:
     async def first_update(self, state: Values, context: RagContext) -> Update:
         """The update of a first node; where a guard refuses the question, its ``status`` is ``refused``."""
         question = check_question(state.get("question"), example="{'question': 'How ...?'}")
+        if context.model or context.index:  # what is read and imported for them blocks no event loop later
+            await compute(lambda: (self.model(context), self.searched(context)))
         language = detect_language(question) if context.language == "auto" else context.language
         if self.guards.question:
             verdict = await self.guards.check_question(question)
@@ -141,8 +177,8 @@ class RagNodes:
     def fetch(self, query: str, context: RagContext) -> Step[Any]:
         """Call the retriever; a call that hangs is abandoned at the run's deadline."""
         options: Any = {"k": context.k, "filter": context.filter}
-        sync = partial(call_retriever, self.retriever, query, **options)
-        native = partial(acall_retriever, self.retriever, query, **options)
+        sync = partial(call_retriever, self.searched(context), query, **options)
+        native = partial(acall_retriever, self.searched(context), query, **options)
         return call_within_deadline("retrieve", sync, native)
 
     async def search(self, query: str, context: RagContext, **details: Any) -> list[Document]:
@@ -183,12 +219,13 @@ class RagNodes:
             return {"answer": DECLINED[state["language"]]}
         values = {"question": question, "passages": self.render_fitting_passages(documents), **more}
         written = await self.write(name, state, context, values)
+        disagreements = await note_disagreements(question, self.fitting_passages(documents))
         left_out = len(documents) - len(self.fitting_passages(documents))
         note = f"answer: {left_out} passages did not fit into max_passage_chars={self.max_passage_chars}"
         return {
             "answer": written.text.strip(),
             "cut_off": written.cut_off,
-            "notes": [*([note] if left_out else []), *note_cut_off(written.cut_off)],
+            "notes": [*([note] if left_out else []), *note_cut_off(written.cut_off), *disagreements],
         }
 
     def fitting_passages(self, documents: Sequence[Document]) -> list[Document]:
@@ -212,9 +249,11 @@ class RagNodes:
             notes = ["answer: changed by a guard"] if verdict != answer else []
             answer = verdict
         documents = self.fitting_passages(state["documents"])
-        if context.citation_check == "model" and not is_extractive(self.llm):
+        if context.citation_check == "model" and not is_extractive(self.model(context)):
             prompt = self.prompt("check_citations", state, context)
-            checked = await check_answer_by_model(self.llm, prompt, question, answer, documents, language)
+            checked = await check_answer_by_model(
+                self.model(context), prompt, question, answer, documents, language
+            )
         else:
             checked = check_answer(answer, documents, language=language)
         checked["status"] = self.final_status(state, checked["status"])
@@ -223,7 +262,7 @@ class RagNodes:
         elif state.get("cut_off"):
             checked["status"] = "incomplete"
         report("cited", status=checked["status"])
-        if is_extractive(self.llm) and checked["status"] != "declined":
+        if is_extractive(self.model(context)) and checked["status"] != "declined":
             notes.append(
                 "answer: extracts, chosen by the words they share with the question; no language model"
             )
@@ -249,6 +288,11 @@ class RagNodes:
     def refuse_question(self, refusal: Refusal, **more: Any) -> Update:
         """End a run whose question is refused; it is not remembered, or the next turn would show it to the model."""
         return {**self.refusal_update(refusal, ""), "history": [], **more}
+
+
+@lru_cache(maxsize=_MAX_NAMED)
+def _named_model(name: str) -> Any:
+    return chat_model(name)
 
 
 def is_refused(state: Values) -> bool:

@@ -36,7 +36,7 @@ from rag_kit.errors import (
 )
 from rag_kit.graphs.context import RagContext
 from rag_kit.graphs.state import Update, Usage, clean_texts
-from rag_kit.graphs.streaming import cut_thoughts
+from rag_kit.graphs.streaming import Habits, cut_thoughts
 from rag_kit.models import astructured_call, structured_call
 from rag_kit.models.calls import areply_call, reply_call
 from rag_kit.models.replies import TextReply
@@ -95,6 +95,7 @@ class Node(Runnable[Any, Any]):
     ) -> None:
         self.body, self.schema, self.streams, self.capped = body, schema, streams, capped
         self.on_cap, self.needs = on_cap, needs
+        self._habits: Habits = {}
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """Run the body, blocking."""
@@ -119,7 +120,7 @@ class Node(Runnable[Any, Any]):
         """The config of all that the node calls, also of functions of the user's that are handed none."""
         config = config or {}
         quiet: Any = {**config, "tags": [*(config.get("tags") or ()), TAG_NOSTREAM]}
-        own = cut_thoughts(config) if self.streams else quiet
+        own = cut_thoughts(config, self._habits) if self.streams else quiet
         token = var_child_runnable_config.set(own)
         try:
             yield own
@@ -221,7 +222,7 @@ def report(event: str, **details: Any) -> None:
 
 
 def remaining_caps(used: Mapping[str, Any] | None, context: RagContext) -> dict[str, Any]:
-    """What a run may still use: ``max_calls``, ``max_tokens`` and ``deadline``; None where there is no cap.
+    """Give what a run may still use: ``max_calls``, ``max_tokens`` and ``deadline``; None where there is no cap.
 
     What was used is kept in the state and not in a context variable, so that the caps hold across nodes, threads and
     a resume from a checkpoint; time spent waiting between nodes (an interrupt, a restart) is not counted.

@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Annotated, Any, Literal, Required, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NotRequired, Required, cast, get_args, get_origin, get_type_hints
 
 from langchain_core.documents import Document
 from langgraph.channels import EphemeralValue
@@ -34,7 +34,7 @@ class Turn(TypedDict):
 
 
 class Usage(TypedDict):
-    """What a run has used so far: model calls, tokens in and out, seconds inside nodes."""
+    """Usage of a run so far: model calls, tokens in and out, seconds inside nodes."""
 
     calls: int
     tokens: int
@@ -60,6 +60,7 @@ class AnswerCitation(TypedDict):
     page: int | str | None
     heading: str | None
     source: str | None
+    picture: NotRequired[str]  # of a passage that is about a picture: its file below the folder of the index
 
 
 #: ``grounded``: each statement has a citation that holds; ``flagged``: one does not hold; ``undecided``: for one the
@@ -128,7 +129,7 @@ _DOCUMENTS = TypeAdapter(list[Document])
 
 
 class QuestionInput(TypedDict):
-    """What a caller gives: the question."""
+    """Input of a run: the question."""
 
     question: Required[str]
 
@@ -153,7 +154,7 @@ class InputChannel(EphemeralValue[Any]):
 
 
 class RagState(QuestionInput, total=False):
-    """What every graph keeps: how it searched, what it found, what it answered, what that rests on and cost.
+    """State of every graph: how it searched, what it found, what it answered, what that rests on and cost.
 
     ``asked`` is the question as the guards left it; that, and not ``question``, goes into prompts and ``history``.
     ``documents`` are the passages that were retrieved, and in the end those that the answer cites by number.
@@ -179,7 +180,7 @@ class RagState(QuestionInput, total=False):
 
 
 class RagOutput(TypedDict, total=False):
-    """What ``invoke`` gives back, unless the graph was built with ``output="full"``: no graph's own machinery.
+    """Output of ``invoke``, unless the graph was built with ``output="full"``: no graph's own machinery.
 
     ``usage`` and ``documents`` are those of `RagState`; a run that waits for a person has ``__interrupt__`` besides.
     """
@@ -255,6 +256,7 @@ def check_answer(
         metadata = documents[item.number - 1].metadata if 1 <= item.number <= len(documents) else {}
         names = ("number", "statement", "quote", "status", "reason", "score")
         place = {key: metadata.get(key) for key in ("file", "title", "heading", "source")}
+        place |= {"picture": metadata["picture"]} if "picture" in metadata else {}
         citations.append({name: getattr(item, name) for name in names} | place | {"page": page_of(metadata)})
     return {"citations": citations, "uncited": list(report.uncited), "status": report.status}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.callbacks import BaseCallbackManager
 from langchain_core.messages import AIMessageChunk, BaseMessage
@@ -14,25 +14,38 @@ from langgraph.pregel._messages import StreamMessagesHandler
 from rag_kit.models.replies import without_thinking
 
 _NAMES = ("think", "thinking", "thought", "reasoning")
-_OPEN = re.compile(rf"<(?:{'|'.join(_NAMES)})>", re.IGNORECASE)
+_TAG = re.compile(rf"<(/?)(?:{'|'.join(_NAMES)})>", re.IGNORECASE)
 _CLOSE = re.compile(rf"</(?:{'|'.join(_NAMES)})>", re.IGNORECASE)
+_LONGEST = 16  # characters of a tag, or of the end of a sentence with its citation
+# the end of a statement as the prompts ask for it, with its citation
+_CITED = re.compile(r"[.!?。！？] ?[\[［【]\d{1,4}[\]］】]|[\[［【]\d{1,4}[\]］】] ?[.!?。！？]")
+
+#: A tag of runs whose listener can take back what it showed, or whose model is known to open its thoughts with a tag.
+AT_ONCE = "rag_kit:at_once"
+#: Models, by provider and name -> whether their thoughts begin without a tag, as far as their answers showed it.
+Habits = dict[tuple[Any, Any], bool]
+_MAX_HABITS = 100
 
 
-def cut_thoughts(config: RunnableConfig) -> RunnableConfig:
-    """A config with which LangGraph's ``messages`` stream shows no thoughts between ``<think>`` tags."""
+def cut_thoughts(config: RunnableConfig, habits: Habits) -> RunnableConfig:
+    """A config with which LangGraph's ``messages`` stream shows no thoughts that end with ``</think>``."""
     callbacks = config.get("callbacks")
     if not isinstance(callbacks, BaseCallbackManager):
         return config
     if not any(isinstance(handler, StreamMessagesHandler) for handler in callbacks.handlers):
         return config
     own = callbacks.copy()
-    by_id = {id(handler): _filtered(handler) for handler in [*own.handlers, *own.inheritable_handlers]}
+    usual = False if AT_ONCE in (config.get("tags") or ()) else None
+    by_id = {
+        id(handler): _filtered(handler, habits, usual)
+        for handler in [*own.handlers, *own.inheritable_handlers]
+    }
     own.handlers = [by_id[id(handler)] for handler in own.handlers]
     own.inheritable_handlers = [by_id[id(handler)] for handler in own.inheritable_handlers]
     return {**config, "callbacks": own}
 
 
-def _filtered(handler: Any) -> Any:
+def _filtered(handler: Any, habits: Habits, usual: bool | None) -> Any:
     """A handler that streams messages, with a filter before its exit; any other as it is."""
     if not isinstance(handler, StreamMessagesHandler):
         return handler
@@ -40,23 +53,28 @@ def _filtered(handler: Any) -> Any:
 
     def stream(chunk: Any) -> None:
         namespace, mode, (message, metadata) = chunk
-        if isinstance(message, BaseMessage):  # and no event of LangGraph's newer protocol
-            message = _without_thoughts(message, filters)
+        if isinstance(message, AIMessageChunk):
+            model = metadata.get("ls_provider"), metadata.get("ls_model_name")
+            only = filters.setdefault(message.id, ThoughtFilter(habits.get(model, usual)))
+            message = _without_thoughts(message, only)
+            if only.untagged or (message.chunk_position == "last" and len(habits) < _MAX_HABITS):
+                habits[model] = only.untagged or habits.get(model, False)
+        elif isinstance(message, BaseMessage):  # and no event of LangGraph's newer protocol
+            message = _map_text(message, without_thinking)
         send((namespace, mode, (message, metadata)))
 
     filtered.stream = stream
     return filtered
 
 
-def _without_thoughts(message: BaseMessage, filters: dict[Any, ThoughtFilter]) -> BaseMessage:
-    """A copy of a message, or of a chunk of one, whose text has no thoughts."""
-    if not isinstance(message, AIMessageChunk):
-        return _map_text(message, without_thinking)
-    only = filters.setdefault(message.id, ThoughtFilter())
-    shown = _map_text(message, only.feed)
-    if message.chunk_position == "last" and (rest := only.flush()):
-        shown = shown.model_copy(update={"content": rest}) if not shown.content else shown
-    return shown
+def _without_thoughts(chunk: AIMessageChunk, only: ThoughtFilter) -> AIMessageChunk:
+    """A copy of a chunk of a message whose text has no thoughts."""
+    shown: Any = _map_text(chunk, only.feed)
+    if chunk.chunk_position == "last" and (rest := only.flush()):
+        content = shown.content
+        whole = content + rest if isinstance(content, str) else [*content, {"type": "text", "text": rest}]
+        shown = shown.model_copy(update={"content": whole})
+    return cast("AIMessageChunk", shown)
 
 
 def _map_text(message: BaseMessage, change: Any) -> BaseMessage:
@@ -76,31 +94,47 @@ def _map_text(message: BaseMessage, change: Any) -> BaseMessage:
 class ThoughtFilter:
     """Takes a text in pieces and gives back what is no thought.
 
-    A piece that may be the beginning of a tag is kept back until the next one. A thought whose opening tag the server
-    swallowed cannot be told from an answer while it streams.
+    A piece that may be the beginning of a tag is kept back until the next one. Some servers write the opening tag
+    themselves, so that only ``</think>`` comes. From a model that does so (``untagged`` is True) all is kept back until
+    then, or until the end; from one that is not known yet (None) until a statement has its citation, which an answer
+    has after its first sentence.
 
     Example:
         >>> only = ThoughtFilter()
         >>> [only.feed(piece) for piece in ("<th", "ink>Hm, 60?</thi", "nk>\\n\\nAt 6", "0 < 70.")]
         ['', '', 'At 6', '0 < 70.']
+        >>> only = ThoughtFilter()
+        >>> [only.feed(piece) for piece in ("Hm", ", 60?</think>", "At 60.[1]")]
+        ['', '', 'At 60.[1]']
     """
 
-    def __init__(self) -> None:
+    def __init__(self, untagged: bool | None = None) -> None:
+        self.untagged = bool(untagged)
+        self._waits_for_citation, self._waits = untagged is None, untagged is not False
         self._kept, self._inside, self._started = "", False, False
 
     def feed(self, piece: str) -> str:
         """Take one more piece; give what may be shown now."""
-        text, shown = self._kept + piece, ""
+        fresh, text, shown = max(0, len(self._kept) - _LONGEST), self._kept + piece, ""
         self._kept = ""
-        while True:
-            tag = (_CLOSE if self._inside else _OPEN).search(text)
-            if tag is None:
-                break
-            shown += "" if self._inside else text[: tag.start()]
-            text, self._inside = text[tag.end() :], not self._inside
+        if self._waits and not self._is_decided(text, fresh):
+            self._kept = text
+            return ""
+        while tag := (_CLOSE if self._inside else _TAG).search(text):
+            if not self._inside and tag[1]:  # nothing opened it: all before it was a thought
+                shown, self.untagged = "", True
+            elif not self._inside:
+                shown += text[: tag.start()]
+            text, self._inside = text[tag.end() :], not (self._inside or tag[1])
         begun = _begun_tag(text)
         self._kept, text = text[begun:], text[:begun]
         return self._show(shown if self._inside else shown + text)
+
+    def _is_decided(self, text: str, fresh: int) -> bool:
+        """Tell whether a text that was kept back shows what it is, by what is `fresh` in it."""
+        cited = self._waits_for_citation and _CITED.search(text, fresh)
+        self._waits = not (cited or _TAG.search(text, fresh))
+        return not self._waits
 
     def flush(self) -> str:
         """Give what was kept back, at the end of the text."""

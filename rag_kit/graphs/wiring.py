@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, get_args, get_type_hints
 
+from langchain_core.documents import Document
+from langchain_core.runnables import Runnable
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -55,6 +57,8 @@ class GraphOptions(TypedDict, total=False):
         prompts: Folder whose prompt files replace the packaged ones of the same name.
         max_passage_chars: Characters of passages in a prompt (12,000); later ones are left out, as ``notes`` say.
         guards: Functions that see each question, passage (of the web too), reply and answer; see `Guards`.
+        indexes: Function that gives the retriever of the index that a run's context names (``index``), or raises for a
+            name that is not allowed; without it a context that names one is refused.
         output: ``"answer"``: `invoke` gives back a `RagOutput`; ``"full"``: the whole state.
         checkpointer: Memory of threads, and what a run that waits for a person needs; leave it out for LangGraph
             Studio, which brings its own.
@@ -64,6 +68,7 @@ class GraphOptions(TypedDict, total=False):
     prompts: Path | None
     max_passage_chars: int
     guards: Guards | None
+    indexes: Callable[[str], Runnable[str, list[Document]]] | None
     output: Output
     checkpointer: BaseCheckpointSaver[Any] | None
     store: BaseStore | None

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from rag_kit.indexing.document_index.index import DocumentIndex as DocumentIndex
     from rag_kit.indexing.ingestion.run import ingest as ingest
     from rag_kit.indexing.ingestion.settings import IngestOptions as IngestOptions
+    from rag_kit.indexing.locating import locate as locate
     from rag_kit.indexing.readers.api import read as read
     from rag_kit.indexing.readers.formats import register_reader as register_reader
     from rag_kit.indexing.splitting.api import split as split

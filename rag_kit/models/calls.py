@@ -29,24 +29,52 @@ from rag_kit.concurrency.budget import (
     time_limit,
     use_budget,
 )
+from rag_kit.concurrency.notes import write_note
 from rag_kit.concurrency.steps import Logic, Step, acall_in_time, arun, call_in_time, run
-from rag_kit.errors import BudgetExceededError, InvalidInputError, ModelOutputError, ModelUnreachableError
+from rag_kit.errors import (
+    BudgetExceededError,
+    ContextLengthError,
+    InvalidInputError,
+    ModelOutputError,
+    ModelUnreachableError,
+)
 from rag_kit.prompts import PromptTemplate
+from rag_kit.prompts.format import DEFAULT_MAX_TOKENS
+from rag_kit.prompts.rendering import Markup, first_passages
 
-from .failures import RETRYABLE, Failure, classify, map_model_error, retry_after
+from .failures import RETRYABLE, Failure, classify, map_model_error, mask_error, refuses_bound, retry_after
 from .redact import secrets_of, short
-from .replies import TextReply, refusal_of, text_reply, used_tokens, was_cached
+from .replies import (
+    TextReply,
+    count_tokens,
+    cut_off_reply,
+    finish_of,
+    has_thoughts,
+    refusal_of,
+    split_reply,
+    text_of,
+    text_reply,
+    used_tokens,
+    was_cached,
+)
 from .runnables import acall_runnable, has_handlers, has_listeners, without_retries
+from .wrapped import bare_model, change_models, context_tokens, endpoint_of, with_bound
 
 T = TypeVar("T")
+#: Makes of a model, its bound arguments and whether it is asked first what is called; None where it cannot.
+Method = Callable[[Any, dict[str, Any], bool], Runnable[Any, Any] | None]
 MAX_RETRIES = 2
+_FORMS = frozenset(
+    {"tools", "tool_choice", "parallel_tool_calls", "functions", "function_call", "response_format"}
+)
+_THOUGHTS = 16_384  # tokens for the reasoning of a model that thinks before it answers
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0
 _GRACE = 0.05
 
 
 class Limits(TypedDict, total=False):
-    """What bounds a call: requests, tokens and seconds of the whole, seconds of a request, and retries."""
+    """Bounds of a call: requests, tokens and seconds of the whole, seconds of a request, and retries."""
 
     max_calls: int | None
     max_tokens: int | None
@@ -62,12 +90,19 @@ def check_limits(timeout: float | None, max_retries: int) -> None:
         raise InvalidInputError(f"max_retries={max_retries!r} was given; it must be 0 to 10")
 
 
-class _TokenWatch(BaseCallbackHandler):
-    """Notes whether a token went out to a listener: then a retry would say everything twice."""
+class _Watch(BaseCallbackHandler):
+    """Notes whether a token went out to a listener: then a retry would say everything twice. Masks keys in errors."""
 
     run_inline = True  # on the event loop itself: a thread for each token would cost more than this does
-    ignore_chain = ignore_chat_model = True  # only tokens count
-    started = False
+    ignore_chain = ignore_chat_model = True  # only tokens and errors count
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self.started = False
+
+    def on_llm_error(self, error: BaseException, **kwargs: Any) -> None:
+        """Called before the handlers that come after this one write the error down."""
+        mask_error(error, self.model)
 
     def on_llm_new_token(self, token: Any, **kwargs: Any) -> None:
         """Called by a model that streams."""
@@ -77,8 +112,11 @@ class _TokenWatch(BaseCallbackHandler):
 class ModelCall:
     """A model, a prompt and its values, with the limits of the call; the context of each of its steps.
 
-    ``bare_model`` has no retries of its own, ``config`` says which prompt ran, ``retries_left`` are the whole call's.
+    ``config`` says which prompt ran, ``retries_left`` are the whole call's, ``sent_bound`` is the bound on the reply in
+    the request that was made last; None where the model's class takes none.
     """
+
+    sent_bound: int | None = None
 
     def __init__(
         self,
@@ -93,15 +131,42 @@ class ModelCall:
         _check_parts(model, prompt, values)
         self._budget = partial(Budget, **limits)  # type: ignore[misc] # the two above are taken out
         self.model: Any = model
-        self.bare_model = without_retries(model, timeout)
         self.prompt: Any = prompt
-        self.values = values
+        self.values: Mapping[str, Any] = values
         self.timeout = timeout
         self.retries_left = max_retries
-        self.tokens = _TokenWatch()
+        self.tokens = _Watch(model)
         about: Mapping[str, Any] = getattr(prompt, "metadata", None) or {}
         self.language = "zh" if about.get("language") == "zh" else "en"
         self.config = self._config(config, about)
+        self.max_reply: int = getattr(prompt, "max_tokens", DEFAULT_MAX_TOKENS)
+        self.inner_model = bare_model(model, self.config)
+        self.endpoint = endpoint_of(self.inner_model)
+
+    @property
+    def bound(self) -> int:
+        """Most tokens of the reply: the prompt's, with room for thoughts, and at most a quarter of a known context."""
+        bound = self.max_reply + (_THOUGHTS if self.endpoint.thinks else 0)
+        context = context_tokens(self.inner_model)
+        return bound if context is None else min(bound, max(1, context // 4))
+
+    def runnable(self, bind: Method | None = None, bound: int | None = None) -> Any:
+        """The model as it is asked, inside its wrappers: without retries of its own, with a bound on the reply.
+
+        With ``bind`` by a method of structured output; None where the model does not have it.
+        """
+
+        def change(model: Any, arguments: Mapping[str, Any], first: bool) -> Runnable[Any, Any] | None:
+            changed, rest, sent = without_retries(model, self.timeout), dict(arguments), None
+            if self.endpoint.takes_bound:
+                changed, rest, sent = with_bound(changed, rest, bound or self.bound)
+            self.sent_bound = sent if first else self.sent_bound
+            if bind is not None:  # what a model was bound to for other calls would stand against the method
+                rest = {name: value for name, value in rest.items() if name not in _FORMS}
+                return bind(changed, rest, first)
+            return changed.bind(**rest) if rest else changed  # type: ignore[no-any-return]
+
+        return change_models(self.model, change, self.config, {})
 
     def _config(self, config: RunnableConfig | None, about: Mapping[str, Any]) -> RunnableConfig:
         """The caller's config, which prompt ran and, if anybody may listen, a watch for tokens."""
@@ -111,7 +176,18 @@ class ModelCall:
         if isinstance(self.model, BaseChatModel) and not self.model.callbacks and not has_listeners(whole):
             whole["metadata"] = {**(whole.get("metadata") or {}), **metadata}
             return whole
-        return merge_configs(whole, {"metadata": metadata, "callbacks": [self.tokens]})
+        merged = merge_configs(whole, {"metadata": metadata, "callbacks": [self.tokens]})
+        callbacks: Any = merged["callbacks"]
+        lists = (
+            [callbacks]
+            if isinstance(callbacks, list)
+            else [callbacks.handlers, callbacks.inheritable_handlers]
+        )
+        for handlers in lists:
+            handlers.sort(
+                key=lambda handler: handler is not self.tokens
+            )  # the first one, for it masks errors
+        return merged
 
     def run(self, logic: Callable[[], Logic[T]]) -> T:
         """Carry out the logic within the caps, blocking."""
@@ -156,6 +232,45 @@ async def format_prompt(call: ModelCall) -> list[BaseMessage]:
         lambda call: call.prompt.ainvoke(call.values, call.config),
     )
     return list(value.to_messages())
+
+
+async def in_context(call: ModelCall, logic: Callable[[list[BaseMessage]], Logic[T]]) -> T:
+    """Carry out the logic with the prompt's messages, with fewer passages where the model's context is too small.
+
+    The first try goes by an estimate, where the context is known; the second by what the endpoint said of it.
+    """
+    messages = await format_prompt(call)
+    if _leave_out_passages(call, messages, count_tokens(messages)):
+        messages = await format_prompt(call)
+    bound = call.bound
+    try:
+        return await logic(messages)
+    except ContextLengthError as error:
+        failure = error
+    if failure.limit is not None:
+        call.endpoint.context = failure.limit
+        given = failure.given or count_tokens(messages)
+        if _leave_out_passages(call, messages, given) or call.bound < bound:
+            return await logic(await format_prompt(call))
+    raise failure
+
+
+def _leave_out_passages(call: ModelCall, messages: list[BaseMessage], tokens: int) -> bool:
+    """Leave out passages where messages of so many tokens are too long for the model's context; whether any were."""
+    context, passages = context_tokens(call.inner_model), call.values.get("passages")
+    room = 0 if context is None else context - call.bound
+    if context is None or tokens <= room or not isinstance(passages, Markup):
+        return False
+    chars = sum(len(text_of(message)) for message in messages)
+    kept, left_out = first_passages(passages, len(passages) - round(1.1 * chars * (tokens - room) / tokens))
+    if not kept:
+        return False
+    call.values = {**call.values, "passages": kept}
+    write_note(
+        f"{left_out} passages were left out of the prompt, or cut: about {tokens:,} tokens, where the model's context "
+        f"of {context:,} has room for {room:,}"
+    )
+    return True
 
 
 async def ask(call: ModelCall, runnable: Runnable[Any, Any], messages: list[Any]) -> Any:
@@ -221,12 +336,33 @@ async def _ask_once(call: ModelCall, runnable: Runnable[Any, Any], messages: lis
     except BudgetExceededError:
         raise
     except Exception as error:  # noqa: BLE001 - handed on as a value, see the module's docstring
-        return error
+        return cut_off_reply(error) or error
+
+
+async def ask_within(call: ModelCall, messages: list[Any], bind: Method | None = None) -> Any:
+    """As `ask`, with the bound on the reply; one that is cut off there is asked for once more with twice the bound.
+
+    None where the model lacks the method.
+    """
+    bound, runnable = call.bound, call.runnable(bind)
+    if runnable is None:
+        return None
+    reply = await ask(call, runnable, messages)
+    if isinstance(reply, Exception):
+        if call.sent_bound is None or not refuses_bound(reply):
+            return reply
+        call.endpoint.takes_bound = False
+        return await ask(call, call.runnable(bind), messages)
+    message = split_reply(reply)[0]
+    call.endpoint.thinks = call.endpoint.thinks or has_thoughts(message)
+    if call.sent_bound != bound or call.tokens.started or finish_of(message) != "length":
+        return reply
+    return await ask(call, call.runnable(bind, max(2 * bound, call.bound)), messages)
 
 
 async def ask_for_value(call: ModelCall, messages: list[Any]) -> Any:
-    """What the model gives for messages; every failure is raised as a ``ModelError``."""
-    reply = await ask(call, call.bare_model, messages)
+    """Ask the model; every failure is raised as a ``ModelError``."""
+    reply = await ask_within(call, messages)
     if isinstance(reply, Exception):
         raise map_model_error(reply, model=call.model)
     return reply
@@ -234,7 +370,7 @@ async def ask_for_value(call: ModelCall, messages: list[Any]) -> Any:
 
 async def _ask_for_reply(call: ModelCall) -> TextReply:
     """The answer; a refusal or an empty answer is an error."""
-    message = await ask_for_value(call, await format_prompt(call))
+    message = await in_context(call, lambda messages: ask_for_value(call, messages))
     if refusal := refusal_of(message):
         raise ModelOutputError(f"The model refused to answer: {call.without_secrets(refusal)}")
     return text_reply(message)
@@ -295,7 +431,7 @@ def text_call(
         >>> text_call(FakeListChatModel(responses=["Hello."]), ChatPromptTemplate([("user", "{q}")]), {"q": "Hi"})
         'Hello.'
     """
-    return reply_call(model, prompt, values, config=config, **limits).text
+    return _noted(reply_call(model, prompt, values, config=config, **limits), prompt)
 
 
 async def atext_call(
@@ -307,4 +443,11 @@ async def atext_call(
     **limits: Unpack[Limits],
 ) -> str:
     """``text_call`` without blocking; a cancelled task stops at once and is never retried."""
-    return (await areply_call(model, prompt, values, config=config, **limits)).text
+    return _noted(await areply_call(model, prompt, values, config=config, **limits), prompt)
+
+
+def _noted(reply: TextReply, prompt: Any) -> str:
+    """The text of a reply; a note where it was cut off."""
+    if reply.cut_off:
+        write_note(f"{getattr(prompt, 'title', 'a text')} is not whole: {reply.cut_off}")
+    return reply.text

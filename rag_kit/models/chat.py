@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Any, cast
 
 from langchain_core.language_models import BaseChatModel
@@ -12,25 +13,33 @@ from rag_kit.errors import ConfigurationError
 from .providers import BASE_URL, OPENAI, check_name, make, options, request_seconds, split_name
 from .redact import host_of, redact
 from .runnables import base_url, model_name
+from .wrapped import bare_model as bare_model
 
 VARIABLE = "RAG_KIT_CHAT_MODEL"
+CONTEXT = "RAG_KIT_CONTEXT_TOKENS"
 EMBEDDED = "extractive"
 RETRIES = 2
-
-
-def bare_model(model: Any) -> Any:
-    """The model inside ``bind``, ``with_config``, ``with_retry`` and ``with_fallbacks`` (the first one)."""
-    from langchain_core.runnables import RunnableWithFallbacks
-    from langchain_core.runnables.base import RunnableBindingBase
-
-    while isinstance(model, (RunnableBindingBase, RunnableWithFallbacks)):
-        model = model.bound if isinstance(model, RunnableBindingBase) else model.runnable
-    return model
 
 
 def is_extractive(model: Any) -> bool:
     """Whether a model is the embedded ``extractive`` one, also with retries, bound arguments or fallbacks around it."""
     return getattr(bare_model(model), "_llm_type", None) == "rag-kit-extractive"
+
+
+def check_model_name(given: Any) -> str:
+    """The name of a chat model, stripped; `ConfigurationError` if it has no provider or names no model."""
+    name = check_name(given, EMBEDDED)
+    provider, model = split_name(name)
+    if provider is None and name != EMBEDDED:
+        raise ConfigurationError(
+            f"The provider of the model {redact(repr(name))} is unknown. Write PROVIDER:MODEL; for an "
+            f"OpenAI-compatible endpoint: openai:{redact(name)} with {BASE_URL}. Or 'extractive', the embedded one."
+        )
+    if not model:
+        raise ConfigurationError(
+            f"{redact(repr(name))} names no model. Write PROVIDER:MODEL, as in openai:gpt-5.5."
+        )
+    return name
 
 
 def chat_model(name: str | None = None, **settings: Any) -> BaseChatModel:
@@ -42,6 +51,8 @@ def chat_model(name: str | None = None, **settings: Any) -> BaseChatModel:
         **settings: For the model's constructor: ``base_url`` (default: the variable ``RAG_KIT_BASE_URL``),
             ``api_key`` (default: the provider's own variable), ``temperature``, ``timeout`` (seconds; default
             60), ``max_retries`` (default 2; structured and text calls do their own) and whatever else it takes.
+            ``context_tokens``: tokens that prompt and reply may have together (default: the variable
+            ``RAG_KIT_CONTEXT_TOKENS``, else what LangChain's profile of the model says).
 
     Returns:
         An ordinary LangChain chat model.
@@ -54,22 +65,15 @@ def chat_model(name: str | None = None, **settings: Any) -> BaseChatModel:
         'ExtractiveChatModel'
     """
     name = check_name(os.environ.get(VARIABLE) or EMBEDDED if name is None else name, "extractive")
+    context = _context_setting(settings.pop("context_tokens", None))
     if name == EMBEDDED:
         from rag_kit.models.extractive.model import ExtractiveChatModel
 
         return make(name, lambda: ExtractiveChatModel(**settings))
-    provider, model = split_name(name)
-    if named := settings.pop("model_provider", None):
-        provider, model = named, name.removeprefix(f"{named}:")
-    if provider is None:
-        raise ConfigurationError(
-            f"The provider of the model {redact(repr(name))} is unknown. Write PROVIDER:MODEL; for an "
-            f"OpenAI-compatible endpoint: openai:{redact(name)} with {BASE_URL}. Or 'extractive', the embedded one."
-        )
-    if not model:
-        raise ConfigurationError(
-            f"{redact(repr(name))} names no model. Write PROVIDER:MODEL, as in openai:gpt-5.5."
-        )
+    if provider := settings.pop("model_provider", None):
+        model = name.removeprefix(f"{provider}:")
+    else:
+        provider, model = split_name(check_model_name(name))
     chosen = {"timeout": request_seconds(), "max_retries": RETRIES, **options(settings, BASE_URL)}
     url = chosen.get("base_url")
     if provider == "openai" and url is not None and host_of(url) != "api.openai.com":
@@ -88,7 +92,21 @@ def chat_model(name: str | None = None, **settings: Any) -> BaseChatModel:
                 arguments.setdefault("stream_usage", True)  # LangChain turns it off beside a client
         return cast("BaseChatModel", init_chat_model(model, model_provider=provider, **arguments))
 
-    return make(name, build)
+    made = make(name, build)
+    if context is not None:
+        made.profile = {**(made.profile or {}), "max_input_tokens": context}
+    return made
+
+
+def _context_setting(given: Any) -> int | None:
+    """The context that a caller or the environment names; ConfigurationError where it is no number of tokens."""
+    value = os.environ.get(CONTEXT) or None if given is None else given
+    if value is not None and not re.fullmatch(r"\s*[1-9]\d{2,8}\s*", str(value)):
+        source = CONTEXT if given is None else "context_tokens"
+        raise ConfigurationError(
+            f"{source}={value!r} is no number of tokens; give one from 100, such as 4096."
+        )
+    return None if value is None else int(value)
 
 
 def describe_model(model: Any) -> str:

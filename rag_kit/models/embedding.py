@@ -11,6 +11,7 @@ from rag_kit.errors import ConfigurationError
 from .providers import BASE_URL, OPENAI, check_name, make, options, request_seconds, split_name
 from .redact import host_of
 from .runnables import base_url, model_name
+from .wheels.table import EMBEDDINGS
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 VARIABLE = "RAG_KIT_EMBEDDING_MODEL"
 OWN_BASE_URL = "RAG_KIT_EMBEDDING_BASE_URL"
 BATCH = "RAG_KIT_EMBEDDING_BATCH"
-EMBEDDED = "minilm"
 NONE = "none"
 BATCH_SIZE = 32
 RETRIES = 2
@@ -28,9 +28,10 @@ def embedding_model(name: str | None = None, **settings: Any) -> Embeddings | No
     """Make an embedding model by its name.
 
     Args:
-        name: ``"minilm"`` (embedded, English), ``"none"``, a local ONNX model (``"fastembed:BAAI/bge-small-zh-v1.5"``)
+        name: ``"minilm"`` or ``"bge-small-en"`` (English), ``"e5"`` (Chinese, English and others), each once it was
+            installed (``rag-kit models install e5``); ``"none"``, a model of fastembed (``"fastembed:BAAI/..."``)
             or any ``init_embeddings`` name (``"openai:text-embedding-3-small"``). Default: the variable
-            ``RAG_KIT_EMBEDDING_MODEL``, else ``"minilm"`` where it is installed, else none.
+            ``RAG_KIT_EMBEDDING_MODEL``, else the first of minilm, e5 and bge-small-en that is installed, else none.
         **settings: For the model's constructor: ``base_url`` (default: the variables
             ``RAG_KIT_EMBEDDING_BASE_URL``, ``RAG_KIT_BASE_URL``), ``api_key``, and of OpenAI-compatible endpoints
             ``timeout``, the seconds of a request (default: the variable ``RAG_KIT_TIMEOUT``, else 60), and
@@ -41,28 +42,28 @@ def embedding_model(name: str | None = None, **settings: Any) -> Embeddings | No
 
     Raises:
         ConfigurationError: The key, the weights or the provider's package is missing, or a setting is wrong.
-        MissingExtraError: ``"minilm"`` was asked for without its extra.
+        MissingExtraError: A model of these names was asked for without the extra ``minilm``.
 
     Example:
         >>> embedding_model("none") is None
         True
     """
     if name is None:
-        from rag_kit.models.minilm.files import is_installed
+        from rag_kit.models.wheels.files import is_installed
 
-        name = os.environ.get(VARIABLE) or (EMBEDDED if is_installed() else NONE)
-    name = check_name(name, EMBEDDED)
+        name = os.environ.get(VARIABLE) or next(filter(is_installed, EMBEDDINGS), NONE)
+    name = check_name(name, EMBEDDINGS[0])
     if name == NONE:
         return None
-    if name == EMBEDDED:
-        from rag_kit.models.minilm.embeddings import MiniLMEmbeddings
+    if name in EMBEDDINGS:
+        from rag_kit.models.wheels.embeddings import WheelEmbeddings
 
-        return make(name, lambda: MiniLMEmbeddings(**settings))
+        return make(name, lambda: WheelEmbeddings(name, **settings))
     provider, model = split_name(name)
     if provider is None or not model:
         raise ConfigurationError(
             f"The embedding model {name!r} is unknown. Write PROVIDER:MODEL, as in openai:text-embedding-3-small, or "
-            "'minilm' (embedded), or 'none' (keyword search only)."
+            f"one of {', '.join(EMBEDDINGS)} (rag-kit models install NAME), or 'none' (keyword search only)."
         )
     if provider == "fastembed":
         from rag_kit.models.fastembed import FastEmbedEmbeddings
@@ -111,8 +112,9 @@ def recorded_embedding_model(recorded: str, **settings: Any) -> Embeddings | Non
 def embedding_name(embeddings: Embeddings | None) -> str:
     """A stable name of an embedding model, kept with an index: another name means other vectors.
 
-    It is ``"none"``, ``"minilm"``, a class's import path, or provider, model, dimensions and host, as in
-    ``"openai:text-embedding-3-small@api.openai.com"``; without key, port and path: a server may move on its machine.
+    It is ``"none"``, the name of a model from a wheel (``"minilm"``), a class's import path, or provider, model,
+    dimensions and host, as in ``"openai:text-embedding-3-small@api.openai.com"``; without key, port and path: a server
+    may move on its machine.
 
     Example:
         >>> from langchain_core.embeddings import DeterministicFakeEmbedding
@@ -122,8 +124,8 @@ def embedding_name(embeddings: Embeddings | None) -> str:
     if embeddings is None:
         return NONE
     cls = type(embeddings)
-    if cls.__module__.startswith("rag_kit.models.minilm"):
-        return EMBEDDED
+    if cls.__module__.startswith("rag_kit.models.wheels"):
+        return str(embeddings.name)  # type: ignore[attr-defined]
     if cls.__module__ == "rag_kit.models.fastembed":
         return f"fastembed:{model_name(embeddings)}"
     package = cls.__module__.split(".")[0]

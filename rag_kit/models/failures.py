@@ -1,10 +1,12 @@
-"""What a provider's exception means: by LangChain's tree of model errors, HTTP status, and class names of SDKs."""
+"""Meaning of a provider's exception: by LangChain's tree of model errors, HTTP status, and class names of SDKs."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from enum import Enum
 from typing import Any
 
@@ -16,13 +18,15 @@ from rag_kit.concurrency.bridge import of_another_loop
 from rag_kit.errors import (
     BranchTimeoutError,
     BudgetExceededError,
+    ContextLengthError,
     ModelError,
     ModelOutputError,
     ModelUnauthorizedError,
     ModelUnreachableError,
 )
 
-from .redact import MIN_SECRET, origin_of, secrets_of, short
+from .connection import WEB_PAGE, chain, connection_problem, is_tls_failure, proxy_of
+from .redact import MIN_SECRET, origin_of, redact, secrets_of, short
 from .runnables import base_url
 
 
@@ -37,6 +41,8 @@ class Failure(Enum):
     TIMEOUT = "time-out"
     CONNECTION = "connection"
     OUTPUT = "output"
+    TLS = "certificate"  # or no TLS at all: the same at each try
+    WEB_PAGE = "web page"  # HTML in place of JSON: another address is meant
     LOOP = "event loop"  # the client's connections are of another one
     OTHER = "other"
 
@@ -86,6 +92,9 @@ _MESSAGES = {
     "(RAG_KIT_TIMEOUT){fewer}, or check the server.",
     Failure.CONNECTION: "The {what} endpoint{place} could not be reached, or broke off: {text}. Check that it runs, "
     "and {variable}.",
+    Failure.TLS: "The {what} endpoint{place} could not be reached: {text}. Check {variable}.",
+    Failure.WEB_PAGE: "The {what} endpoint{place} answers with a web page (HTML), not with JSON: the address is wrong. "
+    "Check {variable}; such addresses mostly end in /v1.",
     Failure.SERVER: "The {what} endpoint{place} failed{code}: {text}. Try again later.",
     Failure.UNAUTHORIZED: "The {what} endpoint{place} refused the key{code}: {text}. Check the key in the provider's "
     "environment variable, and that it may use this model.",
@@ -98,12 +107,27 @@ _MESSAGES = {
 _ERRORS = {
     Failure.OUTPUT: ModelOutputError,
     Failure.UNAUTHORIZED: ModelUnauthorizedError,
-    **dict.fromkeys(RETRYABLE, ModelUnreachableError),
+    **dict.fromkeys((*RETRYABLE, Failure.TLS, Failure.WEB_PAGE), ModelUnreachableError),
 }
 _REDIRECT = (
     "The {what} endpoint{place} redirects to {target}, which is not followed: it would get questions, passages and the "
     "key. If that endpoint is meant, set its address (base_url, {variable})."
 )
+_BOUND = re.compile(r"max_(?:completion_|output_|new_)?tokens|num_predict")
+# as llama.cpp, OpenAI, vLLM, Anthropic, Google, Mistral, Cohere, Hugging Face and DashScope say it
+_TOO_LONG = re.compile(
+    r"context[ _](?:length|size|window|limit)|prompt is too long|input is too long|too many tokens"
+    r"|token count .*exceeds|maximum model length|too large for model|range of input length"
+    r"|inputs` tokens \+ `max_new_tokens|超出.*上下文|输入.*过长",
+    re.IGNORECASE,
+)
+_LIMIT = re.compile(
+    r"(\d+) (?:tokens? )?max|(?:max|limit|context|cannot exceed|only|<=|>|\[1,)[^\d]{0,40}?(\d+)",
+    re.IGNORECASE,
+)
+_LEAST_CONTEXT = 256  # a smaller number in such words counts something else
+_GIVEN = re.compile(r"(\d+) (?:in the (?:messages|prompt)|input tokens)")
+_HTML = re.compile(r"<!doctype html|<html\b", re.IGNORECASE)
 _KEY_HEADER = re.compile(r"(?i)auth|key|token|secret")
 
 
@@ -111,8 +135,22 @@ def classify(error: BaseException) -> Failure:
     """Say what kind of failure an exception is."""
     if of_another_loop(error):
         return Failure.LOOP
+    if _is_web_page(error):
+        return Failure.WEB_PAGE
     kinds = map(_kind, _causes(error))
-    return next((kind for kind in kinds if kind is not None), Failure.OTHER)
+    kind = next((kind for kind in kinds if kind is not None), Failure.OTHER)
+    return Failure.TLS if kind is Failure.CONNECTION and is_tls_failure(error) else kind
+
+
+def _is_web_page(error: BaseException) -> bool:
+    """Tell whether an endpoint gave HTML, not as the error page of a server that failed."""
+    status = next((number for cause in _causes(error) if (number := _status_of(cause)) is not None), 200)
+    if status not in (200, 404, 405):
+        return False
+    texts = (
+        text for cause in _causes(error) for text in (str(cause)[:2000], *getattr(cause, "__notes__", ()))
+    )
+    return any(WEB_PAGE in text or _HTML.search(text) for text in texts)
 
 
 def _kind(error: BaseException) -> Failure | None:
@@ -128,6 +166,8 @@ def _kind(error: BaseException) -> Failure | None:
             return Failure.REFUSED_FOR_GOOD
         if status in (408, 409) or (status >= 500 and status != 501):
             return Failure.SERVER
+        if status in (400, 413, 422) and _is_too_long(error):
+            return Failure.REFUSED_FOR_GOOD
         by_status = {401: Failure.UNAUTHORIZED, 403: Failure.UNAUTHORIZED, 429: Failure.RATE_LIMITED}
         return by_status.get(status, Failure.REFUSED)
     kinds = (_CLASSES.get(cls) or _NAMES.get(cls.__name__) for cls in type(error).__mro__)
@@ -152,9 +192,48 @@ def _header(error: BaseException, name: str) -> str:
 
 
 def retry_after(error: BaseException) -> float | None:
-    """Seconds that the server asks to wait (``Retry-After``), if it does."""
+    """Seconds that the server asks to wait (``Retry-After``: seconds, or a date), if it does."""
     value = _header(error, "retry-after")
-    return float(value) if re.fullmatch(r"\d+(\.\d+)?", value) else None
+    if re.fullmatch(r"\d+(\.\d+)?", value):
+        return float(value)
+    try:
+        until = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    until = until if until.tzinfo else until.replace(tzinfo=UTC)
+    return max(0.0, (until - datetime.now(UTC)).total_seconds())
+
+
+def _is_too_long(error: BaseException) -> bool:
+    """Tell whether an endpoint refused a request because the prompt is longer than the model's context."""
+    codes = {getattr(error, "code", None), _body(error).get("code"), _body(error).get("type")}
+    return "context_length_exceeded" in codes or bool(_TOO_LONG.search(_message(error)))
+
+
+def refuses_bound(error: BaseException) -> bool:
+    """Tell whether an endpoint refused a request for the bound on its reply, and not for the length of the prompt."""
+    refused = classify(error) is Failure.REFUSED
+    return refused and bool(_BOUND.search(_message(error))) and not _TOO_LONG.search(_message(error))
+
+
+def _context_error(error: BaseException, model: Any, text: str) -> ContextLengthError:
+    """The error for a prompt that is too long, with the numbers that the endpoint's words have."""
+    words = re.sub(r"(?<=\d)[,_](?=\d{3})", "", _message(error))
+    limits = (int(match[1] or match[2]) for match in _LIMIT.finditer(words))
+    limit = next((number for number in limits if number >= _LEAST_CONTEXT), None)
+    given = max((int(number) for number in re.findall(r"\d+", words)), default=0)
+    if exact := _GIVEN.search(words):
+        given = int(exact[1])
+    sizes = ""
+    if limit is not None:
+        sizes = f" The context holds {limit:,} tokens" + (f", {given:,} were sent." if given > limit else ".")
+    return ContextLengthError(
+        f"The prompt is too long for the model{_place(error, model)}: {text}.{sizes} Give fewer or shorter passages "
+        "(k, max_passage_chars), or a model with a longer context. With its context_tokens set "
+        "(RAG_KIT_CONTEXT_TOKENS) passages are left out before a request is made.",
+        given if limit is not None and (exact or given > limit) else None,
+        limit,
+    )
 
 
 def map_model_error(error: BaseException, *, model: Any = None) -> ModelError:
@@ -168,7 +247,14 @@ def map_model_error(error: BaseException, *, model: Any = None) -> ModelError:
     if isinstance(error, BudgetExceededError):
         return ModelError(str(error))
     kind = classify(error)
-    text = short(_message(error), [*secrets_of(model), *_secrets_sent(error)])
+    words = (connection_problem(error) if kind in (Failure.CONNECTION, Failure.TLS) else "") or _message(
+        error
+    )
+    if proxy := next(filter(None, (_proxy(request) for request in _requests(error))), "") * (
+        kind in (Failure.CONNECTION, Failure.TLS, Failure.TIMEOUT)
+    ):
+        words += f". The call went through the proxy {proxy}"
+    text = short(words, known_secrets(error, model))
     if kind in (Failure.LOOP, Failure.OTHER):
         text = f"{type(error).__name__}: {text}"
     status = next((number for cause in _causes(error) if (number := _status_of(cause)) is not None), None)
@@ -179,6 +265,10 @@ def map_model_error(error: BaseException, *, model: Any = None) -> ModelError:
     if isinstance(model, Embeddings):
         what, variable = "embedding", "RAG_KIT_EMBEDDING_BASE_URL (else RAG_KIT_BASE_URL)"
         fewer = ", send fewer texts in a request (RAG_KIT_EMBEDDING_BATCH)"
+    elif kind is Failure.REFUSED_FOR_GOOD and (
+        isinstance(error, core.ContextOverflowError) or _is_too_long(error)
+    ):
+        return _context_error(error, model, text)
     fields = {"place": _place(error, model), "code": f" (HTTP {status})" if status else "", "text": text}
     message = message.format(what=what, variable=variable, target=target, fewer=fewer, **fields)
     return _ERRORS.get(kind, ModelError)(message)
@@ -214,6 +304,27 @@ def _requests(error: BaseException) -> Iterator[Any]:
     for cause in _causes(error):
         # Reading .request of an httpx error that has none raises RuntimeError.
         yield vars(cause).get("request") or vars(cause).get("_request")
+
+
+def _proxy(request: Any) -> str:
+    """The proxy of a request, as `proxy_of`."""
+    return proxy_of(str(getattr(request, "url", "")), getattr(request, "extensions", None))
+
+
+def known_secrets(error: BaseException, model: Any) -> list[str]:
+    """Keys that a model has, and those that were sent with a request that failed."""
+    return [*secrets_of(model), *_secrets_sent(error)]
+
+
+def mask_error(error: BaseException, model: Any) -> None:
+    """Mask keys in a provider's exception itself, before callbacks and tracers write it down."""
+    secrets = known_secrets(error, model)
+    for cause in chain(error):
+        cause.args = tuple(redact(part, secrets) if isinstance(part, str) else part for part in cause.args)
+        if isinstance(message := getattr(cause, "message", None), str):
+            cause.message = redact(message, secrets)  # type: ignore[attr-defined]
+        if isinstance(body := getattr(cause, "body", None), dict | list | str):
+            cause.body = json.loads(redact(json.dumps(body), secrets))  # type: ignore[attr-defined]
 
 
 def _secrets_sent(error: BaseException) -> list[str]:

@@ -93,7 +93,7 @@ class FastEmbedLateInteraction(_LocalModel, BaseCrossEncoder):
     kind = "LateInteractionTextEmbedding"
 
     def score(self, text_pairs: Sequence[tuple[str, str]]) -> list[float]:
-        """Of each pair, the sum over the query's tokens of the best similarity to a token of the passage."""
+        """Score each pair by the sum over the query's tokens of the best similarity to a token of the passage."""
         model, pairs = self._load(), list(text_pairs)
         queries = {query: next(iter(model.query_embed(query))) for query in {query for query, _ in pairs}}
         passages = model.embed([passage for _, passage in pairs], batch_size=self.batch_size)

@@ -12,6 +12,8 @@ from typing import Any
 import httpx2
 import openai
 
+from .connection import PROXY, WEB_PAGE
+
 _MAX_CLIENTS = 64
 # In content the quotes and line ends of such a mark are escaped, so only the marks themselves fit.
 _END_MARK = re.compile(
@@ -38,29 +40,32 @@ def _clients(base_url: str | None, proxy: str | None) -> dict[str, Any]:
     options: dict[str, Any] = {"follow_redirects": False, **({"proxy": proxy} if proxy else {})}
     return {
         "http_client": openai.DefaultHttpxClient(
-            event_hooks={"request": [_stamp], "response": [_watch]}, **options
+            event_hooks={"request": [partial(_stamp, proxy)], "response": [_watch]}, **options
         ),
         "http_async_client": openai.DefaultAsyncHttpxClient(
-            event_hooks={"request": [_astamp], "response": [_awatch]}, **options
+            event_hooks={"request": [partial(_astamp, proxy)], "response": [_awatch]}, **options
         ),
     }
 
 
-def _stamp(request: httpx2.Request) -> None:
-    """Note when a request was sent."""
-    request.extensions["rag_kit_sent"] = time.monotonic()
+def _stamp(proxy: str | None, request: httpx2.Request) -> None:
+    """Note when a request was sent, and through which proxy of the settings."""
+    request.extensions.update({"rag_kit_sent": time.monotonic(), PROXY: proxy})
 
 
-async def _astamp(request: httpx2.Request) -> None:
-    _stamp(request)
+async def _astamp(proxy: str | None, request: httpx2.Request) -> None:
+    _stamp(proxy, request)
 
 
 def _watch(response: httpx2.Response) -> None:
-    """Have a reply read through a check of its size, its time and, of a stream of events, its end."""
+    """Have a reply read through a check of its size, its time and, of a stream, its end; a web page is refused."""
+    if response.is_success and "text/html" in response.headers.get("content-type", ""):
+        raise _problem(response, httpx2.RemoteProtocolError, f"the reply is {WEB_PAGE}")
     response.iter_bytes = partial(_check, response, response.iter_bytes)  # type: ignore[method-assign]
 
 
 async def _awatch(response: httpx2.Response) -> None:
+    _watch(response)
     response.aiter_bytes = partial(_acheck, response, response.aiter_bytes)  # type: ignore[method-assign]
 
 
@@ -81,9 +86,13 @@ class _Reply:
         self._size += len(piece)
         if self._size > MAX_REPLY:
             limit = f"{MAX_REPLY // 2**20} MiB"
-            raise self._problem(httpx2.RemoteProtocolError, f"the reply has more than {limit}, unpacked")
+            raise _problem(
+                self._response, httpx2.RemoteProtocolError, f"the reply has more than {limit}, unpacked"
+            )
         if self._allowed and time.monotonic() - self._sent > self._allowed:
-            raise self._problem(httpx2.ReadTimeout, f"the whole reply took over {self._allowed:g} s")
+            raise _problem(
+                self._response, httpx2.ReadTimeout, f"the whole reply took over {self._allowed:g} s"
+            )
         if self._is_stream:
             self._tail = _end_of_stream(self._tail, piece)
 
@@ -91,13 +100,16 @@ class _Reply:
         """Raise an error of the connection where a stream of events ends without its mark."""
         if self._is_stream and not _END_MARK.search(self._tail):
             text = "the stream broke off: neither a finish_reason nor [DONE] came, so the answer is not whole"
-            raise self._problem(httpx2.RemoteProtocolError, text)
+            raise _problem(self._response, httpx2.RemoteProtocolError, text)
 
-    def _problem(self, kind: type[httpx2.TransportError], text: str) -> httpx2.TransportError:
-        """An error of the connection; its note is its text, which clients that wrap it leave out of theirs."""
-        error = kind(text, request=self._response.request)
-        error.add_note(text)
-        return error
+
+def _problem(
+    response: httpx2.Response, kind: type[httpx2.TransportError], text: str
+) -> httpx2.TransportError:
+    """An error of the connection; its note is its text, which clients that wrap it leave out of theirs."""
+    error = kind(text, request=response.request)
+    error.add_note(text)
+    return error
 
 
 def _check(response: httpx2.Response, read: Any, *args: Any) -> Iterator[bytes]:
@@ -117,7 +129,7 @@ async def _acheck(response: httpx2.Response, read: Any, *args: Any) -> AsyncGene
 
 
 def _end_of_stream(tail: bytes, piece: bytes) -> bytes:
-    """What of the text so far may hold the beginning of an end mark; the mark itself, once it came."""
+    """Give the end of the text that may begin an end mark; the mark itself, once it came."""
     text = tail + piece
     mark = _END_MARK.search(text)
     return mark[0] if mark else text[-_MAX_MARK:]

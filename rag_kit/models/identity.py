@@ -1,4 +1,4 @@
-"""What makes two calls the same: prompt, model, endpoint, values; as one hash, which gives none of them away."""
+"""Identity of a call: prompt, model, endpoint, values; as one hash, which gives none of them away."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def parse_text(text: str, target: Target, *, lines: bool = True) -> Any:
 
 
 def _candidate_values(text: str, body: str, target: Target) -> Iterator[Any]:
-    """What a text may hold, the likeliest first: an order of passages, JSON, tags."""
+    """Find the values that a text may hold, the likeliest first: an order of passages, JSON, tags."""
     if (ranking := _read_ranking(body, target)) is not None:
         yield ranking
     if text.lstrip()[:1] in ("{", "["):  # most replies are JSON and nothing else

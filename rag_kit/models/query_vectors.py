@@ -36,6 +36,15 @@ class QueryVectors:
         while len(self._vectors) > _REMEMBERED:
             self._vectors.popitem(last=False)
 
+    def keep_all(self, queries: Sequence[str], vectors: Sequence[Vector] | None) -> None:
+        """Remember the vectors of several queries, if there are any."""
+        for query, vector in zip(queries, vectors or (), strict=False):
+            self.keep(query, vector)
+
+    def take(self, query: str) -> Vector | None:
+        """The vector of a query, which is forgotten then."""
+        return self._vectors.pop(query, None)
+
     def get(self, query: str) -> Vector | None:
         """The vector of a query, if it is one of the last."""
         return self._vectors.get(query)

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple, get_args
 
+from langchain_core.messages import AIMessage
+
 from rag_kit.errors import ModelOutputError
 
 MAX_CHARS = 1_000_000
@@ -53,10 +55,15 @@ def used_tokens(value: Any, messages: Iterable[Any]) -> int:
     if reported := (usage.get("input_tokens") or 0) + (usage.get("output_tokens") or 0):
         return int(reported)
     # Counting the reported number of a server that reports zeros would make a cap useless.
-    tokens_in = sum(estimate_tokens(text_of(message)) + _MESSAGE_OVERHEAD for message in messages)
+    tokens_in = count_tokens(messages)
     # The arguments of tool calls are output as well.
     arguments = "".join(str(call.get("args")) for call in getattr(reply, "tool_calls", []))
     return tokens_in + estimate_tokens(text_of(reply) + arguments)
+
+
+def count_tokens(messages: Iterable[Any]) -> int:
+    """Estimate the tokens of messages."""
+    return sum(estimate_tokens(text_of(message)) + _MESSAGE_OVERHEAD for message in messages)
 
 
 def was_cached(value: Any) -> bool:
@@ -89,7 +96,7 @@ def split_reply(reply: Any) -> tuple[Any, Any]:
 
 
 def written_text(reply: Any) -> str:
-    """What a model wrote: the arguments of a tool call that is not valid JSON, else the text, else other arguments."""
+    """Read what a model wrote: the arguments of a tool call that is not valid JSON, else the text or others."""
     message, parsed = split_reply(reply)
     if message is None:
         return parsed if isinstance(parsed, str) else ""
@@ -139,6 +146,39 @@ def finish_of(message: Any) -> Finish:
     if _refusal_text(message):
         return "refusal"
     return next((finish for finish in get_args(Finish) if finish in found), "stop")
+
+
+def cut_off_reply(error: BaseException) -> AIMessage | None:
+    """The reply inside the error that OpenAI's client raises in place of one that was cut off."""
+    completion = getattr(error, "completion", None)
+    if completion is None or type(error).__name__ != "LengthFinishReasonError":
+        return None
+    message, usage = AIMessage(completion.choices[0].message.content or ""), completion.usage
+    message.response_metadata = {"finish_reason": "length"}
+    if usage is not None:
+        details = usage.completion_tokens_details
+        message.usage_metadata = {
+            "input_tokens": usage.prompt_tokens,
+            "output_tokens": usage.completion_tokens,
+            "total_tokens": usage.total_tokens,
+            "output_token_details": {"reasoning": (details and details.reasoning_tokens) or 0},
+        }
+    return message
+
+
+def has_thoughts(message: Any) -> bool:
+    """Tell whether a model reasoned before it answered: by the count of tokens, a field or a block beside the text."""
+    details = (getattr(message, "usage_metadata", None) or {}).get("output_token_details") or {}
+    content = getattr(message, "content", None)
+    kinds = (
+        {block.get("type") for block in content if isinstance(block, dict)}
+        if isinstance(content, list)
+        else set()
+    )
+    apart = (getattr(message, "additional_kwargs", None) or {}).get("reasoning_content")
+    return bool(details.get("reasoning") or apart or kinds & {"thinking", "reasoning"}) or bool(
+        _THOUGHT.match(text_of(message).lstrip())
+    )
 
 
 def _reasons_in(value: Any) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a Runnable is made of: its model's endpoint and connections, what that does not serve, who listens to its run.
+"""Inspection of Runnables: the model's name, endpoint and connections; who listens to a run.
 
 Listeners are callbacks, tracing, debug output and collectors; a collector with a true ``only_models`` is called for
 models alone, and they call it themselves. Setting up callbacks that nobody has is the largest part of what LangChain
@@ -28,7 +28,6 @@ from pydantic import BaseModel
 
 from rag_kit.concurrency.bridge import call_client
 
-METHODS = ("json_schema", "function_calling", "json_mode", "text")
 #: Where Runnables keep what they call.
 INSIDE = (
     *("bound", "runnable", "fallbacks", "first", "middle", "last"),
@@ -43,7 +42,6 @@ _SEARCHED = (
 _ASYNC_CLIENTS = ("root_async_client", "async_client", "_async_client")
 _MAX_REMEMBERED = 256
 _MAX_DEPTH = 8
-_first_method: dict[tuple[str, str, str] | None, int] = {}
 
 
 def parts_of(value: object, names: tuple[str, ...] = INSIDE, depth: int = 0) -> Iterator[Any]:
@@ -78,7 +76,7 @@ def connections_of(value: object) -> list[object]:
 
 @lru_cache(maxsize=_MAX_REMEMBERED)
 def _attributes(kind: type, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Those names that an instance may have; a Pydantic model takes 3 us to find out that it lacks one."""
+    """List the names that an instance may have; a Pydantic model takes 3 us to find out that it lacks one."""
     if not issubclass(kind, BaseModel) or kind.model_config.get("extra") == "allow":
         return names
     fields = {*kind.model_fields, *kind.__private_attributes__}
@@ -132,26 +130,6 @@ def base_url(model: Any) -> str | None:
 def _first_text(model: Any, *names: str) -> str | None:
     values = (getattr(model, name, None) for name in _attributes(model.__class__, names))
     return next((value for value in values if isinstance(value, str) and value), None)
-
-
-def first_method(model: Any) -> int:
-    """Index into METHODS from which on this model's endpoint is known to serve; 0 when nothing is known."""
-    return _first_method.get(_model_key(model), 0)
-
-
-def remember_method(model: Any, index: int) -> None:
-    """Note that the endpoint refused every method before this one and served this one."""
-    if (key := _model_key(model)) is not None:
-        if len(_first_method) >= _MAX_REMEMBERED:
-            _first_method.clear()
-        _first_method[key] = index
-
-
-def _model_key(model: Any) -> tuple[str, str, str] | None:
-    """Class, name and address of a model; None for one without a name."""
-    if (name := model_name(model)) is None:
-        return None
-    return f"{type(model).__module__}.{type(model).__qualname__}", name, base_url(model) or ""
 
 
 def without_retries(model: Any, timeout: float | None) -> Any:

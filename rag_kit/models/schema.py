@@ -37,7 +37,7 @@ class UnreadableError(ValueError):
 
 
 class Target:
-    """What a structured call must produce: a Pydantic class, or a JSON schema of an object.
+    """Form that a structured call must produce: a Pydantic class, or a JSON schema of an object.
 
     A class of this kit describes itself in the language of the prompt, by the prompt's description. Of each field,
     ``fields`` has the JSON schema, references resolved one level, and ``kinds`` says "string", "boolean", "number",
@@ -74,7 +74,7 @@ class Target:
 
     @property
     def native(self) -> Any:
-        """What ``with_structured_output`` gets: the class itself, or a copy of the JSON schema."""
+        """Give the argument of ``with_structured_output``: the class itself, or a copy of the JSON schema."""
         return self._sent or copy.deepcopy(self.json_schema)
 
     def _field_kind(self, field: dict[str, Any]) -> str:

@@ -8,11 +8,19 @@ import logging
 import os
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final, Unpack, cast
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, HumanMessage
-from langchain_core.runnables import Runnable, RunnableConfig, RunnableParallel, RunnableSequence
+from langchain_core.runnables import (
+    Runnable,
+    RunnableBinding,
+    RunnableConfig,
+    RunnableLambda,
+    RunnableParallel,
+    RunnableSequence,
+)
 from pydantic import BaseModel
 
 from rag_kit.concurrency.bridge import run_in_thread
@@ -21,11 +29,10 @@ from rag_kit.errors import BudgetExceededError, InvalidInputError, ModelError, M
 from rag_kit.prompts import PromptTemplate, load_prompt
 from rag_kit.prompts.library import FOLDER_VARIABLE
 
-from .calls import Limits, ModelCall, ask, ask_for_value, format_prompt
+from .calls import Limits, Method, ModelCall, ask_for_value, ask_within, in_context
 from .failures import Failure, classify
 from .parsing import read_reply
 from .replies import text_of, written_text
-from .runnables import METHODS, first_method, remember_method
 from .schema import Target, UnreadableError, strict_schema, target_of
 
 logger = logging.getLogger(__name__)
@@ -34,6 +41,7 @@ logger = logging.getLogger(__name__)
 RAISE: Final = object()
 """The default failure policy of a structured call: the error is raised."""
 
+METHODS = ("json_schema", "function_calling", "json_mode", "text")
 _MAX_REPLY = 20_000
 
 
@@ -55,7 +63,7 @@ class Ladder:
         """The whole call, with the caller's failure policy at its end."""
         failure: ModelError | BudgetExceededError
         try:
-            return await self._descend()
+            return await in_context(self.call, self._descend)
         except (ModelError, BudgetExceededError) as error:
             if self.fallback is RAISE:
                 raise
@@ -63,42 +71,63 @@ class Ladder:
         logger.warning("structured call fell back: %s", failure)
         return self.fallback(failure) if callable(self.fallback) else self.fallback
 
-    async def _descend(self) -> Any:
+    async def _descend(self, messages: list[BaseMessage]) -> Any:
         """Ask by one method after the other, until one is served and its answer can be read."""
-        call, messages = self.call, await format_prompt(self.call)
+        call = self.call
         was_refused = was_unfit = False
-        for index in range(first_method(call.model), len(METHODS)):
+        for index in range(call.endpoint.first_method, len(METHODS)):
             method = METHODS[index]
             is_text = method == "text"
-            bound = None if is_text or was_unfit else _bind_method(call.bare_model, method, self.target)
-            if bound is None and not is_text:
+            if was_unfit and not is_text:
                 continue
             # providers want the word JSON, and plain text the form, in the prompt
-            sent = await self._with_instructions(messages) if method in ("json_mode", "text") else messages
-            reply = await (ask_for_value(call, sent) if bound is None else ask(call, bound, sent))
+            is_wrapped = call.inner_model is not call.model
+            with_form = method in ("json_mode", "text")
+            instructed = await self._with_instructions(messages) if is_wrapped or with_form else messages
+            bind = None if is_text else partial(self._bind, method, instructed)
+            sent = instructed if with_form else messages
+            reply = await (ask_for_value(call, sent) if is_text else ask_within(call, sent, bind))
+            if reply is None:
+                continue  # the model does not have this method
             if isinstance(reply, Exception) and classify(reply) is Failure.REFUSED:
                 was_refused = True
                 continue
             if was_refused and not was_unfit:
-                remember_method(call.model, index)
+                call.endpoint.first_method = index
             value = self._read(reply, lines=is_text)
             if not isinstance(value, UnreadableError):
                 return value
             logger.info("answer by %s did not fit: %s", method, call.without_secrets(value))
             if is_text or (value.truncated and written_text(reply)):
-                return await self._repair(written_text(reply), value)
+                return await self._repair(written_text(reply), value, bind)
             was_unfit = True
         raise AssertionError("plain text is always possible")
 
-    async def _repair(self, text: str, problem: UnreadableError) -> Any:
-        """Show the model its answer and what is wrong with it, once."""
+    def _bind(
+        self, method: str, instructed: list[BaseMessage], model: Any, arguments: dict[str, Any], first: bool
+    ) -> Any:
+        """A model bound to a method; one that stands by and lacks it gets the messages with instructions."""
+        bound = _bind_method(model, method, self.target, arguments)
+        if bound is not None or first:
+            return bound
+
+        async def native(_: Any) -> list[BaseMessage]:
+            return instructed
+
+        return RunnableLambda(lambda _: instructed, native) | (
+            model.bind(**arguments) if arguments else model
+        )
+
+    async def _repair(self, text: str, problem: UnreadableError, bind: Method | None) -> Any:
+        """Show the model its answer and what is wrong with it, once, by the same method."""
         if not text.strip():
             raise ModelOutputError(f"The model gave no usable answer: {problem}.")
         call = self.call
         explained = _describe_in_chinese(str(problem)) if call.language == "zh" else str(problem)
         values = {"reply": text[:_MAX_REPLY], "schema": self.target.text, "error": explained}
-        reply = await ask_for_value(call, await render_kit_prompt("repair_json", call.language, values))
-        value = self._read(reply, lines=True)
+        messages = await render_kit_prompt("repair_json", call.language, values)
+        reply = await (ask_for_value(call, messages) if bind is None else ask_within(call, messages, bind))
+        value = self._read(reply, lines=bind is None)
         if isinstance(value, UnreadableError):
             raise ModelOutputError(
                 f"The model's answer does not fit {self.target.name}, also after one repair: "
@@ -158,8 +187,10 @@ def _describe_in_chinese(problem: str) -> str:
     return named or "不符合模式的要求"
 
 
-def _bind_method(model: Any, method: str, target: Target) -> Runnable[Any, Any] | None:
-    """The model bound to one method, or None where it does not have it."""
+def _bind_method(
+    model: Any, method: str, target: Target, arguments: Mapping[str, Any]
+) -> Runnable[Any, Any] | None:
+    """The model bound to one method and to further arguments, or None where it does not have it."""
     if not isinstance(model, BaseChatModel) or (
         type(model).with_structured_output is BaseChatModel.with_structured_output
         and type(model).bind_tools is BaseChatModel.bind_tools
@@ -175,9 +206,14 @@ def _bind_method(model: Any, method: str, target: Target) -> Runnable[Any, Any] 
         if "strict" in inspect.signature(model.with_structured_output).parameters:
             options["strict"] = strict is not None
     try:
-        return _without_parser(model.with_structured_output(schema, **options))
+        bound = _without_parser(model.with_structured_output(schema, **options))
     except (NotImplementedError, TypeError, ValueError):
         return None  # the integration does not know this method
+    if not arguments:
+        return bound
+    if not isinstance(bound, RunnableBinding):
+        return None  # a chain would not pass the arguments on to its model
+    return bound.model_copy(update={"kwargs": {**arguments, **bound.kwargs}})
 
 
 def _without_parser(bound: Any) -> Runnable[Any, Any]:

@@ -19,6 +19,8 @@ from rag_kit.prompts.front_matter import NAME, FrontMatter, Report, parse_front_
 LANGUAGES = ("en", "zh")
 ROLES = ("system", "user", "model")
 MAX_BYTES = 64 * 1024
+DEFAULT_MAX_TOKENS = 4_096
+"""Most tokens of a reply where a prompt does not say ``max_tokens``."""
 VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 """A variable in the text of a section; group 1 is its name."""
 _FRONT = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
@@ -69,6 +71,7 @@ class PromptFile:
     description: str
     version: str
     inputs: dict[str, str]
+    max_tokens: int
     schema: str | dict[str, Any] | None
     sections: tuple[Section, ...]
     hash: str
@@ -108,7 +111,8 @@ def parse_prompt(data: str | bytes, *, name: str, language: str, file: str | Non
     if problems or front is None:
         raise PromptFileError(*sorted(problems, key=lambda p: p.line))
     digest = "sha256:" + hashlib.sha256(text.encode()).hexdigest()[:16]
-    facts = (front.description, front.version, front.input, front.output_schema)
+    bound = front.max_tokens or DEFAULT_MAX_TOKENS
+    facts = (front.description, front.version, front.input, bound, front.output_schema)
     return PromptFile(where, name, language, *facts, tuple(sections), digest, lines)
 
 

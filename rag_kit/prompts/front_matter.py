@@ -19,7 +19,7 @@ from pydantic import (
     ValidationError,
 )
 
-KEYS = ("name", "description", "version", "input", "output")
+KEYS = ("name", "description", "version", "max_tokens", "input", "output")
 NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 # Words that mean something else: helpers of Handlebars and dotprompt, and what LangChain keeps for itself.
 RESERVED_VARIABLES = frozenset(
@@ -29,6 +29,7 @@ RESERVED_VARIABLES = frozenset(
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _MAX_SCHEMA_CHARS = 200_000
+MAX_TOKENS = 128_000
 Report = Callable[[int, str], None]
 
 
@@ -104,17 +105,18 @@ class _Strict(BaseModel):
 
 
 class Output(_Strict):
-    """What the answer must fit: the name of a class, or an inline JSON schema."""
+    """Schema of the answer: the name of a class, or an inline JSON schema."""
 
     schema_: Annotated[Any, AfterValidator(_check_schema)] = Field(alias="schema")
 
 
 class FrontMatter(_Strict):
-    """What the front matter declares."""
+    """Declarations of the front matter."""
 
     name: Annotated[str, AfterValidator(_check_name)]
     description: _Text
     version: Annotated[_Text, Field(max_length=64), BeforeValidator(_read_version)]
+    max_tokens: Annotated[int, Field(ge=1, le=MAX_TOKENS)] | None = None
     input: Annotated[
         dict[Annotated[str, AfterValidator(_check_variable)], _Stripped],
         Field(max_length=32),

@@ -1,4 +1,4 @@
-"""What a model fills in when it grades, ranks or stands for passages, or reflects on statements as in Self-RAG."""
+"""Answer schemas for grading, ranking and representing passages, and for reflecting on statements as in Self-RAG."""
 
 import re
 from typing import Annotated, Any, Literal

@@ -164,7 +164,7 @@ def _read_file(path: Path) -> PromptFile:
 
 
 def mismatches(prompt: PromptFile, other: PromptFile, called: str) -> list[Problem]:
-    """Where inputs and output schema of a prompt, which code relies on, are not those of another file of its name."""
+    """Find where a prompt's inputs and output schema, which code relies on, differ from another file of its name."""
     problems = []
     if set(prompt.inputs) != set(other.inputs):
         inputs, other_inputs = (", ".join(sorted(file.inputs)) or "none" for file in (prompt, other))
@@ -243,6 +243,13 @@ def _check_name(library: PromptLibrary, name: str) -> list[Problem]:
             try:
                 prompts.append(library.read(name, language))
                 problems += _check_task(prompts[-1], original)
+                if (
+                    Path(prompts[-1].file).parent == library.packaged
+                    and "max_tokens" not in prompts[-1].lines
+                ):
+                    problems.append(
+                        prompts[-1].problem("version", "max_tokens is missing: say how long a reply may be")
+                    )
             except PromptFileError as error:
                 problems += error.problems
         elif original is not None:  # a prompt of one's own may exist in one language
@@ -265,13 +272,15 @@ def _check_task(prompt: PromptFile, original: PromptFile | None) -> list[Problem
 
 
 def _disagreements(first: PromptFile, second: PromptFile) -> list[Problem]:
-    """What differs between two languages of a prompt and must not."""
+    """Find what differs between two languages of a prompt and must not."""
     problems = mismatches(second, first, first.language)
     if first.sections[0].role != second.sections[0].role:
         message = f"only one of {first.language} and {second.language} has a system section; make them equal"
         problems.append(Problem(second.file, second.sections[0].line, message))
     # Who replaces one language alone gives it a version of one's own.
-    if Path(first.file).parent == Path(second.file).parent and first.version != second.version:
-        message = f"version is {second.version}, but {first.version} in {first.language}; make them equal"
-        problems.append(second.problem("version", message))
+    for key in ("version", "max_tokens") if Path(first.file).parent == Path(second.file).parent else ():
+        value, other = getattr(second, key), getattr(first, key)
+        if value != other:
+            message = f"{key} is {value}, but {other} in {first.language}; make them equal"
+            problems.append(second.problem(key, message))
     return problems

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 from xml.sax.saxutils import escape
 
+from rag_kit.documents.identity import version_text
 from rag_kit.errors import InvalidInputError
 
 _MAX_ATTRIBUTE = 200
@@ -24,9 +25,10 @@ def render_passages(documents: Iterable[Any], *, max_chars: int | None = None) -
             rest are left out, and the ids do not change.
 
     Returns:
-        ``<passage id="1" title="..." source="..." page="..." heading="...">text</passage>`` per line, without the
-        attributes a document lacks; ``source`` is the relative path (metadata ``file``) if there is one: no absolute
-        path goes to a provider. Reserved tags in texts are escaped (``unescape_tags`` undoes it), attributes as in XML.
+        ``<passage id="1" title="..." source="..." page="..." heading="..." version="...">text</passage>`` per line,
+        without the attributes a document lacks; ``source`` is the relative path (metadata ``file``) if there is one: no
+        absolute path goes to a provider; ``version`` is its date, version and status. Reserved tags in texts are
+        escaped (``unescape_tags`` undoes it), attributes as in XML.
 
     Raises:
         InvalidInputError: An item is neither a document nor text, or `max_chars` is not a positive number.
@@ -100,8 +102,8 @@ def _passage(number: int, item: Any) -> tuple[str, str]:
             f"Passage {number} is {type(item).__name__}; allowed: a LangChain Document or a text (str)."
         )
     fields = dict(metadata) if isinstance(metadata, Mapping) else {}
-    fields["source"] = fields.get("file") or fields.get("source")
-    values = {name: fields.get(name) for name in ("title", "source", "page", "heading")}
+    fields["source"], fields["version"] = fields.get("file") or fields.get("source"), version_text(fields)
+    values = {name: fields.get(name) for name in ("title", "source", "page", "heading", "version")}
     filled = {name: value for name, value in values.items() if value is not None and str(value).strip()}
     attributes = "".join(f' {name}="{_attribute(value)}"' for name, value in filled.items())
     return f'<passage id="{number}"{attributes}>', text.strip()
@@ -112,6 +114,22 @@ def _attribute(value: Any) -> str:
     line = " ".join(_CONTROL.sub(" ", str(value)).split())
     line = line if len(line) <= _MAX_ATTRIBUTE else line[: _MAX_ATTRIBUTE - 1] + "…"
     return escape(line, {'"': "&quot;"})
+
+
+def first_passages(passages: str, max_chars: int) -> tuple[Markup, int]:
+    """The first of rendered passages, within so many characters, and how many more there were.
+
+    A first passage that is too long by itself is cut; nothing is left where there is no room for a part of it.
+    """
+    closing = "</passage>"
+    kept = passages[: max(0, max_chars)]
+    end = kept.rfind(closing)
+    if end < 0:
+        kept = kept[: -len(closing)]
+        kept = f"{kept}{closing}" if ">" in kept[:-1] else ""
+    else:
+        kept = kept[: end + len(closing)]
+    return Markup(kept), passages.count(closing) - kept.count(closing)
 
 
 def _fit_blocks(blocks: Iterable[tuple[str, str]], limit: int | None, closing: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a model fills in: the Pydantic classes that prompt files name under ``output.schema``."""
+"""Answer schemas: the Pydantic classes that prompt files name under ``output.schema``."""
 
 from functools import lru_cache
 from typing import Annotated, Any
@@ -70,7 +70,7 @@ class Passages(Form):
 
 
 class Keywords(Form):
-    """What to type into a search engine: at most three keywords; more are cut."""
+    """Keywords for a search engine, at most three; more are cut."""
 
     keywords: Annotated[
         _SomeTexts, AfterValidator(lambda words: [word[:MAX_KEYWORD] for word in words[:3]])
@@ -81,7 +81,7 @@ class Keywords(Form):
 
 
 class UserFacts(Form):
-    """What a user said about themselves; empty if nothing."""
+    """Facts that a user said about themselves; empty if none."""
 
     facts: _Texts = ask_for(
         "Short sentences, each one lasting fact that the user stated; an empty list if there is none.",
@@ -141,7 +141,7 @@ class GeneratedQuestions(Form):
 
 
 class QuestionCheck(Form):
-    """What somebody says of a question who sees it for the first time."""
+    """Verdict on a question by somebody who sees it for the first time."""
 
     answerable: bool = ask_for(
         "True if the passages answer the question completely.", "段落完整地回答了问题时为 true。"
@@ -180,7 +180,7 @@ _Complexity: Any = _choice("none", "single", "multi")
 
 
 class Classification(Form):
-    """What a question needs."""
+    """Class of a question by what it needs."""
 
     intent: _Intent = ask_for(
         "'question', 'chat' for talk, or 'unclear' if the meaning is unclear.",

@@ -17,7 +17,7 @@ from langchain_core.prompts import PromptTemplate as StringTemplate
 from pydantic import BaseModel, Field
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.prompts.format import VARIABLE, PromptFile
+from rag_kit.prompts.format import DEFAULT_MAX_TOKENS, VARIABLE, PromptFile
 from rag_kit.prompts.rendering import RESERVED_TAGS, TAG, Markup, escape_tags
 
 _MESSAGES: dict[str, Any] = {
@@ -66,6 +66,7 @@ class PromptTemplate(ChatPromptTemplate):
     Attributes:
         metadata: ``name``, ``language``, ``version`` and content ``hash`` of the file; traces of a run show them.
         inputs: Each variable and what it holds, in the order of the file.
+        max_tokens: Most tokens of the reply, sent with each call that the kit makes with this prompt.
         description: What the prompt is for.
         file: The file it was read from.
 
@@ -78,6 +79,7 @@ class PromptTemplate(ChatPromptTemplate):
     """
 
     inputs: dict[str, str] = Field(default_factory=dict)
+    max_tokens: int = DEFAULT_MAX_TOKENS
     result_schema: Any = None
     description: str = ""
     file: str = ""
@@ -104,6 +106,7 @@ class PromptTemplate(ChatPromptTemplate):
             ],
             metadata={name: getattr(parsed, name) for name in ("name", "language", "version", "hash")},
             inputs=dict(parsed.inputs),
+            max_tokens=parsed.max_tokens,
             result_schema=schema,
             description=parsed.description,
             file=parsed.file,
@@ -117,7 +120,7 @@ class PromptTemplate(ChatPromptTemplate):
 
     @property
     def output_schema(self) -> type[BaseModel] | dict[str, Any] | None:  # type: ignore[override]
-        """What the answer must fit: a Pydantic class or a JSON schema; None for plain text.
+        """The schema of the answer: a Pydantic class or a JSON schema; None for plain text.
 
         The Runnable's property of this name only says "messages" for a prompt; ``get_output_schema()`` still does.
         """

@@ -1,4 +1,4 @@
-"""What is used of a model's answers: grades, and numbers of passages or sentences."""
+"""Reading of a model's answers: grades, and numbers of passages or sentences."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def grade_score(grade: Any) -> float | None:
 
 
 class Chosen(NamedTuple):
-    """What could be used of the numbers that a model gave, as positions from 0, each once; and what could not."""
+    """Read the numbers that a model gave as positions from 0, each once; and what could not be used."""
 
     places: list[int]
     problems: list[str]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import html
-import math
-import operator
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -21,42 +19,19 @@ from pydantic import ConfigDict, PrivateAttr, ValidationError, field_validator
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.concurrency.steps import Logic, Step, arun, run
 from rag_kit.documents import Filter, clean_text, combine_filters, validate_filter
-from rag_kit.documents.fields import fields_of_filter
+from rag_kit.documents.fields import fields_of_filter, read_fields
 from rag_kit.documents.provenance import compact_provenance, retriever_depth
 from rag_kit.errors import InvalidInputError
 from rag_kit.models.runnables import has_listeners, silent_manager
-from rag_kit.retrieval.arguments import as_invalid_input, translate_arguments, unknown_arguments
 from rag_kit.retrieval.call import ALL, Call, Job
-from rag_kit.retrieval.inner import Found
+from rag_kit.retrieval.fields import as_invalid_input, translate_arguments, unknown_arguments
+from rag_kit.retrieval.fields import check_count as check_count
+from rag_kit.retrieval.fields import check_number as check_number
 from rag_kit.retrieval.inside import check_fields, fields_inside
-from rag_kit.retrieval.runs import start_run
 
 T = TypeVar("T")
 _MAX_PARTS = 16  # of a list among the fields, which may hold a corpus
 _LANGCHAIN_ARGUMENTS = frozenset({"verbose", "run_id"})
-
-
-def check_count(name: str, value: Any) -> int:
-    """Check a number of documents: a whole number of at least 1."""
-    try:
-        count = 0 if isinstance(value, bool) else operator.index(value)
-    except TypeError:
-        count = 0
-    if count < 1:
-        raise InvalidInputError(f"{name}={value!r} was given; it must be a whole number >= 1.")
-    return count
-
-
-def check_number(name: str, value: Any, *, above: float | None = None, maximum: float | None = None) -> float:
-    """Check a number: at least 0 (or above ``above``), at most ``maximum``."""
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-    too_low = is_number and (value < 0 if above is None else value <= above)
-    if not is_number or too_low or (maximum is not None and value > maximum):
-        low = f"above {above:g}" if above is not None else "from 0"
-        raise InvalidInputError(
-            f"{name}={value!r} was given; it must be a number {low}{'' if maximum is None else f' to {maximum:g}'}."
-        )
-    return float(value)
 
 
 class HasRunnables:
@@ -99,7 +74,7 @@ class RagKitRetriever(BaseRetriever):
     k_may_be_none: ClassVar[bool] = False
     # The models' share of a deadline; a slow model would leave no time for the search that follows.
     model_share: ClassVar[float] = 0.75
-    #: Several queries take less than one search each: they are handed to ``_search_many`` together.
+    #: The searches for several queries share work, see ``prepare``.
     searches_together: ClassVar[bool] = False
 
     k: int = 4
@@ -137,10 +112,18 @@ class RagKitRetriever(BaseRetriever):
         ``blocking_step(name, function, ...)`` for blocking work: so it serves ``invoke`` and ``ainvoke``.
         """
 
-    async def _search_many(self, calls: Sequence[Call]) -> list[Found]:
-        """Find documents for several calls with one k and one filter; by default side by side."""
-        jobs = [Job.of(self.get_name(), partial(self._search_within, call)) for call in calls]
-        return [outcome.value_or_error for outcome in await calls[0].side_by_side(jobs, timed=False)]
+    async def prepare(self, queries: Sequence[str]) -> None:
+        """Do once what searches for several queries share, such as to embed them; steps, as of ``_search``.
+
+        The searches that follow, each by itself, use what was done. By default the retrievers inside are prepared.
+        """
+        if self.searches_together:
+            await self._prepare_parts(self.inner_retrievers(), queries)
+
+    async def _prepare_parts(self, parts: Sequence[Any], queries: Sequence[str]) -> None:
+        """Prepare retrievers inside, within the time-out of this one."""
+        call = Call(self, "", k=ALL, filter=None, config={}, run_manager=None)
+        await call.prepare([(part, query) for part in parts for query in queries])
 
     def inner_retrievers(self) -> Sequence[Any]:
         """The retrievers that this one asks."""
@@ -148,10 +131,14 @@ class RagKitRetriever(BaseRetriever):
 
     def searched(self) -> Sequence[Any]:
         """The index, store or documents that are searched, or the retrievers through which."""
-        return self.inner_retrievers()
+        index = getattr(self, "index", None)
+        return [index] if hasattr(index, "metadata_rows") else self.inner_retrievers()
 
     def known_fields(self, needed: set[str]) -> set[str] | None:
         """Metadata fields of the documents, read until all needed ones were seen; ``None`` where that costs."""
+        index = getattr(self, "index", None)
+        if index is not None and hasattr(index, "metadata_rows"):
+            return read_fields(index.metadata_rows(), needed)[0]
         return fields_inside(self.inner_retrievers(), needed)
 
     def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:
@@ -236,7 +223,7 @@ class RagKitRetriever(BaseRetriever):
             >>> [found[0].page_content for found in retriever.search_many(["moon", "sun"], k=1)]
             ['moon', 'sun']
         """
-        return run(self._answer_many(queries, config, arguments, return_exceptions, native=False))
+        return run(self._search_each(queries, config, arguments, return_exceptions))
 
     async def asearch_many(
         self,
@@ -247,11 +234,15 @@ class RagKitRetriever(BaseRetriever):
         **arguments: Any,
     ) -> list[Any]:
         """As ``search_many``, natively asynchronous."""
-        return await arun(self._answer_many(queries, config, arguments, return_exceptions, native=True))
+        return await arun(self._search_each(queries, config, arguments, return_exceptions))
 
     async def _answer(self, call: Call) -> list[Document]:
         """Check the filter, search, and cut."""
-        depth = await self._enter([call])
+        depth = retriever_depth.get()  # retrievers around this one
+        # a filter from an outer retriever was checked there
+        if where := self.filter if depth else call.filter:
+            await self._check_filter(where, call.config)
+        retriever_depth.set(depth + 1)
         try:
             with call.bounds():
                 found = (await self._search(call.query, call))[: call.k] if call.query.strip() else []
@@ -259,69 +250,35 @@ class RagKitRetriever(BaseRetriever):
             retriever_depth.set(depth)
         return found if depth else compact_provenance(found)
 
-    async def _enter(self, calls: Sequence[Call]) -> int:
-        """Check the filter, and go a retriever deeper: how many retrievers are around this one."""
-        depth = retriever_depth.get()
-        # a filter from an outer retriever was checked there
-        if where := self.filter if depth else calls[0].filter:
-            await self._check_filter(where, calls[0].config)
-        retriever_depth.set(depth + 1)
-        return depth
-
-    async def _answer_calls(self, calls: Sequence[Call]) -> list[Found]:
-        """Search for calls that differ in their queries alone."""
-        if len(calls) == 1:
-            return [await self._answer(calls[0])]
-        depth = await self._enter(calls)
-        asked = [call for call in calls if call.query.strip()]
-        try:
-            found = await self._search_many(asked) if asked else []
-        finally:
-            retriever_depth.set(depth)
-        answers = iter(found)
-        return [_finished(next(answers), call.k, depth) if call.query.strip() else [] for call in calls]
-
-    async def _search_within(self, call: Call) -> list[Document]:
-        """Search within what the call may spend."""
-        with call.bounds():
-            return await self._search(call.query, call)
-
     async def _check_filter(self, where: Filter, config: RunnableConfig) -> None:
         """Refuse fields that no document has; those that were seen once are not looked for again."""
         unseen = fields_of_filter(where) - self._known_fields
         if unseen:
             self._known_fields |= await blocking_step("fields", check_fields, self, unseen, config)
 
-    async def _answer_many(
-        self,
-        queries: Any,
-        config: Any,
-        arguments: Mapping[str, Any],
-        return_exceptions: bool,
-        *,
-        native: bool,
-    ) -> list[Found]:
-        """Search for several queries, each a run of its own where somebody listens."""
+    async def _search_each(
+        self, queries: Any, config: Any, arguments: Mapping[str, Any], return_exceptions: bool
+    ) -> list[Any]:
+        """Search for several queries side by side, each a run of its own."""
         if isinstance(queries, str) or not all(isinstance(query, str) for query in queries):
             raise InvalidInputError(
                 "queries must be a list of strings; for one query use the retriever's invoke."
             )
         configs = config if isinstance(config, Sequence) else [config] * len(queries)
-        pairs = [(query, ensure_config(one)) for query, one in zip(queries, configs, strict=True)]
-        runs = [await start_run(self, query, whole, native) for query, whole in pairs]
-        try:
-            calls = [
-                self._make_call(query, one.manager, whole, arguments)
-                for (query, whole), one in zip(pairs, runs, strict=True)
-            ]
-            results = await self._answer_calls(calls) if calls else []
-        except Exception as error:
-            for one in runs:
-                await one.end(error)
-            raise
-        for one, found in zip(runs, results, strict=True):
-            await one.end(found)
-        errors = [found for found in results if isinstance(found, Exception)]
+        # refuses wrong arguments
+        call = self._make_call("", None, configs[0] if configs else None, arguments)
+        await call.prepare([(self, query) for query in queries])
+        jobs = [
+            Job(
+                self.get_name(),
+                partial(self.invoke, query, one, **arguments),
+                partial(self.ainvoke, query, one, **arguments),
+            )
+            for query, one in zip(queries, configs, strict=True)
+        ]
+        outcomes = await call.side_by_side(jobs, timed=False)
+        results = [outcome.value_or_error for outcome in outcomes]
+        errors = [outcome.error for outcome in outcomes if outcome.error is not None]
         if errors and not return_exceptions:
             raise errors[0]
         return results
@@ -339,10 +296,14 @@ class RagKitRetriever(BaseRetriever):
             problem = unknown_arguments(unknown, {"k", "filter", *self.call_arguments}, {})
             raise InvalidInputError(f"{self.get_name()} was called with unknown arguments: {problem}.")
         count = self.k if k is None else k
+        if count is None:
+            count = ALL
+        elif type(count) is not int or count < 1:
+            count = check_count("k", count)
         return Call(
             self,
             query,
-            k=ALL if count is None else check_count("k", count),
+            k=count,
             filter=combine_filters(self.filter, filter) if self.filter or filter is not None else None,
             config=ensure_config() if config is None else config,  # invoke has filled it in
             run_manager=run_manager,
@@ -383,10 +344,3 @@ class RagKitRetriever(BaseRetriever):
 def blocking_step(name: str, func: Callable[..., T], *arguments: Any) -> Step[T]:
     """A step that calls a function, on an event loop on a thread."""
     return Step[T](name, lambda _: func(*arguments), lambda _: run_in_thread(func, *arguments))
-
-
-def _finished(found: Found, k: int, depth: int) -> Found:
-    """The first k documents; those that leave the outermost retriever have their provenance as one string."""
-    if isinstance(found, Exception):
-        return found
-    return found[:k] if depth else compact_provenance(found[:k])

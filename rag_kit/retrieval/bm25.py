@@ -9,16 +9,15 @@ from typing import Any, ClassVar, Self, Unpack
 from langchain_core.documents import Document
 from pydantic import Field, field_validator
 
-from rag_kit.documents.fields import read_fields
 from rag_kit.documents.provenance import add_first_stage
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25.index import BM25Index
 from rag_kit.indexing.bm25.parameters import DEFAULT_B, DEFAULT_K1, documents_of_texts
 from rag_kit.indexing.bm25.postings import Variant
 from rag_kit.indexing.bm25.view import Hits
-from rag_kit.retrieval.arguments import unknown_arguments
 from rag_kit.retrieval.base import RagKitRetriever, blocking_step
 from rag_kit.retrieval.call import Call
+from rag_kit.retrieval.fields import unknown_arguments
 from rag_kit.retrieval.settings import LeafSettings, TextSettings
 from rag_kit.text.ngrams import CharacterNgrams
 
@@ -50,19 +49,11 @@ class MemoryIndexRetriever(RagKitRetriever):
         """Index texts, with the metadata of each, and search them; arguments as for ``from_documents``."""
         return cls.from_documents(documents_of_texts(texts, metadatas), **settings)
 
-    def searched(self) -> Sequence[Any]:
-        """The index."""
-        return [self.index]
-
     async def _hits(self, query: str, call: Call) -> Hits:
         """Search; on an event loop on a thread where the query is long."""
         search: Callable[..., Hits] = self.index.search
         asked = query, call.k, call.filter
         return search(*asked) if len(query) <= _LONG else await blocking_step("search", search, *asked)
-
-    def known_fields(self, needed: set[str]) -> set[str] | None:
-        """Metadata fields of the documents, read until those that are needed were seen."""
-        return read_fields(self.index.metadata_rows(), needed)[0]
 
 
 class BM25Retriever(MemoryIndexRetriever):

@@ -27,7 +27,7 @@ from rag_kit.models.identity import call_key
 from rag_kit.models.runnables import callbacks_below
 from rag_kit.models.schema import UnreadableError, target_of
 from rag_kit.retrieval.fusion import Search
-from rag_kit.retrieval.inner import Asked, acall_retriever, call_retriever, inner_searches
+from rag_kit.retrieval.inner import acall_retriever, by_prepared_retriever, call_retriever
 
 _log = logging.getLogger("rag_kit.retrieval")
 T = TypeVar("T")
@@ -271,7 +271,7 @@ class Call:
             cause = error.__cause__ if isinstance(error, BranchError) and error.__cause__ else error
             self.note_failure(name, cause, instead, unsearched=unsearched)
             return None
-        outages.worked(f"{self.owner.get_name()} > {name}")
+        self._worked(Outcome(name, value), unsearched=unsearched)
         return value
 
     # Retrievers
@@ -284,94 +284,75 @@ class Call:
         filter: Filter | None = None,
     ) -> list[Document]:
         """Ask a retriever, under the filter of the call if no other is given; raises as ``do``."""
-        settings: dict[str, Any] = {
-            "config": self.child("retriever"),
-            "k": k,
-            "filter": filter or self.filter,
-        }
+        settings: dict[str, Any] = {"k": k, "filter": filter or self.filter}
         if self.question != self.query:
             settings["question"] = self.question
-        sync = partial(call_retriever, retriever, query, **settings)
-        native = partial(acall_retriever, retriever, query, **settings)
-        return await self.do(retriever.get_name(), sync, native)
+        job = _search_job(retriever.get_name(), retriever, query, self.child("retriever"), settings)
+        return await self.do(job.name, job.sync, job.native)
 
     async def search_all(
         self,
-        retriever: Any,
         searches: Sequence[Search],
         k: int | None,
         *,
         first: int = 1,
+        tag: str = "query",
+        tasks: str = "searches",
         question: str | None = None,
+        arguments: Mapping[str, Any] | None = None,
     ) -> list[Search]:
-        """Make searches side by side, each for ``k`` documents; several of one retriever together where it can.
+        """Make searches side by side, each for ``k`` documents, under the filter of the call.
 
         Args:
-            retriever: Asked by searches that have none of their own.
-            searches: What to search for.
+            searches: What to search for, and the retriever of each.
             k: Documents of each search; ``None`` leaves it to the retriever.
             first: Number of the first search, of those of the whole call.
+            tag: Tag of each child run, before its number.
+            tasks: Name of the searches in an error.
             question: The user's words, for retrievers inside that read conditions in them; default: each query.
+            arguments: Further arguments, for the kit's own retrievers.
 
         Returns:
             The searches that were answered, with their documents. What fails is noted, or raised
             (``on_error="raise"``); if all fail, that raises, unless there were searches before.
         """
-        targets = [search.retriever or retriever for search in searches]
-        named = [replace(search, retriever=target) for search, target in zip(searches, targets, strict=True)]
-        asked = [
-            Asked(search.retriever, search.query, self.child(f"query_{number}"), _label(search, number))
-            for number, search in enumerate(named, start=first)
-        ]
-        outcomes = await self.search_outcomes(asked, k, question=question)
-        return self.answered(named, outcomes, may_all_fail=first > 1)
-
-    async def search_outcomes(
-        self,
-        asked: Sequence[Asked],
-        k: int | None,
-        *,
-        question: str | None = None,
-        arguments: Mapping[str, Any] | None = None,
-    ) -> list[Outcome[list[Document]]]:
-        """Search side by side under the filter of the call: how each search ended.
-
-        ``arguments`` reach the kit's own retrievers.
-        """
-        calls = inner_searches(asked, k, self.filter, question=question, arguments=arguments)
-        jobs = [Job(call.name, call.sync, call.native) for call in calls]
-        outcomes: list[Outcome[list[Document]]] = [Outcome(one.name) for one in asked]
-        done = await self.side_by_side(jobs, on_error=self.limits.on_error)
-        for call, outcome in zip(calls, done, strict=True):
-            for number, at in enumerate(call.places):
-                found = outcome.error if outcome.value is None else outcome.value[number]
-                failed = isinstance(found, BaseException)
-                outcomes[at] = Outcome(asked[at].name, *((None, found) if failed else (found,)))
-        return outcomes
-
-    def answered(
-        self,
-        searches: Sequence[Search],
-        outcomes: Sequence[Outcome[list[Document]]],
-        *,
-        tasks: str = "searches",
-        may_all_fail: bool = False,
-    ) -> list[Search]:
-        """The searches that were answered, with their documents; the others are noted, or raised."""
+        settings: dict[str, Any] = {"k": k, "filter": self.filter, **(arguments or {})}
+        if question is not None:
+            settings["question"] = question
+        await self.prepare([(search.retriever, search.query) for search in searches])
+        jobs = []
+        for number, search in enumerate(searches, start=first):
+            config = self.child(f"{tag}_{search.branch or number}")
+            name = search.name or _label(search, number)
+            jobs.append(_search_job(name, search.retriever, search.query, config, settings))
+        outcomes = await self.side_by_side(jobs, on_error=self.limits.on_error)
         failed = [outcome for outcome in outcomes if not outcome.ok]
         if failed and self.limits.on_error == "raise":
             value_or_raise(failed[0])
-        if failed and len(failed) == len(outcomes) and not may_all_fail:
+        if failed and len(failed) == len(outcomes) and first == 1:
             raise_all_failed(f"{tasks} of {self.owner.get_name()}", outcomes)
         answered = []
         for search, outcome in zip(searches, outcomes, strict=True):
-            if outcome.error is not None:
-                self.note_failure(outcome.name, outcome.error, unsearched=True)
-                continue
-            outages.worked(f"{self.owner.get_name()} > {outcome.name}")
-            name = search.name or search.retriever.get_name()  # type: ignore[union-attr]
-            answered.append(replace(search, name=name, documents=outcome.value or []))
+            if self._worked(outcome, unsearched=True):
+                name = search.name or search.retriever.get_name()  # type: ignore[union-attr]
+                answered.append(replace(search, name=name, documents=outcome.value or []))
         return answered
+
+    async def prepare(self, asked: Sequence[tuple[Any, str]]) -> None:
+        """Do what searches of one retriever share; what fails here, each search meets by itself."""
+        pairs = by_prepared_retriever(asked) if len(asked) > 1 else []
+        if jobs := [Job.of("prepare", partial(one.prepare, queries)) for one, queries in pairs]:
+            await self.side_by_side(jobs)
+
+    def _worked(self, outcome: Outcome[Any], *, unsearched: bool) -> bool:
+        """Whether a part worked; a failure is noted."""
+        if outcome.error is not None:
+            self.note_failure(outcome.name, outcome.error, unsearched=unsearched)
+            return False
+        part = f"{self.owner.get_name()} > {outcome.name}"
+        if part in outages.failing:
+            outages.worked(part)
+        return True
 
     # Models
 
@@ -425,13 +406,11 @@ class Call:
         What a model fails to write is not searched for; the embedded one, which cannot write, says so by itself.
         """
         for outcome in outcomes:
-            if outcome.error is None:
-                outages.worked(f"{self.owner.get_name()} > {outcome.name}")
-            elif self.limits.on_error == "raise":
+            if outcome.error is not None and self.limits.on_error == "raise":
                 raise outcome.error
-            else:
-                self.note_failure(outcome.name, outcome.error, unsearched=not is_extractive(model))
-        return [outcome.value for outcome in outcomes if outcome.ok]
+        failed = any(not outcome.ok for outcome in outcomes)
+        unsearched = failed and not is_extractive(model)
+        return [outcome.value for outcome in outcomes if self._worked(outcome, unsearched=unsearched)]
 
     async def keep_replies(self) -> None:
         """Write new answers to the cache, now that they were of use; a useless one is to be asked for again."""
@@ -485,6 +464,14 @@ def raise_all_failed(tasks: str, outcomes: Sequence[Outcome[Any]]) -> None:
             raise error
     lines = (describe_failure(outcome.name, outcome.error) for outcome in outcomes)
     raise BranchError(f"All {tasks} failed. {'; '.join(lines)}") from errors[0]
+
+
+def _search_job(
+    name: str, retriever: Any, query: str, config: RunnableConfig, settings: Mapping[str, Any]
+) -> Job:
+    """A search by a retriever inside."""
+    sync = partial(call_retriever, retriever, query, config=config, **settings)
+    return Job(name, sync, partial(acall_retriever, retriever, query, config=config, **settings))
 
 
 def _label(search: Search, number: int) -> str:

@@ -59,10 +59,11 @@ def _z_scores(scores: list[float]) -> list[float]:
     size = max(map(abs, scores)) or 1.0  # so that no square overflows
     scaled = [score / size for score in scores]
     mean = math.fsum(scaled) / len(scaled)
-    deviation = math.sqrt(math.fsum((score - mean) ** 2 for score in scaled) / len(scaled))
+    distances = [score - mean for score in scaled]
+    deviation = math.hypot(*distances) / math.sqrt(len(scaled))
     if not deviation > 1e-12:  # equal but for rounding
         return [0.0] * len(scores)
-    return [(score - mean) / deviation for score in scaled]
+    return [distance / deviation for distance in distances]
 
 
 def weighted_mean(lists: Sequence[tuple[Mapping[K, float], float, float]]) -> dict[K, float]:
@@ -72,9 +73,10 @@ def weighted_mean(lists: Sequence[tuple[Mapping[K, float], float, float]]) -> di
     """
     used = [(values, absent, weight) for values, absent, weight in lists if weight > 0 and values]
     total = sum(weight for *_, weight in used)
-    scores: dict[K, float] = dict.fromkeys((key for values, *_ in used for key in values), 0.0)
+    nowhere = sum(weight / total * absent for _, absent, weight in used)
+    scores: dict[K, float] = {}
     for values, absent, weight in used:
         share = weight / total
-        for key in scores:
-            scores[key] += share * values.get(key, absent)
+        for key, value in values.items():
+            scores[key] = scores.get(key, nowhere) + share * (value - absent)
     return scores

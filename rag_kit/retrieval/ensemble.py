@@ -13,7 +13,6 @@ from rag_kit.retrieval.base import RagKitRetriever
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.fields import OptionalCount, Seconds, Weights
 from rag_kit.retrieval.fusion import Merged, Search, check_fusion, check_weights, merge
-from rag_kit.retrieval.inner import Asked, Found
 
 _DEPTH = 100  # results of each retriever; fusions of scores need to see how these fall off
 Retriever = Runnable[str, list[Document]]
@@ -95,32 +94,20 @@ class EnsembleRetriever(RagKitRetriever):
         """How many documents each retriever is asked for; ``None`` leaves it to them."""
         return call.fetch(self.fetch_k or (0 if self.fusion == "rrf" else _DEPTH))
 
-    async def _search(self, query: str, call: Call) -> list[Document]:
-        [found] = await self._search_many([call])
-        if isinstance(found, Exception):
-            raise found
-        return found
+    async def prepare(self, queries: Sequence[str]) -> None:
+        """Prepare the retrievers whose weight is above 0."""
+        await self._prepare_parts([branch.retriever for branch in self._branches("")], queries)
 
-    async def _search_many(self, calls: Sequence[Call]) -> list[Found]:
-        """Run the branches for all queries side by side, then fuse for each query."""
-        branches = [self._branches(call.query) for call in calls]
-        asked = [
-            Asked(branch.retriever, branch.query, call.child(f"retriever_{branch.branch}"), branch.name)
-            for call, of_call in zip(calls, branches, strict=True)
-            for branch in of_call
-        ]
-        outcomes = iter(
-            await calls[0].search_outcomes(asked, self._depth(calls[0]), arguments=self._arguments())
+    async def _search(self, query: str, call: Call) -> list[Document]:
+        """Run the branches side by side, and fuse what they found."""
+        answered = await call.search_all(
+            self._branches(query),
+            self._depth(call),
+            tag="retriever",
+            tasks="retrievers",
+            arguments=self._arguments(),
         )
-        results: list[Found] = []
-        for call, of_call in zip(calls, branches, strict=True):
-            ended = [next(outcomes) for _ in of_call]
-            try:
-                answered = call.answered(of_call, ended, tasks="retrievers")
-                results.append(await self._merge(call, answered))
-            except Exception as error:  # noqa: BLE001 - of one query of several
-                results.append(error)
-        return results
+        return await self._merge(call, answered)
 
     def _arguments(self) -> dict[str, Any]:
         """Arguments for those retrievers that are the kit's own."""

@@ -17,11 +17,9 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.vectors import TIE, best_with_ties
 from rag_kit.models.clients import check_embeddings, embed_documents
 from rag_kit.models.query_vectors import QueryVectors
-from rag_kit.retrieval.by_vector import ByVectorRetriever
 from rag_kit.retrieval.call import Call
-from rag_kit.retrieval.hybrid import reads
 from rag_kit.retrieval.settings import LeafSettings
-from rag_kit.retrieval.vectors import checked_vectors, unit
+from rag_kit.retrieval.vectors import ByVectorRetriever, checked_vectors, unit
 
 if TYPE_CHECKING:
     import numpy as np
@@ -93,10 +91,6 @@ class ExactVectorRetriever(ByVectorRetriever):
         retriever._matrix = unit(np.array(vectors, dtype=np.float32, order="C"))
         retriever._columns = MetadataColumns([document.metadata for document in retriever.documents])
         return retriever
-
-    def reads(self, query: str) -> bool:
-        """Whether the embedding model reads the query's language."""
-        return reads(self.embeddings, query)
 
     def vectors_of(self, documents: Sequence[Document]) -> np.ndarray:
         """The unit vectors of those documents that this retriever holds, in their order; others are left out."""

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from rag_kit.concurrency.notes import write_note
 from rag_kit.documents import add_note, document_keys, with_provenance
@@ -111,7 +111,7 @@ def check_fusion(name: str, rrf_k: float) -> None:
 
 
 def first_places(keys: Sequence[K]) -> dict[K, int]:
-    """Where each key first stands in a list, from 0, in that order."""
+    """Give the first position of each key in a list, from 0, in that order."""
     positions = dict(zip(keys, range(len(keys)), strict=True))
     if len(positions) == len(keys):
         return positions
@@ -163,7 +163,7 @@ class Search:
 
 @dataclass(frozen=True)
 class Merged:
-    """What all documents that several searches found have in common in the provenance.
+    """Provenance that all documents found by several searches have in common.
 
     ``notes`` stand before the notes that a document's copies bring along; ``extra`` goes into its last stage.
     """
@@ -174,20 +174,28 @@ class Merged:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
+class Table(NamedTuple):
+    """The z-scores of a list by key, what a key counts that it lacks, and a note on scores that were not there."""
+
+    values: Mapping[str, float]
+    absent: float
+    note: str | None
+
+
 @dataclass(frozen=True)
 class Fused:
-    """A fused ranking: ``(key, score)`` pairs, best first; z-scores and shares of the lists (``"convex"``); notes."""
+    """A fused ranking: ``(key, score)`` pairs, best first; z-scores and shares of the lists (``"convex"``)."""
 
     ranking: list[tuple[str, float]]
-    standardised: Sequence[Mapping[str, float]] = ()
+    tables: Sequence[Table] = ()
     shares: Sequence[float] = ()
     notes: Sequence[str] = ()
 
     def details(self, number: int, key: str) -> dict[str, float]:
         """The share of a list, by its number from 0, in the score of a key."""
-        if not self.standardised:
+        if not self.tables:
             return {}
-        return {"weight": self.shares[number], "normalised": self.standardised[number][key]}
+        return {"weight": self.shares[number], "normalised": self.tables[number].values[key]}
 
 
 def fuse(
@@ -197,27 +205,33 @@ def fuse(
     *,
     rrf_k: float = 60,
     depth: int | None = None,
+    tables: Sequence[Table] = (),
 ) -> Fused:
     """Fuse the lists of several searches, whose documents have these keys.
 
     ``"rrf"`` looks at ranks alone. ``"convex"`` is the weighted mean of z-scores; a list of a retriever that states the
     highest score possible (keyword search) is filled up with zeros to ``depth``, the number of documents asked for.
+    ``tables`` are the z-scores of the first lists, where they were fused before.
     """
     if fusion == "rrf":
         weights = [search.weight for search in searches]
         return Fused(reciprocal_rank_fusion(keys, weights=weights, k=rrf_k))
     from rag_kit.retrieval.convex import standardise, weighted_mean
 
-    lists, notes = [], []
-    for search, list_keys in zip(searches, keys, strict=True):
+    tables = [*tables]
+    for search, list_keys in list(zip(searches, keys, strict=True))[len(tables) :]:
         places = first_places(list_keys)
         scores = [_score_of(search.documents[place]) for place in places.values()]
-        table = standardise(scores, depth if _states_maximum(search.documents) else None)
-        notes += [f"{search.name}: {table.note}"] if table.note else []
-        lists.append((dict(zip(places, table.values, strict=True)), table.absent, search.weight))
+        made = standardise(scores, depth if _states_maximum(search.documents) else None)
+        tables.append(Table(dict(zip(places, made.values, strict=True)), made.absent, made.note))
+    pairs = [*zip(searches, tables, strict=True)]
     total = sum(search.weight for search in searches)
-    shares = [search.weight / total for search in searches]
-    return Fused(ordered(weighted_mean(lists)), [values for values, *_ in lists], shares, notes)
+    return Fused(
+        ordered(weighted_mean([(table.values, table.absent, search.weight) for search, table in pairs])),
+        tables,
+        [search.weight / total for search in searches],
+        [f"{search.name}: {table.note}" for search, table in pairs if table.note],
+    )
 
 
 def _score_of(doc: Document) -> float | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -17,8 +16,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25.index import BM25Index
 from rag_kit.retrieval.bm25 import BM25Retriever
 from rag_kit.retrieval.call import Call
-from rag_kit.retrieval.expansion.weighted import KeywordIndex, reader_of
-from rag_kit.retrieval.indexed import rows_retriever
+from rag_kit.retrieval.indexed import KeywordIndex, reader_of, rows_retriever
 from rag_kit.retrieval.inside import own_filter
 from rag_kit.retrieval.refining import RefiningRetriever
 
@@ -72,10 +70,6 @@ class GraphRetriever(RefiningRetriever):
         if isinstance(index, BM25Index):
             return {**values, "retriever": BM25Retriever(index=index)}
         return {**values, "retriever": rows_retriever(index)}
-
-    def searched(self) -> Sequence[Any]:
-        """The index."""
-        return [self.index]
 
     def _fetch_size(self, k: int) -> int:
         return _SEEDS

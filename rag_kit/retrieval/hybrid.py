@@ -18,13 +18,13 @@ from rag_kit.retrieval.fusion import (
     Fused,
     Merged,
     Search,
+    Table,
     first_places,
     fuse,
     identify,
     join_documents,
     nothing_found,
 )
-from rag_kit.text.language import detect_language
 
 # docs/decisions/0011
 DENSE_WEIGHT = 0.5
@@ -106,11 +106,14 @@ class HybridRetriever(EnsembleRetriever):
         return documents
 
     def _merged(self, call: Call, answered: Sequence[Search]) -> list[Document]:
-        searches = self._with_feedback(call, answered)
-        keys, notes = self._identify(searches)
-        fused = self._fuse(call, searches, keys)
+        keys, notes = self._identify(answered)
+        fused = self._fuse(call, answered, keys)
+        searches = self._with_feedback(call, answered, keys, fused.ranking[:_FIRST])
+        if len(searches) > len(answered):
+            known = keys
+            keys, notes = self._identify(searches)
+            fused = self._fuse(call, searches, keys, fused.tables if keys[:2] == known else ())
         ranking = fused.ranking[: call.k]
-        stored = self._dense.stored([key for key, _ in ranking]) if self._reads_later else None
         empty = [nothing_found(search) for search in searches if not search.documents and not search.role]
         return join_documents(
             searches,
@@ -119,7 +122,7 @@ class HybridRetriever(EnsembleRetriever):
             Merged(call.query, self.get_name(), [*call.notes, *notes, *empty, *fused.notes]),
             f"fusion:{self.fusion}",
             fused=fused,
-            stored=stored,
+            stored=self._dense.stored([key for key, _ in ranking]) if self._reads_later else None,
         )
 
     def _identify(self, searches: Sequence[Search]) -> tuple[list[list[str]], list[str]]:
@@ -128,21 +131,31 @@ class HybridRetriever(EnsembleRetriever):
             return [[document.id or "" for document in search.documents] for search in searches], []
         return identify(searches, self.id_key)
 
-    def _fuse(self, call: Call, searches: Sequence[Search], keys: Sequence[Sequence[str]]) -> Fused:
-        return fuse(searches, keys, self.fusion, rrf_k=self.rrf_k, depth=self._depth(call))
+    def _fuse(
+        self,
+        call: Call,
+        searches: Sequence[Search],
+        keys: Sequence[Sequence[str]],
+        tables: Sequence[Table] = (),
+    ) -> Fused:
+        depth = self._depth(call)
+        return fuse(searches, keys, self.fusion, rrf_k=self.rrf_k, depth=depth, tables=tables)
 
-    def _with_feedback(self, call: Call, answered: Sequence[Search]) -> Sequence[Search]:
+    def _with_feedback(
+        self,
+        call: Call,
+        answered: Sequence[Search],
+        keys: Sequence[Sequence[str]],
+        best: Sequence[tuple[str, float]],
+    ) -> Sequence[Search]:
         """The searches, and one by the question's vector moved towards the best documents of their fusion."""
         dense, vector = self._dense, self._dense.query_vectors.get(call.query)
         if vector is None or len(answered) < 2:
             return answered
-        keys, _ = self._identify(answered)
-        by_key = {
-            key: document
-            for search, list_keys in zip(answered, keys, strict=True)
-            for key, document in zip(list_keys, search.documents, strict=True)
-        }
-        first = [by_key[key] for key, _ in self._fuse(call, answered, keys).ranking[:_FIRST]]
+        places = [*zip(answered, map(first_places, keys), strict=True)]
+        first = [
+            next(search.documents[place[key]] for search, place in places if key in place) for key, _ in best
+        ]
         # an index that was given other vectors meanwhile (`reembed`) still has the answers above
         moved = _move_towards(vector, [row for row in dense.vectors_of(first) if len(row) == len(vector)])
         if moved is None:
@@ -157,11 +170,6 @@ class HybridRetriever(EnsembleRetriever):
         share, name = by_vector.weight * _FEEDBACK, f"{by_vector.name}, feedback"
         feedback = Search(call.query, "feedback", None, share, documents, name, len(answered) + 1)
         return [keyword, replace(by_vector, weight=by_vector.weight - share), feedback]
-
-
-def reads(embeddings: object, query: str) -> bool:
-    """Whether an embedding model reads the language of a query, as far as it says so."""
-    return not getattr(embeddings, "english_only", False) or detect_language(query) == "en"
 
 
 def _move_towards(vector: Vector, targets: Sequence[Vector]) -> list[float] | None:

@@ -10,17 +10,19 @@ from langchain_core.documents import Document
 from pydantic import Field
 
 from rag_kit.documents import Filter, add_note
-from rag_kit.documents.fields import read_fields
 from rag_kit.documents.provenance import add_first_stage
 from rag_kit.errors import InvalidInputError, ModelError
+from rag_kit.indexing.bm25.index import BM25Index
 from rag_kit.indexing.document_index.index import DocumentIndex
+from rag_kit.indexing.document_index.keyword import KeywordView
 from rag_kit.models.query_vectors import QueryVectors, embed_query_step
 from rag_kit.models.runnables import has_listeners
 from rag_kit.retrieval.base import RagKitRetriever, blocking_step
-from rag_kit.retrieval.by_vector import ByVectorRetriever
+from rag_kit.retrieval.bm25 import BM25Retriever
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.ensemble import EnsembleRetriever
-from rag_kit.retrieval.hybrid import IDS_ONLY, HybridRetriever, reads
+from rag_kit.retrieval.hybrid import IDS_ONLY, HybridRetriever
+from rag_kit.retrieval.vectors import ByVectorRetriever
 
 PIPELINES = ("hybrid", "bm25", "dense")
 Hits = list[tuple[Document, float]]
@@ -39,14 +41,6 @@ class KeywordIndexRetriever(RagKitRetriever):
     index: DocumentIndex
     note: str | None = None
 
-    def searched(self) -> Sequence[Any]:
-        """The index."""
-        return [self.index]
-
-    def known_fields(self, needed: set[str]) -> set[str] | None:
-        """Metadata fields of the documents, read until those that are needed were seen."""
-        return read_fields(self.index.metadata_rows(), needed)[0]
-
     async def _search(self, query: str, call: Call) -> list[Document]:
         documents: list[Document] = await blocking_step("search", self._find, query, call)
         if self.note is None:
@@ -55,8 +49,30 @@ class KeywordIndexRetriever(RagKitRetriever):
         return [add_note(document, self.note) for document in documents]
 
     def _find(self, query: str, call: Call) -> list[Document]:
-        hits = self.index.keyword_view().search(query, call.k, call.filter, ids_only=_ids_only(call))
+        hits = self._hits(query, call)
         return add_first_stage(hits, "bm25", self.get_name(), query, max_score=hits.maximum)
+
+    def _hits(self, query: str, call: Call) -> Any:
+        return self.index.keyword_view().search(query, call.k, call.filter, ids_only=_ids_only(call))
+
+
+KeywordIndex = BM25Index | DocumentIndex
+KeywordRetriever = BM25Retriever | KeywordIndexRetriever
+
+
+def reader_of(index: KeywordIndex) -> BM25Index | KeywordView:
+    """The object by which terms are read and searched; reads the store if the index is a stored one."""
+    return index if isinstance(index, BM25Index) else index.keyword_view()
+
+
+class WeightedTermsRetriever(KeywordIndexRetriever):
+    """Search a keyword index for given terms with weights; the query is for the provenance alone."""
+
+    index: KeywordIndex  # type: ignore[assignment]
+    terms: Mapping[str, float]
+
+    def _hits(self, query: str, call: Call) -> Any:
+        return reader_of(self.index).search_weighted(self.terms, call.k, call.filter)
 
 
 class DenseIndexRetriever(ByVectorRetriever):
@@ -66,18 +82,6 @@ class DenseIndexRetriever(ByVectorRetriever):
 
     index: DocumentIndex
     query_vectors: QueryVectors = Field(default_factory=QueryVectors, exclude=True, repr=False)
-
-    def searched(self) -> Sequence[Any]:
-        """The index."""
-        return [self.index]
-
-    def known_fields(self, needed: set[str]) -> set[str] | None:
-        """Metadata fields of the documents, read until those that are needed were seen."""
-        return read_fields(self.index.metadata_rows(), needed)[0]
-
-    def reads(self, query: str) -> bool:
-        """Whether the embedding model reads the query's language."""
-        return reads(self.index.embeddings, query)
 
     def vectors_of(self, documents: Sequence[Document]) -> list[list[float]]:
         """The stored vectors of documents of the index."""

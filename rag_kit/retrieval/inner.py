@@ -12,7 +12,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
-from typing import Any, NamedTuple, Protocol, TypeGuard
+from typing import Any, Protocol, TypeGuard
 
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
@@ -23,16 +23,17 @@ from langchain_core.runnables import (
     RunnableSequence,
     RunnableWithFallbacks,
 )
-from langchain_core.runnables.base import RunnableBinding, RunnableBindingBase
+from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.runnables.config import merge_configs
 from langchain_core.runnables.configurable import DynamicRunnable
 from langchain_core.vectorstores import VectorStoreRetriever
 
 from rag_kit.concurrency.bridge import run_in_thread
+from rag_kit.concurrency.steps import Logic
 from rag_kit.documents import Filter, combine_filters, compile_filter
 from rag_kit.errors import InvalidInputError
 from rag_kit.models.runnables import acall_runnable
-from rag_kit.retrieval.stores import deeper, native_async, native_filter
+from rag_kit.retrieval.stores import deeper, is_native, native_filter
 
 AnyRetriever = Runnable[str, list[Document]]
 
@@ -43,11 +44,8 @@ class KitRetriever(Protocol):
     filter: Mapping[str, Any] | None
     searches_together: bool
 
-    def search_many(self, queries: Sequence[str], config: Any = None, **arguments: Any) -> Any:
-        """Search for several queries."""
-
-    async def asearch_many(self, queries: Sequence[str], config: Any = None, **arguments: Any) -> Any:
-        """As ``search_many``, natively asynchronous."""
+    def prepare(self, queries: Sequence[str]) -> Logic[None]:
+        """Do once what searches for several queries share."""
 
     def inner_retrievers(self) -> Sequence[Any]:
         """The retrievers that this one asks."""
@@ -67,7 +65,7 @@ def is_kit_retriever(value: Any) -> TypeGuard[KitRetriever]:
 
 @cache
 def _has_protocol(cls: Any) -> bool:
-    return all(hasattr(cls, name) for name in ("asearch_many", "inner_retrievers", "known_fields"))
+    return all(hasattr(cls, name) for name in ("prepare", "inner_retrievers", "known_fields"))
 
 
 def call_retriever(
@@ -122,86 +120,15 @@ async def _call_on_thread(retriever: AnyRetriever, *arguments: Any, **kwargs: An
     return await run_in_thread(partial(retriever.invoke, *arguments, **kwargs))
 
 
-Found = list[Document] | Exception
-"""Documents that a search found, or the error it failed with."""
-
-
-class Asked(NamedTuple):
-    """A search that one retriever makes by another; ``name`` is for notes."""
-
-    retriever: Any
-    query: str
-    config: RunnableConfig
-    name: str
-
-
-class InnerCall(NamedTuple):
-    """A call that makes one or several searches; ``places`` are their positions among those that were asked for."""
-
-    name: str
-    places: Sequence[int]
-    sync: Callable[[], Sequence[Found]]
-    native: Callable[[], Awaitable[Sequence[Found]]]
-
-
-def inner_searches(
-    asked: Sequence[Asked],
-    k: int | None,
-    filter: Filter | None,
-    *,
-    question: str | None = None,
-    arguments: Mapping[str, Any] | None = None,
-) -> list[InnerCall]:
-    """The calls for some searches: one for all queries of a retriever that searches for several at once.
-
-    Args:
-        asked: The searches.
-        k: Most documents of each.
-        filter: Condition on the metadata.
-        question: The user's words, where the queries were made of them.
-        arguments: Further arguments for the kit's own retrievers.
-    """
-    settings: dict[str, Any] = {"k": k, "filter": filter, **(arguments or {})}
-    if question is not None:
-        settings["question"] = question
-    groups: dict[object, list[int]] = {}
-    asked = [_unbound(one) for one in asked]
-    for at, one in enumerate(asked):
-        together = is_kit_retriever(one.retriever) and one.retriever.searches_together
-        groups.setdefault(id(one.retriever) if together else (at, None), []).append(at)
-    return [_inner_call([asked[at] for at in places], places, settings) for places in groups.values()]
-
-
-def _unbound(asked: Asked) -> Asked:
-    """The search by what is inside ``with_config``, under its config."""
-    retriever: Any = asked.retriever
-    config = asked.config
-    while type(retriever) is RunnableBinding and not retriever.kwargs and not retriever.config_factories:
-        retriever, config = retriever.bound, merge_configs(retriever.config, config)
-    return asked._replace(retriever=retriever, config=config)
-
-
-def _inner_call(asked: Sequence[Asked], places: Sequence[int], settings: dict[str, Any]) -> InnerCall:
-    first = asked[0]
-    if len(asked) == 1:
-        one = partial(_one, first, settings), partial(_aone, first, settings)
-        return InnerCall(first.name, places, *one)
-    arguments: Any = [one.query for one in asked], [one.config for one in asked]
-    options = {**settings, "return_exceptions": True}
-    return InnerCall(
-        first.retriever.get_name(),
-        places,
-        partial(first.retriever.search_many, *arguments, **options),
-        partial(first.retriever.asearch_many, *arguments, **options),
-    )
-
-
-def _one(asked: Asked, settings: Mapping[str, Any]) -> list[Found]:
-    return [call_retriever(asked.retriever, asked.query, config=asked.config, **settings)]
-
-
-async def _aone(asked: Asked, settings: Mapping[str, Any]) -> list[Found]:
-    return [await acall_retriever(asked.retriever, asked.query, config=asked.config, **settings)]
+def by_prepared_retriever(asked: Sequence[tuple[Any, str]]) -> list[tuple[KitRetriever, list[str]]]:
+    """The kit's retrievers that have several queries to prepare for, however bound, with these queries."""
+    queries: dict[int, tuple[KitRetriever, dict[str, None]]] = {}
+    for retriever, query in asked:
+        while isinstance(retriever, RunnableBindingBase):
+            retriever = retriever.bound
+        if is_kit_retriever(retriever) and retriever.searches_together and query.strip():
+            queries.setdefault(id(retriever), (retriever, {}))[1][query] = None
+    return [(retriever, [*texts]) for retriever, texts in queries.values() if len(texts) > 1]
 
 
 @dataclass(frozen=True)
@@ -301,7 +228,7 @@ def _native_async(retriever: Runnable[Any, Any]) -> bool:
     if isinstance(retriever, RunnableLambda):
         return hasattr(retriever, "afunc")
     if isinstance(retriever, VectorStoreRetriever):
-        return native_async(retriever.vectorstore)
+        return is_native(retriever.vectorstore, "asimilarity_search")
     if isinstance(retriever, BaseRetriever) and not is_kit_retriever(retriever):
         name = type(retriever)._aget_relevant_documents.__qualname__
         return name != "BaseRetriever._aget_relevant_documents" and "__init_subclass__" not in name

@@ -10,15 +10,14 @@ from langchain_core.documents import Document
 from pydantic import PrivateAttr
 
 from rag_kit.documents import add_note, combine_filters, copy_document
-from rag_kit.documents.fields import read_fields
 from rag_kit.documents.provenance import add_first_stage
 from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.document_index.vectors import Vectors, best_ids, unit
 from rag_kit.indexing.raptor.tree import RaptorTree
 from rag_kit.indexing.searched import RAPTOR, REPRESENTATION
-from rag_kit.retrieval.by_vector import ByVectorRetriever
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.indexed import Hits, rows_retriever
+from rag_kit.retrieval.vectors import ByVectorRetriever
 
 
 class _Loaded(NamedTuple):
@@ -31,7 +30,7 @@ class _Loaded(NamedTuple):
 
     @property
     def note(self) -> str:
-        """What is to be said of all results, or nothing."""
+        """Give the note on all results, or nothing."""
         if not self.tree.nodes:
             return "degraded: passages alone, for the index has no summaries; build_raptor makes them"
         old = "degraded: some summaries are out of date and left out; build_raptor renews them"
@@ -61,14 +60,6 @@ class RaptorRetriever(ByVectorRetriever):
 
     def _model(self) -> Any:
         return self.index.embeddings
-
-    def searched(self) -> Sequence[Any]:
-        """The index."""
-        return [self.index]
-
-    def known_fields(self, needed: set[str]) -> set[str] | None:
-        """Metadata fields of the passages, read until those that are needed were seen."""
-        return read_fields(self.index.metadata_rows(), needed)[0]
 
     def _nearest(self, query: str, vector: Sequence[float], call: Call) -> list[Document]:
         """The passages and summaries nearest to the query; the tree is read again when the index has changed."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from functools import partial, reduce
+from functools import reduce
 from typing import Any, ClassVar, Literal
 
 from langchain_core.documents import Document
@@ -13,9 +13,8 @@ from langchain_core.documents import Document
 from rag_kit.concurrency.steps import Logic
 from rag_kit.documents import add_note, document_keys
 from rag_kit.retrieval.base import RagKitRetriever
-from rag_kit.retrieval.call import Call, Job
+from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.fields import Cap, InnerRetriever, OptionalCount, Seconds
-from rag_kit.retrieval.inner import Asked, Found
 
 _log = logging.getLogger(__name__)
 
@@ -62,29 +61,7 @@ class RefiningRetriever(RagKitRetriever):
 
     async def _search(self, query: str, call: Call) -> list[Document]:
         """Search deep enough, drop repeats, refine, and add the notes of the call."""
-        return await self._finish(await call.search(self.retriever, query, self._depth(call)), call)
-
-    async def _search_many(self, calls: Sequence[Call]) -> list[Found]:
-        """Search for all queries together, then refine each list."""
-        first, name = calls[0], self.retriever.get_name()
-        asked = [Asked(self.retriever, call.query, call.child("retriever"), name) for call in calls]
-        found = await first.search_outcomes(asked, self._depth(first))
-        jobs = [
-            Job.of(name, partial(self._finish_within, outcome.value or [], call))
-            for call, outcome in zip(calls, found, strict=True)
-        ]
-        refined = await first.side_by_side(jobs, timed=False)
-        return [
-            (after if before.ok else before).value_or_error
-            for before, after in zip(found, refined, strict=True)
-        ]
-
-    async def _finish_within(self, documents: Sequence[Document], call: Call) -> list[Document]:
-        with call.bounds():
-            return await self._finish(documents, call)
-
-    async def _finish(self, documents: Sequence[Document], call: Call) -> list[Document]:
-        """Drop repeats, refine, and add the notes of the call."""
+        documents = await call.search(self.retriever, query, self._depth(call))
         distinct = self._distinct(documents, call)
         refined = (await self._refine(distinct, call)) if distinct else []
         notes = call.report()

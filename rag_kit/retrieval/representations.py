@@ -24,11 +24,13 @@ from rag_kit.retrieval.ensemble import EnsembleRetriever
 from rag_kit.retrieval.fields import OptionalCount, Seconds
 from rag_kit.retrieval.indexed import embed_first, rows_retriever
 from rag_kit.retrieval.inside import own_filter
+from rag_kit.retrieval.parents.base import FamilyWriter
 from rag_kit.retrieval.parents.parent_document import ParentDocumentRetriever
-from rag_kit.retrieval.parents.writing import FamilyWriter
+from rag_kit.retrieval.rerank.retriever import RerankRetriever
 
 _log = logging.getLogger(__name__)
 _DEPTH = 30  # documents that each representation gives to the fusion
+_MAX_QUERY = 64  # tokens; cross-encoders lost on queries of 60 words
 # weight of what says other words than the document; docs/benchmarks.md
 _DERIVED_WEIGHT = 0.25
 _DOCUMENT_WORDS = (TEXT, "children")  # these consist of the document's own words
@@ -200,6 +202,7 @@ def index_retriever(
     filter: Mapping[str, Any] | None = None,
     *,
     fetch_k: int | None = None,
+    reranker: Any = None,
     **ensemble: Any,
 ) -> RagKitRetriever:
     """A retriever over an index; over one with representations a `MultiRepresentationRetriever`.
@@ -212,6 +215,8 @@ def index_retriever(
         k: Most documents to return.
         filter: Metadata filter for every call.
         fetch_k: How many documents each half of a hybrid fetches; default: ten times ``k``, at least 100.
+        reranker: What `RerankRetriever` takes, such as ``"cross-encoder"``; its scores are blended half and half with
+            those of the search over the first 20, and a question of more than 64 tokens is not reranked.
         **ensemble: Further arguments of `EnsembleRetriever`: ``timeout``, ``on_error``... With ``weights``, ``fusion``
             or ``rrf_k`` the two halves are fused as these say, without feedback.
 
@@ -228,6 +233,12 @@ def index_retriever(
     """
     if not isinstance(index, DocumentIndex):
         raise InvalidInputError(f"index is {index!r:.60}; give DocumentIndex.open(folder).")
+    if reranker is not None:
+        found = index_retriever(index, pipeline, k, filter, fetch_k=fetch_k, **ensemble)
+        shared = {name: ensemble[name] for name in ("on_error", "timeout") if name in ensemble}
+        return RerankRetriever(
+            retriever=found, reranker=reranker, k=k, blend=0.5, max_query_tokens=_MAX_QUERY, **shared
+        )
     represented = _SETTING in index.settings
     rows = rows_retriever(index, pipeline, k, None if represented else filter, fetch_k=fetch_k, **ensemble)
     if not represented:

@@ -167,11 +167,14 @@ class RewritingRetriever(RagKitRetriever):
         """Make searches, after ``previous_count`` others; those that failed, or have weight 0, are left out."""
         weights = self._weights(previous_count + len(searches))[previous_count:]
         weighted = [
-            replace(search, weight=weight) for search, weight in zip(searches, weights, strict=True) if weight
+            replace(search, weight=weight, retriever=search.retriever or self.retriever)
+            for search, weight in zip(searches, weights, strict=True)
+            if weight
         ]
-        k = call.fetch(self.fetch_k)
         question = None if self.keeps_conditions else call.question
-        return await call.search_all(self.retriever, weighted, k, first=previous_count + 1, question=question)
+        return await call.search_all(
+            weighted, call.fetch(self.fetch_k), first=previous_count + 1, question=question
+        )
 
     def _weights(self, count: int) -> list[float]:
         """The weights of that many searches, the question's first if it is among them."""
@@ -275,7 +278,7 @@ _PUNCTUATION = {code: None for code in range(128) if not (chr(code).isalnum() or
 
 
 def folded(text: str) -> str:
-    """What two versions of one text share: letters and digits alone, and signs that matter in names (C++, C#)."""
+    """Reduce a text to what its versions share: letters and digits, and signs that matter in names (C++, C#)."""
     if text.isascii():
         return text.lower().translate(_PUNCTUATION)
     return "".join(char for char in fold(text) if char.isalnum() or char in "+#")

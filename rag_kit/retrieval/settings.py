@@ -84,6 +84,8 @@ class RewritingSettings(CallSettings, total=False):
 class RerankSettings(CallSettings, total=False):
     """The arguments of ``RerankRetriever``."""
 
+    blend: float | None
+    max_query_tokens: int | None
     score_threshold: float | None
     score_gap: Any
     token_budget: int | None

@@ -1,4 +1,4 @@
-"""What vector stores differ in: the language of their filters, and whether they are asynchronous by themselves."""
+"""Differences of vector stores: the language of their filters, and whether they are asynchronous by themselves."""
 
 from __future__ import annotations
 
@@ -66,14 +66,10 @@ def deeper(k: int) -> list[int]:
     return [max(k, min(k * factor, _MAX_FETCH)) for factor in _GROWTH]
 
 
-def native_async(store: VectorStore) -> bool:
-    """Whether the store searches asynchronously by itself, rather than through asyncio's small pool."""
-    return type(store).asimilarity_search is not VectorStore.asimilarity_search
-
-
-def native_async_scores(store: VectorStore) -> bool:
-    """As ``native_async``, for the search with scores."""
-    return type(store).asimilarity_search_with_score is not VectorStore.asimilarity_search_with_score
+def is_native(store: VectorStore, method: str) -> bool:
+    """Whether a store has a coroutine of its own, rather than LangChain's, which runs on asyncio's small pool."""
+    own = getattr(type(store), method, None)
+    return own is not None and own is not getattr(VectorStore, method, None)
 
 
 def to_directive(where: Filter | None) -> FilterDirective | None:

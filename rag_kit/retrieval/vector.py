@@ -5,26 +5,31 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, ClassVar
 
 from langchain_core.documents import Document
 from langchain_core.structured_query import Visitor
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
+from pydantic import PrivateAttr
 
 from rag_kit.concurrency.bridge import call_client, run_in_thread
 from rag_kit.concurrency.steps import Step
 from rag_kit.documents import compile_filter, with_provenance
-from rag_kit.models.query_vectors import embed_together
+from rag_kit.models.query_vectors import QueryVectors, embed_together
 from rag_kit.models.runnables import connections_of
 from rag_kit.retrieval.base import RagKitRetriever
-from rag_kit.retrieval.call import Call, Job
-from rag_kit.retrieval.inner import Found
-from rag_kit.retrieval.stores import deeper, native_async_scores, native_filter
+from rag_kit.retrieval.call import Call
+from rag_kit.retrieval.stores import deeper, is_native, native_filter
 
 _Scored = list[tuple[Document, float | None]]
-# LangChain has no common name for the search by vector that also gives scores.
-_SCORED = ("similarity_search_with_score_by_vector", "similarity_search_by_vector_with_relevance_scores")
+# Searches that also give scores, and one that does not; for the former by vector LangChain has no common name.
+_BY_TEXT = ("similarity_search_with_score",), "similarity_search"
+_BY_VECTOR = (
+    ("similarity_search_with_score_by_vector", "similarity_search_by_vector_with_relevance_scores"),
+    "similarity_search_by_vector",
+)
 
 
 class VectorRetriever(RagKitRetriever):
@@ -56,80 +61,74 @@ class VectorRetriever(RagKitRetriever):
 
     vectorstore: VectorStore
     structured_query_translator: Visitor | None = None
+    _prepared: QueryVectors = PrivateAttr(default_factory=QueryVectors)
 
     def searched(self) -> Sequence[Any]:
         """The store."""
         return [self.vectorstore]
 
+    async def prepare(self, queries: Sequence[str]) -> None:
+        """Embed the queries in one request, where the model can and the store finds the same by vector."""
+        if self.searches_together and _finds_alike_by_vector(self.vectorstore):
+            self._prepared.keep_all(queries, await embed_together(self.vectorstore.embeddings, [*queries]))
+
     async def _search(self, query: str, call: Call) -> list[Document]:
-        """Search, ever deeper, until enough documents pass a filter that the store does not take."""
+        vector = self._prepared.take(query)
+        return await self._nearest(query if vector is None else [*vector], call)
+
+    async def _nearest(self, sought: str | list[float], call: Call, static: Any = None) -> list[Document]:
+        """Search for a text or a vector, ever deeper, until enough documents pass a filter not taken by the store.
+
+        ``static`` is a filter in the store's own language, which holds beside the kit's.
+        """
         passing: _Scored = []
-        for fetch, kwargs, passes in self._attempts(call):
-            scored = await Step("search", *self._forms(query, fetch, kwargs))
+        for fetch, where, passes in self._attempts(call, static):
+            arguments = {"k": fetch} if where is None else {"k": fetch, "filter": where}
+            scored = await self._store_step(sought, arguments)
             passing = scored if passes is None else [pair for pair in scored if passes(pair[0].metadata)]
             if passes is None or len(scored) < fetch or len(passing) >= call.k:
                 break
-        return self._with_stages(query, call, passing)
-
-    async def _search_many(self, calls: Sequence[Call]) -> list[Found]:
-        """Embed the queries in one request where the model can, and search by vector for each."""
-        vectors = None
-        if method_by_vector(self.vectorstore) is not None:
-            vectors = await embed_together(self.vectorstore.embeddings, [call.query for call in calls])
-        if vectors is None:
-            return await super()._search_many(calls)
-        jobs = [
-            Job.of(self.get_name(), partial(self._with_vector(vector)._search, call.query, call))
-            for call, vector in zip(calls, vectors, strict=True)
-        ]
-        return [outcome.value_or_error for outcome in await calls[0].side_by_side(jobs)]
-
-    def _with_vector(self, vector: Sequence[float]) -> VectorSearch:
-        """This retriever for one query whose vector is there already."""
-        fields = {name: getattr(self, name) for name in VectorRetriever.model_fields}
-        return VectorSearch(**{**fields, "name": self.get_name()}, vector=vector)
+        return self._with_stages(call, passing)
 
     def _attempts(
-        self, call: Call
-    ) -> list[tuple[int, dict[str, Any], Callable[[dict[str, Any]], bool] | None]]:
-        """How deep to search, with which arguments, and what to filter here."""
-        static = self._store_filter()
-        static_kwargs = {} if static is None else {"filter": static}
+        self, call: Call, static: Any
+    ) -> list[tuple[int, Any, Callable[[dict[str, Any]], bool] | None]]:
+        """How deep to search, by which filter of the store's, and what to filter here."""
         if call.filter is None:
-            return [(call.k, static_kwargs, None)]
+            return [(call.k, static, None)]
         translator = self.structured_query_translator
         native = native_filter(self.vectorstore, call.filter, static=static, translator=translator)
         if native is not None:
-            return [(call.k, {"filter": native}, None)]
+            return [(call.k, native, None)]
         passes = compile_filter(call.filter)
-        return [(fetch, static_kwargs, passes) for fetch in deeper(call.k)]
+        return [(fetch, static, passes) for fetch in deeper(call.k)]
 
-    def _store_filter(self) -> Any:
-        """A filter in the store's own language that holds beside the kit's, if there is one."""
-        return None
-
-    def _forms(self, query: str, fetch: int, kwargs: dict[str, Any]) -> tuple[Any, Any]:
-        """The blocking and the asynchronous form of one search of the store."""
-        return (
-            lambda _: self._from_store(query, fetch, kwargs),
-            lambda _: self._afrom_store(query, fetch, kwargs),
+    def _store_step(self, sought: str | list[float], arguments: dict[str, Any]) -> Step[_Scored]:
+        return Step(
+            "search",
+            lambda _: self._from_store(sought, arguments),
+            lambda _: self._afrom_store(sought, arguments),
         )
 
-    def _from_store(self, query: str, fetch: int, kwargs: dict[str, Any]) -> _Scored:
-        try:
-            return list(self.vectorstore.similarity_search_with_score(query, k=fetch, **kwargs))
-        except NotImplementedError:
-            return [(doc, None) for doc in self.vectorstore.similarity_search(query, k=fetch, **kwargs)]
+    def _from_store(self, sought: str | list[float], arguments: dict[str, Any]) -> _Scored:
+        """Search the store, with scores where it gives them."""
+        scored, plain = _BY_TEXT if isinstance(sought, str) else _BY_VECTOR
+        for name in scored:
+            if hasattr(self.vectorstore, name):
+                with suppress(NotImplementedError):
+                    return list(getattr(self.vectorstore, name)(sought, **arguments))
+        return [(doc, None) for doc in getattr(self.vectorstore, plain)(sought, **arguments)]
 
-    async def _afrom_store(self, query: str, fetch: int, kwargs: dict[str, Any]) -> _Scored:
-        store = self.vectorstore
-        if native_async_scores(store):
-            search = partial(store.asimilarity_search_with_score, query, k=fetch, **kwargs)
-            blocking = partial(self._from_store, query, fetch, kwargs)
-            return list(await call_client(search, blocking, connections_of(store)))
-        return await run_in_thread(partial(self._from_store, query, fetch, kwargs))
+    async def _afrom_store(self, sought: str | list[float], arguments: dict[str, Any]) -> _Scored:
+        """As ``_from_store``; a store without a coroutine of its own is searched on a thread."""
+        store, blocking = self.vectorstore, partial(self._from_store, sought, arguments)
+        for name in (_BY_TEXT if isinstance(sought, str) else _BY_VECTOR)[0]:
+            if is_native(store, f"a{name}"):
+                search = partial(getattr(store, f"a{name}"), sought, **arguments)
+                return list(await call_client(search, blocking, connections_of(store)))
+        return await run_in_thread(blocking)
 
-    def _with_stages(self, query: str, call: Call, scored: _Scored) -> list[Document]:
+    def _with_stages(self, call: Call, scored: _Scored) -> list[Document]:
         """The documents, with the store's score and its relevance (0 to 1) in the provenance."""
         relevance = self._relevance()
         return [
@@ -139,7 +138,7 @@ class VectorRetriever(RagKitRetriever):
                 rank=rank,
                 stage="dense",
                 retriever=self.get_name(),
-                query=query,
+                query=call.query,
                 sources=(),  # what a store keeps from an earlier search is not of this one
                 notes=(),
                 store_score=raw,
@@ -162,16 +161,16 @@ def _relevant(raw: float | None, relevance: Callable[[float], float] | None) -> 
     return value if math.isfinite(value) else None
 
 
-def method_by_vector(store: VectorStore) -> str | None:
-    """The store's method that finds by vector what its search by text does; known of two stores.
+def _finds_alike_by_vector(store: VectorStore) -> bool:
+    """Whether the store finds by vector what its search by text does; known of two stores.
 
     Of other stores, and of classes made from these, the search by text may do more than compare vectors.
     """
     search = type(store).similarity_search_with_score
     if search is InMemoryVectorStore.similarity_search_with_score:
-        return _SCORED[0]
+        return True
     chroma = sys.modules.get("langchain_chroma")
-    return _SCORED[1] if chroma and search is chroma.Chroma.similarity_search_with_score else None
+    return chroma is not None and search is chroma.Chroma.similarity_search_with_score
 
 
 class VectorSearch(VectorRetriever):
@@ -182,23 +181,5 @@ class VectorSearch(VectorRetriever):
     vector: Sequence[float]
     store_filter: Any = None
 
-    def _store_filter(self) -> Any:
-        return self.store_filter
-
-    def _from_store(self, query: str, fetch: int, kwargs: dict[str, Any]) -> _Scored:
-        store, vector = self.vectorstore, list(self.vector)
-        for name in _SCORED:
-            if hasattr(store, name):
-                return list(getattr(store, name)(vector, k=fetch, **kwargs))
-        return [(doc, None) for doc in store.similarity_search_by_vector(vector, k=fetch, **kwargs)]
-
-    async def _afrom_store(self, query: str, fetch: int, kwargs: dict[str, Any]) -> _Scored:
-        store, blocking = self.vectorstore, partial(self._from_store, query, fetch, kwargs)
-        for name in _SCORED:
-            if hasattr(store, f"a{name}"):
-                search = partial(getattr(store, f"a{name}"), list(self.vector), k=fetch, **kwargs)
-                return list(await call_client(search, blocking))
-        return await run_in_thread(blocking)
-
-    async def _search_many(self, calls: Sequence[Call]) -> list[Found]:
-        return await RagKitRetriever._search_many(self, calls)
+    async def _search(self, query: str, call: Call) -> list[Document]:
+        return await self._nearest(list(self.vector), call, self.store_filter)

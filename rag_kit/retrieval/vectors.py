@@ -1,20 +1,63 @@
-"""Embedding a query and texts within one call, cosines, and a check of what an embedding model answered."""
+"""Embed queries and texts, check what the model answered, and the base of retrievers that search by a vector."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence, Sized
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
+from pydantic import PrivateAttr
 
 from rag_kit.errors import InvalidInputError, ModelOutputError
 from rag_kit.models.clients import aembed_documents, aembed_query, embed_documents, embed_query
+from rag_kit.models.query_vectors import QueryVectors, embed_query_step, embed_together
+from rag_kit.retrieval.base import RagKitRetriever, blocking_step
 from rag_kit.retrieval.call import Call, Job, value_or_raise
+from rag_kit.text.language import detect_language
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+
+class ByVectorRetriever(RagKitRetriever):
+    """Base of retrievers that embed the query, several queries in one request, and search by vector on a thread."""
+
+    searches_together: ClassVar[bool] = True
+
+    _prepared: QueryVectors = PrivateAttr(default_factory=QueryVectors)
+
+    @abstractmethod
+    def _model(self) -> Any:
+        """The embedding model of the queries."""
+
+    @abstractmethod
+    def _nearest(self, query: str, vector: Sequence[float], call: Call) -> list[Document]:
+        """The documents nearest to the vector of a query."""
+
+    def reads(self, query: str) -> bool:
+        """Whether the embedding model reads the language of a query, as far as it says so."""
+        return reads(self._model(), query)
+
+    async def prepare(self, queries: Sequence[str]) -> None:
+        """Embed the queries in one request, where the model can."""
+        readable = [query for query in queries if self.reads(query)]
+        self._prepared.keep_all(readable, await embed_together(self._model(), readable))
+
+    async def _search(self, query: str, call: Call) -> list[Document]:
+        vector = self._prepared.take(query)
+        if vector is None:
+            vector = await embed_query_step(self._model(), query)
+        documents: list[Document] = await blocking_step("search", self._nearest, query, vector, call)
+        return documents
+
+
+def reads(model: Any, query: str) -> bool:
+    """Whether a model reads the language of a query, as far as it says so."""
+    return not getattr(model, "english_only", False) or detect_language(query) == "en"
 
 
 async def embed(
@@ -49,7 +92,7 @@ def unit(vectors: np.ndarray) -> np.ndarray:
 def checked_vectors(
     answer: Any, count: int, model: Any, *, dimension: int | None = None
 ) -> NDArray[np.float64]:
-    """What an embedding model answered for ``count`` texts, as an array of shape ``(count, dimensions)``.
+    """Check what an embedding model answered for ``count`` texts: an array of shape ``(count, dimensions)``.
 
     Raises ``ModelOutputError`` for anything but one vector of finite numbers for each text, all of one length, and
     ``InvalidInputError`` for vectors of another length than those searched (``dimension``).

@@ -93,7 +93,10 @@ class _Terms(dict[str, tuple[str, ...]]):
             terms = tuple(self._analyse(word))
             if len(self) >= _CACHE_LIMIT:
                 self.clear()
-            self[word] = terms
+            if (
+                len(word) <= _MAX_TERM
+            ):  # longer runs come once, and a few thousand of them would fill the memory
+                self[word] = terms
         return terms
 
     def _analyse(self, word: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from support.report_results import HOSTILE, hostile_results, results_of_pipeline
 from rag_kit.evaluation import Results, write_report
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.examples import Example
+from rag_kit.evaluation.labelling import label, to_label
 from rag_kit.evaluation.outputs import Output, Passage
 from rag_kit.evaluation.runs.rows import Row
 
@@ -40,6 +42,10 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
     unknown = cells | scores | {"map": Cell.undefined("nothing relevant found")}
     rows = [Row(Example("q", "谁？"), noted, unknown), Row(Example("r", "谁？"), noted, cells | scores)]
     write_report(Results("p", rows), folder / "noted.html", language="zh")
+    labelled = results_of_pipelines(60)[:2]
+    for run in labelled:
+        label(run, {case.id: True for case in to_label(run, "faithfulness", 20)}, "faithfulness")
+    write_report(labelled, folder / "labelled.html")
     return folder
 
 
@@ -98,6 +104,20 @@ def test_the_scores_show_interval_and_coverage(open_report: Open) -> None:
     heads = page.locator("#scores-table thead th").all_inner_texts()
     assert [head.split("\n")[0] for head in heads] == ["Metric", "bm25", "hybrid", "hybrid + multi-query"]
     assert "failed on 2 questions" in heads[1]
+
+
+def test_what_labels_by_people_make_of_means_and_differences(open_report: Open) -> None:
+    """Beside the judge's own interval, in the scores and in the comparison, in both languages."""
+    page = open_report("labelled.html")
+    row = page.locator("#scores-table tbody tr", has_text="faithfulness")
+    assert row.get_by_text(re.compile(r"with \d\d labels [01]\.\d+ \[0\.\d+, 1\.0+\]")).count() == 2
+    if (chooser := page.locator("#comparison select")).count():
+        chooser.select_option(label="faithfulness")
+    assert (
+        page.locator("#comparison .difference").get_by_text(re.compile(r"with \d\d labels .*\[")).count() == 1
+    )
+    page.get_by_role("button", name="中文").click()
+    assert page.locator("#scores-table").get_by_text(re.compile(r"依据 \d\d 条人工标注：")).count() == 2
 
 
 def test_a_header_sorts_both_ways_and_says_so(open_report: Open) -> None:

@@ -25,7 +25,6 @@ LEAVES = (
     "index dense",
     "index hybrid",
     "parent",
-    "parent, merged",
     "representations",
     "representations, summaries and questions alone",
     "raptor",

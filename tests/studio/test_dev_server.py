@@ -277,6 +277,23 @@ def test_settings_that_do_not_exist_are_refused(client: Any) -> None:
     assert run(client, "adaptive_rag", QUESTION, context={"max_hops": 2, "k": 3})["status"] == "grounded"
 
 
+def test_assistants_differ_by_model_and_index(client: Any, index: Path) -> None:
+    """Names of models, and the index of the variable; others are refused when the assistant is made."""
+    for context, said in (
+        ({"model": "no-model"}, "The provider of the model"),
+        ({"index": "/etc"}, "RAG_KIT_INDEX_ROOT"),
+        ({"index": "../other"}, "RAG_KIT_INDEX_ROOT"),
+    ):
+        with pytest.raises(Exception, match=said):
+            client.assistants.create("plain_rag", context=context)
+        with pytest.raises(Exception, match=said):
+            run(client, "crag", QUESTION, context=context)
+    named = {"model": "extractive", "index": str(index)}
+    for graph in ("plain_rag", "adaptive_rag"):
+        assistant = client.assistants.create(graph, context=named, name="its own")
+        assert run(client, assistant["assistant_id"], QUESTION)["status"] == "grounded"
+
+
 def test_fork_from_history(client: Any) -> None:
     """A run is taken up again from before the answer, with other documents; the first stays as it was."""
     thread = client.threads.create()["thread_id"]

@@ -145,9 +145,6 @@ def leaves(folder: Any) -> dict[str, Wrap]:
         "parent": lambda **more: retrieval.ParentDocumentRetriever.from_documents(
             documents(), **parents, **more
         ),
-        "parent, merged": lambda **more: retrieval.ParentDocumentRetriever.from_documents(
-            documents(), **parents, merge=0.3, **more
-        ),
         "representations": lambda **more: retrieval.MultiRepresentationRetriever.from_documents(
             documents(), embeddings=WordEmbeddings(), **represented, **more
         ),

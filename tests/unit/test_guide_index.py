@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -67,3 +68,67 @@ def test_no_heading_stands_over_nothing(tmp_path: Path) -> None:
 def test_the_readme_leads_to_both_indexes() -> None:
     """README links to the guide in both languages."""
     assert {GUIDE / "en" / "index.md", GUIDE / "zh" / "index.md"} <= links(ROOT / "README.md")
+
+
+# Names of LangChain, LangGraph, Ragas, LlamaIndex, FastEmbed, PostgreSQL, of the prompts' inputs and of formulas.
+_FOREIGN = """
+abatch adapt add_conditional_edges add_edge add_node aio artifact ascore astream async auth bulk_update_state cat color
+concatenate configurable_alternatives configurable_fields create_agent create_history_aware_retriever dblink debug
+embed_model from_args get_state is_error langgraph_node langgraph_step list_supported_models ls_retriever_name ours_
+pg_read_file prompt_hash prompt_language prompt_version s_rel s_sup s_use tag_place update_prompts updates with_config
+with_retry
+"""
+_NAME = re.compile(r"(?:[A-Za-z_]\w*\.)*([a-z_][a-z0-9_]*)(?:\(.*\))?")
+
+
+def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+    """The names of a function's parameters."""
+    every = function.args
+    return {argument.arg for argument in (*every.posonlyargs, *every.args, *every.kwonlyargs)}
+
+
+def names_of(tree: ast.Module, public: set[str]) -> set[str]:
+    """What a module defines that a reader may use: functions, classes, fields, parameters of what is public, keys."""
+    found: set[str] = set()
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    for node in tree.body:
+        members = node.body if isinstance(node, ast.ClassDef) else [node]
+        found |= {node.name} if isinstance(node, ast.ClassDef) else set()
+        for member in members:
+            if isinstance(member, functions):
+                is_public = member.name in public or isinstance(node, ast.ClassDef)
+                found |= {member.name} | (parameters(member) if is_public else set())
+            elif isinstance(member, ast.Assign | ast.AnnAssign):
+                targets = member.targets if isinstance(member, ast.Assign) else [member.target]
+                found |= {
+                    name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)
+                }
+                if "__slots__" in ast.unparse(member):
+                    member.value = None  # type: ignore[assignment]
+    texts = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
+    return found | {
+        part for text in texts if isinstance(text, str) and " " not in text for part in text.split(".")
+    }
+
+
+def test_names_that_the_guide_mentions_exist() -> None:
+    """A function, method, parameter or key in the running text is one of the kit's, or of the page's own code."""
+    kit = ROOT / "rag_kit"
+    public = {
+        word for init in kit.glob("*/__init__.py") for word in re.findall(r"\w+", init.read_text("utf-8"))
+    }
+    known = {*_FOREIGN.split()} | {path.name.split(".")[0] for path in (ROOT / "prompts").iterdir()}
+    for path in [*kit.rglob("*.py"), *(ROOT / "graphs").rglob("*.py")]:
+        if path.name == "steps.py":  # the machinery below sync and async, no part of which is for readers
+            continue
+        known |= {path.stem, path.parent.name} | names_of(ast.parse(path.read_text("utf-8")), public)
+    unknown = set()
+    for page in GUIDE.rglob("*.md"):
+        whole = page.read_text("utf-8")
+        blocks = re.findall(r"```.*?```", whole, re.DOTALL)
+        own = set(re.findall(r"\w+", " ".join(blocks)))
+        for span in re.findall(r"(?<!`)`([^`\n]+)`(?!`)", re.sub(r"```.*?```", "", whole, flags=re.DOTALL)):
+            mention = _NAME.fullmatch(span)
+            if mention and mention[1] not in known | own:
+                unknown.add(f"{page.relative_to(GUIDE)}: {span}")
+    assert not unknown

@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from rag_kit._privacy import turn_telemetry_off
 from rag_kit.concurrency.bridge import run_coroutine
 from rag_kit.errors import InvalidInputError, MissingExtraError, ModelOutputError, RagKitError
+from rag_kit.evaluation.judge.chinese_prompts import chinese_prompt
 from rag_kit.evaluation.judge.ragas_table import ROWS
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def import_ragas() -> ModuleType:
 
 
 def is_ragas_metric(value: Any) -> bool:
-    """Whether it is an object, a class or a ``partial`` of Ragas's; said without importing Ragas."""
+    """Tell whether something is an object, a class or a ``partial`` of Ragas's, without importing Ragas."""
     cls = value.func if isinstance(value, partial) else value
     kinds = inspect.getmro(cls if isinstance(cls, type) else type(cls))
     base = "ragas.metrics.collections.base.BaseMetric"
@@ -111,7 +112,7 @@ class ObservedPrompt:
         self._prompt, self._calls = prompt, calls
 
     def to_string(self, data: Any) -> str:
-        """What Ragas sends."""
+        """The messages that Ragas sends."""
         text: str = self._prompt.to_string(data)
         self._calls.inputs[text] = data
         return text
@@ -171,24 +172,37 @@ def prompts_of(metric: Any) -> dict[str, Any]:
     return {name: value for name, value in vars(metric).items() if isinstance(value, BasePrompt)}
 
 
-async def adapted_prompts(metric: Any, judge: Judge, language: str) -> dict[str, Any]:
-    """The prompts of a metric in another language: the judge translates their examples, as Ragas's ``adapt`` asks it.
+async def adapted_prompts(
+    metric: Any, judge: Judge, language: str, *, by_judge: bool = False
+) -> dict[str, Any]:
+    """The prompts of a metric in another language: those that the kit has, the others translated by the judge.
 
-    The translations are replies of the judge, so its cache keeps them, as JSON, for this model, this prompt and this
-    language. Prompts that Ragas writes without examples it cannot adapt; they are left out here and sent in English.
+    The judge translates examples as Ragas's ``adapt`` asks it; the instruction stays English. Its translations are
+    replies, so its cache keeps them, as JSON, for this model, this prompt and this language. Prompts that Ragas writes
+    without examples it cannot adapt; they are left out here and sent in English.
     """
-    adapted, language_name, llm = {}, LANGUAGES[language], ragas_llm(judge)
+    adapted: dict[str, Any] = {}
     for name, prompt in prompts_of(metric).items():
-        for attempt in (1, 2) if getattr(prompt, "examples", None) else ():
-            try:
-                adapted[name] = await prompt.adapt(language_name, llm)
-                break
-            except RagKitError:
-                raise
-            except ValueError as error:  # another number of translations than of examples
-                if attempt == 2:
-                    raise ModelOutputError(
-                        f"the judge could not translate Ragas's prompt {name!r} to {language_name}: {error}; with "
-                        "Judge(language='en') the English one is sent"
-                    ) from error
+        shipped = None if by_judge else chinese_prompt(prompt)
+        if shipped is not None:
+            adapted[name] = shipped
+        elif getattr(prompt, "examples", None):
+            adapted[name] = await _translate_examples(name, prompt, judge, LANGUAGES[language])
     return adapted
+
+
+async def _translate_examples(name: str, prompt: Any, judge: Judge, language: str) -> Any:
+    for attempt in (1, 2):
+        try:
+            translated = await prompt.adapt(language, ragas_llm(judge))
+        except RagKitError:
+            raise
+        except ValueError as error:  # another number of translations than of examples
+            if attempt == 2:
+                raise ModelOutputError(
+                    f"the judge could not translate Ragas's prompt {name!r} to {language}: {error}; with "
+                    "Judge(language='en') the English one is sent"
+                ) from error
+        else:
+            translated.language = f"{language}, translated by the judge"
+            return translated

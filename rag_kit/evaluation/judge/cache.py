@@ -86,7 +86,7 @@ class JudgeCache:
         self._failed = False
 
     async def get(self, keys: Sequence[str]) -> dict[str, Any]:
-        """What is kept under the keys."""
+        """Get the values of some keys."""
         return (await self._call_file("get", list(keys)) if self.file else None) or {}
 
     async def put(self, replies: Mapping[str, Any]) -> None:
@@ -133,7 +133,7 @@ class Vectors:
         if self._model is None:
             raise ConfigurationError(
                 "the judge has no embedding model; give Judge(embeddings=...) one, set RAG_KIT_EMBEDDING_MODEL, or "
-                "install the embedded one: rag-kit models install minilm"
+                "install one: rag-kit models install e5"
             )
         if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
             raise InvalidInputError("embed takes a list of texts; put the single one into a list")
@@ -176,7 +176,7 @@ class Vectors:
 
 
 def _check_vectors(reply: Any, count: int) -> list[list[float]]:
-    """What an embedding model gave, as vectors that have a cosine."""
+    """Check what an embedding model gave: vectors that have a cosine."""
     try:
         vectors = [[float(number) for number in vector] for vector in reply]
     except (TypeError, ValueError, OverflowError):

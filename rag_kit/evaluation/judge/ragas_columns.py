@@ -43,7 +43,7 @@ def read_column(name: str, example: Example, output: Output) -> Any:
 
 
 def unfence(text: str) -> str:
-    """What stands in a code fence, when the fence is all there is."""
+    """Take a text out of its code fence, when the fence is all there is."""
     fenced = _FENCED.fullmatch(text) if text.lstrip()[:3] in ("```", "~~~") else None
     return fenced[2] if fenced else text
 

@@ -55,13 +55,13 @@ class RagasRow:
         return Cell.ok(0.0, why)
 
     def remark(self, values: Mapping[str, Any]) -> str:
-        """What Ragas gets wrong about these texts, beside the value that it gives."""
+        """Say what Ragas gets wrong about these texts, beside the value that it gives."""
         foreign = self.foreign and any(sign.isalnum() and not sign.isascii() for sign in values["reference"])
         return f"Ragas's words are those between blanks; see {self.foreign}" if foreign else ""
 
 
 def reply_fault(data: Any, reply: Any, scores: Sequence[int] = ()) -> str | None:
-    """What makes a reply to a prompt with that input unusable for Ragas's sums; ``None`` if nothing does.
+    """Say what makes a reply to a prompt with that input unusable for Ragas's sums; ``None`` if nothing does.
 
     Example:
         >>> from types import SimpleNamespace as Fields

@@ -71,7 +71,7 @@ class _Overlap(Metric):
         self.name, self.tokens = name, tokens
 
     def settings(self) -> dict[str, Any]:
-        """What decides the value."""
+        """Give the settings that decide the value."""
         return {"version": 3, "tokens": self.tokens}
 
     async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
@@ -112,7 +112,7 @@ class OursBleu(_Overlap):
         self.order = order
 
     def settings(self) -> dict[str, Any]:
-        """What decides the value."""
+        """Give the settings that decide the value."""
         return {**super().settings(), "order": self.order}
 
     def overlap(self, expected: list[str], actual: list[str]) -> float:

@@ -69,7 +69,7 @@ class SpanRecall(Metric):
         return {"budget": self.budget}
 
     def _cut_to_budget(self, passages: Sequence[Passage]) -> list[_Seen]:
-        """What a reader sees of each passage within the budget."""
+        """Cut the passages to what a reader sees within the budget."""
         left = _MAX_BUDGET if self.budget is None else self.budget
         parts = []
         for passage in passages:
@@ -81,7 +81,7 @@ class SpanRecall(Metric):
         return parts
 
     def _find_start(self, passage: Passage) -> int | None:
-        """Where the passage stands in its document: by its own offset if that is right, else by search."""
+        """Find the passage in its document: by its own offset if that is right, else by search."""
         content = next((self._documents[key] for key in passage.ids if key in self._documents), None)
         if content is None:
             return None

@@ -231,7 +231,7 @@ def _run_figures(run: PipelineRun) -> dict[str, Any]:
 
 
 def _run_notes(run: PipelineRun, passages: int) -> list[str]:
-    """What the table's reader must know about a run; 10 is the rank at which most default metrics are cut."""
+    """Say what the table's reader must know about a run; 10 is the rank at which most default metrics are cut."""
     notes = []
     max_passages = max(run.returned.values())
     if max_passages < min(10, passages):

@@ -41,7 +41,7 @@ class Pipeline:
 
 @dataclass
 class Parts:
-    """What the built-in pipelines share: one keyword index, one set of vectors, each made when asked for.
+    """Parts of the built-in pipelines: one keyword index, one set of vectors, each made when asked for.
 
     Each retriever returns ``depth`` passages. ``embeddings`` is the model or its name, by default what
     ``embedding_model()`` finds; ``cache`` is a folder for vectors; ``progress`` gets ``(what, done, total)``.
@@ -88,7 +88,7 @@ class Parts:
         if model is None:
             raise ConfigurationError(
                 "this pipeline needs an embedding model and there is none. Install one with "
-                "`rag-kit models install minilm`, or name one with RAG_KIT_EMBEDDING_MODEL or --embedding-model"
+                "`rag-kit models install e5`, or name one with RAG_KIT_EMBEDDING_MODEL or --embedding-model"
             )
         return model
 

@@ -1,4 +1,4 @@
-"""What the page shows, as plain JSON: all pipelines side by side, every passage once, nothing that could act."""
+"""Data of the report page as plain JSON: all pipelines side by side, every passage once, nothing that could act."""
 
 from __future__ import annotations
 
@@ -77,7 +77,14 @@ def _metric_summaries(results: Results, comparison: Comparison | None) -> dict[s
         summaries = {score.metric: score for score in comparison.table if score.pipeline == name}
     if not set(results.metrics) <= set(summaries):
         summaries = {**results.summary(), **summaries}
-    return {name: {key: getattr(summary, key) for key in _COUNTS} for name, summary in summaries.items()}
+    return {
+        name: {key: getattr(summary, key) for key in _COUNTS} | {"labelled": _plain_labels(summary)}
+        for name, summary in summaries.items()
+    }
+
+
+def _plain_labels(summary: Any) -> dict[str, Any] | None:
+    return None if summary.labelled is None else vars(summary.labelled)
 
 
 def _describe_metrics(
@@ -128,7 +135,7 @@ def _shared_name(runs: Sequence[Results], key: str) -> str | None:
 
 
 def _describe_comparison(comparison: Comparison) -> dict[str, Any]:
-    """What the page shows of a comparison."""
+    """Make the page's data of a comparison."""
     record = comparison.to_json()
     keys = ("pipelines", "metrics", "level", "tests", "notes", "pairs", "slices")
     parts = ("n", "threshold", "only", "nobody", "union", "best_single", "greedy")
@@ -146,7 +153,7 @@ def _describe_diagnosis(pipeline: int, diagnosis: Diagnosis) -> dict[str, Any]:
 
 
 def _describe_outcomes(run: Results) -> dict[str, Any]:
-    """What became of a pipeline's questions, and the metric that says which answers are right."""
+    """Make the page's data of a pipeline's outcomes, and of the metric that says which answers are right."""
     metric = answer_metric(run)
     return {"metric": metric and cleaned(metric), "limit": LIMIT, **count_outcomes(run, metric)}
 

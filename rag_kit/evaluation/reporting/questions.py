@@ -81,14 +81,14 @@ def plain(value: Any, text: Callable[[str], str] = masked) -> Any:
 
 
 def _example_json(example: Example, talks: bool) -> dict[str, Any]:
-    """What the page shows of an example; of a set with conversations also its turn, as a tag."""
+    """Make the page's data of an example; in a set with conversations also its turn, as a tag."""
     fields = ("id", "question", "reference", "answers", "relevant", "answerable", "history", "tags")
     record = {key: plain(getattr(example, key), cleaned) for key in fields}
     return record | {"tags": {**({"turn": str(example.turn)} if talks else {}), **record["tags"]}}
 
 
 def _row_json(row: Row, metrics: Sequence[str], diagnosis: Any, heads: Heads) -> dict[str, Any]:
-    """What the page shows of a question in one run: output, passages, notes, diagnosis, cells."""
+    """Make the page's data of a question in one run: output, passages, notes, diagnosis, cells."""
     output, example = row.output, row.example
     lists = [list(map(str, passage.provenance.get("notes") or ())) for passage in output.passages or ()]
     # what every passage bears speaks of the search, and is shown once
@@ -110,7 +110,7 @@ def _row_json(row: Row, metrics: Sequence[str], diagnosis: Any, heads: Heads) ->
 
 
 def _passage_json(passage: Passage, example: Example, heads: Heads, common: Sequence[str]) -> dict[str, Any]:
-    """What the page shows of a passage for one question; its text and place are in ``heads``."""
+    """Make the page's data of a passage for one question; its text and place are in ``heads``."""
     metadata, provenance = passage.metadata, passage.provenance
     name = next((metadata[key] for key in ("file", "source", "title") if metadata.get(key)), passage.id)
     places = {key: metadata[key] for key in _PLACE if metadata.get(key) not in (None, "")}

@@ -27,7 +27,7 @@ _KINDS: Mapping[str, Any] = {"integer": 1, "number": 1, "boolean": True}
 
 @dataclass(repr=False)
 class Estimate(Results):
-    """What a run will take: ``parts`` has ``pipeline``, each metric that asks the judge, and ``total``.
+    """Expected cost of a run: ``parts`` has ``pipeline``, each metric that asks the judge, and ``total``.
 
     Each has ``questions`` (those that are not done yet), ``calls``, ``input_tokens``, ``output_tokens`` and ``money``
     (``None`` where a price is unknown). ``asked`` are the questions that the pipeline was asked for it.
@@ -125,11 +125,12 @@ async def estimate_run(job: Job, folder: RunFolder | None) -> Estimate:
     }
     total["money"] = None if None in money else sum(money)
     names = tuple(metric.name for metric in job.metrics)
-    return Estimate(job.name, [], names, {}, len(job.examples), {**parts, "total": total}, len(rows))
+    parts["total"] = total
+    return Estimate(job.name, [], names, {}, len(job.examples), parts=parts, asked=len(rows))
 
 
 def _pipeline_part(rows: list[Row], number: int, job: Job) -> dict[str, Any]:
-    """What the pipeline takes for so many questions, from those that it was asked."""
+    """Estimate the pipeline's cost for so many questions, from those that it was asked."""
     used = [counts for row in rows for counts in row.usage.get(PIPELINE, {}).values()]
     share = number / max(1, len(rows))
     tokens = {name: sum(counts.get(name, 0) for counts in used) for name in ("input_tokens", "output_tokens")}
@@ -144,7 +145,7 @@ def _pipeline_part(rows: list[Row], number: int, job: Job) -> dict[str, Any]:
 
 
 async def _metric_part(metric: Any, rows: list[Row], number: int, job: Job) -> dict[str, Any]:
-    """What a metric takes for so many questions; what it asks only once, such as translations, counts once."""
+    """Estimate a metric's cost for so many questions; what it asks only once, such as translations, counts once."""
     judge = _Rehearsal(job.judge)  # type: ignore[arg-type]  # asked only with one
     measured = []
     for row in [rows[0], *rows]:

@@ -1,4 +1,4 @@
-"""What identifies a pipeline without a version: its settings and code, the same in every process."""
+"""Fingerprint of a pipeline without a version: its settings and code, the same in every process."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _describe(value: Any, earlier: dict[int, tuple[int, Any]], depth: int) -> An
 
 
 def _parts_of(value: Any) -> Any:
-    """What an object is made of."""
+    """Describe the parts of an object."""
     if isinstance(value, (list, tuple, set, frozenset, Mapping)):
         return value
     if isinstance(value, types.CodeType):  # not line numbers: moving a function does not change it
@@ -105,14 +105,14 @@ def _parts_of(value: Any) -> Any:
 
 
 def _closure_values(function: types.FunctionType) -> list[Any]:
-    """What a function closes over and does not write to."""
+    """Describe what a function closes over and does not write to."""
     written = {step.argval for step in dis.get_instructions(function) if step.opname == "STORE_DEREF"}
     names = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     return [[name, _without_notes(cell)] for name, cell in names if name not in written]
 
 
 def _settings_of(value: Any) -> dict[str, Any]:
-    """What an object is set to, by name."""
+    """Describe the settings of an object, by name."""
     kind = type(value)
     if isinstance(declared := getattr(kind, "model_fields", None), Mapping):
         names = [name for name, info in declared.items() if not info.exclude and name not in _NO_SETTINGS]
@@ -149,5 +149,5 @@ def _without_notes(value: Any) -> Any:
 
 
 def _is_part(value: Any) -> bool:
-    """Whether it is a pipeline or a function, and no class."""
+    """Tell whether something is a pipeline or a function, and no class."""
     return not isinstance(value, type) and (hasattr(value, "ainvoke") or inspect.isroutine(value))

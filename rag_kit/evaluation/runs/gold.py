@@ -42,7 +42,7 @@ def searched_documents(pipeline: Any) -> list[Any] | None:
 
 
 def _leaves(value: Any, depth: int = 0) -> list[Any] | None:
-    """What a retriever searches at last; ``None`` where it is not known."""
+    """Find the indexes and stores that a retriever searches; ``None`` where they are not known."""
     if isinstance(value, (BM25Index, DocumentIndex)):
         return [value]
     if isinstance(value, (list, tuple)):

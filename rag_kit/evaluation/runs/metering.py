@@ -1,4 +1,4 @@
-"""What a run takes: requests and tokens by model, their price, caps, and the progress that people see."""
+"""Metering of a run: requests and tokens by model, their price, caps, and the progress that people see."""
 
 from __future__ import annotations
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from rag_kit._redact import redact
 from rag_kit.documents.display import Table, TabularResult, cut, one_line
 from rag_kit.errors import InvalidInputError, MissingExtraError
-from rag_kit.evaluation.cells import Cell, Summary
+from rag_kit.evaluation.cells import Cell, Labelled, Summary
+from rag_kit.evaluation.runs.labels import Labels
 from rag_kit.evaluation.runs.rows import PIPELINE, Row, RunFolder, read_manifest, read_rows
 from rag_kit.indexing.files import as_path
 
@@ -34,6 +35,7 @@ class Results(TabularResult):
         metrics: Names of the metrics, in the order of the tables.
         manifest: Versions, settings, fingerprints and counts of the run, as plain JSON; no key.
         total: Examples of the set; default: as many as there are rows.
+        labels: Verdicts of people on some of the cells.
 
     Raises:
         InvalidInputError: If an example comes twice.
@@ -51,6 +53,7 @@ class Results(TabularResult):
     metrics: tuple[str, ...] = ()
     manifest: dict[str, Any] = field(default_factory=dict)
     total: int | None = None
+    labels: Labels = field(default_factory=Labels)
 
     def __post_init__(self) -> None:
         lists = isinstance(self.rows, list | tuple) and isinstance(self.metrics, list | tuple)
@@ -99,8 +102,35 @@ class Results(TabularResult):
         return [*([describe_missing(missing)] if missing else []), *filter(None, [unmatched_gold(self)])]
 
     def summary(self) -> dict[str, Summary]:
-        """Mean, 95% bootstrap interval and coverage of every metric."""
-        return {name: Summary.of(self.cells(name).values(), self.examples) for name in self.metrics}
+        """Mean, 95% bootstrap interval and coverage of every metric; with labels by people, what these make of it."""
+        return {
+            name: Summary.of(self.cells(name).values(), self.examples, labelled=self.labelled(name))
+            for name in self.metrics
+        }
+
+    def labelled(self, metric: str, other: Results | None = None, *, level: float = 0.95) -> Labelled | None:
+        """The mean of a metric by the labels of people and the judge's values; ``None`` below ten labels.
+
+        With ``other``, the mean difference to that run, by the questions that are labelled in both.
+        """
+        if metric not in self.labels.verdicts:
+            return None
+        from rag_kit.evaluation.prediction_powered import difference, labelled_mean  # loads numpy
+
+        values: dict[str, float | None] = {**self.values(metric)}
+        labels, scale = self.labels.verdicts[metric], self.scale(metric)
+        if other is not None:
+            values = difference(values, other.values(metric))
+            labels = difference(labels, other.labels.verdicts.get(metric, {}))
+        return labelled_mean(values, labels, scale, level=level, of_differences=other is not None)
+
+    def scale(self, metric: str) -> tuple[float | None, float | None]:
+        """Least and greatest value of a metric by the manifest, 0 and 1 where it does not say; ``None``: no end."""
+        entries = [entry for entry in self.manifest.get("metrics") or () if entry.get("name") == metric]
+        low, high = [
+            (*(entry.get(end, at) for entry in entries), at)[0] for end, at in (("low", 0.0), ("high", 1.0))
+        ]
+        return low, high
 
     def values(self, metric: str) -> dict[str, float]:
         """Example id -> value, of the cells that have one."""
@@ -120,7 +150,7 @@ class Results(TabularResult):
     def money(
         self, part: Literal["pipeline", "judge"] = "pipeline", *, prices: Any = None
     ) -> list[float | None]:
-        """What each row cost, its pipeline's requests or its metrics'; ``None`` where no price is known.
+        """Give the cost of each row, its pipeline's requests or its metrics'; ``None`` where no price is known.
 
         ``prices`` are as for ``evaluate``; default: those the run was given.
         """
@@ -162,6 +192,7 @@ class Results(TabularResult):
         header = {"name": self.name, "examples": self.examples, "metrics": metrics}
         with closing(RunFolder(path)) as run_folder:
             run_folder.save(self.rows, self.manifest | header)
+        self.labels.save(path, self.rows)
         return path
 
     @classmethod
@@ -174,8 +205,8 @@ class Results(TabularResult):
         path = as_path(folder, "folder")
         manifest = read_manifest(path)
         metrics = tuple(entry["name"] for entry in manifest.get("metrics") or ())
-        total = manifest.get("examples")
-        return cls(manifest.get("name") or path.name, read_rows(path), metrics, manifest, total)
+        rows, total = read_rows(path), manifest.get("examples")
+        return cls(manifest.get("name") or path.name, rows, metrics, manifest, total, Labels.load(path, rows))
 
     def _contents(self) -> tuple[str, list[Table], list[str]]:
         """Mean, interval and coverage of every metric; what the run took, and which cap ended it."""
@@ -197,6 +228,7 @@ class Results(TabularResult):
             if reason := why_empty(self, name):
                 empty.setdefault(redact(cut(one_line(reason), 200)), []).append(name)
         notes = [f"{', '.join(names)} without a value: {reason}" for reason, names in empty.items()]
+        notes += self.labels.notes({name: (self.values(name), self.labelled(name)) for name in self.metrics})
         notes += [
             f"Pipeline: p50 {p50 or 0:.2f} s, p95 {p95 or 0:.2f} s; {_usage(outputs)}. Scoring: {_usage(cells)}.",
             "Means and intervals stand on the n questions that have a value; a failed cell is never a number.",
@@ -247,7 +279,7 @@ def describe_missing(missing: Mapping[str, Sequence[str]], total: int | None = N
 
 
 def unmatched_gold(results: Results) -> str:
-    """What to say where no relevant id of any question is one of what was retrieved; else empty."""
+    """Warn where no relevant id of any question is one of what was retrieved; else empty."""
     gold = {key for row in results for key, grade in row.example.relevant.items() if grade > 0}
     found = [passage.ids for row in results for passage in row.output.passages or ()]
     if not gold or not found or not gold.isdisjoint(key for ids in found for key in ids):

@@ -21,6 +21,7 @@ from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.metric import Metric
 from rag_kit.evaluation.outputs import Output
+from rag_kit.evaluation.runs.labels import Labels
 from rag_kit.evaluation.runs.metering import Prices, Progress, RunBudget, UsageRecorder, cost, recording
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.runs.rows import PIPELINE, Row, RunFolder, clean, digest, given_digest, read_manifest
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Job:
-    """What is evaluated: a pipeline, a set, metrics; the rest are arguments of `aevaluate`."""
+    """Subject of an evaluation: a pipeline, a set, metrics; the rest are arguments of `aevaluate`."""
 
     name: str
     version: str | None
@@ -77,7 +78,12 @@ class Run:
             self._finish("interrupted" if ended else "failed")  # not on a thread: nobody waits any more
             raise
         await run_in_thread(self._finish, "stopped" if self.stopped else "complete")
-        return Results(self.job.name, self.rows, tuple(self.keys), self.manifest, len(self.job.examples))
+        labels = Labels()
+        if self.folder is not None:
+            labels = await run_in_thread(Labels.load, self.folder.path, self.rows)
+        return Results(
+            self.job.name, self.rows, tuple(self.keys), self.manifest, len(self.job.examples), labels
+        )
 
     def take_over(self) -> Any:
         """Take over what the folder knows; returns what identifies the judge."""
@@ -240,7 +246,7 @@ class Run:
             self.stopped = self.stopped or redact(str(error))
 
     def _make_manifest(self, judge: Any) -> dict[str, Any]:
-        """What the run is made with, as plain JSON: versions, settings, fingerprints; no key."""
+        """Describe the run as plain JSON: versions, settings, fingerprints; no key."""
         job, started = self.job, _now()
         names = ("max_concurrency", "timeout", "metric_timeout", "retry_errors")
         settings = job.caps | {name: getattr(job, name) for name in names}

@@ -189,8 +189,8 @@ def _give_documents(spans: list[dict[str, Any]], documents: Sequence[str]) -> No
     """Name the document of spans that have none: the only relevant one, or of as many as spans the one in its place."""
     if len(documents) not in (1, len(spans)) or any(span["document"] for span in spans):
         return
-    for number, span in enumerate(spans):
-        span["document"] = documents[number % len(documents)]
+    for span, document in zip(spans, list(documents) * len(spans), strict=False):
+        span["document"] = document
 
 
 def _find_column(field: str, user_columns: Mapping[str, Any], folded: Mapping[str, str]) -> Any:

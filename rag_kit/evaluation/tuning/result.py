@@ -1,4 +1,4 @@
-"""What a search found: the settings tried, the best of them, and whether it is really better than the default."""
+"""Result of a search: the settings tried, the best of them, and whether it is really better than the default."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class TuningResult(TabularResult):
 
     @cached_property
     def setup(self) -> Mapping[str, Any]:
-        """What was searched: metric, space, counts of questions, seed."""
+        """The subject of the search: metric, space, counts of questions, seed."""
         header: Mapping[str, Any] = self.study.user_attrs["search"]
         return header
 
@@ -224,7 +224,7 @@ def record_name(settings: Mapping[str, Any], part: str) -> str:
 
 
 def record_of(results: Results) -> dict[str, Any]:
-    """What the results of a setting say: its scores, and what they took."""
+    """Read the results of a setting: its scores, and what they took."""
     parts: list[Any] = [part for row in results.rows for part in (row.output, *row.cells.values())]
     return {
         "settings": json.loads(results.manifest["pipeline"]["version"]),

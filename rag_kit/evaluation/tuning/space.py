@@ -1,4 +1,4 @@
-"""What a search may change: parameters as plain data, and Optuna's distributions of their values."""
+"""Space of a search: parameters as plain data, and Optuna's distributions of their values."""
 
 from __future__ import annotations
 

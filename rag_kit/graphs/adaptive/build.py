@@ -145,7 +145,7 @@ def _inner_settings(graph: CompiledStateGraph[Any, Any, Any, Any], state: Mappin
     if left["max_tokens"] == 0:
         raise BudgetExceededError("tokens", 0)
     schema: Any = graph.context_schema
-    common = ("k", "filter", "citation_check", "answer_instructions")
+    common = ("model", "index", "k", "filter", "citation_check", "answer_instructions")
     shared = {name: getattr(context, name) for name in common}
     return schema(**{**shared, **(context.single or {}), "language": state["language"], **left})
 

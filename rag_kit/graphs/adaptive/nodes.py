@@ -84,7 +84,7 @@ class AdaptiveNodes(RagNodes):
     async def direct(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
         """Answer without looking anything up; a model that cannot hands over to the search."""
         text, cut_off = "", ""
-        if not is_extractive(self.llm):
+        if not is_extractive(self.model(context)):
             history = render_turns(state.get("history"), MAX_HISTORY)
             values = {"question": state["search_query"], "history": history}
             written = await self.write("direct_answer", state, context, values)

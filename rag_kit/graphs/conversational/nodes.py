@@ -58,7 +58,7 @@ class ConversationalNodes(RagNodes):
         return {**update, "choices": {"begin": follows}}
 
     async def _recall(self, user_id: str) -> tuple[list[str], list[str]]:
-        """What is known about the user, and notes."""
+        """Give what is known about the user, and notes."""
         store = get_runtime().store
         if not self.max_facts:
             return [], ["memory: this graph was built without remember=True; user_id is not used"]

@@ -11,7 +11,6 @@ from langgraph.graph import END
 from rag_kit.graphs.crag.nodes import CragNodes, nodes_for_action, to_the_web
 from rag_kit.graphs.crag.state import CragContext, CragState
 from rag_kit.graphs.crag.web import WebSearch
-from rag_kit.graphs.evaluators.function import evaluator_of
 from rag_kit.graphs.nodes import unless_refused
 from rag_kit.graphs.wiring import READY, CompiledRag, GraphOptions, RagGraph, choice_of
 
@@ -62,9 +61,8 @@ def build_crag(
         >>> result["answer"], result["status"]
         ('The index is written to the folder named by --index.[1]', 'grounded')
     """
-    judge = evaluator_of(evaluator, llm, options.get("prompts"))
     web = None if web_search is None else WebSearch(web_search)
-    nodes = CragNodes(retriever, llm, options, evaluator=judge, web=web)
+    nodes = CragNodes(retriever, llm, options, evaluator=evaluator, web=web)
     graph = RagGraph(CragState, CragContext, "crag", options, STEPS)
     ways = {"retrieve": READY, **nodes.refusal_edge}
     graph.add_step("begin", nodes.begin, ways, route=unless_refused("retrieve"), first=True)

@@ -14,7 +14,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.crag.state import CragContext, CragState, PassageGrading, Strip
 from rag_kit.graphs.crag.strips import DEFAULT_STRIPS, MAX_JUDGED, REFINED, select_strips
 from rag_kit.graphs.crag.web import WebSearch, one_line, read_approval
-from rag_kit.graphs.evaluators.base import Evaluator, Grading, Thresholds, judge_passages, note_ungraded
+from rag_kit.graphs.evaluators.base import Grading, Thresholds, judge_passages, note_ungraded
 from rag_kit.graphs.guards import Refusal
 from rag_kit.graphs.nodes import RagNodes
 from rag_kit.graphs.running import can_wait, report
@@ -40,24 +40,25 @@ class CragNodes(RagNodes):
 
     files = ("condense", "answer", "web_query")
     state = CragState
+    grades = True
 
     def __init__(
-        self, retriever: Any, llm: Any, options: Any, *, evaluator: Evaluator, web: WebSearch | None
+        self, retriever: Any, llm: Any, options: Any, *, evaluator: Any, web: WebSearch | None
     ) -> None:
-        super().__init__(retriever, llm, options)
-        self.evaluator, self.web = evaluator, web
+        super().__init__(retriever, llm, options, evaluator=evaluator)
+        self.web = web
 
     async def grade(self, state: CragState, context: CragContext) -> Update:
         """Judge all passages at once, and choose the paper's action by the thresholds."""
         passages = state["documents"]
         question, instructions = state["search_query"], context.grade_instructions
         gradings = await judge_passages(
-            self.evaluator, question, passages, state["language"], instructions=instructions
+            self.evaluator(context), question, passages, state["language"], instructions=instructions
         )
         limits = self._thresholds(context)
         scores = [grading.score for grading in gradings]
         action = limits.action(scores)
-        report("graded", action=action, scores=scores, evaluator=self.evaluator.name)
+        report("graded", action=action, scores=scores, evaluator=self.evaluator(context).name)
         reason = _REASONS[action].format(lower=limits.lower, upper=limits.upper)
         if not gradings:
             reason = "incorrect: the retriever found nothing"
@@ -86,12 +87,12 @@ class CragNodes(RagNodes):
         """Grade strips of passages, those of the index or of the web, by the run's settings; say how many are kept."""
         key = "documents" if inside else "web_documents"
         passages = state[key]  # type: ignore[literal-required]
-        may_drop = self.evaluator.selective or not inside
+        may_drop = self.evaluator(context).selective or not inside
         gradings = {
             item.get("digest", ""): Grading(item["score"], item["reason"]) for item in state["gradings"]
         }
         selection = await select_strips(
-            self.evaluator,
+            self.evaluator(context),
             state["search_query"],
             passages,
             state["language"],
@@ -194,7 +195,7 @@ class CragNodes(RagNodes):
 
     def _thresholds(self, context: CragContext) -> Thresholds:
         """The run's thresholds, by default the evaluator's; one that is set beyond the other takes it along."""
-        fitted = self.evaluator.thresholds
+        fitted = self.evaluator(context).thresholds
         lower = fitted.lower if context.lower is None else context.lower
         upper = fitted.upper if context.upper is None else context.upper
         if lower > upper:
@@ -206,7 +207,7 @@ class CragNodes(RagNodes):
         if context.strip_threshold is not None:
             return context.strip_threshold
         # -1 keeps all strips of the index, where the evaluator's confidence is too weak to drop some
-        return -1.0 if inside and not self.evaluator.selective else self._thresholds(context).lower
+        return -1.0 if inside and not self.evaluator(context).selective else self._thresholds(context).lower
 
 
 def nodes_for_action(state: Mapping[str, Any]) -> list[str]:

@@ -25,7 +25,7 @@ MAX_JUDGED = 200
 
 
 class Selection(NamedTuple):
-    """What selection left: `left_out` strips were not judged; `rescued`: the best one is kept below the threshold."""
+    """Result of selection: `left_out` strips were not judged; `rescued`: the best one is kept below the threshold."""
 
     documents: list[Document]
     strips: list[Strip]

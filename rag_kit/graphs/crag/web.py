@@ -100,7 +100,7 @@ class WebSearch:
         return await acall_runnable(self.search, tool_input, config)
 
     def _tool_input(self, query: str) -> Any:
-        """What the search is called with: the query, or the arguments of a tool."""
+        """Give the input of the search: the query, or the arguments of a tool."""
         if self.tool is None:
             return query
         arguments = {self.argument: query}
@@ -124,7 +124,7 @@ def _query_argument(tool: BaseTool) -> str:
 
 
 def _results_of(value: Any) -> Any:
-    """What a tool call gave: the artifact if it holds results, else the content."""
+    """Read what a tool call gave: the artifact if it holds results, else the content."""
     if not isinstance(value, ToolMessage):
         return value
     if value.status == "error":
@@ -212,7 +212,7 @@ def _web_address(metadata: Mapping[str, Any]) -> str:
 
 
 def read_approval(reply: Any) -> tuple[str | None, str]:
-    """What a person's reply means: the query in place of the one shown, "" for that one, None for a refusal and why.
+    """Read a person's reply: the query in place of the one shown, "" for that one, None for a refusal and why.
 
     A mapping, or a text that is one in JSON, has the query as ``query``, or True or False as ``approved``.
 

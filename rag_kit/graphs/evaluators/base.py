@@ -1,4 +1,4 @@
-"""What a retrieval evaluator is: a question and passages in, one confidence a passage out, thresholds for both ends."""
+"""Retrieval evaluators: a question and passages in, one confidence a passage out, thresholds for both ends."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Action = Literal["correct", "incorrect", "ambiguous"]
 
 @dataclass(frozen=True)
 class Thresholds:
-    """Where an evaluator's confidence is too little (all below `lower`), and where it is enough (any above `upper`).
+    """Thresholds of an evaluator: its confidence is too little (all below `lower`), or enough (any above `upper`).
 
     They belong to one evaluator's scale; ``fit_thresholds`` finds them on labelled pairs.
 
@@ -47,7 +47,7 @@ class Thresholds:
             )
 
     def action(self, scores: Sequence[float]) -> Action:
-        """What the confidences of all passages call for (section 4.3 of the CRAG paper); without any, "incorrect"."""
+        """Choose the action that the confidences call for (section 4.3 of the CRAG paper); without any, "incorrect"."""
         if any(score > self.upper for score in scores):
             return "correct"
         return "incorrect" if all(score < self.lower for score in scores) else "ambiguous"
@@ -55,7 +55,7 @@ class Thresholds:
 
 @dataclass(frozen=True)
 class Grading:
-    """What an evaluator says of one passage.
+    """Verdict of an evaluator on one passage.
 
     Attributes:
         score: Confidence that the passage helps to answer, from -1 (surely not) to 1 (surely).

@@ -174,7 +174,7 @@ def _read_truth(value: Any) -> bool | None:
 
 
 def _second_argument(func: Any, name: str) -> Literal["passages", "passage", "text"]:
-    """What a function takes beside the question."""
+    """Find what a function takes beside the question."""
     try:
         signature = inspect.signature(func)
     except (TypeError, ValueError):

@@ -18,14 +18,11 @@ from rag_kit.models.clients import (
     embed_documents,
     embed_query,
 )
-from rag_kit.models.embedding import embedding_name
 from rag_kit.retrieval.vectors import checked_vectors, unit
 from rag_kit.text import detect_language
 from rag_kit.text.evidence.sentences import passage_text
 from rag_kit.text.evidence.usefulness import Usefulness, usefulness
 
-#: Embedding models whose vectors say nothing in Chinese.
-_ENGLISH_ONLY = frozenset({"minilm"})
 # so low that at most .01 of all questions lose a right answer
 _CAREFUL = Thresholds(-0.5, 0.7)
 
@@ -70,7 +67,7 @@ class LexicalEvaluator(Evaluator):
         texts = [passage_text(number, passage.page_content, passage.metadata) for number, passage in numbered]
         cosines, trouble = None, ""
         english = detect_language(question) == "en"
-        if self.embeddings is not None and (english or embedding_name(self.embeddings) not in _ENGLISH_ONLY):
+        if self.embeddings is not None and (english or not getattr(self.embeddings, "english_only", False)):
             try:
                 cosines = await self._cosines(question, [passage.page_content for passage in passages])
             except Exception as error:  # noqa: BLE001 - any client; `ungraded` raises what ends the run
@@ -91,7 +88,7 @@ class LexicalEvaluator(Evaluator):
 
 
 def _explain(grade: Usefulness) -> str:
-    """What decided, in one line."""
+    """Say in one line what decided."""
     measures = grade.measures
     parts = [f"{measures['own']:.0%} of the question's terms in its best sentence"]
     if measures["timed"]:

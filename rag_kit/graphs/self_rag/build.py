@@ -10,7 +10,6 @@ from langchain_core.runnables import Runnable
 from langgraph.graph import END
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs.evaluators.function import evaluator_of
 from rag_kit.graphs.nodes import unless_refused
 from rag_kit.graphs.self_rag.paper import Paper, ScoringChoice, wants_passages
 from rag_kit.graphs.self_rag.reflect import Reflect, another_query
@@ -117,8 +116,7 @@ def build_self_rag(
     if mode == "paper":
         nodes, ways, start = Paper(retriever, llm, options, scoring=scoring), _PAPER, "decide_retrieval"
     else:
-        judge = evaluator_of(evaluator, llm, options.get("prompts"))
-        nodes, ways, start = Reflect(retriever, llm, options, evaluator=judge), _REFLECT, "retrieve"
+        nodes, ways, start = Reflect(retriever, llm, options, evaluator=evaluator), _REFLECT, "retrieve"
     # two names, since a server takes them for the names of its tools
     name = "self_rag" if mode == "paper" else "self_rag_reflect"
     graph: RagGraph[Any] = RagGraph(nodes.state, SelfRagContext, name, options, _MAX_STEPS)

@@ -19,6 +19,7 @@ from rag_kit.errors import (
     ModelUnauthorizedError,
     ModelUnreachableError,
 )
+from rag_kit.graphs.citing import note_disagreements
 from rag_kit.graphs.nodes import note_cut_off
 from rag_kit.graphs.running import ask, branch, report, run_side_by_side, values_side_by_side, write
 from rag_kit.graphs.self_rag import logprobs
@@ -79,7 +80,7 @@ class Paper(SelfRagNodes):
 
     def __init__(self, retriever: Any, llm: Any, options: Any, *, scoring: ScoringChoice) -> None:
         super().__init__(retriever, llm, options)
-        self.tries_logprobs = scoring == "logprobs" or (scoring == "auto" and logprobs.may_have_logprobs(llm))
+        self.scoring = scoring
 
     def empty_update(self) -> Update:
         """The graph's keys as a run begins, and as a refused one ends."""
@@ -94,7 +95,8 @@ class Paper(SelfRagNodes):
     ) -> Reply:
         """Ask by a prompt, for an object where there is a fallback; with log-probabilities if the run has them."""
         catcher, prompt = logprobs.TokenCatcher(), self.prompt(name, state, context)
-        llm = logprobs.with_logprobs(self.llm, catcher) if state["scoring"] == "logprobs" else self.llm
+        llm = self.model(context)
+        llm = logprobs.with_logprobs(llm, catcher) if state["scoring"] == "logprobs" else llm
         step = ask(llm, prompt, values, **asking) if asking else write(llm, prompt, values)
         return Reply(await step, catcher.tokens)
 
@@ -112,7 +114,8 @@ class Paper(SelfRagNodes):
         notes: list[str] = []
         replies: list[Reply] = []
         if state["segment"] == 0:
-            state["scoring"] = "logprobs" if self.tries_logprobs else "labels"
+            has_them = self.scoring == "auto" and logprobs.may_have_logprobs(self.model(context))
+            state["scoring"] = "logprobs" if self.scoring == "logprobs" or has_them else "labels"
         if state["scoring"] == "logprobs" and state["segment"] == 0:
             reply = await self._ask_to_retrieve(state, context, beams[0], _none_if_refused)
             if not reply.tokens:
@@ -253,6 +256,9 @@ class Paper(SelfRagNodes):
         trace = [{**entry, "won": entry["kept"] and place(entry) in won} for entry in state["trace"]]
         used = [index for index in used_passages(segments) if index < len(documents)]
         winners = [entry for entry in trace if entry["won"]]
+        # those that the answer rests on come first, so that the numbers are its own
+        ranked = [documents[index] for index in dict.fromkeys([*used, *range(len(documents))])]
+        disagreements = await note_disagreements(state["asked"], ranked, len(used))
         cut_off = next((entry["cut_off"] for entry in winners if entry.get("cut_off")), "")
         return {
             "answer": "".join(cite_segments(segments)),
@@ -260,7 +266,7 @@ class Paper(SelfRagNodes):
             "documents": [documents[index] for index in used],
             "trace": Overwrite(trace),
             "unsupported": any(map(_lacks_support, winners)),
-            "notes": [*_note_critique(winners), *note_cut_off(cut_off)],
+            "notes": [*_note_critique(winners), *note_cut_off(cut_off), *disagreements],
         }
 
     def _send_decided(self, beams: Sequence[Beam], streamed: int, decided: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rag_kit.graphs.evaluators.base import Evaluator, judge_passages, note_ungraded
+from rag_kit.graphs.evaluators.base import judge_passages, note_ungraded
 from rag_kit.graphs.nodes import note_cut_off
 from rag_kit.graphs.running import report
 from rag_kit.graphs.self_rag.shared import (
@@ -26,11 +26,8 @@ class Reflect(SelfRagNodes):
 
     files = ("condense", "answer", "answer_again", "grade_support", "grade_usefulness", "rewrite_query")
     mode = "reflect"
+    grades = True
     state = ReflectState
-
-    def __init__(self, retriever: Any, llm: Any, options: Any, *, evaluator: Evaluator) -> None:
-        super().__init__(retriever, llm, options)
-        self.evaluator = evaluator
 
     async def retrieve(self, state: ReflectState, context: SelfRagContext) -> Update:
         """Search with the present query: the question, or what it was rewritten to."""
@@ -51,7 +48,7 @@ class Reflect(SelfRagNodes):
 
     async def grade_documents(self, state: ReflectState, context: SelfRagContext) -> Update:
         """Keep the passages that help, as the evaluator judges; what it could not judge is kept."""
-        passages, judge = state["documents"], self.evaluator
+        passages, judge = state["documents"], self.evaluator(context)
         gradings = await judge_passages(
             judge, state["asked"], passages, state["language"], instructions=context.grade_instructions
         )

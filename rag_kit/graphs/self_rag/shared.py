@@ -1,4 +1,4 @@
-"""What both modes of Self-RAG share: the state (plain JSON beside the documents), the settings of one run, nodes."""
+"""Parts of both modes of Self-RAG: the state (plain JSON beside the documents), the settings of one run, nodes."""
 
 from __future__ import annotations
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import re
 import shutil
 import sqlite3
+import tempfile
 import uuid
 from collections.abc import Collection, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import DocumentIndexError, IndexFormatError, InvalidInputError, LockedError, RagKitError
 from rag_kit.indexing.document_index.state import locked_index, missing_index
@@ -22,11 +24,12 @@ if TYPE_CHECKING:
 
 STORE = "store.sqlite3"
 LOCK = "writer.lock"
+PICTURES = "pictures"  # of documents, which passages name in their metadata
 REPLIES = "replies.sqlite"  # of the model that made representations; they were paid for, and stay
 _PART = re.compile(
     r"store\.sqlite3(-wal|-shm|-journal)?|writer\.(lock|pid)|replies\.sqlite(-journal|\.lock|\.damaged)?"
     r"|bm25-[0-9a-f]{8}-[0-9]+\.index|(vectors|store)-[0-9a-f]{8}-[0-9a-f]{8}-[0-9]+\.index"
-    r"|\.(bm25|vectors)[^/]*\.tmp"
+    r"|\.(bm25|vectors)[^/]*\.tmp|pictures"
 )
 
 
@@ -47,6 +50,43 @@ def remove_parts(paths: Iterable[Path], keep: Collection[str] = ()) -> None:
             continue
         with contextlib.suppress(OSError):
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+
+
+def picture_name(data: bytes) -> str:
+    """The name of a picture below the folder of its index, by its hash."""
+    suffix = "png" if data.startswith(b"\x89PNG") else "jpg"
+    return f"{PICTURES}/{hashlib.sha256(data).hexdigest()[:32]}.{suffix}"
+
+
+def is_picture(name: Any) -> bool:
+    """Whether a value is a name that `picture_name` gives; a user's reader may have a field of the same name."""
+    return isinstance(name, str) and re.fullmatch(rf"{PICTURES}/[0-9a-f]{{32}}\.(png|jpg)", name) is not None
+
+
+def keep_picture(folder: Path, data: bytes) -> str:
+    """Write a picture beside an index, whole or not at all, readable by its owner only; return its name."""
+    path = folder / (name := picture_name(data))
+    if not path.exists():
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")  # mode 0600
+        try:
+            with open(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    return name
+
+
+def remove_pictures(folder: Path, keep: Collection[str]) -> None:
+    """Remove the pictures beside an index that no passage has, and what a killed write left."""
+    for path in (folder / PICTURES).glob("*"):
+        if f"{PICTURES}/{path.name}" not in keep:
+            with contextlib.suppress(OSError):
+                path.unlink()
 
 
 def repair_advice(folder: Path) -> str:
@@ -190,6 +230,11 @@ def explanation(error: sqlite3.Error, path: Path) -> RagKitError:
         return missing_index(path.parent)
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return LockedError(f"{path} is locked by another program ({text}). Try again later.")
+    if "no such column" in text or "no such table" in text or "has no column named" in text:
+        return IndexFormatError(
+            f"{path} has the tables of another format ({text}). Take the rag_kit that wrote it, or ingest again into "
+            "another folder."
+        )
     if code in (sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH):
         return InvalidInputError(f"A document is too large to be stored ({text}). Split it.")
     if code in _ROOM:

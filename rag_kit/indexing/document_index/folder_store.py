@@ -12,10 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
-from rag_kit.errors import DocumentIndexError, IndexFormatError, IndexMissingError, InvalidInputError
+from rag_kit.errors import (
+    DocumentIndexError,
+    IndexFormatError,
+    IndexMissingError,
+    InvalidInputError,
+    RagKitError,
+)
 from rag_kit.indexing.document_index.embedding import check_model
 from rag_kit.indexing.document_index.file_leg import FileLeg
 from rag_kit.indexing.document_index.folder import (
+    PICTURES,
     REPLIES,
     STORE,
     connect_reader,
@@ -25,6 +32,7 @@ from rag_kit.indexing.document_index.folder import (
     lock_for_writing,
     prepare_new,
     refuse_links,
+    remove_pictures,
     stamp,
 )
 from rag_kit.indexing.document_index.keyword import KeywordLeg, KeywordView
@@ -262,11 +270,21 @@ class FolderStore(Store):
                 connection.execute("DELETE FROM removed WHERE generation <= ?", (saved,))
                 self.set_meta(floor=saved)
 
+    def _remove_pictures(self) -> None:
+        """Remove the pictures of passages that have left; where the store cannot be read, all stay."""
+        if not self.writable or not (self.location / PICTURES).is_dir():
+            return
+        part = "SELECT json_extract(metadata, '$.picture') FROM {} WHERE metadata LIKE '%\"picture\"%'"
+        with suppress(RagKitError), self.reading() as connection:
+            query = f"{part.format('chunks')} UNION {part.format('parents')}"
+            remove_pictures(self.location, {row[0] for row in connection.execute(query)})
+
     def close(self) -> None:
         """See `Store`; the writer folds the log into the file, so that the folder can be copied."""
         with self.write_lock, self._read_lock:
             if self._closed:
                 return
+            self._remove_pictures()
             self._closed = True
             try:
                 if self._reader is not None:

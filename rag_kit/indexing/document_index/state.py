@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Annotated, Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -123,15 +124,21 @@ def read_state(connection: Connection, location: object) -> State:
         raise missing_index(location)
     try:
         facts = {key: json.loads(value) for key, value in rows}
-        if facts.get("version", VERSION) == VERSION:
+        # a database has it in its table of migrations
+        if facts.get("version", None if isinstance(location, Path) else VERSION) == VERSION:
             return State.model_validate(facts)
     except (ValueError, TypeError, RecursionError) as error:
         raise IndexFormatError(
             f"{location}: the facts in its table meta cannot be read ({' '.join(str(error).split())[:300]}). Nothing "
             "else tells what they were: put a backup in its place, or ingest again into a new folder."
         ) from error
+    has = (
+        f"format version {facts['version']!r}"
+        if "version" in facts
+        else "no format version, as the oldest had"
+    )
     raise IndexFormatError(
-        f"{location} has format version {facts['version']!r}; this rag_kit reads {VERSION}. Take the rag_kit that "
+        f"{location} has {has}; this rag_kit reads {VERSION}. Take the rag_kit that "
         "wrote it, or ingest again into another folder."
     )
 

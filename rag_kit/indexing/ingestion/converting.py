@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langchain_core.documents import Document
 
@@ -26,6 +26,9 @@ from rag_kit.indexing.readers.limits import ReadLimits
 from rag_kit.indexing.readers.opening import open_regular
 from rag_kit.indexing.readers.parts import Unreadable
 from rag_kit.indexing.splitting.api import iter_chunks
+
+if TYPE_CHECKING:
+    from rag_kit.indexing.ingestion.pictures import Pictures
 
 _TRIES = 3  # of a file that is written to while it is read
 _BLANK_IN_CHINESE = re.compile(r"(?<=[\u3000-\u9fff\uff00-\uffef]) | (?=[\u3000-\u9fff\uff00-\uffef])")
@@ -70,10 +73,13 @@ class Converter:
         settings: SplitSettings,
         limits: ReadLimits | None,
         readers: Mapping[str, UserReader] | None = None,
+        pictures: Pictures | None = None,
     ) -> None:
         self._settings = settings
         self._limits = limits or ReadLimits()
-        self._reader = Reader(limits=limits, readers=readers, ocr=settings.ocr)
+        self._pictures = pictures
+        keep = None if pictures is None else pictures.keep
+        self._reader = Reader(limits=limits, readers=readers, ocr=settings.ocr, keep=keep)
 
     def close(self) -> None:
         """End the reader process."""
@@ -89,6 +95,9 @@ class Converter:
         """
         with use_notes() as notes:
             documents, record = self._read(file)
+            if self._pictures is not None and not self._pictures.describe(documents):
+                # other settings than any ingest has: the next one reads the file again
+                record = replace(record, settings="")
         for document in documents:
             # also where a user's reader gives paths of this machine, as many of LangChain do
             fields = document.metadata.items()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from rag_kit.concurrency.budget import check_abandoned
 from rag_kit.errors import InvalidInputError, ReadError
 from rag_kit.indexing.correcting import correct
+from rag_kit.indexing.document_index.folder import is_picture
 from rag_kit.indexing.document_index.rows import Row, make_rows
 from rag_kit.indexing.ingestion.converting import as_read_errors, file_hash, look
 from rag_kit.indexing.readers.parts import Unreadable
@@ -64,6 +65,7 @@ class Grouping:
     chinese: int = 0  # how many chunks an English embedding model cannot embed
     recognised: set[str] = field(default_factory=set)  # files of which text was read by OCR
     empty: dict[str, int] = field(default_factory=dict)  # file -> its pages without text
+    pictures: dict[str, set[str]] = field(default_factory=dict)  # file -> names of its pictures
     _files: Mapping[str, SourceFile] = field(default_factory=dict)  # what `groups` was given
     _originals: dict[bytes, str] = field(default_factory=dict)  # fingerprint -> what others may be copies of
 
@@ -166,6 +168,8 @@ class Grouping:
         for metadata in (chunk.metadata for chunk in chunks):
             if metadata.get("ocr") is True:
                 self.recognised.add(file.file)
+            if is_picture(metadata.get("picture")):
+                self.pictures.setdefault(file.file, set()).add(metadata["picture"])
             if pages := metadata.get("pages_without_text"):
                 self.empty[file.file] = pages
         group.rows += rows

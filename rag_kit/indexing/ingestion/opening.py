@@ -127,12 +127,24 @@ def open_representer(
 
 @contextlib.contextmanager
 def open_converter(
-    index: DocumentIndex, settings: SplitSettings, options: IngestOptions
+    index: DocumentIndex, settings: SplitSettings, options: IngestOptions, *, dry_run: bool
 ) -> Iterator[Converter | ClusterConverter]:
     """Open the converter: in this process, or on a cluster, on which a model that computes then embeds, too."""
+    if settings.pictures and (options.clustered or not isinstance(index.folder, Path)):
+        raise InvalidInputError(
+            "pictures=True keeps pictures in the folder of an index, read by one process: give a folder without "
+            "workers= and scheduler=, or leave the pictures out (pictures=False, --no-pictures)."
+        )
     if not options.clustered:
-        with contextlib.closing(Converter(settings, options.limits, options.readers)) as converter:
-            yield converter
+        with contextlib.ExitStack() as stack:
+            pictures = None
+            if settings.pictures:
+                from rag_kit.indexing.ingestion.pictures import Pictures  # imports the models
+
+                pictures = Pictures(index, options.vision, dry_run=dry_run)
+                stack.callback(pictures.close)
+            converter = Converter(settings, options.limits, options.readers, pictures)
+            yield stack.enter_context(contextlib.closing(converter))
         return
     from rag_kit.indexing.cluster.connecting import cluster_client
     from rag_kit.indexing.cluster.work import ClusterConverter, ClusterEmbeddings, on_cluster

@@ -107,7 +107,7 @@ def ingest(
             raise ReadError(f"{name}: {reason}. Nothing was changed, for strict was asked for.")
         report = IngestReport(notes=list(settings.notes), failed=list(listing.problems), dry_run=dry_run)
         with (
-            open_converter(opened, settings, options) as converter,
+            open_converter(opened, settings, options, dry_run=dry_run) as converter,
             opened.transaction() if options.strict and not dry_run else contextlib.nullcontext(),
         ):
             grouping = Grouping(
@@ -206,9 +206,12 @@ def _closing_notes(grouping: Grouping, settings: SplitSettings, embedding: str) 
     if not grouping.report.chunks and not grouping.report.dry_run:
         notes.append("the index is empty: no file with text was found")
     if grouping.recognised:
-        notes.append(f"read by OCR ({settings.ocr}): {first_names(sorted(grouping.recognised))}")
+        notes.append(f"read by OCR: {first_names(sorted(grouping.recognised))}")
+    if grouping.pictures:
+        counts = [f"{file}: {len(names)}" for file, names in grouping.pictures.items()]
+        notes.append(f"pictures kept: {first_names(counts)}")
     if grouping.empty:
-        advice = "" if settings.ocr else "; scanned pages are read with OCR (ocr=, --ocr)"
+        advice = "" if settings.ocr else "; scanned pages are read with OCR (ocr=True, --ocr on)"
         files = [f"{file}: {pages}" for file, pages in grouping.empty.items()]
         notes.append(f"pages without text: {first_names(files)}{advice}")
     if grouping.chinese:

@@ -9,7 +9,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.readers.ocr import ocr_languages
+from rag_kit.indexing.readers.ocr import ocr_wanted
 from rag_kit.indexing.splitting.api import choose_splitter
 from rag_kit.indexing.splitting.named import SPLITTERS
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 #: Goes up when readers or splitter give other chunks than before; then files are read again.
 READING = 7
-_RECORDED = ("chunk_size", "chunk_overlap", "splitter", "keep_duplicates", "ocr")
+_RECORDED = ("chunk_size", "chunk_overlap", "splitter", "keep_duplicates", "ocr", "pictures", "vision")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,8 +36,13 @@ class IngestOptions:
         wait: Seconds to wait for another writer.
         limits: Caps for reading one file.
         readers: Readers of your own by pattern (``{"*.eml": UnstructuredEmailLoader}``), as for `register_reader`.
-        ocr: Languages of text to recognise in pictures and on PDF pages without text, as for `read`; ``""`` for none.
-            Another value than the recorded one reads all given files again.
+        ocr: Recognise text in pictures and on PDF pages without text, as for `read`. Another value than the recorded
+            one reads all given files again.
+        pictures: Keep the figures of pdf, docx, pptx, html and epub files in the folder of the index, each with a
+            passage of its own: its caption, the text that OCR finds in it, and what ``vision`` says. Its metadata field
+            ``picture`` is the name of the file below that folder. Needs the extra ``ocr``.
+        vision: Chat model that describes these pictures, one that sees, or its name; ``""`` for none any more. A
+            description is paid for once, and kept in the index.
         rehash: Compare the bytes of files, even where size and time are the same.
         keep_duplicates: ``True`` to take in copies of other files, ``False`` to keep one of those with the same text;
             the report lists the others. Default: one in each folder, for searches in a folder.
@@ -60,7 +65,7 @@ class IngestOptions:
         InvalidInputError: Both ``workers`` and ``scheduler``, or no number of workers.
 
     Example:
-        >>> IngestOptions(chunk_size=400, ocr="").chunk_size
+        >>> IngestOptions(chunk_size=400, ocr=True).chunk_size
         400
     """
 
@@ -68,7 +73,9 @@ class IngestOptions:
     wait: float = 0.0
     limits: ReadLimits | None = None
     readers: Mapping[str, UserReader] | None = None
-    ocr: str | None = None
+    ocr: bool | str | None = None
+    pictures: bool | None = None
+    vision: Any = None
     rehash: bool = False
     keep_duplicates: bool | None = None
     chunk_size: int | None = None
@@ -82,6 +89,10 @@ class IngestOptions:
     scheduler: Any = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.pictures, bool | None):
+            raise InvalidInputError(f"pictures={self.pictures!r} was given; it is True or False.")
+        if self.vision and not (isinstance(self.vision, str) or hasattr(self.vision, "invoke")):
+            raise InvalidInputError(f"vision is {type(self.vision).__name__}; give a chat model or its name.")
         if self.workers is not None and self.scheduler is not None:
             raise InvalidInputError("workers= starts a cluster, scheduler= names one; give one of them.")
         if self.workers is not None and (type(self.workers) is not int or self.workers < 1):
@@ -102,7 +113,9 @@ class SplitSettings:
     chunk_overlap: int = 100
     splitter: str = "structure"  # the name of what cuts, with its tokenizer
     keep_duplicates: bool | None = None  # copies of other files; None: those in other folders only
-    ocr: str = ""  # languages of text that is recognised in pictures; empty for none
+    ocr: bool = False
+    pictures: bool = False
+    vision: str = ""  # the name of the model that describes pictures
     represent: Mapping[str, Any] = field(default_factory=dict)  # empty where there are none and never were
     notes: list[str] = field(default_factory=list)  # what to tell about a change of settings
 
@@ -137,7 +150,20 @@ def settings_for(index: DocumentIndex, options: IngestOptions, represent: Mappin
         tokenizer = tokenizer if tokenizer is not None else counted or None
     given = {name: getattr(options, name) for name in _RECORDED}
     values = {name: before[name] if given[name] is None else given[name] for name in _RECORDED}
-    values["ocr"] = ocr_languages(values["ocr"]) if values["ocr"] else ""
+    if options.vision:
+        from rag_kit.models.runnables import model_name
+
+        vision = options.vision
+        values["vision"] = vision if isinstance(vision, str) else model_name(vision) or type(vision).__name__
+    elif values["vision"] and values["pictures"] and options.vision is None:
+        raise InvalidInputError(
+            f"The pictures of this index were described by {values['vision']!r}. Give that model again (vision=, "
+            "--vision-model), or vision='' (--vision-model none) to go on without descriptions."
+        )
+    if options.vision and not values["pictures"]:
+        raise InvalidInputError("vision= describes pictures; give pictures=True (--pictures) with it.")
+    ocr_wanted(values["pictures"])
+    before["ocr"], values["ocr"] = bool(before["ocr"]), ocr_wanted(values["ocr"])
     cut = choose_splitter(
         splitter, values["chunk_size"], values["chunk_overlap"], index.embeddings, tokenizer
     )

@@ -21,7 +21,7 @@ from rag_kit.indexing.document_index.state import Connection, State, upsert_stat
 from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.document_index.store_leg import ConnectedStore
 from rag_kit.indexing.postgres.location import Location
-from rag_kit.models.minilm.files import cache_folder
+from rag_kit.models.wheels.files import cache_folder
 from rag_kit.text.analysis import TERMS_VERSION
 
 try:

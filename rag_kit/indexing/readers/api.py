@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import atexit
+import json
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from langchain_core.documents import Document
 
@@ -25,12 +26,13 @@ from rag_kit.indexing.readers.formats import (
     user_documents,
 )
 from rag_kit.indexing.readers.limits import ReadLimits
-from rag_kit.indexing.readers.ocr import ocr_languages
+from rag_kit.indexing.readers.ocr import ocr_wanted
 from rag_kit.indexing.readers.opening import open_regular
-from rag_kit.indexing.readers.parts import Unreadable
+from rag_kit.indexing.readers.parts import Context, Unreadable
 from rag_kit.indexing.readers.process import ReaderProcess
 
-_OCR_SECONDS = 1800.0  # a page takes about one
+Box: TypeAlias = tuple[float, float, float, float]
+_OCR_SECONDS = 1800.0  # a page takes some
 _FILES_PER_PROCESS = 200  # then a new one: what a library leaks stays bounded
 
 
@@ -43,7 +45,9 @@ class Reader:
         limits: Caps for each file.
         root: Folder that no file may lie outside of, links resolved; metadata ``file`` is relative to it.
         readers: Readers of this object by pattern, as for `register_reader`.
-        ocr: Languages of text that is recognised in pictures and on pages without text, as for `read`.
+        ocr: Recognise text in pictures and on pages without text, as for `read`.
+        keep: Takes the bytes of each picture in a document and gives the name that ``metadata["picture"]`` is to have;
+            the documents then have a document for each. Needs the extra ``ocr``.
 
     Example:
         >>> import pathlib, tempfile
@@ -60,10 +64,12 @@ class Reader:
         limits: ReadLimits | None = None,
         root: str | Path | None = None,
         readers: Mapping[str, UserReader] | None = None,
-        ocr: str | None = None,
+        ocr: bool | str | None = None,
+        keep: Callable[[bytes], str] | None = None,
     ) -> None:
         self.limits = limits
-        self.ocr = ocr_languages(ocr) if ocr else ""
+        self.ocr = ocr_wanted(ocr)
+        self.keep = keep if keep is None or ocr_wanted(True) else None
         self.root = Path(root) if root is not None else None
         self.readers = {check_pattern(pattern): reader for pattern, reader in (readers or {}).items()}
         self._process: ReaderProcess | None = None
@@ -103,18 +109,22 @@ class Reader:
         *,
         limits: ReadLimits | None = None,
         root: str | Path | None = None,
-        ocr: str | None = None,
+        ocr: bool | str | None = None,
     ) -> list[Document]:
         """The documents of one file; arguments as in `read`, defaults from the constructor."""
-        ocr = self.ocr if ocr is None else ocr_languages(ocr) if ocr else ""
-        limits = limits or self.limits or (ReadLimits(max_seconds=_OCR_SECONDS) if ocr else ReadLimits())
+        ocr = self.ocr if ocr is None else ocr_wanted(ocr)
+        limits = limits or self.limits or self._default_limits(ocr)
         base = Path(root) if root is not None else self.root
         path = as_path(path, "path")
         with _as_read_error(path):
             real = _resolved(path, base)
             user, kind = self._reader_of(path, real, limits, ocr)
-            documents = user_documents(user, real) if user else self._convert(str(real), kind, limits, ocr)
+            context = Context(limits, ocr, self.keep is not None)
+            documents = user_documents(user, real) if user else self._convert(str(real), kind, context)
         return _with_source(documents, path, real, base, kind)
+
+    def _default_limits(self, ocr: bool) -> ReadLimits:
+        return ReadLimits(max_seconds=_OCR_SECONDS) if ocr or self.keep else ReadLimits()
 
     def check(self, path: Path, root: Path) -> None:
         """Raise ReadError for a file that `read` would refuse by its place, ending, kind or size; nothing is read."""
@@ -122,27 +132,40 @@ class Reader:
             self._reader_of(path, _resolved(path, root), self.limits or ReadLimits(), self.ocr)
 
     def _reader_of(
-        self, path: Path, real: Path, limits: ReadLimits, ocr: str
+        self, path: Path, real: Path, limits: ReadLimits, ocr: bool
     ) -> tuple[UserReader | None, str]:
         """A user's reader for a file, and its format; raises `Unreadable` for what is none or too large."""
         user = reader_for(path, self.readers)
-        kind = path.suffix.lower().lstrip(".") if user else format_of(path, ocr=bool(ocr))
+        kind = path.suffix.lower().lstrip(".") if user else format_of(path, ocr=ocr)
         if not user or real.exists():  # a user's reader may know names that are no files
             open_regular(real, None if user else limits.max_bytes).close()
         return user, kind
 
-    def _convert(self, path: str, kind: str, limits: ReadLimits, ocr: str) -> list[Document]:
+    def locate(
+        self, quote: str, path: Path, page: int = 0, *, ocr: bool = False
+    ) -> tuple[int, list[Box]] | None:
+        """Page and rectangles of a quote in a PDF, as for the function `locate`; ``page`` 0 for all pages."""
+        limits = self.limits or self._default_limits(ocr)
+        context = Context(limits, ocr, quote=quote, page=page)
+        with _as_read_error(path):
+            real = _resolved(path, self.root)
+            open_regular(real, limits.max_bytes).close()
+            found = self._convert(str(real), "pdf", context)
+        place = json.loads(found[0].page_content)
+        return (place["page"], [tuple(box) for box in place["boxes"]]) if place else None
+
+    def _convert(self, path: str, kind: str, context: Context) -> list[Document]:
         """Have a process read the file; a new one where the last has ended, read enough files, or has other limits."""
         with self._lock:
             if self._closed:
                 raise InvalidInputError("This Reader is closed; make a new one.")
             process = self._process
-            fits = process is not None and process.alive and process.max_memory == limits.max_memory
+            fits = process is not None and process.alive and process.max_memory == context.limits.max_memory
             if process is None or not fits or process.files >= _FILES_PER_PROCESS:
                 if process is not None:
                     process.kill()
-                process = self._process = ReaderProcess(limits)
-            return process.convert(path, kind, limits, ocr)
+                process = self._process = ReaderProcess(context.limits)
+            return process.convert(path, kind, context, self.keep)
 
 
 @contextmanager
@@ -171,7 +194,7 @@ def read(
     *,
     limits: ReadLimits | None = None,
     root: str | Path | None = None,
-    ocr: str | None = None,
+    ocr: bool | str | None = None,
 ) -> list[Document]:
     """Read a local file into documents: one for each page, slide, table, chapter or record, else one in all.
 
@@ -182,8 +205,9 @@ def read(
         path: A file. Addresses (``https://...``) are not opened.
         limits: Caps; the defaults suit a laptop.
         root: Folder that the file may not lie outside of, links resolved; default: the file's own folder.
-        ocr: Languages (``"eng+chi_sim"``) in which tesseract (extra ``ocr``) recognises text in pictures and on PDF
-            pages without text. That takes about a second a page, so ``max_seconds`` is then 1800 by default.
+        ocr: Recognise text in pictures and on PDF pages without text (extra ``ocr``): ``True``, or the languages
+            (``"eng+chi_sim"``), which are then checked to be among those that its one model reads. That takes some
+            seconds a page, so ``max_seconds`` is then 1800 by default.
 
     Returns:
         Documents in markdown, their metadata plain: ``source`` (``path``; with ``root``, as ``file``), ``file``
@@ -194,7 +218,8 @@ def read(
     ``rag_kit.concurrency.notes`` collects them, and the report of `ingest` has them.
 
     Raises:
-        MissingExtraError, ConfigurationError: What ``ocr`` needs is not there.
+        MissingExtraError: What ``ocr`` needs is not there.
+        InvalidInputError: ``ocr`` names a language that is not read.
         ReadError: The file is missing, empty, broken, encrypted, mis-named, unknown, without text, or over a cap.
 
     Example:

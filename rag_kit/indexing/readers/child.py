@@ -1,8 +1,9 @@
 """The reader process: takes one file at a time from standard input, writes its parts as JSON lines.
 
-Protocol, one JSON object a line. In: ``{"path", "format", "limits", "ocr"}``. Out, for each request: any number of
-``{"text", "metadata"}`` and at the end ``{"done": n, "notes": [...]}`` or ``{"unreadable": reason, "advice": advice}``.
-Nothing that is executed crosses the pipe. After ``max_seconds`` of a file the kernel's alarm ends the process.
+Protocol, one JSON object a line. In: ``{"path", "format"}`` and the fields of a `Context`. Out, for each request: any
+number of ``{"text", "metadata"}``, some with a ``picture``, and at the end ``{"done": n, "notes": [...]}`` or
+``{"unreadable": reason, "advice": advice}``. Nothing that is executed crosses the pipe. After ``max_seconds`` of a file
+the kernel's alarm ends the process.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ import os
 import re
 import signal
 import sys
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
 from rag_kit.concurrency.notes import Notes, use_notes
-from rag_kit.indexing.readers.formats import KINDS, check_content
+from rag_kit.indexing.readers.formats import KINDS, QUOTES, check_content
 from rag_kit.indexing.readers.guard import follow_parent, forbid_network, limit_memory
 from rag_kit.indexing.readers.limits import ReadLimits
 from rag_kit.indexing.readers.opening import open_regular
@@ -38,14 +40,14 @@ def convert(path: str | Path, kind: str, context: Context) -> Iterator[Part]:
         data = file.read(most + 1)
     context.check(len(data), "bytes", "max_bytes")  # it may have grown
     check_content(data, kind)
-    module, _, name = KINDS[kind].reader.partition(":")
+    module, _, name = (QUOTES if context.quote else KINDS[kind].reader).partition(":")
     converter: Callable[[bytes, Context], Iterator[Part]] = getattr(
         importlib.import_module(f"rag_kit.indexing.readers.{module}"), name
     )
-    characters = 0
+    characters = count = 0
     for part in converter(data, context):
         part.text = _clean(part.text)
-        if part.text.strip():
+        if part.text.strip() or part.picture:
             characters += len(part.text)
             context.check(characters, "characters of text", "max_characters")
             part.metadata = {
@@ -53,8 +55,9 @@ def convert(path: str | Path, kind: str, context: Context) -> Iterator[Part]:
                 for key, value in part.metadata.items()
                 if value != ""
             }
+            count += 1
             yield part
-    if not characters:
+    if not count:
         raise Unreadable("no text found in it", "Remove it, or check that it is the right file")
 
 
@@ -75,13 +78,14 @@ def _write(out: IO[str], **message: Any) -> None:
 
 def _serve(request: dict[str, Any], out: IO[str]) -> None:
     """Convert one file, a line of JSON for each part and one for how it ended."""
-    limits = ReadLimits(**request["limits"])
+    path, kind, limits = request.pop("path"), request.pop("format"), ReadLimits(**request.pop("limits"))
     count, notes = 0, Notes()
     signal.setitimer(signal.ITIMER_REAL, min(limits.max_seconds, _MAX_ALARM))
     try:
         with use_notes(notes):
-            for part in convert(request["path"], request["format"], Context(limits, request["ocr"])):
-                _write(out, text=part.text, metadata=part.metadata)
+            for part in convert(path, kind, Context(limits, folder=os.path.dirname(path), **request)):
+                picture = {"picture": b64encode(part.picture).decode("ascii")} if part.picture else {}
+                _write(out, text=part.text, metadata=part.metadata, **picture)
                 count += 1
         last: dict[str, Any] = {"done": count, "notes": list(map(_clean, _first_notes(notes.texts)))}
     except Unreadable as error:

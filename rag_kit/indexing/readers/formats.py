@@ -53,11 +53,10 @@ KINDS = {
     "bmp": Format(".bmp", "image/bmp", _PICTURE),
     "webp": Format(".webp", "image/webp", _PICTURE),
 }
+QUOTES = "quotes:find_quote"  # what looks for a quote in a PDF
 FORMATS = {suffix: kind for kind, row in KINDS.items() for suffix in row.suffixes.split()}
 #: How OCR is switched on.
-OCR_ADVICE = (
-    "Give ocr='eng' (--ocr eng), after pip install 'rag-kit[ocr]' and apt-get install tesseract-ocr-eng"
-)
+OCR_ADVICE = "Give ocr=True (--ocr on), after pip install 'rag-kit[ocr]'"
 _ZIPPED = {"docx", "pptx", "xlsx", "epub"}
 _PDF, _ZIP, _OLE = b"%PDF-", b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
 

@@ -1,122 +1,197 @@
-"""Text recognition (OCR) by tesseract: pictures, and pages of a PDF that have no text.
+"""Text recognition (OCR) by rapidocr: pictures, and pages of a PDF that have no text.
 
-The binding `tesserocr` runs it inside the reader process, under that process's caps; no program is started.
+Its models (PP-OCR, in the wheel) run by onnxruntime inside the reader process, under that process's caps.
 """
 
 from __future__ import annotations
 
-import glob
 import io
-import os
-import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from importlib.util import find_spec
-from typing import Any
+from math import dist
+from typing import Any, NamedTuple, cast
 
-from rag_kit.errors import ConfigurationError, InvalidInputError, MissingExtraError
+from rag_kit.errors import InvalidInputError, MissingExtraError
+from rag_kit.indexing.readers.ocr_layout import Box, Picture, read_sheet
 from rag_kit.indexing.readers.parts import Context, Part
+from rag_kit.indexing.readers.pdf_layout import Layout
+from rag_kit.indexing.readers.pdf_lines import Sheet
+from rag_kit.indexing.readers.pdf_tables import with_tables
 
-_DATA = (
-    "/usr/share/tesseract-ocr/*/tessdata",  # Debian
-    "/usr/share/tessdata",
-    "/usr/share/tesseract/tessdata",
-    "/usr/local/share/tessdata",
-    "/opt/homebrew/share/tessdata",
+_DPI = 200
+_MAX_SIDE = 2_400  # pixels of the picture that is worked on
+_FIND_SIDE = 1_600  # pixels of the picture in which lines are looked for
+_MIN_SCORE = 0.5  # of a line; below it the model has guessed
+_THREADS = 2  # for each of the three models, which run one after the other
+_VOTES = 12  # lines that are asked for whether they stand on their heads
+_BORDER = 32  # white pixels around a picture: text at its very edge is not found
+_TALL = 1.5  # height of a line by its width where it runs upwards or downwards
+# Codes of languages that the model reads, as the readers of other programs call them.
+_LANGUAGES = frozenset(
+    "eng chi_sim chi_tra jpn afr aze bos cat ces cym dan deu est eus fin fra gle glg hrv hun ind isl ita lat lav lit "  # noqa: SIM905
+    "ltz mri msa mlt nld nor oci pol por que ron slk slv spa sqi swa swe tgl tur uzb".split()
 )
-_DPI = 300
-_PAGE_PIXELS = 40_000_000  # an A2 page at 300 dpi; larger pages are rendered less finely
-_MAX_SIDE = 32_000  # pixels; tesseract's own bound is 32,767
-_CJK = "\u2e80-\u303f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef"
-_WRAP = "\x1f"  # where a line was wrapped
-_WRAPPED = 0.7  # a line shorter than this share of its block's longest is the last of a paragraph
 
 
-def ocr_languages(ocr: str) -> str:
-    """Tesseract's languages (``"eng+chi_sim"``), checked to be there, in the order in which it reads best."""
-    if not isinstance(ocr, str) or not re.fullmatch(r"\w+(\+\w+)*", ocr):
-        raise InvalidInputError(
-            f"ocr must name tesseract's languages, as in 'eng' or 'eng+chi_sim', not {ocr!r}."
-        )
-    if find_spec("tesserocr") is None:
+class Reading(NamedTuple):
+    """The lines in a picture, in pixels of ``picture``: the given one, turned upright and made smaller."""
+
+    boxes: list[Box]
+    picture: Picture
+    turn: int  # degrees against the clock by which the given picture was turned
+    scale: float  # pixels of ``picture`` to one of the given picture
+
+    def given(self, x: float, y: float) -> tuple[float, float]:
+        """The place of a point of ``picture`` in the given picture, in pixels."""
+        height, width = self.picture.shape[:2]
+        x, y = {0: (x, y), 90: (height - y, x), 180: (width - x, height - y), 270: (y, width - x)}[self.turn]
+        return x / self.scale, y / self.scale
+
+
+def ocr_wanted(ocr: bool | str | None) -> bool:
+    """Whether OCR is asked for: ``True``, or languages (``"eng+chi_sim"``), which are checked to be among its own."""
+    if isinstance(ocr, str) and ocr:
+        unknown = [name for name in ocr.split("+") if name not in _LANGUAGES]
+        if unknown:
+            raise InvalidInputError(
+                f"ocr={ocr!r}: {unknown[0]!r} is no language that is recognised. Give True (one model reads them all), "
+                f"or some of {', '.join(sorted(_LANGUAGES))} with + between them."
+            )
+    elif not isinstance(ocr, bool | str | None):
+        raise InvalidInputError(f"ocr must be True, False or languages such as 'eng+chi_sim', not {ocr!r}.")
+    if ocr and (find_spec("rapidocr") is None or find_spec("onnxruntime") is None):
         raise MissingExtraError("ocr", "Recognising text in pictures")
-    # the first language decides on the spaces between words: Chinese and Japanese have none
-    names = sorted(dict.fromkeys(ocr.split("+")), key=lambda name: not name.startswith(("chi", "jpn")))
-    _data_folder("+".join(names))
-    return "+".join(names)
-
-
-def _data_folder(languages: str) -> str:
-    """The folder with tesseract's data for all of these languages; raises ConfigurationError if there is none."""
-    prefix = os.environ.get("TESSDATA_PREFIX")
-    names = languages.split("+")
-    folders = [prefix] if prefix else [path for pattern in _DATA for path in sorted(glob.glob(pattern))]
-    for folder in folders:
-        if all(os.path.exists(f"{folder}/{name}.traineddata") for name in names):
-            return folder
-    packages = " ".join(f"tesseract-ocr-{name.replace('_', '-')}" for name in names)
-    raise ConfigurationError(
-        f"Tesseract's data for {languages} was not found: on Debian run apt-get install {packages}; elsewhere put the "
-        ".traineddata files into a folder and name it with TESSDATA_PREFIX."
-    )
+    return bool(ocr)
 
 
 def read_picture(data: bytes, context: Context) -> Iterator[Part]:
     """One part a picture; a TIFF may hold several, its pages."""
-    from PIL import Image, ImageOps, ImageSequence
+    from PIL import Image, ImageSequence
 
-    _engine(context.ocr)  # before the picture, which may take all memory
+    _engine()  # before the picture, which may take all memory
     image = Image.open(io.BytesIO(data), formats=("PNG", "JPEG", "TIFF", "BMP", "WEBP"))
     count = getattr(image, "n_frames", 1) if image.format == "TIFF" else 1
     context.check(count, "pages", "max_pages")
     for number, frame in enumerate(ImageSequence.Iterator(image), 1):
-        upright = ImageOps.exif_transpose(frame)
-        if upright.has_transparency_data:  # on paper
-            upright = upright.convert("RGBA")
-            upright = Image.alpha_composite(Image.new("RGBA", upright.size, "white"), upright)
         place = {"page": number, "pages": count} if count > 1 else {}
-        yield Part(_recognise_text(upright.convert("L"), context.ocr), {**place, "ocr": True})
+        yield Part(picture_text(frame), {**place, "ocr": True})
         if number == count:
             return
 
 
-def recognise_page(page: Any, context: Context) -> str:
-    """The text in the picture of a PDF page."""
+def picture_text(image: Any) -> str:
+    """The text in a picture (of Pillow) as markdown, its tables and columns put together as those of a PDF page."""
+    reading = recognise(on_paper(image))
+    sheet = read_sheet(reading.boxes, reading.picture, 842 / max(reading.picture.shape[:2]))
+    sheet.lines = with_tables(sheet.lines, sheet.rules)
+    return Layout([sheet.lines]).page_text(sheet.lines)
+
+
+def on_paper(image: Any) -> Any:
+    """A picture as it is shown: turned as its camera says, what is transparent white, in colours."""
+    from PIL import Image, ImageOps
+
+    upright = ImageOps.exif_transpose(image)
+    if upright.has_transparency_data:
+        upright = upright.convert("RGBA")
+        upright = Image.alpha_composite(Image.new("RGBA", upright.size, "white"), upright)
+    if upright.mode.startswith(("I", "F")):  # 16 bits a pixel, which Pillow would cut off at 255
+        low, high = cast("tuple[float, float]", upright.getextrema())
+        upright = upright.point(lambda value: (value - low) * (255 / ((high - low) or 1)))
+    return upright.convert("RGB")
+
+
+def recognise_page(page: Any) -> Sheet | None:
+    """The lines and rules in the picture of a PDF page, in points of the page as it is shown; none without text."""
+    reading = recognise(page_picture(page)[0])
+    if not reading.boxes:
+        return None
     width, height = page.get_size()
-    scale = min(_DPI / 72, (_PAGE_PIXELS / max(width * height, 1)) ** 0.5, _MAX_SIDE / max(width, height, 1))
-    return _recognise_text(page.render(scale=scale, grayscale=True).to_pil(), context.ocr)
+    return read_sheet(reading.boxes, reading.picture, max(width, height) / max(reading.picture.shape[:2]))
+
+
+def page_picture(page: Any) -> tuple[Any, Callable[[float, float], tuple[float, float]]]:
+    """A PDF page as a picture, and what turns a pixel into a point of the page."""
+    scale = min(_DPI / 72, _MAX_SIDE / max(*page.get_size(), 1))
+    bitmap = page.render(scale=scale)
+    to_page = bitmap.get_posconv(page).to_page
+    return bitmap.to_pil().convert("RGB"), lambda x, y: to_page(round(x), round(y))
+
+
+def recognise(image: Any) -> Reading:
+    """Find the lines of text in a picture, however it is turned, and read them."""
+    import numpy as np
+
+    engine = _engine()
+    scale = min(1.0, (_MAX_SIDE) / max(image.size))
+    if scale < 1:
+        size = [max(1, round(side * scale)) for side in image.size]
+        image = image.resize(size, resample=3, reducing_gap=2.0)
+    picture = np.ascontiguousarray(np.asarray(image)[:, :, ::-1])
+    lines, places = _find_lines(engine, picture)
+    if not lines:
+        return Reading([], picture, 0, scale)
+    turn = _turn_of(engine, lines, places)
+    if turn:
+        picture = np.ascontiguousarray(np.rot90(picture, turn // 90))
+        lines, places = _find_lines(engine, picture)
+    texts = _read_lines(engine, lines)
+    boxes = [
+        Box(text, place) for (text, score), place in zip(texts, places, strict=True)
+        if text.strip() and score >= _MIN_SCORE
+    ]  # fmt: skip
+    return Reading(boxes, picture, turn, scale)
 
 
 @lru_cache(maxsize=1)
-def _engine(languages: str) -> Any:
-    from tesserocr import PSM, PyTessBaseAPI
+def _engine() -> Any:
+    """Load the models, once in a process: about a second and a half."""
+    import cv2
+    from rapidocr import RapidOCR
 
-    # with the data `osd` it turns pages that lie on their side or head, without it does not
-    return PyTessBaseAPI(path=f"{_data_folder(languages)}/", lang=languages, psm=PSM.AUTO_OSD)
+    cv2.setNumThreads(_THREADS)
+    threads = "EngineConfig.onnxruntime.{}_op_num_threads"
+    parameters = {threads.format("intra"): _THREADS, threads.format("inter"): 1}
+    return RapidOCR(
+        params={"Global.log_level": "critical", "Global.use_vertical_padding": False, **parameters}
+    )
 
 
-def _recognise_text(image: Any, languages: str) -> str:
-    """The text in a picture, its wrapped lines joined, paragraphs apart."""
-    engine = _engine(languages)
+def _find_lines(engine: Any, picture: Any) -> tuple[list[Any], list[Any]]:
+    """The picture of each line of text, and its four corners."""
+    import cv2
+    import numpy as np
+    from rapidocr.main import RapidOCRError
+
+    framed = np.pad(picture, ((_BORDER, _BORDER), (_BORDER, _BORDER), (0, 0)), constant_values=255)
+    scale = min(1.0, _FIND_SIDE / max(framed.shape))
+    small = cv2.resize(framed, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
     try:
-        engine.SetImage(image)
-        # that in a picture's metadata is often wrong, and lines would break up
-        engine.SetSourceResolution(_DPI)
-        text = str(engine.GetUTF8Text()).strip()
-    finally:
-        engine.Clear()
-    text = "\n\n".join(_join_wrapped(block.split("\n")) for block in re.split(r"\n\s*\n", text))
-    return re.sub(r"(?<=[\w,])\n\n(?=[a-z])", " ", text)  # a blank line in the middle of a sentence
+        _, found = engine.detect_and_crop(small, {})
+    except RapidOCRError:  # it found none
+        return [], []
+    places = found.boxes / np.float32(scale)
+    return engine.crop_text_regions(framed, places), (places - _BORDER).tolist()
 
 
-def _join_wrapped(lines: list[str]) -> str:
-    """A block of lines as paragraphs: a line that was wrapped goes on in the next one.
+def _turn_of(engine: Any, lines: Sequence[Any], places: Sequence[Any]) -> int:
+    """By how many degrees against the clock the picture of a page must be turned so that its lines run to the right.
 
-    Example:
-        >>> _join_wrapped(["The lake is very deep and cold in win-", "ter, and the boats lie", "on the shore."])
-        'The lake is very deep and cold in winter, and the boats lie\\non the shore.'
+    Lines that run upwards or downwards are turned against the clock already.
     """
-    full = _WRAPPED * max(map(len, lines))
-    text = "".join(line.strip() + ("\n" if len(line) < full else _WRAP) for line in lines)
-    text = re.sub(f"(?<=\\w)-{_WRAP}(?=[a-z])|(?<=[{_CJK}]){_WRAP}(?=[{_CJK}])", "", text)
-    return text.replace(_WRAP, " ").strip()
+    sides = [(dist(box[0], box[1]), dist(box[0], box[3])) for box in places]
+    lengths = [max(side) - min(side) for side in sides]
+    tall = [high >= _TALL * wide for wide, high in sides]
+    across = 2 * sum(length for length, is_tall in zip(lengths, tall, strict=True) if is_tall) > sum(lengths)
+    few = sorted((n for n in range(len(lines)) if tall[n] is across), key=lambda n: -lengths[n])[:_VOTES]
+    # the model sees a picture of four times its height, to which it would squeeze a longer one
+    starts = [lines[n][:, : 4 * lines[n].shape[0]] for n in few]
+    _, found = engine.cls_and_rotate(starts)
+    votes = sum(score if label == "180" else -score for label, score in found.cls_res)
+    return 90 * across + 180 * bool(votes > 0)
+
+
+def _read_lines(engine: Any, lines: list[Any]) -> list[tuple[str, float]]:
+    found = engine.recognize_txt(lines)
+    return list(zip(found.txts, map(float, found.scores), strict=True))

@@ -52,6 +52,20 @@ class Package:
         """The root of an XML part, as `parse_xml` gives it."""
         return parse_xml(self.read(name), name)
 
+    def targets(self, source: str) -> dict[str, str]:
+        """The parts that a part is related to, by the ids of its relationships."""
+        folder, name = posixpath.split(source)
+        relations = posixpath.join(folder, "_rels", f"{name}.rels")
+        nodes = self.xml(relations).iter("{*}Relationship") if relations in self else ()
+        found = {
+            str(node.get("Id")): posixpath.normpath(
+                posixpath.join("/", folder, node.get("Target") or "")
+            ).lstrip("/")
+            for node in nodes
+            if node.get("TargetMode") != "External"
+        }
+        return {key: target for key, target in found.items() if target in self}
+
     def related(self, kind: str, source: str = "") -> str:
         """The part that a part (default: the package) is related to by a kind such as ``styles``, else nothing."""
         folder, name = posixpath.split(source)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
 from rag_kit.indexing.readers.encodings import decode
+from rag_kit.indexing.readers.figures import Figures, file_beside, html_figures
 from rag_kit.indexing.readers.markup import html_title, parse_html, to_markdown
 from rag_kit.indexing.readers.package import Package
 from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable, leave_out
@@ -30,7 +32,12 @@ def read_html(data: bytes, context: Context) -> Iterator[Part]:
     """One part: the page's visible text as markdown, without its menus."""
     tree = parse_html(decode(data, markup=True))
     _hide_menus(tree)
-    yield Part(to_markdown(tree), {"title": html_title(tree)})
+    title = html_title(tree)
+    yield Part(to_markdown(tree), {"title": title})
+    load = partial(file_beside, context.folder, max_bytes=context.limits.max_bytes)
+    for part in html_figures(tree, Figures(context), load):
+        part.metadata["title"] = title
+        yield part
 
 
 def read_epub(data: bytes, context: Context) -> Iterator[Part]:
@@ -53,7 +60,7 @@ def read_epub(data: bytes, context: Context) -> Iterator[Part]:
     context.check(len(spine), "chapters", "max_pages")
     titles = [" ".join(text.split()) for text in opf.xpath("//*[local-name()='title']/text()")]
     title = titles[0] if titles else ""
-    names_read: set[str] = set()
+    names_read, figures = set[str](), Figures(context)
     for number, reference in enumerate(spine, 1):
         name = items.get(reference)
         # The format allows each part once. A book that repeats a long one would hold the reader for its time cap.
@@ -68,6 +75,16 @@ def read_epub(data: bytes, context: Context) -> Iterator[Part]:
                 "chapter_title": html_title(tree),
             }
             yield Part(to_markdown(tree), metadata)
+            beside = posixpath.dirname(name or "")
+            for part in html_figures(
+                tree, figures, partial(_read_beside, package, beside), f"chapter {number}, "
+            ):
+                part.metadata |= metadata
+                yield part
+
+
+def _read_beside(package: Package, folder: str, name: str) -> bytes:
+    return package.read(posixpath.normpath(posixpath.join(folder, name)).lstrip("/"))
 
 
 def _hide_menus(tree: Any) -> None:

@@ -69,19 +69,24 @@ def over_limit(what: str, limit: str, value: float) -> Unreadable:
 class Part:
     """A piece of a file that stands alone: a page, a slide, a group of rows, a chapter, or the whole.
 
-    Metadata that are an empty text are left out.
+    Metadata that are an empty text are left out. ``picture`` is a file, PNG or JPEG, of what the text is about.
     """
 
     text: str
     metadata: dict[str, Scalar] = field(default_factory=dict)
+    picture: bytes = b""
 
 
 @dataclass(frozen=True)
 class Context:
-    """How a file is to be read."""
+    """How a file is to be read; with a quote, that is looked for instead, on ``page`` or on all pages."""
 
     limits: ReadLimits
-    ocr: str = ""
+    ocr: bool = False
+    pictures: bool = False
+    folder: str = ""
+    quote: str = ""
+    page: int = 0
 
     def check(self, count: int, what: str, limit: str) -> None:
         """Raise `Unreadable` for a file with more of something (``"pages"``) than a cap (``"max_pages"``) allows."""

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import pypdfium2
 
+from rag_kit.indexing.readers.figures import Figures, pdf_figures
 from rag_kit.indexing.readers.formats import OCR_ADVICE
 from rag_kit.indexing.readers.ocr import recognise_page
 from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable, leave_out
@@ -42,10 +43,11 @@ _MAX_RUNNING = 150  # characters of a running line; a longer one is text
 
 
 class _Page(NamedTuple):
-    """Read a page: its text by direction, and where it has none the text that OCR finds."""
+    """The text of a page by direction, and whether it was recognised in its picture."""
 
     sheets: list[Sheet]
-    recognised: str = ""
+    recognised: bool = False
+    figures: Sequence[Part] = ()
 
 
 def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
@@ -54,28 +56,23 @@ def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
     Two passes over the lines: the first learns the size of the body text, the running heads and the words of
     the document (for hyphens at line ends), the second writes the pages.
     """
-    try:
-        document = pypdfium2.PdfDocument(data)
-    except pypdfium2.PdfiumError as error:
-        raise _open_error(str(error)) from error
+    document = open_pdf(data)
     try:
         context.check(len(document), "pages", "max_pages")
         if document.get_formtype():
             document.init_forms()
         title = _metadata_title(document)
-        pages: list[_Page] = []
+        pages, figures = list[_Page](), Figures(context)
         characters = 0
         for index in range(len(document)):
-            page = _read_page(document, index, context)
-            characters += sum(len(line.text) for sheet in page.sheets for line in sheet.lines) + len(
-                page.recognised
-            )
+            page = _read_page(document, index, context, figures)
+            characters += sum(len(line.text) for sheet in page.sheets for line in sheet.lines)
             context.check(characters, "characters", "max_characters")
             pages.append(page)
     finally:
         document.close()
     count = len(pages)
-    if not any(page.sheets or page.recognised for page in pages):
+    if not any(page.sheets for page in pages):
         reason, advice = "; scanned? OCR is off", OCR_ADVICE
         if context.ocr:
             reason, advice = ", also not by OCR", "Check that it is the right file"
@@ -89,11 +86,11 @@ def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
         if mono < 0.9 * characters:
             sheet.lines = _with_code(sheet.lines)
     layout = Layout([sheet.lines for sheet in sheets])
-    empty = sum(not (any(sheet.lines for sheet in page.sheets) or page.recognised) for page in pages)
+    empty = sum(not any(sheet.lines for sheet in page.sheets) for page in pages)
     for number, page in enumerate(pages, 1):
         heading = layout.heading
         texts = [layout.page_text(sheet.lines) for sheet in page.sheets]
-        text = page.recognised or "\n\n".join(filter(None, texts))
+        text = "\n\n".join(filter(None, texts))
         title = title or layout.first_heading
         metadata: dict[str, Scalar] = {"page": number, "pages": count, "title": title, "heading": heading}
         if page.recognised:
@@ -101,15 +98,21 @@ def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
         if empty:
             metadata["pages_without_text"] = empty
         yield Part(text, metadata)
+        for figure in page.figures:
+            figure.metadata |= {key: metadata[key] for key in ("page", "pages", "title", "heading")}
+            yield figure
 
 
-def _read_page(document: Any, index: int, context: Context) -> _Page:
+def _read_page(document: Any, index: int, context: Context, figures: Figures) -> _Page:
     """The text of a page, its form fields among it; recognised text where it has none."""
     read = _Page([])  # a damaged page among good ones counts as one without text
     with leave_out(f"page {index + 1}"), closing(document[index]) as page:
-        sheets = read_sheets(page, document.formenv)
-        recognised = recognise_page(page, context) if context.ocr and not sheets else ""
-        read = _Page(sheets, recognised)
+        read = _Page(read_sheets(page, document.formenv))
+        if context.ocr and not read.sheets and (sheet := recognise_page(page)):
+            read = _Page([sheet], recognised=True)
+        if context.pictures and read.sheets and not read.recognised:
+            lines = [line for sheet in read.sheets[:1] for line in sheet.lines]
+            read = read._replace(figures=pdf_figures(page, lines, figures, f"page {index + 1}"))
     return read
 
 
@@ -208,11 +211,16 @@ def _fence_code(lines: Sequence[Line]) -> str:
     return "```\n" + "\n".join(texts).replace("```", "'''") + "\n```"
 
 
-def _open_error(message: str) -> Unreadable:
-    if "password" in message.lower():
-        return Unreadable("it is encrypted with a password", "Save it without the password")
-    reason = message.split(":")[-1].strip(" .)")
-    return Unreadable(f"it is damaged ({reason})", "Open it in a PDF viewer and print it to a new PDF")
+def open_pdf(data: bytes) -> Any:
+    """The PDFium document; raises `Unreadable` for a damaged or encrypted one."""
+    try:
+        return pypdfium2.PdfDocument(data)
+    except pypdfium2.PdfiumError as error:
+        if "password" in str(error).lower():
+            raise Unreadable("it is encrypted with a password", "Save it without the password") from error
+        reason = str(error).split(":")[-1].strip(" .)")
+        advice = "Open it in a PDF viewer and print it to a new PDF"
+        raise Unreadable(f"it is damaged ({reason})", advice) from error
 
 
 def _metadata_title(document: Any) -> str:

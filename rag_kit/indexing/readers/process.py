@@ -9,18 +9,21 @@ import signal
 import subprocess
 import sys
 import tempfile
+from base64 import b64decode
+from collections.abc import Callable
 from dataclasses import asdict
 
 from langchain_core.documents import Document
 
 from rag_kit.concurrency.notes import write_note
 from rag_kit.indexing.readers.limits import ReadLimits
-from rag_kit.indexing.readers.parts import SAVE_AGAIN, Unreadable, over_limit
+from rag_kit.indexing.readers.parts import SAVE_AGAIN, Context, Unreadable, over_limit
 
 _KEPT_VARIABLES = (
     *("PATH", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TEMP", "TMP", "HOME"),
-    *("LD_LIBRARY_PATH", "SYSTEMROOT", "TESSDATA_PREFIX"),
+    *("LD_LIBRARY_PATH", "SYSTEMROOT"),
 )
+_PICTURES = 150 * 2**20  # bytes of all pictures of a file, in base64
 _ESCAPED = 12  # bytes that one character takes at most in ASCII JSON (a surrogate pair)
 
 
@@ -54,16 +57,22 @@ class ReaderProcess:
         """Whether the child runs, and belongs to this process (not to one this was forked from)."""
         return self.owner == os.getpid() and self._process.poll() is None
 
-    def convert(self, path: str, kind: str, limits: ReadLimits, ocr: str) -> list[Document]:
+    def convert(
+        self, path: str, kind: str, context: Context, keep: Callable[[bytes], str] | None = None
+    ) -> list[Document]:
         """The documents of one file; whatever happens to the child, the error is `Unreadable` with the reason.
+
+        ``keep`` takes the bytes of each picture, and gives the name that the metadata of its document have.
 
         The child is killed when it sends too much, or when the wait is interrupted.
         """
         self.files += 1
-        request = {"path": path, "format": kind, "limits": asdict(limits), "ocr": ocr}
+        limits = context.limits
+        request = {"path": path, "format": kind, **asdict(context)}
+        del request["folder"]
         assert self._process.stdin is not None and self._process.stdout is not None
         documents: list[Document] = []
-        left = limits.max_characters * _ESCAPED + (1 << 20)
+        left = limits.max_characters * _ESCAPED + (1 << 20) + (_PICTURES if context.pictures else 0)
         try:
             self._process.stdin.write(json.dumps(request).encode("ascii") + b"\n")
             self._process.stdin.flush()
@@ -76,6 +85,8 @@ class ReaderProcess:
                 if "text" not in message:
                     raise Unreadable(message["unreadable"], message["advice"])
                 documents.append(Document(message["text"], metadata=message["metadata"]))
+                if "picture" in message and keep is not None:
+                    documents[-1].metadata["picture"] = keep(b64decode(message["picture"]))
                 left -= len(line)
         except BrokenPipeError:
             line = b""

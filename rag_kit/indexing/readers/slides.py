@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from rag_kit.concurrency.notes import write_note
 from rag_kit.indexing.readers.cell_formats import shown
+from rag_kit.indexing.readers.figures import Figures
 from rag_kit.indexing.readers.package import Package, parse_xml
 from rag_kit.indexing.readers.parts import LEFT_OUT, Context, Part, Unreadable, leave_out
 from rag_kit.indexing.readers.slide_text import A, line_text, list_text
@@ -40,7 +42,7 @@ def read_pptx(data: bytes, context: Context) -> Iterator[Part]:
     except (PythonPptxError, KeyError, ValueError, AttributeError) as error:
         raise Unreadable(f"its slides cannot be found ({error})") from error
     context.check(len(entries), "slides", "max_pages")
-    read: set[str] = set()
+    read, figures = set[str](), Figures(context)
     for number, entry in enumerate(entries, 1):
         with leave_out(f"slide {number}"):
             slide = deck.part.related_slide(entry.rId)
@@ -51,7 +53,25 @@ def read_pptx(data: bytes, context: Context) -> Iterator[Part]:
                 blocks, heading = _read_slide(slide, f"slide {number}")
                 title = title or heading
                 yield Part("\n\n".join(blocks), {"page": number, "title": title})
+                place = {"page": number, "title": title, "heading": heading}
+                yield from _slide_figures(slide, package, figures, place)
             read.add(name)
+
+
+def _slide_figures(slide: Any, package: Package, figures: Figures, place: dict[str, Any]) -> Iterator[Part]:
+    """The pictures on a slide with their descriptions; those of its layout are decoration."""
+    for number, node in enumerate(slide.element.iter(f"{A}blip"), 1):
+        relation = slide.part.rels.get(node.get(f"{_R}embed") or "")
+        if relation is None or relation.is_external:
+            continue
+        shape = next(node.iterancestors("{*}pic"), None)
+        properties = None if shape is None else shape.find(".//{*}cNvPr")
+        if properties is not None and properties.get("hidden") in ("1", "true"):
+            continue
+        name = str(relation.target_part.partname).lstrip("/")
+        caption = "" if properties is None else properties.get("descr") or ""
+        where = f"slide {place['page']}, picture {number} ({name})"
+        yield from figures.parts(where, partial(package.read, name), caption, **place)
 
 
 def _read_slide(slide: Any, place: str) -> tuple[list[str], str]:

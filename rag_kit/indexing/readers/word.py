@@ -9,12 +9,17 @@ from typing import Any
 
 from rag_kit.concurrency.notes import write_note
 from rag_kit.indexing.readers.equations import OMML, equation_text
+from rag_kit.indexing.readers.figures import Figures
 from rag_kit.indexing.readers.markup import parse_html, to_markdown
 from rag_kit.indexing.readers.package import Package, parse_xml
 from rag_kit.indexing.readers.parts import LEFT_OUT, Context, Part, leave_out
 from rag_kit.indexing.readers.word_lists import Lists, Styles, W, value_of
 
 _MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
+_A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
+_R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
+_VML = "{urn:schemas-microsoft-com:vml}"
+_CAPTION = re.compile("caption|题注|題注|图注", re.I)
 _DOCUMENT = "word/document.xml"
 _HEADING_NAME = re.compile(r"(?:heading|标题|見出し|제목)\s*([1-6])", re.I)
 _LIST_LABEL = re.compile(r"-|\(?[0-9A-Za-z]{1,4}[.)]")  # others, such as 1.1 and 第一条, begin paragraphs
@@ -38,6 +43,7 @@ def read_docx(data: bytes, context: Context) -> Iterator[Part]:
         if numbering := package.related("numbering", main):
             lists = Lists(package.xml(numbering), styles)
     _drop_hidden(document)
+    pictures = list(_pictures(document, package, main)) if context.pictures else []
     _write_equations(document)
     _mark_raised_styles(document, styles)
     _fill_late_rows(document)
@@ -55,7 +61,30 @@ def read_docx(data: bytes, context: Context) -> Iterator[Part]:
     result: Any = package.open(convert, changes)
     tree = parse_html(f"<body>{result.value}</body>") if result.value else None
     text = "" if tree is None else to_markdown(_with_numbers(tree, labels))
-    yield Part(text, {"title": _document_title(package, text)})
+    title = _document_title(package, text)
+    yield Part(text, {"title": title})
+    figures = Figures(context)
+    for number, (target, caption) in enumerate(pictures, 1):
+        load = partial(package.read, target)
+        yield from figures.parts(f"picture {number} ({target})", load, caption, title=title)
+
+
+def _pictures(document: Any, package: Package, main: str) -> Iterator[tuple[str, str]]:
+    """The part of each picture, and its caption: the paragraph below or above in that style, else its description."""
+    targets = package.targets(main)
+    for node in document.iter(f"{_A}blip", f"{_VML}imagedata"):
+        target = targets.get(node.get(f"{_R}embed") or node.get(f"{_R}id") or "")
+        if next(node.iterancestors(f"{_MC}Fallback"), None) is not None or not target:
+            continue  # written a second time for older programs, or on another machine
+        paragraph = next(node.iterancestors(f"{W}p"), None)
+        near = () if paragraph is None else (paragraph, paragraph.getnext(), paragraph.getprevious())
+        styles = [(one, one.find(f"{W}pPr/{W}pStyle")) for one in near if one is not None]
+        captions = [one for one, style in styles if _CAPTION.search(value_of(style) or "")]
+        described = [one.get("descr") for one in node.iterancestors() for one in one.iter("{*}docPr")][:1]
+        yield (
+            target,
+            "".join(captions[0].itertext(f"{W}t")) if captions else next(filter(None, described), ""),
+        )
 
 
 def _drop_hidden(document: Any) -> None:

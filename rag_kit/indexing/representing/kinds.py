@@ -43,7 +43,7 @@ _ALLOWED = {
     "children": _Form(250, by_rule=True, argument=_SIZE),
     "summary": _Form(1, 2_000, by_rule=True),
     "questions": _Form(3, 500, argument=_NUMBER),
-    "keywords": _Form(8, 100, by_rule=True, joined=", ", argument=_NUMBER),
+    "keywords": _Form(8, 100, joined=", ", argument=_NUMBER),
     "qa": _Form(3, 1_000, argument=_NUMBER),
     "tags": _Form(_MAX_TAGS, 200, by_rule=True, joined="; ", argument=_NAMES),
     "translation": _Form(1, 20_000, argument=_LANGUAGE),

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from rag_kit.models.extractive.blocks import Prompt
-from rag_kit.text import detect_language, sentences
+from rag_kit.text import detect_language
 from rag_kit.text.citations.decline import DECLINED
 from rag_kit.text.evidence.questions import Question, analyse, terms
 from rag_kit.text.evidence.sentences import (
@@ -20,6 +20,7 @@ from rag_kit.text.evidence.sentences import (
     is_question,
     weight_of,
 )
+from rag_kit.text.versions import settle_versions
 
 _MAX_SENTENCES = 3
 _JUDGED = 2  # sentences by which it is decided whether there is an answer
@@ -30,7 +31,6 @@ _FOOTNOTES = re.compile(
 MARKS = re.compile(r"\s?[\[［【]\d[^\]］】]{0,20}[\]］】]")
 _LIST_MARK = re.compile(r"^(?:[-*•·‣]|#{1,6})\s+")
 _ENDED = re.compile(r"[.!?。！？…][\"'”’」』)）\]]*$")
-_NOT_WORD = re.compile(r"\W+")
 _DOUBT = {
     "en": "I cannot answer the question because of insufficient information in the documents.",
     "zh": "文档信息不足，无法回答该问题。",
@@ -68,26 +68,13 @@ def answer_from_hops(prompt: Prompt) -> str:
     return gap.join(dict.fromkeys(filter(None, answers))) or answer(prompt)
 
 
-def retrieve_needed(prompt: Prompt) -> dict[str, str]:
-    """Look things up unless it is small talk."""
-    from rag_kit.text.complexity import question_kind  # loads slowly
-
-    return {"retrieve": "no" if question_kind(prompt.question, has_history=True).intent == "chat" else "yes"}
-
-
 def continue_answer(prompt: Prompt) -> str:
     """The passage's next sentences that answer the question, each with a term of it that the answer lacks, or END."""
-    answer = prompt.block("answer")
-    answer_sentences = {_NOT_WORD.sub("", sentence.text.casefold()) for sentence in sentences(answer)}
-    answered = frozenset(terms(answer))
-    texts = [
-        _whole_sentence(sentence.text)
-        for sentence in _pick_sentences(prompt.question, prompt.passages, _MAX_SENTENCES)
-        if _NOT_WORD.sub("", sentence.text.casefold()) not in answer_sentences
-        and (not answer or sentence.matched - answered)
-    ]
-    is_complete = not texts or len(answer_sentences) >= _MAX_SENTENCES
-    return "END" if is_complete else " ".join(texts[: prompt.number("count", 1)])
+    written = prompt.block("answer")
+    lacking = analyse(prompt.question).keys - set(terms(written))
+    picked = _pick_sentences(prompt.question, prompt.passages, _MAX_SENTENCES)
+    texts = [_whole_sentence(one.text) for one in picked if not written or one.matched & lacking]
+    return " ".join(texts[: prompt.number("count", 1)]) or "END"
 
 
 def continue_unaided(prompt: Prompt) -> str:
@@ -138,7 +125,7 @@ def _pick_sentences(question: str, passages: Sequence[PassageText], count: int) 
     # a question in the text, as in a FAQ, answers nothing
     picked = choose(analysed, [sentence for sentence in candidates if not is_question(sentence.text)], count)
     supported = strength(analysed, passages, candidates, picked[:_JUDGED]) >= 0.5
-    return drop_distraction(picked) if supported else []
+    return settle_versions(analysed, drop_distraction(picked), candidates, passages) if supported else []
 
 
 def _whole_sentence(text: str) -> str:

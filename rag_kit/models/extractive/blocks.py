@@ -25,7 +25,7 @@ _ATTRIBUTE = re.compile(r'([\w-]{1,40})="([^"]*)"')
 
 @dataclass(frozen=True)
 class Prompt:
-    """What a prompt holds, as far as this model understands it; what is not there is empty.
+    """Parts of a prompt that this model understands; a part that is not there is empty.
 
     ``task`` stands in the system message, ``user`` is the text of the last message of another kind, ``body`` that of
     all of these; ``turns`` are pairs of role and text, ``schema`` is the JSON schema of the answer.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,14 +10,13 @@ from rag_kit.models.extractive.blocks import Prompt
 from rag_kit.text import sentences
 from rag_kit.text.citations.check import check_citations, renumber
 from rag_kit.text.citations.decline import is_declined
-from rag_kit.text.evidence.questions import analyse, terms
-from rag_kit.text.evidence.sentences import collect, is_question, offers, weight_of
+from rag_kit.text.evidence.questions import analyse, offers, terms
+from rag_kit.text.evidence.sentences import collect, is_question, weight_of
 from rag_kit.text.evidence.usefulness import Usefulness, usefulness
 
 _MAX_STATEMENTS = 20
-_PARTIAL = 0.5
-"""Share of a statement's words that a sentence must hold to support it in part."""
 _NEAR_BEST = 0.5
+_SUPPORT = {"grounded": "full", "undecided": "partial"}  # by the status of the check
 _REASONS = {
     "en": ("Each statement is in the passages.", "The passages do not say: {}", "By shared words: {:.0%}."),
     "zh": ("每个论断都有段落支持。", "段落中没有写明：{}", "依据相同的词：{:.0%}。"),
@@ -64,19 +62,16 @@ def critique(prompt: Prompt) -> dict[str, Any]:
 
 
 def critique_usefulness(prompt: Prompt) -> dict[str, int]:
-    """Rate a statement from 1 to 5, by how much of the question it holds with the answer before it and its title.
+    """Rate a statement from 1 to 5, by how much of the question it holds with the answer before it.
 
     What adds nothing is worth little; what offers nothing of the kind that is asked for (a person, a time ...) is
     worth no more than the middle.
     """
     statement, answer = prompt.block("statement"), prompt.block("answer")
     question = analyse(prompt.question)
-    title = prompt.passages[0].title if prompt.passages else ""
-    share_written = weight_of(question, question.keys & _terms(answer, statement))
-    share_with_title = weight_of(question, question.keys & _terms(answer, statement, title))
-    rating = 1 + round(4 * (0.6 * share_written + 0.4 * share_with_title))
-    new = question.keys & (_terms(statement) - _terms(answer))
-    if is_question(statement) or (answer and not new):
+    before, stated = frozenset(terms(answer)), frozenset(terms(statement))
+    rating = 1 + round(4 * weight_of(question, question.keys & (before | stated)))
+    if is_question(statement) or (answer and not question.keys & (stated - before)):
         rating = min(2, rating)
     elif question.kind != "other" and not offers(question.kind, statement, question.text):
         rating = min(3, rating)
@@ -87,25 +82,23 @@ def grade_support(prompt: Prompt) -> dict[str, Any]:
     """Whether some passage supports each sentence of the answer; numbers of passages in it do not matter."""
     answer = prompt.block("answer")
     texts = [passage.text for passage in prompt.passages]
-    said = [
-        sentence.text for sentence in sentences(answer) if not sentence.text.startswith("#")
-    ]  # no headings
-    statements = [renumber(text, {}, texts) for text in said[:_MAX_STATEMENTS]]
+    statements = [one.text for one in sentences(answer) if not one.text.startswith("#")][:_MAX_STATEMENTS]
     missing = [statement for statement in statements if _support(statement, texts) != "full"]
     good = is_declined(answer) or (bool(statements) and not missing)
     supported, unsupported, _ = _REASONS[prompt.language]
+    first = renumber(missing[0], {}, texts)[:200] if missing else "?"
     return {
         "relevant": good,
         "score": 1.0 if good else 1 - len(missing) / max(1, len(statements)),
-        "reason": supported if good else unsupported.format(missing[0][:200] if missing else "?"),
+        "reason": supported if good else unsupported.format(first),
     }
 
 
 def grade_usefulness(prompt: Prompt) -> dict[str, Any]:
     """Whether the answer does not decline, and speaks about the thing asked about."""
-    answer = renumber(prompt.block("answer"), {})
+    answer = prompt.block("answer")
     question = analyse(prompt.question)
-    share = 0.0 if is_declined(answer) else weight_of(question, question.keys & _terms(answer))
+    share = 0.0 if is_declined(answer) else weight_of(question, question.keys & set(terms(answer)))
     return {"relevant": share > 0, "score": share, "reason": _REASONS[prompt.language][2].format(share)}
 
 
@@ -123,18 +116,9 @@ def _best_sentence_scores(prompt: Prompt) -> list[float]:
 
 
 def _support(statement: str, passages: Sequence[str]) -> str:
-    """``full`` if some passage bears out each word and number, ``partial`` for a good part of the words."""
-    keys = _terms(statement)
-    partial = False
-    for passage in passages:
-        if check_citations(f"{renumber(statement, {}, [passage])}[1]", [passage]).status == "grounded":
-            return "full"
-        best = max((len(keys & _terms(sentence.text)) for sentence in sentences(passage)), default=0)
-        # a number that was changed is a contradiction and no part
-        changed = any(number not in passage for number in re.findall(r"\d+", statement))
-        partial = partial or (bool(keys) and not changed and best / len(keys) >= _PARTIAL)
-    return "partial" if partial else "none"
-
-
-def _terms(*texts: str) -> frozenset[str]:
-    return frozenset(key for text in texts for key in terms(text))
+    """``full`` if a passage says the statement, ``partial`` where its words do not tell, else ``none``."""
+    found = {
+        _SUPPORT.get(check_citations(f"{renumber(statement, {}, [text])}[1]", [text]).status, "none")
+        for text in passages
+    }
+    return next((name for name in ("full", "partial") if name in found), "none")

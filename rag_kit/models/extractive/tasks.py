@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
+from rag_kit.concurrency.notes import write_note
 from rag_kit.models.extractive.answering import extract_answer
 from rag_kit.models.extractive.blocks import Prompt
 
@@ -23,19 +24,19 @@ ABOUT = {
 #: Module -> the tasks that its functions of the same names answer; a module is imported with its first task.
 _MODULES = {
     "answering": (
-        "answer", "answer_or_doubt", "answer_from_hops", "direct_answer", "retrieve_needed",
-        "continue_answer", "continue_unaided",
+        "answer", "answer_or_doubt", "answer_from_hops", "direct_answer", "continue_answer", "continue_unaided",
     ),
-    "conversation": ("condense", "summarise_history", "remember_facts", "related_questions"),
-    "generating": ("generate_check", "generate_multi_hop", "generate_single_hop"),
+    "generating": (
+        "generate_check", "generate_multi_hop", "generate_single_hop", "represent_summary", "represent_tags",
+    ),
     "grading": (
         "grade_passage", "grade_passages", "rank", "compress", "critique", "critique_usefulness", "grade_support",
         "grade_usefulness",
     ),
-    "queries": (
-        "classify_question", "clarify_question", "decompose", "next_hop", "rewrite_query", "route", "web_query",
+    "questions": (
+        "classify_question", "clarify_question", "condense", "decompose", "next_hop", "retrieve_needed",
+        "rewrite_query", "summarise_history", "web_query",
     ),
-    "representing": ("represent_keywords", "represent_summary", "represent_tags"),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 #: Tasks that the function of another name answers.
@@ -45,6 +46,7 @@ _ALIASES = {
     "condense_for_user": "condense",
     "represent_cluster": "represent_summary",
     "rerank_listwise": "rank",
+    "rerank_pointwise": "grade_passage",
 }
 
 
@@ -58,6 +60,10 @@ def perform(prompt: Prompt) -> str:
         module = import_module(f"rag_kit.models.extractive.{_MODULE_OF[name]}")
         reply = getattr(module, name)(prompt)
     else:
+        if name:
+            write_note(
+                f"{name}: 'extractive' is no language model and cannot do this; the rest of the run goes on"
+            )
         reply = ABOUT[prompt.language] if prompt.schema is None else _guess_fields(prompt)
     if prompt.schema is not None:
         reply = fill(prompt.schema, {"answer": reply} if isinstance(reply, str) else reply)
@@ -84,7 +90,6 @@ def _guess_fields(prompt: Prompt) -> dict[str, Any]:
         "passages": [answer or question],
         "relevant": bool(answer),
         "score": float(bool(answer)),
-        "reason": "By the words that question and passages share.",
     }
 
 

@@ -228,7 +228,7 @@ def _ids(documents: Sequence[Document]) -> str:
 
 
 class _Fingerprint:
-    """What of a text is compared: its runs of three words, and its numbers and negations."""
+    """Give what is compared of a text: its runs of three words, and its numbers and negations."""
 
     def __init__(self, text: str) -> None:
         folded = fold(text)

@@ -15,9 +15,9 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.prompts.schemas import Queries
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.expansion.thesaurus import Entries, Thesaurus
-from rag_kit.retrieval.expansion.weighted import KeywordRetriever, WeightedTermsRetriever, reader_of
 from rag_kit.retrieval.fields import Model, Rewrites
 from rag_kit.retrieval.fusion import Search
+from rag_kit.retrieval.indexed import KeywordRetriever, WeightedTermsRetriever, reader_of
 from rag_kit.retrieval.rewriting import RewritingRetriever, texts_of
 from rag_kit.retrieval.settings import RewritingSettings
 from rag_kit.text import detect_language, fold
@@ -215,7 +215,7 @@ def new_terms(added: Sequence[Added], question: str) -> list[Added]:
 
 
 def key_phrases(question: str) -> list[str]:
-    """What a question is about: the runs of words between function words and punctuation, each once."""
+    """Find the phrases of a question: the runs of words between function words and punctuation, each once."""
     phrases: list[str] = []
     begin = end = words = 0
     for start, stop, stops in _words(question):

@@ -117,7 +117,7 @@ def _stemmer() -> Analyzer:
 
 
 def _read_entries(path: str | PathLike[str]) -> Any:
-    """What a file holds, as the constructor of ``Thesaurus`` takes it."""
+    """Read a file into what the constructor of ``Thesaurus`` takes."""
     file = Path(path)
     try:
         text = file.read_text("utf-8-sig")

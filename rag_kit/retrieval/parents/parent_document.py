@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from langchain_core.documents import Document
-from pydantic import Field, StrictInt, field_validator, model_validator
+from pydantic import StrictInt, field_validator, model_validator
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.document_index.rows import PARENT_KEY, Ancestor, Family, FamilyView
+from rag_kit.indexing.document_index.rows import PARENT_KEY, Family, FamilyView
 from rag_kit.indexing.splitting.api import Splitter, check_splitter
 from rag_kit.indexing.splitting.hierarchy import check_levels, split_family
 from rag_kit.indexing.splitting.named import check_name, named_splitter
@@ -32,15 +30,13 @@ class ParentDocumentRetriever(FamilyRetriever):
         retriever: Any LangChain retriever over the same index, to search children; its filter holds for parents too.
         k: Most parents to return; children are fetched deeper until there are so many, or no more.
         filter: Metadata filter for every call; children and parents must both pass.
-        parent_size: Most characters of a parent; several, largest first, for levels; ``None`` for whole documents.
+        parent_size: Most characters of a parent; ``None`` for whole documents.
         child_size: Most characters of a child.
         child_overlap: Most characters that a child repeats of the one before.
         parent_splitter: A LangChain text splitter, a function from documents to documents, or a name that `split`
             takes (of 1000 characters), which cuts documents into parents instead.
         child_splitter: One that cuts parents into children instead; by name in ``child_size`` characters.
-        merge: Auto-merging: the share of a parent's children, above 0 to 1, that must be found for it to be
-            returned; else the children are. With several levels the largest parent that has the share.
-        fetch_k: Children to fetch first, for ``merge`` also those that count; default: five times ``k``, at least 20.
+        fetch_k: Children to fetch first; default: five times ``k``, at least 20.
         max_fetch_k: How many children to fetch at most; where that cuts the result short, a note says so.
         id_key: Metadata key that holds a document's id, for writing.
 
@@ -52,19 +48,15 @@ class ParentDocumentRetriever(FamilyRetriever):
         ('lake', 179)
     """
 
-    parent_size: tuple[StrictInt, ...] = ()
+    other_names: ClassVar[Mapping[str, str]] = {
+        "merge": "nothing: auto-merging was taken out, as it is behind plain chunks on every measured set",
+    }
+
+    parent_size: StrictInt | None = None
     child_size: int = 400
     child_overlap: int = 0
     parent_splitter: Any = None
     child_splitter: Any = None
-    merge: float | None = Field(default=None, gt=0, le=1)
-
-    @field_validator("parent_size", mode="before")
-    @classmethod
-    def _sizes_are_levels(cls, value: Any) -> Any:
-        if value is None:
-            return ()
-        return tuple(value) if isinstance(value, (list, tuple)) else (value,)
 
     @field_validator("parent_splitter", "child_splitter")
     @classmethod
@@ -75,10 +67,14 @@ class ParentDocumentRetriever(FamilyRetriever):
 
     @model_validator(mode="after")
     def _arguments_fit(self) -> Self:
-        if self.parent_splitter is not None and self.parent_size:
+        if self.parent_splitter is not None and self.parent_size is not None:
             raise InvalidInputError("Give parent_size or parent_splitter, not both.")
-        check_levels([*self.parent_size, self.child_size], self.child_overlap)
+        check_levels([*self._parent_sizes, self.child_size], self.child_overlap)
         return self
+
+    @property
+    def _parent_sizes(self) -> list[int]:
+        return [] if self.parent_size is None else [self.parent_size]
 
     @cached_property
     def _cuts(self) -> list[Splitter | int]:
@@ -90,7 +86,7 @@ class ParentDocumentRetriever(FamilyRetriever):
             child = named_splitter(
                 child, chunk_size=self.child_size, chunk_overlap=self.child_overlap, embeddings=embeddings
             )
-        return [*([parent] if parent else self.parent_size), child or self.child_size]
+        return [*([parent] if parent else self._parent_sizes), child or self.child_size]
 
     def _family(self, document: Document) -> Family:
         return split_family(document, self._cuts, self.child_overlap)
@@ -98,74 +94,39 @@ class ParentDocumentRetriever(FamilyRetriever):
     def _passages(
         self, view: FamilyView, matches: Sequence[Match], k: int, passes: Passes | None
     ) -> list[Passage]:
-        """The best ``k`` groups of matches, as passages."""
-        groups = _grouped(matches, self.merge)
-        if passes is not None:
-            metadata = parents_metadata(view, matches)
-            groups = [group for group in groups if group.passes(metadata, passes)]
-        best = groups[:k]
-        parents = [group.parent for group in best if group.parent is not None and not group.is_child]
-        texts = view.parents(parents)
-        return [group.passage(texts) for group in best]
+        """A passage for each of the best ``k`` parents, in the order of the best match of each."""
+        groups: dict[Any, list[Match]] = {}
+        for number, match in enumerate(matches):
+            place = match.place
+            groups.setdefault((place.parent, *place.path[:1]) if place else number, []).append(match)
+        metadata = {} if passes is None else parents_metadata(view, matches)
+        found = [group for group in groups.values() if passes is None or _passes(group[0], metadata, passes)][
+            :k
+        ]
+        texts = view.parents([group[0].place.parent for group in found if group[0].place])
+        return [_passage(group, texts) for group in found]
 
 
-@dataclass
-class _Group:
-    """Matches that one result stands for: a document, a span of it with so many children, or the child itself."""
-
-    matches: list[Match]
-    parent: str | None
-    span: Ancestor | None
-    leaves: int
-    is_child: bool = False
-
-    def passes(self, metadata: Mapping[str, dict[str, Any]], passes: Passes) -> bool:
-        """Whether what is returned passes a filter; a child has passed it already."""
-        if self.parent is None or self.is_child:
-            return passes(self.matches[0].document.metadata)
-        if self.parent not in metadata:
-            return False
-        fields = {**metadata[self.parent], PARENT_KEY: self.parent}
-        if self.span is not None and self.span.heading:
-            fields["heading"] = self.span.heading
-        return passes(fields)
-
-    def passage(self, texts: Mapping[str, Document]) -> Passage:
-        """What is returned: the child itself, the whole parent, or the span of it that the matches are in."""
-        document = self.matches[0].document
-        if self.parent is not None and not self.is_child:
-            document, span = texts[self.parent], self.span
-            if span is not None:
-                document = span_of(document, span.start, span.end, span.heading)
-        score = max(match.score for match in self.matches)
-        extra = {} if self.parent is None else {"matched": len(self.matches), "of": self.leaves}
-        return Passage(self.matches, score, document, extra)
-
-
-def _grouped(matches: Sequence[Match], min_score: float | None) -> list[_Group]:
-    """Matches put together, in the order of the best of each group, by the largest span that holds them.
-
-    With ``min_score``, by the largest of whose children at least that share was found, else each child alone.
-    """
-    spans = [_spans(match) for match in matches]
-    counts = Counter(key for around in spans for key, _, _ in around)
-    groups: dict[Any, _Group] = {}
-    for number, (match, around) in enumerate(zip(matches, spans, strict=True)):
-        parent = match.place.parent if match.place else None
-        enough = (step for step in around if min_score is None or counts[step[0]] >= min_score * step[2])
-        key, span, leaves = next(enough, (number, None, 0))
-        if key in groups:
-            groups[key].matches.append(match)
-        else:
-            groups[key] = _Group([match], parent, span, leaves or 1, is_child=not leaves)
-    return list(groups.values())
-
-
-def _spans(match: Match) -> list[tuple[Any, Ancestor | None, int]]:
-    """What holds a match, largest first: key, span, number of children."""
+def _passes(match: Match, metadata: Mapping[str, dict[str, Any]], passes: Passes) -> bool:
+    """Whether what is returned for a match passes a filter."""
     place = match.place
     if place is None:
-        return []
-    if not place.path:
-        return [((place.parent, None), None, place.size)]
-    return [((place.parent, span), span, span.leaves) for span in place.path]
+        return passes(match.document.metadata)
+    if place.parent not in metadata:
+        return False
+    heading = place.path[0].heading if place.path else None
+    return passes(
+        {**metadata[place.parent], PARENT_KEY: place.parent, **({"heading": heading} if heading else {})}
+    )
+
+
+def _passage(matches: list[Match], texts: Mapping[str, Document]) -> Passage:
+    """The whole parent, or the span of it that the matches are in; what has no parent is returned itself."""
+    place, score = matches[0].place, max(match.score for match in matches)
+    if place is None:
+        return Passage(matches, score, matches[0].document)
+    document, leaves = texts[place.parent], place.size
+    if place.path:
+        span = place.path[0]
+        document, leaves = span_of(document, span.start, span.end, span.heading), span.leaves
+    return Passage(matches, score, document, {"matched": len(matches), "of": leaves})

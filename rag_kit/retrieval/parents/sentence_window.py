@@ -109,7 +109,7 @@ class _Window:
 
 
 def _seen(match: Match, parent: dict[str, Any]) -> dict[str, Any]:
-    """What a filter sees of a match's document; the heading is that above the sentence."""
+    """Give the metadata that a filter sees of a match's document; the heading is that above the sentence."""
     metadata = match.document.metadata
     heading = {"heading": metadata["heading"]} if "heading" in metadata else {}
     return {**heading, **parent, PARENT_KEY: metadata.get(PARENT_KEY)}

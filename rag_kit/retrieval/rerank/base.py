@@ -1,4 +1,4 @@
-"""What reorders documents for a query: a reranker of the kit, which scores them, or LangChain's document compressor."""
+"""Base of rerankers: those of the kit, which score documents, and LangChain's document compressors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SCORE_KEY = "relevance_score"
 
 @dataclass(frozen=True)
 class Ranking:
-    """What a reranker made of the documents.
+    """Result of a reranker.
 
     Attributes:
         order: Positions in the list it was given, best first; each exactly once.

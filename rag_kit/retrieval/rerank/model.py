@@ -162,7 +162,7 @@ class ListwiseReranker(ModelReranker):
 
 
 def windows(count: int, window: int, step: int) -> list[tuple[int, int]]:
-    """Where the windows lie, as (start, end), from the back; the last one starts at 0, wherever the step leads."""
+    """Cut a list into windows (start, end), from the back; the last one starts at 0, wherever the step leads."""
     if count < 2:
         return []
     starts = [*range(count - window, 0, -step), 0]

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, Self, TypeVar, Unpack
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
-from pydantic import field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from rag_kit.documents import with_provenance
 from rag_kit.documents.provenance import peek_score
@@ -16,15 +16,18 @@ from rag_kit.errors import InvalidInputError, ModelOutputError
 from rag_kit.models.replies import estimate_tokens
 from rag_kit.retrieval.base import check_count
 from rag_kit.retrieval.call import Call
+from rag_kit.retrieval.convex import standardise
 from rag_kit.retrieval.fields import OptionalCount
 from rag_kit.retrieval.refining import RefiningRetriever
-from rag_kit.retrieval.rerank.base import DocumentCompressor, Ranking, Reranker
+from rag_kit.retrieval.rerank.base import DocumentCompressor, Ranking, Reranker, by_scores
 from rag_kit.retrieval.rerank.model import ListwiseReranker, PointwiseReranker
 from rag_kit.retrieval.rerank.scorers import as_rerankers
 from rag_kit.retrieval.settings import RerankSettings
+from rag_kit.text.language import detect_language
 
 T = TypeVar("T")
 _FETCH_FACTOR, _MIN_FETCH, _MAX_FETCH = 5, 20, 100  # candidates: times k, and at least, at most
+_BLENDED = 20  # passages whose scores are blended
 _TIE = 1e-9  # of the range of the scores; drops that differ less are equal
 
 
@@ -81,8 +84,14 @@ class RerankRetriever(RefiningRetriever):
         reranker: A reranker of ``rag_kit.retrieval.rerank``, a LangChain cross-encoder or document compressor
             (Cohere's, Jina's...), an embedding model, a function of query and documents that gives scores, or a list
             of these, applied in turn. A document compressor may drop documents (``top_n``); the notes say so.
+            ``"cross-encoder"`` and ``"colbert-small"`` name models that ``rag-kit models install`` fetches; they read
+            English, and leave the order of a question in another language as it is, with a note.
         k: Most documents to return.
         fetch_k: How many candidates the inner retriever is asked for; ``None`` for five times ``k`` (20 to 100).
+        blend: Above 0, to 1: the share of the reranker's score, the score before has the rest, both as z-scores over
+            the first 20 passages (or the reranker's ``depth``), which alone are reordered. None: the reranker decides.
+        max_query_tokens: A longer question (by the kit's estimate) is not reranked, and a note says so; rerankers read
+            a few hundred tokens, and long questions are found well by their many words.
         score_threshold: Passages whose last score is lower are left out; one that could not be judged stays.
         score_gap: ``True``, or ``ScoreGap(...)``: keep the passages before the largest drop of the scores.
         token_budget: Most tokens of all texts together; passages that do not fit are left out, later ones may fit.
@@ -110,6 +119,8 @@ class RerankRetriever(RefiningRetriever):
     other_names: ClassVar[Mapping[str, str]] = {"base_compressor": "reranker"}
 
     reranker: Any
+    blend: float | None = Field(default=None, gt=0.0, le=1.0)
+    max_query_tokens: OptionalCount = None
     score_threshold: float | None = None
     score_gap: ScoreGap | bool | None = None
     token_budget: OptionalCount = None
@@ -149,6 +160,12 @@ class RerankRetriever(RefiningRetriever):
 
     @model_validator(mode="after")
     def _scores_are_there(self) -> Self:
+        for reranker in self.reranker if self.blend is not None else ():
+            if not isinstance(reranker, Reranker) or not reranker.scored:
+                raise InvalidInputError(
+                    f"blend={self.blend:g} was given, but {reranker.name} gives no scores that could be blended; "
+                    "allowed are a cross-encoder, an embedding model, a function, PointwiseReranker. Leave blend out."
+                )
         last = self.reranker[-1]
         for name in ("score_threshold", "score_gap"):
             if getattr(self, name) is not None and not last.scored:
@@ -192,7 +209,10 @@ class RerankRetriever(RefiningRetriever):
                 return documents, None
             unscored = {position for position, doc in enumerate(compressed) if peek_score(doc) is None}
             return compressed, unscored
-        head = documents[: reranker.depth]
+        if (reason := self._unfit(reranker, call.query)) is not None:
+            call.note(f"rerank:{reranker.name} left out: {reason}")
+            return documents, None
+        head = documents[: reranker.depth or (_BLENDED if self.blend is not None else None)]
         ranking = await call.attempt(
             f"rerank:{reranker.name}", self._rank_head(reranker, head, call), "the order stays as it was"
         )
@@ -228,7 +248,15 @@ class RerankRetriever(RefiningRetriever):
                 f"The ranking of {len(head)} documents holds {len(ranking.order)} places and {len(ranking.scores)} "
                 "scores; it must hold each document exactly once."
             )
-        return ranking
+        return ranking if self.blend is None else blended(head, ranking, self.blend)
+
+    def _unfit(self, reranker: Reranker, query: str) -> str | None:
+        """Why a reranker is not asked about this question, if so."""
+        limit, size = self.max_query_tokens, estimate_tokens(query)
+        if limit is not None and size > limit:
+            return f"the question has about {size} tokens, more than max_query_tokens={limit}"
+        english_only = getattr(getattr(reranker, "model", None), "english_only", False)
+        return "it reads English only" if english_only and detect_language(query) != "en" else None
 
     def _cut(self, documents: list[Document], failed: set[int], call: Call) -> list[Document]:
         """By threshold, then by gap; documents that could not be judged are no evidence for either."""
@@ -273,6 +301,22 @@ class RerankRetriever(RefiningRetriever):
         if dropped:
             call.note(f"{dropped} passages left out that did not fit into token_budget={self.token_budget}")
         return chosen
+
+
+def blended(documents: Sequence[Document], ranking: Ranking, share: float) -> Ranking:
+    """A ranking by the weighted mean of the z-scores of the documents' scores and of the reranker's."""
+    before = standardise([peek_score(document) for document in documents])
+    judged = [place for place, score in enumerate(ranking.scores) if score is not None]
+    after = standardise([ranking.scores[place] for place in judged]).values
+    scores: list[float | None] = [None] * len(documents)
+    for place, value in zip(judged, after, strict=True):
+        scores[place] = (1 - share) * before.values[place] + share * value
+    details = [
+        {**detail, "reranker_score": score}
+        for detail, score in zip(ranking.details or [{}] * len(documents), ranking.scores, strict=True)
+    ]
+    notes = [*ranking.notes, *([f"blend: {before.note}"] if before.note else [])]
+    return by_scores(scores, details=details, notes=notes)
 
 
 def lost_in_the_middle(items: Sequence[T]) -> list[T]:

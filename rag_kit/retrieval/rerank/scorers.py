@@ -13,6 +13,8 @@ from langchain_core.runnables import Runnable
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.models.clients import check_embeddings
+from rag_kit.models.wheels.rerankers import wheel_reranker
+from rag_kit.models.wheels.table import RERANKERS
 from rag_kit.retrieval.base import check_number
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.rerank.base import DocumentCompressor, Ranking, Reranker, by_scores, check_scores
@@ -172,7 +174,9 @@ def as_rerankers(value: Any) -> list[Reranker | DocumentCompressor]:
 
 
 def _as_reranker(value: Any) -> Reranker | DocumentCompressor:
-    """A reranker from what a user gave: models of vectors and functions are wrapped."""
+    """A reranker from what a user gave: models of vectors and functions are wrapped, a name is a model from a wheel."""
+    if value in RERANKERS:
+        return CrossEncoderReranker(wheel_reranker(value))
     if isinstance(value, (Reranker, DocumentCompressor)):
         return value
     if isinstance(value, BaseDocumentCompressor):
@@ -189,7 +193,7 @@ def _as_reranker(value: Any) -> Reranker | DocumentCompressor:
     if callable(value) and not isinstance(value, (type, Runnable)):
         return FunctionReranker(value)
     raise InvalidInputError(
-        f"reranker is {type(value).__name__}; it must be a reranker of rag_kit.retrieval.rerank, a LangChain "
-        "cross-encoder or document compressor, an embedding model, a function of query and documents, or a list of "
-        "these."
+        f"reranker is {repr(value)[:60] if isinstance(value, str) else type(value).__name__}; it must be one of "
+        f"{', '.join(RERANKERS)}, a reranker of rag_kit.retrieval.rerank, a LangChain cross-encoder or document "
+        "compressor, an embedding model, a function of query and documents, or a list of these."
     )

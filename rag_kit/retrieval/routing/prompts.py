@@ -62,7 +62,7 @@ class PromptRouter(RunnableLambda[Any, PromptValue]):
         return self._picked(await self.aroute(self._question_of(values), config))
 
     def _usable(self, route: Route) -> Route:
-        """Of sources all can be asked where the decision failed; of prompts only one can be used."""
+        """Raise where the decision failed: all sources can be asked then, but only one prompt can be used."""
         if route.outcome != "degraded":
             return route
         text, fallback = route.notes[0].partition("; all")[0], self._router.fallback
@@ -155,7 +155,7 @@ def _read_prompts(prompts: Any) -> tuple[dict[str, Mapping[str, Any]], list[Sour
 
 
 def _description(template: Any) -> str:
-    """What a template says of itself: its description, else its own text."""
+    """Give a template's description, else its own text."""
     description = getattr(template, "description", "") or (template.metadata or {}).get("description")
     text = description or " ".join(part.pretty_repr() for part in getattr(template, "messages", [template]))
     return str(text)[:_MAX_DESCRIPTION]

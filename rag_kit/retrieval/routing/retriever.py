@@ -226,7 +226,7 @@ class RoutingRetriever(RagKitRetriever):
             stage |= {"source": choice.name, "source_score": choice.score, "reason": choice.reason}
             stage["outcome"] = route.outcome
             searches.append(Search(call.query, None, by_name[choice.name].retriever, route=stage))
-        results = await call.search_all(None, searches, call.fetch(self.fetch_k))
+        results = await call.search_all(searches, call.fetch(self.fetch_k))
         return self._merge(call, results)
 
     def _merge(self, call: Call, searches: list[Search]) -> list[Document]:

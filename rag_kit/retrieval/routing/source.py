@@ -1,4 +1,4 @@
-"""What a question can be routed to, a retriever and what it is good for; and the route that was decided."""
+"""Sources that a question can be routed to, each a retriever and what it is good for; and the route decided."""
 
 from __future__ import annotations
 

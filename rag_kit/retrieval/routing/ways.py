@@ -12,6 +12,7 @@ from langchain_core.runnables import Runnable
 
 from rag_kit.concurrency.bridge import acall_function, call_function
 from rag_kit.errors import InvalidInputError, ModelOutputError
+from rag_kit.models.chat import is_extractive
 from rag_kit.models.clients import aembed_query, check_embeddings, embed_documents, embed_query
 from rag_kit.models.runnables import acall_runnable
 from rag_kit.prompts.schemas import routes_among
@@ -185,10 +186,12 @@ Way = ModelWay | FunctionWay | KeywordWay | SimilarityWay
 
 
 def make_way(how: Any, sources: Sequence[Source], settings: Mapping[str, Any]) -> Way:
-    """What decides (the model, a function, or a score), by the arguments of ``RoutingRetriever``."""
+    """Make the router (by a model, a function, or a score) from the arguments of ``RoutingRetriever``."""
     if how is None:
         usual = {"llm": "model", "embeddings": "similarity"}
         how = next((way for part, way in usual.items() if settings[part] is not None), "keywords")
+    if how == "model" and is_extractive(settings["llm"]):
+        how = "keywords"  # it is no language model, and could compare words alone
     threshold = settings["threshold"]
     if how == "model":
         return ModelWay(settings["llm"], settings["prompt"], settings["language"])

@@ -231,13 +231,13 @@ def renumber(answer: str, numbers: Mapping[int, int], passages: Sequence[str] = 
 
 
 def _passage_marks(answer: str, passages: Sequence[str]) -> set[int]:
-    """Where the marks of an answer begin that a passage has after the same word, with or without a blank as there."""
+    """Find the marks of an answer that a passage has after the same word, with or without a blank as there."""
     known = {key for text in passages for _, key in _marks_after_words(text)}
     return {start for start, key in _marks_after_words(answer) if key in known} if known else set()
 
 
 def _marks_after_words(text: str) -> Iterator[tuple[int, str]]:
-    """Where each mark begins, and the mark with the word and the marks before it; those without a word are left out."""
+    """Find each mark, with the word and the marks before it; those without a word are left out."""
     key, end = "", 0
     for mark in _MARK.finditer(text):
         if not key or text[end : mark.start()].strip():

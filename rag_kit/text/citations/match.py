@@ -39,7 +39,7 @@ class Verdict(NamedTuple):
 
     @property
     def status(self) -> Literal["supported", "unsupported", "undecided"]:
-        """What the reason means."""
+        """Explain the reason."""
         if self.reason in ("verbatim", "covered"):
             return "supported"
         return "undecided" if self.reason in ("language", "other", "paraphrase") else "unsupported"

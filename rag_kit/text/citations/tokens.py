@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cache, lru_cache
+from functools import cache
 from itertools import islice
 from typing import NamedTuple
 
 from rag_kit.text.analysis import content_words, tag_words
-from rag_kit.text.language import fold
+from rag_kit.text.language import cache_of_texts, fold
 from rag_kit.text.values.reading import Value, find_values
 
 _MAX_TOKENS = 1200
@@ -78,7 +78,7 @@ def _words(text: str, start: int, end: int) -> list[tuple[int, Token]]:
     return row
 
 
-@lru_cache(maxsize=_MAX_REMEMBERED)
+@cache_of_texts(_MAX_REMEMBERED, 100)
 def _latin_token(word: str) -> Token:
     """A word by its stem."""
     key = fold(word)
@@ -88,7 +88,7 @@ def _latin_token(word: str) -> Token:
     return Token(stems[0], name=word[0].isupper(), content=True, thing=True)
 
 
-@lru_cache(maxsize=_MAX_REMEMBERED)
+@cache_of_texts(_MAX_REMEMBERED, 100)
 def _han_token(word: str, tag: str) -> Token:
     """A Chinese word with its part of speech."""
     content = bool(content_words(word))

@@ -11,8 +11,9 @@ from difflib import get_close_matches
 from functools import partial
 from typing import Any, NamedTuple
 
+from rag_kit.documents.identity import version_text
 from rag_kit.text.asking import without_remarks
-from rag_kit.text.evidence.questions import OFFERED, Question, analyse, terms
+from rag_kit.text.evidence.questions import Question, analyse, offers, terms
 from rag_kit.text.evidence.times import Span, TimeFit, fit_in_time, time_spans
 from rag_kit.text.language import detect_language
 from rag_kit.text.sentences import sentences
@@ -38,23 +39,29 @@ _NO_SENTENCE = re.compile(
 
 @dataclass(frozen=True)
 class PassageText:
-    """A passage as far as evidence is counted in it: its number, its text, its title and the last of its headings."""
+    """A passage as far as evidence is counted in it: its number, its text, its title and the last of its headings.
+
+    ``marks`` are the texts that may say its version: of the metadata, the title and the name of its file.
+    """
 
     number: int
     text: str
     title: str = ""
     heading: str = ""
+    marks: tuple[str, ...] = ()
 
 
 def passage_text(number: int, text: str, metadata: Mapping[str, Any]) -> PassageText:
     """A passage whose title is what the metadata name as title and heading, a line each."""
     names = [metadata.get("title"), metadata.get("heading")]
     title, path = (name[:_MAX_TITLE] if isinstance(name, str) else "" for name in names)
-    return PassageText(number, text, f"{title}\n{path}".strip(), path.rpartition(" > ")[2])
+    file = str(metadata.get("file") or metadata.get("source") or "").rpartition("/")[2]
+    marks = version_text(metadata), title, file[:_MAX_TITLE].replace("_", " ")
+    return PassageText(number, text, f"{title}\n{path}".strip(), path.rpartition(" > ")[2], marks)
 
 
 class Features(NamedTuple):
-    """What speaks for a sentence, each from 0 to 1; shares are of the weight of the question's terms."""
+    """Measures that speak for a sentence, each from 0 to 1; shares are of the weight of the question's terms."""
 
     cover: float  # share in the sentence
     rest: float  # the same, without the terms that the passage's title holds anyway
@@ -244,24 +251,6 @@ def _forms_of_one(name: str, key: str) -> bool:
 def is_question(text: str) -> bool:
     """Tell whether a sentence is a question."""
     return text.rstrip("\"'”’」』)）").endswith(("?", "？"))
-
-
-def offers(kind: str, sentence: str, question: str) -> bool:
-    """Tell whether a sentence has something of the asked kind that the question does not name.
-
-    Example:
-        >>> offers("number", "It has 76 rooms.", "How many rooms does it have?")
-        True
-        >>> offers("number", "It has rooms.", "How many rooms does it have?")
-        False
-    """
-    named = "" if kind == "why" else question.casefold()
-    # the first letter is left out for names: that of a sentence is a capital in any case
-    return any(
-        not named or match.group().casefold() not in named
-        for pattern, start in OFFERED.get(kind, ())
-        for match in pattern.finditer(sentence[start:])
-    )
 
 
 def _read_rows(

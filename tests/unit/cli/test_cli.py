@@ -13,6 +13,7 @@ import pytest
 from rag_kit.cli import exits
 from rag_kit.cli.ask import without_thoughts
 from rag_kit.cli.main import main
+from rag_kit.models.wheels.files import is_installed, model_folder
 
 
 @pytest.fixture(scope="module")
@@ -282,6 +283,51 @@ def test_doctor_tells_and_hides_the_key(
     monkeypatch.delenv("RAG_KIT_CHAT_MODEL")
     monkeypatch.delenv("RAG_KIT_BASE_URL")
     assert run(capsys, "doctor", "--json")[0] == exits.OK
+
+
+def test_doctor_names_the_models_that_are_missing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What is not installed, and the command; what is there is not named as missing."""
+    monkeypatch.setenv("RAG_KIT_CACHE", str(tmp_path))
+
+    def found() -> dict[str, str]:
+        findings = json.loads(run(capsys, "doctor", "--json")[1])
+        return next(row for row in findings if row["name"] == "models from wheels")
+
+    assert found()["state"] == "off"
+    assert (
+        "minilm, e5, bge-small-en, cross-encoder, colbert-small (rag-kit models install" in found()["detail"]
+    )
+    folder = model_folder("e5")
+    folder.mkdir(parents=True)
+    (folder / "e5-small-q4.bin").touch()
+    monkeypatch.setattr("rag_kit.models.wheels.files.has_extra", lambda: False)
+    assert found()["state"] == "bad" and "rag-kit[minilm]" in found()["detail"]
+
+
+def test_rerank_says_what_to_install(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Without the cross-encoder one line names the command; beside a retriever of one's own the option is refused."""
+    monkeypatch.setenv("RAG_KIT_CACHE", str(tmp_path))
+    monkeypatch.setattr("rag_kit.models.wheels.files.has_extra", lambda: True)
+    code, _, err = run(capsys, "retrieve", "warranty", "--index", folder / "index", "--rerank")
+    assert code == exits.USAGE and "rag-kit models install cross-encoder" in err
+    code, _, err = run(
+        capsys, "retrieve", "warranty", "--index", folder / "index", "--pipeline", "own:words", "--rerank"
+    )
+    assert code == exits.USAGE and "--rerank is for the built-in pipelines" in err
+
+
+@pytest.mark.skipif(not is_installed("cross-encoder"), reason="rag-kit models install cross-encoder")
+@pytest.mark.parametrize("command", ["retrieve", "ask"])
+def test_rerank_reorders(folder: Path, capsys: pytest.CaptureFixture[str], command: str) -> None:
+    """Every passage has been reranked, in `retrieve` and in `ask`."""
+    code, out, _ = run(
+        capsys, command, "When does the pump start?", "--index", folder / "index", "--rerank", "--explain"
+    )
+    assert code == exits.OK and "rerank:cross_encoder" in out
 
 
 def test_help_imports_no_langchain() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.openai_server import OpenAIServer, Reply, hang, reset, stall
+from support.openai_server import OpenAIServer, Reply, hang, reset, stall, text
 
 from rag_kit.cli import exits
 from rag_kit.cli.main import main
@@ -140,6 +140,19 @@ def test_doctor_asks_the_embedding_endpoint(
     code, out, _ = run(capsys, "doctor")
     assert code == exits.FAILED and f"http://127.0.0.1:{closed_port} " in out
     assert run(capsys, "doctor", "--no-network")[0] == exits.OK
+
+
+@pytest.mark.parametrize("empty", ["", "  \n"])
+def test_doctor_does_not_call_an_empty_reply_ok(
+    empty: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the check of what is configured nor that of one model."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with OpenAIServer([text(empty)]) as server:
+        for asked in (["--model", "openai:m"], []):
+            monkeypatch.setenv("RAG_KIT_CHAT_MODEL", "openai:m")
+            code, out, _ = run(capsys, "doctor", "--base-url", server.url, *asked)
+            assert code == exits.FAILED and "gives an empty reply" in out
 
 
 def test_the_recorded_model_is_found_again_at_its_host(

@@ -18,6 +18,7 @@ from support.interrupted import start_interruptible
 from rag_kit.cli import exits
 from rag_kit.cli.main import main
 from rag_kit.evaluation import Results
+from rag_kit.evaluation.labelling import label
 
 MODULE = """
 import time
@@ -95,6 +96,18 @@ def test_json_is_the_only_thing_on_stdout(folder: Path, capsys: pytest.CaptureFi
     assert told["status"] == "complete"
 
 
+def test_labels_are_in_the_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What labels by people make of a mean: null without, else four numbers."""
+    questions = [{"id": f"q{number}", "question": "When?", "answers": ["40 degrees"]} for number in range(20)]
+    (folder / "set.jsonl").write_text("\n".join(map(json.dumps, questions)) + "\n", encoding="utf-8")
+    _, out, _ = run(capsys, *OWN, "--out", "r", "--json")
+    assert json.loads(out)["metrics"]["ours_answer_found"]["labelled"] is None
+    label("r", {f"q{number}": number % 2 for number in range(12)})
+    _, out, _ = run(capsys, *OWN, "--out", "r", "--json")
+    labelled = json.loads(out)["metrics"]["ours_answer_found"]["labelled"]
+    assert labelled["n"] == 12 and labelled["low"] < labelled["mean"] < labelled["high"]
+
+
 def test_an_index_searched_and_answered_from(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """--index with a pipeline's name gives a retriever, with --graph answers; a changed index is noticed."""
     search = ("--index", "index", "--pipeline", "bm25", "--metric", "ours_answer_found", "--out", "r")
@@ -108,11 +121,13 @@ def test_an_index_searched_and_answered_from(folder: Path, capsys: pytest.Captur
     assert results.values("ours_answer_found")["q1"] == 1.0
     assert results.values("ours_answer_found")["q3"] == 1.0
     assert results.manifest["done"]["asked"] == 3
-    run(capsys, *search[:-1], "g", "--graph", "plain")
+    _, _, err = run(capsys, *search[:-1], "g", "--graph", "plain")
     assert Results.load(folder / "g").manifest["done"]["asked"] == 0
+    assert "name another folder" not in err
     (folder / "docs" / "fan.md").write_text("# Fan\n\nThe fan starts at 60 degrees.\n", encoding="utf-8")
     main(["ingest", "docs", "--index", "index", "--embedding-model", "none", "--quiet"])
-    run(capsys, *search[:-1], "g", "--graph", "plain")
+    _, _, err = run(capsys, *search[:-1], "g", "--graph", "plain")
+    assert "g holds results of: plain bm25" in err and "name another folder" in err
     changed = Results.load(folder / "g")
     assert changed.manifest["done"]["asked"] == 3
     assert changed.values("ours_answer_found")["q2"] == 1.0

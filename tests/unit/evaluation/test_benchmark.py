@@ -194,7 +194,7 @@ def test_a_target_that_cannot_be_written_is_refused_before_the_work(folder, tmp_
 def test_no_embedding_model_is_a_clear_error(folder, monkeypatch):
     """dense without a model says how to get one."""
     monkeypatch.setattr("rag_kit.evaluation.ranking.pipelines.embedding_model", lambda name=None: None)
-    with pytest.raises(ConfigurationError, match="rag-kit models install minilm"):
+    with pytest.raises(ConfigurationError, match="rag-kit models install e5"):
         benchmark(folder, ["dense"])
 
 

@@ -284,7 +284,7 @@ def test_json_and_frames_hold_everything() -> None:
     assert record["table"][0]["coverage"] == 1.0
     assert list(record["table"][0]) == [
         "pipeline", "metric", "mean", "low", "high", "n", "total", "undefined", "errors", "not_applicable", "missing",
-        "p50_seconds", "p95_seconds", "calls", "tokens", "money", "coverage",
+        "labelled", "p50_seconds", "p95_seconds", "calls", "tokens", "money", "coverage",
     ]  # fmt: skip
     assert all(isinstance(score, Summary) for score in found.table)
     assert len(found.to_pandas()) == 4

@@ -267,7 +267,7 @@ def test_the_embedded_model_writes_in_both_languages():
     assert {example.tags["language"] for example in found} >= {"en", "zh"}
     assert {example.tags["type"] for example in found} == {"single_hop", "multi_hop"}
     zh = next(example for example in found.filter(language="zh"))
-    assert zh.question == "天枢水泵建于什么时候？" and zh.answers == ("1912年",) and zh.relevant == {"zh": 1}
+    assert "____" in zh.question and zh.answers == ("1912年",) and zh.relevant == {"zh": 1}
     assert list(generate(documents, "extractive", n=4)) == list(found)
     assert {
         example.tags["language"] for example in generate(documents, "extractive", n=2, language="zh")

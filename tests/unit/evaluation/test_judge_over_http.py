@@ -23,7 +23,7 @@ from support.openai_server import OpenAIServer, Recorded, error, hang, reset, te
 from rag_kit.errors import BudgetExceededError, ModelUnreachableError
 from rag_kit.evaluation.judge.judge import Judge
 from rag_kit.evaluation.scorers import get_metric
-from rag_kit.models import runnables
+from rag_kit.models import wrapped
 from rag_kit.models.embedding import sending_text
 
 REFUSED = {"json_schema", "tools", "json_object"}
@@ -38,9 +38,9 @@ ANSWERS = {
 def _forgotten(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What an earlier server on the same port could not do is not known; prompt files of the tests' own."""
     monkeypatch.setenv("RAG_KIT_PROMPTS", str(Path(__file__).resolve().parents[2] / "support" / "prompts"))
-    runnables._first_method.clear()
+    wrapped._endpoints.clear()
     yield
-    runnables._first_method.clear()
+    wrapped._endpoints.clear()
 
 
 def chat(server: OpenAIServer, **settings: Any) -> ChatOpenAI:

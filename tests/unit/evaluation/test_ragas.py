@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import http.client
 import json
 import math
+import re
 import sqlite3
 from collections.abc import Iterator
 from functools import partial
@@ -13,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
@@ -23,13 +26,21 @@ from support.ragas_model import answer, answer_to
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation import Example, Judge, aevaluate, evaluate
-from rag_kit.evaluation.judge.adapter import ragas_llm
+from rag_kit.evaluation.judge.adapter import prompts_of, ragas_llm
+from rag_kit.evaluation.judge.chinese_prompts import chinese_prompt, original_hash
 from rag_kit.evaluation.judge.ragas_table import ROWS
 from rag_kit.evaluation.outputs import Output
 from rag_kit.evaluation.ragas_metric import RagasMetric
 from rag_kit.evaluation.scorers import get_metric
 
 COUNT = 20
+FILES = sorted((Path(__file__).parents[3] / "prompts" / "ragas").glob("*.zh.yaml"))
+#: Metrics of which the kit has every prompt in Chinese.
+IN_CHINESE = {
+    "faithfulness", "answer_relevancy", "context_precision", "context_precision_without_reference", "context_recall",
+    "context_entity_recall", "context_relevance", "answer_accuracy", "answer_correctness", "factual_correctness",
+    "response_groundedness",
+}  # fmt: skip
 TEXTS = {
     "en": ("Where does river {} rise?", "River {} rises in hills. It is long.", "River {} rises far off.", "Hill {}."),
     "zh": ("第{}条河发源于哪里？", "第{}条河发源于山区。它很长。", "第{}条河的源头在山里。", "山{}。"),
@@ -133,7 +144,7 @@ class WireEmbeddings(Embeddings):
 
 
 async def bare(wire: Wire, name: str, language: str) -> Any:
-    """An object of Ragas's that asks the server itself, without this kit; with adapted prompts for Chinese."""
+    """An object of Ragas's that asks the server itself, without this kit; for Chinese with the prompts of the files."""
     import ragas.metrics.collections as collections
     from ragas.embeddings.base import BaseRagasEmbedding
     from ragas.llms.base import InstructorBaseRagasLLM
@@ -161,8 +172,23 @@ async def bare(wire: Wire, name: str, language: str) -> Any:
     if language == "zh":
         for attribute, prompt in list(vars(metric).items()):
             if isinstance(prompt, BasePrompt) and getattr(prompt, "examples", None):
-                setattr(metric, attribute, await prompt.adapt("chinese", llm))
+                setattr(metric, attribute, from_file(prompt) or await prompt.adapt("chinese", llm))
     return metric
+
+
+def from_file(prompt: Any) -> Any:
+    """A prompt of Ragas's with instruction and examples of the file that was made of just this one."""
+    for path in FILES:
+        record = yaml.safe_load(path.read_text(encoding="utf-8"))
+        if record["original"] == original_hash(prompt):
+            chinese = copy.deepcopy(prompt)
+            chinese.instruction = record["instruction"]
+            chinese.examples = [
+                (prompt.input_model(**each["input"]), prompt.output_model(**each["output"]))
+                for each in record["examples"]
+            ]
+            return chinese
+    return None
 
 
 @pytest.fixture(scope="module")
@@ -216,7 +242,7 @@ def arguments(metric: Any, example: Example, output: Output) -> dict[str, Any]:
 @pytest.mark.parametrize("language", ["en", "zh"])
 @pytest.mark.parametrize("name", [name for name in ROWS if not name.startswith("data_")])
 async def test_the_value_is_the_one_that_ragas_gives(name: str, language: str, server: OpenAIServer) -> None:
-    """Equal to 1e-9 on 20 rows, and the model was sent the same prompts; for Chinese those that Ragas adapted."""
+    """Equal to 1e-9 on 20 rows, and the model was sent the same prompts; for Chinese the kit's, or adapted ones."""
     wire, given = Wire(server.url), rows(language)
     server.requests.clear()
     metric = await bare(wire, name, language)
@@ -236,7 +262,10 @@ async def test_the_value_is_the_one_that_ragas_gives(name: str, language: str, s
     if asked:
         languages = {each for cell in cells for each in cell.details["prompts"].values()}
         adapted = language == "zh" and not name.startswith("noise_")  # that one has no examples to translate
-        assert languages == ({"chinese"} if adapted else {"english"})
+        kit = all(map(from_file, prompts_of(await bare(wire, name, "en")).values())) if adapted else False
+        by = {"chinese"} if kit else {"chinese, translated by the judge"}
+        assert languages == (by if adapted else {"english"})
+        assert kit == (language == "zh" and name in IN_CHINESE)
 
 
 @pytest.mark.parametrize("name", ["data_comparison", "data_comparison_columns"])
@@ -367,7 +396,7 @@ async def test_a_prompt_is_adapted_once_and_kept_as_json(tmp_path: Path) -> None
         for model in ("m", "m", "other"):
             server.requests.clear()
             judge = Judge(ChatOpenAI(model=model, base_url=server.url, api_key="k"), "none", cache=cache)  # type: ignore[arg-type]
-            metric = RagasMetric("context_recall")
+            metric = RagasMetric("context_recall", chinese="judge")
             await asyncio.gather(*(metric.measure(*row, judge) for row in rows("zh")[:4]))
             translations.append(sum("TRANSLATOR" in request.prompt for request in server.chats))
             prompt = (await metric.prompts(judge, "zh"))["prompt"]
@@ -385,12 +414,65 @@ async def test_a_judge_that_cannot_translate_is_an_error_of_each_cell_and_asked_
         return {"statements": ["one"]} if "TRANSLATOR" in request.prompt else answer(request)
 
     with OpenAIServer([reply]) as server:
-        judge, metric = judge_on(server), RagasMetric("context_recall")
+        judge, metric = judge_on(server), RagasMetric("context_recall", chinese="judge")
         cells = await asyncio.gather(*(metric.measure(*row, judge) for row in rows("zh")[:5]))
         assert len(server.chats) == 2
         assert {cell.status for cell in cells} == {"error"} and "language='en'" in cells[0].reason
         cell = await metric.measure(*rows("zh")[0], judge_on(server, language="en"))
     assert cell.status == "ok" and cell.details["prompts"] == {"prompt": "english"}
+
+
+def shape(value: Any) -> Any:
+    """Plain JSON without its words: names, lengths of lists, numbers."""
+    if isinstance(value, dict):
+        return {name: shape(item) for name, item in value.items()}
+    return (
+        [shape(item) for item in value]
+        if isinstance(value, list)
+        else ""
+        if isinstance(value, str)
+        else value
+    )
+
+
+@pytest.mark.parametrize("name", sorted(IN_CHINESE))
+async def test_chinese_prompts_say_what_the_english_ones_do(name: str) -> None:
+    """As many examples, of the same fields, list lengths and verdicts; statements that are quoted are those given."""
+    metric = await RagasMetric(name)._get_object()
+    for english in prompts_of(metric).values():
+        chinese = chinese_prompt(english)
+        assert chinese is not None
+        assert re.search("[\u4e00-\u9fff]{10}", chinese.instruction)
+        for sign in ("0", "1", "2", "4", "TP", "FP", "FN", "noncommittal", "verdict", '{"rating": X}'):
+            assert chinese.instruction.count(sign) == 0 or sign in english.instruction
+        for pair, original in zip(chinese.examples, english.examples, strict=True):
+            given, reply = (part.model_dump(mode="json") for part in pair)
+            assert [shape(given), shape(reply)] == [shape(part.model_dump(mode="json")) for part in original]
+            assert "".join(re.findall("[\u4e00-\u9fff]", json.dumps(given, ensure_ascii=False)))
+            for item in reply.get("classifications", []):
+                assert item["statement"] in given["answer"]
+            for item in reply.get("TP", []) + reply.get("FP", []):
+                assert item["statement"] in given["answer"]
+            if "context" in given and "statements" in reply:
+                assert [item["statement"] for item in reply["statements"]] == given["statements"]
+
+
+async def test_another_version_of_ragas_is_noticed(caplog: pytest.LogCaptureFixture) -> None:
+    """A prompt that has changed is translated by the judge, and the log says so once."""
+    metric = RagasMetric("context_recall")
+    (await metric._get_object()).prompt.instruction += " Be strict."
+    with OpenAIServer([answer]) as server:
+        cells = [await metric.measure(*row, judge_on(server)) for row in rows("zh")[:2]]
+    assert {cell.details["prompts"]["prompt"] for cell in cells} == {"chinese, translated by the judge"}
+    (said,) = [record.message for record in caplog.records if "of this version of Ragas" in record.message]
+    assert said.startswith("ContextRecallPrompt") and "the judge translates it" in said
+
+
+def test_who_translates_is_part_of_what_identifies_a_value() -> None:
+    """Values of the kit's prompts and of the judge's are not mixed; a wrong word is refused."""
+    assert RagasMetric("faithfulness").settings() != RagasMetric("faithfulness", chinese="judge").settings()
+    with pytest.raises(InvalidInputError, match="'kit' and 'judge'"):
+        RagasMetric("faithfulness", chinese="me")  # type: ignore[arg-type]
 
 
 def _discrete() -> Any:

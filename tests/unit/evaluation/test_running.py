@@ -132,7 +132,7 @@ def test_span_hits_are_taken_for_queries_with_spans():
 def test_dense_without_a_model_says_how_to_get_one(name, monkeypatch):
     """Without an embedding model the message names the command and the variable."""
     monkeypatch.setattr("rag_kit.evaluation.ranking.pipelines.embedding_model", lambda name=None: None)
-    with pytest.raises(ConfigurationError, match="rag-kit models install minilm") as caught:
+    with pytest.raises(ConfigurationError, match="rag-kit models install e5") as caught:
         Parts([]).build(name)
     assert "RAG_KIT_EMBEDDING_MODEL" in str(caught.value)
 

@@ -58,13 +58,12 @@ def scripted(complexity: str = "single", intent: str = "question", **replies: An
     ("texts", "question", "route", "status", "said"),
     [
         (TEXTS, "When does the fan start?", "single", "grounded", "60 degrees"),
-        (TEXTS, "Is the Danube longer than the Rhine?", "multi", "grounded", "2850 km"),
-        (TEXTS, "Where was the director of Alien born?", "multi", "grounded", "South Shields"),
-        (TEXTS, "When does it start?", "clarify", "clarify", 'What does "it" refer to?'),
+        (TEXTS, "Compare the length of the Danube and the Rhine.", "multi", "grounded", "2850 km"),
+        (TEXTS, "When does it start?", "clarify", "clarify", "question about?"),
         (TEXTS, "Hello!", "single", "declined", DECLINED["en"]),
         (CHINESE, "水泵什么时候启动？", "single", "grounded", "四十度"),
-        (CHINESE, "长江比黄河长吗？", "multi", "grounded", "6300公里"),
-        (CHINESE, "它什么时候启动？", "clarify", "clarify", "“它”指的是什么？"),
+        (CHINESE, "长江和黄河有什么区别？", "multi", "grounded", "6300公里"),
+        (CHINESE, "它什么时候启动？", "clarify", "clarify", "想查的是什么"),
     ],
 )
 async def test_each_way_offline_in_both_forms_and_languages(
@@ -480,4 +479,4 @@ def test_a_question_back_waits_in_sqlite_over_processes(tmp_path: Any) -> None:
         ).stdout.strip()
         for given in ("ask", "the fan")
     ]
-    assert said == ['What does "it" refer to?', "The fan starts at 60 degrees.[1]"]
+    assert said == ["What is your question about?", "The fan starts at 60 degrees.[1]"]

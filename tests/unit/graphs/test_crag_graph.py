@@ -28,7 +28,10 @@ from rag_kit.models import chat_model
 from rag_kit.retrieval import BM25Retriever
 from rag_kit.text.citations.decline import DECLINED
 
-PUMP = Document("The pump starts at 40 degrees.", metadata={"file": "pump.md", "page": 2, "heading": "Start"})
+PUMP = Document(
+    "The pump starts at 40 degrees.",
+    metadata={"file": "pump.md", "page": 2, "heading": "Start", "picture": "pictures/a.png"},
+)
 FRUIT = Document("Bananas ripen faster next to apples.", metadata={"file": "fruit.md"})
 WEB = [
     {"url": "https://a.example/x", "title": "Fans", "content": "The fan starts at 60 degrees."},
@@ -118,6 +121,7 @@ async def test_ambiguous_generates_once_from_both_sources() -> None:
     assert found["status"] == "grounded"
     first, second = found["citations"]
     assert (first["file"], first["page"], first["heading"]) == ("pump.md", 2, "Start")
+    assert first["picture"] == "pictures/a.png"
     assert (first["quote"], second["quote"]) == ("The pump starts at 40 degrees.", WEB[0]["content"])
     assert (second["source"], second["title"]) == ("https://a.example/x", "Fans")
     stages = [stage["stage"] for stage in get_provenance(found["documents"][1])["stages"]]
@@ -374,7 +378,7 @@ async def test_offline_keywords_by_rule() -> None:
     made = graph(-0.9, llm=chat_model("extractive"), web=search_tool([], queries))
     await both(made, {"question": "What is Henry Feilden's occupation?"})
     await both(made, {"question": "2023年诺贝尔物理学奖颁给了谁？"})
-    assert queries[::2] == ["Henry Feilden occupation", "2023年 诺贝尔物理学奖"]
+    assert queries[::2] == ["Henry Feilden occupation", "2023 年 诺贝尔物理学奖"]
 
 
 def test_schemas_ask_only_for_the_question_and_describe_the_knobs() -> None:

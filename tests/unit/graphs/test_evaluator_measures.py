@@ -11,7 +11,6 @@ from langchain_core.embeddings import Embeddings
 from rag_kit.concurrency.steps import run
 from rag_kit.graphs.evaluators import lexical
 from rag_kit.graphs.evaluators.lexical import LexicalEvaluator
-from rag_kit.models.embedding import embedding_name
 from rag_kit.text.evidence.usefulness import Usefulness
 
 
@@ -46,7 +45,7 @@ def test_words_are_measured_by_the_thresholds_of_words(score: float, monkeypatch
         return [Usefulness((score + 1) / 2, {"own": 0.5, "timed": 0.0}) for _ in texts]
 
     monkeypatch.setattr(lexical, "usefulness", known)
-    monkeypatch.setattr(lexical, "_ENGLISH_ONLY", frozenset({embedding_name(Vectors())}))
+    monkeypatch.setattr(Vectors, "english_only", True, raising=False)
     wanted, plain = one(LexicalEvaluator(), "Who wrote it?")
     assert plain == pytest.approx(score)
     failed, moved = one(LexicalEvaluator(embeddings=Vectors(fail=True)), "Who wrote it?")

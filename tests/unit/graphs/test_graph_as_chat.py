@@ -82,7 +82,7 @@ def test_a_question_back_is_a_message_and_waits_only_if_asked_to() -> None:
         build_adaptive_rag(fixed(*documents), chat_model("extractive"), checkpointer=InMemorySaver())
     )
     back = chat.invoke(asked("When does it start?"), thread())["messages"][-1]
-    assert back.text == 'What does "it" refer to?' and back.additional_kwargs["status"] == "clarify"
+    assert "question about?" in back.text and back.additional_kwargs["status"] == "clarify"
     assert "60 degrees" in chat.invoke(asked("the fan"), thread())["messages"][-1].text
     options: Any = {"config": thread("2"), "context": {"clarify": True}}
     assert chat.invoke(asked("When does it start?"), **options)["__interrupt__"]

@@ -130,20 +130,20 @@ def test_other_documents_at_a_pause_are_answered_from(name: str) -> None:
 def test_other_documents_of_a_step_are_noted_and_answered_from() -> None:
     """In the steps of the adaptive graph too, before the step's answer and before the last one."""
     graph = build_adaptive_rag(
-        searching("Alien was directed by Ridley Scott.", "Ridley Scott was born in South Shields."),
+        searching("The Rhine is 1230 km long.", "The Danube is 2850 km long."),
         extractive(),
         checkpointer=InMemorySaver(),
         output="full",
     )
-    question = {"question": "Where was the director of Alien born?"}
+    question = {"question": "Compare the length of the Danube and the Rhine."}
     graph.invoke(question, thread(), interrupt_after=["search_hop"])
-    mine = [Document("Alien was directed by Ann Lee."), Document("Ann Lee was born in Leeds.")]
+    mine = [Document("The Danube is 2 km long."), Document("The Rhine is 1 km long.")]
     graph.update_state(thread(), {"documents": mine})
     result = graph.invoke(None, thread(), interrupt_after=["answer_hop"])
-    assert result["hops"][0]["answer"] == "Alien was directed by Ann Lee."
+    assert result["hops"][0]["answer"] == "The Danube is 2 km long."
     result = graph.invoke(None, thread(), interrupt_before=["conclude"])
-    graph.update_state(thread(), {"documents": [Document("The director of Alien was born in Rome.")]})
-    assert "Rome" in graph.invoke(None, thread())["answer"]
+    graph.update_state(thread(), {"documents": [Document("The Danube is 9 km long.")]})
+    assert "9 km" in graph.invoke(None, thread())["answer"]
 
 
 def test_an_edit_of_the_action_takes_the_other_way() -> None:

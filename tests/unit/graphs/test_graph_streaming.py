@@ -165,6 +165,9 @@ THOUGHT = "<think>Is it 60?\nYes, [1] says so: 1 < 2.</think>\n\nAt 60 degrees.[
         ("<reasoning>想一想</reasoning>六十度。[1]", "六十度。[1]"),
         ("At 60 <t", "At 60 <t"),
         ("At 60 degrees.[1]", "At 60 degrees.[1]"),
+        ("At 60 degrees, as it seems", "At 60 degrees, as it seems"),
+        ("Is it 60?\nYes, [1] says so: 1 < 2.</think>\n\nAt 60 degrees.[1]", "At 60 degrees.[1]"),
+        ("六十度吗？段落[1]写了。</THINK>六十度。[1]", "六十度。[1]"),
     ],
 )
 async def test_thoughts_are_cut_from_the_stream(reply: str, seen: str, native: bool) -> None:
@@ -177,6 +180,31 @@ async def test_thoughts_are_cut_from_the_stream(reply: str, seen: str, native: b
     chat = as_chat(build_plain_rag(fixed(FAN), FakeListChatModel(responses=[reply])))
     given = {"messages": [("user", ASKED["question"])]}
     assert text_of(await shown(chat, given, native, subgraphs=True)) == seen
+
+
+@pytest.mark.parametrize("native", [False, True], ids=["stream", "astream"])
+async def test_an_answer_is_held_back_to_its_first_citation_and_only_once(native: bool) -> None:
+    """A model that is not known yet may be thinking; one that was heard without a tag is shown at once."""
+    answer = "At 60 degrees.[1] It is loud.[1] It is old.[1]"
+    graph = build_plain_rag(fixed(FAN), FakeListChatModel(responses=[answer]))
+    first, second = [await shown(graph, native=native) for _ in range(2)]
+    assert text_of(first) == text_of(second) == answer
+    held = answer.index("]")
+    assert not text_of(first[:held]) and text_of(first[: held + 2]).startswith("At 60 degrees.[1]")
+    assert text_of(second[:3]) == answer[:3]
+    graph = build_plain_rag(fixed(FAN), FakeListChatModel(responses=[answer]))
+    messages = await shown(graph, native=native, config={"tags": ["rag_kit:at_once"]})
+    assert text_of(messages[:3]) == answer[:3]
+
+
+@pytest.mark.parametrize("native", [False, True], ids=["stream", "astream"])
+async def test_a_model_whose_thoughts_have_no_opening_tag_is_known_from_then_on(native: bool) -> None:
+    """Its next thought cites as an answer does, and is not shown all the same; nor is one of two sentences."""
+    thought = "The passage says: at 60 degrees.[1] That is the answer.</think>"
+    replies = [f"{THOUGHT[7:]}", f"{thought}At 60 degrees.[1]", "At 60 degrees.[1]"]
+    graph = build_plain_rag(fixed(FAN), FakeListChatModel(responses=replies))
+    for _ in replies:
+        assert text_of(await shown(graph, native=native)) == "At 60 degrees.[1]"
 
 
 def test_a_model_that_does_not_stream_shows_its_answer_without_thoughts() -> None:
@@ -198,9 +226,11 @@ def test_a_model_that_does_not_stream_shows_its_answer_without_thoughts() -> Non
 @pytest.mark.parametrize("size", range(1, 12))
 def test_the_filter_gives_the_same_for_any_cut(size: int) -> None:
     """Wherever the pieces of a stream end."""
-    only = ThoughtFilter()
-    pieces = [THOUGHT[at : at + size] for at in range(0, len(THOUGHT), size)]
-    assert "".join(map(only.feed, pieces)) + only.flush() == "At 60 degrees.[1]"
+    for text in (THOUGHT, THOUGHT.removeprefix("<think>")):
+        for untagged in (None, True, False) if text == THOUGHT else (None, True):
+            only = ThoughtFilter(untagged)
+            pieces = [text[at : at + size] for at in range(0, len(text), size)]
+            assert "".join(map(only.feed, pieces)) + only.flush() == "At 60 degrees.[1]"
 
 
 @pytest.mark.parametrize("native", [False, True], ids=["stream", "astream"])

@@ -232,3 +232,26 @@ def test_it_works_beside_other_middleware() -> None:
     made = create_agent(scripted(WRONG, RIGHT), [search_tool()], middleware=order)
     result = made.invoke({"messages": [("user", "When does the fan start?")]})
     assert result["citation_status"] == "grounded"
+
+
+@both
+async def test_deep_agents_are_checked_with_what_their_subagents_report(native: bool) -> None:
+    """A deep agent's own tools and the report of a subagent, whose own answer is sent back in its conversation."""
+    deepagents = pytest.importorskip("deepagents", reason="deepagents is not installed")
+    model = scripted(WRONG, RIGHT)
+    made = deepagents.create_deep_agent(model, [search_tool()], middleware=[CitationCheck()])
+    result = await go(made, native)
+    assert result["messages"][-1].text == RIGHT and result["citation_status"] == "grounded"
+    assert "sent back" in result["citation_notes"][0] and result["citations"][0]["quote"] == FAN
+
+    task = {"name": "task", "args": {"description": "fan?", "subagent_type": "finder"}, "id": "2"}
+    asks_finder = AIMessage("", tool_calls=[{**task, "type": "tool_call"}])
+    searches = AIMessage("", tool_calls=[CALL])
+    replies = [asks_finder, searches, WRONG, RIGHT, "It starts at 75 degrees.[1]", RIGHT]
+    model = Scripted(messages=iter(replies), asked=[])
+    finder = {"name": "finder", "description": "Finds.", "system_prompt": "Find.", "tools": [search_tool()]}
+    finder["middleware"] = [CitationCheck()]
+    made = deepagents.create_deep_agent(model, middleware=[CitationCheck(tools=["task"])], subagents=[finder])
+    result = await go(made, native)
+    assert result["messages"][-1].text == RIGHT and result["citation_status"] == "grounded"
+    assert result["citations"][0]["title"] == "task" and len(model.asked) == len(replies)

@@ -137,23 +137,23 @@ def test_corrections_are_taken_back_by_the_original_text(folder: Path) -> None:
 def test_what_represents_a_corrected_passage_is_made_anew(docs: Path, tmp_path: Path) -> None:
     """The old texts go at once; the next ingest makes them of the corrected text, though the file is unchanged."""
     folder, model = tmp_path / "represented", chat_model("extractive")
-    ingest(docs, folder, options=IngestOptions(represent=["keywords"], llm=model))
+    ingest(docs, folder, options=IngestOptions(represent=["summary"], llm=model))
 
-    def keywords() -> str:
+    def summaries() -> str:
         with DocumentIndex.open(folder) as index:
             rows = index.get(index.ids())
             return " ".join(one.page_content for one in rows if one.metadata.get("representation"))
 
-    assert "degrees" in keywords()
+    assert "degrees" in summaries()
     correct(folder, lambda text: text.replace("4O degrees", "a turbine"), model=None)
-    assert "degrees" not in keywords() and "a turbine" in " ".join(texts(folder))
+    assert "degrees" not in summaries() and "a turbine" in " ".join(texts(folder))
     report = ingest(docs, folder, options=IngestOptions(llm=model))
     again = correct(folder, lambda text: None if "Stop" in text else mend(text), model=None)
     assert (again.corrected, again.removed) == (1, 1)
     assert correct(folder, lambda text: text, model=None).restored == 1
     assert "Stop" in " ".join(texts(folder))
     report = ingest(docs, folder, options=IngestOptions(llm=model))
-    assert report.lost == [] and "turbine" in keywords() and "a turbine" in " ".join(texts(folder))
+    assert report.lost == [] and "turbine" in summaries() and "a turbine" in " ".join(texts(folder))
     ingest(docs, folder, options=IngestOptions(llm=model, represent=[]))
     assert correct(folder, lambda text: text.replace("turbine", "wheel"), model=None).corrected == 1
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,9 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document
 
-from rag_kit.errors import DocumentIndexError, LockedError
+from rag_kit.errors import DocumentIndexError, IndexFormatError, LockedError
 from rag_kit.indexing import DocumentIndex
+from rag_kit.indexing.document_index.folder import explanation
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 FORK = multiprocessing.get_context("fork") if hasattr(os, "fork") else None
@@ -87,3 +89,27 @@ def test_a_fork_inside_a_write_leaves_the_write_to_the_parent(tmp_path: Path) ->
             writer.upsert([Document("The pump stops.", id="second")])
             assert in_child(lambda: found(writer)) == ["first"]
         assert found(writer) == ["first", "second"]
+
+
+def test_a_folder_without_a_format_version_is_of_the_oldest(tmp_path: Path) -> None:
+    """It is refused with what to do, and so is one whose tables lack a column; neither is called damaged."""
+    DocumentIndex.create(tmp_path).close()
+    [store] = tmp_path.glob("*.sqlite*")
+    connection = sqlite3.connect(store)
+    connection.execute("DELETE FROM meta WHERE key = 'version'")
+    connection.commit()
+    with pytest.raises(
+        IndexFormatError, match=r"has no format version, as the oldest had.*ingest again"
+    ) as caught:
+        DocumentIndex.open(tmp_path)
+    assert "damaged" not in str(caught.value)
+    for statement in (
+        "SELECT absent FROM chunks",
+        "SELECT 1 FROM nowhere",
+        "INSERT INTO meta (x) VALUES (1)",
+    ):
+        with pytest.raises(sqlite3.OperationalError) as failed:
+            connection.execute(statement)
+        told = str(explanation(failed.value, store))
+        assert "the tables of another format" in told and "damaged" not in told
+    connection.close()

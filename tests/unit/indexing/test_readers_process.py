@@ -258,14 +258,14 @@ def test_threads_share_a_reader(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", ["exit", "kill", "kill in tesseract"])
+@pytest.mark.parametrize("how", ["exit", "kill", "kill in OCR"])
 def test_no_reader_process_outlives_its_parent(tmp_path, how):
     """At a normal end and after kill -9 of the parent the child goes too, even in the middle of a file."""
     rows = "\n".join(json.dumps({"n": n, "text": "x" * 50}) for n in range(200_000))
     put(tmp_path, "long.jsonl", rows)
     put(tmp_path, "a.txt", "one")
-    if how == "kill in tesseract":
-        pytest.importorskip("tesserocr")
+    if how == "kill in OCR":
+        pytest.importorskip("rapidocr")
         noise = random.Random(1).randbytes(7000 * 7000)
         Image.frombytes("L", (7000, 7000), noise).save(tmp_path / "long.png", compress_level=1)
     code = f"""
@@ -277,8 +277,8 @@ def test_no_reader_process_outlives_its_parent(tmp_path, how):
         print(api.shared_reader().process_id, flush=True)
         if {how!r} == "kill":
             read(Path({str(tmp_path)!r}) / "long.jsonl")
-        elif {how!r} == "kill in tesseract":
-            read(Path({str(tmp_path)!r}) / "long.png", ocr="eng")
+        elif {how!r} == "kill in OCR":
+            read(Path({str(tmp_path)!r}) / "long.png", ocr=True)
     """
     parent = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, text=True

@@ -184,7 +184,7 @@ def test_passages_of_two_files_share_no_call(tmp_path):
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_without_a_language_model(language, tmp_path):
-    """Summaries, keywords and tags are made by rule; what cannot be is refused in one line, before anything is read."""
+    """Summaries and tags are made by rule; what cannot be is refused in one line, before anything is read."""
     text = {
         "en": "# Fans\nTopic: cooling\n\nThe pump cools the engine. The engine needs a pump. It rains. Bye now.",
         "zh": "# 水泵\n主题：冷却\n\n水泵冷却发动机。发动机需要水泵。今天下雨。再见。",
@@ -197,17 +197,17 @@ def test_without_a_language_model(language, tmp_path):
         ingest(
             tmp_path / "a.md",
             tmp_path / "index",
-            options=IngestOptions(represent="questions", llm=chat_model("extractive")),
+            options=IngestOptions(represent="keywords", llm=chat_model("extractive")),
         )
     assert "\n" not in str(refused.value)
     ingest(
         tmp_path / "a.md",
         tmp_path / "index",
-        options=IngestOptions(represent=f"summary,keywords,tags:{names},children:20"),
+        options=IngestOptions(represent=f"summary,tags:{names},children:20"),
     )
     found = rows(tmp_path / "index")
     assert ("pump" in found["a.md", "summary"][0]) or ("水泵" in found["a.md", "summary"][0])
-    assert len(found["a.md", "keywords"]) == 1 and len(found["a.md", "children:20"]) > 2
+    assert len(found["a.md", "children:20"]) > 2
     with DocumentIndex.open(tmp_path / "index") as index:
         name, value = {"en": ("tag_topic", "cooling"), "zh": ("tag_主题", "冷却")}[language]
         [doc] = index_retriever(index, filter={name: value, "tag_language": language}).invoke("pump 水泵")
@@ -218,7 +218,7 @@ def test_representations_can_be_added_changed_and_dropped(tmp_path):
     """Another list, model or none at all makes the files again; a model that changed unasked is refused."""
     docs, index = folder(tmp_path / "docs"), tmp_path / "index"
     ids = []
-    for represent, count in ((None, 5), (["summary"], 10), (["keywords"], 10), ([], 5)):
+    for represent, count in ((None, 5), (["summary"], 10), (["children:40"], 10), ([], 5)):
         ingest(docs, index, options=IngestOptions(represent=represent), embeddings=WordEmbeddings())
         found = rows(index)
         assert sum(map(len, found.values())) == count

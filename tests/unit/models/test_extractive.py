@@ -321,44 +321,28 @@ def condense(model: ExtractiveChatModel, history: list[tuple[str, str]], questio
 @pytest.mark.parametrize(
     ("history", "question", "expected"),
     [
-        (
-            [("user", "Who wrote Emma?"), ("assistant", "Jane Austen wrote Emma.[1]")],
-            "When did she die?",
-            "When did Jane Austen die?",
-        ),
-        (
-            [("user", "How long is the Rhine?"), ("assistant", "1,230 km.[1]")],
-            "Where does it rise?",
-            "Where does Rhine rise?",
-        ),
-        (
-            [("user", "Where is Acme Corp based?"), ("assistant", "In Ghent.[1]")],
-            "Who are its founders?",
-            "Who are Acme Corp's founders?",
-        ),
+        ([("user", "Who wrote Emma?"), ("assistant", "Jane Austen.[1]")], "When did she die?", "wrote Emma"),
+        ([("user", "How long is the Rhine?"), ("assistant", "1,230 km.[1]")], "Where does it rise?", "Rhine"),
         (
             [("user", "How many files did Acme open in 2019?"), ("assistant", "Ten.[1]")],
             "And in 2020?",
-            "How many files did Acme open in 2020?",
+            "files Acme open 2019",
         ),
-        ([("user", "《家》是谁写的？"), ("assistant", "巴金。[1]")], "他哪年去世的？", "巴金哪年去世的？"),
-        (
-            [("user", "莱茵河有多长？"), ("assistant", "1230公里。[1]")],
-            "它发源于哪里？",
-            "莱茵河发源于哪里？",
-        ),
+        ([("user", "《家》是谁写的？"), ("assistant", "巴金。[1]")], "他哪年去世的？", "家"),
+        ([("user", "莱茵河有多长？"), ("assistant", "1230公里。[1]")], "它发源于哪里？", "莱茵河"),
         (
             [("user", "2019年公司有多少员工？"), ("assistant", "十人。[1]")],
             "那2020年呢？",
-            "2020年公司有多少员工？",
+            "2019 年 公司 员工",
         ),
     ],
 )
-def test_follow_ups_become_complete(
+def test_a_follow_up_takes_the_words_of_the_question_before(
     model: ExtractiveChatModel, history: list[tuple[str, str]], question: str, expected: str
 ) -> None:
-    """Pronouns and fragments take the topic of the conversation."""
-    assert condense(model, history, question) == expected
+    """A question that points back stays as it is, with what it may point to in brackets behind it."""
+    found = condense(model, history, question)
+    assert found.startswith((f"{question} (", f"{question}（")) and expected in found
 
 
 @pytest.mark.parametrize(
@@ -474,7 +458,7 @@ def test_a_second_sentence_that_adds_to_the_answer_stays(model: ExtractiveChatMo
 
 def test_any_capital_is_no_person() -> None:
     """The first word of an English sentence is no name; Latin names inside Chinese text are."""
-    from rag_kit.text.evidence.sentences import offers
+    from rag_kit.text.evidence.questions import offers
 
     assert offers("who", "Cats sleep.", "Who wrote it?") == 0.0
     assert offers("who", "It was written by Jane.", "Who wrote it?") == 1.0

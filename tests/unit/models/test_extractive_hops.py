@@ -13,7 +13,7 @@ from rag_kit.prompts import load_prompt, render_passages
 from rag_kit.prompts.rendering import render_history
 from rag_kit.text import detect_language
 from rag_kit.text.citations.decline import DECLINED
-from rag_kit.text.complexity import pointing_word, question_kind
+from rag_kit.text.complexity import question_kind
 
 KINDS = [
     ("Hello!", "chat", "none"),
@@ -30,13 +30,11 @@ KINDS = [
     ("Where was hepcidin first discovered?", "question", "single"),
     ("Is it legal to park here at night?", "question", "single"),
     ("When does the fan start if it is hot?", "question", "single"),
-    ("Is the Danube longer than the Rhine?", "question", "multi"),
     ("What is the difference between BM25 and SPLADE?", "question", "multi"),
-    ("Where was the director of Alien born?", "question", "multi"),
-    ("Who founded Intel and when was it sold?", "question", "multi"),
-    ("长江和黄河哪个更长？", "question", "multi"),
-    ("《活着》的作者毕业于哪所大学？", "question", "multi"),
-    ("水泵和风扇分别在多少度启动？", "question", "multi"),
+    ("Compare BM25 and SPLADE.", "question", "multi"),
+    ("Where was the director of Alien born?", "question", "single"),
+    ("长江和黄河有什么区别？", "question", "multi"),
+    ("《活着》的作者毕业于哪所大学？", "question", "single"),
     ("When does it start?", "unclear", "single"),
     ("And in 2020?", "unclear", "single"),
     ("Why?", "unclear", "single"),
@@ -66,7 +64,6 @@ def test_any_text_has_a_kind(text: str) -> None:
     """Never an exception, always a known kind, and bounded work."""
     kind = question_kind(text)
     assert kind.intent in {"chat", "question", "unclear"} and kind.complexity in {"none", "single", "multi"}
-    assert isinstance(pointing_word(text), str)
 
 
 @pytest.mark.parametrize(
@@ -98,38 +95,20 @@ def hop(question: str, *steps: tuple[str, str]) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("question", "said", "asked"),
+    ("question", "asked"),
     [
-        (
-            "Where was the director of Alien born?",
-            ["Alien was directed by Ridley Scott.", "x"],
-            ["Who is the director of Alien?", "Where was Ridley Scott born?"],
-        ),
-        (
-            "Is the Danube longer than the Rhine?",
-            ["2850 km", "1230 km"],
-            ["How long is the Danube?", "How long is the Rhine?"],
-        ),
-        ("长江比黄河长吗？", ["6300公里", "5464公里"], ["长江有多长？", "黄河有多长？"]),
-        ("《活着》的作者毕业于哪所大学？", ["余华。", "x"], ["《活着》的作者是谁？", "余华毕业于哪所大学？"]),
-        ("Compare BM25 and SPLADE in terms of memory.", ["a", "b"], ["BM25 memory", "SPLADE memory"]),
-        ("Who wrote Emma?", ["Jane Austen."], ["Who wrote Emma?"]),
+        ("Compare BM25 and SPLADE in terms of memory.", ["BM25 memory", "SPLADE memory"]),
+        ("比较北京和上海的房价", ["北京的房价", "上海的房价"]),
+        ("Where was the director of Alien born?", ["Where was the director of Alien born?"]),
+        ("谁写了《家》？", ["谁写了《家》？"]),
     ],
 )
-def test_steps_end_by_themselves(question: str, said: list[str], asked: list[str]) -> None:
-    """Each side of a comparison once; a description, then the rest with the name that was found; then done."""
+def test_steps_end_by_themselves(question: str, asked: list[str]) -> None:
+    """Each thing that is compared once, any other question as it is; then done."""
     steps: list[tuple[str, str]] = []
     while not (found := hop(question, *steps)).done:
-        steps.append((found.query, said[len(steps)]))
+        steps.append((found.query, "x"))
     assert [text for text, _ in steps] == asked
-
-
-def test_a_step_that_found_nothing_asks_the_question_itself() -> None:
-    """Without a name for the description the question is asked as it is, and then no more."""
-    question = "Where was the director of Alien born?"
-    first = ("Who is the director of Alien?", DECLINED["en"])
-    assert hop(question, first).query == question
-    assert hop(question, first, (question, "x")).done
 
 
 def answered(question: str, steps: list[str], texts: list[str]) -> str:
@@ -150,9 +129,9 @@ def test_the_answer_holds_a_sentence_for_each_step() -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "word"), [("When does it start?", "it"), ("它什么时候启动？", "它"), ("Why?", "name it")]
+    ("question", "word"), [("When does it start?", "question about?"), ("它什么时候启动？", "想查的是什么")]
 )
-def test_the_question_back_names_the_unclear_word(question: str, word: str) -> None:
+def test_the_question_back_asks_for_the_name(question: str, word: str) -> None:
     """In the language of the question."""
     language = detect_language(question)
     prompt = load_prompt("clarify_question", language=language)

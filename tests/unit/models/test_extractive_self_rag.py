@@ -140,15 +140,12 @@ def test_support_and_use_of_an_answer() -> None:
     assert not ask("grade_usefulness", question=question, answer="Bananas ripen.[1]").relevant
 
 
-def test_rewriting_gives_another_query_until_none_is_left() -> None:
-    """Content words, names, the longest word; then the question again."""
+def test_rewriting_leaves_the_content_words_once() -> None:
+    """Content words; where they were tried, the question again."""
     question = "Who wrote the novel Emma in England?"
-    tried = [question]
-    for _ in range(3):
-        tried.append(ask("rewrite_query", question=question, queries="\n".join(tried)).query)
-    assert tried[1] == "wrote novel Emma England"
-    assert len({one.casefold() for one in tried}) == 4
-    assert ask("rewrite_query", question=question, queries="\n".join(tried)).query == question
+    first = ask("rewrite_query", question=question, queries=question).query
+    assert first == "wrote novel Emma England"
+    assert ask("rewrite_query", question=question, queries=f"{question}\n{first}").query == question
     assert (
         ask("rewrite_query", "zh", question="水泵什么时候启动？", queries="水泵什么时候启动？").query
         == "水泵 启动"

@@ -24,16 +24,15 @@ def keywords(question: str) -> list[str]:
 @pytest.mark.parametrize(
     ("question", "words"),
     [
-        ("What is Henry Feilden's occupation?", ["Henry Feilden", "occupation"]),
-        ("What is the capital of the country that won the 1998 World Cup?", ["capital", "1998", "World Cup"]),
-        ('Who wrote "The Old Man and the Sea"?', ["wrote", "The Old Man and the Sea"]),
+        ("What is Henry Feilden's occupation?", ["Henry", "Feilden", "occupation"]),
+        ("Who wrote the first novel about Emma Woodhouse in Highbury?", ["wrote", "Woodhouse", "Highbury"]),
         ("鲁迅的原名是什么？", ["鲁迅", "原名"]),
-        ("2023年诺贝尔物理学奖颁给了谁？", ["2023年", "诺贝尔物理学奖"]),
+        ("2023年诺贝尔物理学奖颁给了谁？", ["2023", "年", "诺贝尔物理学奖"]),
         ("why?", ["why?"]),
     ],
 )
-def test_names_quotes_years_and_rare_words(question: str, words: list[str]) -> None:
-    """In the order of the question; a question without any is its own keyword."""
+def test_the_longest_words_of_the_question(question: str, words: list[str]) -> None:
+    """In the order of the question; a question without content words is its own keyword."""
     assert keywords(question) == words
 
 

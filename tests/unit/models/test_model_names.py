@@ -18,7 +18,8 @@ from rag_kit.errors import ConfigurationError, InvalidInputError
 from rag_kit.models import chat_model, embedding_model
 from rag_kit.models.chat import describe_model, is_extractive
 from rag_kit.models.embedding import embedding_name
-from rag_kit.models.minilm import files
+from rag_kit.models.wheels import files
+from rag_kit.models.wheels.table import EMBEDDINGS, wheel_model
 
 KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_BASE_URL", "OPENAI_API_BASE")
 
@@ -179,11 +180,17 @@ def test_no_embeddings_where_nothing_is_installed(monkeypatch: pytest.MonkeyPatc
         embedding_model("minilm")
 
 
-def test_minilm_is_the_default_where_it_is_installed() -> None:
-    """With weights and extra the embedded model is taken."""
-    if not files.is_installed():
-        pytest.skip("the weights of minilm are not installed: rag-kit models install minilm")
-    assert embedding_name(embedding_model()) == "minilm"
+def test_the_first_installed_model_is_the_default(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """minilm is taken before e5 and bge-small-en: an index of a user who installs another model stays as it is."""
+    monkeypatch.setenv("RAG_KIT_CACHE", str(tmp_path))
+    monkeypatch.setattr(files, "find_spec", lambda name: True)
+    for name in reversed(EMBEDDINGS):
+        folder = files.model_folder(name)
+        folder.mkdir(parents=True)
+        for file in wheel_model(name).files:
+            (folder / file).touch()
+        assert embedding_name(embedding_model()) == name
+    assert EMBEDDINGS[0] == "minilm"
 
 
 def test_names_of_embeddings_are_stable() -> None:

@@ -32,8 +32,7 @@ from rag_kit.errors import (
     ModelUnauthorizedError,
     ModelUnreachableError,
 )
-from rag_kit.models import astructured_call, atext_call, chat_model, runnables, structured_call, text_call
-from rag_kit.models.runnables import first_method
+from rag_kit.models import astructured_call, atext_call, chat_model, structured_call, text_call, wrapped
 from rag_kit.models.schema import target_of
 from rag_kit.prompts import load_prompt
 from rag_kit.prompts.grading import Grade
@@ -47,9 +46,9 @@ GOOD = {"queries": ["a", "b"]}
 
 @pytest.fixture(autouse=True)
 def _fresh_memory() -> Iterator[None]:
-    runnables._first_method.clear()
+    wrapped._endpoints.clear()
     yield
-    runnables._first_method.clear()
+    wrapped._endpoints.clear()
 
 
 @pytest.fixture(params=["sync", "async"])
@@ -119,7 +118,7 @@ def test_a_request_refused_in_every_form_is_not_remembered(call: Any) -> None:
             call(server)
         assert server.asked == ["json_schema", "tools", "json_object", "text"]
         model = ChatOpenAI(model="test", base_url=server.url, api_key="sk-x")
-        assert first_method(model) == 0
+        assert wrapped.endpoint_of(model).first_method == 0
 
 
 def test_no_such_model_ends_at_once(call: Any) -> None:
@@ -133,7 +132,7 @@ def test_no_such_model_ends_at_once(call: Any) -> None:
 def test_too_long_input_ends_at_once(call: Any) -> None:
     """A context overflow is no reason to demote the endpoint."""
     with OpenAIServer([error(400, "too long", code="context_length_exceeded")]) as server:
-        with pytest.raises(ModelError, match="length of the input"):
+        with pytest.raises(ModelError, match="prompt is too long for the model"):
             call(server)
         assert len(server.chats) == 1
 
@@ -155,12 +154,12 @@ def test_thinking_and_a_fence_need_no_second_request(call: Any) -> None:
     assert result.value.queries == ["a"] and result.calls == 1
 
 
-def test_an_answer_cut_at_the_length_limit_is_asked_for_as_text(call: Any) -> None:
-    """The client keeps what was written to itself."""
+def test_an_answer_cut_at_the_length_limit_is_asked_for_again_by_the_same_method(call: Any) -> None:
+    """With room for twice as much; plain text is what weaker models fail at."""
     with OpenAIServer([truncated('{"queries": ["a", "b'), GOOD]) as server:
         result = call(server)
         assert result.calls == 2 and result.value.queries == ["a", "b"]
-        assert server.asked == ["json_schema", "text"]
+        assert server.asked == ["json_schema", "json_schema"]
 
 
 def test_truncated_json_gets_one_repair(call: Any) -> None:

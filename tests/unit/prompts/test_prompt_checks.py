@@ -49,18 +49,23 @@ def test_the_packaged_prompts_are_right() -> None:
             "condense.zh",
             "schema: Query",
             "schema: Queries",
-            "condense.zh.prompt:9: output.schema differs from",
+            "condense.zh.prompt:10: output.schema differs from",
         ),
         ("condense.zh", "output:\n  schema: Query\n", "", "condense.zh.prompt:1: output.schema differs from"),
-        ("answer.en", "<task>answer</task>\n", "", "answer.en.prompt:9: there must be a system section with"),
+        (
+            "answer.en",
+            "<task>answer</task>\n",
+            "",
+            "answer.en.prompt:10: there must be a system section with",
+        ),
         (
             "answer.en",
             "<task>answer",
             "<task>ansver",
-            "answer.en.prompt:9: there must be a system section with",
+            "answer.en.prompt:10: there must be a system section with",
         ),
-        ("answer.en", "{{passages}}", "", "answer.en.prompt:7: the input 'passages' is declared but"),
-        ("answer.zh", '{{role "system"}}\n', "", "answer.zh.prompt:9: the body must begin with a role"),
+        ("answer.en", "{{passages}}", "", "answer.en.prompt:8: the input 'passages' is declared but"),
+        ("answer.zh", '{{role "system"}}\n', "", "answer.zh.prompt:10: the body must begin with a role"),
     ],
 )
 def test_disagreements_are_reported_with_file_and_line(
@@ -108,7 +113,7 @@ def test_own_prompts_are_checked_too(tmp_path: Path) -> None:
     edit(path, "<task>answer</task>\n", "")
     (tmp_path / "mine.zh.prompt").write_text(new.replace("version: 1", "version: 2"))
     assert [line.split(":")[:2] for line in found(library)] == [
-        ["answer.en.prompt", "9"],
+        ["answer.en.prompt", "10"],
         ["mine.zh.prompt", "4"],
     ]
 

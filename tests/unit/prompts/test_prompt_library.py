@@ -111,9 +111,9 @@ def test_loads_do_not_share_state() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "line", "words"),
     [
-        ("  question: The question, in the user's words.\n", "", 5, "the inputs are passages, but"),
-        ("{{question}}", "{{question}} {{mood}}", 5, "the inputs are mood, passages, question"),
-        ("---\n{{role", "output:\n  schema: Query\n---\n{{role", 9, "output.schema differs from"),
+        ("  question: The question, in the user's words.\n", "", 6, "the inputs are passages, but"),
+        ("{{question}}", "{{question}} {{mood}}", 6, "the inputs are mood, passages, question"),
+        ("---\n{{role", "output:\n  schema: Query\n---\n{{role", 10, "output.schema differs from"),
     ],
 )
 def test_an_override_that_code_cannot_fill_is_refused(

@@ -16,7 +16,7 @@ from rag_kit.indexing import BM25Index, DocumentIndex, IngestOptions, ingest
 from rag_kit.indexing.document_index.keyword import KeywordView
 from rag_kit.models import chat_model
 from rag_kit.retrieval import BM25Retriever, GraphRetriever, HybridRetriever, index_retriever
-from rag_kit.retrieval.expansion.weighted import reader_of
+from rag_kit.retrieval.indexed import reader_of
 
 NOISE = [f"A note about subject{i} and subject{i + 1}." for i in range(30)]
 EN = ["The Zorvan engine was designed by Mirabel Quist.", "Mirabel Quist studied in Lund."]

@@ -170,63 +170,32 @@ async def test_parents_may_be_spans() -> None:
     assert await both(retriever, "goats", filter={"heading": "Lake"}) == []
 
 
-async def test_enough_children_become_their_parent() -> None:
-    """At the threshold the parent is returned, below it the children, each with what matched."""
-    ants, bees = lettered("ant", "bdfg"), lettered("bee", "bdfg")
-    retriever = make(ants, bees, merge=0.5, pipeline="bm25", k=5)
-    found = await both(retriever, "antb antd beef")
-    assert ids(found)[0] == "ant" and len(children(found[0])) == 2
-    assert found[1].page_content == "Here beef is told of by bee." and found[1].metadata["parent_id"] == "bee"
-    strict = ParentDocumentRetriever(index=retriever.index, merge=0.75, pipeline="bm25", k=5)
-    assert (
-        "ant" not in ids(await both(strict, "antb antd beef")) and len(strict.invoke("antb antd beef")) == 3
-    )
-
-
-async def test_merging_over_levels() -> None:
-    """With several levels the largest span is taken of which enough children were found."""
-    text = " ".join(f"Word{letter} stands here." for letter in "abcdefgh")
-    retriever = make(
-        Document(text, id="d"), parent_size=[90, 45], child_size=20, merge=1.0, pipeline="bm25", k=9
-    )
-    assert {d.page_content for d in await both(retriever, "worda wordb worde")} == {
-        "Worda stands here. Wordb stands here.",
-        "Worde stands here.",
-    }
-    [whole] = await both(retriever, "worda wordb wordc wordd")
-    assert whole.page_content == text[:75] and len(children(whole)) == 4
-
-
 # Filters and tenants
 
 
 @pytest.mark.parametrize("pipeline", ["bm25", "dense", "hybrid"])
-@pytest.mark.parametrize("merge", [None, 0.5])
-async def test_two_tenants_with_the_same_text(pipeline: Any, merge: float | None) -> None:
+async def test_two_tenants_with_the_same_text(pipeline: Any) -> None:
     """A tenant's filter, static or of the call, lets only that tenant's documents through; both are ANDed."""
     same = "The secret is told here. It is kept."
     documents = [Document(same, id=t, metadata={"tenant": t, "year": 2000}) for t in ("a", "b")]
-    retriever = make(*documents, embeddings=WordEmbeddings(), pipeline=pipeline, merge=merge, k=5)
+    retriever = make(*documents, embeddings=WordEmbeddings(), pipeline=pipeline, k=5)
 
     def tenants(found: list[Document]) -> set[str]:
         return {document.metadata["tenant"] for document in found}
 
     assert tenants(await both(retriever, "secret")) == {"a", "b"}
     assert tenants(await both(retriever, "secret", filter={"tenant": "a"})) == {"a"}
-    own = ParentDocumentRetriever(
-        index=retriever.index, pipeline=pipeline, merge=merge, filter={"tenant": "b"}
-    )
+    own = ParentDocumentRetriever(index=retriever.index, pipeline=pipeline, filter={"tenant": "b"})
     assert tenants(await both(own, "secret", filter={"year": 2000})) == {"b"}
     assert await both(own, "secret", filter={"tenant": "a"}) == []
     with pytest.raises(FilterError):
         own.invoke("secret", None, filter={"tenant": {"$near": 1}})
 
 
-@pytest.mark.parametrize("merge", [None, 0.5])
-async def test_tenant_on_the_parent_only(merge: float | None) -> None:
+async def test_tenant_on_the_parent_only() -> None:
     """A splitter that drops metadata does not hide a document from its tenant, nor show it to another."""
     documents = [Document("The secret\nis told here", id=t, metadata={"tenant": t}) for t in ("a", "b")]
-    retriever = make(*documents, child_splitter=lambda docs: list(lines(docs)), merge=merge)
+    retriever = make(*documents, child_splitter=lambda docs: list(lines(docs)))
     assert ids(await both(retriever, "secret told", filter={"tenant": "a"})) == ["a"]
 
 
@@ -242,9 +211,7 @@ async def test_tenant_on_the_child_only() -> None:
     retriever = ParentDocumentRetriever(index=index)
     assert set(ids(await both(retriever, "secret"))) == {"mixed", "b"}
     assert await both(retriever, "secret", filter={"tenant": "a"}) == []
-    merging = ParentDocumentRetriever(index=index, merge=1.0)
-    found = await both(merging, "secret", filter={"tenant": "b"})
-    assert [document.page_content for document in found] == ["secret of b"]
+    assert await both(retriever, "secret", filter={"tenant": "b"}) == []
 
 
 async def test_a_retriever_that_ignores_filters() -> None:
@@ -409,8 +376,7 @@ def test_a_folder_is_made_opened_and_closed(tmp_path: Path) -> None:
         ({"parent_size": 300, "child_size": 300}, "smaller"),
         ({"parent_size": "300"}, "parent_size"),
         ({"parent_size": 2000, "parent_splitter": lines}, "not both"),
-        ({"merge": 0}, "merge: Input should be greater than 0"),
-        ({"merge": 1.5}, "merge: Input should be less than or equal to 1"),
+        ({"merge": 0.5}, "auto-merging was taken out"),
         ({"pipeline": "magic"}, "pipeline"),
         ({"window": 1}, "'window' is no argument"),
         ({"index": 3}, "index must be"),

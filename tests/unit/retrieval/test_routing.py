@@ -81,7 +81,7 @@ async def test_only_the_source_that_fits_is_asked(way: str) -> None:
     assert asked == ["cars"] and set(ids(found)) == {"c1", "c2"}
     assert ids(found) == ids(words["cars"].invoke(QUESTION))
     stage = route_stage(found[0])
-    how = "model" if way == "extractive" else way
+    how = "keywords" if way == "extractive" else way
     assert (stage["stage"], stage["source"], stage["rank"]) == (f"route:{how}", "cars", 1)
     assert isinstance(stage["reason"], str) and (stage["reason"] or way == "function")
     assert (stage["source_score"] is None) == (how in ("model", "function"))

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import chromadb
+import numpy as np
 import pytest
 from chromadb.config import Settings
 from langchain_chroma import Chroma
@@ -27,6 +29,7 @@ from rag_kit.retrieval import (
     BM25Retriever,
     EnsembleRetriever,
     ExactVectorRetriever,
+    HybridRetriever,
     MultiQueryRetriever,
     RerankRetriever,
     VectorRetriever,
@@ -265,6 +268,62 @@ def test_a_search_by_vector_keeps_its_vector() -> None:
     store.add_documents(DOCS)
     search = VectorSearch(vectorstore=store, vector=model.embed_query("text 7"), k=1)
     assert [docs[0].id for docs in search.search_many(QUERIES)] == ["7"] * 5
+
+
+@pytest.mark.parametrize("blocking", [True, False])
+def test_only_arms_that_run_are_prepared(blocking: bool) -> None:
+    """An ensemble has the queries embedded by the retrievers that it runs, and by none of weight 0."""
+    used, unused = Counting(), Counting()
+    arms = [ExactVectorRetriever.from_documents(DOCS, model) for model in (used, unused)]
+    used.batches, unused.batches = [], []
+    both = EnsembleRetriever(retrievers=arms, weights=[1, 0])
+    found = both.search_many(QUERIES) if blocking else asyncio.run(both.asearch_many(QUERIES))
+    assert [docs[0].id for docs in found[:3]] == ["3", "14", "25"]
+    assert used.batches == [QUERIES] and len(used.queries) <= 1
+    assert unused.batches == unused.queries == []
+
+
+def test_one_query_and_blank_ones_are_embedded_as_alone() -> None:
+    """A single query is embedded as a query, and nothing is embedded for a blank one."""
+    model = Counting()
+    exact = ExactVectorRetriever.from_documents(DOCS, model, k=1)
+    model.batches = []
+    assert [[doc.id for doc in found] for found in exact.search_many(["text 3", "  "])] == [["3"], []]
+    assert model.batches == [] and model.queries == ["text 3"]
+
+
+def test_queries_that_the_model_does_not_read_are_not_embedded() -> None:
+    """Of several queries for a hybrid, those in another language than the model's are searched by keyword alone."""
+    model = Counting()
+    model.english_only = True  # type: ignore[attr-defined]
+    dense = ExactVectorRetriever.from_documents(DOCS, model)
+    model.batches = []
+    hybrid = HybridRetriever(retrievers=[BM25Retriever.from_documents(DOCS), dense])
+    chinese = "北京大学在哪里"
+    found = hybrid.search_many(["text 3", chinese, "text 9"])
+    assert found[0][0].id == "3" and found[2][0].id == "9"
+    assert model.batches == [["text 3", "text 9"]] and chinese not in model.queries
+
+
+@pytest.mark.parametrize("blocking", [True, False])
+def test_a_request_that_hangs_is_given_up(blocking: bool) -> None:
+    """Where the request for all queries takes longer than the time-out, each query is embedded by itself."""
+    ended = threading.Event()
+
+    class Hanging(Counting):
+        def embed_documents(self, texts: list[str]) -> list[list[float]]:
+            ended.wait(20)
+            return super().embed_documents(texts)
+
+    vectors = np.array(Counting().embed_documents([doc.page_content for doc in DOCS]))
+    exact = ExactVectorRetriever.from_documents(DOCS, Hanging(), vectors=vectors)
+    answer = '{"queries": ["text 14", "text 25"]}'
+    retriever = MultiQueryRetriever.from_llm(FakeListChatModel(responses=[answer]), exact, timeout=0.5)
+    begun = time.monotonic()
+    found = retriever.invoke("text 3") if blocking else asyncio.run(retriever.ainvoke("text 3"))
+    assert time.monotonic() - begun < 15
+    ended.set()
+    assert {"3", "14", "25"} <= {doc.id for doc in found}
 
 
 def test_refused() -> None:

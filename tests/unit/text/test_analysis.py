@@ -205,3 +205,11 @@ async def test_no_blocking_call_after_construction() -> None:
 def test_odd_joins_do_not_raise(text: str) -> None:
     """Any run of joining marks is cut without error."""
     default_analyzer()(text)
+
+
+def test_long_runs_are_not_remembered() -> None:
+    """The memory of an analyzer is bounded by letters, not by entries alone; the terms are the same each time."""
+    analyzer = Analyzer()
+    runs = [f"{'abcdefghij' * 3_000}{n}" for n in range(50)]
+    assert [analyzer(run) for run in runs] == [analyzer(run) for run in runs]
+    assert sum(map(len, analyzer._terms)) < 50_000

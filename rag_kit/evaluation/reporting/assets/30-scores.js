@@ -35,6 +35,13 @@ function intervalText(summary) {
   return summary.low === null ? null : el("span", { class: "interval" }, `[${number.score(summary.low)}, ${number.score(summary.high)}]`);
 }
 
+/** What labels by people make of a mean or a difference; `format` writes one of its numbers. */
+function labelledText({ labelled }, format = number.score) {
+  if (!labelled) return null;
+  const [mean, low, high] = [labelled.mean, labelled.low, labelled.high].map(format);
+  return el("strong", { class: "small block" }, t("with_labels", { n: labelled.n, mean, low, high }));
+}
+
 function summaryCell(metric, pipeline) {
   const summary = metric.summary[pipeline.index];
   if (!summary) return el("td", { class: "value" }, el("span", { class: "none" }, t("not_measured")));
@@ -43,7 +50,7 @@ function summaryCell(metric, pipeline) {
   return el("td", { class: summary.mean !== null && summary.mean === bestOf(metric) ? "value best" : "value" },
     el("span", { class: "line" }, el("span", { class: summary.mean === null ? "mean none" : "mean" }, number.score(summary.mean)), intervalText(summary), failedCells(summary)),
     summary.mean === null ? null : bar(pipeline.color, place(summary.low ?? summary.mean), place(summary.high ?? summary.mean), place(summary.mean)),
-    coverage(summary),
+    labelledText(summary), coverage(summary),
     why ? el("span", { class: "small muted why" }, iso(sentence(why))) : null);
 }
 

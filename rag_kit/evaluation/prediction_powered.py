@@ -1,0 +1,104 @@
+"""Mean of a metric with its interval, from a judge's values and a random sample of verdicts by people (PPI++).
+
+Angelopoulos, Duchi and Zrnic, "PPI++: Efficient Prediction-Powered Inference", 2023, https://arxiv.org/abs/2311.01453.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from statistics import NormalDist
+
+import numpy as np
+
+from rag_kit.evaluation.cells import Labelled
+
+#: Fewer labels give no interval. With that many and more, the intervals cover (benchmarks/quality/quality_labels.py).
+FEWEST = 10
+#: Labels added at each end of the scale, of answers on which the judge said its mean: where all labels agree their
+#: variance is 0, and an interval without these covers nothing (Agresti and Coull, 1998). The scale of differences is
+#: twice as wide.
+_ADDED_TO_MEANS, _ADDED_TO_DIFFERENCES = 2.0, 1.0
+
+
+def labelled_mean(
+    values: Mapping[str, float | None],
+    labels: Mapping[str, float | None],
+    scale: tuple[float | None, float | None] = (0.0, 1.0),
+    *,
+    level: float = 0.95,
+    of_differences: bool = False,
+) -> Labelled | None:
+    """The mean that people would give to all questions, and its interval; ``None`` below ten labels.
+
+    The judge's values count as much as they help: not at all where they say nothing, fully where they are right. The
+    interval speaks of questions of this kind, as a bootstrap interval does, and holds if the labelled questions are a
+    random sample of those with a value.
+
+    Args:
+        values: Question -> the judge's value, or the difference of two pipelines.
+        labels: Question -> the verdict of a person on the same; ``None`` and what has no value is left out.
+        scale: Least and greatest value of the metric; where there is none, what occurs.
+        level: Share of the interval.
+        of_differences: Whether values and labels are differences of two pipelines.
+
+    Example:
+        >>> values = {str(n): 0.0 for n in range(300)}
+        >>> found = labelled_mean(values, {str(n): float(n % 3 == 0) for n in range(60)})
+        >>> found.n, round(found.mean, 3), round(found.low, 3), round(found.high, 3)
+        (60, 0.333, 0.224, 0.463)
+    """
+    judged = {key: value for key, value in values.items() if value is not None}
+    given = {key: label for key, label in labels.items() if label is not None and key in judged}
+    n, others = len(given), len(judged) - len(given)
+    if n < FEWEST:
+        return None
+    every, truth = np.array(list(judged.values())), np.array(list(given.values()), dtype=float)
+    guess = np.array([judged[key] for key in given])
+    spread = float(every.var(ddof=1))
+    trust, shift, variance = 0.0, 0.0, 0.0  # trust is lambda in the paper
+    if others and spread > 0:
+        covariance = np.cov(truth, guess)[0, 1]
+        trust = float(np.clip(covariance / ((1 + n / others) * spread), 0, 1))
+        shift = trust * float(every.sum() - guess.sum()) / others
+        variance = trust**2 * spread / others
+    low, high = _ends(scale, np.concatenate([truth, every]), of_differences)
+    added = _ADDED_TO_DIFFERENCES if of_differences else _ADDED_TO_MEANS
+    errors = np.concatenate([truth - trust * guess, np.array([low, high]) - trust * every.mean()])
+    weights = np.array([1.0] * n + [added, added])
+    centre = float(np.average(errors, weights=weights))
+    variance += float(np.cov(errors, aweights=weights, ddof=0) / (weights.sum() - 1))
+    reach = _t_quantile((1 + level) / 2, n - 1) * variance**0.5
+    ends = max(low, centre + shift - reach), min(high, centre + shift + reach)
+    mean = float((truth - trust * guess).mean()) + shift
+    return Labelled(n, min(max(mean, ends[0]), ends[1]), *ends)
+
+
+def _ends(
+    scale: tuple[float | None, float | None], seen: np.ndarray, of_differences: bool
+) -> tuple[float, float]:
+    """Least and greatest value that a mean can have."""
+    low = float(seen.min()) if scale[0] is None else scale[0]
+    high = float(seen.max()) if scale[1] is None else scale[1]
+    if not of_differences:
+        return low, high
+    width = float(np.abs(seen).max()) if None in scale else high - low
+    return -width, width
+
+
+def difference(
+    first: Mapping[str, float | None], second: Mapping[str, float | None]
+) -> dict[str, float | None]:
+    """First minus second, of the questions that both have; ``None`` where one of the two is."""
+    pairs = {key: (value, second[key]) for key, value in first.items() if key in second}
+    return {key: None if a is None or b is None else a - b for key, (a, b) in pairs.items()}
+
+
+def _t_quantile(share: float, freedom: int) -> float:
+    """Quantile of Student's t, by its expansion around the normal one: without SciPy, right to .002."""
+    z = NormalDist().inv_cdf(share)
+    terms = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+    )
+    return float(z + sum(term / freedom**power for power, term in enumerate(terms, start=1)))

@@ -1,0 +1,89 @@
+"""Verdicts of people on the cells of a run, in a file of its folder, where a line is one verdict."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rag_kit.documents.files import AppendLog, read_log
+from rag_kit.errors import InvalidInputError
+from rag_kit.evaluation.cells import Labelled
+from rag_kit.evaluation.runs.rows import Row, given_digest
+
+LABELS = "labels.jsonl"
+
+
+@dataclass
+class Labels:
+    """Verdicts by metric and example: the value that a person gives; ``None`` where a person cannot tell.
+
+    ``outdated`` counts those on answers or examples that have changed since; they are left out.
+    """
+
+    verdicts: dict[str, dict[str, float | None]] = field(default_factory=dict)
+    outdated: int = 0
+
+    @classmethod
+    def load(cls, folder: Path, rows: Sequence[Row]) -> Labels:
+        """Read the verdicts that are on these rows; of several on one cell, the last one counts."""
+        labels, lines = cls(), list(read_log(folder / LABELS))
+        keys = {row.example.id: given_digest(row.example, row.output) for row in rows} if lines else {}
+        for number, line in lines:
+            record: dict[str, Any] = line or {}
+            texts = [str(record.get(name) or "") for name in ("metric", "id", "key")]
+            value = record.get("value", math.nan)
+            if not all(texts) or not (
+                value is None or (isinstance(value, int | float) and abs(value) <= 1e300)
+            ):
+                if number == lines[-1][0]:  # cut off by a kill
+                    continue
+                raise InvalidInputError(
+                    f"{LABELS}:{number} in {str(folder)!r} is damaged; take the line out, and label that cell again"
+                )
+            if keys.get(texts[1]) == texts[2]:
+                labels.verdicts.setdefault(texts[0], {})[texts[1]] = value
+            else:
+                labels.outdated += 1
+        return labels
+
+    def save(self, folder: Path, rows: Sequence[Row]) -> None:
+        """Append the verdicts that the folder does not have yet; the file is for its owner alone."""
+        by_id, stored = {row.example.id: row for row in rows}, Labels.load(folder, rows).verdicts
+        records = [
+            {"metric": metric, "id": key, "value": value, "key": given_digest(row.example, row.output)}
+            for metric, verdicts in self.verdicts.items() for key, value in verdicts.items()
+            if (row := by_id.get(key)) and stored.get(metric, {}).get(key, "none") != value
+        ]  # fmt: skip
+        if records:
+            with AppendLog(folder / LABELS) as log:
+                log.append(records)
+
+    def notes(self, known: Mapping[str, tuple[Mapping[str, float], Labelled | None]]) -> list[str]:
+        """Write what the labels say of each metric, from its values and its mean with labels."""
+        notes = []
+        for metric, (values, found) in known.items():
+            verdicts = {key: value for key, value in self.verdicts.get(metric, {}).items() if key in values}
+            if not verdicts:
+                continue
+            unclear = sum(value is None for value in verdicts.values())
+            few = f"{len(verdicts) - unclear} labels, and from 10 on an interval"
+            parts = [f"{metric}: judge {sum(values.values()) / len(values):.3f}", str(found or few)]
+            if unclear:
+                parts.append(f"it says nothing of answers like the {unclear} of which people could not tell")
+            if verdicts.keys() != set(draw_order(values)[: len(verdicts)]):
+                parts.append("it holds if the labels are a random sample, as rag-kit label draws one")
+            notes.append("; ".join(parts) + ".")
+        if self.outdated:
+            notes.append(f"{self.outdated} labels are of answers that have changed since, and are left out.")
+        return notes
+
+
+def draw_order(ids: Iterable[str]) -> list[str]:
+    """Ids in a random order that is the same for every run over them: the first n are a random sample."""
+    return sorted(
+        ids, key=lambda key: hashlib.sha256(f"label {key}".encode("utf-8", "surrogatepass")).digest()
+    )

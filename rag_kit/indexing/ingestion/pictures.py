@@ -1,0 +1,94 @@
+"""Pictures of documents: kept beside the index, described by a chat model that sees."""
+
+from __future__ import annotations
+
+import base64
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.prompt_values import ChatPromptValue, PromptValue
+from langchain_core.runnables import RunnableLambda
+
+from rag_kit.concurrency.notes import write_note
+from rag_kit.errors import ModelError
+from rag_kit.indexing.document_index.folder import is_picture, keep_picture, picture_name
+from rag_kit.indexing.readers.parts import LEFT_OUT
+from rag_kit.models import JsonCache, chat_model
+from rag_kit.models.calls import text_call
+from rag_kit.models.identity import call_key
+from rag_kit.prompts import load_prompt
+from rag_kit.text import detect_language
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
+
+    from rag_kit.indexing.document_index.index import DocumentIndex
+
+_MAX_DESCRIPTION = 3_000  # characters
+_ENTRIES = 5_000_000  # of the cache of replies
+
+
+class Pictures:
+    """Keeps the pictures of an index, and has a model describe them: each once, for a model, prompt and caption.
+
+    ``vision`` is a chat model that takes pictures, or its name, or nothing. A dry run keeps and asks nothing.
+    """
+
+    def __init__(self, index: DocumentIndex, vision: Any, *, dry_run: bool) -> None:
+        self._folder, self._dry_run = Path(str(index.folder)), dry_run
+        self._model = chat_model(vision) if isinstance(vision, str) and vision else vision
+        asks = self._model and not dry_run
+        self._cache = JsonCache(index.replies, max_entries=_ENTRIES) if asks else None
+
+    def close(self) -> None:
+        """Close the file of replies."""
+        if self._cache is not None:
+            self._cache.close()
+
+    def keep(self, data: bytes) -> str:
+        """Write a picture, and return its name below the folder of the index."""
+        return picture_name(data) if self._dry_run else keep_picture(self._folder, data)
+
+    def describe(self, documents: list[Document]) -> bool:
+        """Add descriptions to the texts of pictures; ``False`` where the model failed, which a note says.
+
+        A picture about which nothing is known then is taken out of the list, with a note.
+        """
+        whole = True
+        for document in [one for one in documents if is_picture(one.metadata.get("picture"))]:
+            name = str(document.metadata["picture"])
+            try:
+                description = self._description(document, name) if self._cache is not None else ""
+                document.page_content = "\n\n".join(filter(None, [document.page_content, description]))
+            except ModelError as error:
+                whole = False
+                write_note(f"description of {name}{LEFT_OUT}{error}")
+            if not document.page_content.strip():
+                documents.remove(document)
+                write_note(f"{name}{LEFT_OUT}it has no caption and no text, and no model described it")
+        return whole
+
+    def _description(self, document: Document, name: str) -> str:
+        title, text = str(document.metadata.get("title") or ""), document.page_content
+        prompt = load_prompt("describe_picture", language=detect_language(f"{text} {title}"))
+        values = {"title": title, "text": text}
+        key = f"{call_key(self._model, prompt, values, str) or type(self._model).__name__}\0{name}"
+        assert self._cache is not None
+        description = self._cache.get([key]).get(key)
+        if not isinstance(description, str):
+            shown = prompt | RunnableLambda(partial(_with_picture, self._folder / name))
+            description = text_call(self._model, shown, values)[:_MAX_DESCRIPTION]
+            self._cache.put({key: description})
+        return description
+
+
+def _with_picture(path: Path, value: PromptValue) -> PromptValue:
+    """The messages of a prompt, the picture in the last of them."""
+    messages: list[BaseMessage] = value.to_messages()
+    mime = "image/png" if path.suffix == ".png" else "image/jpeg"
+    data = base64.b64encode(path.read_bytes()).decode("ascii")
+    picture: dict[str, Any] = {"type": "image", "base64": data, "mime_type": mime}
+    content: list[Any] = [{"type": "text", "text": messages[-1].text}, picture]
+    return ChatPromptValue(messages=[*messages[:-1], HumanMessage(content)])

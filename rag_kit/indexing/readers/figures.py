@@ -1,0 +1,174 @@
+"""Pictures inside documents: decoded under caps, made small, each with its caption and the text that is in it."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import io
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pypdfium2.raw as raw
+
+from rag_kit.concurrency.notes import write_note
+from rag_kit.indexing.readers.ocr import on_paper, picture_text
+from rag_kit.indexing.readers.opening import open_regular
+from rag_kit.indexing.readers.parts import LEFT_OUT, Context, Part, Unreadable, leave_out
+from rag_kit.indexing.readers.pdf_lines import Line
+
+_MAX_COUNT = 300  # pictures of a file
+_MAX_FILE_BYTES = 100 * 2**20  # of all pictures of a file, as they are kept
+_MAX_SIDE = 2_000  # pixels of a picture that is kept; larger ones are made smaller
+_MAX_BYTES = 5 * 2**20  # of a picture that is kept
+_MAX_PIXELS = 50_000_000  # of a picture as it is in the file
+_SMALL = 48  # pixels; smaller pictures are icons, bullets and rules
+_FORMATS = ("PNG", "JPEG", "GIF", "TIFF", "BMP", "WEBP")
+_CAPTION = re.compile(
+    r"(?:fig(?:ure|\.)?|abb(?:ildung|\.)?|chart|photo|plate|图|圖|照片|插图)\s*[\d\u4e00-\u9fffA-Z]", re.I
+)
+_NEAR = 4  # sizes of type between a picture and its caption
+_WHOLE_PAGE = 0.85  # of a page: a picture that covers it is the scan, or the background
+_ICON = 30  # points
+_DATA_URI = re.compile(r"data:image/[\w.+-]+;base64,", re.I)
+
+
+class Figures:
+    """The pictures of one file, each kept once; none where they are not asked for."""
+
+    def __init__(self, context: Context) -> None:
+        self._wanted = context.pictures
+        self._seen: set[bytes] = set()
+        self._bytes = self._count = 0
+
+    def parts(self, place: str, image: Callable[[], Any], caption: str, **metadata: Any) -> Iterator[Part]:
+        """A part for a picture that ``image`` gives (bytes, or of Pillow); a note says why one is left out."""
+        if not self._wanted:
+            return
+        self._count += 1
+        part = None
+        with leave_out(place):
+            if self._count > _MAX_COUNT or self._bytes > _MAX_FILE_BYTES:
+                if self._count <= _MAX_COUNT + 1:
+                    write_note(
+                        f"{place} and later ones{LEFT_OUT}a file may have {_MAX_COUNT} pictures of 100 MB"
+                    )
+                return
+            part = self._read(image(), " ".join(caption.split()))
+        if part is not None:
+            part.metadata |= metadata
+            yield part
+
+    def _read(self, given: Any, caption: str) -> Part | None:
+        from PIL import Image
+
+        image = Image.open(io.BytesIO(given), formats=_FORMATS) if isinstance(given, bytes) else given
+        if min(image.size) < _SMALL:
+            return None
+        if image.width * image.height > _MAX_PIXELS:
+            raise Unreadable(f"it has {image.width} by {image.height} pixels, more than {_MAX_PIXELS}")
+        photo = image.format == "JPEG"
+        shown = on_paper(image)
+        shown.thumbnail((_MAX_SIDE, _MAX_SIDE))
+        if (key := hashlib.sha256(shown.tobytes()).digest()) in self._seen:
+            return None
+        self._seen.add(key)
+        data = _encoded(shown, "JPEG" if photo else "PNG")
+        data = _encoded(shown, "JPEG") if len(data) > _MAX_BYTES // 2 else data
+        if len(data) > _MAX_BYTES:
+            raise Unreadable(f"it takes {len(data)} bytes, more than the {_MAX_BYTES} that are kept")
+        self._bytes += len(data)
+        text = picture_text(shown)
+        return Part("\n\n".join(filter(None, [caption, text])), {"ocr": True} if text else {}, data)
+
+
+def _encoded(image: Any, kind: str) -> bytes:
+    buffer = io.BytesIO()
+    image.save(buffer, kind, **({"quality": 90} if kind == "JPEG" else {}))
+    return buffer.getvalue()
+
+
+def pdf_figures(page: Any, lines: Sequence[Line], figures: Figures, place: str) -> list[Part]:
+    """The pictures on a PDF page; a caption is a line right below or above that begins as one."""
+    width, height = page.get_size()
+    parts: list[Part] = []
+    for number, found in enumerate(page.get_objects(filter=[raw.FPDF_PAGEOBJ_IMAGE], max_depth=3), 1):
+        left, bottom, right, top = found.get_bounds()
+        size = min(right - left, top - bottom)
+        if size < _ICON or (right - left) * (top - bottom) > _WHOLE_PAGE * width * height:
+            continue
+
+        def image(found: Any = found) -> Any:
+            with closing(found.get_bitmap(render=True)) as bitmap:
+                return bitmap.to_pil().copy()
+
+        caption = "" if page.get_rotation() else _caption(lines, (left, bottom, right, top))
+        parts += figures.parts(f"{place}, picture {number}", image, caption)
+    return parts
+
+
+def _caption(lines: Sequence[Line], box: tuple[float, float, float, float]) -> str:
+    """The lines of the caption of what is in a box."""
+    left, bottom, right, top = box
+    for index, line in enumerate(lines):
+        below, above = bottom - line.bottom, line.bottom - top
+        near = 0 <= below <= _NEAR * line.size or 0 <= above <= _NEAR * line.size
+        if near and line.left < right and left < line.right and _CAPTION.match(line.text):
+            text, last = line.text, line
+            for after in lines[index + 1 : index + 4]:
+                if (
+                    not 0 < last.bottom - after.bottom < 1.5 * line.size
+                    or abs(after.left - line.left) > line.size
+                ):
+                    break
+                text, last = f"{text} {after.text}", after
+            return text
+    return ""
+
+
+def html_figures(
+    tree: Any, figures: Figures, load: Callable[[str], bytes], place: str = ""
+) -> Iterator[Part]:
+    """The pictures of an HTML tree: those in ``data:`` addresses, and those that ``load`` finds by a relative one."""
+    for number, node in enumerate(tree.iter("img"), 1):
+        source = (node.get("src") or "").strip()
+        if not source or re.match(r"(?!data:)\w[\w+.-]*:|//", source, re.I) or _is_hidden(node):
+            continue  # on another machine
+        figure = next(node.iterancestors("figure"), None)
+        captions = figure.iter("figcaption") if figure is not None else ()
+        caption = (
+            " ".join("".join(one.itertext()) for one in captions)
+            or node.get("alt")
+            or node.get("title")
+            or ""
+        )
+        where = f"{place}picture {number} ({source[:60]})"
+        yield from figures.parts(where, partial(_source_bytes, source, load), caption)
+
+
+def _is_hidden(node: Any) -> bool:
+    return any("hidden" in each.attrib for each in (node, *node.iterancestors()))
+
+
+def _source_bytes(source: str, load: Callable[[str], bytes]) -> bytes:
+    if match := _DATA_URI.match(source):
+        try:
+            return base64.b64decode(unquote(source[match.end() :]))
+        except binascii.Error as error:
+            raise Unreadable(f"its data are damaged ({error})") from error
+    return load(unquote(source.partition("#")[0].partition("?")[0]))
+
+
+def file_beside(folder: str, name: str, max_bytes: int) -> bytes:
+    """The bytes of a file in a folder or below it; raises `Unreadable` for one elsewhere, links resolved."""
+    path = Path(os.path.realpath(os.path.join(folder, name)))
+    if not path.is_relative_to(os.path.realpath(folder)):
+        raise Unreadable("it lies outside of the folder of the page")
+    with open_regular(path, max_bytes) as file:
+        return file.read(max_bytes)

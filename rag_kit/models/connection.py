@@ -1,0 +1,76 @@
+"""Why an endpoint could not be reached: the deepest cause of a failed connection, and the proxy on the way."""
+
+from __future__ import annotations
+
+import os
+import socket
+import ssl
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+from urllib.request import proxy_bypass
+
+from .redact import origin_of
+
+_MAX_CAUSES = 12
+PROXY = "rag_kit_proxy"
+"""Key of a request's extensions: the proxy that the settings of its client name; only the kit's own clients have it."""
+
+WEB_PAGE = "a web page (HTML)"
+
+
+def chain(error: BaseException) -> Iterator[BaseException]:
+    """The exception, its causes, and what was being handled when they were raised."""
+    current: BaseException | None = error
+    for _ in range(_MAX_CAUSES):
+        if current is None:
+            return
+        yield current
+        current = current.__cause__ or current.__context__
+
+
+def is_tls_failure(error: BaseException) -> bool:
+    """Tell whether a connection failed for its certificate, or for what speaks no TLS: a second try changes nothing."""
+    return isinstance(_deepest(error), ssl.SSLError)
+
+
+def connection_problem(error: BaseException) -> str:
+    """The deepest cause of a failed connection in words, with what to do about it; "" where nothing is known."""
+    cause = _deepest(error)
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        why = f"its certificate is not trusted: {cause.verify_message}"
+        if "mismatch" in cause.verify_message.lower():
+            return f"{why} Use the host name that the certificate is made for"
+        return f"{why}. Set SSL_CERT_FILE to a file with the certificate of the authority that signed it"
+    if isinstance(cause, ssl.SSLError):
+        reason = (cause.reason or str(cause)).lower().replace("_", " ")
+        return f"no TLS connection came about: {reason}. If the server speaks plain HTTP, write http:// for https://"
+    if isinstance(cause, socket.gaierror):
+        return f"its host name is not known: {cause.strerror}"
+    if isinstance(cause, ConnectionRefusedError):
+        return "nothing listens there: connection refused"
+    text = str(cause) if cause is not None else ""
+    if "without sending a response" in text:
+        text += " If it wants TLS, write https:// for http://"
+    return text
+
+
+def proxy_of(url: str, extensions: object) -> str:
+    """The proxy that a request of the kit's own clients went through, and what named it; "" where there was none."""
+    if not isinstance(extensions, dict) or PROXY not in extensions:
+        return ""
+    if named := extensions[PROXY]:
+        return f"{origin_of(named)} (OPENAI_PROXY or openai_proxy)"
+    parts = urlsplit(url)
+    if proxy_bypass(parts.netloc):
+        return ""
+    names = [f"{kind}_proxy" for kind in (parts.scheme, "all")]
+    variables = [name for lower in names for name in (lower, lower.upper()) if os.environ.get(name)]
+    return f"{origin_of(os.environ[variables[0]])} ({variables[0]})" if variables else ""
+
+
+def _deepest(error: BaseException) -> BaseException | None:
+    """The cause that says most: the deepest error of the system, else the deepest that has words."""
+    causes = list(chain(error))
+    system = [cause for cause in causes if isinstance(cause, OSError) and cause.errno is not None]
+    spoken = [cause for cause in causes[1:] if str(cause).strip()]
+    return next(iter([*reversed(system), *reversed(spoken)]), None)

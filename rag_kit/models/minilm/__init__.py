@@ -1,1 +1,0 @@
-"""all-MiniLM-L6-v2 on onnxruntime: English sentence vectors without torch and without a network."""

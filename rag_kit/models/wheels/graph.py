@@ -1,0 +1,194 @@
+"""The ONNX graph of a BERT sentence encoder, built from the published weights of 32 or 4 bits.
+
+Devlin et al., BERT (2019); Wang et al., MiniLM (2020); Reimers and Gurevych, Sentence-BERT (2019).
+Here is all after the tokenizer: transformer layers, mean pooling over the attention mask, division by the L2 norm.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+HEADS = 12
+HIDDEN = 384
+LAYER_NORM_EPS = 1e-12
+OPSET = 17
+#: The domain of onnxruntime's own operators.
+CONTRIB = "com.microsoft"
+BLOCK = 32
+
+Array = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A matrix of 4 bits: each block of 32 values of a row is (value - 8) * scale, values ``j`` and ``j + 16`` a byte.
+
+    ``values`` is uint8 of shape (rows, blocks, 16), ``scales`` float16 of shape (rows, blocks).
+    """
+
+    values: NDArray[np.uint8]
+    scales: NDArray[np.float16]
+
+    def neighbours(self) -> NDArray[np.uint8]:
+        """The values with ``2j`` and ``2j + 1`` in a byte, as ``MatMulNBits`` takes them."""
+        ordered = np.concatenate([self.values & 15, self.values >> 4], axis=2)
+        paired: NDArray[np.uint8] = ordered[:, :, ::2] | (ordered[:, :, 1::2] << 4)
+        return paired
+
+
+Weights = Mapping[str, Any]
+
+
+def read_safetensors(path: Path) -> dict[str, Array]:
+    """Read-only float32 arrays by name; a ``.safetensors`` is 8-byte little-endian length, JSON header, raw tensors."""
+    data = path.read_bytes()
+    (length,) = struct.unpack_from("<Q", data)
+    header, body = json.loads(data[8 : 8 + length]), memoryview(data)[8 + length :]
+    return {
+        name: np.frombuffer(body[slice(*entry["data_offsets"])], "<f4").reshape(entry["shape"])
+        for name, entry in header.items()
+        if entry.get("dtype") == "F32"
+    }
+
+
+class _Graph:
+    """Collects nodes and weights under unique names."""
+
+    def __init__(self) -> None:
+        from onnx import helper, numpy_helper
+
+        self._helper = helper
+        self._numpy_helper = numpy_helper
+        self.nodes: list[Any] = []
+        self.weights: dict[str, Any] = {}
+
+    def weight(self, name: str, value: NDArray[Any]) -> str:
+        if name not in self.weights:
+            self.weights[name] = self._numpy_helper.from_array(np.ascontiguousarray(value), name)
+        return name
+
+    def scalar(self, value: float) -> str:
+        return self.weight(f"const_{value!r}", np.array(value, np.float32))
+
+    def shape(self, *values: int) -> str:
+        return self.weight("ints_" + "_".join(map(str, values)), np.array(values, np.int64))
+
+    def add(
+        self, operator: str, *inputs: str, outputs: int = 1, name: str | None = None, **attributes: Any
+    ) -> Any:
+        stem = name or f"{operator}_{len(self.nodes)}"
+        names = [stem] if outputs == 1 else [f"{stem}_{i}" for i in range(outputs)]
+        self.nodes.append(self._helper.make_node(operator, list(inputs), names, name=stem, **attributes))
+        return names[0] if outputs == 1 else names
+
+
+def _dense(g: _Graph, x: str, name: str, kernel: Array | Packed, bias: Array) -> str:
+    if isinstance(kernel, Packed):
+        values = g.weight(f"{name}.kernel", kernel.neighbours())
+        scales = g.weight(f"{name}.scales", kernel.scales.astype(np.float32).reshape(-1))
+        rows, blocks, _ = kernel.values.shape
+        sizes = {"K": blocks * BLOCK, "N": rows, "bits": 4, "block_size": BLOCK, "accuracy_level": 4}
+        product = g.add("MatMulNBits", x, values, scales, domain=CONTRIB, **sizes)
+    else:  # torch keeps (out, in); MatMul wants (in, out).
+        product = g.add("MatMul", x, g.weight(f"{name}.kernel", kernel.T))
+    result: str = g.add("Add", product, g.weight(f"{name}.bias", bias))
+    return result
+
+
+def _joined(kernels: list[Any]) -> Any:
+    """Matrices of one kind, one below the other."""
+    if not isinstance(kernels[0], Packed):
+        return np.concatenate(kernels)
+    values, scales = ([getattr(kernel, part) for kernel in kernels] for part in ("values", "scales"))
+    return Packed(np.concatenate(values), np.concatenate(scales))
+
+
+def _rows(g: _Graph, table: Array | Packed) -> str:
+    """The rows of a table of words that the tokens name."""
+    if not isinstance(table, Packed):
+        found: str = g.add("Gather", g.weight("words", table), "input_ids")
+        return found
+    pairs = g.add("Gather", g.weight("words", table.values), "input_ids")
+    upper = g.add("BitShift", pairs, g.weight("four", np.array(4, np.uint8)), direction="RIGHT")
+    pairs, upper = (g.add("Cast", part, to=1) for part in (pairs, upper))  # 1: float32
+    lower = g.add("Sub", pairs, g.add("Mul", upper, g.scalar(16.0)))
+    values = g.add("Sub", g.add("Concat", lower, upper, axis=-1), g.scalar(8.0))
+    scales = g.add("Cast", g.add("Gather", g.weight("word_scales", table.scales), "input_ids"), to=1)
+    scaled = g.add("Mul", values, g.add("Unsqueeze", scales, g.shape(3)))
+    row: str = g.add("Reshape", scaled, g.shape(0, 0, HIDDEN))
+    return row
+
+
+def _norm(g: _Graph, x: str, name: str, weights: Weights, *, add: str) -> str:
+    """The layer norm of a sum."""
+    parts = [g.weight(f"{name}.{part}", weights[f"{name}.{part}"]) for part in ("weight", "bias")]
+    result: str = g.add("SkipLayerNormalization", x, add, *parts, domain=CONTRIB, epsilon=LAYER_NORM_EPS)
+    return result
+
+
+def _add_layer(g: _Graph, x: str, number: int, mask: str, weights: Weights) -> str:
+    """One transformer layer: attention, then the feed-forward part, each with its residual and norm."""
+
+    def dense(x: str, name: str) -> str:
+        return _dense(g, x, name, weights[f"{name}.weight"], weights[f"{name}.bias"])
+
+    prefix = f"encoder.layer.{number}"
+    parts = [f"{prefix}.attention.self.{part}" for part in ("query", "key", "value")]
+    # One product for query, key and value: a third of the calls, same numbers.
+    kernel = _joined([weights[f"{part}.weight"] for part in parts])
+    joined = _dense(
+        g, x, f"{prefix}.qkv", kernel, np.concatenate([weights[f"{part}.bias"] for part in parts])
+    )
+    split = g.add("Split", joined, g.shape(HIDDEN, HIDDEN, HIDDEN), outputs=3, axis=-1)
+    context = g.add("MultiHeadAttention", *split, "", mask, domain=CONTRIB, num_heads=HEADS)
+    context = dense(context, f"{prefix}.attention.output.dense")
+    x = _norm(g, context, f"{prefix}.attention.output.LayerNorm", weights, add=x)
+    inner = g.add("Gelu", dense(x, f"{prefix}.intermediate.dense"), domain=CONTRIB)
+    return _norm(g, dense(inner, f"{prefix}.output.dense"), f"{prefix}.output.LayerNorm", weights, add=x)
+
+
+def build_graph(weights: Weights) -> bytes:
+    """Build the serialised ONNX model from weights under the names of BERT; matrices may be `Packed`.
+
+    In: ``input_ids``, ``attention_mask``, int64 (batch, tokens). Out: ``embedding``, float32 (batch, 384), unit rows.
+    """
+    from onnx import TensorProto, checker, helper
+
+    g = _Graph()
+    words = _rows(g, weights["embeddings.word_embeddings.weight"])
+    length = g.add("Slice", g.add("Shape", "input_ids"), g.shape(1), g.shape(2))
+    # Positions are 0..tokens-1 and every token is of segment 0, so both tables add up beforehand.
+    segments = weights["embeddings.token_type_embeddings.weight"]
+    places = weights["embeddings.position_embeddings.weight"] + segments[0]
+    position = g.add("Slice", g.weight("places", places), g.shape(0), length, g.shape(0))
+    position = g.add("Expand", position, g.add("Shape", words))
+    x = _norm(g, words, "embeddings.LayerNorm", weights, add=position)
+    mask = g.add("Cast", "attention_mask", to=TensorProto.FLOAT)
+    seen = g.add("Cast", "attention_mask", to=TensorProto.INT32)
+    layers = sum(name.endswith(".attention.self.query.weight") for name in weights)
+    for number in range(layers):
+        x = _add_layer(g, x, number, seen, weights)
+
+    wide = g.add("Unsqueeze", mask, g.shape(2))
+    total = g.add("ReduceSum", g.add("Mul", x, wide), g.shape(1), keepdims=0)
+    count = g.add("Max", g.add("ReduceSum", wide, g.shape(1), keepdims=0), g.scalar(1e-9))
+    mean = g.add("Div", total, count)
+    norm = g.add("ReduceL2", mean, axes=[1], keepdims=1)
+    g.add("Div", mean, g.add("Max", norm, g.scalar(1e-12)), name="embedding")
+
+    info = helper.make_tensor_value_info
+    inputs = [info(name, TensorProto.INT64, ["batch", "tokens"]) for name in ("input_ids", "attention_mask")]
+    outputs = [info("embedding", TensorProto.FLOAT, ["batch", HIDDEN])]
+    graph = helper.make_graph(g.nodes, "bert", inputs, outputs, list(g.weights.values()))
+    opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(CONTRIB, 1)]
+    model = helper.make_model(graph, producer_name="rag_kit", opset_imports=opsets, ir_version=8)
+    checker.check_model(model)
+    return bytes(model.SerializeToString())

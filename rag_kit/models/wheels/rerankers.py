@@ -1,0 +1,54 @@
+"""Rerankers out of wheels as LangChain cross-encoders: a score for each pair of query and passage."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from langchain_core.cross_encoders import BaseCrossEncoder
+from numpy.typing import NDArray
+
+from rag_kit.errors import ConfigurationError
+from rag_kit.models.wheels.engine import WheelEngine
+from rag_kit.models.wheels.table import RERANKERS, wheel_model
+
+
+class WheelCrossEncoder(WheelEngine, BaseCrossEncoder):
+    """A model that reads query and passage together, 512 tokens of both (Nogueira and Cho, arXiv 1901.04085)."""
+
+    def score(self, text_pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """One score a pair of query and passage, a logit; higher is better."""
+        scores = np.empty(len(text_pairs), np.float32)
+        for rows, output, _ in self.run([(query, passage) for query, passage in text_pairs]):
+            scores[rows] = output[:, 0]
+        return list(map(float, scores))
+
+    @property
+    def english_only(self) -> bool:
+        """Whether other languages say nothing to it."""
+        return self.model.english_only
+
+
+class WheelLateInteraction(WheelCrossEncoder):
+    """A model that compares each word of the query with each of the passage (MaxSim; ColBERT, arXiv 2004.12832).
+
+    The graph in the wheel ends before ColBERT's projection to 96 numbers, so that vectors of 384 are compared.
+    """
+
+    def score(self, text_pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """Score each pair by the mean over the query's tokens of the best cosine with a token of the passage."""
+        texts = list(dict.fromkeys(text for pair in text_pairs for text in pair))
+        words: dict[str, NDArray[np.float32]] = {}
+        for rows, output, mask in self.run(texts):
+            units = output / np.maximum(np.linalg.norm(output, axis=2, keepdims=True), 1e-12)
+            words |= {texts[row]: units[place][mask[place] == 1] for place, row in enumerate(rows)}
+        return [float((words[query] @ words[passage].T).max(axis=1).mean()) for query, passage in text_pairs]
+
+
+def wheel_reranker(name: str, *, threads: int = 0, cache: Path | None = None) -> WheelCrossEncoder:
+    """The reranker of this name; `ConfigurationError` where there is none or it is not installed."""
+    if name not in RERANKERS:
+        raise ConfigurationError(f"{name!r} is no reranker; there are: {', '.join(RERANKERS)}.")
+    late = wheel_model(name).task == "late interaction"
+    return (WheelLateInteraction if late else WheelCrossEncoder)(name, threads=threads, cache=cache)

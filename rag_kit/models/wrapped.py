@@ -1,0 +1,140 @@
+"""Chat models inside LangChain's wrappers, and what is known of the endpoint of each.
+
+``bind``, ``with_config``, ``with_retry``, ``with_fallbacks``, ``configurable_fields`` and ``configurable_alternatives``
+hide a model's class, and so its methods. They are opened by their own types and put around the changed model again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableWithFallbacks
+from langchain_core.runnables.base import RunnableBindingBase
+from langchain_core.runnables.config import merge_configs
+from langchain_core.runnables.configurable import DynamicRunnable
+
+from .redact import host_of
+from .runnables import base_url, model_name
+
+# The names under which LangChain's classes keep the most tokens of a reply: OpenAI, Anthropic and most others; Google;
+# Hugging Face; Ollama.
+_BOUNDS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens", "num_predict")
+_MAX_REMEMBERED = 256
+
+#: Makes the runnable that is called out of a chat model and the arguments bound around it; ``True`` for the model
+#: that is asked first, ``False`` for one that stands by. None: this model cannot be called so.
+Change = Callable[[Any, Mapping[str, Any], bool], Runnable[Any, Any] | None]
+
+
+def change_models(
+    runnable: Any,
+    change: Change,
+    config: RunnableConfig | None,
+    arguments: Mapping[str, Any],
+    first: bool = True,
+) -> Any:
+    """Change each chat model inside its wrappers, as the config chooses it; None where the first one has no change."""
+    if isinstance(runnable, DynamicRunnable):
+        runnable, config = runnable.prepare(config)
+        return change_models(runnable, change, config, arguments, first)
+    if (
+        type(runnable).__name__ == "_ConfigurableModel"
+    ):  # of init_chat_model, which makes its model at each call
+        return change_models(runnable._model(config), change, config, arguments, first)
+    if isinstance(runnable, RunnableBindingBase):
+        below = merge_configs(runnable.config, config or {})
+        inner = change_models(runnable.bound, change, below, {**runnable.kwargs, **arguments}, first)
+        return inner and runnable.model_copy(update={"bound": inner, "kwargs": {}})
+    if isinstance(runnable, RunnableWithFallbacks):
+        asked = change_models(runnable.runnable, change, config, arguments, first)
+        others = [change_models(other, change, config, arguments, False) for other in runnable.fallbacks]
+        return asked and runnable.model_copy(update={"runnable": asked, "fallbacks": others})
+    return change(runnable, arguments, first)
+
+
+def bare_model(model: Any, config: RunnableConfig | None = None) -> Any:
+    """The model inside LangChain's wrappers, as the config chooses it; of fallbacks the one that is asked first."""
+    found: list[Any] = []
+
+    def keep(inner: Any, arguments: Mapping[str, Any], first: bool) -> Any:
+        if first:
+            found.append(inner)
+        return inner
+
+    change_models(model, keep, config, {})
+    return found[0]
+
+
+@dataclass
+class Endpoint:
+    """Findings about a model at its endpoint: what it refuses, how it writes, how much it reads.
+
+    Attributes:
+        first_method: Index of the first method of structured output that it serves.
+        takes_bound: Whether it accepts a bound on its replies.
+        thinks: Whether it reasons before it answers; the tokens for that count as part of the reply.
+        context: Tokens that prompt and reply may have together; None while no request was too long.
+    """
+
+    first_method: int = 0
+    takes_bound: bool = True
+    thinks: bool = False
+    context: int | None = None
+
+
+_endpoints: dict[tuple[str, str, str], Endpoint] = {}
+
+
+def endpoint_of(model: Any) -> Endpoint:
+    """Give the findings about a model's endpoint, to be added to; of a model without a name nothing is kept."""
+    if (name := model_name(model)) is None:
+        return Endpoint()
+    if len(_endpoints) >= _MAX_REMEMBERED:
+        _endpoints.clear()
+    kind = f"{type(model).__module__}.{type(model).__qualname__}"
+    return _endpoints.setdefault((kind, name, base_url(model) or ""), Endpoint())
+
+
+def context_tokens(model: Any) -> int | None:
+    """The tokens that a model reads at most: what its endpoint said, else the ``max_input_tokens`` of its profile."""
+    profile = getattr(model, "profile", None)
+    known = endpoint_of(model).context or (
+        profile.get("max_input_tokens") if isinstance(profile, dict) else None
+    )
+    return known if isinstance(known, int) and known > 0 else None
+
+
+def with_bound(
+    model: Any, arguments: Mapping[str, Any], bound: int
+) -> tuple[Any, dict[str, Any], int | None]:
+    """A copy of a model that writes at most `bound` tokens a reply, or fewer where it was made or bound so.
+
+    The bound goes into the field that the class itself has for it, and so to the provider under the right name.
+
+    Returns:
+        The copy, the bound arguments that are left, and the bound; the model, all of them and None where its class
+        has no such field.
+    """
+    fields = type(model).model_fields if isinstance(model, BaseChatModel) else {}
+    name = next((name for name in _BOUNDS if name in fields), None)
+    if name is None:
+        return model, dict(arguments), None
+    rest = {key: value for key, value in arguments.items() if key not in _BOUNDS}
+    extra = {**(getattr(model, "extra_body", None) or {}), **(rest.get("extra_body") or {})}
+    own = [getattr(model, name), extra.get("max_tokens"), *(arguments.get(key) for key in _BOUNDS)]
+    bound = min([bound, *(value for value in own if type(value) is int and value > 0)])
+    if fields[name].alias != "max_completion_tokens" or not _is_compatible(model):
+        return model.model_copy(update={name: bound}), rest, bound
+    extra["max_tokens"] = bound  # the name that compatible servers know; many ignore the new one of OpenAI
+    rest.pop("extra_body", None)
+    return model.model_copy(update={name: None, "extra_body": extra}), rest, bound
+
+
+def _is_compatible(model: Any) -> bool:
+    """Whether a model of OpenAI's class asks another server's chat completions."""
+    if hasattr(model, "azure_endpoint") or getattr(model, "use_responses_api", None):
+        return False
+    return host_of(base_url(model)) not in (None, "api.openai.com")

@@ -1,0 +1,147 @@
+"""`model` and `index` in a run's context: assistants differ by them; what is not allowed is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+from langgraph.graph import START, StateGraph
+from support.graphs import BUILDERS, fixed
+from support.openai_server import OpenAIServer
+from typing_extensions import TypedDict
+
+from rag_kit.errors import InvalidInputError
+from rag_kit.graphs import as_chat, build_adaptive_rag, build_crag, build_plain_rag
+from rag_kit.graphs import nodes as nodes_of_all
+from rag_kit.indexing import DocumentIndex
+from rag_kit.models import chat_model
+
+FAN, LAMP = "The fan starts at 60 degrees.", "The fan starts at 90 degrees."
+ASKED: Any = {"question": "At how many degrees does the fan start?"}
+both = pytest.mark.parametrize("native", [False, True], ids=["invoke", "ainvoke"])
+
+
+@pytest.fixture(autouse=True)
+def fresh_models() -> Iterator[None]:
+    """No model is kept from one test for the next."""
+    nodes_of_all._named_model.cache_clear()
+    yield
+    nodes_of_all._named_model.cache_clear()
+
+
+async def run(graph: Any, native: bool, **context: Any) -> Any:
+    return await graph.ainvoke(ASKED, context=context) if native else graph.invoke(ASKED, context=context)
+
+
+def indexes(name: str) -> Any:
+    """The retrievers that a graph of these tests has beside its own."""
+    if name != "lamps":
+        raise InvalidInputError(f"no index {name!r}; allowed: 'lamps'.")
+    return fixed(LAMP)
+
+
+@both
+@pytest.mark.parametrize("name", BUILDERS)
+async def test_another_index_is_searched(name: str, native: bool) -> None:
+    """In every graph, for this run alone; a name that is not allowed ends it with the allowed ones."""
+    graph = BUILDERS[name](fixed(FAN), chat_model("extractive"), indexes=indexes)
+    assert "90" in (await run(graph, native, index="lamps"))["answer"]
+    assert "60" in (await run(graph, native, index=" "))["answer"]
+    with pytest.raises(InvalidInputError, match="allowed: 'lamps'"):
+        await run(graph, native, index="pumps")
+    alone = BUILDERS[name](fixed(FAN), chat_model("extractive"))
+    with pytest.raises(InvalidInputError, match=r"this graph has one alone; .* indexes="):
+        await run(alone, native, index="lamps")
+
+
+@both
+@pytest.mark.parametrize(
+    "build", [build_plain_rag, build_crag, partial(build_adaptive_rag, classifier="rule")]
+)
+async def test_another_model_answers_and_grades(
+    build: Any, native: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its name, as `chat_model` takes it; its passages are graded by itself, and the note of extracts is gone."""
+
+    def scripted(request: Any) -> Any:
+        if "grade_passages" in request.prompt:
+            return {"grades": [{"id": 1, "relevant": True, "score": 1.0, "reason": "r"}]}
+        return f"{FAN}[1]"
+
+    monkeypatch.setenv("OPENAI_API_KEY", "key")
+    with OpenAIServer([scripted] * 9) as server:
+        monkeypatch.setenv("RAG_KIT_BASE_URL", server.url)
+        graph = build(fixed(FAN), chat_model("extractive"), output="full")
+        result = await run(graph, native, model="openai:m")
+        assert result["answer"] == f"{FAN}[1]" and result["usage"]["calls"] == len(server.requests) > 0
+        assert not [note for note in result["notes"] if "extracts" in note]
+        assert bool([one for one in server.requests if "grade_passages" in one.prompt]) == (
+            build is not build_plain_rag
+        )
+        count = len(server.requests)
+        own = await run(graph, native)
+        assert len(server.requests) == count and [note for note in own["notes"] if "extracts" in note]
+
+
+def test_a_name_of_no_model_is_refused_before_the_run() -> None:
+    """With what is allowed; blank, as Studio's form gives it, is none."""
+    graph = build_plain_rag(fixed(FAN), chat_model("extractive"))
+    for name, said in (("my-model", "PROVIDER:MODEL"), ("openai:", "names no model"), (7, "model")):
+        with pytest.raises(InvalidInputError, match=said):
+            graph.invoke(ASKED, context={"model": name})
+    assert graph.invoke(ASKED, context={"model": ""})["status"] == "grounded"
+
+
+def test_a_chat_takes_them_too() -> None:
+    """The settings of a chat are those of its graph."""
+    chat = as_chat(build_plain_rag(fixed(FAN), chat_model("extractive"), indexes=indexes))
+    given: Any = {"messages": [("user", ASKED["question"])]}
+    assert "90" in chat.invoke(given, context={"index": "lamps"})["messages"][-1].text
+
+
+def test_a_parents_model_and_index_are_its_own() -> None:
+    """A parent's context often has these names, for objects of its own."""
+
+    @dataclass
+    class Context:
+        model: str = "my-model"
+        index: str = "pumps"
+        k: int = 1
+
+    class State(TypedDict, total=False):
+        question: str
+        answer: str
+
+    parent: Any = StateGraph(State, context_schema=Context)
+    parent.add_node("rag", build_plain_rag(fixed(FAN), chat_model("extractive")))
+    parent.add_edge(START, "rag")
+    assert "60" in parent.compile().invoke(ASKED, context=Context())["answer"]
+
+
+def test_the_assemblies_open_indexes_below_a_root_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Folders inside it, however they are written; nothing beside it, no link out of it, nothing that is no folder."""
+    parts = pytest.importorskip("graphs.parts", reason="the assemblies for Studio are not in the wheel")
+    for name, text in (("root/lamps", LAMP), ("outside", FAN)):
+        with DocumentIndex.create(tmp_path / name) as index:
+            index.upsert([Document(text, id="1")])
+    monkeypatch.delenv("RAG_KIT_INDEX", raising=False)
+    monkeypatch.delenv("RAG_KIT_INDEX_ROOT", raising=False)
+    with pytest.raises(InvalidInputError, match="RAG_KIT_INDEX_ROOT"):
+        parts.named_index("lamps")
+    monkeypatch.setenv("RAG_KIT_INDEX_ROOT", str(tmp_path / "root"))
+    (tmp_path / "root" / "link").symlink_to(tmp_path / "outside")
+    (tmp_path / "root" / "file").write_text("", encoding="utf-8")
+    for name in ("../outside", str(tmp_path / "outside"), "link", "file", "pumps", "lamps/../../outside"):
+        with pytest.raises(InvalidInputError, match="does not hold"):
+            parts.named_index(name)
+    assert (
+        parts.check_index("lamps") == parts.check_index("./lamps") == (tmp_path / "root" / "lamps").resolve()
+    )
+    assert [found.page_content for found in parts.named_index("lamps").invoke("fan")] == [LAMP]

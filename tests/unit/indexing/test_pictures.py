@@ -1,0 +1,288 @@
+"""Pictures of documents: kept beside the index with a passage each, described by a model that sees, and removed."""
+
+from __future__ import annotations
+
+import base64
+import io
+import os
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from support import documents as make
+
+from rag_kit.cli.main import main
+from rag_kit.errors import InvalidInputError
+from rag_kit.indexing import DocumentIndex, IngestOptions, ingest
+
+pytest.importorskip("rapidocr", reason="rapidocr, of the extra `ocr`, is not installed")
+from PIL import Image, ImageDraw, ImageFont
+
+
+def drawing(words: str = "Pump KX-4471", shade: int = 255) -> bytes:
+    """A PNG of a few words in a frame."""
+    image = Image.new("RGB", (460, 160), (shade, shade, 255))
+    draw = ImageDraw.Draw(image)
+    draw.rectangle((5, 5, 455, 155), outline="black", width=3)
+    draw.text((60, 55), words, fill="black", font=ImageFont.load_default(44))
+    buffer = io.BytesIO()
+    image.save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+class Seeing(BaseChatModel):
+    """A chat model that answers with what it was given of a picture."""
+
+    asked: list[Any] = []
+    broken: bool = False
+
+    @property
+    def _llm_type(self) -> str:
+        return "seeing"
+
+    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        if self.broken:
+            raise ConnectionError("nobody answers")
+        text, picture = messages[-1].content
+        self.asked.append((text["text"], picture))
+        size = Image.open(io.BytesIO(base64.b64decode(picture["base64"]))).size
+        return ChatResult(
+            generations=[ChatGeneration(message=AIMessage(f"A blue plate of {size[0]} pixels."))]
+        )
+
+
+def write_docx(path: Path) -> None:
+    """A caption below, a description, the same picture again, and a broken one."""
+    drawing_xml = (
+        '<w:p><w:r><w:drawing><wp:inline xmlns:wp="urn:wp"><wp:docPr id="1" name="p" descr="{}"/>'
+        '<a:blip xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main" xmlns:r="{}" r:embed="{}"/>'
+        "</wp:inline></w:drawing></w:r></w:p>"
+    )
+    caption = '<w:p><w:pPr><w:pStyle w:val="Caption"/></w:pPr><w:r><w:t>Figure 1: The plate</w:t></w:r></w:p>'
+    body = (
+        "<w:p><w:r><w:t>Another manual.</w:t></w:r></w:p>"
+        + drawing_xml.format("", make.R, "p1") + caption
+        + drawing_xml.format("the plate again", make.R, "p1")
+        + drawing_xml.format("a broken one", make.R, "p2")
+    )  # fmt: skip
+    rels = "".join(
+        f'<Relationship Id="{name}" Type="{make.R}/image" Target="media/{name}.png"/>'
+        for name in ("p1", "p2")
+    )
+    package = "http://schemas.openxmlformats.org/package/2006"
+    kind = "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"
+    entries = {
+        "[Content_Types].xml": f'<Types xmlns="{package}/content-types"><Default Extension="rels" ContentType='
+        '"application/vnd.openxmlformats-package.relationships+xml"/><Default Extension="png" ContentType="image/png"/>'
+        f'<Override PartName="/word/document.xml" ContentType="{kind}"/></Types>',
+        "_rels/.rels": f'<Relationships xmlns="{package}/relationships"><Relationship Id="d" '
+        f'Type="{make.R}/officeDocument" Target="word/document.xml"/></Relationships>',
+        "word/document.xml": f'<w:document xmlns:w="{make.W}"><w:body>{body}</w:body></w:document>',
+        "word/_rels/document.xml.rels": f'<Relationships xmlns="{package}/relationships">{rels}</Relationships>',
+        "word/media/p1.png": drawing(),
+        "word/media/p2.png": b"\x89PNG broken",
+    }
+    path.write_bytes(make.zipped(entries))
+
+
+def write_pptx(path: Path) -> None:
+    """A slide with a picture that has a description."""
+    import pptx
+
+    deck = pptx.Presentation()
+    slide = deck.slides.add_slide(deck.slide_layouts[5])
+    slide.shapes.title.text = "The plate"
+    picture = slide.shapes.add_picture(io.BytesIO(drawing()), 0, 0)
+    picture._element.nvPicPr.cNvPr.set("descr", "Figure 1: The plate")
+    deck.save(str(path))
+
+
+def write_html(path: Path) -> None:
+    """A picture beside the page, one inside of it, one elsewhere, one on another machine."""
+    (path.parent / "page files").mkdir()
+    (path.parent / "page files" / "plate.png").write_bytes(drawing())
+    (path.parent.parent / "secret.png").write_bytes(drawing("SECRET"))
+    inside = base64.b64encode(drawing("Valve 7", 200)).decode()
+    path.write_text(
+        '<h1>Manual</h1><p>The manual.</p><figure><img src="page%20files/plate.png"><figcaption>Figure 1: The plate'
+        f'</figcaption></figure><img src="data:image/png;base64,{inside}" alt="The valve">'
+        '<img src="../secret.png"><img src="https://example.org/x.png">'
+    )
+
+
+def write_epub(path: Path) -> None:
+    """A chapter with a figure."""
+    with zipfile.ZipFile(path, "w") as book:
+        book.writestr(
+            "META-INF/container.xml",
+            '<container><rootfiles><rootfile full-path="OPS/a.opf"/></rootfiles></container>',
+        )
+        book.writestr("OPS/a.opf", '<package><metadata><title>Manual</title></metadata><manifest>'
+                      '<item id="c" href="text/c.xhtml"/>'
+                      '</manifest><spine><itemref idref="c"/></spine></package>')  # fmt: skip
+        book.writestr("OPS/text/c.xhtml", '<html><body><p>The manual.</p><figure><img src="../plate.png"/><figcaption>'
+                      "Figure 1: The plate</figcaption></figure></body></html>")  # fmt: skip
+        book.writestr("OPS/plate.png", drawing())
+
+
+def write_pdf(path: Path) -> None:
+    """A page with text, a picture, and its caption below."""
+    from reportlab.lib.utils import ImageReader
+    from reportlab.pdfgen.canvas import Canvas
+
+    canvas = Canvas(str(path), pagesize=(595, 842))
+    canvas.setFont("Helvetica", 12)
+    canvas.drawString(72, 780, "The manual.")
+    canvas.drawImage(ImageReader(io.BytesIO(drawing())), 72, 500, 230, 80)
+    canvas.drawString(72, 484, "Figure 1: The plate")
+    canvas.save()
+
+
+def passages(index: Path) -> list[Document]:
+    """The passages of pictures."""
+    with DocumentIndex.open(index) as opened:
+        return [one for one in opened.get(opened.ids()) if "picture" in one.metadata]
+
+
+def kept(index: Path) -> list[str]:
+    """Names of the kept pictures, below the folder of the index."""
+    return sorted(path.relative_to(index).as_posix() for path in (index / "pictures").glob("*"))
+
+
+@pytest.mark.parametrize("write", [write_docx, write_pptx, write_html, write_epub, write_pdf])
+def test_pictures_of_documents_are_passages(tmp_path, write):
+    """Caption and recognised text are the passage; the picture is beside the index, for its owner alone."""
+    path = tmp_path / "docs" / f"manual.{write.__name__.removeprefix('write_')}"
+    path.parent.mkdir()
+    write(path)
+    report = ingest(path, tmp_path / "index", options=IngestOptions(pictures=True))
+    found = passages(tmp_path / "index")
+    (plate,) = [one for one in found if "KX-4471" in one.page_content]
+    assert "Figure 1: The plate" in plate.page_content
+    assert plate.metadata["source"] == path.name and plate.metadata["picture"] in kept(tmp_path / "index")
+    file = tmp_path / "index" / plate.metadata["picture"]
+    assert Image.open(file).size == (460, 160) and file.stat().st_mode & 0o777 == 0o600
+    assert not any("SECRET" in one.page_content for one in found)
+    assert f"pictures kept: {path.name}: {len(found)}" in report.notes
+    remarks = " ".join(note for _, note in report.remarks)
+    if write is write_docx:
+        assert "picture 3 (word/media/p2.png) left out" in remarks and len(found) == 1
+    if write is write_html:
+        assert "secret.png) left out: it lies outside" in remarks and len(found) == 2
+    plain = ingest(path, tmp_path / "plain")
+    assert plain.added == 1 and not (tmp_path / "plain" / "pictures").exists()
+
+
+def test_a_model_that_sees_describes_each_picture_once(tmp_path):
+    """Its reply is part of the passage and is kept; where it fails, a note says so and the next ingest asks again."""
+    (tmp_path / "docs").mkdir()
+    write_pdf(tmp_path / "docs" / "a.pdf")
+    model = Seeing(broken=True)
+    options = IngestOptions(pictures=True, vision=model)
+    report = ingest(tmp_path / "docs", tmp_path / "index", options=options)
+    assert report.added == 1 and any("description of pictures/" in note for _, note in report.remarks)
+    model.broken = False
+    assert ingest(tmp_path / "docs", tmp_path / "index", options=options).updated == 1
+    (passage,) = passages(tmp_path / "index")
+    assert "KX-4471" in passage.page_content and "A blue plate of 460 pixels." in passage.page_content
+    (text, picture), = model.asked  # fmt: skip
+    assert "Figure 1: The plate" in text and picture["mime_type"] == "image/png"
+    os.utime(tmp_path / "docs" / "a.pdf", (1, 1))
+    write_docx(tmp_path / "docs" / "b.docx")
+    assert ingest(tmp_path / "docs", tmp_path / "index", options=options).added == 1
+    assert len(model.asked) <= 2  # the same picture under another caption
+    with pytest.raises(InvalidInputError, match=r"described by.*--vision-model"):
+        ingest(tmp_path / "docs", tmp_path / "index")
+
+
+def test_pictures_leave_with_their_last_document(tmp_path):
+    """Two documents share one; what a killed run left goes too."""
+    docs, index = tmp_path / "docs", tmp_path / "index"
+    docs.mkdir()
+    write_pdf(docs / "a.pdf")
+    write_docx(docs / "b.docx")
+    ingest(docs, index, options=IngestOptions(pictures=True))
+    assert len(passages(index)) == 2
+    names = kept(index)
+    (index / "pictures" / "abc.tmp").write_bytes(b"half")
+    (docs / "a.pdf").unlink()
+    ingest(docs, index, prune=True)
+    assert len(kept(index)) == 1 and set(kept(index)) <= set(names)
+    with DocumentIndex.open(index, mode="w") as opened:
+        opened.delete_sources(list(opened.sources()))
+    assert kept(index) == []
+
+
+def test_a_dry_run_keeps_no_picture_and_the_command_has_the_options(tmp_path, capsys):
+    """`--pictures` is remembered by the index, `--no-pictures` reads the files again without them."""
+    docs, index = tmp_path / "docs", tmp_path / "index"
+    docs.mkdir()
+    write_pdf(docs / "a.pdf")
+    command = ["ingest", str(docs), "--index", str(index), "--embedding-model", "none", "--quiet"]
+    assert main([*command, "--pictures", "--dry-run"]) == 0 and not (index / "pictures").exists()
+    assert main([*command, "--pictures"]) == 0 and len(kept(index)) == 1
+    assert main(["retrieve", "KX-4471", "--index", str(index), "--embedding-model", "none"]) == 0
+    assert kept(index)[0] in capsys.readouterr().out
+    assert main([*command, "--no-pictures"]) == 0
+    assert kept(index) == [] and passages(index) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"pictures": "yes"}, "True or False"),
+        ({"vision": Seeing()}, "pictures=True"),
+        ({"pictures": True, "vision": 3}, "chat model"),
+        ({"pictures": True, "workers": 2}, "one process"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(tmp_path, options, message):
+    """With what to do."""
+    (tmp_path / "a.txt").write_text("The manual.")
+    with pytest.raises(InvalidInputError, match=message):
+        ingest(tmp_path / "a.txt", tmp_path / "index", options=IngestOptions(**options))
+
+
+def write_many(path: Path) -> None:
+    """A page with more pictures than are kept, an icon, damaged data, and a picture of many pixels."""
+    huge = bytearray(drawing())
+    huge[16:24] = (9_000).to_bytes(4, "big") * 2  # width and height
+    huge[29:33] = zlib.crc32(bytes(huge[12:29])).to_bytes(4, "big")
+    icon = io.BytesIO()
+    Image.new("RGB", (16, 16)).save(icon, "PNG")
+    sources = [base64.b64encode(data).decode() for data in (bytes(huge), icon.getvalue())]
+    images = "".join(
+        f'<img src="data:image/png;base64,{source}">' for source in (*sources, "AAA", *["AAAA"] * 300)
+    )
+    path.write_text(f"<p>The manual.</p>{images}")
+
+
+def test_pictures_have_bounds_and_the_text_is_read_all_the_same(tmp_path):
+    """On pixels and number; what is left out is named, but for icons."""
+    write_many(tmp_path / "a.html")
+    report = ingest(tmp_path / "a.html", tmp_path / "index", options=IngestOptions(pictures=True))
+    remarks = [note for _, note in report.remarks]
+    assert report.added == 1 and passages(tmp_path / "index") == []
+    assert "picture 1" in remarks[0] and "9000 by 9000 pixels" in remarks[0]
+    assert "picture 3" in remarks[1] and "data are damaged" in remarks[1]
+    assert any("a file may have 300 pictures" in note for note in remarks) or "more notes" in remarks[-1]
+    assert not any("picture 2 " in note for note in remarks)
+
+
+def test_a_field_of_the_same_name_is_left_alone(tmp_path):
+    """Of a reader of the user's, which does not name a kept picture."""
+    (tmp_path / "a.eml").write_text("x")
+    (tmp_path / "secret.txt").write_text("secret")
+    reader = {"*.eml": lambda path: Document("The manual.", metadata={"picture": "../secret.txt"})}
+    model = Seeing()
+    options = IngestOptions(pictures=True, vision=model, readers=reader)
+    assert ingest(tmp_path / "a.eml", tmp_path / "index", options=options).added == 1
+    assert model.asked == []
+    (passage,) = passages(tmp_path / "index")
+    assert passage.page_content == "The manual."

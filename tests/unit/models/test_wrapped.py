@@ -1,0 +1,318 @@
+"""Models inside LangChain's wrappers: their methods of structured output, the bound on a reply, their context."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from langchain_core.language_models import FakeListChatModel
+from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.runnables import ConfigurableField
+from langchain_openai import AzureChatOpenAI, ChatOpenAI
+from support.openai_server import OpenAIServer, Recorded, error, text, truncated
+
+from rag_kit.concurrency.notes import use_notes
+from rag_kit.errors import ConfigurationError, ContextLengthError, ModelOutputError
+from rag_kit.graphs import build_plain_rag
+from rag_kit.models import astructured_call, chat_model, structured_call, text_call, wrapped
+from rag_kit.models.calls import reply_call
+from rag_kit.prompts import load_prompt, render_passages
+from rag_kit.prompts.format import DEFAULT_MAX_TOKENS
+from rag_kit.prompts.library import prompt_from_text
+from rag_kit.prompts.schemas import Queries
+from rag_kit.retrieval import BM25Retriever
+
+PROMPT = load_prompt("multi_query")
+VALUES = {"question": "What is BM25?", "count": 3}
+GOOD = {"queries": ["a", "b"]}
+METHODS = {"json_schema": set(), "tools": {"json_schema"}, "json_object": {"json_schema", "tools"}}
+Wrap = Callable[[ChatOpenAI], Any]
+WRAPPERS: dict[str, Wrap] = {
+    "bare": lambda model: model,
+    "bind": lambda model: model.bind(logprobs=True, top_logprobs=2),
+    "tools bound": lambda model: model.bind_tools(
+        [{"name": "look", "description": "Look.", "parameters": {}}]
+    ),
+    "with_config": lambda model: model.with_config(tags=["mine"]),
+    "with_retry": lambda model: model.with_retry(stop_after_attempt=2),
+    "with_fallbacks": lambda model: model.with_fallbacks([FakeListChatModel(responses=["no"])]),
+    "configurable_fields": lambda model: model.configurable_fields(temperature=ConfigurableField(id="heat")),
+    "configurable_alternatives": lambda model: model.configurable_alternatives(
+        ConfigurableField(id="which"), default_key="one", other=FakeListChatModel(responses=["no"])
+    ),
+    "several": lambda model: (
+        model.bind(logprobs=True)
+        .with_config(tags=["mine"])
+        .with_retry(stop_after_attempt=2)
+        .with_fallbacks([FakeListChatModel(responses=["no"])])
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def _fresh_memory() -> Iterator[None]:
+    wrapped._endpoints.clear()
+    yield
+    wrapped._endpoints.clear()
+
+
+def openai(server: OpenAIServer, **settings: Any) -> ChatOpenAI:
+    """A model of the server."""
+    return ChatOpenAI(model="test", base_url=server.url, api_key="sk-x", **settings)
+
+
+def bound_of(request: Recorded) -> Any:
+    """The bound that a request sent."""
+    return request.body.get("max_tokens")
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+@pytest.mark.parametrize(("method", "refused"), METHODS.items())
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+def test_a_wrapped_model_keeps_its_methods(
+    wrapper: str, method: str, refused: set[str], asynchronous: bool
+) -> None:
+    """Whatever is around a model, it is asked by the first method that its endpoint serves, within the bound."""
+    with OpenAIServer([GOOD], refuse=refused) as server:
+        model = WRAPPERS[wrapper](openai(server, max_retries=0))
+        if (refused and "fallbacks" in wrapper) or (refused and wrapper == "several"):
+            wrapped.endpoint_of(wrapped.bare_model(model)).first_method = len(refused)
+        if asynchronous:
+            found = asyncio.run(astructured_call(model, PROMPT, VALUES))
+        else:
+            found = structured_call(model, PROMPT, VALUES)
+        last = server.chats[-1]
+        assert found == Queries(queries=["a", "b"])
+        assert last.asks == method
+        assert bound_of(last) == PROMPT.max_tokens
+        assert ("logprobs" in last.body) == (wrapper in ("bind", "several"))
+        assert "look" not in str(last.body.get("tools", "")) or method != "tools"
+
+
+def test_what_a_wrapper_found_out_is_remembered() -> None:
+    """The second call of a bound model begins where the first one ended."""
+    with OpenAIServer([GOOD], refuse={"json_schema"}) as server:
+        model = openai(server).bind(logprobs=True)
+        structured_call(model, PROMPT, VALUES)
+        structured_call(model, PROMPT, VALUES)
+        assert server.asked == ["json_schema", "tools", "tools"]
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_fallback_without_methods_gets_the_form_in_words(asynchronous: bool) -> None:
+    """Where the first model fails, the one that stands by is asked in plain text, with the schema."""
+    asked: list[str] = []
+
+    class Plain(FakeListChatModel):
+        def _call(self, messages: Any, *arguments: Any, **more: Any) -> str:
+            asked.append(str(messages[-1].content))
+            return super()._call(messages, *arguments, **more)
+
+    with OpenAIServer([error(500)]) as server:
+        model = openai(server).with_fallbacks([Plain(responses=['{"queries": ["c"]}'])])
+        if asynchronous:
+            found = asyncio.run(astructured_call(model, PROMPT, VALUES))
+        else:
+            found = structured_call(model, PROMPT, VALUES)
+    assert found.queries == ["c"]
+    assert "Queries" in asked[0] and "JSON" in asked[0]
+
+
+def test_the_config_chooses_the_model() -> None:
+    """A field or an alternative that the config names is the one that is asked."""
+    with OpenAIServer([GOOD]) as server:
+        model = WRAPPERS["configurable_fields"](openai(server))
+        structured_call(model, PROMPT, VALUES, config={"configurable": {"heat": 0.25}})
+        other = WRAPPERS["configurable_alternatives"](openai(server))
+        with pytest.raises(ModelOutputError):
+            structured_call(other, PROMPT, VALUES, config={"configurable": {"which": "other"}})
+        assert [chat.body.get("temperature") for chat in server.chats] == [0.25]
+
+
+# --- the bound on a reply ------------------------------------------------------------------------------------------
+
+
+def test_a_reply_that_is_cut_off_is_asked_for_again_in_the_same_method() -> None:
+    """Twice the bound, once; nothing goes to plain text."""
+    with OpenAIServer([truncated('{"queries": ["a'), GOOD]) as server:
+        assert structured_call(openai(server), PROMPT, VALUES).queries == ["a", "b"]
+        assert server.asked == ["json_schema", "json_schema"]
+        assert [bound_of(chat) for chat in server.chats] == [PROMPT.max_tokens, 2 * PROMPT.max_tokens]
+
+
+def test_a_reply_that_never_ends_is_an_error_after_a_repair_in_the_same_method() -> None:
+    """Three requests, each with a bound and a schema."""
+    with OpenAIServer([truncated('{"queries": ["a')]) as server:
+        with pytest.raises(ModelOutputError, match="breaks off"):
+            structured_call(openai(server), PROMPT, VALUES)
+        assert set(server.asked) == {"json_schema"} and len(server.asked) <= 4
+        assert all(bound_of(chat) <= 2 * PROMPT.max_tokens for chat in server.chats)
+
+
+@pytest.mark.parametrize("bound_by", ["constructor", "bind"])
+def test_a_lower_bound_of_ones_own_wins(bound_by: str) -> None:
+    """It is not doubled either."""
+    with OpenAIServer([truncated("A long answ")]) as server:
+        model = (
+            openai(server, max_tokens=7) if bound_by == "constructor" else openai(server).bind(max_tokens=7)
+        )
+        reply = reply_call(model, PROMPT, VALUES)
+        assert [bound_of(chat) for chat in server.chats] == [7]
+    assert reply.text == "A long answ" and "token limit" in reply.cut_off
+
+
+def test_a_higher_bound_of_ones_own_does_not_hold() -> None:
+    """The prompt's is sent."""
+    with OpenAIServer([GOOD]) as server:
+        structured_call(openai(server).bind(max_tokens=99_999), PROMPT, VALUES)
+        assert bound_of(server.chats[0]) == PROMPT.max_tokens
+
+
+def test_a_text_that_is_cut_off_twice_says_so() -> None:
+    """``text_call`` has no other way to say that its text is not whole."""
+    with OpenAIServer([truncated("One and")]) as server, use_notes() as notes:
+        assert text_call(openai(server), PROMPT, VALUES) == "One and"
+    assert "is not whole: the model reached its token limit" in notes.texts[0]
+
+
+def test_a_model_that_thinks_gets_room_for_it() -> None:
+    """Its thoughts count as part of the reply; the next call begins with the room."""
+    thinking = text("", finish="length", body={
+        "id": "x", "object": "chat.completion", "created": 1, "model": "test",
+        "choices": [{"index": 0, "finish_reason": "length", "message": {"role": "assistant", "content": ""}}],
+        "usage": {"prompt_tokens": 9, "completion_tokens": 1024, "total_tokens": 1033,
+                  "completion_tokens_details": {"reasoning_tokens": 1024}},
+    })  # fmt: skip
+    with OpenAIServer([thinking, GOOD]) as server:
+        model = openai(server)
+        assert structured_call(model, PROMPT, VALUES).queries == ["a", "b"]
+        structured_call(model, PROMPT, VALUES)
+        bounds = [bound_of(chat) for chat in server.chats]
+    assert bounds[0] == PROMPT.max_tokens and bounds[1] == bounds[2] > 16_000
+
+
+def test_an_endpoint_that_refuses_the_bound_is_asked_without() -> None:
+    """Its refusal is remembered, and is no refusal of the method."""
+    refusal = error(400, "Unsupported parameter: 'max_tokens' is not supported with this model.")
+    with OpenAIServer([refusal, GOOD]) as server:
+        model = openai(server)
+        structured_call(model, PROMPT, VALUES)
+        structured_call(model, PROMPT, VALUES)
+        assert server.asked == ["json_schema"] * 3
+        assert [bound_of(chat) for chat in server.chats] == [PROMPT.max_tokens, None, None]
+
+
+def test_the_bound_goes_into_the_field_of_the_class() -> None:
+    """OpenAI's own classes, and classes that have other names for it; a class without one is left alone."""
+
+    class Google(FakeListChatModel):
+        max_output_tokens: int | None = None
+
+    class Ollama(FakeListChatModel):
+        num_predict: int | None = -1
+
+    own = ChatOpenAI(model="gpt-5.5", api_key="sk-x")
+    azure = AzureChatOpenAI(
+        model="m", azure_endpoint="https://x.openai.azure.com", api_key="sk-x", api_version="2024-10-21"
+    )
+    for model in (own, azure):
+        changed, _, sent = wrapped.with_bound(model, {}, 50)
+        payload = changed._get_request_payload("hello")
+        assert (sent, payload.get("max_completion_tokens"), payload.get("max_tokens")) == (50, 50, None)
+    google, _, _ = wrapped.with_bound(Google(responses=["x"]), {}, 50)
+    ollama, _, _ = wrapped.with_bound(Ollama(responses=["x"]), {}, 50)
+    assert (google.max_output_tokens, ollama.num_predict) == (50, 50)
+    plain = FakeListChatModel(responses=["x"])
+    assert wrapped.with_bound(plain, {"stop": ["."]}, 50) == (plain, {"stop": ["."]}, None)
+
+
+@pytest.mark.parametrize("prompt", [
+    ChatPromptTemplate([("user", "{question} {count}")]),
+    prompt_from_text(
+        '---\nname: mine\ndescription: d\nversion: 1\ninput:\n  question: q\n  count: c\n---\n{{role "user"}}\n'
+        "{{question}} {{count}}\n",
+        name="mine",
+    ),
+])  # fmt: skip
+def test_a_prompt_of_ones_own_has_the_default_bound(prompt: Any) -> None:
+    """A reply never runs on for ever."""
+    with OpenAIServer([GOOD]) as server:
+        structured_call(openai(server), prompt, VALUES, Queries)
+        assert bound_of(server.chats[0]) == DEFAULT_MAX_TOKENS
+
+
+# --- the context of a model ----------------------------------------------------------------------------------------
+
+TOO_LONG = [
+    ("request (6031 tokens) exceeds the available context size (4096 tokens), try increasing it", 6031, 4096),
+    (
+        "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens (4500 in the "
+        "messages, 500 in the completion). Please reduce the length of the messages.", 4500, 4096,
+    ),
+    ("This model's maximum context length is 8,192 tokens. Your messages resulted in 10,240 tokens.", 10240, 8192),
+    ("prompt is too long: 210000 tokens > 200000 maximum", 210000, 200000),
+    ("The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).", 1200000, 1048576),
+    ("Prompt contains 40000 tokens, too large for model with 32768 maximum context length", 40000, 32768),
+    ("too many tokens: total number of tokens in the prompt cannot exceed 4081 - received 5000.", 5000, 4081),
+    ("`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000 `inputs` tokens", 5000, 4096),
+    ("<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 6000]", None, 6000),
+    ("Input is too long for requested model.", None, None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "given", "limit"), TOO_LONG)
+def test_a_prompt_that_is_too_long_is_told_with_the_numbers(
+    words: str, given: int | None, limit: int | None
+) -> None:
+    """As servers and providers say it; one request, no method is blamed."""
+    with OpenAIServer([error(400, words)]) as server:
+        with pytest.raises(ContextLengthError, match="prompt is too long for the model at http") as caught:
+            structured_call(openai(server), load_prompt("condense"), {"history": "", "question": "Q"})
+        assert len(server.chats) <= 2 and set(server.asked) == {"json_schema"}
+    assert (caught.value.given, caught.value.limit) == (given, limit)
+    if given and limit:
+        assert f"{limit:,} tokens, {given:,} were sent" in str(caught.value)
+    assert "RAG_KIT_CONTEXT_TOKENS" in str(caught.value)
+
+
+def small_context(request: Recorded) -> Any:
+    """A server with a context of 1,000 tokens, of four characters each."""
+    tokens = len(request.prompt) // 4
+    if tokens > 1_000:
+        return error(400, f"request ({tokens} tokens) exceeds the available context size (1000 tokens)")
+    return text("The pump starts at 40 degrees [1].")
+
+
+def test_a_graph_leaves_passages_out_where_the_context_is_too_small() -> None:
+    """By the endpoint's words at first, before any request after that; a note says so."""
+    texts = [f"The pump number {n} starts at 40 degrees. " + "It is blue. " * 60 for n in range(6)]
+    with OpenAIServer([small_context]) as server:
+        graph = build_plain_rag(BM25Retriever.from_texts(texts, k=6), openai(server))
+        for requests in (2, 3):
+            result = graph.invoke({"question": "When does the pump start?"})
+            assert "40 degrees" in result["answer"]
+            assert any("passages were left out of the prompt" in note for note in result["notes"])
+            assert len(server.chats) == requests
+
+
+def test_a_known_context_is_kept_without_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``context_tokens`` and its variable; the reply has a quarter of it."""
+    passages = render_passages(["word " * 700, "other " * 700])
+    values = {"question": "Q", "passages": passages}
+    with OpenAIServer([small_context]) as server:
+        model = chat_model("openai:test", base_url=server.url, api_key="sk-x", context_tokens=1_000)
+        assert text_call(model, load_prompt("answer"), values).startswith("The pump")
+        monkeypatch.setenv("RAG_KIT_CONTEXT_TOKENS", "1000")
+        model = chat_model("openai:test", base_url=server.url, api_key="sk-x")
+        assert text_call(model, load_prompt("answer"), values).startswith("The pump")
+        assert [bound_of(chat) for chat in server.chats] == [250, 250]
+        assert "other other" not in server.chats[0].prompt and "word word" in server.chats[0].prompt
+
+
+@pytest.mark.parametrize("value", ["many", "0", "-5", 1.5, True])
+def test_a_context_that_is_no_number_is_refused(value: Any) -> None:
+    """The message says what is allowed."""
+    with pytest.raises(ConfigurationError, match=r"context_tokens=.* is no number of tokens"):
+        chat_model("openai:test", api_key="sk-x", context_tokens=value)
