@@ -25,7 +25,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (docs / "pump.md").write_text("# Pump\n\n## Start\n\nThe pump starts at 40 degrees.\n", encoding="utf-8")
     (docs / "风扇.md").write_text("# 风扇\n\n风扇在六十度时启动，噪音很大。\n", encoding="utf-8")
     (docs / "evil.md").write_text(
-        "# Evil\n\nThe valve \x1b[31mopens\u202e at noon <script>x</script>.\n", encoding="utf-8"
+        "# Evil\n\nThe valve \x1b[31m opens\u202e at noon <script>x</script>.\n", encoding="utf-8"
     )
     code = main(["ingest", str(docs), "--index", str(base / "index"), "--embedding-model", "none", "--quiet"])
     assert code == exits.OK
