@@ -127,7 +127,7 @@ async def agenerate(
         ...          "it is the oldest pump of the town."]
         >>> written = generate(texts, "extractive", n=1, kinds=["single_hop"])
         >>> written[0].question, written[0].answers
-        ('When was the Mizar pump built?', ('1912',))
+        ('What belongs in the gap: "The Mizar pump was built in ____ by Grace Weber."?', ('1912',))
     """
     if isinstance(kinds, str) or not kinds or set(kinds) - set(KINDS):
         raise InvalidInputError(f"kinds is {kinds!r:.120}; give a list of {' and '.join(KINDS)}")

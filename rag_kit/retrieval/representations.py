@@ -72,12 +72,12 @@ class MultiRepresentationRetriever(FamilyWriter):
     Example:
         >>> from rag_kit.documents import get_provenance
         >>> fans = Document("Fans cool cases. A loud fan is changed for a larger one.", id="fans")
-        >>> with MultiRepresentationRetriever.from_documents([fans], represent=["keywords", "children:20"]) as made:
+        >>> with MultiRepresentationRetriever.from_documents([fans], represent=["summary", "children:20"]) as made:
         ...     [found] = made.invoke("loud fan")
         >>> found.id, found.page_content == fans.page_content
         ('fans', True)
         >>> [s["stage"] for s in get_provenance(found)["stages"] if s["stage"].startswith("representation")]
-        ['representation:text', 'representation:keywords', 'representation:children:20']
+        ['representation:text', 'representation:summary', 'representation:children:20']
     """
 
     kinds: tuple[str, ...] | None = None

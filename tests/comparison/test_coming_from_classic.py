@@ -208,7 +208,7 @@ WRONG: list[tuple[Any, dict[str, Any], str]] = [
     ),
     (ParentDocumentRetriever.from_documents, {"documents": DOCS, "docstore": 1}, "in rag_kit: nothing"),
     (CompressionRetriever, {"base_retriever": WORDS, "base_compresor": 1}, "is no argument"),
-    (RerankRetriever, {"base_retriever": WORDS, "base_compressor": "x"}, "reranker is str"),
+    (RerankRetriever, {"base_retriever": WORDS, "base_compressor": "x"}, "reranker is 'x'"),
 ]
 
 

@@ -67,14 +67,14 @@ def build_adaptive_rag(
     Example:
         >>> from rag_kit.models import chat_model
         >>> from rag_kit.retrieval import BM25Retriever
-        >>> texts = ["Alien was directed by Ridley Scott.", "Ridley Scott was born in South Shields."]
+        >>> texts = ["Alien was released in 1979.", "Blade Runner was released in 1982."]
         >>> retriever = BM25Retriever.from_texts(texts, k=2)
         >>> graph = build_adaptive_rag(retriever, chat_model("extractive"), output="full")
-        >>> result = graph.invoke({"question": "Where was the director of Alien born?"})
+        >>> result = graph.invoke({"question": "Compare Alien and Blade Runner in terms of release."})
         >>> result["route"], [hop["question"] for hop in result["hops"]]
-        ('multi', ['Who is the director of Alien?', 'Where was Ridley Scott born?'])
+        ('multi', ['Alien release', 'Blade Runner release'])
         >>> graph.invoke({"question": "When does it start?"})["answer"]
-        'What does "it" refer to?'
+        'What is your question about?'
     """
     if classifier not in ("model", "rule") and not callable(classifier):
         raise InvalidInputError(

@@ -209,7 +209,7 @@ def classify_by_rule(question: str, earlier: Sequence[str] = ()) -> Classificati
     It errs to one side: what does not show in the words (a yes/no question with hidden steps) counts as one search.
 
     Example:
-        >>> [classify_by_rule(text).complexity for text in ("Thanks!", "Who wrote Emma?", "Is Emma older than Ada?")]
+        >>> [classify_by_rule(text).complexity for text in ("Thanks!", "Who wrote Emma?", "Compare A and B in size.")]
         ['none', 'single', 'multi']
     """
     return Classification(**question_kind(question, has_history=bool(earlier))._asdict())

@@ -57,7 +57,7 @@ def build_conversational_rag(
         >>> _ = graph.invoke({"question": "Who wrote Emma?"}, thread)
         >>> result = graph.invoke({"question": "When did she die?"}, thread)
         >>> result["search_query"], result["answer"]
-        ('When did Jane Austen die?', 'Jane Austen died in 1817.[1]')
+        ('When did she die? (Jane Austen)', 'Jane Austen died in 1817.[1]')
     """
     max_facts = check_count("max_facts", max_facts) if remember else 0
     nodes = ConversationalNodes(retriever, llm, options, max_facts=max_facts)

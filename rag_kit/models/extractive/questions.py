@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from rag_kit.models.extractive.answering import MARKS
@@ -17,28 +18,48 @@ from rag_kit.text.complexity import points_back, question_kind
 _MAX_KEYWORDS = 3
 _MAX_QUERY = 1000  # characters
 _POINTS_BACK = 6  # content words of a follow-up with a pronoun at most
+_MOST_NAMES = 6
+_PERSON = re.compile(r"\b(?:s?he|him|hers?|his)\b|[他她]", re.IGNORECASE)
 _PIECE = re.compile(r"(?P<han>[\u3400-\u9fff]+)|[^\W_](?:[^\W\u3400-\u9fff]|['’.+-])*")
 _WHICH = {"en": "What is your question about?", "zh": "请问您想查的是什么？"}
 
 
 def condense(prompt: Prompt) -> dict[str, str]:
-    """The question; one that points back, with the words of the last question that stood alone in brackets.
+    """The question; one that points back, with the words of the last question that stands alone in brackets.
+
+    A question about a person has the names of the last answer there.
 
     Example:
         >>> turns = (("user", "Who wrote Emma?"), ("assistant", "Jane Austen wrote it.[1]"))
-        >>> condense(Prompt("condense", question="When was it printed?", turns=turns))
-        {'query': 'When was it printed? (wrote Emma)'}
+        >>> condense(Prompt("condense", question="When did she die?", turns=turns))
+        {'query': 'When did she die? (Jane Austen)'}
     """
     question = prompt.request
-    earlier = [text for role, text in prompt.turns if role == "user" and not points_back(text, _POINTS_BACK)]
-    if not earlier or len(question) > _MAX_QUERY or not points_back(question, _POINTS_BACK):
+    alone = [
+        n
+        for n, (role, text) in enumerate(prompt.turns)
+        if role == "user" and not points_back(text, _POINTS_BACK)
+    ]
+    if not alone or len(question) > _MAX_QUERY or not points_back(question, _POINTS_BACK):
         return {"query": question}
-    words = " ".join(_keywords(earlier[-1]))
+    asked = _keywords(prompt.turns[alone[-1]][1])
+    named = _names_in(prompt.turns[alone[-1] + 1 :], asked) if _PERSON.search(question) else []
+    words = " ".join(named or asked)
     return {
         "query": (f"{question}（{words}）" if prompt.language == "zh" else f"{question} ({words})")[
             :_MAX_QUERY
         ]
     }
+
+
+def _names_in(turns: Sequence[tuple[str, str]], asked: Sequence[str]) -> list[str]:
+    """The words of the answer to a question that may be a name, without those of the question."""
+    answer = next((text for role, text in turns if role == "assistant"), "")
+    said = next((one.text for one in sentences(MARKS.sub("", answer))), "")
+    words = [
+        word for word in _keywords(said) if word not in asked and (word[0].isupper() or not word.isascii())
+    ]
+    return [] if is_declined(answer) else words[:_MOST_NAMES]
 
 
 def summarise_history(prompt: Prompt) -> str:

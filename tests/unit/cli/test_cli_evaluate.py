@@ -240,10 +240,11 @@ def test_gold_ids_that_nothing_has_are_named(folder: Path, capsys: pytest.Captur
     question = {"question": "When does the pump start?", "relevant": {"pump.txt": 1, "other": 1, "no": 0}}
     for relevant, noted in ((question["relevant"], True), ({"pump.md": 1, "other": 1}, False)):
         (folder / "set.jsonl").write_text(json.dumps({**question, "relevant": relevant}) + "\n")
-        code, out, _ = run(capsys, "--index", "index")
+        assert run(capsys, "--index", "index")[0] == exits.USAGE  # more than a tenth is missing
+        code, out, _ = run(capsys, "--index", "index", "--max-missing-gold", "1")
         assert code == exits.OK and ("None of the gold ids (2, such as 'other')" in out) is noted, out
         assert ("pump.md. Does the set name passages" in out) is noted
-        said = json.loads(run(capsys, "--index", "index", "--json")[1])
+        said = json.loads(run(capsys, "--index", "index", "--max-missing-gold", "1", "--json")[1])
         assert said["rows"] == 1 and ("None of the gold ids" in str(said["notes"])) is noted
 
 

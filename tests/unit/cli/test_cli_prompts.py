@@ -83,7 +83,7 @@ def test_check_reports_problems_with_file_and_line(folder: Path, capsys: pytest.
     path.write_text(path.read_text().replace("{{question}}", "{{qestion}}"))
     assert run("check", "--folder", folder) == 1
     out = capsys.readouterr().out.splitlines()
-    assert out[0].startswith(f"{path}:6: the input 'question' is declared")
+    assert out[0].startswith(f"{path}:7: the input 'question' is declared")
     last = len(path.read_text().splitlines())
     assert any(line.startswith(f"{path}:{last}: unknown variable {{{{qestion}}}}") for line in out)
     assert out[-1] == "2 problem(s)"
@@ -92,7 +92,7 @@ def test_check_reports_problems_with_file_and_line(folder: Path, capsys: pytest.
     assert run("check", "--folder", folder, "--json") == 1
     report = json.loads(capsys.readouterr().out)
     assert report["ok"] is False
-    assert report["problems"][0]["line"] == 6
+    assert report["problems"][0]["line"] == 7
 
 
 def test_wrong_names_and_folders_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

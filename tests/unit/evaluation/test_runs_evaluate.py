@@ -174,7 +174,9 @@ def test_histories_reach_graphs() -> None:
     retriever = BM25Retriever.from_texts(["Ada wrote the first program.", "Ada was a mathematician."])
     plain = build_plain_rag(retriever, chat_model("extractive"))
     output = run(plain, Length(), dataset=dataset)["q0"].output
-    assert "What was Ada?" in output.queries
+    assert any("Ada" in query for query in output.queries if query.startswith("What was she?")), (
+        output.queries
+    )
     assert output.calls == 2
 
 

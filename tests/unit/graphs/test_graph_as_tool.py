@@ -133,7 +133,7 @@ def test_a_question_back_is_told_to_the_agent() -> None:
     )
     result = agent.invoke({"messages": [("user", "Go.")]}, {"configurable": {"thread_id": "1"}})
     first, second = [one for one in result["messages"] if one.type == "tool"]
-    assert 'What does "it" refer to?' in first.content and "question back" in first.content
+    assert "What is your question about?" in first.content and "question back" in first.content
     assert "60 degrees" in second.content
 
 

@@ -156,8 +156,8 @@ def test_the_best_so_far_is_given_at_any_cap_of_calls(max_calls: int) -> None:
     second = graph.invoke({"question": "Which facts hold?"}, context=context)
     assert first["answer"].startswith("Fact number") and first["answer"] == second["answer"]
     assert first["usage"]["calls"] <= max_calls
-    complete = first["segment"] == 3 and not first["notes"]
-    assert complete or any(f"max_calls={max_calls}" in note for note in first["notes"])
+    stopped = any(f"max_calls={max_calls}" in note for note in first["notes"])
+    assert stopped or first["segment"] == 3
 
 
 async def test_the_best_so_far_at_a_cap_of_tokens() -> None:

@@ -321,14 +321,14 @@ def condense(model: ExtractiveChatModel, history: list[tuple[str, str]], questio
 @pytest.mark.parametrize(
     ("history", "question", "expected"),
     [
-        ([("user", "Who wrote Emma?"), ("assistant", "Jane Austen.[1]")], "When did she die?", "wrote Emma"),
+        ([("user", "Who wrote Emma?"), ("assistant", "Jane Austen.[1]")], "When did she die?", "Jane Austen"),
         ([("user", "How long is the Rhine?"), ("assistant", "1,230 km.[1]")], "Where does it rise?", "Rhine"),
         (
             [("user", "How many files did Acme open in 2019?"), ("assistant", "Ten.[1]")],
             "And in 2020?",
             "files Acme open 2019",
         ),
-        ([("user", "《家》是谁写的？"), ("assistant", "巴金。[1]")], "他哪年去世的？", "家"),
+        ([("user", "《家》是谁写的？"), ("assistant", "巴金。[1]")], "他哪年去世的？", "巴金"),
         ([("user", "莱茵河有多长？"), ("assistant", "1230公里。[1]")], "它发源于哪里？", "莱茵河"),
         (
             [("user", "2019年公司有多少员工？"), ("assistant", "十人。[1]")],

@@ -142,10 +142,10 @@ async def test_an_index_with_representations_gives_passages(
     ingest(
         tmp_path,
         tmp_path / "index",
-        options=IngestOptions(represent=["keywords", "summary"], llm=chat_model("extractive")),
+        options=IngestOptions(represent=["summary"], llm=chat_model("extractive")),
     )
     with DocumentIndex.open(tmp_path / "index") as index:
-        assert len(index.ids()) == 6
+        assert len(index.ids()) == 4
         retriever = GraphRetriever(index=index, k=6)
         found = retriever.invoke(question)
         assert [doc.page_content for doc in found] == texts
