@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import combinations, islice
 from typing import NamedTuple
 
 from rag_kit.text.citations.tokens import tokens
@@ -67,6 +67,12 @@ class Disagreement:
     """Statements of several passages with different values of the same thing."""
 
     statements: tuple[Statement, ...]
+
+    @property
+    def is_series(self) -> bool:
+        """Whether each statement names a time that no other names."""
+        pairs = combinations(self.statements, 2)
+        return all(one.times and other.times and not _common(one.times, other.times) for one, other in pairs)
 
     @property
     def newest(self) -> Statement | None:
@@ -141,13 +147,14 @@ def settle_versions(
 ) -> list[Candidate]:
     """Leave one of the picked sentences that state different values of the same thing: that of the newest version.
 
-    Where nothing says which is the newest, or the question names a time, the first that was picked stays.
+    Where nothing says which is the newest, or the question names a time, the first that was picked stays. Statements
+    that each name a time of their own are a series, and all stay.
     """
     settled = list(picked)
     for found in find_disagreements(question.text, passages):
         texts = {(one.place, one.text) for one in found.statements}
         rivals = [one for one in settled if (one.place, one.text) in texts]
-        if not rivals:
+        if not rivals or found.is_series:
             continue
         newest = None if question.spans else found.newest
         at = (newest.place, newest.text) if newest else None
@@ -213,9 +220,20 @@ def disagree(one: Statement, other: Statement, question: Question) -> bool:
         return False
     if question.spans and one.times and other.times and not _common(one.times, other.times):
         return False
+    if _slots(one, one.words - other.words) & _slots(other, other.words - one.words):
+        return False  # of students and of adults: another word in the same place
     kinds = [sorted(value.dimension for value in statement.values) for statement in (one, other)]
     same = _common(one.values, other.values)
     return kinds[0] == kinds[1] and same == len(one.values) - 1
+
+
+def _slots(statement: Statement, words: frozenset[str]) -> set[tuple[str, str]]:
+    """Give the words on both sides of some words of a sentence; any value counts as the same one."""
+    row = tokens(statement.text)
+    keys = ["", *("#" if token.value else token.key for token in row), ""]
+    return {
+        (keys[at], keys[at + 2]) for at, token in enumerate(row) if token.content and keys[at + 1] in words
+    }
 
 
 def _common(some: Sequence[Value], others: Sequence[Value]) -> int:

@@ -32,6 +32,8 @@ _PART = re.compile(
     r"|\.(bm25|vectors)[^/]*\.tmp|pictures"
 )
 
+_DRAFT = re.compile(r"\.picture-[^/]*\.tmp")
+
 
 def is_part(name: str) -> bool:
     """Whether a file of this name in an index folder is the index's own.
@@ -43,10 +45,23 @@ def is_part(name: str) -> bool:
     return _PART.fullmatch(name) is not None
 
 
+def is_pictures_folder(path: Path) -> bool:
+    """Whether a path is a folder of an index's pictures: a real one, with nothing else in it."""
+    if path.name != PICTURES or path.is_symlink() or not path.is_dir():
+        return False
+    return all(
+        _DRAFT.fullmatch(each.name) or is_picture(f"{PICTURES}/{each.name}") for each in path.iterdir()
+    )
+
+
 def remove_parts(paths: Iterable[Path], keep: Collection[str] = ()) -> None:
     """Remove, of some files in the folder of an index, those that the index wrote, but for some names."""
     for path in paths:
-        if path.name in keep or not is_part(path.name):
+        if (
+            path.name in keep
+            or not is_part(path.name)
+            or (path.name == PICTURES and not is_pictures_folder(path))
+        ):
             continue
         with contextlib.suppress(OSError):
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
@@ -67,8 +82,12 @@ def keep_picture(folder: Path, data: bytes) -> str:
     """Write a picture beside an index, whole or not at all, readable by its owner only; return its name."""
     path = folder / (name := picture_name(data))
     if not path.exists():
+        if path.parent.is_symlink():
+            raise InvalidInputError(
+                f"{path.parent} is a link; pictures of an index are kept in a folder of its own."
+            )
         path.parent.mkdir(mode=0o700, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")  # mode 0600
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".picture-", suffix=".tmp")  # mode 0600
         try:
             with open(handle, "wb") as file:
                 file.write(data)
@@ -83,8 +102,11 @@ def keep_picture(folder: Path, data: bytes) -> str:
 
 def remove_pictures(folder: Path, keep: Collection[str]) -> None:
     """Remove the pictures beside an index that no passage has, and what a killed write left."""
+    if (folder / PICTURES).is_symlink():
+        return
     for path in (folder / PICTURES).glob("*"):
-        if f"{PICTURES}/{path.name}" not in keep:
+        name = f"{PICTURES}/{path.name}"
+        if _DRAFT.fullmatch(path.name) or (is_picture(name) and name not in keep):
             with contextlib.suppress(OSError):
                 path.unlink()
 
@@ -99,7 +121,10 @@ def prepare_new(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise InvalidInputError(f"{folder} is a file; an index needs a folder. Name a new or empty one.")
     names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
-    if other_files := sorted(name for name in names if not is_part(name)):
+    own = {
+        name for name in names if is_part(name) and (name != PICTURES or is_pictures_folder(folder / name))
+    }
+    if other_files := sorted(set(names) - own):
         raise InvalidInputError(
             f"{folder} is not an index and holds other files ({', '.join(other_files[:3])}"
             f"{', ...' if len(other_files) > 3 else ''}). Name a new or empty folder."

@@ -101,3 +101,21 @@ def test_the_paper_mode_names_passages_that_the_answer_does_not_rest_on() -> Non
     result = graph.invoke({"question": "What is the hotel limit per night?"}, context={"max_segments": 1})
     [note] = [note for note in result["notes"] if "disagree" in note]
     assert len(result["documents"]) == 1 and note.count("Travel policy ") == 2 and note.count("[1]") >= 1
+
+
+@pytest.mark.parametrize(
+    ("question", "texts"),
+    [
+        ("北京和上海的住宿标准是多少？", ["北京的住宿标准为每晚300元。", "上海的住宿标准为每晚400元。"]),
+        ("What is the fee?", ["The fee for students is 20 EUR.", "The fee for adults is 50 EUR."]),
+        ("How much is the course?", ["The course on 5 May costs 100 EUR.", "The course on 9 June costs 140 EUR."]),
+        ("营业收入是多少？", ["2023年营业收入为10亿元。", "2024年营业收入为14亿元。"]),
+    ],
+)  # fmt: skip
+def test_other_things_and_series_are_no_versions(question: str, texts: list[str]) -> None:
+    """Both values are answered where another word has the same place, or each statement names a time of its own."""
+    dated = [Document(text, metadata={"title": "Fees", "year": 2023 + n}) for n, text in enumerate(texts)]
+    result = build_plain_rag(RunnableLambda(lambda _: dated), chat_model("extractive")).invoke(
+        {"question": question}
+    )
+    assert all(text in result["answer"] for text in texts)

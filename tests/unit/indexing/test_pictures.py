@@ -210,7 +210,7 @@ def test_pictures_leave_with_their_last_document(tmp_path):
     ingest(docs, index, options=IngestOptions(pictures=True))
     assert len(passages(index)) == 2
     names = kept(index)
-    (index / "pictures" / "abc.tmp").write_bytes(b"half")
+    (index / "pictures" / ".picture-abc.tmp").write_bytes(b"half")
     (docs / "a.pdf").unlink()
     ingest(docs, index, prune=True)
     assert len(kept(index)) == 1 and set(kept(index)) <= set(names)
@@ -286,3 +286,22 @@ def test_a_field_of_the_same_name_is_left_alone(tmp_path):
     assert model.asked == []
     (passage,) = passages(tmp_path / "index")
     assert passage.page_content == "The manual."
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_files_of_a_user_in_a_folder_of_that_name_stay(tmp_path, link):
+    """A folder with own files in ``pictures`` is no new index; files put there later are left alone."""
+    index, photos = tmp_path / "index", tmp_path / "photos"
+    for folder in (index, photos):
+        folder.mkdir()
+    (index / "pictures").symlink_to(photos) if link else (index / "pictures").mkdir()
+    (index / "pictures" / "holiday.jpg").write_bytes(b"mine")
+    (tmp_path / "a.txt").write_text("The pump starts.", encoding="utf-8")
+    with pytest.raises(InvalidInputError, match="holds other files"):
+        ingest(tmp_path / "a.txt", index)
+    assert (index / "pictures" / "holiday.jpg").read_bytes() == b"mine"
+    ingest(tmp_path / "a.txt", tmp_path / "other")
+    (tmp_path / "other" / "pictures").mkdir()
+    (tmp_path / "other" / "pictures" / "holiday.jpg").write_bytes(b"mine")
+    ingest(tmp_path / "a.txt", tmp_path / "other", prune=True)
+    assert (tmp_path / "other" / "pictures" / "holiday.jpg").read_bytes() == b"mine"
