@@ -50,7 +50,8 @@ class Failure(Enum):
 
 RETRYABLE = frozenset({Failure.RATE_LIMITED, Failure.SERVER, Failure.TIMEOUT, Failure.CONNECTION})
 _FINAL_CODES = (
-    "model_not_found", "context_length_exceeded", "insufficient_quota", "billing_hard_limit_reached", "content_filter",
+    "model_not_found", "not_found_error", "NotFoundError",
+    "context_length_exceeded", "insufficient_quota", "billing_hard_limit_reached", "content_filter",
 )  # fmt: skip
 _CLASSES: dict[type[BaseException], Failure] = {
     core.ContextOverflowError: Failure.REFUSED_FOR_GOOD,
