@@ -58,7 +58,7 @@ from .replies import (
     was_cached,
 )
 from .runnables import acall_runnable, has_handlers, has_listeners, without_retries
-from .wrapped import bare_model, change_models, context_tokens, endpoint_of, with_bound
+from .wrapped import OnRefusal, bare_model, change_models, context_tokens, endpoint_of, with_bound
 
 T = TypeVar("T")
 #: Makes of a model, its bound arguments and whether it is asked first what is called; None where it cannot.
@@ -113,10 +113,12 @@ class ModelCall:
     """A model, a prompt and its values, with the limits of the call; the context of each of its steps.
 
     ``config`` says which prompt ran, ``retries_left`` are the whole call's, ``sent_bound`` is the bound on the reply in
-    the request that was made last; None where the model's class takes none.
+    the request that was made last; None where the model's class takes none. ``has_failed``: the reply to that request
+    may be of a model that stands by.
     """
 
     sent_bound: int | None = None
+    has_failed: bool = False
 
     def __init__(
         self,
@@ -155,6 +157,7 @@ class ModelCall:
 
         With ``bind`` by a method of structured output; None where the model does not have it.
         """
+        self.has_failed = False
 
         def change(model: Any, arguments: Mapping[str, Any], first: bool) -> Runnable[Any, Any] | None:
             changed, rest, sent = without_retries(model, self.timeout), dict(arguments), None
@@ -163,8 +166,19 @@ class ModelCall:
             self.sent_bound = sent if first else self.sent_bound
             if bind is not None:  # what a model was bound to for other calls would stand against the method
                 rest = {name: value for name, value in rest.items() if name not in _FORMS}
-                return bind(changed, rest, first)
-            return changed.bind(**rest) if rest else changed  # type: ignore[no-any-return]
+                asked = bind(changed, rest, first)
+            else:
+                asked = changed.bind(**rest) if rest else changed
+            if asked is None or not first or self.inner_model is self.model:
+                return asked
+
+            def refusal(error: Exception) -> Exception | None:
+                """The error where the form was refused: no reason to ask one that stands by."""
+                self.has_failed = True
+                is_form = classify(error) is Failure.REFUSED if bind is not None else refuses_bound(error)
+                return error if is_form and (bind is not None or sent is not None) else None
+
+            return OnRefusal(asked, refusal)
 
         return change_models(self.model, change, self.config, {})
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from enum import Enum
@@ -25,8 +26,8 @@ from rag_kit.errors import (
     ModelUnreachableError,
 )
 
-from .connection import WEB_PAGE, chain, connection_problem, is_tls_failure, proxy_of
-from .redact import MIN_SECRET, origin_of, redact, secrets_of, short
+from .connection import WEB_PAGE, connection_problem, is_tls_failure, proxy_of
+from .redact import MIN_SECRET, origin_of, redact_inside, secrets_of, short
 from .runnables import base_url
 
 
@@ -49,7 +50,8 @@ class Failure(Enum):
 
 RETRYABLE = frozenset({Failure.RATE_LIMITED, Failure.SERVER, Failure.TIMEOUT, Failure.CONNECTION})
 _FINAL_CODES = (
-    "model_not_found", "context_length_exceeded", "insufficient_quota", "billing_hard_limit_reached", "content_filter",
+    "model_not_found", "not_found_error", "NotFoundError",
+    "context_length_exceeded", "insufficient_quota", "billing_hard_limit_reached", "content_filter",
 )  # fmt: skip
 _CLASSES: dict[type[BaseException], Failure] = {
     core.ContextOverflowError: Failure.REFUSED_FOR_GOOD,
@@ -317,14 +319,23 @@ def known_secrets(error: BaseException, model: Any) -> list[str]:
 
 
 def mask_error(error: BaseException, model: Any) -> None:
-    """Mask keys in a provider's exception itself, before callbacks and tracers write it down."""
-    secrets = known_secrets(error, model)
-    for cause in chain(error):
-        cause.args = tuple(redact(part, secrets) if isinstance(part, str) else part for part in cause.args)
-        if isinstance(message := getattr(cause, "message", None), str):
-            cause.message = redact(message, secrets)  # type: ignore[attr-defined]
-        if isinstance(body := getattr(cause, "body", None), dict | list | str):
-            cause.body = json.loads(redact(json.dumps(body), secrets))  # type: ignore[attr-defined]
+    """Mask keys in a provider's exception and all that it came from, before callbacks and tracers write it down."""
+    linked = _linked(error)
+    secrets = [*secrets_of(model), *(secret for cause in linked for secret in _secrets_sent(cause))]
+    for cause in linked:
+        for name in ("args", "message", "body", "__notes__"):
+            if isinstance(value := getattr(cause, name, None), str | dict | list | tuple):
+                with suppress(AttributeError, TypeError):  # a class of somebody's own may not let it be set
+                    setattr(cause, name, redact_inside(value, secrets))
+
+
+def _linked(error: BaseException) -> list[BaseException]:
+    """The exception, and each that is its cause or was being handled, or theirs."""
+    found = [error]
+    for each in found:
+        near = (each.__cause__, each.__context__)
+        found += [other for other in near if other is not None and all(other is not one for one in found)]
+    return found
 
 
 def _secrets_sent(error: BaseException) -> list[str]:

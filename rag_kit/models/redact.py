@@ -15,6 +15,7 @@ from .runnables import parts_of
 MASK = "***"
 MIN_SECRET = 6
 _SECRET_NAME = re.compile(r"(?i)(_|^)(api_?key|token|secret|password)$")
+_SECRET_FIELD = re.compile(r"(?i)(^|[_-])(api[_-]?key|key|token|secret|password|passwd|authorization)$")
 _HEADERS = ("default_headers", "extra_headers", "headers", "default_query")
 _OPEN_HEADERS = frozenset({"accept", "content-type", "user-agent", "http-referer", "x-title"})
 _MAX_LINE = 400
@@ -31,6 +32,29 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
     for secret in sorted({*secrets, *environment}, key=len, reverse=True):
         text = text.replace(secret, MASK) if len(secret) >= MIN_SECRET else text
     return without_shapes(text)
+
+
+def redact_inside(value: Any, secrets: Iterable[str] = ()) -> Any:
+    """A copy of what JSON or a tuple holds, with each string of it as ``redact`` gives it.
+
+    Example:
+        >>> redact_inside({"message": ["no abcdef"], "status": 400, "api_key": "new"}, ["abcdef"])
+        {'message': ['no ***'], 'status': 400, 'api_key': '***'}
+    """
+    secrets = list(secrets)
+    if isinstance(value, str):
+        return redact(value, secrets)
+    if isinstance(value, list | tuple):
+        items = [redact_inside(item, secrets) for item in value]
+        return items if isinstance(value, list) else tuple(items)
+    if not isinstance(value, dict):
+        return value
+    return {
+        redact_inside(name, secrets): MASK
+        if isinstance(item, str) and _SECRET_FIELD.search(str(name))
+        else redact_inside(item, secrets)
+        for name, item in value.items()
+    }
 
 
 def secrets_of(model: Any) -> list[str]:

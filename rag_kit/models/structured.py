@@ -92,7 +92,7 @@ class Ladder:
             if isinstance(reply, Exception) and classify(reply) is Failure.REFUSED:
                 was_refused = True
                 continue
-            if was_refused and not was_unfit:
+            if was_refused and not was_unfit and not call.has_failed:
                 call.endpoint.first_method = index
             value = self._read(reply, lines=is_text)
             if not isinstance(value, UnreadableError):

@@ -29,6 +29,38 @@ _MAX_REMEMBERED = 256
 Change = Callable[[Any, Mapping[str, Any], bool], Runnable[Any, Any] | None]
 
 
+class OnRefusal(Runnable[Any, Any]):
+    """A model whose errors are looked at inside its wrappers: fallbacks and retries of LangChain hide them.
+
+    ``handle`` gives for an error what is asked in place of the model, or the error itself to be the reply, so that no
+    wrapper sees a failure; or None: it is raised.
+    """
+
+    def __init__(
+        self, bound: Runnable[Any, Any], handle: Callable[[Exception], Runnable[Any, Any] | Exception | None]
+    ) -> None:
+        self.bound = bound
+        self.handle = handle
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        """Ask the model."""
+        try:
+            return self.bound.invoke(input, config, **kwargs)
+        except Exception as error:
+            if (found := self.handle(error)) is None:
+                raise
+        return found.invoke(input, config, **kwargs) if isinstance(found, Runnable) else found
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        """As `invoke`, on an event loop."""
+        try:
+            return await self.bound.ainvoke(input, config, **kwargs)
+        except Exception as error:
+            if (found := self.handle(error)) is None:
+                raise
+        return await found.ainvoke(input, config, **kwargs) if isinstance(found, Runnable) else found
+
+
 def change_models(
     runnable: Any,
     change: Change,

@@ -239,7 +239,7 @@ def test_callbacks_see_no_key_that_a_server_echoed(asynchronous: bool) -> None:
             seen.append(f"{error!r} {error} {vars(error).get('body')}")
 
     key = "odd-canary-key-4711"
-    with OpenAIServer([error(401, f"wrong key {key}")]) as server:
+    with OpenAIServer([error(401, f'unknown header "x-key: {key}"')]) as server:
         model = ChatOpenAI(model="m", base_url=server.url, api_key=key, max_retries=0)
         config: Any = {"callbacks": [Tracer()]}
 

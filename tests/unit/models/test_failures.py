@@ -6,6 +6,7 @@ import asyncio
 import logging
 import pickle
 import traceback
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -23,7 +24,7 @@ from rag_kit.errors import (
     RagKitError,
 )
 from rag_kit.models import atext_call, chat_model, structured_call, text_call
-from rag_kit.models.failures import Failure, classify, map_model_error, retry_after
+from rag_kit.models.failures import Failure, classify, map_model_error, mask_error, retry_after
 from rag_kit.models.redact import redact
 from rag_kit.prompts.schemas import Queries
 
@@ -118,6 +119,22 @@ def test_redaction_leaves_ordinary_text_alone() -> None:
     """Words like token, key or task stay."""
     text = "the token limit of task-oriented models is a key problem: max_tokens=5"
     assert redact(text) == text
+
+
+def test_masking_reaches_quoted_words_and_every_cause() -> None:
+    """A key in quotes, in a list, as a name, in a note, and in errors that were handled beside the cause."""
+    quoted = f'unknown header "x-key: {ODD_CANARY}"'
+    found = Carrier(
+        400, body={"error": {"message": quoted, "seen": [ODD_CANARY, 4], ODD_CANARY: "api_key=abcd1234"}}
+    )
+    found.add_note(ODD_CANARY)
+    found.__cause__, found.__context__ = Carrier(400, message=ODD_CANARY), ValueError(quoted)
+    found.__context__.__context__ = RuntimeError(("odd", ODD_CANARY))
+    mask_error(found, SimpleNamespace(default_headers={"x-key": ODD_CANARY}))
+    assert found.body == {  # type: ignore[attr-defined]
+        "error": {"message": 'unknown header "x-key: ***"', "seen": ["***", 4], "***": "api_key=***"}
+    }
+    assert ODD_CANARY not in everything_about(found)
 
 
 def everything_about(failure: BaseException) -> str:

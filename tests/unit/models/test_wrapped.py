@@ -16,7 +16,7 @@ from support.openai_server import OpenAIServer, Recorded, error, text, truncated
 from rag_kit.concurrency.notes import use_notes
 from rag_kit.errors import ConfigurationError, ContextLengthError, ModelOutputError
 from rag_kit.graphs import build_plain_rag
-from rag_kit.models import astructured_call, chat_model, structured_call, text_call, wrapped
+from rag_kit.models import astructured_call, atext_call, chat_model, structured_call, text_call, wrapped
 from rag_kit.models.calls import reply_call
 from rag_kit.prompts import load_prompt, render_passages
 from rag_kit.prompts.format import DEFAULT_MAX_TOKENS
@@ -77,8 +77,6 @@ def test_a_wrapped_model_keeps_its_methods(
     """Whatever is around a model, it is asked by the first method that its endpoint serves, within the bound."""
     with OpenAIServer([GOOD], refuse=refused) as server:
         model = WRAPPERS[wrapper](openai(server, max_retries=0))
-        if (refused and "fallbacks" in wrapper) or (refused and wrapper == "several"):
-            wrapped.endpoint_of(wrapped.bare_model(model)).first_method = len(refused)
         if asynchronous:
             found = asyncio.run(astructured_call(model, PROMPT, VALUES))
         else:
@@ -118,6 +116,36 @@ def test_a_fallback_without_methods_gets_the_form_in_words(asynchronous: bool) -
             found = structured_call(model, PROMPT, VALUES)
     assert found.queries == ["c"]
     assert "Queries" in asked[0] and "JSON" in asked[0]
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_refused_form_is_no_reason_for_a_fallback(asynchronous: bool) -> None:
+    """A first model that refuses a method, or the bound, is asked in another form, and so from then on."""
+    calls: Any = (astructured_call, atext_call) if asynchronous else (structured_call, text_call)
+
+    def run(index: int, model: Any, *given: Any) -> Any:
+        found = calls[index](model, *given, max_retries=0)
+        return asyncio.run(found) if asynchronous else found
+
+    with OpenAIServer([GOOD], refuse={"json_schema"}) as server, OpenAIServer([GOOD]) as other:
+        model = openai(server).with_fallbacks([openai(other)])
+        for _ in range(2):
+            assert run(0, model, PROMPT, VALUES).queries == ["a", "b"]
+        assert server.asked == ["json_schema", "tools", "tools"] and not other.chats
+    refused = error(400, "Unsupported parameter: 'max_tokens' is not supported with this model")
+    with OpenAIServer([refused, text("yes")]) as server, OpenAIServer([text("no")]) as other:
+        model = openai(server, max_retries=0).with_retry(stop_after_attempt=2).with_fallbacks([openai(other)])
+        for _ in range(2):
+            assert run(1, model, ChatPromptTemplate([("user", "Hi")]), {}) == "yes"
+        assert [bound_of(chat) for chat in server.chats] == [DEFAULT_MAX_TOKENS, None, None]
+    with OpenAIServer([error(500)]) as server, OpenAIServer([GOOD]) as other:
+        assert run(0, openai(server).with_fallbacks([openai(other)]), PROMPT, VALUES).queries == ["a", "b"]
+        assert other.asked == ["json_schema"]
+    wrapped._endpoints.clear()
+    with OpenAIServer([error(422)]) as server, OpenAIServer(['{"queries": ["c"]}']) as other:
+        model = openai(server).with_fallbacks([openai(other)])
+        assert run(0, model, PROMPT, VALUES).queries == ["c"]
+        assert wrapped.endpoint_of(wrapped.bare_model(model)).first_method == 0
 
 
 def test_the_config_chooses_the_model() -> None:
