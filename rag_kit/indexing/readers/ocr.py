@@ -22,6 +22,8 @@ from rag_kit.indexing.readers.pdf_tables import with_tables
 _DPI = 200
 _MAX_SIDE = 2_400  # pixels of the picture that is worked on
 _FIND_SIDE = 1_600  # pixels of the picture in which lines are looked for
+_SHORT_SIDE = 736  # pixels to which the finder enlarges the short side of a picture
+_NARROW = 4  # lengths of a side to the other; where more, white is added, for the long side is enlarged, too
 _MIN_SCORE = 0.5  # of a line; below it the model has guessed
 _THREADS = 2  # for each of the three models, which run one after the other
 _VOTES = 12  # lines that are asked for whether they stand on their heads
@@ -164,8 +166,11 @@ def _find_lines(engine: Any, picture: Any) -> tuple[list[Any], list[Any]]:
     import numpy as np
     from rapidocr.main import RapidOCRError
 
-    framed = np.pad(picture, ((_BORDER, _BORDER), (_BORDER, _BORDER), (0, 0)), constant_values=255)
-    scale = min(1.0, _FIND_SIDE / max(framed.shape))
+    height, width = picture.shape[:2]
+    least = (max(height, width) + 2 * _BORDER) // _NARROW
+    below, right = (max(_BORDER, least - side - _BORDER) for side in (height, width))
+    framed = np.pad(picture, ((_BORDER, below), (_BORDER, right), (0, 0)), constant_values=255)
+    scale = min(1.0, max(_FIND_SIDE / max(framed.shape), _SHORT_SIDE / min(framed.shape[:2])))
     small = cv2.resize(framed, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
     try:
         _, found = engine.detect_and_crop(small, {})

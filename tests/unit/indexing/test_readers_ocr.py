@@ -101,6 +101,17 @@ def test_pages_that_lie_on_their_side_or_head_are_turned(tmp_path, scan, languag
     assert wrong(read(tmp_path / "page.png", ocr="eng+chi_sim")[0].page_content, language) <= 0.01
 
 
+@pytest.mark.parametrize("turn", [0, 90])
+def test_long_narrow_pictures_are_read(tmp_path, font, turn):
+    """A line across or upwards, in a picture that is not much higher than it."""
+    from PIL import Image, ImageDraw
+
+    image = Image.new("RGB", (2400, 48), "white")
+    ImageDraw.Draw(image).text((5, 2), "The fee is 210 EUR a year", fill="black", font=font("eng", 36))
+    image.rotate(turn, expand=True).save(tmp_path / "line.png")
+    assert read(tmp_path / "line.png", ocr=True)[0].page_content == "The fee is 210 EUR a year"
+
+
 def table(font, language: str, *, ruled: bool):
     """A picture of a table, and its rows."""
     from PIL import Image, ImageDraw
