@@ -13,7 +13,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.ours.answers import squeeze
 from rag_kit.evaluation.outputs import Passage
-from rag_kit.evaluation.runs.fingerprint import retrievers_in
+from rag_kit.evaluation.runs.fingerprint import is_all_known, retrievers_in
 from rag_kit.evaluation.runs.results import describe_missing
 from rag_kit.indexing import BM25Index, DocumentIndex
 from rag_kit.retrieval.inner import is_kit_retriever
@@ -39,6 +39,14 @@ def searched_documents(pipeline: Any) -> list[Any] | None:
     if not leaves or None in leaves:
         return None
     return list({id(leaf): leaf for found in leaves for leaf in found or ()}.values())
+
+
+def searches_only_there(pipeline: Any) -> bool:
+    """Tell whether a pipeline surely searches nothing but `searched_documents`: a retriever, graph or chain of the kit.
+
+    A function of others, alone or in a chain or a graph, can search anywhere.
+    """
+    return isinstance(pipeline, Runnable) and is_all_known(pipeline)
 
 
 def _leaves(value: Any, depth: int = 0) -> list[Any] | None:
