@@ -88,6 +88,16 @@ def test_a_tenth_may_be_missing_and_is_named_first(caplog: pytest.LogCaptureFixt
     assert "gone.md (q50)" in str(results) and "gone.md (q50)" in str(Results.load(tmp_path / "r"))
 
 
+def test_spans_that_begin_alike_are_counted_each() -> None:
+    """Twenty spans with one beginning, in one document or several, are twenty of twenty-one, and one entry."""
+    start = "The same long words begin each and every one of these spans of gold, "
+    examples = [example(n, spans=[{"document": f"d{n % 2}", "text": f"{start}{n}"}]) for n in range(20)]
+    (names,) = missing_gold(examples, [[LAKE]]).values()
+    assert names == [f"q{n}" for n in range(20)]
+    with pytest.raises(InvalidInputError, match=r"^20 of 21 gold ids and spans"):
+        evaluate(BM25Retriever.from_documents([LAKE]), [*examples, *good(2)[1:]], ["mrr"], progress=False)
+
+
 async def test_too_much_is_refused_before_anything_is_asked() -> None:
     """Nobody is asked, sync and async; it can be asked for, and left out."""
     asked: list[str] = []
