@@ -247,8 +247,10 @@ def _diagnose_row(row: Row, metrics: Mapping[Role, str], limits: Mapping[Role, f
     if row.example.answerable is False and row.output.error is None:
         if row.output.status in NO_ANSWER:
             case, unknown = None, [text_of("neither")]
-        elif row.output.answer is not None:
-            case, unknown = "right_declined" if row.output.declined else "invented", []
+        elif row.output.answer is not None and row.output.declined:
+            case, unknown = "right_declined", []
+        elif (row.output.answer or "").strip():
+            case, unknown = "invented", []
     return Finding(row.example.id, row.example.question, values, levels, case, tuple(unknown), _hints_of(row))
 
 

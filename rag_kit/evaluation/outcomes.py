@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 #: ``right`` and ``wrong``: answered, by the score of the answer; ``declined``: it says that the documents hold no
-#: answer; ``invented``: answered, though they hold none; ``unknown``: it failed, was refused, or has no score.
+#: answer; ``invented``: answered, though they hold none; ``unknown``: it failed, was refused, has no score, or is
+#: empty where there is no answer.
 Outcome = Literal["right", "wrong", "declined", "invented", "unknown"]
 #: Metrics that score an answer, best first.
 ANSWER = ("answer_correctness", "factual_correctness", "ours_answer_found")
@@ -41,7 +42,7 @@ def outcome_of(row: Row, metric: str | None, limit: float = LIMIT) -> Outcome:
     if output.declined:
         return "declined"
     if row.example.answerable is False:
-        return "invented"
+        return "invented" if output.answer.strip() else "unknown"
     if cell is None or cell.value is None:
         return "unknown"
     return "right" if cell.value >= limit - 1e-9 else "wrong"

@@ -23,7 +23,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.runs.estimate import estimate_run
 from rag_kit.evaluation.runs.fingerprint import pipeline_hash
-from rag_kit.evaluation.runs.gold import MAX_MISSING, check_gold, searched_documents
+from rag_kit.evaluation.runs.gold import MAX_MISSING, check_gold, searched_documents, searches_only_there
 from rag_kit.evaluation.runs.metering import Progress, RunBudget, read_prices, reporting
 from rag_kit.evaluation.runs.results import Results, describe_missing
 from rag_kit.evaluation.runs.rows import MANIFEST, RunFolder, digest
@@ -100,7 +100,8 @@ async def aevaluate(
         retry_errors: Whether cells that failed in an earlier run are computed again.
         max_missing_gold: Most of the gold (ids and spans) that the documents may lack which are searched, as a share;
             with more nothing is asked. What is missing is named. ``None``: not looked up. Only what the kit's
-            retrievers search over a `DocumentIndex` or documents, else the set's corpus, is looked through.
+            retrievers search over a `DocumentIndex` or documents, else the set's corpus, is looked through. A function
+            of yours, alone or in a chain or graph, can search elsewhere too: then what is missing is only named.
         dry_run: Only estimate calls, tokens and money: the pipeline is asked 5 questions (what it gives is kept, where
             ``out`` holds a run), the judge's prompts are made and not sent. See `Estimate`.
 
@@ -176,11 +177,12 @@ def look_for_gold(
     is_share = type(max_missing) in (int, float) and 0 <= max_missing <= 1  # type: ignore[operator]
     _require(max_missing is None or is_share, "max_missing_gold", max_missing, "a share from 0 to 1, or None")
     sources = searched_documents(pipeline)
+    is_sure = sources is None or searches_only_there(pipeline)
     if sources is None and getattr(questions, "corpus", None) is not None:
         sources = [questions.corpus]
     if max_missing is None or sources is None:
         return {}
-    missing = check_gold(take_examples(questions), sources, max_missing)
+    missing = check_gold(take_examples(questions), sources, max_missing if is_sure else 1)
     if missing:
         _log.warning("%s", describe_missing(missing))
     return missing

@@ -12,7 +12,9 @@ from enum import Enum
 from pathlib import PurePath
 from typing import Any
 
+from langchain_core.language_models import BaseLanguageModel
 from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import Runnable
 from langchain_core.vectorstores import VectorStore
 
 from rag_kit.evaluation.runs.rows import digest
@@ -52,6 +54,24 @@ def pipeline_hash(pipeline: Any) -> str:
 
 def retrievers_in(value: Any) -> Iterator[Any]:
     """The outermost retrievers and stores of a pipeline: itself, or those in its nodes, settings and closures."""
+    return (part for part in _parts_in(value) if isinstance(part, (BaseRetriever, VectorStore)))
+
+
+def is_all_known(value: Any) -> bool:
+    """Tell whether a pipeline holds no function or Runnable of others, which could search anywhere; models aside."""
+    return not any(
+        _package_of(part if inspect.isroutine(part) else type(part)) not in _KNOWN
+        for part in _parts_in(value)
+        if inspect.isroutine(part) or (isinstance(part, Runnable) and not isinstance(part, BaseLanguageModel))
+    )
+
+
+def _package_of(value: Any) -> str:
+    return str(value.__module__).partition(".")[0]
+
+
+def _parts_in(value: Any) -> Iterator[Any]:
+    """Everything that a pipeline is made of, except what retrievers and stores are made of."""
     seen: dict[int, Any] = {}
     left = [value]
     while left and len(seen) < _MAX_OBJECTS:
@@ -59,8 +79,8 @@ def retrievers_in(value: Any) -> Iterator[Any]:
         if id(part) in seen or isinstance(part, (*_PLAIN, type, types.ModuleType)):
             continue
         seen[id(part)] = part
+        yield part
         if isinstance(part, (BaseRetriever, VectorStore)):
-            yield part
             continue
         parts = _parts_of(part)
         left.extend(parts.values() if isinstance(parts, Mapping) else parts)

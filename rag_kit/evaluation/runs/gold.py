@@ -13,7 +13,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.ours.answers import squeeze
 from rag_kit.evaluation.outputs import Passage
-from rag_kit.evaluation.runs.fingerprint import retrievers_in
+from rag_kit.evaluation.runs.fingerprint import is_all_known, retrievers_in
 from rag_kit.evaluation.runs.results import describe_missing
 from rag_kit.indexing import BM25Index, DocumentIndex
 from rag_kit.retrieval.inner import is_kit_retriever
@@ -41,6 +41,14 @@ def searched_documents(pipeline: Any) -> list[Any] | None:
     return list({id(leaf): leaf for found in leaves for leaf in found or ()}.values())
 
 
+def searches_only_there(pipeline: Any) -> bool:
+    """Tell whether a pipeline surely searches nothing but `searched_documents`: a retriever, graph or chain of the kit.
+
+    A function of others, alone or in a chain or a graph, can search anywhere.
+    """
+    return isinstance(pipeline, Runnable) and is_all_known(pipeline)
+
+
 def _leaves(value: Any, depth: int = 0) -> list[Any] | None:
     """Find the indexes and stores that a retriever searches; ``None`` where they are not known."""
     if isinstance(value, (BM25Index, DocumentIndex)):
@@ -57,13 +65,19 @@ def _leaves(value: Any, depth: int = 0) -> list[Any] | None:
 def missing_gold(examples: Sequence[Example], sources: Iterable[Any]) -> dict[str, list[str]]:
     """Gold id, or span in quotation marks, that no document has -> ids of the examples that name it.
 
-    A span is there if its first and its last words stand in its document, whatever chunks cut it into.
+    A span is there if its first and its last words stand in its document, whatever chunks cut it into. Spans that begin
+    alike are one entry.
 
     Example:
         >>> lake = Document("The lake is deep.", id="lake", metadata={"file": "notes/lake.md"})
         >>> missing_gold([Example("q", "How deep?", relevant={"lake.md": 1, "lake.txt": 1})], [[lake]])
         {'lake.txt': ['q']}
     """
+    return _look_for(examples, sources)[0]
+
+
+def _look_for(examples: Sequence[Example], sources: Iterable[Any]) -> tuple[dict[str, list[str]], int]:
+    """As `missing_gold`, and how many ids and spans these are."""
     wanted: dict[str, list[str]] = {}
     spans: dict[tuple[str, str], list[str]] = {}
     for example in examples:
@@ -85,7 +99,11 @@ def missing_gold(examples: Sequence[Example], sources: Iterable[Any]) -> dict[st
             if not lacking and not needles:
                 break
     gone = {key: names for key, names in wanted.items() if key in lacking}
-    return gone | {f'"{cut(one_line(key[1]), 60)}"': spans[key] for key in needles}
+    named = dict(gone)
+    for place in needles:
+        label = f'"{cut(one_line(place[1]), 60)}"'
+        named[label] = list(dict.fromkeys([*named.get(label, ()), *spans[place]]))
+    return named, len(gone) + len(needles)
 
 
 def _passages(source: Any, lacking: set[str], whole: bool) -> Iterator[Passage]:
@@ -117,14 +135,12 @@ def check_gold(
     Raises:
         InvalidInputError: If it is.
     """
-    missing = missing_gold(examples, sources)
-    total = len(
-        {key for example in examples for key, grade in example.relevant.items() if grade > 0}
-        | {span for example in examples for span in example.spans}
-    )
-    if missing and len(missing) > max_missing * total:
+    missing, count = _look_for(examples, sources)
+    ids = {key for example in examples for key, grade in example.relevant.items() if grade > 0}
+    total = len(ids) + len({(span.document, span.text) for example in examples for span in example.spans})
+    if missing and count > max_missing * total:
         raise InvalidInputError(
-            f"{describe_missing(missing, total)} Gold is an id of the index, or the name of a file as it was "
+            f"{describe_missing(missing, total, count)} Gold is an id of the index, or the name of a file as it was "
             f"ingested. Correct the set, or ask for the run as it is: max_missing_gold=1 (--max-missing-gold 1); "
             f"allowed is now a share of {max_missing:g}"
         )

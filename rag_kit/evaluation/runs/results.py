@@ -267,13 +267,15 @@ def why_empty(results: Results, name: str) -> str | None:
     return reasons[0][0] if reasons and all(cell.value is None for cell in cells) else None
 
 
-def describe_missing(missing: Mapping[str, Sequence[str]], total: int | None = None) -> str:
-    """A sentence that names the gold that is not there, each with its questions."""
+def describe_missing(
+    missing: Mapping[str, Sequence[str]], total: int | None = None, count: int | None = None
+) -> str:
+    """A sentence that names the gold that is not there, each with its questions; ``count``: how many these are."""
     named = [f"{key} ({', '.join(ids[:3])}{', ...' if len(ids) > 3 else ''})" for key, ids in missing.items()]
     more = [f"and {len(named) - _NAMED} more"] if len(named) > _NAMED else []
     of = "" if total is None else f" of {total}"
     return (
-        f"{len(missing)}{of} gold ids and spans are not in the documents that are searched: "
+        f"{count or len(missing)}{of} gold ids and spans are not in the documents that are searched: "
         f"{', '.join([*named[:_NAMED], *more])}."
     )
 

@@ -18,6 +18,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation._files import Record, first_few
 from rag_kit.evaluation.examples import FIELDS, Example, check_span
 from rag_kit.evaluation.outputs import Passage
+from rag_kit.indexing.readers.formats import FORMATS
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -55,7 +56,13 @@ _PARTS = re.compile(r"[;；|｜\n\r\v\f\x85\u2028\u2029]+")
 _COMMAS = re.compile(r"\s*[,，、]\s*")
 _WORDS = re.compile(r"\s*[,，、]?\s*(?:[,，、&+]|以及|[和与及]|\band\s)\s*")
 _BLANKS = re.compile(rf"{_WORDS.pattern}|\s+")
-_FILE = re.compile(r".*[^\s.]\.(?!\d+$)\w{1,5}$", re.DOTALL)
+_FILE = re.compile(r".*[^\s.]\.(?!\d+$)\w{1,8}$", re.DOTALL)
+#: A part in quotation marks that stands alone: blanks or signs around it, none of these marks in it.
+_QUOTED = re.compile(
+    r"""(?<![^\s;；|｜,，、&+和与及])(?:"[^"\n]+"|'[^'\n]+'|“[^“”\n]+”|‘[^‘’\n]+’|《[^《》\n]+》|「[^「」\n]+」|`[^`\n]+`)"""
+    r"(?=[\s;；|｜,，、&+和与及以]|$)"
+)
+_HELD = re.compile(r"\0(\d+)\0")  # stands for one while the text around it is split
 _BULLET = re.compile(r"^\s*[-*•·–]\s+")
 _PAIRS_OF_MARKS = ('""', "''", "“”", "‘’", "《》", "「」", "<>", "``")
 
@@ -241,27 +248,53 @@ def field_value(field: str, cell: Any, where: str) -> Any:
 def ids_of(cell: str) -> list[str]:
     """The ids that people write into one cell: parted by semicolons, bars and line breaks.
 
-    Commas, blanks, "and" and 和 part them only where each part has the form of a file's name, or (commas) all parts
-    have one form, such as d1, d2: a name may hold them.
+    Commas, blanks, "and" and 和 part them only where each part ends as files do that can be read, or all end alike, or
+    (commas) all parts have one form, such as d1, d2: a name may hold them. What stands in quotation marks stays whole.
 
     Example:
         >>> ids_of("a.pdf;b.pdf"), ids_of("报告.docx；附件 2.xlsx\\n合同.pdf"), ids_of("a.pdf, b.pdf and c.md")
         (['a.pdf', 'b.pdf'], ['报告.docx', '附件 2.xlsx', '合同.pdf'], ['a.pdf', 'b.pdf', 'c.md'])
         >>> ids_of("Research and development, final.pdf"), ids_of("d1, d2")
         (['Research and development, final.pdf'], ['d1', 'd2'])
+        >>> ids_of("Node.js guide.pdf; 2023.Q1 财报.pdf"), ids_of('"a; b.pdf", "c.pdf"')
+        (['Node.js guide.pdf', '2023.Q1 财报.pdf'], ['a; b.pdf', 'c.pdf'])
     """
-    parts = list(filter(None, map(_bare_id, _PARTS.split(cell))))
+    quoted: list[str] = []
+
+    def hold(found: re.Match[str]) -> str:
+        quoted.append(found[0])
+        return f"\0{len(quoted) - 1}\0"
+
+    held = cell if "\0" in cell else _QUOTED.sub(hold, cell)
+    parts = list(filter(None, map(_bare_id, _PARTS.split(held))))
     if "://" in cell and not all("://" in part for part in parts):  # a semicolon of an address
-        parts = [cell.strip()]
-    return list(dict.fromkeys(name for part in parts for name in _split_weakly(part))) or [cell.strip()]
+        return [cell.strip()]
+    names = (
+        _HELD.sub(lambda found: quoted[int(found[1])], name)
+        for part in parts
+        for name in _split_weakly(part, quoted)
+    )
+    return list(dict.fromkeys(filter(None, map(_bare_id, names)))) or [cell.strip()]
 
 
-def _split_weakly(text: str) -> list[str]:
+def _split_weakly(text: str, quoted: Sequence[str]) -> list[str]:
     """The ids of a text that no strong sign parts."""
     for sign in (_BLANKS, _WORDS, _COMMAS):
         parts = list(filter(None, map(_bare_id, sign.split(text))))
-        if len(parts) > 1 and all(map(_FILE.match, parts)):
-            return parts
+        if len(parts) > 1:
+            held = [_HELD.fullmatch(part) for part in parts]
+            bare = [
+                _bare_id(quoted[int(one[1])]) if one else part for one, part in zip(held, parts, strict=True)
+            ]
+            endings = {name.rpartition(".")[2].casefold() if _FILE.match(name) else "" for name in bare}
+            if (
+                all(held)
+                or all(f".{ending}" in FORMATS for ending in endings)
+                or (len(endings) == 1 and all(endings))
+            ):
+                return parts
+    if _HELD.search(text):
+        return [text]
     forms = {re.sub(r"\d+", "0", re.sub(r"[^\W\d_]+", "a", part)) for part in parts}
     return parts if len(forms) == 1 and "0" in forms.pop() and "://" not in text else [text]
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.runnables import RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from rag_kit.cli.main import main
@@ -85,26 +88,53 @@ def test_a_tenth_may_be_missing_and_is_named_first(caplog: pytest.LogCaptureFixt
     assert "gone.md (q50)" in str(results) and "gone.md (q50)" in str(Results.load(tmp_path / "r"))
 
 
+def test_spans_that_begin_alike_are_counted_each() -> None:
+    """Twenty spans with one beginning, in one document or several, are twenty of twenty-one, and one entry."""
+    start = "The same long words begin each and every one of these spans of gold, "
+    examples = [example(n, spans=[{"document": f"d{n % 2}", "text": f"{start}{n}"}]) for n in range(20)]
+    (names,) = missing_gold(examples, [[LAKE]]).values()
+    assert names == [f"q{n}" for n in range(20)]
+    with pytest.raises(InvalidInputError, match=r"^20 of 21 gold ids and spans"):
+        evaluate(BM25Retriever.from_documents([LAKE]), [*examples, *good(2)[1:]], ["mrr"], progress=False)
+
+
 async def test_too_much_is_refused_before_anything_is_asked() -> None:
     """Nobody is asked, sync and async; it can be asked for, and left out."""
     asked: list[str] = []
     bm25 = BM25Retriever.from_documents([LAKE, MILL])
 
-    def pipeline(question: str) -> object:
-        asked.append(question)
-        return bm25.invoke(question)
+    def make_input(question: Example) -> str:
+        asked.append(question.id)
+        return question.question
 
+    pipeline: Any = partial(aevaluate, bm25, metrics=["recall@5"], progress=False, make_input=make_input)
     with pytest.raises(InvalidInputError, match=r"gone.*max_missing_gold=1"):
-        await aevaluate(pipeline, [example(1, "gone")], ["recall@5"], progress=False)
+        await pipeline([example(1, "gone")])
     assert asked == []
     for share in (1, None):
-        results = await aevaluate(
-            pipeline, [example(1, "gone")], ["recall@5"], progress=False, max_missing_gold=share
-        )
+        results = await pipeline([example(1, "gone")], max_missing_gold=share)
         assert bool(results.manifest["missing_gold"]) == (share == 1)
     for wrong in (1.5, -1, "x", True):
         with pytest.raises(InvalidInputError, match="max_missing_gold is"):
-            await aevaluate(pipeline, good(1), ["recall@5"], progress=False, max_missing_gold=wrong)
+            await pipeline(good(1), max_missing_gold=wrong)
+
+
+def test_functions_may_search_elsewhere_too(caplog: pytest.LogCaptureFixture) -> None:
+    """A function beside the kit's retriever, alone, in a chain or in a graph: what is missing is only named."""
+    bm25, wiki = BM25Retriever.from_documents([LAKE]), {"wiki": MILL}
+
+    def ask(question: str) -> list[Document]:
+        return [*bm25.invoke(question), wiki["wiki"]]
+
+    examples = [example(1, "lake.md"), example(2, "磨坊.md")]
+    graph = build_plain_rag(RunnableLambda(ask), chat_model("extractive"))
+    for pipeline in (ask, bm25 | (lambda found: [*found, MILL]), graph):
+        caplog.clear()
+        results = evaluate(pipeline, examples, ["recall@5"], progress=False)
+        assert results.manifest["missing_gold"] == {"磨坊.md": ["q2"]} and "磨坊.md (q2)" in caplog.text
+    for pipeline in (bm25, bm25.with_retry(), build_plain_rag(bm25, chat_model("extractive"))):
+        with pytest.raises(InvalidInputError, match=r"磨坊.md"):
+            evaluate(pipeline, examples, ["recall@5"], progress=False)
 
 
 def test_the_corpus_of_the_set_is_looked_through_where_the_pipeline_is_foreign() -> None:

@@ -8,6 +8,8 @@ import pytest
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation import Example, evaluate, write_report
+from rag_kit.evaluation.cells import Cell
+from rag_kit.evaluation.diagnosis import diagnose
 from rag_kit.evaluation.outcomes import outcomes
 from rag_kit.evaluation.reporting.payload import report_payload
 from rag_kit.evaluation.runs.results import Results
@@ -53,6 +55,17 @@ def test_threshold_and_metric_can_be_named() -> None:
         outcomes(results, answer="bleu")
     with pytest.raises(InvalidInputError, match="0 runs given"):
         outcomes([])
+
+
+@pytest.mark.parametrize("said", ["", " \n"])
+def test_an_empty_answer_invents_nothing(said: str) -> None:
+    """Nothing said to a question without an answer is no invention, in the diagnosis neither."""
+    results = run("mute", {"为什么？": said, "多少钱？": "三元。"})
+    counts = outcomes(results).loc["mute"]
+    assert (counts["invented"], counts["declined"], counts["unknown"]) == (1, 0, 2)
+    results.rows[0].cells["recall@5"] = results.rows[0].cells["mrr"] = Cell.ok(1.0)
+    results.metrics += ("recall@5", "mrr")
+    assert [finding.case for finding in diagnose(results).rows[3:5]] == [None, "invented"]
 
 
 def test_the_report_has_the_table(tmp_path: Path) -> None:
