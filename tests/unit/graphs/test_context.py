@@ -15,7 +15,7 @@ from support.graphs import BUILDERS, fixed
 from support.openai_server import OpenAIServer
 from typing_extensions import TypedDict
 
-from rag_kit.errors import InvalidInputError
+from rag_kit.errors import InvalidInputError, RagKitError
 from rag_kit.graphs import as_chat, build_adaptive_rag, build_crag, build_plain_rag
 from rag_kit.graphs import nodes as nodes_of_all
 from rag_kit.indexing import DocumentIndex
@@ -138,9 +138,19 @@ def test_the_assemblies_open_indexes_below_a_root_alone(
     monkeypatch.setenv("RAG_KIT_INDEX_ROOT", str(tmp_path / "root"))
     (tmp_path / "root" / "link").symlink_to(tmp_path / "outside")
     (tmp_path / "root" / "file").write_text("", encoding="utf-8")
-    for name in ("../outside", str(tmp_path / "outside"), "link", "file", "pumps", "lamps/../../outside"):
-        with pytest.raises(InvalidInputError, match="does not hold"):
+    (tmp_path / "root" / "plain").mkdir()
+    outside = ("../outside", str(tmp_path / "outside"), "link", "lamps/../../outside", ".", "lamps/..")
+    for name in (*outside, "file", "pumps", "plain", "a\0b", "x" * 5000, "\ud800"):
+        with pytest.raises(InvalidInputError, match=r"^context names the index .* does not hold\.$"):
             parts.named_index(name)
+    with DocumentIndex.create(tmp_path / "root" / "broken"):
+        pass
+    for file in (tmp_path / "root" / "broken").rglob("*"):
+        if file.is_file():
+            file.write_bytes(b"no index")
+    with pytest.raises(RagKitError) as broken:
+        parts.named_index("broken")
+    assert str(tmp_path) not in str(broken.value)
     assert (
         parts.check_index("lamps") == parts.check_index("./lamps") == (tmp_path / "root" / "lamps").resolve()
     )
