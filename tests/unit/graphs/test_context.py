@@ -155,3 +155,21 @@ def test_the_assemblies_open_indexes_below_a_root_alone(
         parts.check_index("lamps") == parts.check_index("./lamps") == (tmp_path / "root" / "lamps").resolve()
     )
     assert [found.page_content for found in parts.named_index("lamps").invoke("fan")] == [LAMP]
+
+
+def test_requests_with_no_settings_at_all_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A context, or the name of an assistant, of another type is left to the server, which refuses it."""
+    pytest.importorskip("starlette")
+    http = pytest.importorskip("graphs.http", reason="the assemblies for Studio are not in the wheel")
+    monkeypatch.delenv("RAG_KIT_INDEX_ROOT", raising=False)
+    for body in (
+        "[1]",
+        '{"context": [1]}',
+        '{"context": "k"}',
+        '{"assistant_id": ["x"], "context": {"k": 1}}',
+        "{",
+    ):
+        assert http.find_unknown_setting(body.encode()) is None
+    for body in ('{"graph_id": {}, "context": {"kk": 1}}', '[{"context": [1]}, {"context": {"kk": 1}}]'):
+        assert "no setting 'kk'" in http.find_unknown_setting(body.encode())
+    assert "one alone" in http.find_unknown_setting(b'{"context": {"index": "lamps"}}')
