@@ -116,16 +116,19 @@ def find_unknown_setting(body: bytes) -> str | None:
         return None
     for one in request if isinstance(request, list) else [request]:
         context = one.get("context") if isinstance(one, dict) else None
-        graph = one.get("graph_id") or one.get("assistant_id") if isinstance(context, dict) else None
-        schemas = [SETTINGS[graph]] if graph in SETTINGS else list(SETTINGS.values())
+        if not isinstance(context, dict):
+            continue
+        graph = one.get("graph_id") or one.get("assistant_id")
+        known = isinstance(graph, str) and graph in SETTINGS
+        schemas = [SETTINGS[graph]] if known else list(SETTINGS.values())
         allowed = {name for schema in schemas for name in schema.model_fields}
-        for name in context if isinstance(context, dict) else ():
+        for name in context:
             if name not in allowed:
                 listed = ", ".join(sorted(allowed))
                 return f"context has no setting {name!r}{did_you_mean(name, sorted(allowed))}; allowed: {listed}."
         try:
             for name in ("model", "index"):
-                value = (context or {}).get(name)
+                value = context.get(name)
                 named = getattr(PlainRagContext(**{name: value}), name)
                 if name == "index" and named and named != os.environ.get("RAG_KIT_INDEX", "").strip():
                     check_index(named)

@@ -20,7 +20,7 @@ from langchain_core.documents import Document
 from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
 
-from rag_kit.errors import ConfigurationError, InvalidInputError, RagKitError
+from rag_kit.errors import ConfigurationError, IndexMissingError, InvalidInputError, RagKitError
 from rag_kit.indexing import DocumentIndex
 from rag_kit.models import chat_model
 from rag_kit.models.embedding import recorded_embedding_model
@@ -63,19 +63,37 @@ def check_index(name: str) -> Path:
             f"context names the index {name!r:.80}, and this server has one alone; leave it out, or set "
             "RAG_KIT_INDEX_ROOT to a folder of indexes that runs may name."
         )
-    folder = (Path(root) / name).resolve()
-    if not folder.is_relative_to(Path(root).resolve()) or not folder.is_dir():
-        raise InvalidInputError(
-            f"context names the index {name!r:.80}, which RAG_KIT_INDEX_ROOT does not hold."
-        )
+    try:
+        folder, around = (Path(root) / name).resolve(), Path(root).resolve()
+        held = folder != around and folder.is_relative_to(around) and folder.is_dir()
+    except (OSError, ValueError, RuntimeError):  # no name of a folder; RuntimeError: links in a circle
+        held = False
+    if not held:
+        raise _not_held(name)
     return folder
+
+
+def _not_held(name: str) -> InvalidInputError:
+    """The error for a name that may not be opened, or is that of no index; it says nothing of where the root is."""
+    return InvalidInputError(f"context names the index {name!r:.80}, which RAG_KIT_INDEX_ROOT does not hold.")
 
 
 def named_index(name: str) -> BaseRetriever:
     """Hybrid search over an index that a context names: the one of all graphs, or one below RAG_KIT_INDEX_ROOT."""
     if name == os.environ.get("RAG_KIT_INDEX", "").strip():
         return retriever()
-    return _opened(str(check_index(name)))
+    folder = str(check_index(name))
+    try:
+        return _opened(folder)
+    except IndexMissingError:
+        raise _not_held(name) from None
+    except RagKitError as error:
+        if folder not in str(error):
+            raise
+        said = str(error).replace(folder, name)
+        raise InvalidInputError(
+            f"context names the index {name!r:.80}, which cannot be opened: {said}"
+        ) from None
 
 
 @lru_cache(maxsize=16)

@@ -15,7 +15,7 @@ from support.graphs import BUILDERS, fixed
 from support.openai_server import OpenAIServer
 from typing_extensions import TypedDict
 
-from rag_kit.errors import InvalidInputError
+from rag_kit.errors import InvalidInputError, RagKitError
 from rag_kit.graphs import as_chat, build_adaptive_rag, build_crag, build_plain_rag
 from rag_kit.graphs import nodes as nodes_of_all
 from rag_kit.indexing import DocumentIndex
@@ -138,10 +138,38 @@ def test_the_assemblies_open_indexes_below_a_root_alone(
     monkeypatch.setenv("RAG_KIT_INDEX_ROOT", str(tmp_path / "root"))
     (tmp_path / "root" / "link").symlink_to(tmp_path / "outside")
     (tmp_path / "root" / "file").write_text("", encoding="utf-8")
-    for name in ("../outside", str(tmp_path / "outside"), "link", "file", "pumps", "lamps/../../outside"):
-        with pytest.raises(InvalidInputError, match="does not hold"):
+    (tmp_path / "root" / "plain").mkdir()
+    outside = ("../outside", str(tmp_path / "outside"), "link", "lamps/../../outside", ".", "lamps/..")
+    for name in (*outside, "file", "pumps", "plain", "a\0b", "x" * 5000, "\ud800"):
+        with pytest.raises(InvalidInputError, match=r"^context names the index .* does not hold\.$"):
             parts.named_index(name)
+    with DocumentIndex.create(tmp_path / "root" / "broken"):
+        pass
+    for file in (tmp_path / "root" / "broken").rglob("*"):
+        if file.is_file():
+            file.write_bytes(b"no index")
+    with pytest.raises(RagKitError) as broken:
+        parts.named_index("broken")
+    assert str(tmp_path) not in str(broken.value)
     assert (
         parts.check_index("lamps") == parts.check_index("./lamps") == (tmp_path / "root" / "lamps").resolve()
     )
     assert [found.page_content for found in parts.named_index("lamps").invoke("fan")] == [LAMP]
+
+
+def test_requests_with_no_settings_at_all_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A context, or the name of an assistant, of another type is left to the server, which refuses it."""
+    pytest.importorskip("starlette")
+    http = pytest.importorskip("graphs.http", reason="the assemblies for Studio are not in the wheel")
+    monkeypatch.delenv("RAG_KIT_INDEX_ROOT", raising=False)
+    for body in (
+        "[1]",
+        '{"context": [1]}',
+        '{"context": "k"}',
+        '{"assistant_id": ["x"], "context": {"k": 1}}',
+        "{",
+    ):
+        assert http.find_unknown_setting(body.encode()) is None
+    for body in ('{"graph_id": {}, "context": {"kk": 1}}', '[{"context": [1]}, {"context": {"kk": 1}}]'):
+        assert "no setting 'kk'" in http.find_unknown_setting(body.encode())
+    assert "one alone" in http.find_unknown_setting(b'{"context": {"index": "lamps"}}')
