@@ -160,8 +160,9 @@ class ModelCall:
         self.has_failed = False
 
         def change(model: Any, arguments: Mapping[str, Any], first: bool) -> Runnable[Any, Any] | None:
+            endpoint = self.endpoint if first else endpoint_of(model)
             changed, rest, sent = without_retries(model, self.timeout), dict(arguments), None
-            if self.endpoint.takes_bound:
+            if endpoint.takes_bound:
                 changed, rest, sent = with_bound(changed, rest, bound or self.bound)
             self.sent_bound = sent if first else self.sent_bound
             if bind is not None:  # what a model was bound to for other calls would stand against the method
@@ -169,7 +170,7 @@ class ModelCall:
                 asked = bind(changed, rest, first)
             else:
                 asked = changed.bind(**rest) if rest else changed
-            if asked is None or not first or self.inner_model is self.model:
+            if asked is None or self.inner_model is self.model:
                 return asked
 
             def refusal(error: Exception) -> Exception | None:
@@ -178,7 +179,15 @@ class ModelCall:
                 is_form = classify(error) is Failure.REFUSED if bind is not None else refuses_bound(error)
                 return error if is_form and (bind is not None or sent is not None) else None
 
-            return OnRefusal(asked, refusal)
+            def without_bound(error: Exception) -> Runnable[Any, Any] | None:
+                """One that stands by, asked again where it refused the bound."""
+                if sent is None or not refuses_bound(error):
+                    return None
+                endpoint.takes_bound = False
+                # of a model without a name nothing is kept
+                return None if endpoint_of(model).takes_bound else change(model, arguments, False)
+
+            return OnRefusal(asked, refusal if first else without_bound)
 
         return change_models(self.model, change, self.config, {})
 

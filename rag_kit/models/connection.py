@@ -30,7 +30,13 @@ def chain(error: BaseException) -> Iterator[BaseException]:
 
 def is_tls_failure(error: BaseException) -> bool:
     """Tell whether a connection failed for its certificate, or for what speaks no TLS: a second try changes nothing."""
-    return isinstance(_deepest(error), ssl.SSLError)
+    cause = _deepest(error)
+    return isinstance(cause, ssl.SSLError) and not _is_broken_off(cause)
+
+
+def _is_broken_off(error: ssl.SSLError) -> bool:
+    """Whether the other side closed the connection, as a balancer does whose servers restart."""
+    return isinstance(error, ssl.SSLEOFError) or error.reason == "UNEXPECTED_EOF_WHILE_READING"
 
 
 def connection_problem(error: BaseException) -> str:
@@ -41,6 +47,8 @@ def connection_problem(error: BaseException) -> str:
         if "mismatch" in cause.verify_message.lower():
             return f"{why} Use the host name that the certificate is made for"
         return f"{why}. Set SSL_CERT_FILE to a file with the certificate of the authority that signed it"
+    if isinstance(cause, ssl.SSLError) and _is_broken_off(cause):
+        return "the connection was closed during the TLS handshake, or after it"
     if isinstance(cause, ssl.SSLError):
         reason = (cause.reason or str(cause)).lower().replace("_", " ")
         return f"no TLS connection came about: {reason}. If the server speaks plain HTTP, write http:// for https://"

@@ -30,10 +30,11 @@ from rag_kit.prompts import PromptTemplate, load_prompt
 from rag_kit.prompts.library import FOLDER_VARIABLE
 
 from .calls import Limits, Method, ModelCall, ask_for_value, ask_within, in_context
-from .failures import Failure, classify
+from .failures import Failure, classify, refuses_bound
 from .parsing import read_reply
 from .replies import text_of, written_text
 from .schema import Target, UnreadableError, strict_schema, target_of
+from .wrapped import OnRefusal
 
 logger = logging.getLogger(__name__)
 
@@ -106,17 +107,25 @@ class Ladder:
     def _bind(
         self, method: str, instructed: list[BaseMessage], model: Any, arguments: dict[str, Any], first: bool
     ) -> Any:
-        """A model bound to a method; one that stands by and lacks it gets the messages with instructions."""
+        """A model bound to a method; one that stands by and lacks or refuses it gets messages with instructions."""
         bound = _bind_method(model, method, self.target, arguments)
-        if bound is not None or first:
+        if first:
             return bound
 
         async def native(_: Any) -> list[BaseMessage]:
             return instructed
 
-        return RunnableLambda(lambda _: instructed, native) | (
+        in_words = RunnableLambda(lambda _: instructed, native) | (
             model.bind(**arguments) if arguments else model
         )
+        if bound is None:
+            return in_words
+
+        def other_form(error: Exception) -> Runnable[Any, Any] | None:
+            is_form = classify(error) is Failure.REFUSED and not refuses_bound(error)
+            return in_words if is_form else None
+
+        return OnRefusal(bound, other_form)
 
     async def _repair(self, text: str, problem: UnreadableError, bind: Method | None) -> Any:
         """Show the model its answer and what is wrong with it, once, by the same method."""

@@ -158,6 +158,28 @@ def test_https_to_a_plain_port_is_named(page: ThreadingHTTPServer) -> None:
         assert "no TLS connection came about" in str(failure) and "write http:// for https://" in str(failure)
 
 
+def test_a_handshake_that_is_broken_off_is_retried(page: ThreadingHTTPServer) -> None:
+    """The other side closes the connection before there is TLS; its other errors stay final."""
+    taken: list[int] = []
+
+    def close_each(listener: socket.socket) -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            taken.append(len(connection.recv(10_000)))
+            connection.shutdown(socket.SHUT_RDWR)
+            connection.close()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=close_each, args=(listener,), daemon=True).start()
+        for failure in failures(f"https://127.0.0.1:{listener.getsockname()[1]}/v1", max_retries=1):
+            assert "the connection was closed during the TLS handshake" in str(failure)
+        listener.shutdown(socket.SHUT_RDWR)
+    assert len(taken) == 4
+
+
 def test_an_unknown_host_and_a_refused_port_are_told_apart(page: ThreadingHTTPServer) -> None:
     """The name is not known; or the machine is there, and nothing listens."""
     for failure in failures("http://no-such-host.invalid/v1"):

@@ -148,6 +148,35 @@ def test_a_refused_form_is_no_reason_for_a_fallback(asynchronous: bool) -> None:
         assert wrapped.endpoint_of(wrapped.bare_model(model)).first_method == 0
 
 
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_model_that_stands_by_may_refuse_a_form_too(asynchronous: bool) -> None:
+    """It is asked again without the bound, which is remembered, and in words."""
+
+    def answer(request: Recorded) -> Any:
+        if bound_of(request):
+            return error(400, "Unsupported parameter: 'max_tokens' is not supported with this model")
+        return GOOD
+
+    every = {"json_schema", "tools", "json_object"}
+    with OpenAIServer([error(500)]) as server, OpenAIServer([answer], refuse=every) as other:
+        model = openai(server).with_fallbacks([openai(other)])
+        for _ in range(2):
+            if asynchronous:
+                found = asyncio.run(astructured_call(model, PROMPT, VALUES, max_retries=0))
+            else:
+                found = structured_call(model, PROMPT, VALUES, max_retries=0)
+            assert found == Queries(queries=["a", "b"])
+        assert [(chat.asks, bound_of(chat) is None) for chat in other.chats] == [
+            ("json_schema", False),
+            ("text", False),
+            ("json_schema", True),
+            ("text", True),
+            ("json_schema", True),
+            ("text", True),
+        ]
+        assert "JSON" in other.chats[1].prompt
+
+
 def test_the_config_chooses_the_model() -> None:
     """A field or an alternative that the config names is the one that is asked."""
     with OpenAIServer([GOOD]) as server:
