@@ -24,6 +24,7 @@ from rag_kit.indexing.readers.parts import LEFT_OUT, Context, Part, Unreadable, 
 from rag_kit.indexing.readers.pdf_lines import Line
 
 _MAX_COUNT = 300  # pictures of a file
+_MAX_TRIED = 3_000  # with icons, repeated and damaged ones, which are decoded to be known
 _MAX_FILE_BYTES = 100 * 2**20  # of all pictures of a file, as they are kept
 _MAX_SIDE = 2_000  # pixels of a picture that is kept; larger ones are made smaller
 _MAX_BYTES = 5 * 2**20  # of a picture that is kept
@@ -45,27 +46,32 @@ class Figures:
     def __init__(self, context: Context) -> None:
         self._wanted = context.pictures
         self._seen: set[bytes] = set()
-        self._bytes = self._count = 0
+        self._bytes = self._count = self._tried = 0
+        self._full = False
 
     def parts(self, place: str, image: Callable[[], Any], caption: str, **metadata: Any) -> Iterator[Part]:
         """A part for a picture that ``image`` gives (bytes, or of Pillow); a note says why one is left out."""
-        if not self._wanted:
+        if not self._wanted or self._full:
             return
-        self._count += 1
-        part = None
+        self._tried += 1
+        self._full = self._count >= _MAX_COUNT or self._tried > _MAX_TRIED or self._bytes > _MAX_FILE_BYTES
+        if self._full:
+            most = f"{_MAX_COUNT} pictures of 100 MB, {_MAX_TRIED} with icons and repeated ones"
+            write_note(f"{place} and later ones{LEFT_OUT}a file may have {most}")
+            return
+        kept, text = None, ""
         with leave_out(place):
-            if self._count > _MAX_COUNT or self._bytes > _MAX_FILE_BYTES:
-                if self._count <= _MAX_COUNT + 1:
-                    write_note(
-                        f"{place} and later ones{LEFT_OUT}a file may have {_MAX_COUNT} pictures of 100 MB"
-                    )
-                return
-            part = self._read(image(), " ".join(caption.split()))
-        if part is not None:
-            part.metadata |= metadata
-            yield part
+            kept = self._keep(image())
+        if kept is None:
+            return
+        shown, data = kept
+        with leave_out(f"text in {place}"):
+            text = picture_text(shown)
+        words = "\n\n".join(filter(None, [" ".join(caption.split()), text]))
+        yield Part(words, {**metadata, **({"ocr": True} if text else {})}, data)
 
-    def _read(self, given: Any, caption: str) -> Part | None:
+    def _keep(self, given: Any) -> tuple[Any, bytes] | None:
+        """A picture made small, and its bytes; none for an icon, or one that was seen before."""
         from PIL import Image
 
         image = Image.open(io.BytesIO(given), formats=_FORMATS) if isinstance(given, bytes) else given
@@ -76,7 +82,7 @@ class Figures:
         photo = image.format == "JPEG"
         shown = on_paper(image)
         shown.thumbnail((_MAX_SIDE, _MAX_SIDE))
-        if (key := hashlib.sha256(shown.tobytes()).digest()) in self._seen:
+        if (key := hashlib.sha256(b"%d " % shown.width + shown.tobytes()).digest()) in self._seen:
             return None
         self._seen.add(key)
         data = _encoded(shown, "JPEG" if photo else "PNG")
@@ -84,8 +90,8 @@ class Figures:
         if len(data) > _MAX_BYTES:
             raise Unreadable(f"it takes {len(data)} bytes, more than the {_MAX_BYTES} that are kept")
         self._bytes += len(data)
-        text = picture_text(shown)
-        return Part("\n\n".join(filter(None, [caption, text])), {"ocr": True} if text else {}, data)
+        self._count += 1
+        return shown, data
 
 
 def _encoded(image: Any, kind: str) -> bytes:

@@ -99,6 +99,8 @@ def on_paper(image: Any) -> Any:
         upright = upright.convert("RGBA")
         upright = Image.alpha_composite(Image.new("RGBA", upright.size, "white"), upright)
     if upright.mode.startswith(("I", "F")):  # 16 bits a pixel, which Pillow would cut off at 255
+        if upright.mode.startswith("I;"):
+            upright = upright.convert("I")
         low, high = cast("tuple[float, float]", upright.getextrema())
         upright = upright.point(lambda value: (value - low) * (255 / ((high - low) or 1)))
     return upright.convert("RGB")

@@ -49,6 +49,28 @@ def test_a_quote_has_its_page_and_a_rectangle_a_line(manual, quote, page, left, 
     assert locate(quote, Document("", metadata={"source": str(manual), "page": 3 - page})) is None
 
 
+@pytest.mark.parametrize(
+    ("quote", "page", "bottom"),
+    [
+        ("210 EUR", 2, 660),
+        ("210", 2, 660),
+        ("charges 1210", 1, 700),
+        ("harges 12", 1, 700),
+        ("Zürich charges", 1, 700),
+        ("cafe", 2, 640),
+    ],
+)
+def test_whole_words_and_numbers_are_preferred(tmp_path, quote, page, bottom):
+    """To a part of a longer one, which is found where there is nothing else; an accent may be a character."""
+    lines = ["Zu\u0308rich charges 1210 EUR", "It was 1.210 EUR", "and 210,50 EUR cafe\u0301s"]
+    first = [(72, 700 - 20 * n, 12, line) for n, line in enumerate(lines)]
+    second = [(72, 680, 12, "It is 210.5 EUR"), (72, 660, 12, "or 210 EUR a year."), (72, 640, 12, "A café.")]
+    (tmp_path / "fees.pdf").write_bytes(make.pdf([first, second]))
+    found = locate(quote, tmp_path / "fees.pdf")
+    assert found is not None and found.page == page
+    assert [round(box[1] / 10) for box in found.rectangles] == [round(bottom / 10)]
+
+
 def test_passages_of_an_index_are_found_below_the_folder_that_was_ingested(manual, tmp_path):
     """Their source is a path below it; nothing outside of it is opened."""
     ingest(manual.parent, tmp_path / "index")

@@ -18,8 +18,12 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from support import documents as make
 
 from rag_kit.cli.main import main
+from rag_kit.concurrency.notes import use_notes
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing import DocumentIndex, IngestOptions, ingest
+from rag_kit.indexing.readers import figures
+from rag_kit.indexing.readers.limits import ReadLimits
+from rag_kit.indexing.readers.parts import Context
 
 pytest.importorskip("rapidocr", reason="rapidocr, of the extra `ocr`, is not installed")
 from PIL import Image, ImageDraw, ImageFont
@@ -249,30 +253,51 @@ def test_settings_that_make_no_sense_are_refused(tmp_path, options, message):
         ingest(tmp_path / "a.txt", tmp_path / "index", options=IngestOptions(**options))
 
 
-def write_many(path: Path) -> None:
-    """A page with more pictures than are kept, an icon, damaged data, and a picture of many pixels."""
+def icon() -> bytes:
+    """A PNG of 16 pixels."""
+    buffer = io.BytesIO()
+    Image.new("RGB", (16, 16)).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def write_broken(path: Path) -> None:
+    """A page with an icon, damaged data, and a picture of many pixels."""
     huge = bytearray(drawing())
     huge[16:24] = (9_000).to_bytes(4, "big") * 2  # width and height
     huge[29:33] = zlib.crc32(bytes(huge[12:29])).to_bytes(4, "big")
-    icon = io.BytesIO()
-    Image.new("RGB", (16, 16)).save(icon, "PNG")
-    sources = [base64.b64encode(data).decode() for data in (bytes(huge), icon.getvalue())]
-    images = "".join(
-        f'<img src="data:image/png;base64,{source}">' for source in (*sources, "AAA", *["AAAA"] * 300)
-    )
+    sources = [base64.b64encode(data).decode() for data in (bytes(huge), icon())]
+    images = "".join(f'<img src="data:image/png;base64,{source}">' for source in (*sources, "AAA", "AAAA"))
     path.write_text(f"<p>The manual.</p>{images}")
 
 
 def test_pictures_have_bounds_and_the_text_is_read_all_the_same(tmp_path):
-    """On pixels and number; what is left out is named, but for icons."""
-    write_many(tmp_path / "a.html")
+    """On pixels; what is left out is named, but for icons."""
+    write_broken(tmp_path / "a.html")
     report = ingest(tmp_path / "a.html", tmp_path / "index", options=IngestOptions(pictures=True))
     remarks = [note for _, note in report.remarks]
     assert report.added == 1 and passages(tmp_path / "index") == []
     assert "picture 1" in remarks[0] and "9000 by 9000 pixels" in remarks[0]
     assert "picture 3" in remarks[1] and "data are damaged" in remarks[1]
-    assert any("a file may have 300 pictures" in note for note in remarks) or "more notes" in remarks[-1]
     assert not any("picture 2 " in note for note in remarks)
+
+
+@pytest.mark.parametrize(("bound", "full"), [({"_MAX_COUNT": 2}, 6), ({"_MAX_TRIED": 3}, 4)])
+def test_icons_and_repeated_pictures_use_up_none_of_those_that_are_kept(monkeypatch, bound, full):
+    """But they are not tried for ever; one note says where the bound is. A picture is kept where OCR fails."""
+    monkeypatch.setattr(figures, "picture_text", lambda image: 1 / 0)
+    for name, value in bound.items():
+        monkeypatch.setattr(figures, name, value)
+    several = figures.Figures(Context(ReadLimits(), pictures=True))
+    given = [icon(), drawing("A"), drawing("A"), icon(), drawing("B"), drawing("C"), drawing("D")]
+    with use_notes() as notes:
+        parts = [
+            part.text
+            for n, data in enumerate(given, 1)
+            for part in several.parts(f"picture {n}", lambda data=data: data, f"{n}")
+        ]
+    assert parts == [str(n) for n in (2, 5) if n < full]
+    left_out = [note.partition(" left out")[0] for note in notes.texts]
+    assert left_out == [*(f"text in picture {n}" for n in parts), f"picture {full} and later ones"]
 
 
 def test_a_field_of_the_same_name_is_left_alone(tmp_path):

@@ -17,6 +17,7 @@ from rag_kit.errors import InvalidInputError, MissingExtraError, ReadError
 from rag_kit.indexing import DocumentIndex, IngestOptions, ingest, read
 from rag_kit.indexing.readers.api import Reader
 from rag_kit.indexing.readers.limits import ReadLimits
+from rag_kit.indexing.readers.ocr import on_paper
 
 FONTS = {
     "eng": ("DejaVuSans.ttf", 0),
@@ -99,6 +100,15 @@ def test_pages_that_lie_on_their_side_or_head_are_turned(tmp_path, scan, languag
     """Whichever way they lie."""
     scan(language).rotate(angle, expand=True).save(tmp_path / "page.png")
     assert wrong(read(tmp_path / "page.png", ocr="eng+chi_sim")[0].page_content, language) <= 0.01
+
+
+@pytest.mark.parametrize("mode", ["I;16", "I;16B", "I", "F"])
+def test_pictures_of_16_bits_are_made_lighter_or_darker(mode):
+    """To what 8 bits hold, in both orders of bytes."""
+    image = pytest.importorskip("PIL.Image").new(mode, (3, 1), 1_000)
+    image.putpixel((0, 0), 0)
+    image.putpixel((1, 0), 4_000)
+    assert [on_paper(image).getpixel((x, 0)) for x in range(3)] == [(n, n, n) for n in (0, 255, 63)]
 
 
 @pytest.mark.parametrize("turn", [0, 90])
