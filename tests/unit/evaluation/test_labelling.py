@@ -180,6 +180,20 @@ def test_verdicts_are_read():
         to_label(empty)
 
 
+@pytest.mark.parametrize(("low", "high"), [(None, None), (0.0, None), (None, 1.0)])
+def test_a_scale_without_an_end_takes_numbers_only(low, high):
+    """Yes, no and shares mean nothing there, and no range is shown; a number within the end there is counts."""
+    manifest = {"metrics": [{"name": "seconds", "low": low, "high": high}]}
+    results = make_results([0.5] * 3, metric="seconds", manifest=manifest)
+    text = str(to_label(results)[0])
+    assert "a number; s cannot tell" in text and "300" not in text and "3/4" not in text
+    for wrong in ("y", "n", True, False, "3/4", "x", float("inf"), "nan"):
+        with pytest.raises(InvalidInputError, match=r"give a number(?!.*(3/4|300))"):
+            label(results, {"q1": wrong})
+    label(results, {"q1": "0.7", "q2": None})
+    assert results.labels.verdicts["seconds"] == {"q1": 0.7, "q2": None}
+
+
 def test_labels_are_kept_beside_the_run(tmp_path: Path):
     """Appended, private, taken up again; a line that a kill cut off is left out, one for other answers counted."""
     truth, values = draw_values(80, 0.4, 0.6)
