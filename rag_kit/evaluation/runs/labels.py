@@ -72,14 +72,20 @@ class Labels:
             unclear = sum(value is None for value in verdicts.values())
             few = f"{len(verdicts) - unclear} labels, and from 10 on an interval"
             parts = [f"{metric}: judge {sum(values.values()) / len(values):.3f}", str(found or few)]
-            if unclear:
-                parts.append(f"it says nothing of answers like the {unclear} of which people could not tell")
-            if verdicts.keys() != set(draw_order(values)[: len(verdicts)]):
-                parts.append("it holds if the labels are a random sample, as rag-kit label draws one")
-            notes.append("; ".join(parts) + ".")
+            notes.append("; ".join([*parts, *caveats(verdicts, values)]) + ".")
         if self.outdated:
             notes.append(f"{self.outdated} labels are of answers that have changed since, and are left out.")
         return notes
+
+
+def caveats(verdicts: Mapping[str, float | None], values: Iterable[str]) -> list[str]:
+    """Limits of an interval by verdicts on some of these examples: what people left open, and a choice by hand."""
+    unclear, parts = sum(value is None for value in verdicts.values()), []
+    if unclear:
+        parts.append(f"it says nothing of answers like the {unclear} of which people could not tell")
+    if verdicts.keys() != set(draw_order(values)[: len(verdicts)]):
+        parts.append("it holds if the labels are a random sample, as rag-kit label draws one")
+    return parts
 
 
 def draw_order(ids: Iterable[str]) -> list[str]:

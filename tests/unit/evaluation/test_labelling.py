@@ -285,6 +285,23 @@ def test_notes_say_what_labels_do_not(tmp_path: Path):
     write_report(results, tmp_path / "report.html")
 
 
+def test_comparisons_say_what_labels_do_not():
+    """Labels chosen by hand, and answers left open, of a run and of a pair; a random sample needs no word."""
+    hint, left_open = "holds if the labels are a random sample", "the 3 of which people could not tell"
+    first, second = make_results([0.0, 1.0] * 20, "first"), make_results([0.0] * 40, "second")
+    for results in (first, second):
+        label_first(results, [1.0] * 40, 15)
+    assert "with 15 labels" in str(compare(first, second)) and hint not in str(compare(first, second))
+    label(second, {case.id: None for case in to_label(second, n=18)})
+    label(first, {case.id: 1 for case in to_label(first, n=18)})
+    assert str(compare(first, second)).count(left_open) == 2
+    label(first, {f"q{number}": 1 for number in range(30)})
+    shown = str(compare(first, second)).splitlines()
+    assert [line.split(":")[0] for line in shown if hint in line] == ["faithfulness of first"]
+    label(second, {f"q{number}": 1 for number in range(30)})
+    assert str(compare(first, second)).count(hint) == 3
+
+
 def test_the_command_asks_one_after_the_other(tmp_path: Path, monkeypatch, capsys):
     """What cannot be read is asked again; q stops; the same command goes on; each verdict is kept at once."""
     make_results([0.0] * 40).save(tmp_path / "run")
