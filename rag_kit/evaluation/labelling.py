@@ -122,7 +122,7 @@ def label(run: Results | Path | str, verdicts: Mapping[str, Any], metric: str | 
 
     Raises:
         InvalidInputError: If an id or a verdict is not allowed; then none is kept.
-        LockedError: If somebody else is writing a label of this run.
+        LockedError: If somebody else is writing labels of this run for more than some seconds.
     """
     results, name = _open(run, metric)
     values = results.values(name)

@@ -1,13 +1,15 @@
 """Labels by people: drawn at random, kept beside the run, and turned into intervals that cover the truth."""
 
 import random
+import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from rag_kit.cli.main import main
-from rag_kit.errors import InvalidInputError
+from rag_kit.documents.files import AppendLog
+from rag_kit.errors import InvalidInputError, LockedError
 from rag_kit.evaluation import Example, Results, compare, evaluate, write_report
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.labelling import label, to_label
@@ -225,6 +227,36 @@ def test_labels_are_kept_beside_the_run(tmp_path: Path):
         (tmp_path / "copy" / "labels.jsonl").write_text(wrong)
         with pytest.raises(InvalidInputError, match=r"labels.jsonl:1 .* label that cell again"):
             Results.load(tmp_path / "copy")
+
+
+def test_an_older_object_writes_no_old_verdict_over_a_newer_one(tmp_path: Path):
+    """Only what was given since it was loaded is written; also by one that was saved there before."""
+    first = make_results([0.0] * 12)
+    label(first, {"q1": 0, "q2": 0})
+    first.save(tmp_path / "run")
+    older = Results.load(tmp_path / "run")
+    label(tmp_path / "run", {"q1": 1})
+    for results, new in ((older, "q3"), (first, "q4")):
+        label(results, {new: 1})
+        results.save(tmp_path / "run")
+        kept = Results.load(tmp_path / "run").labels.verdicts["faithfulness"]
+        assert (kept["q1"], kept["q2"], kept[new]) == (1.0, 0.0, 1.0)
+    older.save(tmp_path / "copy")
+    assert Results.load(tmp_path / "copy").labels == older.labels
+
+
+def test_a_lock_is_waited_for(tmp_path: Path, monkeypatch):
+    """A verdict is not lost because somebody else writes one at the moment; for ever nobody waits."""
+    make_results([0.0] * 12).save(tmp_path / "run")
+    other = AppendLog(tmp_path / "run" / "labels.jsonl")
+    timer = threading.Timer(0.3, other.close)
+    timer.start()
+    label(tmp_path / "run", {"q1": 1})
+    timer.join()
+    assert Results.load(tmp_path / "run").labels.verdicts == {"faithfulness": {"q1": 1.0}}
+    monkeypatch.setattr("rag_kit.evaluation.runs.labels._WAIT", 0.05)
+    with AppendLog(tmp_path / "run" / "labels.jsonl"), pytest.raises(LockedError):
+        label(tmp_path / "run", {"q2": 1})
 
 
 class Weak(Metric):
