@@ -34,6 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = "for dense and hybrid (default: the first installed of minilm, e5, bge-small-en)"
     add("--embedding-model", metavar="NAME", dest="embeddings", help=what)
     add("--cache", type=Path, metavar="DIR", help="keep the documents' vectors between runs")
+    what = "most of the gold that the corpus may lack, as a share (default 0.1); with more nothing is asked"
+    add("--max-missing-gold", type=float, metavar="SHARE", help=what)
     add_options(parser, "--json")
 
 
@@ -41,7 +43,8 @@ def run(arguments: argparse.Namespace) -> None:
     """Measure and print."""
     from rag_kit.evaluation import benchmark
 
-    settings = pick(arguments, "out", "rows_out", "limit", "depth", "chunk_size", "embeddings", "cache")
+    names = ("out", "rows_out", "limit", "depth", "chunk_size", "embeddings", "cache", "max_missing_gold")
+    settings = pick(arguments, *names)
     result = benchmark(arguments.dataset, arguments.pipeline, progress=STATUS.count, **settings)
     say_json(result) if arguments.json else say(_table(result))
 

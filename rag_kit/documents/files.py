@@ -30,10 +30,11 @@ class AppendLog:
     """JSON objects, one a line, appended by one process at a time; its methods block, and any thread may call them.
 
     The file is made by the first `append`, its folder at once; the lock file, by default beside it, stays.
-    Where another process, or another log of this one, holds the lock, a `LockedError` is raised.
+    Where another process, or another log of this one, holds the lock for more than ``wait`` seconds, a `LockedError` is
+    raised.
     """
 
-    def __init__(self, path: Path, *, lock: Path | None = None) -> None:
+    def __init__(self, path: Path, *, lock: Path | None = None, wait: float = 0) -> None:
         from filelock import FileLock, Timeout
 
         self.path = path
@@ -44,7 +45,7 @@ class AppendLog:
         self._lock = FileLock(lock or path.with_name(f".{path.name}.lock"), mode=0o600, thread_local=False)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._lock.acquire(timeout=0)
+            self._lock.acquire(timeout=wait)
         except Timeout:
             raise LockedError(
                 f"another run is writing to {str(path)!r}; wait until it has ended, or name another place"

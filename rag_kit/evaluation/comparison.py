@@ -14,6 +14,7 @@ import numpy as np
 from rag_kit.documents.display import Table, TabularResult, one_line
 from rag_kit.errors import InvalidInputError, MissingExtraError
 from rag_kit.evaluation import comparison_pairs as paired
+from rag_kit.evaluation.cells import Labelled
 from rag_kit.evaluation.comparison_pairs import Complementarity, Pair
 from rag_kit.evaluation.comparison_scores import (
     SLICES,
@@ -25,6 +26,7 @@ from rag_kit.evaluation.comparison_scores import (
     scores,
     slice_scores,
 )
+from rag_kit.evaluation.runs.labels import caveats
 from rag_kit.evaluation.runs.results import Results, interval_text
 from rag_kit.evaluation.statistics import check_level, column_intervals
 
@@ -180,12 +182,14 @@ class Comparison(TabularResult):
         lines = [
             *self.notes,
             *(
-                f"{row.metric} of {row.pipeline}: judge {row.mean:.3f}; {row.labelled}."
+                f"{row.metric} of {row.pipeline}: judge {row.mean:.3f}; "
+                f"{self._with_caveats(row.labelled, row.metric, row.pipeline)}."
                 for row in self.table
                 if row.labelled
             ),
             *(
-                f"{pair.metric}, {pair.pipeline} minus {pair.other}: judge {pair.difference:+.3f}; {pair.labelled}."
+                f"{pair.metric}, {pair.pipeline} minus {pair.other}: judge {pair.difference:+.3f}; "
+                f"{self._with_caveats(pair.labelled, pair.metric, pair.pipeline, pair.other)}."
                 for pair in self.pairs
                 if pair.labelled
             ),
@@ -198,6 +202,15 @@ class Comparison(TabularResult):
         if self.lower_is_better:
             lines.append(f"Less is better: {', '.join(sorted(self.lower_is_better))}.")
         return lines
+
+    def _with_caveats(self, labelled: Labelled, metric: str, *pipelines: str) -> str:
+        """Labels of one run, or of both of a pair, and what their interval does not say."""
+        runs = [self._matched.runs[name] for name in pipelines]
+        values = set.intersection(*(set(run.values(metric)) for run in runs))
+        verdicts = [run.labels.verdicts.get(metric, {}) for run in runs]
+        shared = [key for key in verdicts[0] if key in values and all(key in given for given in verdicts)]
+        by_key = {key: None if any(given[key] is None for given in verdicts) else 0.0 for key in shared}
+        return "; ".join([str(labelled), *caveats(by_key, values)])
 
     def _metrics_without_value(self) -> list[str]:
         with_value = {score.metric for score in self.table if score.n}

@@ -17,6 +17,7 @@ from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.wording import say, texts
 
 MAX_TEXT = 6_000  # characters of one passage
+_NO_END = 1e300  # of a scale
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Case:
     """One answer for a person to judge; ``print`` it, or leave it as the last expression of a Jupyter cell.
 
     ``text`` has the passages, the question, the answer and its claims, and not what the judge said of them; the verdict
-    on the value of ``metric`` is from ``low`` to ``high``. Its words are Chinese where the question is.
+    on the value of ``metric`` is from ``low`` to ``high`` (1e300: no end). Its words are Chinese where the question is.
     """
 
     id: str
@@ -42,6 +43,8 @@ class Case:
     def read(self, verdict: Any) -> float | None:
         """The value of a verdict: a number on the scale, true or ``y``, false or ``n``, ``3/4``; ``None`` or ``s``.
 
+        Where the scale lacks an end, only a number, ``None`` or ``s`` is one.
+
         Example:
             >>> case = Case("q1", "faithfulness", "...", 0.0, 1.0)
             >>> case.read("y"), case.read("1/4"), case.read(0.5), case.read("s")
@@ -50,18 +53,27 @@ class Case:
         word = str(verdict).strip().lower()
         if verdict is None or word == "s":
             return None
-        word = {"true": "1/1", "y": "1/1", "false": "0/1", "n": "0/1"}.get(word, word)
-        count, slash, total = word.partition("/")
+        has_ends = self.low > -_NO_END and self.high < _NO_END
+        if has_ends:
+            word = {"true": "1/1", "y": "1/1", "false": "0/1", "n": "0/1"}.get(word, word)
+        count, slash, total = word.partition("/") if has_ends else (word, "", "")
         try:
             value = self.low + (self.high - self.low) * float(count) / float(total) if slash else float(count)
         except (ValueError, ZeroDivisionError):
             value = math.nan
-        if not self.low <= value <= self.high:
-            raise InvalidInputError(
-                f"the verdict on {self.id!r:.80} is {verdict!r:.40}; give a number from {self.low:g} to {self.high:g}, "
-                "a share such as 3/4, y or true for the greatest, n or false for the least, s or None: cannot tell"
-            )
-        return value
+        if self.low <= value <= self.high:
+            return value
+        ends = [
+            *([f"from {self.low:g}"] if self.low > -_NO_END else []),
+            *([f"to {self.high:g}"] if self.high < _NO_END else []),
+        ]
+        shares = (
+            "a share such as 3/4, y or true for the greatest, n or false for the least, " if has_ends else ""
+        )
+        raise InvalidInputError(
+            f"the verdict on {self.id!r:.80} is {verdict!r:.40}; give {' '.join(['a number', *ends])}, {shares}"
+            "s or None: cannot tell"
+        )
 
 
 def to_label(run: Results | Path | str, metric: str | None = None, n: int = 60) -> list[Case]:
@@ -110,7 +122,7 @@ def label(run: Results | Path | str, verdicts: Mapping[str, Any], metric: str | 
 
     Raises:
         InvalidInputError: If an id or a verdict is not allowed; then none is kept.
-        LockedError: If somebody else is writing a label of this run.
+        LockedError: If somebody else is writing labels of this run for more than some seconds.
     """
     results, name = _open(run, metric)
     values = results.values(name)
@@ -143,8 +155,14 @@ def _make_case(results: Results, metric: str, key: str) -> Case:
 
     example, output = results[key].example, results[key].output
     language = detect_language(example.question)
-    low, high = results.scale(metric)  # a scale without an end takes any finite number
-    low, high = -1e300 if low is None else low, 1e300 if high is None else high
+    low, high = results.scale(metric)
+    has_ends = low is not None and high is not None
+    low, high = -_NO_END if low is None else low, _NO_END if high is None else high
+    scale = (
+        say("label_scale", language, low=f"{low:g}", high=f"{high:g}")
+        if has_ends
+        else say("label_number", language)
+    )
     stages = {entry.get("name"): entry.get("stage") for entry in results.manifest.get("metrics") or ()}
     asks = (f"label_ask_{metric}", f"label_ask_{stages.get(metric) or 'generation'}", "label_ask")
     ask = next(name for name in asks if name in texts()[language])
@@ -161,7 +179,7 @@ def _make_case(results: Results, metric: str, key: str) -> Case:
         say("label_reference", language, text=example.reference) if example.reference else "",
         say("label_answer", language, text=output.answer or "–"),
         say("label_claims", language, text="\n".join(claims)) if claims else "",
-        f"{metric}: {say(ask, language)} {say('label_scale', language, low=f'{low:g}', high=f'{high:g}')}",
+        f"{metric}: {say(ask, language)} {scale}",
     ]
     return Case(key, metric, clean_text("\n\n".join(filter(None, parts))), low, high)
 

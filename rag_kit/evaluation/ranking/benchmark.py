@@ -14,7 +14,7 @@ from rag_kit.evaluation._files import check_target, write_json, write_jsonl
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.ours.span_recall import SpanRecall
 from rag_kit.evaluation.ranking.metrics import qrels, require_ir_measures, retrieval_metrics
-from rag_kit.evaluation.runs.gold import MAX_MISSING, check_gold
+from rag_kit.evaluation.runs.gold import MAX_MISSING, check_gold, check_share
 from rag_kit.evaluation.runs.results import describe_missing
 from rag_kit.evaluation.runs.run import versions
 from rag_kit.evaluation.sets.beir import read_beir
@@ -77,7 +77,7 @@ def benchmark(
     embeddings: Embeddings | str | None = None,
     cache: Path | str | None = None,
     resamples: int = 10_000,
-    max_missing_gold: float = MAX_MISSING,
+    max_missing_gold: float | None = MAX_MISSING,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Measure how well, and how fast, each pipeline finds the relevant documents.
@@ -99,7 +99,8 @@ def benchmark(
         embeddings: Embedding model or its name; default: what ``embedding_model()`` finds.
         cache: Folder that keeps vectors of documents between runs.
         resamples: Resamples of the bootstrap.
-        max_missing_gold: Most of the gold (ids and spans) that the corpus may lack, as a share.
+        max_missing_gold: Most of the gold (ids and spans) that the corpus may lack, as a share; ``None``: not
+            looked up.
         progress: Called with ``(what, done, total)``.
 
     Returns:
@@ -133,6 +134,7 @@ def benchmark(
     for label, number in (("limit", limit), ("depth", depth), ("chunk_size", chunk_size)):
         if number is not None and (type(number) is not int or number < 1):
             raise InvalidInputError(f"{label} is {number!r:.60}; give a whole number from 1")
+    check_share(max_missing_gold)
     targets = [None if path is None else as_path(path, "out") for path in (out, rows_out)]
     for target in targets:
         check_target(target)
@@ -141,7 +143,9 @@ def benchmark(
     queries = [data[query] for query in judged][:limit]
     if not queries:
         raise InvalidInputError(f"no query of {data.name!r} has a relevant document; nothing can be scored")
-    missing = check_gold(queries, [data.corpus], max_missing_gold) if data.corpus else {}
+    missing: dict[str, list[str]] = {}
+    if data.corpus and max_missing_gold is not None:
+        missing = check_gold(queries, [data.corpus], max_missing_gold)
     documents = data.documents()
     if chunk_size is not None:
         documents = split(documents, chunk_size=chunk_size, chunk_overlap=chunk_size // 10)

@@ -23,7 +23,13 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.runs.estimate import estimate_run
 from rag_kit.evaluation.runs.fingerprint import pipeline_hash
-from rag_kit.evaluation.runs.gold import MAX_MISSING, check_gold, searched_documents, searches_only_there
+from rag_kit.evaluation.runs.gold import (
+    MAX_MISSING,
+    check_gold,
+    check_share,
+    searched_documents,
+    searches_only_there,
+)
 from rag_kit.evaluation.runs.metering import Progress, RunBudget, read_prices, reporting
 from rag_kit.evaluation.runs.results import Results, describe_missing
 from rag_kit.evaluation.runs.rows import MANIFEST, RunFolder, digest
@@ -174,8 +180,7 @@ def look_for_gold(
     pipeline: Any, questions: Any, max_missing: float | None = MAX_MISSING
 ) -> dict[str, list[str]]:
     """Gold that is not in the documents, with its questions; it is logged too, before anything is asked."""
-    is_share = type(max_missing) in (int, float) and 0 <= max_missing <= 1  # type: ignore[operator]
-    _require(max_missing is None or is_share, "max_missing_gold", max_missing, "a share from 0 to 1, or None")
+    check_share(max_missing)
     sources = searched_documents(pipeline)
     is_sure = sources is None or searches_only_there(pipeline)
     if sources is None and getattr(questions, "corpus", None) is not None:

@@ -127,6 +127,13 @@ def _strike_out(needles: dict[tuple[str, str], set[str]], ids: set[str], text: s
                 del needles[key]
 
 
+def check_share(max_missing: Any) -> None:
+    """Refuse a ``max_missing_gold`` that is no share and not ``None``."""
+    is_share = type(max_missing) in (int, float) and 0 <= max_missing <= 1
+    if max_missing is not None and not is_share:
+        raise InvalidInputError(f"max_missing_gold is {max_missing!r:.80}; give a share from 0 to 1, or None")
+
+
 def check_gold(
     examples: Sequence[Example], sources: Iterable[Any], max_missing: float
 ) -> dict[str, list[str]]:

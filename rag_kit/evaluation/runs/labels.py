@@ -15,6 +15,7 @@ from rag_kit.evaluation.cells import Labelled
 from rag_kit.evaluation.runs.rows import Row, given_digest
 
 LABELS = "labels.jsonl"
+_WAIT = 10.0  # seconds for a lock; who holds it writes a line
 
 
 @dataclass
@@ -26,6 +27,10 @@ class Labels:
 
     verdicts: dict[str, dict[str, float | None]] = field(default_factory=dict)
     outdated: int = 0
+    #: Folder -> what this object has read there or written.
+    _known: dict[Path, dict[str, dict[str, float | None]]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     @classmethod
     def load(cls, folder: Path, rows: Sequence[Row]) -> Labels:
@@ -48,19 +53,31 @@ class Labels:
                 labels.verdicts.setdefault(texts[0], {})[texts[1]] = value
             else:
                 labels.outdated += 1
+        labels._known[folder.resolve()] = {name: dict(given) for name, given in labels.verdicts.items()}
         return labels
 
     def save(self, folder: Path, rows: Sequence[Row]) -> None:
-        """Append the verdicts that the folder does not have yet; the file is for its owner alone."""
-        by_id, stored = {row.example.id: row for row in rows}, Labels.load(folder, rows).verdicts
-        records = [
-            {"metric": metric, "id": key, "value": value, "key": given_digest(row.example, row.output)}
+        """Append the verdicts given since they were read from the folder; the file is for its owner alone.
+
+        What somebody else wrote there meanwhile stays; a lock of theirs is waited for.
+        """
+        by_id, known = {row.example.id: row for row in rows}, self._known.setdefault(folder.resolve(), {})
+        given = [
+            (metric, key, value)
             for metric, verdicts in self.verdicts.items() for key, value in verdicts.items()
-            if (row := by_id.get(key)) and stored.get(metric, {}).get(key, "none") != value
+            if key in by_id and known.get(metric, {}).get(key, "none") != value
         ]  # fmt: skip
-        if records:
-            with AppendLog(folder / LABELS) as log:
-                log.append(records)
+        if not given:
+            return
+        with AppendLog(folder / LABELS, wait=_WAIT) as log:
+            stored = Labels.load(folder, rows).verdicts
+            log.append(
+                {"metric": metric, "id": key, "value": value, "key": given_digest(row.example, row.output)}
+                for metric, key, value in given
+                if stored.get(metric, {}).get(key, "none") != value and (row := by_id[key])
+            )
+        for metric, key, value in given:
+            known.setdefault(metric, {})[key] = value
 
     def notes(self, known: Mapping[str, tuple[Mapping[str, float], Labelled | None]]) -> list[str]:
         """Write what the labels say of each metric, from its values and its mean with labels."""
@@ -72,14 +89,20 @@ class Labels:
             unclear = sum(value is None for value in verdicts.values())
             few = f"{len(verdicts) - unclear} labels, and from 10 on an interval"
             parts = [f"{metric}: judge {sum(values.values()) / len(values):.3f}", str(found or few)]
-            if unclear:
-                parts.append(f"it says nothing of answers like the {unclear} of which people could not tell")
-            if verdicts.keys() != set(draw_order(values)[: len(verdicts)]):
-                parts.append("it holds if the labels are a random sample, as rag-kit label draws one")
-            notes.append("; ".join(parts) + ".")
+            notes.append("; ".join([*parts, *caveats(verdicts, values)]) + ".")
         if self.outdated:
             notes.append(f"{self.outdated} labels are of answers that have changed since, and are left out.")
         return notes
+
+
+def caveats(verdicts: Mapping[str, float | None], values: Iterable[str]) -> list[str]:
+    """Limits of an interval by verdicts on some of these examples: what people left open, and a choice by hand."""
+    unclear, parts = sum(value is None for value in verdicts.values()), []
+    if unclear:
+        parts.append(f"it says nothing of answers like the {unclear} of which people could not tell")
+    if verdicts.keys() != set(draw_order(values)[: len(verdicts)]):
+        parts.append("it holds if the labels are a random sample, as rag-kit label draws one")
+    return parts
 
 
 def draw_order(ids: Iterable[str]) -> list[str]:

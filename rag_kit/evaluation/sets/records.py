@@ -41,6 +41,8 @@ USUAL: dict[str, tuple[str, ...]] = {
     "tags": ("tags",),
     "metadata": ("metadata",),
 }  # fmt: skip
+#: Names of columns that hold spans in one table, and in the next something else, which is then metadata.
+_MAYBE_SPANS = ("passage", "evidence", "原文", "依据")
 _UNANSWERABLE = ("is_impossible", "unanswerable")
 _TAGS = ("type", "language", "category", "difficulty", "level", "kind")
 #: A column of such a name holds whole answers in one table and short ones in the next; what is short is both.
@@ -164,6 +166,8 @@ def _read_fields(record: Mapping[str, Any], user_columns: Mapping[str, Any], whe
     row = {str(name): cell for name, value in record.items() if (cell := plain_cell(value)) is not None}
     folded = {_fold_name(name): name for name in reversed(row)}  # reversed, so that the first of a name stays
     columns = {field: name for field in FIELDS if (name := _find_column(field, user_columns, folded)) in row}
+    if "spans" in columns and "spans" not in user_columns and not _can_be_spans(columns["spans"], row):
+        del columns["spans"]
     if "question" not in columns:
         raise InvalidInputError(
             f"{where}: there is no question; the filled columns are {first_few(row, 20)}. "
@@ -313,6 +317,22 @@ def _spans_of(cell: Any, where: str) -> list[Any]:
         return [check_span(item) for item in (items if isinstance(items, list) else [items])]
     except ValueError as error:
         raise InvalidInputError(f"{where} is {cell!r:.120}; {error}") from error
+
+
+def _can_be_spans(name: str, row: Mapping[str, Any]) -> bool:
+    """Tell whether a column that was only guessed holds spans; one of a name that says so does, or is at fault."""
+    if _fold_name(name) not in _MAYBE_SPANS:
+        return True
+    try:
+        float(row[name])
+        return False
+    except (TypeError, ValueError, OverflowError):
+        pass
+    try:
+        Example("q", "?", spans=field_value("spans", row[name], name))
+    except InvalidInputError:
+        return False
+    return True
 
 
 def spelled_out(cell: Any, where: str) -> Any:

@@ -16,6 +16,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.metric import Metric
 from rag_kit.evaluation.runs.evaluating import take_examples
+from rag_kit.evaluation.runs.gold import MAX_MISSING, check_share
 from rag_kit.evaluation.runs.rows import digest
 from rag_kit.evaluation.scorers import get_metric
 from rag_kit.evaluation.tuning.result import FILE, TuningResult, open_study
@@ -43,6 +44,7 @@ async def atune(
     max_concurrency: int = 8,
     timeout: float | None = None,
     seed: int = 0,
+    max_missing_gold: float | None = MAX_MISSING,
     progress: bool | Callable[[str], None] = True,
 ) -> TuningResult:
     """Search for the setting of a pipeline with the best mean of a metric, and judge it on other questions.
@@ -75,6 +77,7 @@ async def atune(
         max_concurrency: Questions asked at a time.
         timeout: Seconds for one question.
         seed: Of the cut and of TPE's proposals.
+        max_missing_gold: As for ``evaluate``: most of the gold that the documents of the default may lack.
         progress: A line for each setting on stderr, or a function that gets it.
 
     Raises:
@@ -95,6 +98,7 @@ async def atune(
         raise InvalidInputError(
             f"make_pipeline is {make_pipeline!r:.80}; give a function from a setting (a dict)"
         )
+    check_share(max_missing_gold)
     the_space = space if isinstance(space, SearchSpace) else await run_in_thread(SearchSpace, space)
     the_metric = await run_in_thread(get_metric, metric)
     all_examples = take_examples(dataset)
@@ -126,6 +130,7 @@ async def atune(
             result=TuningResult(folder, await run_in_thread(_prepare_study, log, folder, header)),
             n_trials=n_trials, caps=caps, pruning=pruning, seed=seed, report=report,
             arguments={"judge": judge, "timeout": timeout, "max_concurrency": max_concurrency},
+            max_missing_gold=max_missing_gold,
         )  # fmt: skip
         with keep_query_vectors():
             return await search.run()

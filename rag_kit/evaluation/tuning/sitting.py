@@ -56,6 +56,7 @@ class Sitting:
     seed: int
     report: Callable[[str], object]
     arguments: Mapping[str, Any]
+    max_missing_gold: float | None
 
     async def run(self) -> TuningResult:
         """Search, then judge the winner."""
@@ -135,7 +136,9 @@ class Sitting:
             self._calls_left(settings, "search", ends[0])
             pipeline = await self._make_pipeline(settings)
             if number == 0:
-                await run_in_thread(look_for_gold, pipeline, [*self.parts[0], *self.parts[1]])
+                await run_in_thread(
+                    look_for_gold, pipeline, [*self.parts[0], *self.parts[1]], self.max_missing_gold
+                )
             for end in ends:
                 results = await self._evaluate(pipeline, settings, "search", end, retry_errors=end == ends[0])
                 self._check_coverage(results, end)

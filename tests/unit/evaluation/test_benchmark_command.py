@@ -42,6 +42,14 @@ def test_table_on_stdout_and_file_on_disk(folder, tmp_path, capsys):
     assert len((tmp_path / "rows.jsonl").read_text().splitlines()) == 2
 
 
+def test_missing_gold_can_be_asked_for(folder, capsys):
+    """The option that the refusal names is there; what is no share is refused."""
+    command = ["benchmark", str(folder), "--pipeline", "bm25", "--max-missing-gold"]
+    assert main([*command, "1"]) == 0
+    assert main([*command, "nan"]) == 2
+    assert "max_missing_gold is nan; give a share from 0 to 1" in capsys.readouterr().err
+
+
 def test_the_table_says_what_was_left_out(folder, capsys):
     """Queries that cannot be scored or were not asked, few passages, and names that a terminal would obey."""
     with (folder / "queries.jsonl").open("a") as file:

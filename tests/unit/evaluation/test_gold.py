@@ -16,7 +16,7 @@ from langchain_core.vectorstores import InMemoryVectorStore
 
 from rag_kit.cli.main import main
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation import EvaluationSet, Example, aevaluate, benchmark, evaluate
+from rag_kit.evaluation import EvaluationSet, Example, aevaluate, benchmark, evaluate, tune
 from rag_kit.evaluation.runs.gold import missing_gold, searched_documents
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.graphs import build_plain_rag
@@ -193,3 +193,24 @@ def test_the_benchmark_looks_too() -> None:
         benchmark(questions, ["bm25"])
     (entry,) = benchmark(questions, ["bm25"], max_missing_gold=1)["pipelines"]
     assert "gone (q1)" in entry["notes"][0]
+    (entry,) = benchmark(questions, ["bm25"], max_missing_gold=None)["pipelines"]
+    assert not any("gone" in note for note in entry["notes"])
+    for wrong in ("x", float("nan"), -1, True):
+        with pytest.raises(InvalidInputError, match="max_missing_gold is"):
+            benchmark(questions, ["bm25"], max_missing_gold=wrong)  # type: ignore[arg-type]
+
+
+def test_the_search_takes_a_share_too(tmp_path: Path) -> None:
+    """``tune`` is refused as ``evaluate`` is, and can be told to go on."""
+    pytest.importorskip("optuna")
+    bm25 = BM25Retriever.from_documents([LAKE, MILL])
+    search: Any = partial(
+        tune, lambda setting: bm25, [*good(8), example(1, "gone"), example(2, "gone")], "recall@5",
+        space={"k": [1, 2]}, n_trials=1, progress=False,
+    )  # fmt: skip
+    with pytest.raises(InvalidInputError, match=r"gone \(q1, q2\).*max_missing_gold=1"):
+        search(out=tmp_path / "a")
+    with pytest.raises(InvalidInputError, match="max_missing_gold is 'x'"):
+        search(out=tmp_path / "a", max_missing_gold="x")
+    for share in (1, None):
+        assert search(out=tmp_path / f"b{share}", max_missing_gold=share).trials

@@ -1,13 +1,15 @@
 """Labels by people: drawn at random, kept beside the run, and turned into intervals that cover the truth."""
 
 import random
+import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from rag_kit.cli.main import main
-from rag_kit.errors import InvalidInputError
+from rag_kit.documents.files import AppendLog
+from rag_kit.errors import InvalidInputError, LockedError
 from rag_kit.evaluation import Example, Results, compare, evaluate, write_report
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.labelling import label, to_label
@@ -180,6 +182,20 @@ def test_verdicts_are_read():
         to_label(empty)
 
 
+@pytest.mark.parametrize(("low", "high"), [(None, None), (0.0, None), (None, 1.0)])
+def test_a_scale_without_an_end_takes_numbers_only(low, high):
+    """Yes, no and shares mean nothing there, and no range is shown; a number within the end there is counts."""
+    manifest = {"metrics": [{"name": "seconds", "low": low, "high": high}]}
+    results = make_results([0.5] * 3, metric="seconds", manifest=manifest)
+    text = str(to_label(results)[0])
+    assert "a number; s cannot tell" in text and "300" not in text and "3/4" not in text
+    for wrong in ("y", "n", True, False, "3/4", "x", float("inf"), "nan"):
+        with pytest.raises(InvalidInputError, match=r"give a number(?!.*(3/4|300))"):
+            label(results, {"q1": wrong})
+    label(results, {"q1": "0.7", "q2": None})
+    assert results.labels.verdicts["seconds"] == {"q1": 0.7, "q2": None}
+
+
 def test_labels_are_kept_beside_the_run(tmp_path: Path):
     """Appended, private, taken up again; a line that a kill cut off is left out, one for other answers counted."""
     truth, values = draw_values(80, 0.4, 0.6)
@@ -211,6 +227,36 @@ def test_labels_are_kept_beside_the_run(tmp_path: Path):
         (tmp_path / "copy" / "labels.jsonl").write_text(wrong)
         with pytest.raises(InvalidInputError, match=r"labels.jsonl:1 .* label that cell again"):
             Results.load(tmp_path / "copy")
+
+
+def test_an_older_object_writes_no_old_verdict_over_a_newer_one(tmp_path: Path):
+    """Only what was given since it was loaded is written; also by one that was saved there before."""
+    first = make_results([0.0] * 12)
+    label(first, {"q1": 0, "q2": 0})
+    first.save(tmp_path / "run")
+    older = Results.load(tmp_path / "run")
+    label(tmp_path / "run", {"q1": 1})
+    for results, new in ((older, "q3"), (first, "q4")):
+        label(results, {new: 1})
+        results.save(tmp_path / "run")
+        kept = Results.load(tmp_path / "run").labels.verdicts["faithfulness"]
+        assert (kept["q1"], kept["q2"], kept[new]) == (1.0, 0.0, 1.0)
+    older.save(tmp_path / "copy")
+    assert Results.load(tmp_path / "copy").labels == older.labels
+
+
+def test_a_lock_is_waited_for(tmp_path: Path, monkeypatch):
+    """A verdict is not lost because somebody else writes one at the moment; for ever nobody waits."""
+    make_results([0.0] * 12).save(tmp_path / "run")
+    other = AppendLog(tmp_path / "run" / "labels.jsonl")
+    timer = threading.Timer(0.3, other.close)
+    timer.start()
+    label(tmp_path / "run", {"q1": 1})
+    timer.join()
+    assert Results.load(tmp_path / "run").labels.verdicts == {"faithfulness": {"q1": 1.0}}
+    monkeypatch.setattr("rag_kit.evaluation.runs.labels._WAIT", 0.05)
+    with AppendLog(tmp_path / "run" / "labels.jsonl"), pytest.raises(LockedError):
+        label(tmp_path / "run", {"q2": 1})
 
 
 class Weak(Metric):
@@ -269,6 +315,23 @@ def test_notes_say_what_labels_do_not(tmp_path: Path):
     label(results, {case.id: None if place < 3 else 1 for place, case in enumerate(to_label(results, n=20))})
     assert "the 3 of which people could not tell" in str(results) and "random sample" not in str(results)
     write_report(results, tmp_path / "report.html")
+
+
+def test_comparisons_say_what_labels_do_not():
+    """Labels chosen by hand, and answers left open, of a run and of a pair; a random sample needs no word."""
+    hint, left_open = "holds if the labels are a random sample", "the 3 of which people could not tell"
+    first, second = make_results([0.0, 1.0] * 20, "first"), make_results([0.0] * 40, "second")
+    for results in (first, second):
+        label_first(results, [1.0] * 40, 15)
+    assert "with 15 labels" in str(compare(first, second)) and hint not in str(compare(first, second))
+    label(second, {case.id: None for case in to_label(second, n=18)})
+    label(first, {case.id: 1 for case in to_label(first, n=18)})
+    assert str(compare(first, second)).count(left_open) == 2
+    label(first, {f"q{number}": 1 for number in range(30)})
+    shown = str(compare(first, second)).splitlines()
+    assert [line.split(":")[0] for line in shown if hint in line] == ["faithfulness of first"]
+    label(second, {f"q{number}": 1 for number in range(30)})
+    assert str(compare(first, second)).count(hint) == 3
 
 
 def test_the_command_asks_one_after_the_other(tmp_path: Path, monkeypatch, capsys):

@@ -338,6 +338,26 @@ def test_several_gold_files_in_one_cell(tmp_path, cell, ids, ending):
     assert list(EvaluationSet.load(path)[0].relevant) == ids
 
 
+@pytest.mark.parametrize(
+    "cell",
+    [[[["Ada-1"]], [["no_evidence"]]], 3, 2.5, "3.2", True, {"page": 3}, [{"text": 5}], ["", "a"], "['a' b]"],
+)
+def test_a_guessed_column_without_spans_is_metadata(tmp_path, cell):
+    """Evidence as StrategyQA has it, or a number, refuses no set; a column that is named is spans, or refused."""
+    lines(
+        tmp_path / "a.jsonl",
+        {"question": "Who?", "evidence": cell},
+        {"question": "When?", "evidence": "In 1843"},
+    )
+    first, second = EvaluationSet.load(tmp_path / "a.jsonl")
+    assert first.spans == () and first.metadata == {"evidence": cell}
+    assert [span.text for span in second.spans] == ["In 1843"] and not second.metadata
+    if not isinstance(cell, str):
+        refusal(EvaluationSet.load, tmp_path / "a.jsonl", columns={"spans": "evidence"})
+        lines(tmp_path / "b.jsonl", {"question": "Who?", "spans": cell})
+        refusal(EvaluationSet.load, tmp_path / "b.jsonl")
+
+
 def test_spans_are_a_column_of_texts(tmp_path):
     """The words of the one gold file; of several files each its own; blank lines part several; else of any document."""
     frame = pd.DataFrame(
