@@ -31,18 +31,23 @@ class QueryVectors:
     """The vectors of the last queries of a retriever, so that none is embedded twice for one question."""
 
     def __init__(self) -> None:
-        self._vectors: OrderedDict[str, Vector] = OrderedDict()
+        self._vectors: OrderedDict[str, tuple[Any, Vector]] = OrderedDict()
+        self._model: Any = None
 
-    def keep(self, query: str, vector: Vector) -> None:
-        """Remember a vector, and forget all but the last 256; threads may do so at once."""
+    def keep(self, query: str, vector: Vector, model: Any = None) -> None:
+        """Remember a vector, and forget all but the last 256, or those of another model; threads may do so at once."""
+        earlier, self._model = self._model, model
+        if earlier is not None and earlier is not model:
+            self._vectors = OrderedDict()
         self._vectors.pop(query, None)  # to the end
-        self._vectors[query] = vector
+        self._vectors[query] = model, vector
         while len(self._vectors) > _REMEMBERED:
             self._vectors.popitem(last=False)
 
-    def get(self, query: str) -> Vector | None:
-        """The vector of a query, if it is one of the last."""
-        return self._vectors.get(query)
+    def get(self, query: str, model: Any = None) -> Vector | None:
+        """The vector of a query, if it is one of the last, and this model made it."""
+        entry = self._vectors.get(query)
+        return entry[1] if entry is not None and entry[0] is model else None
 
 
 class _Shared:

@@ -50,7 +50,11 @@ class ByVectorRetriever(RagKitRetriever):
         if vector is None:
             vector = await embed_query_step(model, query)
         documents: list[Document] = await blocking_step("search", self._nearest, query, vector, call)
+        self._keep_vector(query, vector, model)
         return documents
+
+    def _keep_vector(self, query: str, vector: Sequence[float], model: Any) -> None:
+        """Remember the vector of a query that was searched for, and the model that made it; not so by default."""
 
 
 def reads(model: Any, query: str) -> bool:
