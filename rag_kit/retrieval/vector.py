@@ -124,7 +124,8 @@ class VectorRetriever(RagKitRetriever):
         for name in (_BY_TEXT if isinstance(sought, str) else _BY_VECTOR)[0]:
             if is_native(store, f"a{name}"):
                 search = partial(getattr(store, f"a{name}"), sought, **arguments)
-                return list(await call_client(search, blocking, connections_of(store)))
+                with suppress(NotImplementedError):
+                    return list(await call_client(search, blocking, connections_of(store)))
         return await run_in_thread(blocking)
 
     def _with_stages(self, call: Call, scored: _Scored) -> list[Document]:
