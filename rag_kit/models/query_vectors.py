@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import weakref
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from copy import copy
 from functools import partial
 from typing import Any
 
@@ -13,6 +16,7 @@ from langchain_core.embeddings import Embeddings
 from rag_kit.concurrency import afan_out, fan_out
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.concurrency.steps import Step
+from rag_kit.errors import BranchTimeoutError, BudgetExceededError
 from rag_kit.models.clients import aembed_documents, aembed_query, embed_documents, embed_query
 
 Vector = Sequence[float]
@@ -27,27 +31,99 @@ class QueryVectors:
     """The vectors of the last queries of a retriever, so that none is embedded twice for one question."""
 
     def __init__(self) -> None:
-        self._vectors: OrderedDict[str, Vector] = OrderedDict()
+        self._vectors: OrderedDict[str, tuple[Any, Vector]] = OrderedDict()
+        self._model: Any = None
 
-    def keep(self, query: str, vector: Vector) -> None:
-        """Remember a vector, and forget all but the last 256; threads may do so at once."""
+    def keep(self, query: str, vector: Vector, model: Any = None) -> None:
+        """Remember a vector, and forget all but the last 256, or those of another model; threads may do so at once."""
+        earlier, self._model = self._model, model
+        if earlier is not None and earlier is not model:
+            self._vectors = OrderedDict()
         self._vectors.pop(query, None)  # to the end
-        self._vectors[query] = vector
+        self._vectors[query] = model, vector
         while len(self._vectors) > _REMEMBERED:
             self._vectors.popitem(last=False)
 
-    def keep_all(self, queries: Sequence[str], vectors: Sequence[Vector] | None) -> None:
-        """Remember the vectors of several queries, if there are any."""
-        for query, vector in zip(queries, vectors or (), strict=False):
-            self.keep(query, vector)
+    def get(self, query: str, model: Any = None) -> Vector | None:
+        """The vector of a query, if it is one of the last, and this model made it."""
+        entry = self._vectors.get(query)
+        return entry[1] if entry is not None and entry[0] is model else None
 
-    def take(self, query: str) -> Vector | None:
-        """The vector of a query, which is forgotten then."""
-        return self._vectors.pop(query, None)
 
-    def get(self, query: str) -> Vector | None:
-        """The vector of a query, if it is one of the last."""
-        return self._vectors.get(query)
+class _Shared:
+    """The vectors that the searches of one call share; an error where the request for them took too long."""
+
+    def __init__(self) -> None:
+        # the owner stands in the entry so that its id is that of no other one meanwhile
+        self._entries: dict[tuple[int, str], tuple[Any, Any, Vector | Exception | None]] = {}
+
+    def put(self, owner: Any, model: Any, query: str, value: Vector | Exception | None) -> None:
+        self._entries[id(owner), query] = owner, model, value
+
+    def get(self, owner: Any, model: Any, query: str) -> Vector | Exception | None:
+        entry = self._entries.get((id(owner), query))
+        return entry[2] if entry is not None and entry[1] is model else None
+
+    def drop(self, owner: Any, query: str) -> None:
+        """Forget a query that is waited for; one that was given up stays."""
+        entry = self._entries.get((id(owner), query))
+        if entry is not None and entry[2] is None:
+            self._entries.pop((id(owner), query), None)
+
+    def give_up(self, queries: Sequence[str], error: Exception) -> None:
+        """Put the error where queries are still waited for."""
+        wanted = set(queries)
+        for (_, query), (owner, model, value) in [*self._entries.items()]:
+            if value is None and query in wanted:
+                self.put(owner, model, query, error)
+
+
+_shared: ContextVar[_Shared | None] = ContextVar("rag_kit_shared_vectors", default=None)
+
+
+@contextmanager
+def share_vectors() -> Iterator[None]:
+    """Keep what `prepare_vectors` embeds for the searches in this block, or in the one around it."""
+    if _shared.get() is not None:
+        yield
+        return
+    token = _shared.set(_Shared())
+    try:
+        yield
+    finally:
+        _shared.reset(token)
+
+
+async def prepare_vectors(owner: Any, model: Any, queries: Sequence[str]) -> None:
+    """Embed queries of a retriever in one request, where the model can, for the searches of a `share_vectors`."""
+    shared = _shared.get()
+    wanted = [query for query in queries if shared and shared.get(owner, model, query) is None]
+    if shared is None or model is None or not wanted:
+        return
+    for query in wanted:
+        shared.put(owner, model, query, None)
+    vectors = await embed_together(model, wanted)
+    for number, query in enumerate(wanted):
+        if vectors is None:
+            shared.drop(owner, query)
+        else:
+            shared.put(owner, model, query, vectors[number])
+
+
+def give_up_vectors(queries: Sequence[str], error: BaseException | None) -> None:
+    """Remember that the time for preparing queries is over, if that is the error: no search waits for it again."""
+    shared = _shared.get()
+    if shared is not None and isinstance(error, BranchTimeoutError | BudgetExceededError):
+        shared.give_up(queries, error)
+
+
+def prepared_vector(owner: Any, model: Any, query: str) -> Vector | None:
+    """The vector of a query that was embedded with others; raises where the request for them took too long."""
+    shared = _shared.get()
+    value = None if shared is None else shared.get(owner, model, query)
+    if isinstance(value, Exception):
+        raise copy(value)  # several threads may raise it
+    return value
 
 
 def embed_query_step(model: Embeddings, query: str) -> Step[list[float]]:
@@ -60,10 +136,12 @@ async def embed_together(model: Embeddings | None, queries: list[str]) -> Sequen
 
     So it is without a model, with one that embeds questions in a way of its own, and where the request fails. A model
     may have a method ``embed_queries``. Of others, the first query is embedded both ways once: the same vector shows
-    that it embeds questions as it embeds documents.
+    that it embeds questions as it embeds documents. A time-out or a used-up deadline is raised.
     """
     try:
         return None if model is None else await _embed_together(model, queries)
+    except (BranchTimeoutError, BudgetExceededError):
+        raise
     except Exception:  # noqa: BLE001 - one of the queries may be at fault: each meets its error by itself
         return None
 

@@ -22,6 +22,7 @@ from rag_kit.documents import Filter, clean_text, combine_filters, validate_filt
 from rag_kit.documents.fields import fields_of_filter, read_fields
 from rag_kit.documents.provenance import compact_provenance, retriever_depth
 from rag_kit.errors import InvalidInputError
+from rag_kit.models.query_vectors import share_vectors
 from rag_kit.models.runnables import has_listeners, silent_manager
 from rag_kit.retrieval.call import ALL, Call, Job
 from rag_kit.retrieval.fields import as_invalid_input, translate_arguments, unknown_arguments
@@ -123,7 +124,8 @@ class RagKitRetriever(BaseRetriever):
     async def _prepare_parts(self, parts: Sequence[Any], queries: Sequence[str]) -> None:
         """Prepare retrievers inside, within the time-out of this one."""
         call = Call(self, "", k=ALL, filter=None, config={}, run_manager=None)
-        await call.prepare([(part, query) for part in parts for query in queries])
+        with call.bounds():
+            await call.prepare([(part, query) for part in parts for query in queries])
 
     def inner_retrievers(self) -> Sequence[Any]:
         """The retrievers that this one asks."""
@@ -267,7 +269,6 @@ class RagKitRetriever(BaseRetriever):
         configs = config if isinstance(config, Sequence) else [config] * len(queries)
         # refuses wrong arguments
         call = self._make_call("", None, configs[0] if configs else None, arguments)
-        await call.prepare([(self, query) for query in queries])
         jobs = [
             Job(
                 self.get_name(),
@@ -276,7 +277,9 @@ class RagKitRetriever(BaseRetriever):
             )
             for query, one in zip(queries, configs, strict=True)
         ]
-        outcomes = await call.side_by_side(jobs, timed=False)
+        with share_vectors():
+            await call.prepare([(self, query) for query in queries])
+            outcomes = await call.side_by_side(jobs, timed=False)
         results = [outcome.value_or_error for outcome in outcomes]
         errors = [outcome.error for outcome in outcomes if outcome.error is not None]
         if errors and not return_exceptions:

@@ -24,6 +24,7 @@ from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError, 
 from rag_kit.models import astructured_call, atext_call, structured_call, text_call
 from rag_kit.models.chat import is_extractive
 from rag_kit.models.identity import call_key
+from rag_kit.models.query_vectors import give_up_vectors, share_vectors
 from rag_kit.models.runnables import callbacks_below
 from rag_kit.models.schema import UnreadableError, target_of
 from rag_kit.retrieval.fusion import Search
@@ -319,13 +320,14 @@ class Call:
         settings: dict[str, Any] = {"k": k, "filter": self.filter, **(arguments or {})}
         if question is not None:
             settings["question"] = question
-        await self.prepare([(search.retriever, search.query) for search in searches])
         jobs = []
         for number, search in enumerate(searches, start=first):
             config = self.child(f"{tag}_{search.branch or number}")
             name = search.name or _label(search, number)
             jobs.append(_search_job(name, search.retriever, search.query, config, settings))
-        outcomes = await self.side_by_side(jobs, on_error=self.limits.on_error)
+        with share_vectors():
+            await self.prepare([(search.retriever, search.query) for search in searches])
+            outcomes = await self.side_by_side(jobs, on_error=self.limits.on_error)
         failed = [outcome for outcome in outcomes if not outcome.ok]
         if failed and self.limits.on_error == "raise":
             value_or_raise(failed[0])
@@ -339,10 +341,14 @@ class Call:
         return answered
 
     async def prepare(self, asked: Sequence[tuple[Any, str]]) -> None:
-        """Do what searches of one retriever share; what fails here, each search meets by itself."""
+        """Do what searches of one retriever share; what fails here, each search meets by itself.
+
+        What takes too long here is not waited for again by the searches of a ``share_vectors``.
+        """
         pairs = by_prepared_retriever(asked) if len(asked) > 1 else []
-        if jobs := [Job.of("prepare", partial(one.prepare, queries)) for one, queries in pairs]:
-            await self.side_by_side(jobs)
+        if jobs := [Job.of("preparing the queries", partial(one.prepare, queries)) for one, queries in pairs]:
+            for outcome, (_, queries) in zip(await self.side_by_side(jobs), pairs, strict=True):
+                give_up_vectors(queries, outcome.error)
 
     def _worked(self, outcome: Outcome[Any], *, unsearched: bool) -> bool:
         """Whether a part worked; a failure is noted."""

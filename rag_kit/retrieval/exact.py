@@ -111,6 +111,13 @@ class ExactVectorRetriever(ByVectorRetriever):
     def _model(self) -> Any:
         return self.embeddings
 
+    def kept_vector(self, query: str) -> Sequence[float] | None:
+        """The vector of one of the last queries, if the present model made it."""
+        return self.query_vectors.get(query, self._model())
+
+    def _keep_vector(self, query: str, vector: Sequence[float], model: Any) -> None:
+        self.query_vectors.keep(query, vector, model)
+
     def nearest(
         self, query: str, vector: Sequence[float], k: int, filter: Filter | None, *, ids_only: bool = False
     ) -> list[Document]:
@@ -122,7 +129,6 @@ class ExactVectorRetriever(ByVectorRetriever):
         mask = self._columns.mask(call.filter) if call.filter else None
         size = self._matrix.shape[1] if len(self._matrix) else None
         checked = checked_vectors([vector], 1, self.embeddings, dimension=size)
-        self.query_vectors.keep(query, vector)
         return self._documents(query, nearest_rows(self._matrix, checked, call.k, mask)[0])
 
     def _documents(self, query: str, hits: _Hits, name: str | None = None) -> list[Document]:

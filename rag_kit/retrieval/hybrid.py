@@ -73,7 +73,7 @@ class HybridRetriever(EnsembleRetriever):
 
     @model_validator(mode="after")
     def _second_searches_vectors(self) -> Self:
-        needs = ("query_vectors", "reads", "vectors_of", "nearest")
+        needs = ("kept_vector", "reads", "vectors_of", "nearest")
         if len(self.retrievers) != 2 or not all(hasattr(self.retrievers[1], name) for name in needs):
             raise InvalidInputError(
                 "retrievers must be a keyword retriever and one that searches by a vector, such as "
@@ -149,7 +149,7 @@ class HybridRetriever(EnsembleRetriever):
         best: Sequence[tuple[str, float]],
     ) -> Sequence[Search]:
         """The searches, and one by the question's vector moved towards the best documents of their fusion."""
-        dense, vector = self._dense, self._dense.query_vectors.get(call.query)
+        dense, vector = self._dense, self._dense.kept_vector(call.query)
         if vector is None or len(answered) < 2:
             return answered
         places = [*zip(answered, map(first_places, keys), strict=True)]

@@ -101,18 +101,26 @@ class DenseIndexRetriever(ByVectorRetriever):
     def _model(self) -> Any:
         return self.index.embeddings
 
+    def kept_vector(self, query: str) -> Sequence[float] | None:
+        """The vector of one of the last queries, if the present model made it."""
+        return self.query_vectors.get(query, self._model())
+
+    def _keep_vector(self, query: str, vector: Sequence[float], model: Any) -> None:
+        self.query_vectors.keep(query, vector, model)
+
     async def _search(self, query: str, call: Call) -> list[Document]:
         """Search by the query's vector, made before (`embed_first`) or now."""
-        vector = self.query_vectors.get(query)
-        if vector is None and self.index.embeddings is not None:
+        model = self.index.embeddings  # another one after `reembed`
+        vector = self.query_vectors.get(query, model)
+        if vector is None and model is not None:
             return await super()._search(query, call)
         # without a model and a vector, the index says what is missing
         documents: list[Document] = await blocking_step("search", self._nearest, query, vector, call)
+        if vector is not None:
+            self._keep_vector(query, vector, model)
         return documents
 
     def _nearest(self, query: str, vector: Sequence[float] | None, call: Call) -> list[Document]:
-        if vector is not None:
-            self.query_vectors.keep(query, vector)
         sought = query if vector is None else vector
         hits = self.index.search_dense(sought, call.k, call.filter, ids_only=_ids_only(call))
         return add_first_stage(hits, "dense", self.get_name(), query)
@@ -126,7 +134,7 @@ async def embed_first(retriever: Any, query: str) -> None:
     if dense is None or model is None or not dense.reads(query):
         return
     with suppress(ModelError):  # then each search asks, and fails or is skipped by itself
-        dense.query_vectors.keep(query, await embed_query_step(model, query))
+        dense.query_vectors.keep(query, await embed_query_step(model, query), model)
 
 
 def rows_retriever(

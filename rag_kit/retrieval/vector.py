@@ -12,12 +12,11 @@ from typing import Any, ClassVar
 from langchain_core.documents import Document
 from langchain_core.structured_query import Visitor
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
-from pydantic import PrivateAttr
 
 from rag_kit.concurrency.bridge import call_client, run_in_thread
 from rag_kit.concurrency.steps import Step
 from rag_kit.documents import compile_filter, with_provenance
-from rag_kit.models.query_vectors import QueryVectors, embed_together
+from rag_kit.models.query_vectors import prepare_vectors, prepared_vector
 from rag_kit.models.runnables import connections_of
 from rag_kit.retrieval.base import RagKitRetriever
 from rag_kit.retrieval.call import Call
@@ -61,7 +60,6 @@ class VectorRetriever(RagKitRetriever):
 
     vectorstore: VectorStore
     structured_query_translator: Visitor | None = None
-    _prepared: QueryVectors = PrivateAttr(default_factory=QueryVectors)
 
     def searched(self) -> Sequence[Any]:
         """The store."""
@@ -70,10 +68,11 @@ class VectorRetriever(RagKitRetriever):
     async def prepare(self, queries: Sequence[str]) -> None:
         """Embed the queries in one request, where the model can and the store finds the same by vector."""
         if self.searches_together and _finds_alike_by_vector(self.vectorstore):
-            self._prepared.keep_all(queries, await embed_together(self.vectorstore.embeddings, [*queries]))
+            await prepare_vectors(self, self.vectorstore.embeddings, queries)
 
     async def _search(self, query: str, call: Call) -> list[Document]:
-        vector = self._prepared.take(query)
+        store = self.vectorstore
+        vector = prepared_vector(self, store.embeddings, query) if _finds_alike_by_vector(store) else None
         return await self._nearest(query if vector is None else [*vector], call)
 
     async def _nearest(self, sought: str | list[float], call: Call, static: Any = None) -> list[Document]:
@@ -125,7 +124,8 @@ class VectorRetriever(RagKitRetriever):
         for name in (_BY_TEXT if isinstance(sought, str) else _BY_VECTOR)[0]:
             if is_native(store, f"a{name}"):
                 search = partial(getattr(store, f"a{name}"), sought, **arguments)
-                return list(await call_client(search, blocking, connections_of(store)))
+                with suppress(NotImplementedError):
+                    return list(await call_client(search, blocking, connections_of(store)))
         return await run_in_thread(blocking)
 
     def _with_stages(self, call: Call, scored: _Scored) -> list[Document]:

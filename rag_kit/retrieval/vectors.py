@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
-from pydantic import PrivateAttr
 
 from rag_kit.errors import InvalidInputError, ModelOutputError
 from rag_kit.models.clients import aembed_documents, aembed_query, embed_documents, embed_query
-from rag_kit.models.query_vectors import QueryVectors, embed_query_step, embed_together
+from rag_kit.models.query_vectors import embed_query_step, prepare_vectors, prepared_vector
 from rag_kit.retrieval.base import RagKitRetriever, blocking_step
 from rag_kit.retrieval.call import Call, Job, value_or_raise
 from rag_kit.text.language import detect_language
@@ -27,8 +26,6 @@ class ByVectorRetriever(RagKitRetriever):
     """Base of retrievers that embed the query, several queries in one request, and search by vector on a thread."""
 
     searches_together: ClassVar[bool] = True
-
-    _prepared: QueryVectors = PrivateAttr(default_factory=QueryVectors)
 
     @abstractmethod
     def _model(self) -> Any:
@@ -45,14 +42,19 @@ class ByVectorRetriever(RagKitRetriever):
     async def prepare(self, queries: Sequence[str]) -> None:
         """Embed the queries in one request, where the model can."""
         readable = [query for query in queries if self.reads(query)]
-        self._prepared.keep_all(readable, await embed_together(self._model(), readable))
+        await prepare_vectors(self, self._model(), readable)
 
     async def _search(self, query: str, call: Call) -> list[Document]:
-        vector = self._prepared.take(query)
+        model = self._model()
+        vector = prepared_vector(self, model, query)
         if vector is None:
-            vector = await embed_query_step(self._model(), query)
+            vector = await embed_query_step(model, query)
         documents: list[Document] = await blocking_step("search", self._nearest, query, vector, call)
+        self._keep_vector(query, vector, model)
         return documents
+
+    def _keep_vector(self, query: str, vector: Sequence[float], model: Any) -> None:
+        """Remember the vector of a query that was searched for, and the model that made it; not so by default."""
 
 
 def reads(model: Any, query: str) -> bool:

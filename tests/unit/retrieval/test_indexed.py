@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
 from support.embedding import WordEmbeddings
 
 from rag_kit.documents import get_provenance
@@ -114,3 +116,27 @@ def test_embedding_failure_leaves_the_keyword_half(
     found = index_retriever(index).invoke("number42")
     assert found[0].id == "h42"
     assert any("dense" in note for note in get_provenance(found[0])["notes"])
+
+
+@pytest.mark.parametrize("pipeline", ["dense", "hybrid"])
+def test_a_query_is_embedded_anew_after_reembed(tmp_path: Path, pipeline: Any) -> None:
+    """A vector of the old model, of the same size, is neither searched for nor used for feedback."""
+
+    class Chosen(Embeddings):
+        def __init__(self, name: str, like: str) -> None:
+            self.name, self.like, self.queries = name, like, 0
+
+        def embed_documents(self, texts: list[str]) -> list[list[float]]:
+            return [[1.0, 0.0] if text in ("q", self.like) else [0.0, 1.0] for text in texts]
+
+        def embed_query(self, text: str) -> list[float]:
+            self.queries += 1
+            return [1.0, 0.0] if self.name == "old" else [0.0, 1.0]
+
+    old, new = Chosen("old", "apple"), Chosen("new", "apple")
+    with DocumentIndex.create(tmp_path / "index", embeddings=old) as index:
+        index.upsert([Document("apple", id="a"), Document("pear", id="p")])
+        retriever = index_retriever(index, pipeline, k=1)
+        assert [retriever.invoke("q")[0].id for _ in range(2)] == ["a", "a"] and old.queries == 1
+        index.reembed(new)
+        assert [retriever.invoke("q")[0].id for _ in range(2)] == ["p", "p"] and new.queries == 1

@@ -22,7 +22,7 @@ from langchain_core.vectorstores import InMemoryVectorStore
 
 from rag_kit.concurrency.steps import arun, run
 from rag_kit.documents import get_provenance
-from rag_kit.errors import InvalidInputError
+from rag_kit.errors import BranchError, InvalidInputError
 from rag_kit.indexing import DocumentIndex
 from rag_kit.models.query_vectors import QueryVectors, embed_together
 from rag_kit.retrieval import (
@@ -307,23 +307,74 @@ def test_queries_that_the_model_does_not_read_are_not_embedded() -> None:
 
 @pytest.mark.parametrize("blocking", [True, False])
 def test_a_request_that_hangs_is_given_up(blocking: bool) -> None:
-    """Where the request for all queries takes longer than the time-out, each query is embedded by itself."""
-    ended = threading.Event()
+    """An endpoint that hangs costs its time-out once, and keyword search answers; the deadline is not reached."""
+    model = Hanging()
+    limits: list[tuple[Any, Any]] = [({"timeout": 0.6}, {}), ({}, {"timeout": 0.6})]
+    for inner, outer in limits:
+        both = EnsembleRetriever(retrievers=[BM25Retriever.from_documents(DOCS), hanging(model)], **inner)
+        retriever = MultiQueryRetriever.from_llm(three_queries(), both, deadline=8, **outer)
+        begun = time.monotonic()
+        found = retriever.invoke("text 3") if blocking else asyncio.run(retriever.ainvoke("text 3"))
+        assert 0.5 < time.monotonic() - begun < 1.15
+        assert {"0", "3"} <= {doc.id for doc in found}
+        assert any("degraded: Exact" in note for note in get_provenance(found[0])["notes"])
+    assert model.queries == ["text 3"] * 2  # to compare, each time; none by itself
+    model.ended.set()
 
-    class Hanging(Counting):
-        def embed_documents(self, texts: list[str]) -> list[list[float]]:
-            ended.wait(20)
-            return super().embed_documents(texts)
 
+def test_what_took_too_long_is_asked_again_by_the_next_call() -> None:
+    """A time-out is remembered for the call alone."""
+    model = Hanging()
+    retriever = MultiQueryRetriever.from_llm(three_queries(), hanging(model), timeout=0.3)
+    with pytest.raises(BranchError, match="preparing the queries took longer than timeout"):
+        retriever.invoke("text 3")
+    model.ended.set()
+    assert {"3", "14", "25"} <= {doc.id for doc in retriever.invoke("text 3")}
+
+
+class Hanging(Counting):
+    """Answers no request before it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ended = threading.Event()
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        self.ended.wait(20)
+        return super().embed_documents(texts)
+
+    def embed_query(self, text: str) -> list[float]:
+        self.queries.append(text)
+        self.ended.wait(20)
+        return self.inner.embed_query(text)
+
+
+def hanging(model: Embeddings) -> ExactVectorRetriever:
+    """A retriever with this model and vectors made before."""
     vectors = np.array(Counting().embed_documents([doc.page_content for doc in DOCS]))
-    exact = ExactVectorRetriever.from_documents(DOCS, Hanging(), vectors=vectors)
-    answer = '{"queries": ["text 14", "text 25"]}'
-    retriever = MultiQueryRetriever.from_llm(FakeListChatModel(responses=[answer]), exact, timeout=0.5)
-    begun = time.monotonic()
-    found = retriever.invoke("text 3") if blocking else asyncio.run(retriever.ainvoke("text 3"))
-    assert time.monotonic() - begun < 15
-    ended.set()
-    assert {"3", "14", "25"} <= {doc.id for doc in found}
+    return ExactVectorRetriever.from_documents(DOCS, model, vectors=vectors)
+
+
+def three_queries() -> FakeListChatModel:
+    """A model that writes two more queries."""
+    return FakeListChatModel(responses=['{"queries": ["text 14", "text 25"]}'])
+
+
+@pytest.mark.parametrize("kind", ["documents", "memory"])
+async def test_no_vector_of_a_batch_is_lost(kind: str) -> None:
+    """However many queries, and in however many calls at once that share queries: none is embedded by itself."""
+    model: Any = Native()
+    retriever: Any = hanging(model)
+    if kind == "memory":
+        store = InMemoryVectorStore(model)
+        store.add_documents(DOCS)
+        retriever = VectorRetriever(vectorstore=store)
+    model.batches = []
+    retriever.search_many([str(number) for number in range(600)], k=1)
+    assert len(model.queries) == 1 and len(model.batches) == 1  # one to compare
+    calls = [[f"q{(start + number) % 40}" for number in range(8)] for start in range(60)]
+    await asyncio.gather(*(retriever.asearch_many(queries, k=1) for queries in calls))
+    assert len(model.queries) == 1 and len(model.batches) == 61
 
 
 def test_refused() -> None:

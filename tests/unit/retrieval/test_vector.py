@@ -98,6 +98,24 @@ async def test_a_store_without_scores() -> None:
     assert [doc.id for doc in filtered] == ["20", "21"]
 
 
+async def test_a_store_whose_own_coroutine_refuses() -> None:
+    """A native search with scores that is not implemented is passed over, as the blocking one is."""
+
+    class Refusing(InMemoryVectorStore):
+        def similarity_search_with_score(self, query: str, k: int = 4, **kwargs: Any) -> Any:
+            raise NotImplementedError
+
+        async def asimilarity_search_with_score(self, query: str, k: int = 4, **kwargs: Any) -> Any:
+            raise NotImplementedError
+
+        def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
+            return DOCS[:k]
+
+    retriever = VectorRetriever(vectorstore=Refusing(EMBEDDING), k=2)
+    assert [doc.id for doc in retriever.invoke("text 3")] == ["0", "1"]
+    assert [doc.id for doc in await retriever.ainvoke("text 3")] == ["0", "1"]
+
+
 class TestStandard(RetrieversIntegrationTests):
     """LangChain's own suite for retrievers."""
 
