@@ -116,19 +116,20 @@ _REDIRECT = (
     "key. If that endpoint is meant, set its address (base_url, {variable})."
 )
 _BOUND = re.compile(r"max_(?:completion_|output_|new_)?tokens|num_predict")
-# as llama.cpp, OpenAI, vLLM, Anthropic, Google, Mistral, Cohere, Hugging Face and DashScope say it
+# as llama.cpp, OpenAI, vLLM, Anthropic, Google, xAI, Mistral, Cohere, Hugging Face and DashScope say it
 _TOO_LONG = re.compile(
     r"context[ _](?:length|size|window|limit)|prompt is too long|input is too long|too many tokens"
-    r"|token count .*exceeds|maximum model length|too large for model|range of input length"
+    r"|token count .*(?:exceeds|only supports)|maximum (?:model|prompt) length|must be at least 1, got -\d"
+    r"|too large for model|range of input length"
     r"|inputs` tokens \+ `max_new_tokens|超出.*上下文|输入.*过长",
     re.IGNORECASE,
 )
 _LIMIT = re.compile(
-    r"(\d+) (?:tokens? )?max|(?:max|limit|context|cannot exceed|only|<=|>|\[1,)[^\d]{0,40}?(\d+)",
+    r"(\d+) (?:tokens? )?max|(?:max|limit|context|cannot exceed|only|<=|>|\[1,)[^\d]{0,40}?(\d+)(?!\d| \+)",
     re.IGNORECASE,
 )
 _LEAST_CONTEXT = 256  # a smaller number in such words counts something else
-_GIVEN = re.compile(r"(\d+) (?:in the (?:messages|prompt)|input tokens)")
+_GIVEN = re.compile(r"(\d+) (?:in the (?:messages|prompt)|input tokens|\+ \d+ >)")
 _HTML = re.compile(r"<!doctype html|<html\b", re.IGNORECASE)
 _KEY_HEADER = re.compile(r"(?i)auth|key|token|secret")
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import base64
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.prompt_values import ChatPromptValue, PromptValue
-from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables import Runnable, RunnableConfig
 
 from rag_kit.concurrency.notes import write_note
 from rag_kit.errors import ModelError
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from langchain_core.documents import Document
 
     from rag_kit.indexing.document_index.index import DocumentIndex
+    from rag_kit.prompts import PromptTemplate
 
 _MAX_DESCRIPTION = 3_000  # characters
 _ENTRIES = 5_000_000  # of the cache of replies
@@ -78,10 +78,24 @@ class Pictures:
         assert self._cache is not None
         description = self._cache.get([key]).get(key)
         if not isinstance(description, str):
-            shown = prompt | RunnableLambda(partial(_with_picture, self._folder / name))
+            shown = _Shown(prompt, self._folder / name)
             description = text_call(self._model, shown, values)[:_MAX_DESCRIPTION]
             self._cache.put({key: description})
         return description
+
+
+class _Shown(Runnable[dict[str, Any], PromptValue]):
+    """A prompt with a picture in its last message; the calls look for its limit, language and name here."""
+
+    def __init__(self, prompt: PromptTemplate, path: Path) -> None:
+        self._prompt, self._path = prompt, path
+        self.metadata, self.max_tokens, self.title = prompt.metadata, prompt.max_tokens, prompt.title
+
+    def invoke(
+        self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any
+    ) -> PromptValue:
+        """Fill in the prompt."""
+        return _with_picture(self._path, self._prompt.invoke(input, config))
 
 
 def _with_picture(path: Path, value: PromptValue) -> PromptValue:

@@ -19,6 +19,7 @@ _MAX_KEYWORDS = 3
 _MAX_QUERY = 1000  # characters
 _POINTS_BACK = 6  # content words of a follow-up with a pronoun at most
 _MOST_NAMES = 6
+_WHO = re.compile(r"\bwho(?:m|se)?\b|谁", re.IGNORECASE)
 _PERSON = re.compile(r"\b(?:s?he|him|hers?|his)\b|[他她]", re.IGNORECASE)
 _PIECE = re.compile(r"(?P<han>[\u3400-\u9fff]+)|[^\W_](?:[^\W\u3400-\u9fff]|['’.+-])*")
 _WHICH = {"en": "What is your question about?", "zh": "请问您想查的是什么？"}
@@ -27,7 +28,7 @@ _WHICH = {"en": "What is your question about?", "zh": "请问您想查的是什�
 def condense(prompt: Prompt) -> dict[str, str]:
     """The question; one that points back, with the words of the last question that stands alone in brackets.
 
-    A question about a person has the names of the last answer there.
+    After "who" a question about a person has the names of the answer there.
 
     Example:
         >>> turns = (("user", "Who wrote Emma?"), ("assistant", "Jane Austen wrote it.[1]"))
@@ -42,8 +43,10 @@ def condense(prompt: Prompt) -> dict[str, str]:
     ]
     if not alone or len(question) > _MAX_QUERY or not points_back(question, _POINTS_BACK):
         return {"query": question}
-    asked = _keywords(prompt.turns[alone[-1]][1])
-    named = _names_in(prompt.turns[alone[-1] + 1 :], asked) if _PERSON.search(question) else []
+    before = prompt.turns[alone[-1]][1]
+    asked = _keywords(before)
+    is_named = _PERSON.search(question) and _WHO.search(before)
+    named = _names_in(prompt.turns[alone[-1] + 1 :], asked) if is_named else []
     words = " ".join(named or asked)
     return {
         "query": (f"{question}（{words}）" if prompt.language == "zh" else f"{question} ({words})")[

@@ -24,6 +24,7 @@ from rag_kit.indexing import DocumentIndex, IngestOptions, ingest
 from rag_kit.indexing.readers import figures
 from rag_kit.indexing.readers.limits import ReadLimits
 from rag_kit.indexing.readers.parts import Context
+from rag_kit.prompts import load_prompt
 
 pytest.importorskip("rapidocr", reason="rapidocr, of the extra `ocr`, is not installed")
 from PIL import Image, ImageDraw, ImageFont
@@ -203,6 +204,28 @@ def test_a_model_that_sees_describes_each_picture_once(tmp_path):
     assert len(model.asked) <= 2  # the same picture under another caption
     with pytest.raises(InvalidInputError, match=r"described by.*--vision-model"):
         ingest(tmp_path / "docs", tmp_path / "index")
+
+
+def test_a_description_has_the_limit_and_the_name_of_its_prompt(tmp_path):
+    """The model is asked for no more tokens than the prompt's file says, and traces show which prompt it was."""
+    seen = []
+
+    class Limited(Seeing):
+        max_tokens: int | None = None
+
+        def _generate(
+            self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
+        ) -> ChatResult:
+            seen.append((self.max_tokens, run_manager.metadata))
+            return super()._generate(messages, stop, **kwargs)
+
+    (tmp_path / "docs").mkdir()
+    write_pdf(tmp_path / "docs" / "a.pdf")
+    options = IngestOptions(pictures=True, vision=Limited())
+    ingest(tmp_path / "docs", tmp_path / "index", options=options)
+    ((limit, metadata),) = seen
+    assert limit == load_prompt("describe_picture").max_tokens == 1024
+    assert (metadata["prompt_name"], metadata["prompt_language"]) == ("describe_picture", "en")
 
 
 def test_pictures_leave_with_their_last_document(tmp_path):
