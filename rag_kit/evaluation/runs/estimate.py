@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from rag_kit._redact import redact
 from rag_kit.concurrency import use_budget
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.documents.display import Table
+from rag_kit.errors import BudgetExceededError
 from rag_kit.evaluation.judge.cache import JudgeCache
 from rag_kit.evaluation.judge.judge import Judge
 from rag_kit.evaluation.runs.metering import RunBudget, cost
@@ -30,11 +32,14 @@ class Estimate(Results):
     """Expected cost of a run: ``parts`` has ``pipeline``, each metric that asks the judge, and ``total``.
 
     Each has ``questions`` (those that are not done yet), ``calls``, ``input_tokens``, ``output_tokens`` and ``money``
-    (``None`` where a price is unknown). ``asked`` are the questions that the pipeline was asked for it.
+    (``None`` where a price is unknown). ``asked`` are the questions that the pipeline was asked for it; those that
+    ``failed`` say nothing of the cost. ``stopped`` names the cap that ended the asking, if one did.
     """
 
     parts: dict[str, dict[str, Any]] = field(default_factory=dict)
     asked: int = 0
+    failed: int = 0
+    stopped: str | None = None
 
     def _contents(self) -> tuple[str, list[Table], list[str]]:
         names = ("questions", "calls", "input_tokens", "output_tokens", "money")
@@ -44,6 +49,12 @@ class Estimate(Results):
             f"The pipeline was asked {self.asked} questions for this; the judge was asked nothing. Tokens are "
             "estimated to about 30%, and replies as short: a judge that reasons writes more."
         ]
+        if self.failed:
+            notes.append(
+                f"{self.failed} of the {self.asked} failed and are not counted: the others cost as said."
+            )
+        if self.stopped:
+            notes.append(f"A cap ended the asking: {self.stopped}.")
         return f"{self.name}: expected", [Table(header, rows, right=range(1, 6))], notes
 
 
@@ -107,16 +118,26 @@ async def estimate_run(job: Job, folder: RunFolder | None) -> Estimate:
     await run_in_thread(run.take_over)
     done = {row.example.id for row in run.rows}
     left = [example for example in job.examples if example.id not in done]
-    with use_budget(RunBudget(**job.caps)):
-        chosen = sorted(left, key=lambda example: digest(example.id))[:SAMPLE]  # from anywhere in the set
-        asked = [await run.ask_example(example) for example in chosen]
-    rows = [row for row in asked if row is not None]
+    asked: list[Row] = []
+    try:
+        with use_budget(RunBudget(**job.caps)):
+            for example in sorted(left, key=lambda item: digest(item.id))[
+                :SAMPLE
+            ]:  # from anywhere in the set
+                if row := await run.ask_example(example):
+                    asked.append(row)
+                if run.stopped:
+                    break
+    except BudgetExceededError as error:
+        run.stopped = run.stopped or redact(str(error))
+    rows = [row for row in asked if row.output.error is None]
     parts = {PIPELINE: _pipeline_part(rows, len(left), job)}
     for metric in job.metrics if job.judge else ():
         lacking = [row for row in run.rows if metric.name not in row.cells]
-        if metric.needs_judge and lacking:
+        answered = [row for row in lacking if row.output.error is None]
+        if metric.needs_judge and answered:
             number = len(lacking) + len(job.examples) - len(run.rows)
-            parts[metric.name] = await _metric_part(metric, lacking[-SAMPLE:], number, job)
+            parts[metric.name] = await _metric_part(metric, answered[-SAMPLE:], number, job)
     money = [part["money"] for part in parts.values()]
     total: dict[str, Any] = {"questions": len(job.examples)}
     total |= {
@@ -126,7 +147,17 @@ async def estimate_run(job: Job, folder: RunFolder | None) -> Estimate:
     total["money"] = None if None in money else sum(money)
     names = tuple(metric.name for metric in job.metrics)
     parts["total"] = total
-    return Estimate(job.name, [], names, {}, len(job.examples), parts=parts, asked=len(rows))
+    return Estimate(
+        job.name,
+        [],
+        names,
+        {},
+        len(job.examples),
+        parts=parts,
+        asked=len(asked),
+        failed=len(asked) - len(rows),
+        stopped=run.stopped,
+    )
 
 
 def _pipeline_part(rows: list[Row], number: int, job: Job) -> dict[str, Any]:

@@ -183,7 +183,7 @@ def look_for_gold(
     check_share(max_missing)
     sources = searched_documents(pipeline)
     is_sure = sources is None or searches_only_there(pipeline)
-    if sources is None and getattr(questions, "corpus", None) is not None:
+    if sources is None and getattr(questions, "corpus", None):
         sources = [questions.corpus]
     if max_missing is None or sources is None:
         return {}

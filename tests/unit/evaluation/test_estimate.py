@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,40 @@ async def test_the_pipeline_is_asked_a_few_questions_and_counted(tmp_path: Path)
         before = len(server.chats)
         await aevaluate(llm, asked, ["exact_match"], progress=False, out=tmp_path / "run", name="m")
         assert len(server.chats) == before + 5  # what the dry run was told is kept
+
+
+@pytest.mark.parametrize("cap", [{"max_calls": 2}, {"deadline": 0.3}])
+def test_caps_end_the_asking(cap: dict[str, Any]) -> None:
+    """What was asked until then is the sample; no error comes out, and the cap is named."""
+
+    def slow(question: str) -> dict[str, Any]:
+        time.sleep(0.2)
+        return {"answer": "It.", "usage": {"calls": 1}}
+
+    asked = [Example(f"q{n}", f"Why {n}?", reference="So.") for n in range(40)]
+    expected = evaluate(slow, asked, ["exact_match"], dry_run=True, progress=False, **cap)
+    assert isinstance(expected, Estimate) and expected.asked < 5 and expected.stopped
+    assert f"A cap ended the asking: {expected.stopped}" in str(expected)
+
+
+def test_failed_questions_say_nothing_of_the_cost() -> None:
+    """The mean is that of the others, and how many failed is said."""
+
+    def shaky(question: str) -> dict[str, Any]:
+        seen.append(question)
+        if len(seen) <= 3:
+            raise ValueError("no")
+        return {"answer": "It is. It was.", "documents": ["It is."], "usage": {"calls": 2}}
+
+    seen: list[str] = []
+    asked = [Example(f"q{n}", f"Why {n}?", reference="So.") for n in range(40)]
+    with OpenAIServer([answer]) as server:
+        expected = evaluate(
+            shaky, asked, ["faithfulness"], judge=judge_of(server), dry_run=True, progress=False
+        )
+    assert isinstance(expected, Estimate) and (expected.asked, expected.failed) == (5, 3)
+    assert expected.parts["pipeline"]["calls"] == 80 and expected.parts["faithfulness"]["calls"] == 80
+    assert "3 of the 5 failed" in str(expected)
 
 
 def test_the_command_prints_it(

@@ -148,6 +148,13 @@ def test_the_corpus_of_the_set_is_looked_through_where_the_pipeline_is_foreign()
     )
 
 
+def test_a_corpus_without_documents_is_none() -> None:
+    """Nothing is claimed of a set whose corpus is empty."""
+    empty = EvaluationSet("s", [example(1, "c1")], corpus=[])
+    results = evaluate(lambda q: [LAKE], empty, "mrr", progress=False)
+    assert results.manifest["missing_gold"] == {}
+
+
 @pytest.fixture
 def index(tmp_path: Path) -> Path:
     """An index over two files in a folder."""
