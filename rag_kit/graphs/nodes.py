@@ -107,11 +107,13 @@ class RagNodes:
     def evaluator(self, context: RagContext) -> Evaluator:
         """The evaluator of the run: the one that the graph was built with, else that of the run's model."""
         name = context.model if self._evaluator is None else None
-        if name not in self._evaluators:
-            if len(self._evaluators) > _MAX_NAMED:
+        evaluator = self._evaluators.get(name)
+        if evaluator is None:
+            evaluator = evaluator_of(None, self.model(context), self._folder)
+            if len(self._evaluators) > _MAX_NAMED:  # of other runs at the same time, too
                 self._evaluators = {None: self._evaluators[None]}
-            self._evaluators[name] = evaluator_of(None, self.model(context), self._folder)
-        return self._evaluators[name]
+            self._evaluators[name] = evaluator
+        return evaluator
 
     def prompt(self, name: str, state: Values, context: RagContext) -> PromptTemplate:
         """A prompt in the run's language, with the run's own instructions if it has any."""
