@@ -121,7 +121,7 @@ class Calls:
 
     def settings(self, at_once: int) -> dict[str, Any]:
         judge = Judge(self.llm, self.embeddings, max_concurrency=at_once, max_retries=0)
-        return {"judge": judge, "max_concurrency": at_once, "progress": False}
+        return {"judge": judge, "max_concurrency": at_once, "progress": False, "max_missing_gold": 1}
 
     @staticmethod
     def answered(result: Any) -> None:

@@ -37,7 +37,7 @@ _CALLS_LEFT = 3
 FIRST_NODE = {"direct": "direct", "single": "single", "multi": "next_hop", "clarify": "ask_back"}
 _GENERAL_QUESTION = {
     "en": "What exactly do you mean? Please name what your question is about.",
-    "zh": "请问您具体指的是什么？请写出名称。",
+    "zh": "请问你具体指的是什么？请写出名称。",
 }
 
 

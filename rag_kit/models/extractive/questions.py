@@ -22,7 +22,7 @@ _MOST_NAMES = 6
 _WHO = re.compile(r"\bwho(?:m|se)?\b|谁", re.IGNORECASE)
 _PERSON = re.compile(r"\b(?:s?he|him|hers?|his)\b|[他她]", re.IGNORECASE)
 _PIECE = re.compile(r"(?P<han>[\u3400-\u9fff]+)|[^\W_](?:[^\W\u3400-\u9fff]|['’.+-])*")
-_WHICH = {"en": "What is your question about?", "zh": "请问您想查的是什么？"}
+_WHICH = {"en": "What is your question about?", "zh": "请问你想查的是什么？"}
 
 
 def condense(prompt: Prompt) -> dict[str, str]:
