@@ -36,9 +36,9 @@ def _finished(entry: dict[str, Any]) -> str:
     return f"{text}\n\n{entry['note']}" if "note" in entry else text
 
 
-def interval(cell: dict[str, float]) -> str:
-    """Write a value with its interval: ``.687 [.640, .731]``."""
-    return "{value:.3f} [{low:.3f}, {high:.3f}]".format(**cell)
+def interval(cell: dict[str, float] | None) -> str:
+    """Write a value with its interval: ``.687 [.640, .731]``, or a dash."""
+    return "–" if cell is None else "{value:.3f} [{low:.3f}, {high:.3f}]".format(**cell)
 
 
 def citations() -> str:

@@ -19,6 +19,7 @@ sys.path[:0] = [str(ROOT / "benchmarks" / room) for room in ("speed", "quality",
 import quality  # noqa: E402 - found by the line above
 import tables  # noqa: E402
 from cost_tables import TABLES as COSTS  # noqa: E402
+from tables import interval  # noqa: E402
 from tables import markdown as table  # noqa: E402
 
 PAGE = ROOT / "docs" / "benchmarks.md"
@@ -37,13 +38,6 @@ TITLES = (
     "Gold span in 3000 characters",
 )
 Loaded = list[tuple[dict[str, Any], dict[str, Any]]]
-
-
-def interval(cell: dict[str, float] | None) -> str:
-    """``.687 [.640, .731]``, or a dash."""
-    if cell is None:
-        return "–"
-    return "{value:.3f} [{low:.3f}, {high:.3f}]".format(**cell)
 
 
 def quality_table(loaded: Loaded) -> str:

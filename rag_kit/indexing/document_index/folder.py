@@ -54,14 +54,15 @@ def is_pictures_folder(path: Path) -> bool:
     )
 
 
+def is_own(path: Path) -> bool:
+    """Whether a path in the folder of an index is the index's own; a folder of pictures by what is in it."""
+    return is_part(path.name) and (path.name != PICTURES or is_pictures_folder(path))
+
+
 def remove_parts(paths: Iterable[Path], keep: Collection[str] = ()) -> None:
     """Remove, of some files in the folder of an index, those that the index wrote, but for some names."""
     for path in paths:
-        if (
-            path.name in keep
-            or not is_part(path.name)
-            or (path.name == PICTURES and not is_pictures_folder(path))
-        ):
+        if path.name in keep or not is_own(path):
             continue
         with contextlib.suppress(OSError):
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
@@ -120,11 +121,8 @@ def prepare_new(folder: Path) -> None:
     """Make the folder for a new index, readable by its owner only."""
     if folder.exists() and not folder.is_dir():
         raise InvalidInputError(f"{folder} is a file; an index needs a folder. Name a new or empty one.")
-    names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
-    own = {
-        name for name in names if is_part(name) and (name != PICTURES or is_pictures_folder(folder / name))
-    }
-    if other_files := sorted(set(names) - own):
+    paths = folder.iterdir() if folder.is_dir() else ()
+    if other_files := sorted(path.name for path in paths if not is_own(path)):
         raise InvalidInputError(
             f"{folder} is not an index and holds other files ({', '.join(other_files[:3])}"
             f"{', ...' if len(other_files) > 3 else ''}). Name a new or empty folder."
