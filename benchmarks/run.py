@@ -13,7 +13,6 @@ sys.path.insert(0, str(HERE / "speed"))
 from harness import Row
 
 ON_REQUEST = {
-    "costs",
     "memory",
     "peers",
     "real",

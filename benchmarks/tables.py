@@ -1,4 +1,4 @@
-"""The tables of docs/benchmarks.md that measurements of this folder write, each from its result file.
+"""The tables of docs/benchmarks.md and docs/scale.md that measurements of this folder write, from their result files.
 
 ``finished.json`` holds the tables of experiments that ended in a decision: their figures stay, their scripts went.
 """
@@ -26,9 +26,14 @@ def markdown(head: list[str], rows: list[list[str]]) -> str:
 
 
 def all_tables() -> dict[str, str]:
-    """Make every table, under the name that its marks in the page have."""
-    made = {name: _finished(entry) for name, entry in load("finished").items()}
-    return made | {name: make() for name, make in MAKERS.items()}
+    """Make every table of docs/benchmarks.md, under the name that its marks in the page have."""
+    return finished_tables("benchmarks") | {name: make() for name, make in MAKERS.items()}
+
+
+def finished_tables(page: str) -> dict[str, str]:
+    """Make the tables of finished experiments that belong to ``docs/{page}.md``."""
+    found = load("finished").items()
+    return {name: _finished(entry) for name, entry in found if entry.get("page", "benchmarks") == page}
 
 
 def _finished(entry: dict[str, Any]) -> str:
@@ -109,55 +114,6 @@ def _gain(share: dict[str, Any]) -> str:
     return "{value:+.1%} [{low:+.1%}, {high:+.1%}]".format(**share) if known else "–"
 
 
-def declines() -> str:
-    """Write right answers lost (of all questions) and unanswerable questions declined besides plain RAG's."""
-    found = load("declines")
-    ways = {"left_out": "on the other sets", "hindsight": "in hindsight"}
-    rows = [
-        [
-            row["measure"] if way == "left_out" else "",
-            said,
-            *(_pair(cell[way]) for cell in row["sets"].values()),
-        ]
-        for row in found
-        for way, said in ways.items()
-    ]
-    return markdown(["measure", "threshold chosen", *found[0]["sets"]], rows)
-
-
-def _pair(cell: dict[str, Any]) -> str:
-    return f"-{cell['lost']:.1%}" + ("" if cell["declined"] is None else f", +{cell['declined']:.0%}")
-
-
-def readers() -> str:
-    """Write the means of each reader, a row a reader of a format; the best of a format is bold."""
-    scores = ["text", "order", "cells", "headings", "code", "recall", "precision"]
-    found = load("readers")["rows"]
-    rows = []
-    for kind in dict.fromkeys(row["kind"] for row in found):
-        same = [row for row in found if row["kind"] == kind]
-        for number, row in enumerate(same):
-            cells = [_score(row, same, name) for name in scores]
-            seconds = _mean(row, "seconds")
-            peak = max((file.get("memory", 0.0) for file in row["files"]), default=0.0)
-            cells += ["–" if seconds is None else f"{seconds:.2f}", f"{peak:.0f}", f"{row['megabytes']:.0f}"]
-            rows.append(["" if number else kind, row["reader"], str(len(row["files"])), *cells])
-    return markdown(["format", "reader", "files", *scores, "seconds", "peak MB", "installed MB"], rows)
-
-
-def _score(row: dict[str, Any], same: list[dict[str, Any]], name: str) -> str:
-    value = _mean(row, name)
-    if value is None:
-        return "–"
-    best = max(_mean(one, name) or 0.0 for one in same)
-    return f"**{value:.3f}**" if value > best - 0.0005 else f"{value:.3f}"
-
-
-def _mean(row: dict[str, Any], name: str) -> float | None:
-    values = [value for file in row["files"] if (value := file.get(name)) is not None]
-    return sum(values) / len(values) if values else None
-
-
 def scale() -> str:
     """Write a large index beside bm25s and Chroma, how long it took and how busy the machine was."""
     result = load("scale")
@@ -209,8 +165,6 @@ MAKERS: dict[str, Callable[[], str]] = {
     "labels": labels,
     "scorer": scorer,
     "graphs": graphs,
-    "declines": declines,
-    "readers": readers,
     "scale": scale,
     "spelling": spelling,
     "peers": peers,

@@ -18,7 +18,6 @@ sys.path[:0] = [str(ROOT / "benchmarks" / room) for room in ("speed", "quality",
 
 import quality  # noqa: E402 - found by the line above
 import tables  # noqa: E402
-from cost_tables import TABLES as COSTS  # noqa: E402
 from tables import interval  # noqa: E402
 from tables import markdown as table  # noqa: E402
 
@@ -159,7 +158,7 @@ def render(page: str, content: dict[str, Any], loaded: Loaded) -> str:
 
 def render_scale(page: str) -> str:
     """docs/scale.md with every marked table written anew."""
-    return fill(SCALE_PAGE, page, {name: table(*make()) for name, make in COSTS.items()})
+    return fill(SCALE_PAGE, page, tables.finished_tables("scale"))
 
 
 def fill(path: Path, page: str, parts: dict[str, str]) -> str:
