@@ -1,91 +1,81 @@
-"""The default hybrid beside its parts and other fixed weights, with and without feedback; docs/decisions/0011.
+"""The default hybrid beside its parts and other weights of the dense side, with several embedding models.
 
-python benchmarks/quality/quality_hybrid.py ../shared/data --cache DIR --limit 400
+    python quality_hybrid.py DATA WORK [--sets scifact ...] [--models minilm e5] [--limit 150] [--documents 1000]
 
-All recipes fuse the same two lists of 100, and "z" is the weight of the dense side in the mean of z-scores. "+" adds
-feedback, the second dense list. For "chosen elsewhere" the recipe is the best one in the mean of all other sets.
-Differences are tested by sign flips over queries, every set weighing the same.
+WORK keeps vectors. Prints nDCG@10 as a Markdown table, a row a pair of set and model. "chosen elsewhere" has the weight
+that is the best in the mean of the other sets; docs/decisions/0011.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
-from collections.abc import Mapping
+import statistics
+import sys
 from pathlib import Path
+from typing import Any
 
-import numpy as np
-from quality_fusion import FIXED, SETS, WEIGHTS, Case, Maker, by_score, p_value
+from sampled import SETS, ndcg, sample
 
-from rag_kit.retrieval.hybrid import _FEEDBACK, _FIRST, _move_towards
+from rag_kit.evaluation.ranking.pipelines import Parts
+from rag_kit.models.wheels.embeddings import WheelEmbeddings
+from rag_kit.retrieval.hybrid import HybridRetriever
 
-RANKS, SHIPPED = "RRF 60", "z .5 +"
-NAMES = {weight: f"z {weight:g}".replace("0.", ".") for weight in WEIGHTS}
-GRID = [RANKS, *NAMES.values(), *(f"{name} +" for name in NAMES.values())]
-
-
-def _ndcg(keys: list[str], gains: Mapping[str, int], owner: Mapping[str, str]) -> float:
-    """nDCG@10; chunks of one document count once."""
-    documents = list(dict.fromkeys(owner[key] for key in keys))[:10]
-    total = sum(gains.get(name, 0) / math.log2(2 + place) for place, name in enumerate(documents))
-    best = sorted(gains.values(), reverse=True)[:10]
-    return total / sum(gain / math.log2(2 + place) for place, gain in enumerate(best))
+WEIGHTS = (0.4, 0.45, 0.5, 0.55, 0.6)  # of the dense side
+DEPTH = 100
+Row = dict[str, float]
 
 
-def measure(case: Case, maker: Maker) -> dict[str, np.ndarray]:
-    """nDCG@10 of each query by each recipe."""
-    scores: dict[str, list[float]] = {}
-    for number, (query, lists) in enumerate(case.lists.items()):
-        found = {"keyword": lists[0].keys, "dense": lists[1].keys, RANKS: FIXED[RANKS](lists)}
-        for weight, name in NAMES.items():
-            found[name] = FIXED[name](lists)
-            first = [int(key) for key in found[name][:_FIRST]]
-            moved = np.array(_move_towards(maker.vectors[number], maker.documents[first]))
-            near = maker.dense(moved / np.linalg.norm(moved), maker.documents)
-            shares = [1 - weight, weight * (1 - _FEEDBACK), weight * _FEEDBACK]
-            found[f"{name} +"] = by_score(shares)([*lists, near])
-        for name, ranked in found.items():
-            scores.setdefault(name, []).append(_ndcg(ranked, case.qrels[query], case.owner))
-    return {name: np.array(values) for name, values in scores.items()}
+def measure(folder: Path, model: str, options: Any) -> Row:
+    """The mean nDCG@10 of each part and weight over a set with an embedding model."""
+    asked, passages = sample(folder, options.limit, options.documents)
+    embeddings: Any = WheelEmbeddings(model, threads=1)
+    parts = Parts(passages, depth=DEPTH, embeddings=embeddings, cache=options.work / "vectors")
+    depth: dict[str, Any] = {"k": DEPTH, "fetch_k": DEPTH, "on_error": "raise"}
+    ways: dict[str, Any] = {"keyword": parts.bm25, "dense": parts.dense}
+    for weight in WEIGHTS:
+        sides = [parts.bm25, parts.dense]
+        ways[f"{weight:g}"] = HybridRetriever(retrievers=sides, weights=[1 - weight, weight], **depth)
+    scores: dict[str, list[float]] = {name: [] for name in ways}
+    for example in asked:
+        for name, retriever in ways.items():
+            found = [document.metadata["document"] for document in retriever.invoke(example.question)]
+            scores[name].append(ndcg(found, example.relevant))
+    return {name: statistics.mean(values) for name, values in scores.items()}
+
+
+def table(found: dict[tuple[str, str], Row]) -> str:
+    """A Markdown table with the weight that the other sets choose."""
+    names = [f"{weight:g}" for weight in WEIGHTS]
+    lines = ["| set | model | keyword | dense | " + " | ".join(names) + " | chosen elsewhere |"]
+    lines.append("|" + " --- |" * (len(names) + 5))
+    for (name, model), row in found.items():
+        others = [other for (one, _), other in found.items() if one != name] or [row]
+        best = max(names, key=lambda weight: statistics.mean(other[weight] for other in others))
+        cells = [f"{row[column]:.4f}" for column in ("keyword", "dense", *names)]
+        lines.append(f"| {name} | {model} | {' | '.join(cells)} | {row[best]:.4f} ({best}) |")
+    means = [
+        statistics.mean(row[column] for row in found.values()) for column in ("keyword", "dense", *names)
+    ]
+    return "\n".join([*lines, "| mean | | " + " | ".join(f"{mean:.4f}" for mean in means) + " | |"])
 
 
 def main() -> None:
-    """Read the arguments, measure, print Markdown."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("data", type=Path, help="folder with the data sets")
-    parser.add_argument("--cache", type=Path, required=True, help="folder that keeps vectors")
-    parser.add_argument("--sets", nargs="+", default=list(SETS))
-    parser.add_argument("--limit", type=int, help="most queries a set")
-    arguments = parser.parse_args()
-    scores: dict[str, dict[str, np.ndarray]] = {}
-    for name in arguments.sets:
-        maker = Maker(arguments.data, name, arguments.cache, arguments.limit)
-        scores[name] = measure(maker.case(), maker)
-
-    def elsewhere(one: str) -> str:
-        others = [of for other, of in scores.items() if other != one] or [*scores.values()]
-        return max(GRID, key=lambda recipe: np.mean([of[recipe].mean() for of in others]))
-
-    shown = ["keyword", "dense", *GRID]
-    print("| set | " + " | ".join(shown) + " | chosen elsewhere | shipped, under the better part |")
-    print("|---" * (len(shown) + 3) + "|")
-    for name, of in scores.items():
-        best = elsewhere(name)
-        under = max(of["keyword"].mean(), of["dense"].mean()) - of[SHIPPED].mean()
-        cells = [
-            *(f"{of[one].mean():.4f}" for one in shown),
-            f"{of[best].mean():.4f} ({best})",
-            f"{under:.4f}",
-        ]
-        print(f"| {name} | " + " | ".join(cells) + " |")
-    means = [np.mean([of[one].mean() for of in scores.values()]) for one in shown]
-    chosen = np.mean([of[elsewhere(name)].mean() for name, of in scores.items()])
-    print("| **mean** | " + " | ".join(f"{mean:.4f}" for mean in means) + f" | {chosen:.4f} | |")
-    for other in GRID:
-        if other != SHIPPED:
-            differences = [of[SHIPPED] - of[other] for of in scores.values()]
-            mean = np.mean([one.mean() for one in differences])
-            print(f"{SHIPPED} against {other}: {mean:+.4f}, p = {p_value(differences):.4f}")
+    """Read the arguments, measure, print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("work", type=Path)
+    parser.add_argument("--sets", nargs="*", default=list(SETS))
+    parser.add_argument("--models", nargs="*", default=["minilm", "e5"])
+    parser.add_argument("--limit", type=int, default=150, help="questions a set")
+    parser.add_argument("--documents", type=int, default=1000, help="documents a set")
+    options = parser.parse_args()
+    options.work.mkdir(parents=True, exist_ok=True)
+    found: dict[tuple[str, str], Row] = {}
+    for model in options.models:
+        for name in options.sets:
+            found[name, model] = measure(options.data / name, model, options)
+            print(name, model, found[name, model], file=sys.stderr, flush=True)
+    print(table(found))
 
 
 if __name__ == "__main__":

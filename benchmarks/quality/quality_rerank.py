@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import random
 import sqlite3
 import sys
 import time
@@ -19,18 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from langchain_core.documents import Document
+from sampled import SETS, ndcg, sample
 
 from rag_kit.documents.provenance import peek_score
-from rag_kit.evaluation.ranking.benchmark import load_dataset
 from rag_kit.evaluation.ranking.pipelines import Parts
-from rag_kit.indexing import split
 from rag_kit.models.wheels.embeddings import WheelEmbeddings
 from rag_kit.models.wheels.rerankers import wheel_reranker
 from rag_kit.retrieval.convex import standardise
-
-SETS = ("timeqa_slice", "xquad_en", "limit_small", "scifact", "covidqa", "xquad_zh", "cmrc2018_dev")
-CHUNK = 1000
-SEED = 36
 
 
 class PairScores:
@@ -57,32 +51,6 @@ class PairScores:
             scores[text] if row is None else row[0]
             for text, row in ((text, known[text]) for text in passages)
         ]
-
-
-def sample(folder: Path, limit: int, documents: int) -> tuple[list[Any], list[Document]]:
-    """Questions, and passages of their relevant documents and of others."""
-    data, chance = load_dataset(folder), random.Random(SEED)
-    asked = [example for example in data.examples if example.relevant]
-    chance.shuffle(asked)
-    asked = asked[:limit]
-    wanted = {key for example in asked for key in example.relevant}
-    corpus = list(data.corpus or ())
-    others = [row for row in corpus if row.id not in wanted]
-    room = max(0, documents - len(wanted))
-    kept = [row for row in corpus if row.id in wanted] + chance.sample(others, min(room, len(others)))
-    whole = [Document(row.text, id=row.id, metadata={"document": row.id}) for row in kept]
-    if sorted(len(row.text) for row in kept)[len(kept) // 2] < 3 * CHUNK:
-        return asked, whole
-    return asked, split(whole, splitter="recursive", chunk_size=CHUNK, chunk_overlap=0)
-
-
-def ndcg(ranking: list[str], relevant: dict[str, int]) -> float:
-    """nDCG@10 of document ids, best first; a document counts once, where it comes first."""
-    import ir_measures
-
-    run = [ir_measures.ScoredDoc("q", key, -place) for place, key in enumerate(dict.fromkeys(ranking))]
-    judged = [ir_measures.Qrel("q", key, grade) for key, grade in relevant.items()]
-    return float(ir_measures.calc_aggregate([ir_measures.nDCG @ 10], judged, run)[ir_measures.nDCG @ 10])
 
 
 def blended(found: list[Document], scores: list[float], share: float) -> list[str]:
