@@ -160,6 +160,30 @@ def spelling() -> str:
     return markdown(["set", "questions", *columns], rows)
 
 
+def front() -> str:
+    """Write the figures of the first page: the kit beside LlamaIndex, Haystack, bm25s and langchain-chroma."""
+    sides = load("peers")["sides"]
+    ratios = {row["name"]: row["ratio"] for row in load("scale")["rows"]}
+    head = ["time of", "1 is", "rag_kit", *(f"{side['name']} {side['version']}" for side in sides[1:])]
+    rows = []
+    for measured, name, unit in (
+        ("fusion 8 x 1000", "fusing 8 lists of 1,000", "a bare dict loop"),
+        ("multi-query 20, async", "a search with 20 queries", "the critical path"),
+    ):
+        figures = [side["figures"][measured] for side in sides]
+        rows.append([name, unit, *(_ratio(figure, min(figures)) for figure in figures)])
+    for measured, name, unit in (
+        ("keyword query against bm25s", "a keyword query, 1,000,000 documents", "bm25s"),
+        (
+            "dense query against langchain-chroma, 10% of the rows",
+            "a filtered vector query, 200,000 passages",
+            "langchain-chroma",
+        ),
+    ):
+        rows.append([name, unit, f"{ratios[measured]:.2f}", "", ""])
+    return markdown(head, rows)
+
+
 MAKERS: dict[str, Callable[[], str]] = {
     "citations": citations,
     "labels": labels,

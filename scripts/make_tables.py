@@ -23,6 +23,7 @@ from tables import markdown as table  # noqa: E402
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 SCALE_PAGE = ROOT / "docs" / "scale.md"
+FRONT_PAGE = ROOT / "docs" / "index.md"
 MARKED = re.compile(
     r"(<!-- begin table: (?P<name>[a-z-]+)[^>]*-->\n).*?(<!-- end table: (?P=name) -->)", re.DOTALL
 )
@@ -161,6 +162,11 @@ def render_scale(page: str) -> str:
     return fill(SCALE_PAGE, page, tables.finished_tables("scale"))
 
 
+def render_front(page: str) -> str:
+    """docs/index.md with its table written anew."""
+    return fill(FRONT_PAGE, page, {"front": tables.front()})
+
+
 def fill(path: Path, page: str, parts: dict[str, str]) -> str:
     """The page with these tables between its marks."""
     seen = {match["name"] for match in MARKED.finditer(page)}
@@ -196,7 +202,12 @@ def main() -> int:
     ]
     for verdict in failed:
         print(f"FAIL {verdict.run}: {verdict.what} is {verdict.measured}, expected {verdict.expected}")
-    for path, renewed in ((PAGE, lambda page: render(page, content, loaded)), (SCALE_PAGE, render_scale)):
+    pages = {
+        PAGE: lambda page: render(page, content, loaded),
+        SCALE_PAGE: render_scale,
+        FRONT_PAGE: render_front,
+    }
+    for path, renewed in pages.items():
         page = path.read_text(encoding="utf-8")
         wanted = renewed(page)
         if wanted != page:

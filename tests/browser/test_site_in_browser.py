@@ -82,6 +82,19 @@ def test_no_page_asks_another_host_or_misses_a_file(site: Path, page: Any) -> No
         assert "```" not in page.text_content("article"), f"{name}: a block of code is not shown as one"
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_first_page_fits_and_shows_what_it_names(page: Any, width: int, scheme: str) -> None:
+    """On a phone and a wide window, light and dark: no sideways scrolling, and every picture is there."""
+    page.set_viewport_size({"width": width, "height": 900})
+    page.emulate_media(color_scheme=scheme)
+    page.goto("/index.html")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    sizes = page.eval_on_selector_all("article img", "all => all.map(one => one.naturalWidth)")
+    assert len(sizes) == 4 and all(sizes)
+    assert len(page.query_selector_all("article table tbody tr")) >= 16
+
+
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_a_diagram_is_drawn(page: Any, language: str) -> None:
     """Mermaid, which the site brings, draws the decisions on a page of a problem."""
