@@ -18,7 +18,8 @@ import pytest
 from chromadb.api.shared_system_client import SharedSystemClient
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", ROOT / "README.zh.md", ROOT / "docs" / "index.md", *sorted((ROOT / "docs" / "guide").rglob("*.md"))]
+FIRST_PAGES = [ROOT / name for name in ("README.md", "README.zh.md", "docs/index.md")]
+PAGES = [*FIRST_PAGES, *sorted((ROOT / "docs" / "guide").rglob("*.md"))]
 #: What the blocks read, and as much again; the slow tier reads the whole guide.
 FEW_PAGES = ("index.md", "models.md", "quickstart.md", "reading.md", "retrieval.md", "vector-search.md")
 _BLOCK = re.compile(r"^```python( no-run)?\n(.*?)^```", re.MULTILINE | re.DOTALL)
