@@ -1,4 +1,4 @@
-"""What the guide shows passes a type checker: README's and the guide's snippets under ``mypy --strict``."""
+"""Snippets of README and guide pass ``mypy --strict``."""
 
 from __future__ import annotations
 

@@ -349,7 +349,7 @@ def test_plots_speak_the_language_of_the_page(open_report: Open) -> None:
 
 
 def test_reasons_of_the_kit_speak_it_too(open_report: Open) -> None:
-    """What the kit's own metrics say is Chinese in Chinese; what a judge wrote stays as it was written."""
+    """Reasons of the kit's own metrics appear in Chinese; a judge's words stay as they were written."""
     page = open_report("small.html")
     page.locator(f"{ROW} .open").first.click()
     shown = page.get_by_role("dialog").inner_text()

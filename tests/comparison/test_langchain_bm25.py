@@ -1,4 +1,4 @@
-"""What LangChain's BM25Retriever does, beside ours. Each test fails when LangChain's behaviour changes."""
+"""LangChain's BM25Retriever beside ours. Each test fails when LangChain's behaviour changes."""
 
 from __future__ import annotations
 

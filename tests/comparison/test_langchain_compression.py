@@ -1,4 +1,4 @@
-"""What LangChain's extractor does, and what our compression does instead.
+"""LangChain's extractor beside ours.
 
 Each test first shows LangChain's behaviour, and so fails when LangChain mends it; then that ours is right.
 """

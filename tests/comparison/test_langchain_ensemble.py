@@ -1,4 +1,4 @@
-"""What LangChain's EnsembleRetriever does, and what ours does instead.
+"""LangChain's EnsembleRetriever beside ours.
 
 Each test first shows LangChain's behaviour, and so fails when LangChain mends it; then that ours is right.
 """
@@ -188,7 +188,7 @@ def test_results_are_live() -> None:
 
 
 def test_same_scores_without_duplicates() -> None:
-    """Where LangChain is right, ours gives the same order: ranks from 1, k = 60, weights."""
+    """Both give the same order where LangChain is right: ranks from 1, k = 60, weights."""
     leaves = [returns("a", "b", "c", "d"), returns("d", "c", "x"), returns("y", "b")]
     weights = [0.5, 0.3, 0.2]
     expected = [doc.page_content for doc in their_ensemble(*leaves, weights=weights).invoke("q")]

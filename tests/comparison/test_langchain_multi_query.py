@@ -1,4 +1,4 @@
-"""What LangChain's MultiQueryRetriever and HyDE do, and what ours do instead.
+"""LangChain's MultiQueryRetriever and HyDE beside ours.
 
 Each test first shows LangChain's behaviour, and so fails when LangChain mends it; then that ours is right.
 """

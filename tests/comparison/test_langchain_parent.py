@@ -1,4 +1,4 @@
-"""What LangChain's ParentDocumentRetriever does, and what ours does instead.
+"""LangChain's ParentDocumentRetriever beside ours.
 
 Each test first shows LangChain's behaviour, and so fails when LangChain mends it; then that ours is right.
 """

@@ -1,4 +1,4 @@
-"""What LangChain's rerankers and its model filter do, and what ours do instead.
+"""LangChain's rerankers and its model filter beside ours.
 
 Each test first shows LangChain's behaviour, and so fails when LangChain mends it; then that ours is right.
 """

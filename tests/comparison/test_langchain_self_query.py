@@ -1,4 +1,4 @@
-"""What LangChain's SelfQueryRetriever does, and what ours does instead.
+"""LangChain's SelfQueryRetriever beside ours.
 
 Each test first shows LangChain's behaviour, and so fails when LangChain mends it; then that ours is right.
 """

@@ -122,7 +122,7 @@ def test_a_write_to_the_copy_does_not_reach_the_original(name: str) -> None:
 
 
 def ids_of(retriever: BaseRetriever) -> list[str | None]:
-    """What it finds; runs in the other process."""
+    """Search in the other process and return what is found."""
     return [doc.id for doc in retriever.invoke(QUESTION)]
 
 

@@ -1,4 +1,4 @@
-"""What was made of passages is found by who asks for it, and by nobody else."""
+"""Rows derived from passages are found only by a search that asks for them."""
 
 from __future__ import annotations
 

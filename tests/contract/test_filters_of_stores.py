@@ -282,7 +282,7 @@ def test_the_store_finds_what_python_finds_or_refuses(backend: Backend, name: st
 
 @each
 def test_the_retriever_finds_it_on_every_store(backend: Backend, name: str) -> None:
-    """What a store refuses is filtered by the kit: the rows are the same everywhere."""
+    """The kit filters by itself where a store refuses a filter: the rows are the same everywhere."""
     retriever = VectorRetriever(vectorstore=backend.store, k=100)
     found = retriever.invoke("word", None, filter=FILTERS[name])
     assert numbers(found) == expected(FILTERS[name])

@@ -1,4 +1,4 @@
-"""What every retriever returns can go into any vector store: its provenance is one string, written once."""
+"""Results of every retriever fit into any vector store: their provenance is one string, written once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 async def test_every_retriever_returns_one_string(made: dict[str, Any]) -> None:
-    """Of each retriever, asked either way, the record is a string that is read back with its stages."""
+    """Each retriever, sync and async, writes a record that reads back with its stages."""
     for name, retriever in made.items():
         for found in (retriever.invoke(QUESTION), await retriever.ainvoke(QUESTION)):
             assert found, name

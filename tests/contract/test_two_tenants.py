@@ -140,7 +140,7 @@ def test_rows_are_listed_under_a_filter_deep_inside(way, documents):
 
 
 def test_a_filter_that_nobody_can_read_lists_nothing():
-    """Where the inner filter is a function, rows behind the retriever stay unread."""
+    """Rows behind the retriever stay unread when the inner filter is a function."""
     inner = tenants.store().as_retriever(
         search_kwargs={"k": 6, "filter": lambda document: document.metadata["tenant"] == "a"}
     )

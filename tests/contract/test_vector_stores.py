@@ -114,7 +114,7 @@ def test_filters_are_exact(kind: Kind, tmp_path: Path) -> None:
 
 
 def test_summaries_are_left_out_unless_asked_for(kind: Kind, tmp_path: Path) -> None:
-    """What was made of passages is found by a filter that names it alone, also where the store cannot say so."""
+    """Only a filter that names derived rows finds them, also in a store that cannot express it."""
     with DocumentIndex.create(tmp_path / "a", embeddings=Points(), **kind.arguments()) as index:
         made = rows(range(80), 1)
         for document in made:
@@ -303,7 +303,7 @@ def test_a_store_that_fails_in_the_middle_is_caught_up(call: int, tmp_path: Path
 
 
 def test_a_reader_of_an_earlier_state_beside_a_writer(tmp_path: Path) -> None:
-    """What a writer deletes in the store while a reader searches the state before is found by that reader."""
+    """A reader of the earlier state still finds rows that a writer deletes meanwhile."""
     stores: list[InMemoryVectorStore] = []
 
     def make(embeddings: Embeddings) -> VectorStore:

@@ -55,7 +55,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
 )
 def test_fields_are_those_of_the_page(command: str, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What --json prints has the fields that both languages of the page name, and no others."""
+    """The output of --json has exactly the fields that both languages of the page name."""
     arguments = shlex.split(command.format(place))
     capsys.readouterr()
     assert main([*arguments, "--json"]) == exits.OK

@@ -65,7 +65,7 @@ def test_the_page_does_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("kind", ["python no-run", "sql", "bash"])
 def test_both_languages_show_the_same_code(kind: str) -> None:
-    """What runs in one language is what the other shows."""
+    """Both languages show the same commands."""
     assert blocks("en", kind) == blocks("zh", kind) != ""
 
 

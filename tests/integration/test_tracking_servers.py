@@ -87,7 +87,7 @@ def phoenix_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def test_a_real_mlflow_server_holds_what_is_in_the_results(
     mlflow_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its client reads params, metrics and files back; written again it is the same run, with one value a metric."""
+    """MLflow's client reads params, metrics and files back; a second write keeps the run and one value a metric."""
     results = some_results(20)
     first = log_results(results, "mlflow", url=mlflow_url)
     assert log_results(results, "mlflow", url=mlflow_url).written == 0
@@ -112,7 +112,7 @@ def test_a_real_mlflow_server_holds_what_is_in_the_results(
 
 
 def test_a_real_phoenix_server_holds_what_is_in_the_results(phoenix_url: str) -> None:
-    """Its REST API gives examples, runs and scores back; a failed cell is no number; written again nothing doubles."""
+    """Phoenix's REST API gives examples, runs and scores back; a failed cell is no number; a second write adds nothing."""
     results = some_results(20, name="hybrid")  # its export of runs fails for names that are not Latin
     first = log_results(results, "phoenix", url=phoenix_url)
     again = log_results(results, "phoenix", url=phoenix_url)

@@ -77,7 +77,7 @@ def served(url: str, **more: str) -> Iterator[tuple[str, subprocess.Popen[str]]]
 
 
 def post(address: str, thread: Any = "1", question: Any = None, user: str | None = "ann") -> dict[str, Any]:
-    """What a server answers; of one that refuses, the error."""
+    """Return the answer of a server, or its error."""
     body = {"thread": thread} | ({} if question is None else {"question": question})
     headers = {} if user is None else {"X-User": user}
     request = urllib.request.Request(address, json.dumps(body).encode(), headers)

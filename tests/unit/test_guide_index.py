@@ -88,7 +88,7 @@ def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
 
 
 def names_of(tree: ast.Module, public: set[str]) -> set[str]:
-    """What a module defines that a reader may use: functions, classes, fields, parameters of what is public, keys."""
+    """Collect the names that a module defines for readers: functions, classes, fields, parameters, keys."""
     found: set[str] = set()
     functions = (ast.FunctionDef, ast.AsyncFunctionDef)
     for node in tree.body:

@@ -89,7 +89,7 @@ def test_no_module_hides_a_function() -> None:
     ],
 )
 def test_versions_that_matter(package: str, wanted: str) -> None:
-    """What is installed together is what works together; older pips silently downgrade without constraints."""
+    """Extras installed together work together; older pips silently downgrade without constraints."""
     try:
         version = importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:

@@ -50,7 +50,7 @@ def test_a_name_in_place_of_an_embedding_model_is_refused_before_anything_is_wri
     ],
 )
 def test_a_part_of_another_kind_is_named(call: Any, allowed: str) -> None:
-    """What was given, and what to give."""
+    """Errors say what was given and what to give."""
     with pytest.raises(InvalidInputError, match=allowed):
         call()
 

@@ -47,7 +47,7 @@ def test_no_more_is_drawn_than_is_under_way_or_waits() -> None:
 
 
 def test_an_error_comes_after_the_results_before_it() -> None:
-    """What was made before is given first, as if all had been done in turn; an error of drawing is raised, too."""
+    """Results come in order, and an error of the source is raised after those before it."""
 
     def items() -> Iterator[int]:
         yield from (4, 2, 1)

@@ -128,7 +128,7 @@ def test_a_closed_loop_is_not_an_unreachable_endpoint() -> None:
 
 
 async def test_connections_are_closed_before_their_loop_ends() -> None:
-    """What a coroutine function of the user's opened and kept is seen as closed by the next call."""
+    """A resource that a user's coroutine function kept from an ended loop is seen as closed by the next call."""
     server = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     kept: list[asyncio.StreamWriter] = []

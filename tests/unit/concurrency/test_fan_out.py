@@ -226,7 +226,7 @@ def test_four_levels_of_32() -> None:
 
 
 def test_an_abandoned_branch_ends_at_its_next_call() -> None:
-    """What is left of an abandoned branch makes no further model call and starts no nested fan-out."""
+    """An abandoned branch makes no further model call and starts no nested fan-out."""
     after: list[str] = []
 
     def branch() -> None:
@@ -356,7 +356,7 @@ def test_wrong_arguments(options: dict[str, object]) -> None:
 @pytest.mark.parametrize("tasks", ["ab", [None], [lambda: 1, 5]])
 @pytest.mark.parametrize("on_error", ["raise", "skip"])
 def test_wrong_tasks(tasks: object, on_error: str) -> None:
-    """What is no list of functions is refused at once, and not reported as branches that failed."""
+    """A value that is no list of functions is refused at once, not reported as failed branches."""
     with pytest.raises(InvalidInputError, match="tasks"):
         fan_out(tasks, on_error=on_error)  # type: ignore[arg-type]
 

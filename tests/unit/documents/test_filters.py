@@ -113,7 +113,7 @@ def test_combine_is_and() -> None:
     ],
 )
 def test_what_chroma_lacks_is_refused(where: dict[str, Any]) -> None:
-    """What Chroma cannot say is refused, not sent."""
+    """A filter that Chroma cannot express is refused, not sent."""
     validate_filter(where)
     with pytest.raises(FilterError):
         to_chroma(where)
