@@ -112,7 +112,7 @@ def test_a_real_mlflow_server_holds_what_is_in_the_results(
 
 
 def test_a_real_phoenix_server_holds_what_is_in_the_results(phoenix_url: str) -> None:
-    """Phoenix's REST API gives examples, runs and scores back; a failed cell is no number; a second write adds nothing."""
+    """Phoenix gives examples, runs and scores back, a failed cell is no number, a second write adds nothing."""
     results = some_results(20, name="hybrid")  # its export of runs fails for names that are not Latin
     first = log_results(results, "phoenix", url=phoenix_url)
     again = log_results(results, "phoenix", url=phoenix_url)
