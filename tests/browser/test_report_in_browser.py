@@ -290,7 +290,7 @@ def test_both_languages(open_report: Open) -> None:
     assert page.evaluate("document.documentElement.lang") == "zh-Hans"
     assert page.get_by_role("heading", name="得分").is_visible() and page.locator(
         "#facts"
-    ).inner_text().startswith("3 条流水线")
+    ).inner_text().startswith("3 个流程")
     page.locator(f"{ROW} .open").nth(1).click()
     shown = page.get_by_role("dialog").inner_text()
     assert "检索到的段落" in shown and "Which step checks the citations" in shown and "Passages" not in shown
@@ -371,7 +371,7 @@ def test_notes_and_their_parts_speak_it_too(open_report: Open) -> None:
     shown = page.get_by_role("dialog").text_content()
     for text in (
         "已降级：multi_query 失败：ConnectionError: refused",
-        "这个问题没有 reference；流水线没有给出 answer",
+        "这个问题没有 reference；流程没有给出 answer",
         "3 条得到支持，1 条缺少引用",
         "map：无定义 (没有找到相关段落)",
         "user: my own note; of mine",
