@@ -1,4 +1,4 @@
-"""Chinese texts use one word for one thing (the table "用词" of the guide's first page): guide, README, report, prompts."""
+"""Chinese texts use one word for one thing (the table "用词" of the guide's first page): guide, README, notebooks, report, prompts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [*sorted((ROOT / "docs" / "guide" / "zh").glob("*.md")), ROOT / "README.zh.md"]
+PAGES = [
+    *sorted((ROOT / "docs" / "guide" / "zh").glob("*.md")),
+    ROOT / "README.zh.md",
+    *sorted((ROOT / "notebooks").glob("*.zh.ipynb")),
+]
 EVALUATION = ROOT / "rag_kit" / "evaluation"
 TEXTS = [EVALUATION / "reporting" / "assets" / "texts.json", EVALUATION / "remedies.json"]
 PROMPTS = [
