@@ -23,7 +23,18 @@ if TYPE_CHECKING:
 PREFERRED = (
     "answer_correctness", "factual_correctness", "ours_answer_found", "faithfulness", "context_recall", "ndcg@10"
 )  # fmt: skip
-_COUNTS = ("mean", "low", "high", "n", "total", "undefined", "errors", "not_applicable", "missing", "labelled")
+_COUNTS = (
+    "mean",
+    "low",
+    "high",
+    "n",
+    "total",
+    "undefined",
+    "errors",
+    "not_applicable",
+    "missing",
+    "labelled",
+)
 
 
 def report_payload(
@@ -217,7 +228,10 @@ def _find_test(
             continue
         if pair.difference is not None:
             factor = 1 if (first == best) == metric["higher"] else -1
-            low, high = sorted(factor * end for end in (pair.low, pair.high) if end is not None) or (None, None)
+            low, high = sorted(factor * end for end in (pair.low, pair.high) if end is not None) or (
+                None,
+                None,
+            )
             better = None if pair.better is None else cleaned(pair.better)
             ends = {"difference": factor * pair.difference, "low": low, "high": high}
             return {"better": better, "p": pair.p_adjusted, **ends}
