@@ -1,4 +1,4 @@
-"""Chinese texts use one word for one thing (the table "用词" of the guide's first page): guide, README, notebooks, report, prompts."""
+"""Chinese texts use one word for one thing, that of the table "用词" on the first page of the guide."""
 
 from __future__ import annotations
 
