@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.evaluation.comparison_scores import costs
-from rag_kit.evaluation.outcomes import LIMIT, answer_metric, count_outcomes
+from rag_kit.evaluation.outcomes import LIMIT, count_outcomes, first_metric
 from rag_kit.evaluation.reporting.questions import Heads, cleaned, masked, plain, questions
 from rag_kit.evaluation.runs.results import higher_is_better, why_empty
 
@@ -159,7 +159,7 @@ def _describe_diagnosis(pipeline: int, diagnosis: Diagnosis) -> dict[str, Any]:
 
 def _describe_outcomes(run: Results) -> dict[str, Any]:
     """Make the page's data of a pipeline's outcomes, and of the metric that says which answers are right."""
-    metric = answer_metric(run)
+    metric = first_metric(run)
     return {"metric": metric and cleaned(metric), "limit": LIMIT, **count_outcomes(run, metric)}
 
 
