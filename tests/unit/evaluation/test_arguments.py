@@ -26,7 +26,6 @@ from rag_kit.evaluation import (
     write_report,
 )
 from rag_kit.evaluation.cells import Cell
-from rag_kit.evaluation.metric import Metric
 from rag_kit.evaluation.outputs import Output, Passage
 from rag_kit.evaluation.plots import (
     latency_against_quality,
@@ -43,6 +42,27 @@ TEXTS = ["The Mizar pump was built in 1912 by Grace Weber. It moves water from t
          "oldest pump of the town."]  # fmt: skip
 DATASET = EvaluationSet("sky", [Example("q", "sun", relevant={"s": 1})], corpus=[Passage("s", "sun")])
 NOWHERE = "http://127.0.0.1:9"
+WRONG: list[Any] = [
+    None,
+    5,
+    -1,
+    math.nan,
+    b"x",
+    object(),
+    int,
+    [None],
+    [5],
+    {5: 5},
+    "\ud800",
+    "a\0b",
+    10**400,
+]
+
+
+def _evaluate(**given: Any) -> Any:
+    return evaluate(
+        lambda question: "yes", **{"dataset": EXAMPLES, "metrics": "ours_decline", "progress": False, **given}
+    )
 
 
 def _generate(**given: Any) -> Any:
@@ -103,6 +123,30 @@ def test_a_split_of_a_file_is_refused(tmp_path: Path) -> None:
 
 
 CALLS: dict[str, tuple[Callable[[Any], Any], list[Any]]] = {
+    "Example(spans)": (lambda w: Example("a", "b", spans=w), WRONG),
+    "Example(history)": (lambda w: Example("a", "b", history=w), WRONG),
+    "EvaluationSet(examples)": (lambda w: EvaluationSet("n", w), WRONG),
+    "EvaluationSet(corpus)": (lambda w: EvaluationSet("n", EXAMPLES, corpus=w), WRONG[1:]),
+    "EvaluationSet.load": (EvaluationSet.load, WRONG),
+    "EvaluationSet.from_feedback": (EvaluationSet.from_feedback, WRONG),
+    "load_dataset": (load_dataset, WRONG),
+    "Results(rows)": (lambda w: Results("n", w), WRONG),
+    "Results(metrics)": (lambda w: Results("n", RESULTS.rows, w), WRONG),
+    "Results.load": (Results.load, WRONG),
+    "Results.save": (RESULTS.save, WRONG),
+    "assert_quality(results)": (lambda w: assert_quality(w, {"m": 0.1}), WRONG),
+    "assert_quality(thresholds)": (lambda w: assert_quality(RESULTS, w), WRONG),
+    "bootstrap_interval(values)": (bootstrap_interval, [w for w in WRONG if w != [5]]),
+    "bootstrap_interval(level)": (lambda w: bootstrap_interval([1, 2], level=w), WRONG),
+    "bootstrap_interval(n)": (lambda w: bootstrap_interval([1, 2], n=w), [w for w in WRONG if w != 5]),
+    "compare(metrics)": (lambda w: compare([RESULTS, OTHER], metrics=w), WRONG[1:]),
+    "compare(slices)": (lambda w: compare([RESULTS, OTHER], slices=w), WRONG),
+    "compare(thresholds)": (lambda w: compare([RESULTS, OTHER], thresholds=w), WRONG[3:]),
+    "Cell(value)": (Cell.ok, [w for w in WRONG if w not in (5, -1)]),
+    "evaluate(dataset)": (lambda w: _evaluate(dataset=w), WRONG),
+    "evaluate(metrics)": (lambda w: _evaluate(metrics=w), WRONG[1:]),
+    "evaluate(judge)": (lambda w: _evaluate(judge=w), WRONG[1:]),
+    "evaluate(out)": (lambda w: _evaluate(out=w), WRONG[1:]),
     "write_report(results)": (lambda w: write_report(w, "r.html"), [None, 5, [None], {"a": 5}, "text", b"x"]),
     "write_report(title)": (lambda w: write_report(RESULTS, "r.html", title=w), [5, b"x", []]),
     "write_report(comparison)": (lambda w: write_report(RESULTS, "r.html", comparison=w), [5, {5: 5}, "x", [1]]),
@@ -169,95 +213,3 @@ def test_a_file_that_only_its_owner_may_read_stays_so(tmp_path: Path) -> None:
     EvaluationSet("two", EXAMPLES[:2]).save(path)
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.read_text(encoding="utf-8").count("\n") == 3
-
-
-ROWS = [Row(example, Output("x"), {"m": Cell.ok(0.5)}) for example in EXAMPLES]
-
-
-ONE, TWO = Results("one", ROWS), Results("two", ROWS)
-
-
-WRONG: list[Any] = [
-    None,
-    5,
-    -1,
-    math.nan,
-    b"x",
-    object(),
-    int,
-    [None],
-    [5],
-    {5: 5},
-    "\ud800",
-    "a\0b",
-    10**400,
-]
-
-
-ALLOWED: dict[str, list[Any]] = {  # what is right where other things are wrong
-    "corpus": [None], "metrics": [None], "rule": [], "level": [], "n": [5], "seed": [5, 10**400], "slices": [],
-    "out": [None], "judge": [None], "columns": [None], "split": [], "name": [None],
-    "values": [WRONG[8]],
-    "thresholds": [None, 5, -1], "value": [5, -1], "spans": [], "history": [], "metrics of a run": [],
-    "metrics to compute": [None],
-}  # fmt: skip
-
-
-class Fixed(Metric):
-    """Gives the same."""
-
-    name, source, stage = "ours_fixed", "ours", "generation"
-
-    async def score(self, example: Example, output: Output, judge: Any) -> Cell:
-        """One."""
-        return Cell.ok(1.0)
-
-
-def ask(**given: Any) -> Any:
-    """A run in which one argument is wrong."""
-    pipeline: Callable[[str], str] = lambda question: "yes"  # noqa: E731
-    return evaluate(pipeline, **{"dataset": EXAMPLES, "metrics": Fixed(), "progress": False, **given})
-
-
-CALLS_WRONG_ARGUMENTS: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "Example(spans)": ("spans", lambda w: Example("a", "b", spans=w)),
-    "Example(history)": ("history", lambda w: Example("a", "b", history=w)),
-    "EvaluationSet(examples)": ("examples", lambda w: EvaluationSet("n", w)),
-    "EvaluationSet(corpus)": ("corpus", lambda w: EvaluationSet("n", EXAMPLES, corpus=w)),
-    "Results(rows)": ("rows", lambda w: Results("n", w)),
-    "Results(metrics)": ("metrics of a run", lambda w: Results("n", ROWS, w)),
-    "Results.load": ("path", Results.load),
-    "Results.save": ("path", lambda w: ONE.save(w)),
-    "EvaluationSet.load": ("path", EvaluationSet.load),
-    "EvaluationSet.from_feedback": ("path", EvaluationSet.from_feedback),
-    "EvaluationSet.save": ("path", lambda w: EvaluationSet("n", EXAMPLES).save(w)),
-    "load_dataset": ("path", load_dataset),
-    "assert_quality(results)": ("results", lambda w: assert_quality(w, {"m": 0.1})),
-    "assert_quality(thresholds)": ("quality", lambda w: assert_quality(ONE, {"m": w} if w != 5 else w)),
-    "bootstrap_interval(values)": ("values", bootstrap_interval),
-    "bootstrap_interval(level)": ("level", lambda w: bootstrap_interval([1, 2], level=w)),
-    "bootstrap_interval(n)": ("n", lambda w: bootstrap_interval([1, 2], n=w)),
-    "compare(metrics)": ("metrics", lambda w: compare([ONE, TWO], metrics=w)),
-    "compare(slices)": ("slices", lambda w: compare([ONE, TWO], slices=w)),
-    "compare(thresholds)": ("thresholds", lambda w: compare([ONE, TWO], thresholds=w)),
-    "Cell(value)": ("value", Cell.ok),
-    "evaluate(dataset)": ("dataset", lambda w: ask(dataset=w)),
-    "evaluate(metrics)": ("metrics to compute", lambda w: ask(metrics=w)),
-    "evaluate(judge)": ("judge", lambda w: ask(judge=w)),
-    "evaluate(out)": ("out", lambda w: ask(out=w)),
-}
-
-
-@pytest.mark.parametrize("name", CALLS_WRONG_ARGUMENTS)
-def test_wrong_types_are_refused_by_name(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """None, numbers, bytes, NaN, objects, lists of these, half characters, a number that no float holds."""
-    monkeypatch.chdir(tmp_path)
-    argument, call = CALLS_WRONG_ARGUMENTS[name]
-    right = ALLOWED.get(argument, [])
-    if argument == "quality":
-        right = [-1]
-    for wrong in WRONG:
-        if any(wrong is each or (type(wrong) is int and wrong == each) for each in right):
-            continue
-        with pytest.raises(InvalidInputError):
-            call(wrong)
