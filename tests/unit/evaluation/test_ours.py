@@ -1,4 +1,4 @@
-"""Our metrics that ask no model: gold answers, declines, spans, citations."""
+"""Our own metrics: gold answers, declines, spans, citations, context relevance, BLEU and ROUGE."""
 
 from __future__ import annotations
 

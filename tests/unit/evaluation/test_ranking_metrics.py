@@ -1,4 +1,4 @@
-"""Ranking metrics of single questions: worked figures, agreement with ir-measures, chunks and documents."""
+"""Ranking metrics of runs and of single questions: worked figures, and what ir-measures says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The HTML report as a file: what is in it, what cannot be in it, and where it is written."""
+"""The HTML report as a file: what is in it, what cannot be in it, where it is written, its Chinese."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results: rows, summaries with coverage, the folder, the data frame, money."""
+"""Results: rows, summaries with coverage, tables, the folder, the data frame, money, `assert_quality`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.report_results import HOSTILE, hostile_results, results_of_pipelines
+from support.report_results import hostile_results, results_of_pipelines
 
-from rag_kit.documents.display import Table
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation import assert_quality
 from rag_kit.evaluation.cells import Cell, Summary
@@ -259,14 +258,6 @@ def test_a_metric_without_values_shows_no_number() -> None:
     """Neither a mean nor an interval is made of nothing."""
     line = next(line for line in str(hostile_results()).splitlines() if line.startswith("javascript:"))
     assert line.split()[1:6] == ["-", "-", "0", "/", "4"]
-
-
-def test_hostile_names_stay_text() -> None:
-    """Nothing moves the cursor of a terminal; nothing becomes markup in Jupyter."""
-    text, html = str(hostile_results()), hostile_results()._repr_html_()
-    assert "\x1b" not in text and "\u202e" not in text and "\\x1b[31m" in text
-    assert "<script" not in html and "<img" not in html and "&lt;/script&gt;" in html
-    assert len(Table(["x"], [[HOSTILE[0] * 100]]).text().splitlines()[1]) == 60
 
 
 def four_rows(name: str, **values: float | None) -> Results:

@@ -1,4 +1,4 @@
-"""Pipelines and metrics that give rubbish: a row says so, the run goes on, its folder can be read."""
+"""Rows and their folder: pipelines that give rubbish, files that are damaged, disks that fill up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs that are cancelled or ended from within, ids that look like paths, and texts that no terminal should get."""
+"""A run: cancelled, killed or ended from within, two on one folder, ids and texts of any kind."""
 
 import asyncio
 import json

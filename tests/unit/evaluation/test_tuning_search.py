@@ -1,4 +1,4 @@
-"""The search: what wins, what is given up, what a cap does, and what is asked again."""
+"""The search for settings: what it finds, caps, sittings, kills, makers that fail or hang."""
 
 import asyncio
 import copy
