@@ -89,7 +89,8 @@ def _metric_summaries(results: Results, comparison: Comparison | None) -> dict[s
         summaries = {score.metric: score for score in comparison.table if score.pipeline == name}
     if not set(results.metrics) <= set(summaries):
         summaries = {**results.summary(), **summaries}
-    return {name: {key: asdict(one)[key] for key in _COUNTS} for name, one in summaries.items()}
+    records = {name: asdict(summary) for name, summary in summaries.items()}
+    return {name: {key: record[key] for key in _COUNTS} for name, record in records.items()}
 
 
 def _describe_metrics(
