@@ -14,7 +14,6 @@ import numpy as np
 from rag_kit.documents.display import Table, TabularResult, one_line
 from rag_kit.errors import InvalidInputError, MissingExtraError
 from rag_kit.evaluation import comparison_pairs as paired
-from rag_kit.evaluation.cells import Labelled
 from rag_kit.evaluation.comparison_pairs import Complementarity, Pair
 from rag_kit.evaluation.comparison_scores import (
     SLICES,
@@ -179,20 +178,19 @@ class Comparison(TabularResult):
     def _explanations(self) -> list[str]:
         """Say what is needed to read the tables right."""
         thresholds = ", ".join(f"{name} {value:g}" for name, value in self.thresholds.items())
+        labels = [
+            f"{row.metric} of {row.pipeline}: judge {row.mean:.3f}; {self._with_caveats(row, row.pipeline)}."
+            for row in self.table
+            if row.labelled
+        ] + [
+            f"{pair.metric}, {pair.pipeline} minus {pair.other}: judge {pair.difference:+.3f}; "
+            f"{self._with_caveats(pair, pair.pipeline, pair.other)}."
+            for pair in self.pairs
+            if pair.labelled
+        ]
         lines = [
             *self.notes,
-            *(
-                f"{row.metric} of {row.pipeline}: judge {row.mean:.3f}; "
-                f"{self._with_caveats(row.labelled, row.metric, row.pipeline)}."
-                for row in self.table
-                if row.labelled
-            ),
-            *(
-                f"{pair.metric}, {pair.pipeline} minus {pair.other}: judge {pair.difference:+.3f}; "
-                f"{self._with_caveats(pair.labelled, pair.metric, pair.pipeline, pair.other)}."
-                for pair in self.pairs
-                if pair.labelled
-            ),
+            *labels,
             "Differences stand on the n questions that both have a value for; a failed cell is never a number.",
             f"p: two-sided sign-flip test, Holm's correction ({self.tests} in all); better: < {1 - self.level:.2g}.",
             f"A question counts as answered from this value on: {thresholds}.",
@@ -203,14 +201,14 @@ class Comparison(TabularResult):
             lines.append(f"Less is better: {', '.join(sorted(self.lower_is_better))}.")
         return lines
 
-    def _with_caveats(self, labelled: Labelled, metric: str, *pipelines: str) -> str:
+    def _with_caveats(self, row: Score | Pair, *pipelines: str) -> str:
         """Labels of one run, or of both of a pair, and what their interval does not say."""
         runs = [self._matched.runs[name] for name in pipelines]
-        values = set.intersection(*(set(run.values(metric)) for run in runs))
-        verdicts = [run.labels.verdicts.get(metric, {}) for run in runs]
+        values = set.intersection(*(set(run.values(row.metric)) for run in runs))
+        verdicts = [run.labels.verdicts.get(row.metric, {}) for run in runs]
         shared = [key for key in verdicts[0] if key in values and all(key in given for given in verdicts)]
         by_key = {key: None if any(given[key] is None for given in verdicts) else 0.0 for key in shared}
-        return "; ".join([str(labelled), *caveats(by_key, values)])
+        return "; ".join([str(row.labelled), *caveats(by_key, values)])
 
     def _metrics_without_value(self) -> list[str]:
         with_value = {score.metric for score in self.table if score.n}

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from rag_kit.documents.display import Table, TabularResult, one_line
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.cells import Cell
-from rag_kit.evaluation.outcomes import ANSWER, NO_ANSWER, count_outcomes, outcomes_table
+from rag_kit.evaluation.outcomes import ANSWER, NO_ANSWER, count_outcomes, first_metric, outcomes_table
 from rag_kit.evaluation.remedies import CASES, TABLE, Case, CaseName, Level, Text, case_of, text_of
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.runs.rows import Row
@@ -219,12 +219,7 @@ def diagnose(
 
 def choose_metrics(results: Results) -> dict[Role, str]:
     """Role -> the first metric that can play it and has a value; a role that none can play is left out."""
-    usable = [name for name in results.metrics if results.values(name)]
-    fitting = {
-        role: [m for name in names for m in usable if m == name or m.split("@")[0] + "@" == name]
-        for role, names in ROLES.items()
-    }
-    return {role: names[0] for role, names in fitting.items() if names}
+    return {role: name for role, names in ROLES.items() if (name := first_metric(results, names))}
 
 
 def diagnose_all(results: Mapping[str, Results], language: Any = "auto") -> dict[str, Diagnosis]:

@@ -51,14 +51,11 @@ class GeneratedSet(EvaluationSet):
     ``stopped_by`` is the cap that ended the run before there were enough, ``"no more passages"``, or ``None``.
     """
 
-    refused: Sequence[
-        Mapping[str, str]
-    ] = ()  # ``kind``, ``question``, ``reason``, which ``REASONS`` explains
+    #: ``kind``, ``question``, ``reason``, which ``REASONS`` explains.
+    refused: Sequence[Mapping[str, str]] = ()
     asked: int = 0  # passages, or pairs of passages, that the model was shown
     stopped_by: str | None = None
-    usage: Mapping[
-        str, Any
-    ] = {}  # ``calls`` and ``tokens`` of this run; what was taken from the file took none
+    usage: Mapping[str, Any] = {}  # calls and tokens of this run; what was taken from the file took none
 
     @property
     def dropped(self) -> dict[str, int]:

@@ -54,6 +54,9 @@ class Metric:
     high: float = 1.0
     higher_is_better: bool = True
 
+    def __init__(self, name: str = "") -> None:
+        self.name = name or self.name
+
     async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
         """Compute the cell; exceptions may leave it. ``judge`` is there where ``needs_judge`` says so."""
         raise NotImplementedError

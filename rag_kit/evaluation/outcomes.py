@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -29,9 +29,11 @@ _COLUMNS = ("right", "wrong", "declined", "declined_rightly", "invented", "unkno
 _WORDS = ("right", "wrong", "declines", "declined_rightly", "invented", "not_known")
 
 
-def answer_metric(results: Results) -> str | None:
-    """The first metric that scores answers and has a value; ``None`` where there is none."""
-    return next((name for name in ANSWER if name in results.metrics and results.values(name)), None)
+def first_metric(results: Results, names: Sequence[str] = ANSWER) -> str | None:
+    """The first of these metrics that has a value, ``name@`` with any cut-off; ``None`` where there is none."""
+    usable = [name for name in results.metrics if results.values(name)]
+    fitting = (m for name in names for m in usable if m == name or f"{m.split('@')[0]}@" == name)
+    return next(fitting, None)
 
 
 def outcome_of(row: Row, metric: str | None, limit: float = LIMIT) -> Outcome:
@@ -100,7 +102,5 @@ def outcomes(
     runs = name_runs(several, least=1)
     for run in runs.values() if answer else ():
         run.cells(str(answer))  # refuses one that is not there
-    counts = {
-        name: count_outcomes(run, answer or answer_metric(run), threshold) for name, run in runs.items()
-    }
+    counts = {name: count_outcomes(run, answer or first_metric(run), threshold) for name, run in runs.items()}
     return pd.DataFrame.from_dict(counts, orient="index", columns=list(_COLUMNS))

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 Open = Callable[..., Any]
 HERE = Path(__file__).parent
-ROW = "#rows tbody tr:not(.spacer)"
+ROW = "#rows tbody tr"
 
 
 @pytest.fixture(scope="module")
@@ -98,10 +98,10 @@ def column(page: Any, place: int) -> list[float]:
 def test_the_scores_show_interval_and_coverage(open_report: Open) -> None:
     """Every pipeline and metric has a mean, an interval and n of total."""
     page = open_report()
-    row = page.locator("#scores-table tbody tr", has_text="faithfulness")
+    row = page.locator("#scores-body tbody tr", has_text="faithfulness")
     assert row.locator("td .interval").count() == 3 and row.locator("td .bar").count() == 3
     assert "55 / 60" in row.inner_text() and row.get_by_text("55 of 60 questions have a value").count() == 3
-    heads = page.locator("#scores-table thead th").all_inner_texts()
+    heads = page.locator("#scores-body thead th").all_inner_texts()
     assert [head.split("\n")[0] for head in heads] == ["Metric", "bm25", "hybrid", "hybrid + multi-query"]
     assert "failed on 2 questions" in heads[1]
 
@@ -109,7 +109,7 @@ def test_the_scores_show_interval_and_coverage(open_report: Open) -> None:
 def test_what_labels_by_people_make_of_means_and_differences(open_report: Open) -> None:
     """Beside the judge's own interval, in the scores and in the comparison, in both languages."""
     page = open_report("labelled.html")
-    row = page.locator("#scores-table tbody tr", has_text="faithfulness")
+    row = page.locator("#scores-body tbody tr", has_text="faithfulness")
     assert row.get_by_text(re.compile(r"with \d\d labels [01]\.\d+ \[0\.\d+, 1\.0+\]")).count() == 2
     if (chooser := page.locator("#comparison select")).count():
         chooser.select_option(label="faithfulness")
@@ -117,7 +117,7 @@ def test_what_labels_by_people_make_of_means_and_differences(open_report: Open) 
         page.locator("#comparison .difference").get_by_text(re.compile(r"with \d\d labels .*\[")).count() == 1
     )
     page.get_by_role("button", name="中文").click()
-    assert page.locator("#scores-table").get_by_text(re.compile(r"依据 \d\d 条人工标注：")).count() == 2
+    assert page.locator("#scores-body").get_by_text(re.compile(r"依据 \d\d 条人工标注：")).count() == 2
 
 
 def test_a_header_sorts_both_ways_and_says_so(open_report: Open) -> None:
@@ -139,8 +139,6 @@ def test_a_header_sorts_both_ways_and_says_so(open_report: Open) -> None:
     page.keyboard.press("Enter")  # the header still has the focus
     assert header.get_attribute("aria-sort") == "none" and first_questions(page) == before
     header.locator("button").click()
-    page.locator("#rows").evaluate("(node) => { node.scrollTop = node.scrollHeight; }")
-    page.wait_for_selector("#rows tbody tr:last-child td .score:not(.error)")
     assert page.locator(f"{ROW} td:nth-child(2) .score").last.get_attribute("class") != "score"
 
 
@@ -257,7 +255,7 @@ def test_findings_lead_to_their_questions(open_report: Open) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_texts_stand_out_from_what_is_behind_them(open_report: Open, scheme: str) -> None:
-    """The page follows the system, and the switch; the contrast is at least 4.5 to 1 in both."""
+    """The page follows the system; the contrast is at least 4.5 to 1 in both."""
     page = open_report(color_scheme=scheme)
     paper = "getComputedStyle(document.documentElement).backgroundColor"
     assert (sum(map(int, page.evaluate(paper)[4:-1].split(","))) > 380) == (scheme == "light")
@@ -267,8 +265,6 @@ def test_texts_stand_out_from_what_is_behind_them(open_report: Open, scheme: str
         assert bad == [], (scheme, round_, bad[:5])
         if page.get_by_role("dialog").is_visible():
             page.keyboard.press("Escape")
-    page.get_by_role("button", name="Dark" if scheme == "light" else "Light").click()
-    assert (sum(map(int, page.evaluate(paper)[4:-1].split(","))) > 380) == (scheme == "dark")
 
 
 @pytest.mark.parametrize("name", ["report.html", "hostile.html", "large.html"])
@@ -290,7 +286,7 @@ def test_both_languages(open_report: Open) -> None:
     assert page.evaluate("document.documentElement.lang") == "zh-Hans"
     assert page.get_by_role("heading", name="得分").is_visible() and page.locator(
         "#facts"
-    ).inner_text().startswith("3 条流水线")
+    ).inner_text().startswith("3 个流程")
     page.locator(f"{ROW} .open").nth(1).click()
     shown = page.get_by_role("dialog").inner_text()
     assert "检索到的段落" in shown and "Which step checks the citations" in shown and "Passages" not in shown
@@ -307,6 +303,7 @@ def test_the_first_screen_says_what_to_do(open_report: Open) -> None:
         "ahead of hybrid",
         "More than chance against:",
         "May be chance against:",
+        "right wrong declined invented",
         "10 of 52 answers of hybrid + multi-query are wrong.",
         "A stronger chat model. rag_kit.models.chat_model",
     ):
@@ -371,7 +368,7 @@ def test_notes_and_their_parts_speak_it_too(open_report: Open) -> None:
     shown = page.get_by_role("dialog").text_content()
     for text in (
         "已降级：multi_query 失败：ConnectionError: refused",
-        "这个问题没有 reference；流水线没有给出 answer",
+        "这个问题没有 reference；流程没有给出 answer",
         "3 条得到支持，1 条缺少引用",
         "map：无定义 (没有找到相关段落)",
         "user: my own note; of mine",
@@ -438,39 +435,35 @@ def test_the_policy_stops_what_got_in_all_the_same(browser: Any, reports: Path, 
 
 
 def test_two_thousand_questions_stay_responsive(open_report: Open) -> None:
-    """Few rows are in the page at any place of the table; each step is done well within a second."""
+    """A hundred rows are shown, and more when asked for; each step is done well within a second."""
     page = open_report("large.html")
     page.evaluate("""() => {
       window.long = [];
       const note = (list) => window.long.push(...list.getEntries().map((entry) => entry.duration));
       new PerformanceObserver(note).observe({ entryTypes: ['longtask'] });
     }""")
-    assert page.locator("#rows table").get_attribute("aria-rowcount") == "2001"
     steps: list[Callable[[], Any]] = [
         lambda: page.locator("#rows th[data-key='c:2'] button").click(),
         lambda: page.get_by_role("searchbox").fill("融合"),
         lambda: page.get_by_role("searchbox").fill("the"),
         lambda: page.get_by_role("searchbox").fill(""),
-        lambda: page.locator("#rows").evaluate("(node) => { node.scrollTop = node.scrollHeight / 2; }"),
-        lambda: page.locator("#rows").evaluate("(node) => { node.scrollTop = node.scrollHeight; }"),
-        lambda: page.locator(f"{ROW} .open").last.click(),
     ]
     for step in steps:
         step()
         page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-        assert page.locator(ROW).count() <= 60
-    assert page.evaluate("document.querySelectorAll('*').length") < 6_000
-    assert page.get_by_role("dialog").is_visible() and page.url.endswith("#q=q1999") is False
+        assert page.locator(ROW).count() <= 100
+    page.get_by_role("button", name="and 1900 more").click()
+    assert page.locator(ROW).count() == 200
+    assert page.evaluate("document.activeElement.closest('tr').dataset.place") == "100"
     tasks = page.evaluate("window.long")
     assert max(tasks, default=0) < 1_500 and sum(tasks) < 6_000, (
         tasks
     )  # a busy machine; idle it is below 100 ms
 
 
-def test_every_row_can_be_reached_by_scrolling(open_report: Open) -> None:
-    """Scrolled to any place, the rows there are the right ones."""
-    page = open_report("large.html")
-    for place in (0, 731, 1999):
-        page.locator("#rows").evaluate("(node, top) => { node.scrollTop = top; }", place * 46)
-        page.wait_for_selector(f"#rows tr[data-place='{place}']")
-        assert page.locator(f"#rows tr[data-place='{place}'] td.id").inner_text() == f"q{place:04d}"
+def test_a_question_that_is_not_shown_yet_can_be_linked_to(open_report: Open) -> None:
+    """The sheet opens; closed, it gives the focus to the row, which is there then."""
+    page = open_report("large.html", hash_="#q=q1999")
+    assert page.get_by_role("dialog").get_by_text("q1999").is_visible()
+    page.keyboard.press("Escape")
+    page.wait_for_selector("tr[data-place='1999'] :focus")

@@ -33,6 +33,11 @@ wrong = answer.replace("one", "seven").replace("One", "Seven")
 assert wrong != answer and check_citations(wrong, [p.page_content for p in passages]).status == "flagged"
 assert [state["status"] for state in states] == ["grounded"] * 3 + ["declined"]
 """,
+    "ask_a_folder.zh": """
+assert all(spans) and stats[0] == stats[1]
+assert [state["status"] for state in states] == ["grounded"] * 2 + ["declined"]
+assert "163" in answer and check_citations(answer, texts).status == "grounded"
+""",
     "five_retrievers": """
 assert queries == [question, "cooling pump fuse", "pump stays off"]
 assert ranks.loc["note-2", "multi-query"] == 1 and ranks.loc["note-10", "step-back"] == 1
@@ -69,6 +74,12 @@ assert sum(diagnosis.counts.values()) + diagnosis.unknown == len(questions)
 assert abs(means["bm25"]["map@4"] - 0.892) < 0.002
 assert path.stat().st_size > 100_000
 """,
+    "which_retriever.zh": """
+counted = outcomes(results)
+assert (counted.sum(axis=1) - counted["declined_rightly"] == len(questions)).all() and not counted["invented"].any()
+assert comparison.pipelines == tuple(results) and diagnosis.counts["right_declined"] == 1
+assert path.stat().st_size > 100_000
+""",
 }
 #: With another model: whatever it writes, the notebook comes to its end, and questions were kept.
 ANY_MODEL = {"which_retriever": "assert len(generated) > 0 and not extractive and 'multi-query' in results"}
@@ -102,6 +113,7 @@ def test_notebooks_are_committed_with_their_outputs(runner: ModuleType, path: Pa
         "good_index": 5,
         "graphs_compared": 5,
         "which_retriever": 2,
+        "which_retriever.zh": 1,
     }.get(path.stem, 0)
     for picture in pictures:
         width, height = struct.unpack(">II", picture[16:24])

@@ -42,12 +42,10 @@ class AnswerFound(Metric):
     十五天, 80% is 百分之八十, 2 years are 24 months. It looks at words alone: "It is not Paris" holds Paris.
     """
 
+    name = "ours_answer_found"
     source: Source = "ours"
     stage: Stage = "end_to_end"
     example_needs = frozenset({"answers"})
-
-    def __init__(self, name: str = "ours_answer_found") -> None:
-        self.name = name
 
     async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
         """1 or 0, and which of the answers was found."""
@@ -74,12 +72,10 @@ class Decline(Metric):
     matter. ``details["kind"]`` is ``answered``, ``declined``, ``answered_wrongly`` or ``declined_wrongly``.
     """
 
+    name = "ours_decline"
     source: Source = "ours"
     stage: Stage = "end_to_end"
     example_needs = frozenset({"answerable"})
-
-    def __init__(self, name: str = "ours_decline") -> None:
-        self.name = name
 
     async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
         """1 or 0, with the kind of case."""

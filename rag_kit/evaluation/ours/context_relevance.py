@@ -40,13 +40,11 @@ class ContextRelevance(Metric):
         0.5
     """
 
+    name = "ours_context_relevance"
     source: Source = "ours"
     stage: Stage = "retrieval"
     output_needs = frozenset({"passages"})
     needs_judge = True
-
-    def __init__(self, name: str = "ours_context_relevance") -> None:
-        self.name = name
 
     async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
         """The share; the details hold the sentences that matter, and how many of how many of each passage."""

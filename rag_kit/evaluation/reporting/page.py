@@ -17,7 +17,11 @@ from rag_kit.evaluation.wording import say, texts
 
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
 _ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
-_SECTIONS = ("answer", "scores", "plots", "comparison", "diagnosis", "questions", "about")
+#: Parts of the page in their order, and whether a sentence stands below the heading.
+_SECTIONS = {
+    "answer": False, "scores": True, "plots": True, "comparison": True, "diagnosis": True, "questions": True,
+    "about": False,
+}  # fmt: skip
 
 
 def page(data: Mapping[str, Any], plots: Mapping[str, str]) -> str:
@@ -35,8 +39,7 @@ def page(data: Mapping[str, Any], plots: Mapping[str, str]) -> str:
         "contents": "\n".join(
             f'<li><a href="#{name}" data-text="{name}">{say(name, language)}</a></li>' for name in sections
         ),
-        "no_plots": "" if plots else "hidden",
-        "figures": "".join(_figure_html(kind, svg, language) for kind, svg in plots.items()),
+        "sections": "\n".join(_section_html(name, plots, language) for name in sections),
         "texts": json.dumps(texts(), ensure_ascii=False).translate(_ESCAPES),
         "data": _pack(data),
     }
@@ -70,6 +73,16 @@ def _pack(data: Any) -> str:
     """Base64 of gzipped JSON: a tenth of its size, and no sign in it that could be markup."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return base64.b64encode(gzip.compress(text.encode("utf-8"), mtime=0)).decode()
+
+
+def _section_html(name: str, plots: Mapping[str, str], language: str) -> str:
+    """A part of the page, whose body the script fills; that of the plots is there already."""
+    lead = f'<p class="lead" data-text="{name}_lead"></p>' if _SECTIONS[name] else ""
+    figures = [_figure_html(kind, svg, language) for kind, svg in plots.items()] if name == "plots" else []
+    return (
+        f'<section id="{name}" aria-labelledby="{name}-title" tabindex="-1"><h2 id="{name}-title" '
+        f'data-text="{name}"></h2>{lead}<div id="{name}-body">{"".join(figures)}</div></section>'
+    )
 
 
 def _figure_html(kind: str, svg: str, language: str) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.evaluation.comparison_scores import costs
-from rag_kit.evaluation.outcomes import LIMIT, answer_metric, count_outcomes
+from rag_kit.evaluation.outcomes import LIMIT, count_outcomes, first_metric
 from rag_kit.evaluation.reporting.questions import Heads, cleaned, masked, plain, questions
 from rag_kit.evaluation.runs.results import higher_is_better, why_empty
 
@@ -22,7 +23,18 @@ if TYPE_CHECKING:
 PREFERRED = (
     "answer_correctness", "factual_correctness", "ours_answer_found", "faithfulness", "context_recall", "ndcg@10"
 )  # fmt: skip
-_COUNTS = ("mean", "low", "high", "n", "total", "undefined", "errors", "not_applicable", "missing")
+_COUNTS = (
+    "mean",
+    "low",
+    "high",
+    "n",
+    "total",
+    "undefined",
+    "errors",
+    "not_applicable",
+    "missing",
+    "labelled",
+)
 
 
 def report_payload(
@@ -77,14 +89,8 @@ def _metric_summaries(results: Results, comparison: Comparison | None) -> dict[s
         summaries = {score.metric: score for score in comparison.table if score.pipeline == name}
     if not set(results.metrics) <= set(summaries):
         summaries = {**results.summary(), **summaries}
-    return {
-        name: {key: getattr(summary, key) for key in _COUNTS} | {"labelled": _plain_labels(summary)}
-        for name, summary in summaries.items()
-    }
-
-
-def _plain_labels(summary: Any) -> dict[str, Any] | None:
-    return None if summary.labelled is None else vars(summary.labelled)
+    records = {name: asdict(summary) for name, summary in summaries.items()}
+    return {name: {key: record[key] for key in _COUNTS} for name, record in records.items()}
 
 
 def _describe_metrics(
@@ -154,7 +160,7 @@ def _describe_diagnosis(pipeline: int, diagnosis: Diagnosis) -> dict[str, Any]:
 
 def _describe_outcomes(run: Results) -> dict[str, Any]:
     """Make the page's data of a pipeline's outcomes, and of the metric that says which answers are right."""
-    metric = answer_metric(run)
+    metric = first_metric(run)
     return {"metric": metric and cleaned(metric), "limit": LIMIT, **count_outcomes(run, metric)}
 
 
@@ -171,14 +177,10 @@ def _describe_cases(diagnoses: Mapping[str, Diagnosis]) -> dict[str, Any]:
 
 def _choose_metric(metrics: Sequence[Mapping[str, Any]]) -> int | None:
     """The number of the metric that says most of the whole, among those that most pipelines have a value of."""
-
-    def rank(number: int) -> tuple[int, int]:
-        count = sum(1 for summary in metrics[number]["summary"] if summary and summary["mean"] is not None)
-        name = metrics[number]["name"]
-        return -count, PREFERRED.index(name) if name in PREFERRED else len(PREFERRED)
-
-    best = min(range(len(metrics)), key=rank, default=None)
-    return None if best is None or rank(best)[0] == 0 else best
+    counts = [sum(bool(s) and s["mean"] is not None for s in metric["summary"]) for metric in metrics]
+    usable = [number for number, count in enumerate(counts) if count and count == max(counts)]
+    names = [*PREFERRED, *(metric["name"] for metric in metrics)]
+    return min(usable, key=lambda number: names.index(metrics[number]["name"]), default=None)
 
 
 def _short_answer(
@@ -193,50 +195,45 @@ def _short_answer(
     their means; ``failed`` says where cells could not be computed.
     """
     failed = [
-        {"metric": number, "pipeline": position, "errors": summary["errors"], "total": summary["total"]}
+        {"metric": number, "pipeline": at, "errors": summary["errors"], "total": summary["total"]}
         for number, metric in enumerate(metrics)
-        for position, summary in enumerate(metric["summary"])
-        if summary
-        and summary["errors"] > pipelines[position]["failed"]  # where a pipeline fails, all its metrics do
+        for at, summary in enumerate(metric["summary"])
+        if summary and summary["errors"] > pipelines[at]["failed"]  # where one fails, all its metrics do
     ]
-    number = _choose_metric(metrics)
-    if number is None:
-        return {"metric": None, "best": None, "tests": [], "diagnosed": None, "failed": failed}
-    summaries, sign = metrics[number]["summary"], 1 if metrics[number]["higher"] else -1
-    means = {at: summary["mean"] for at, summary in enumerate(summaries) if summary}
-    with_mean = [position for position, mean in means.items() if mean is not None]
-    order = sorted(with_mean, key=lambda position: -sign * means[position])
-    names = [pipeline["name"] for pipeline in pipelines]
+    answer: dict[str, Any] = {"metric": None, "best": None, "tests": [], "diagnosed": None, "failed": failed}
+    if (number := _choose_metric(metrics)) is None:
+        return answer
+    metric, names = metrics[number], [pipeline["name"] for pipeline in pipelines]
+    means = {at: s["mean"] for at, s in enumerate(metric["summary"]) if s and s["mean"] is not None}
+    order = sorted(means, key=lambda at: -means[at] if metric["higher"] else means[at])
 
     def tests() -> list[dict[str, Any]]:
-        best, metric = names[order[0]], metrics[number]["name"]
-        pairs = ((other, _find_test(best, names[other], metric, comparison, sign)) for other in order[1:])
-        return [{"pipeline": other, "test": test} for other, test in pairs]
+        best = names[order[0]]
+        return [{"pipeline": at, "test": _find_test(best, names[at], metric, comparison)} for at in order[1:]]
 
-    for pair in tests():  # on the shared questions, another one may do better than the one with the best mean
-        if pair["test"] and pair["test"]["better"] == names[pair["pipeline"]]:
-            order.insert(0, order.pop(order.index(pair["pipeline"])))
+    for each in tests():  # on the shared questions, another one may do better than the one with the best mean
+        if each["test"] and each["test"]["better"] == names[each["pipeline"]]:
+            order.insert(0, order.pop(order.index(each["pipeline"])))
             break
     of_best = next((pipeline for pipeline in diagnosed if pipeline["pipeline"] == order[0]), None)
-    return {"metric": number, "best": order[0], "tests": tests(), "diagnosed": of_best, "failed": failed}
+    return answer | {"metric": number, "best": order[0], "tests": tests(), "diagnosed": of_best}
 
 
 def _find_test(
-    best: str, other: str, metric: str, comparison: Comparison | None, sign: int
+    best: str, other: str, metric: Mapping[str, Any], comparison: Comparison | None
 ) -> dict[str, Any] | None:
-    """The test of the best against another, turned so that a positive difference speaks for the best.
-
-    ``sign`` is 1 where more is better, else -1; ``None`` if the two were not compared.
-    """
+    """The test of the best against another, turned so that a positive difference speaks for the best."""
     for pair in comparison.pairs if comparison else ():
-        first = cleaned(pair.pipeline)
-        is_wanted = cleaned(pair.metric) == metric and {first, cleaned(pair.other)} == {best, other}
-        if not is_wanted or pair.difference is None:
+        first, second = cleaned(pair.pipeline), cleaned(pair.other)
+        if cleaned(pair.metric) != metric["name"] or {first, second} != {best, other}:
             continue
-        factor = sign if first == best else -sign
-        low, high = sorted(factor * end for end in (pair.low, pair.high) if end is not None) or (None, None)
-        return {
-            "better": None if pair.better is None else cleaned(pair.better), "p": pair.p_adjusted,
-            "difference": factor * pair.difference, "low": low, "high": high,
-        }  # fmt: skip
+        if pair.difference is not None:
+            factor = 1 if (first == best) == metric["higher"] else -1
+            low, high = sorted(factor * end for end in (pair.low, pair.high) if end is not None) or (
+                None,
+                None,
+            )
+            better = None if pair.better is None else cleaned(pair.better)
+            ends = {"difference": factor * pair.difference, "low": low, "high": high}
+            return {"better": better, "p": pair.p_adjusted, **ends}
     return None

@@ -12,7 +12,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import RunnableLambda
 
-from rag_kit.errors import ConfigurationError, InvalidInputError
+from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation import benchmark, load_dataset
 
 ANIMALS = ["otter", "heron", "newt", "beaver", "toad", "swan", "pike", "eel"]
@@ -177,25 +177,6 @@ def test_bad_settings_are_refused(folder, pipelines, settings, message):
     """Wrong names and numbers are refused before any work."""
     with pytest.raises(InvalidInputError, match=message):
         benchmark(folder, pipelines, **settings)
-
-
-def test_a_target_that_cannot_be_written_is_refused_before_the_work(folder, tmp_path):
-    """A folder, or a path below a file, is refused without asking a query."""
-
-    def never(documents):
-        raise AssertionError("asked")
-
-    (tmp_path / "file").write_text("x")
-    for out in (tmp_path, tmp_path / "file" / "x.json"):
-        with pytest.raises(InvalidInputError):
-            benchmark(folder, {"mine": never}, out=out)
-
-
-def test_no_embedding_model_is_a_clear_error(folder, monkeypatch):
-    """dense without a model says how to get one."""
-    monkeypatch.setattr("rag_kit.evaluation.ranking.pipelines.embedding_model", lambda name=None: None)
-    with pytest.raises(ConfigurationError, match="rag-kit models install e5"):
-        benchmark(folder, ["dense"])
 
 
 def test_few_passages_are_noted(folder):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from support.compared import FIRST, SECOND, A, B
 
@@ -322,12 +324,6 @@ def test_slices_are_named_in_the_text_and_folded_in_jupyter() -> None:
     assert ".slices" not in str(alone) and "<details>" not in alone._repr_html_()
 
 
-def test_chinese_names_in_the_table() -> None:
-    """Chinese names of pipelines and metrics line up."""
-    text = str(compare([run("混合检索", 忠实度=A), run("关键词", 忠实度=B)]))
-    assert "混合检索" in text and "忠实度" in text
-
-
 def test_long_tables_are_cut_in_the_terminal_not_in_the_data() -> None:
     """Twenty pipelines have 190 pairs: sixty are printed, all are there."""
     found = compare([run(f"p{k}", hit=[(i * k) % 3 % 2 for i in range(6)]) for k in range(20)])
@@ -340,3 +336,50 @@ def test_a_comparison_is_small_in_the_debugger() -> None:
     found = compare([run("a", m=A), run("b", m=B)])
     assert isinstance(found, Comparison)
     assert repr(found) == "<Comparison of 2 pipelines on 8 questions>"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_twenty_pipelines_and_two_thousand_questions() -> None:
+    """190 pairs of two metrics, with failures that make nearly every pair's set of questions another one."""
+    draw = np.random.default_rng(0)
+    examples = [Example(f"q{i}", f"What is number {i}?") for i in range(2000)]
+    runs = []
+    for number in range(20):
+        graded = np.clip(draw.normal(0.5 + 0.01 * number, 0.2, 2000), 0, 1)
+        hits, failed = draw.random(2000) < 0.5 + 0.01 * number, draw.random(2000) < 0.01
+        rows = [
+            Row(e, Output("It.", seconds=0.1), {
+                "graded": Cell.error("time-out") if failed[i] else Cell.ok(float(graded[i])),
+                "hit": Cell.ok(float(hits[i])),
+            })
+            for i, e in enumerate(examples)
+        ]  # fmt: skip
+        runs.append(Results(f"p{number}", rows, ("graded", "hit")))
+    started = time.process_time()
+    comparison = compare(runs)
+    text, record = str(comparison), comparison.to_json()
+    seconds = time.process_time() - started
+    assert len(comparison.pairs) == comparison.tests == 380
+    assert comparison.pair("p0", "p19", "graded").better == "p19"
+    assert len(text) < 100_000 and len(record["slices"]) >= 40
+    assert seconds < 120, seconds
+
+
+def results(name: str, **values: float | None) -> Results:
+    """Four rows; a metric without a value has no judge."""
+    cells = {
+        key: Cell.not_applicable("no judge was given") if value is None else Cell.ok(value)
+        for key, value in values.items()
+    }
+    return Results(name, [Row(Example(f"q{n}", "Who?"), Output("It."), cells) for n in range(4)])
+
+
+def test_empty_metrics_do_not_bury_a_comparison() -> None:
+    """They stand among the scores, and in one note, but not in the tables of differences."""
+    shown = str(
+        compare([results("a", mrr=0.5, faithfulness=None), results("b", mrr=0.25, faithfulness=None)])
+    )
+    assert "No pipeline has a value of faithfulness" in shown and "no common questions" not in shown
+    below = shown[shown.index("Differences") :]
+    assert sum(line.startswith("faithfulness") for line in below.splitlines()) == 0

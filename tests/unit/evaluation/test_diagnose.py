@@ -229,3 +229,28 @@ def test_many_questions_are_cut_on_the_screen_only() -> None:
     assert len(found.to_json()["rows"]) == 81
     assert isinstance(found, Diagnosis) and repr(found).startswith("<Diagnosis of 81 questions")
     assert len(found.questions("model")) == 30
+
+
+def four_rows(name: str, **values: float | None) -> Results:
+    """Four rows; a metric without a value has no judge."""
+    cells = {
+        key: Cell.not_applicable("no judge was given") if value is None else Cell.ok(value)
+        for key, value in values.items()
+    }
+    return Results(name, [Row(Example(f"q{n}", "Who?"), Output("It."), cells) for n in range(4)])
+
+
+def test_a_diagnosis_takes_what_was_measured() -> None:
+    """Without a judge's metrics those of ids stand in; named ones are taken as named; without any it says so."""
+    found = diagnose(
+        four_rows("a", answer_correctness=None, ours_answer_found=0.0, **{"recall@5": 1.0}, mrr=1.0)
+    )
+    assert list(found.metrics.values()) == ["ours_answer_found", "recall@5", "mrr"]
+    assert found.counts == {"model": 4}
+    named = diagnose(
+        four_rows("a", ours_answer_found=0.0, mine=1.0, **{"recall@5": 1.0}, mrr=1.0),
+        answer="mine",
+    )
+    assert named.metrics["answer"] == "mine"
+    with pytest.raises(InvalidInputError, match="no 'answer_correctness'"):
+        diagnose(four_rows("a", mrr=1.0))

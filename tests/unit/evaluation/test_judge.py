@@ -20,7 +20,6 @@ from support.openai_server import OpenAIServer
 
 from rag_kit.concurrency import Budget, use_budget
 from rag_kit.errors import (
-    BudgetExceededError,
     ConfigurationError,
     InvalidInputError,
     ModelError,
@@ -75,33 +74,6 @@ def test_works_from_one_event_loop_after_another() -> None:
             assert first == second == split(1)
             assert len(vectors) == 1
     assert len(judge.slots._by_loop) == 1
-
-
-@pytest.mark.parametrize("cap", [{"max_calls": 2}, {"max_tokens": 20}])
-async def test_caps_hold_over_the_judges_life(cap: dict[str, int]) -> None:
-    """The third request is refused; what is in the cache costs nothing."""
-    llm = ByTask(answers=ANSWERS)
-    judge = Judge(llm, "none", **cap)  # type: ignore[arg-type]
-    await judge.ask("judge_statements", ASKED)
-    await judge.ask("judge_statements", ASKED)
-    with pytest.raises(BudgetExceededError):
-        await judge.ask("judge_statements", ASKED)
-    assert len(llm.asked) == 2
-
-
-async def test_a_cap_ends_the_run_and_not_the_cell() -> None:
-    """`measure` raises it on, so that the run can be taken up again."""
-    judge = Judge(ByTask(answers=ANSWERS), "none", max_calls=1)
-    with pytest.raises(BudgetExceededError):
-        await get_metric("faithfulness").measure(*row(), judge)
-
-
-async def test_a_deadline_runs_from_the_first_question_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not from the making of the judge."""
-    judge = Judge(ByTask(answers=ANSWERS), "none", deadline=0.0)
-    assert judge.usage["calls"] == 0
-    with pytest.raises(BudgetExceededError):
-        await judge.ask("judge_statements", ASKED)
 
 
 async def test_budgets_around_it_are_charged_for_requests_only(tmp_path: Path) -> None:
@@ -234,19 +206,6 @@ async def test_the_cache_holds_json_for_its_owner_alone(tmp_path: Path) -> None:
     assert len(rows) == 2
     assert all(len(key) == 64 and answer[0] in "{[" for key, answer in rows)
     assert b"secret question" not in cache.read_bytes()
-
-
-async def test_a_spoilt_entry_counts_as_missing(tmp_path: Path) -> None:
-    """What does not fit the schema any more is asked for again."""
-    cache = tmp_path / "c.sqlite"
-    llm = ByTask(answers=ANSWERS)
-    await Judge(llm, "none", cache=cache).ask("judge_statements", ASKED)
-    for spoilt in ('{"statements": [1, {"x": 2}]}', '"text"', "not JSON", "[]"):
-        with sqlite3.connect(cache) as connection:
-            connection.execute("UPDATE answers SET answer = ?", (spoilt,))
-        asked = len(llm.asked)
-        assert await Judge(llm, "none", cache=cache).ask("judge_statements", ASKED) == split(1)
-        assert len(llm.asked) == asked + 1, spoilt
 
 
 async def test_a_cache_that_fails_costs_requests_and_no_run(

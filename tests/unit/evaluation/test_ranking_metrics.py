@@ -1,13 +1,19 @@
-"""Ranking metrics of single questions: worked figures, agreement with ir-measures, chunks and documents."""
+"""Ranking metrics of runs and of single questions: worked figures, and what ir-measures says."""
 
 from __future__ import annotations
 
+import asyncio
+import random
+
+import ir_measures
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.examples import Example
-from rag_kit.evaluation.outputs import Output, Passage
-from rag_kit.evaluation.ranking.metrics import RankingMetric, ranked_ids
+from rag_kit.evaluation.outputs import DOCUMENT_IDS, Output, Passage
+from rag_kit.evaluation.ranking.metrics import RankingMetric, ranked_ids, retrieval_metrics
 from rag_kit.evaluation.scorers import METRICS, get_metric, get_metrics
 
 
@@ -29,18 +35,6 @@ async def mean(name, run, qrels):
     ]
     assert {cell.status for cell in cells} == {"ok"}
     return sum(cell.value for cell in cells) / len(cells)
-
-
-async def test_target_at_third_place_is_a_third():
-    """Of the documents A, B, C, D the target C has the reciprocal rank 1/3."""
-    assert await mean("mrr", {"q": list("ABCD")}, {"q": {"C": 1}}) == pytest.approx(1 / 3)
-
-
-@pytest.mark.parametrize(("name", "value"), [("ndcg", 0.9608081943), ("ndcg@6", 0.9608081943)])
-async def test_graded_ndcg(name, value):
-    """nDCG of the grades 3, 2, 3, 0, 1, 2 is right with linear gains."""
-    qrels = {"q": {str(place): grade for place, grade in enumerate([3, 2, 3, 0, 1, 2])}}
-    assert await mean(name, {"q": list("012345")}, qrels) == pytest.approx(value, abs=1e-9)
 
 
 async def test_what_came_back_is_told():
@@ -103,3 +97,191 @@ def test_names_and_settings():
             RankingMetric(wrong)
         with pytest.raises(InvalidInputError):
             get_metric(wrong)
+
+
+QRELS = {"q1": {"a": 1, "d": 1}, "q2": {"x": 1}, "q3": {"z": 1}}
+
+
+RUN = {"q1": ["b", "a", "c", "d"], "q2": ["x", "y"], "q3": ["m"]}
+
+
+FIGURES = {
+    "mrr@10": 0.5,
+    "mrr": 0.5,
+    "precision@3": 0.2222222222,
+    "recall@3": 0.5,
+    "hit_rate@3": 0.6666666667,
+    "map": 0.5,
+    "ndcg@3": 0.4622842691,
+}
+
+
+def test_worked_figures():
+    """Three queries worked by hand give these means."""
+    assert retrieval_metrics(RUN, QRELS, FIGURES).means() == pytest.approx(FIGURES, abs=1e-9)
+
+
+def test_graded_ndcg():
+    """nDCG of graded relevance has linear gains, as trec_eval has it."""
+    grades = [3, 2, 3, 0, 1, 2]
+    qrels = {"q": {str(i): grade for i, grade in enumerate(grades)}}
+    found = retrieval_metrics({"q": list("012345")}, qrels, ["ndcg", "ndcg@6"]).means()
+    assert found == pytest.approx({"ndcg": 0.9608081943, "ndcg@6": 0.9608081943}, abs=1e-9)
+
+
+def test_rank_decides_and_not_the_id():
+    """Ids in any order, or with spaces, are scored by their place; of a repeat the first place counts."""
+    for ranking, value in (
+        (["z last", "a", "b"], 1.0),
+        (["a", "b", "z last"], 1 / 3),
+        (["a", "a", "z last"], 0.5),
+    ):
+        found = retrieval_metrics({"q": ranking}, {"q": {"z last": 1}}, ["mrr@10"]).means()
+        assert found["mrr@10"] == pytest.approx(value)
+
+
+def test_queries_without_judgement_are_left_out_and_missing_ones_are_zero():
+    """A query that the run lacks scores 0; one without a relevant document is no part of the mean."""
+    qrels = {"q1": {"a": 1}, "q2": {"b": 1}, "q3": {"c": 1}, "q4": {"d": 0}}
+    scores = retrieval_metrics({"q1": ["a"], "q2": [], "q4": ["d"], "q5": ["a"]}, qrels, ["map"])
+    assert list(scores.per_query) == ["q1", "q2", "q3"] and scores.means()["map"] == pytest.approx(1 / 3)
+
+
+def test_means_are_those_of_ir_measures():
+    """On random rankings every default metric is what ir-measures says of the run."""
+    draw = random.Random(3)
+    names = [f"doc {number}" for number in range(150)]
+    qrels = {f"q{n}": {each: draw.choice([0, 1, 2]) for each in draw.sample(names, 20)} for n in range(30)}
+    run = {query: draw.sample(names, 120) for query in qrels}
+    ours = retrieval_metrics(run, qrels).means()
+    theirs = {"ndcg@10": "nDCG@10", "recall@10": "R@10", "recall@100": "R@100", "mrr@10": "RR@10", "map": "AP",
+              "hit_rate@1": "Success@1", "hit_rate@10": "Success@10"}  # fmt: skip
+    scored = {q: {each: -float(rank) for rank, each in enumerate(ranking)} for q, ranking in run.items()}
+    found = ir_measures.calc_aggregate(map(ir_measures.parse_measure, theirs.values()), qrels, scored)
+    assert ours == pytest.approx({name: found[ir_measures.parse_measure(m)] for name, m in theirs.items()})
+
+
+@pytest.mark.parametrize(
+    "name", ["f1", "ndcg@0", "ndcg@-1", "ndcg@x", "recall", "hit_rate", "NDCG@10", "", None]
+)
+def test_unknown_metrics_are_refused_with_the_allowed_names(name):
+    """A wrong name, or a missing rank, lists what is allowed."""
+    with pytest.raises(InvalidInputError, match="allowed are ndcg"):
+        retrieval_metrics(RUN, QRELS, [name])
+
+
+def test_nothing_to_score_is_refused():
+    """Judgements without a relevant document cannot be scored."""
+    with pytest.raises(InvalidInputError, match="no query has a relevant document"):
+        retrieval_metrics(RUN, {"q1": {"a": 0}})
+
+
+PAIRS = {
+    "hit_rate@1": "Success@1", "hit_rate@5": "Success@5", "mrr": "RR", "mrr@3": "RR@3", "map": "AP", "map@5": "AP@5",
+    "ndcg": "nDCG", "ndcg@3": "nDCG@3", "ndcg@100": "nDCG@100", "precision@1": "P@1", "precision@5": "P@5",
+    "precision@100": "P@100", "recall@1": "R@1", "recall@5": "R@5", "recall@100": "R@100",
+}  # fmt: skip
+
+
+MEASURES = {name: ir_measures.parse_measure(text) for name, text in PAIRS.items()}
+
+
+DOCUMENTS = [f"d{n}" for n in range(8)]
+
+
+CHUNKS = [f"{document}#{n}" for document in DOCUMENTS for n in range(3)]
+
+
+EVERY = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def grades(ids: list[str]) -> st.SearchStrategy[dict[str, int]]:
+    """Judgements of some ids, of which one at least is relevant."""
+    known = st.dictionaries(st.sampled_from(ids), st.integers(0, 3), min_size=1, max_size=10)
+    return known.filter(lambda found: any(found.values()))
+
+
+def theirs(ranking: list[str], qrels: dict[str, int]) -> dict[str, float]:
+    """What ir-measures says of a ranking without repeats; its first place has the highest score, so nothing ties."""
+    run = {"q": {each: -float(rank) for rank, each in enumerate(ranking)}}
+    if not ranking:
+        return dict.fromkeys(PAIRS, 0.0)
+    found = {
+        str(each.measure): each.value for each in ir_measures.iter_calc(MEASURES.values(), {"q": qrels}, run)
+    }
+    return {name: found[str(measure)] for name, measure in MEASURES.items()}
+
+
+def ours(passages: list[Passage], qrels: dict[str, int]) -> dict[str, float | None]:
+    """The values of the cells."""
+    example, output = Example("q", "?", relevant=qrels), Output(passages=tuple(passages))
+
+    async def all_of_them() -> dict[str, float | None]:
+        return {name: (await RankingMetric(name).measure(example, output)).value for name in PAIRS}
+
+    return asyncio.run(all_of_them())
+
+
+@EVERY
+@given(st.lists(st.sampled_from(DOCUMENTS), max_size=20), grades(DOCUMENTS), st.booleans())
+def test_documents(names: list[str], qrels: dict[str, int], tied: bool) -> None:
+    """Whole documents, some twice: a repeat is no new place. Scores of the search, tied or not, do not matter."""
+    provenance = [{"score": 1.0 if tied else float(rank)} for rank in range(len(names))]
+    passages = [Passage(name, "text", {}, of) for name, of in zip(names, provenance, strict=True)]
+    assert ours(passages, qrels) == pytest.approx(theirs(list(dict.fromkeys(names)), qrels), abs=1e-9)
+
+
+@EVERY
+@given(st.lists(st.sampled_from(CHUNKS), max_size=24, unique=True), grades(CHUNKS))
+def test_chunks(names: list[str], qrels: dict[str, int]) -> None:
+    """Judgements of chunks: each chunk is a place of its own, those of one document too."""
+    passages = [Passage(name, "text", {"doc_id": name.partition("#")[0]}) for name in names]
+    assert ours(passages, qrels) == pytest.approx(theirs(names, qrels), abs=1e-9)
+
+
+@EVERY
+@given(
+    st.lists(st.sampled_from(CHUNKS), max_size=24, unique=True), grades(DOCUMENTS), st.sampled_from(DOCUMENT_IDS)
+)  # fmt: skip
+def test_chunks_of_judged_documents(names: list[str], qrels: dict[str, int], field: str) -> None:
+    """Judgements of documents: the best chunk of each document is its place, where any of it is judged."""
+    documents = [name.partition("#")[0] for name in names]
+    passages = [Passage(name, "text", {field: of}) for name, of in zip(names, documents, strict=True)]
+    # documents are what is ranked as soon as one of those found is judged; else chunks are, and none counts
+    ranking = list(dict.fromkeys(documents)) if set(documents) & set(qrels) else names
+    assert ours(passages, qrels) == pytest.approx(theirs(ranking, qrels), abs=1e-9)
+
+
+@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("id_of", ["document", "chunk"])
+async def test_nothing_found_and_k_beyond_what_came_back(name: str, id_of: str) -> None:
+    """An empty ranking is 0; a k beyond it divides precision by k, and changes nothing else."""
+    relevant = {"d1": 2} if id_of == "document" else {"d1#0": 2}
+    example = Example("q", "?", relevant=relevant)
+    assert (await get_metric(name).measure(example, Output(passages=()))).value == 0.0
+    found = Output(passages=(Passage("d1#0", "text", {"doc_id": "d1"}),))
+    k = int(name.partition("@")[2] or 1)
+    expected = 1 / k if name.startswith("precision") else 1.0
+    assert (await get_metric(name).measure(example, found)).value == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("id_of", ["document", "chunk"])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("mrr", 0.5), ("precision@3", 2 / 9), ("recall@3", 0.5), ("hit_rate@3", 2 / 3), ("map", 0.5),
+     ("ndcg@3", 0.4622842691)],
+)  # fmt: skip
+async def test_worked_figures_on_both_ids(id_of: str, name: str, value: float) -> None:
+    """The three worked questions have the same figures by document and by chunk."""
+    qrels = {"q1": {"a": 1, "d": 1}, "q2": {"x": 1}, "q3": {"z": 1}}
+    runs = {"q1": ["b", "a", "c", "d"], "q2": ["x", "y"], "q3": ["m"]}
+    values = []
+    for query, ranking in runs.items():
+        chunked = [Passage(f"{each}#7", "text", {"doc_id": each}) for each in ranking]
+        relevant = qrels[query] if id_of == "document" else {f"{key}#7": 1 for key in qrels[query]}
+        cell = await get_metric(name).measure(
+            Example(query, "?", relevant=relevant), Output(passages=tuple(chunked))
+        )
+        values.append(cell.value)
+    assert sum(v for v in values if v is not None) / 3 == pytest.approx(value, abs=1e-9)
+    assert None not in values

@@ -1,24 +1,25 @@
-"""Results: rows, summaries with coverage, the folder, the data frame, money."""
+"""Results: rows, summaries with coverage, tables, the folder, the data frame, money, `assert_quality`."""
 
 from __future__ import annotations
 
 import json
 import os
 import tracemalloc
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.report_results import hostile_results, results_of_pipelines
 
-from rag_kit.errors import InvalidInputError, LockedError
+from rag_kit.errors import InvalidInputError
+from rag_kit.evaluation import assert_quality
 from rag_kit.evaluation.cells import Cell, Summary
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.outputs import Output, Passage
 from rag_kit.evaluation.runs.evaluating import evaluate
 from rag_kit.evaluation.runs.metering import cost, read_prices
-from rag_kit.evaluation.runs.results import Results
-from rag_kit.evaluation.runs.rows import Row, RunFolder
+from rag_kit.evaluation.runs.results import QualityError, Results
+from rag_kit.evaluation.runs.rows import Row
 from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
 from rag_kit.evaluation.statistics import bootstrap_interval
 
@@ -94,13 +95,6 @@ def test_a_half_written_last_line_is_left_out(tmp_path: Path) -> None:
     file.write_bytes(lines[0] + b"{broken\n" + lines[1])
     with pytest.raises(InvalidInputError, match=r"rows\.jsonl:2"):
         Results.load(folder)
-
-
-def test_the_second_writer_of_a_folder_is_refused(tmp_path: Path) -> None:
-    """While a folder is written to, saving there fails and says why."""
-    with closing(RunFolder(tmp_path / "r")):
-        with pytest.raises(LockedError, match="another run"):
-            Results("mine", [row(1, CELLS[0])]).save(tmp_path / "r")
 
 
 def test_texts_that_utf8_cannot_hold_are_kept(tmp_path: Path) -> None:
@@ -193,3 +187,90 @@ def test_the_files_of_a_run_are_for_their_owner_alone(tmp_path: Path) -> None:
     evaluate(lambda question: "x", one, ["ours_decline"], progress=False, out=tmp_path / "run")
     modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "run").iterdir()}
     assert {"rows.jsonl", "manifest.json"} <= set(modes) and set(modes.values()) == {0o600}
+
+
+def results(*cells: Cell, **more: Any) -> Results:
+    rows = [Row(Example(f"q{i}", "?"), Output(answer="!"), {"m": cell}) for i, cell in enumerate(cells)]
+    return Results("mine", rows, ("m",), **more)
+
+
+GOOD = [Cell.ok(value) for value in (0.9, 0.8, 1.0, 0.7, 0.9, 0.8)]
+
+
+def test_the_mean_is_what_counts_by_default() -> None:
+    """Reached or above is right, below is not."""
+    assert_quality(results(*GOOD), {"m": 0.85})
+    with pytest.raises(QualityError, match=r"below 0\.86") as raised:
+        assert_quality(results(*GOOD), {"m": 0.86})
+    assert list(raised.value.failures) == ["m"]
+    assert isinstance(raised.value, AssertionError)
+
+
+def test_the_lower_end_of_the_interval_is_stricter() -> None:
+    """`rule="low"` fails where the mean alone would do, and one example proves nothing."""
+    with pytest.raises(QualityError, match="lower end"):
+        assert_quality(results(*GOOD), {"m": 0.85}, rule="low")
+    assert_quality(results(*GOOD), {"m": 0.7}, rule="low")
+    with pytest.raises(QualityError, match="no interval"):
+        assert_quality(results(Cell.ok(1.0)), {"m": 0.1}, rule="low")
+
+
+def test_less_is_better_for_rates_of_errors() -> None:
+    """The manifest says which way a metric goes."""
+    manifest = {"metrics": [{"name": "m", "higher_is_better": False}]}
+    assert_quality(results(*GOOD, manifest=manifest), {"m": 0.9})
+    with pytest.raises(QualityError, match=r"above 0\.8"):
+        assert_quality(results(*GOOD, manifest=manifest), {"m": 0.8})
+
+
+def test_failed_cells_do_not_make_a_good_mean() -> None:
+    """Too many errors or missing rows fail; what is undefined or not applicable is left out."""
+    with pytest.raises(QualityError, match="1 failed, 2 not done"):
+        assert_quality(results(*GOOD, Cell.error("x"), total=9), {"m": 0.5})
+    assert_quality(results(*GOOD, Cell.error("x"), total=9), {"m": 0.5}, min_coverage=0.6)
+    assert_quality(results(*GOOD, Cell.undefined("x"), Cell.not_applicable("y")), {"m": 0.5})
+    with pytest.raises(QualityError, match="no example has a value"):
+        assert_quality(results(Cell.undefined("x")), {"m": 0.0})
+
+
+def test_wrong_arguments() -> None:
+    """A metric that was not computed, or thresholds that are none, are told apart from bad quality."""
+    for wrong in ({"n": 0.5}, {}, {"m": "high"}, {"m": float("nan")}, 0.5):
+        with pytest.raises(InvalidInputError):
+            assert_quality(results(*GOOD), wrong)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match="rule"):
+        assert_quality(results(*GOOD), {"m": 0.5}, rule="best")  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match="min_coverage"):
+        assert_quality(results(*GOOD), {"m": 0.5}, min_coverage=2)
+
+
+def test_every_metric_has_its_interval_and_its_coverage() -> None:
+    """A line says the mean, the interval, and what became of the questions without a value."""
+    results = results_of_pipelines(60)[0]
+    line = next(line for line in str(results).splitlines() if line.startswith("faithfulness"))
+    summary = results.summary()["faithfulness"]
+    interval = f"[{summary.low:.3f}, {summary.high:.3f}]"
+    assert " ".join(line.split()).startswith(f"faithfulness {summary.mean:.3f} {interval} 55 / 60 3 2 0")
+    assert "60 questions, 2 of them failed" in str(results)
+
+
+def test_a_metric_without_values_shows_no_number() -> None:
+    """Neither a mean nor an interval is made of nothing."""
+    line = next(line for line in str(hostile_results()).splitlines() if line.startswith("javascript:"))
+    assert line.split()[1:6] == ["-", "-", "0", "/", "4"]
+
+
+def four_rows(name: str, **values: float | None) -> Results:
+    """Four rows; a metric without a value has no judge."""
+    cells = {
+        key: Cell.not_applicable("no judge was given") if value is None else Cell.ok(value)
+        for key, value in values.items()
+    }
+    return Results(name, [Row(Example(f"q{n}", "Who?"), Output("It."), cells) for n in range(4)])
+
+
+def test_the_table_says_why_a_metric_has_no_value() -> None:
+    """A column of dashes comes with its reason, in the terminal and in Jupyter; others are not mentioned."""
+    run = four_rows("mine", mrr=0.5, faithfulness=None)
+    for shown in (str(run), run._repr_html_()):
+        assert "faithfulness without a value: no judge was given" in shown and "mrr without" not in shown

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
 from pathlib import Path
@@ -9,9 +10,11 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from langchain_core.documents import Document
 
+from rag_kit.cli.main import main
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation import EvaluationSet, Example, _files
+from rag_kit.evaluation import EvaluationSet, Example, Results, _files, evaluate
 from rag_kit.evaluation.examples import GoldSpan
 
 
@@ -448,3 +451,79 @@ def test_real_sets(data_sets, name, count, unanswerable, spans):
     texts = {p.id: p.text for p in found.corpus or ()}
     held = [e.spans[0] for e in found if e.spans]
     assert len(held) >= spans and all(texts[s.document].startswith(s.text, s.start) for s in held)
+
+
+def table(path: Path) -> Path:
+    """Questions as an office keeps them: its own headings, and the file where the answer stands."""
+    with path.open("w", newline="", encoding="utf-8-sig") as file:
+        writer = csv.writer(file)
+        writer.writerow(["Question", "Solution", "File"])
+        writer.writerow(["When does the pump start?", "40 degrees", "pump.md"])
+        writer.writerow(["风扇什么时候启动？", "六十度", "风扇.md"])
+    return path
+
+
+def test_a_table_names_the_file_where_the_answer_stands(tmp_path: Path) -> None:
+    """A column ``File`` is the gold document: passages of an index carry the name of their file."""
+    assert EvaluationSet.load(table(tmp_path / "q.csv"))[0].relevant == {"pump.md": 1}
+
+
+def test_columns_are_named_on_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From a table with headings of its own to scores, by ids and by answers."""
+    monkeypatch.chdir(tmp_path)
+    table(tmp_path / "q.csv")
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "pump.md").write_text("# Pump\n\nThe pump starts at 40 degrees.\n", encoding="utf-8")
+    (tmp_path / "docs" / "风扇.md").write_text("# 风扇\n\n风扇在六十度时启动，噪音很大。\n", encoding="utf-8")
+    assert main(["ingest", "docs", "--index", "index", "--embedding-model", "none", "--quiet"]) == 0
+    command = ["evaluate", "q.csv", "--index", "index", "--graph", "plain", "--metric", "mrr"]
+    found = [*command, "--metric", "ours_answer_found", "--column", "answers=Solution", "--out", "run"]
+    assert main(found) == 0
+    summary = Results.load("run").summary()
+    assert summary["mrr"].mean == 1.0 and summary["ours_answer_found"].n == 2
+    capsys.readouterr()
+    assert main([*command, "--column", "answers"]) != 0 and "answers=Solution" in capsys.readouterr().err
+    assert main([*command, "--column", "answers=Nowhere"]) != 0 and "'Nowhere'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("header", "row"),
+    [
+        ("Question,Answer,File", "How long is the warranty?,two years,warranty.md"),
+        ("QUESTION, Answer, file name", 'How long is the warranty?, "two years", warranty.md'),
+        ("问题,答案,文件", "保修期多长？,two years,warranty.md"),
+    ],
+)
+def test_the_usual_table_needs_no_flags(tmp_path: Path, header: str, row: str) -> None:
+    """Its answer is the reference and the text to look for; its file is found by name in every folder."""
+    (tmp_path / "q.csv").write_text(f"{header}\n{row}\n", encoding="utf-8")
+    (example,) = questions = EvaluationSet.load(tmp_path / "q.csv")
+    assert (example.reference, example.answers, example.relevant) == (
+        "two years",
+        ("two years",),
+        {"warranty.md": 1},
+    )
+    page = Document("It lasts two years.", id="c1", metadata={"file": "sales/2024/warranty.md"})
+    asked = {"answer": "two years", "documents": [page]}
+    scores = evaluate(
+        lambda question: asked, questions, ["mrr", "ours_answer_found"], progress=False
+    ).summary()
+    assert scores["mrr"].mean == scores["ours_answer_found"].mean == 1.0
+
+
+def test_a_long_answer_is_no_text_to_look_for(tmp_path: Path) -> None:
+    """A paragraph never occurs word for word in an answer; the score would be 0 whatever the pipeline says."""
+    long = "The warranty lasts two years from the day of purchase, and three where it was registered."
+    (tmp_path / "q.csv").write_text(f'Question,Answer\nHow long?,"{long}"\n', encoding="utf-8")
+    (example,) = EvaluationSet.load(tmp_path / "q.csv")
+    assert example.reference == long and example.answers == ()
+
+
+def test_one_column_feeds_two_fields(tmp_path: Path) -> None:
+    """Whoever names a column twice gets it twice, as field and as tag too."""
+    columns = {"answers": "Solution", "reference": "Solution", "tags": ["File"]}
+    found = EvaluationSet.load(table(tmp_path / "q.csv"), columns=columns)[0]
+    assert (found.answers, found.reference) == (("40 degrees",), "40 degrees")
+    assert found.relevant == {"pump.md": 1} and found.tags == {"File": "pump.md"}

@@ -54,6 +54,14 @@ function showSection(id, content) {
   return Boolean(content);
 }
 
+/** A table in a region that scrolls sideways. Heads are texts or cells; each of the bodies is a list of rows. */
+function table(name, kind, heads, ...bodies) {
+  return el("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": name }, el("table", { class: kind },
+    el("caption", { class: "hidden" }, name),
+    el("thead", {}, el("tr", {}, heads.map((head) => (head.tagName === "TH" ? head : el("th", { scope: "col" }, head))))),
+    bodies.map((rows) => el("tbody", {}, rows))));
+}
+
 function option(value, text, chosen) {
   return el("option", { value, selected: value === chosen }, text);
 }

@@ -1,4 +1,4 @@
-// What is shown: the data of the page, the language, the theme. Nothing is kept outside the page.
+// What is shown: the data of the page, the language. Nothing is kept outside the page.
 
 /** The data as it stands in the file: JSON, gzipped, in base64. */
 async function unpacked(text) {
@@ -9,7 +9,7 @@ async function unpacked(text) {
 const data = await unpacked(document.getElementById("data").textContent);
 const texts = JSON.parse(document.getElementById("texts").textContent);
 
-const state = { language: data.language, theme: "auto" };
+const state = { language: data.language };
 
 /** The text of the interface in the language shown: t(key, {n: 3}). "one|many" is chosen by n. */
 function t(key, values = {}) {
@@ -70,6 +70,12 @@ function scoreMark(metric, cell) {
   const name = t(`status_${cell.status}`);
   return el("span", { class: `score ${cell.status}`, title: cell.reason ? `${name}: ${sentence(cell.reason)}` : name },
     el("span", { "aria-hidden": "true" }, statusSign[cell.status]), el("span", { class: "hidden" }, name));
+}
+
+/** The map below a key of a map, made where there is none. */
+function inMap(map, key) {
+  if (!map.has(key)) map.set(key, new Map());
+  return map.get(key);
 }
 
 /** A column header that sorts: a button, and aria-sort on the cell. */

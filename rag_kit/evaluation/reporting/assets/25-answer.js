@@ -1,9 +1,9 @@
-// The first screen: which pipeline is best, how sure that is, why answers fail, what to change.
+// The first screen: which pipeline is best, what became of the questions, how sure that is, why answers fail, what to change.
 
 function renderAnswer() {
   const { best, metric } = data.answer;
   const head = best === null ? el("p", { class: "headline" }, t("best_none")) : [bestLine(pipelines[best]), byHowMuch(metrics[metric].summary[best], metrics[metric])];
-  replace("answer-body", el("div", { class: "verdict-lines" }, head, failedList()),
+  replace("answer-body", el("div", { class: "cards" }, el("div", { class: "verdict-lines" }, head, failedList()), outcomesTable()),
     best === null ? [] : el("div", { class: "cards three" }, sureCard(), whyCard(), changeCard()));
 }
 
@@ -63,12 +63,25 @@ function whyCard() {
   const counts = { n: wrong.reduce((sum, found) => sum + found.count, 0), total: diagnosed ? diagnosed.questions - diagnosed.unknown : 0, name: pipelines[best].name };
   return el("div", { class: "card" }, el("h3", {}, t("why")),
     el("p", { class: "small muted" }, t(!diagnosed ? "why_unknown" : wrong.length ? "why_count" : "why_none", counts)),
-    el("ul", { class: "causes" }, wrong.slice(0, 4).map((found) => el("li", {}, causeLine(best, found), bar("var(--warn)", 0, found.count / (counts.total || 1))))));
+    el("ul", { class: "causes" }, wrong.slice(0, 3).map((found) => el("li", {}, causeLine(best, found)))));
 }
 
 function changeCard() {
   const [first] = wrongOfBest();
   const cause = first ? data.cases[first.cause] : null;
   return el("div", { class: "card" }, el("h3", {}, t("change")),
-    cause ? [el("p", { class: "small muted" }, spoken(cause.text)), remedies({ remedies: cause.remedies.slice(0, 3) })] : el("p", { class: "small muted" }, t("change_none")));
+    cause ? [el("p", { class: "small muted" }, spoken(cause.text)), remedies({ remedies: cause.remedies.slice(0, 2) })] : el("p", { class: "small muted" }, t("change_none")));
+}
+
+/** How many questions each pipeline answered right or wrong, declined, or answered without basis. */
+function outcomesTable() {
+  const answered = data.outcomes.filter((row) => row.right + row.wrong + row.declined + row.invented);
+  if (!answered.length) return null;
+  const { metric, limit } = answered[0];
+  const kinds = ["right", "wrong", "declined", "invented", "unknown"].filter((kind) => kind !== "unknown" || data.outcomes.some((row) => row.unknown));
+  const count = (row, kind) => labelled(el("td", { class: "number" }, el("span", {}, row[kind],
+    kind === "declined" && row.declined ? el("span", { class: "small muted" }, ` (${t("outcome_declined_rightly", { n: row.declined_rightly })})`) : null)), t(`outcome_${kind}`));
+  const title = metric ? t("outcomes", { metric, limit }) : t("outcomes_unscored");
+  return el("div", {}, el("p", { class: "small muted" }, title), table(t("outcomes_unscored"), "outcomes scores", [t("pipeline"), ...kinds.map((kind) => t(`outcome_${kind}`))],
+    data.outcomes.map((row, at) => el("tr", {}, el("th", { scope: "row" }, pipelineName(pipelines[at])), kinds.map((kind) => count(row, kind))))));
 }

@@ -61,12 +61,9 @@ function metricLabel(metric) {
 function scoresTable() {
   const line = (head, cell) => el("tr", {}, el("th", { scope: "row", class: "sticky" }, head), pipelines.map((pipeline) => labelled(cell(pipeline), pipeline.name)));
   const failed = (pipeline) => (pipeline.failed ? el("span", { class: "small bad block" }, t("failed_questions", { n: pipeline.failed })) : null);
-  return el("table", { class: "scores" },
-    el("caption", { class: "hidden" }, t("scores")),
-    el("thead", {}, el("tr", {}, el("th", { scope: "col", class: "sticky" }, t("metric")),
-      pipelines.map((pipeline) => el("th", { scope: "col" }, pipelineName(pipeline), failed(pipeline))))),
-    el("tbody", {}, metrics.map((metric) => line([metricLabel(metric), ...underMetric(metric)], (pipeline) => summaryCell(metric, pipeline)))),
-    el("tbody", { class: "costs" }, costs.map((cost) => line(t(`cost_${cost.key}`), (pipeline) => el("td", { class: "value cost" }, el("span", { class: "mean" }, cost.format(pipeline[cost.key])))))));
+  return table(t("scores"), "scores", [el("th", { scope: "col", class: "sticky" }, t("metric")), ...pipelines.map((pipeline) => [pipelineName(pipeline), failed(pipeline)])],
+    metrics.map((metric) => line([metricLabel(metric), ...underMetric(metric)], (pipeline) => summaryCell(metric, pipeline))),
+    costs.map((cost) => line(t(`cost_${cost.key}`), (pipeline) => el("td", { class: "value cost" }, el("span", { class: "mean" }, cost.format(pipeline[cost.key]))))));
 }
 
 /** The stage that a metric looks at, and with which prompts the judge was asked: those of Ragas, adapted ones, rag_kit's. */
@@ -75,23 +72,7 @@ function underMetric(metric) {
     ...Object.entries(metric.prompts).map(([kind, n]) => el("span", { class: "small muted block" }, t(`prompts_${kind}`, { n })))];
 }
 
-/** How many questions each pipeline answered right or wrong, declined, or answered without basis. */
-function outcomesTable() {
-  const answered = data.outcomes.filter((row) => row.right + row.wrong + row.declined + row.invented);
-  if (!answered.length) return null;
-  const { metric, limit } = answered[0];
-  const kinds = ["right", "wrong", "declined", "invented", "unknown"].filter((kind) => kind !== "unknown" || data.outcomes.some((row) => row.unknown));
-  const count = (row, kind) => labelled(el("td", { class: "value" }, row[kind],
-    kind === "declined" && row.declined ? el("span", { class: "small muted" }, ` (${t("outcome_declined_rightly", { n: row.declined_rightly })})`) : null), t(`outcome_${kind}`));
-  return [el("p", { class: "small muted" }, metric ? t("outcomes", { metric, limit }) : t("outcomes_unscored")),
-    el("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": t("outcomes_unscored") }, el("table", { class: "scores" },
-      el("caption", { class: "hidden" }, t("outcomes_unscored")),
-      el("thead", {}, el("tr", {}, el("th", { scope: "col" }, t("pipeline")), kinds.map((kind) => el("th", { scope: "col" }, t(`outcome_${kind}`))))),
-      el("tbody", {}, data.outcomes.map((row, at) => el("tr", {}, el("th", { scope: "row" }, pipelineName(pipelines[at])), kinds.map((kind) => count(row, kind)))))))];
-}
-
 function renderScores() {
   const notes = data.notes.length ? el("ul", { class: "small muted notes" }, data.notes.map((note) => el("li", {}, iso(sentence(note))))) : [];
-  replace("scores-table", notes, el("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": t("scores") }, scoresTable()));
-  replace("outcomes-table", outcomesTable() ?? []);
+  replace("scores-body", notes, scoresTable());
 }

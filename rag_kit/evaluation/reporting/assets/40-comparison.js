@@ -19,8 +19,7 @@ function renderComparison() {
     }));
   const pairs = comparison.pairs.filter((pair) => pair.metric === metric);
   const together = comparison.complementarity[metric];
-  replace("comparison-tools", chooser);
-  replace("comparison-body",
+  replace("comparison-body", chooser,
     el("div", { class: "stack" }, pairs.length ? pairsTable(pairs) : null,
       together && together.n ? onlyLinks(together) : null,
       slicesTable(metric),
@@ -48,11 +47,8 @@ function pairsTable(pairs) {
       ["n", el("td", { class: "number" }, pair.n)],
     ].map(([name, cell]) => labelled(cell, t(name))));
   const hits = pairs.some((pair) => pair.hits);
-  return el("div", { class: "scroll-x tall", tabindex: "0", role: "region", "aria-label": t("differences") }, el("table", { class: "pairs scores" },
-    el("caption", { class: "hidden" }, t("differences")),
-    el("thead", {}, el("tr", {}, ["pipelines", "difference", "verdict"].map((name) => el("th", { scope: "col" }, t(name))),
-      ["p_value", "wins_losses", ...(hits ? ["hits_only"] : []), "n"].map((name) => el("th", { scope: "col", class: "number" }, t(name))))),
-    el("tbody", {}, pairs.map(row))));
+  const numbers = ["p_value", "wins_losses", ...(hits ? ["hits_only"] : []), "n"].map((name) => el("th", { scope: "col", class: "number" }, t(name)));
+  return table(t("differences"), "pairs scores tall", [t("pipelines"), t("difference"), t("verdict"), ...numbers], pairs.map(row));
 }
 
 function onlyLinks(together) {
@@ -68,13 +64,10 @@ function onlyLinks(together) {
 }
 
 function slicesTable(metric) {
-  const list = comparison.slices.filter((slice) => slice.metric === metric);
   const groups = new Map();
-  for (const slice of list) {
-    if (!groups.has(slice.by)) groups.set(slice.by, new Map());
-    const parts = groups.get(slice.by);
-    if (!parts.has(slice.value)) parts.set(slice.value, new Map());
-    parts.get(slice.value).set(slice.pipeline, slice);
+  for (const slice of comparison.slices.filter((each) => each.metric === metric)) {
+    const parts = inMap(groups, slice.by);
+    inMap(parts, slice.value).set(slice.pipeline, slice);
   }
   // A way of parting the questions that gives one part says nothing new.
   const kept = [...groups].filter(([, parts]) => parts.size > 1);
@@ -83,10 +76,8 @@ function slicesTable(metric) {
     el("span", { class: "line" }, el("span", { class: "mean" }, number.score(slice.mean)),
       slice.low === null ? null : el("span", { class: "interval" }, `[${number.score(slice.low)}, ${number.score(slice.high)}]`)),
     el("span", { class: "coverage" }, `${slice.n} / ${slice.total}`)));
-  return el("div", { class: "scroll-x tall", tabindex: "0", role: "region", "aria-label": t("slices") }, el("table", { class: "scores slices" },
-    el("caption", { class: "hidden" }, t("slices")),
-    el("thead", {}, el("tr", {}, el("th", { scope: "col", class: "sticky" }, t("slices")), comparison.pipelines.map((name) => el("th", { scope: "col" }, nameOf(name))))),
-    kept.map(([by, parts]) => el("tbody", {}, [...parts].map(([value, slices]) => el("tr", {},
+  return table(t("slices"), "scores slices tall", [el("th", { scope: "col", class: "sticky" }, t("slices")), ...comparison.pipelines.map(nameOf)],
+    ...kept.map(([by, parts]) => [...parts].map(([value, slices]) => el("tr", {},
       el("th", { scope: "row", class: "sticky" }, el("span", { class: "small" }, tagName(by)), iso(value === "(not said)" ? t("part_not_said") : value)),
-      comparison.pipelines.map((name) => labelled(cell(slices.get(name)), name))))))));
+      comparison.pipelines.map((name) => labelled(cell(slices.get(name)), name))))));
 }

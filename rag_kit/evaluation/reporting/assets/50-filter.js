@@ -25,8 +25,8 @@ const tagValues = (() => {
   const found = new Map();
   for (const question of data.questions) {
     for (const [key, value] of Object.entries(question.tags)) {
-      if (!found.has(key)) found.set(key, new Map());
-      found.get(key).set(value, (found.get(key).get(value) ?? 0) + 1);
+      const values = inMap(found, key);
+      values.set(value, (values.get(value) ?? 0) + 1);
     }
   }
   // A tag that differs for every question is no way to group them.

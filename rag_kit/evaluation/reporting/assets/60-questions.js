@@ -1,10 +1,15 @@
-// The table of questions. Only the rows in sight are in the page; empty rows above and below keep the place.
+// The filter and the table of questions, which shows so many rows and a button for more.
 
-const ROW = 46; // height of a row in pixels; the style sheet says the same
-const MARGIN = 10; // rows beyond the edge
-const rows = { first: -1, last: -1, active: 0 };
+const STEP = 100;
+const rows = { shown: STEP, active: 0 };
 
 function renderQuestions() {
+  if (!document.getElementById("questions-filter")) {
+    replace("questions-body", el("div", { id: "questions-filter", class: "filter", role: "search" }),
+      el("div", { class: "count" }, el("p", { id: "questions-count", role: "status" }), el("div", { id: "questions-clear" })),
+      el("div", { id: "questions-table" }));
+  }
+  document.getElementById("questions-filter").setAttribute("aria-label", t("questions"));
   renderFilter();
   refreshQuestions();
 }
@@ -54,7 +59,7 @@ function tagName(key) {
 
 function refreshQuestions() {
   chooseQuestions();
-  Object.assign(rows, { first: -1, last: -1, active: 0 });
+  Object.assign(rows, { shown: STEP, active: 0 });
   const counted = view.shown.length === data.questions.length ? t("questions_all", { n: data.questions.length })
     : t("questions_some", { n: view.shown.length, total: data.questions.length });
   const clear = el("button", { type: "button", class: "quiet", onclick: () => {
@@ -64,21 +69,29 @@ function refreshQuestions() {
   } }, icon("cross"), t("clear"));
   replace("questions-count", view.filter.only ? `${counted}: ${view.filter.only.label}` : counted);
   replace("questions-clear", filterIsSet() ? clear : []);
-  const columns = columnsOf(view.columns);
-  const scroller = el("div", { class: "scroll", id: "rows", onscroll: renderRows, role: "region", "aria-label": t("questions") },
-    el("table", { class: "questions", "aria-rowcount": view.shown.length + 1 },
-      el("caption", { class: "hidden" }, t("questions")),
-      el("thead", {}, questionHeader(columns)), el("tbody", { onkeydown: moveInRows })),
-    view.shown.length ? null : el("p", { class: "empty" }, t("nothing_found")));
-  replace("questions-table", scroller);
   renderRows();
+}
+
+function renderRows() {
+  const count = Math.min(rows.shown, view.shown.length);
+  const list = el("table", { class: "questions" },
+    el("caption", { class: "hidden" }, t("questions")),
+    el("thead", {}, questionHeader(columnsOf(view.columns))),
+    el("tbody", { onkeydown: moveInRows }, view.shown.slice(0, count).map((_, place) => questionRow(place))));
+  replace("questions-table", el("div", { class: "scroll", id: "rows", role: "region", "aria-label": t("questions"), tabindex: "0" }, list,
+    count ? null : el("p", { class: "empty" }, t("nothing_found")),
+    count < view.shown.length ? el("button", { type: "button", class: "quiet more", onclick: () => {
+      rows.shown += STEP;
+      renderRows();
+      focusRow(count);
+    } }, t("failed_more", { n: view.shown.length - count })) : null));
 }
 
 function questionHeader(columns) {
   const header = (key, label, attributes = {}) =>
     sortHeader(label, view.sort === key ? view.direction : null, () => sortQuestions(key), { "data-key": key, ...attributes });
   const byPipeline = focusPipeline() !== null;
-  return el("tr", { "aria-rowindex": 1 },
+  return el("tr", {},
     header("question", t("question"), { class: "question" }),
     columns.map((column, index) => header(`c:${index}`, byPipeline ? metricLabel(metrics[column.metric]) : pipelineName(pipelines[column.pipeline]), { class: "number" })),
     causes.length && byPipeline ? header("cause", t("cause")) : null,
@@ -98,30 +111,12 @@ function sortQuestions(key) {
   document.querySelector(`#rows th[data-key="${CSS.escape(key)}"] button`).focus();
 }
 
-function renderRows() {
-  const scroller = document.getElementById("rows");
-  const body = scroller.querySelector("tbody");
-  const count = view.shown.length;
-  const top = Math.floor(scroller.scrollTop / ROW);
-  const first = Math.max(0, Math.min(top, count) - MARGIN);
-  const last = Math.min(count, top + Math.ceil(scroller.clientHeight / ROW) + MARGIN);
-  if (first === rows.first && last === rows.last) return;
-  const focused = document.activeElement?.closest?.("#rows tbody tr")?.dataset.place;
-  Object.assign(rows, { first, last });
-  if (rows.active < first || rows.active >= last) rows.active = Math.min(Math.max(top, first), Math.max(last - 1, 0));
-  const spacer = (height) => (height ? el("tr", { class: "spacer", "aria-hidden": "true", style: { height: `${height}px` } }) : null);
-  const made = [];
-  for (let place = first; place < last; place += 1) made.push(questionRow(place));
-  body.replaceChildren(...[spacer(first * ROW), ...made, spacer((count - last) * ROW)].filter(Boolean));
-  if (focused !== undefined) body.querySelector(`tr[data-place="${focused}"] button`)?.focus({ preventScroll: true });
-}
-
 function questionRow(place) {
   const question = data.questions[view.shown[place]];
   const focus = focusPipeline();
   const run = question.runs[focus ?? 0];
   const failed = watched().some((pipeline) => question.runs[pipeline]?.error);
-  return el("tr", { "aria-rowindex": place + 2, "data-place": place, class: place % 2 ? "odd" : null, onclick: () => openQuestion(place) },
+  return el("tr", { "data-place": place, onclick: () => openQuestion(place) },
     el("th", { scope: "row", class: "question" },
       el("button", { type: "button", class: "open", tabindex: place === rows.active ? "0" : "-1", title: question.question,
         "aria-haspopup": "dialog" },
@@ -143,15 +138,13 @@ function moveInRows(event) {
 }
 
 function focusRow(place) {
-  const scroller = document.getElementById("rows");
-  const head = scroller.querySelector("thead").offsetHeight;
-  const top = place * ROW;
-  if (top < scroller.scrollTop) scroller.scrollTop = top;
-  else if (top + ROW > scroller.scrollTop + scroller.clientHeight - head) scroller.scrollTop = top + ROW + head - scroller.clientHeight;
+  const button = (at) => document.querySelector(`#rows tr[data-place="${at}"] button`);
+  if (place >= rows.shown) {
+    rows.shown = place + 1;
+    renderRows();
+  }
+  button(rows.active)?.setAttribute("tabindex", "-1");
   rows.active = place;
-  rows.first = -1;
-  renderRows();
-  scroller.querySelector(`tr[data-place="${place}"] button`)?.focus({ preventScroll: true });
+  button(place)?.setAttribute("tabindex", "0");
+  button(place)?.focus();
 }
-
-window.addEventListener("resize", () => renderRows());

@@ -5,7 +5,6 @@ const detail = { place: 0, pipeline: 0 };
 function openQuestion(place) {
   detail.place = place;
   detail.pipeline = focusPipeline() ?? detail.pipeline;
-  rows.active = place;
   renderDetail();
   const dialog = document.getElementById("detail");
   if (!dialog.open) dialog.showModal();
@@ -90,11 +89,9 @@ function fold(title, content, open = false) {
 /** All pipelines on this question. */
 function scoreMatrix(question) {
   if (!metrics.length || pipelines.length < 2) return null;
-  return el("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": t("scores") }, el("table", { class: "matrix" },
-    el("caption", { class: "hidden" }, t("scores")),
-    el("thead", {}, el("tr", {}, el("th", { scope: "col" }, t("pipeline")), metrics.map((metric) => el("th", { scope: "col" }, metricLabel(metric))))),
-    el("tbody", {}, pipelines.map((pipeline) => el("tr", {}, el("th", { scope: "row" }, pipelineName(pipeline)),
-      metrics.map((metric) => el("td", { class: "number" }, scoreMark(metric, cellOf(question, pipeline.index, metric.index)))))))));
+  return table(t("scores"), "matrix", [t("pipeline"), ...metrics.map(metricLabel)], pipelines.map((pipeline) => el("tr", {},
+    el("th", { scope: "row" }, pipelineName(pipeline)),
+    metrics.map((metric) => el("td", { class: "number" }, scoreMark(metric, cellOf(question, pipeline.index, metric.index)))))));
 }
 
 function pipelineTabs(question) {

@@ -41,7 +41,5 @@ function verdict(yes) {
 function detailTable(list, depth) {
   const keys = [...new Set(list.flatMap((item) => Object.keys(item)))];
   const cell = (item, key) => (/verdict|attributed|supported/.test(key) && (item[key] === 0 || item[key] === 1) ? verdict(item[key] === 1) : tree(item[key], depth + 1));
-  return el("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": t("details") }, el("table", { class: "details" },
-    el("thead", {}, el("tr", {}, keys.map((key) => el("th", { scope: "col" }, word("key", key))))),
-    el("tbody", {}, list.map((item) => el("tr", {}, keys.map((key) => el("td", {}, cell(item, key))))))));
+  return table(t("details"), "details", keys.map((key) => word("key", key)), list.map((item) => el("tr", {}, keys.map((key) => el("td", {}, cell(item, key))))));
 }

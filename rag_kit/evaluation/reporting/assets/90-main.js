@@ -35,20 +35,7 @@ function renderTools() {
     renderAll();
     document.querySelector(`#tools button[data-value="${code}"]`).focus();
   }, "data-value": code }, name);
-  const theme = (name) => el("button", { type: "button", "aria-pressed": String(state.theme === name), "data-value": name, onclick: () => {
-    setTheme(name);
-    renderTools();
-    document.querySelector(`#tools button[data-value="${name}"]`).focus();
-  } }, t(`theme_${name}`));
-  replace("tools",
-    el("div", { class: "switch", role: "group", "aria-label": t("language") }, language("en", "English"), language("zh", "中文")),
-    el("div", { class: "switch", role: "group", "aria-label": t("theme") }, ["auto", "light", "dark"].map(theme)));
-}
-
-function setTheme(name) {
-  state.theme = name;
-  if (name === "auto") delete document.documentElement.dataset.theme;
-  else document.documentElement.dataset.theme = name;
+  replace("tools", el("div", { class: "switch", role: "group", "aria-label": t("language") }, language("en", "English"), language("zh", "中文")));
 }
 
 function renderAbout() {

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
+from rag_kit.cli.main import main
 from rag_kit.errors import (
     BudgetExceededError,
     InvalidInputError,
@@ -511,3 +513,31 @@ def test_the_small_rules():
     assert not leaks("12", "What happened in 1912?") and leaks("", "Who?")
     assert agrees("It was Grace  Weber.", ["Grace Weber"]) is True and agrees("建于1912年。", ["1912年"])
     assert not agrees("", ["Ada"]) and not agrees("In 1913.", ["1912"])
+
+
+def test_questions_are_written_on_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From a folder, a file or an index to a set that evaluate takes; nothing kept and caps are said in one line."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "docs").mkdir()
+    text = "The Mizar pump was built in 1912 by Grace Weber. It moves water from the lake to the mill of the town."
+    (tmp_path / "docs" / "pump.md").write_text(f"{text} It is the oldest pump of all.", encoding="utf-8")
+    zh = "天枢水泵由格蕾丝于1912年建造。它把湖水送到镇上的磨坊，是镇上最古老的一台水泵，每天送水三百吨。"
+    (tmp_path / "docs" / "水泵.md").write_text(zh, encoding="utf-8")
+    assert main(["ingest", "docs", "--index", "index", "--embedding-model", "none", "--quiet"]) == 0
+    for source in (["docs"], ["docs/pump.md"], ["--index", "index"]):
+        capsys.readouterr()
+        command = ["generate", *source, "--out", "set.jsonl", "-n", "1", "--json"]
+        assert main([*command, "--model", "extractive"]) == 0
+        assert json.loads(capsys.readouterr().out)["questions"] == 1
+        (tmp_path / "set.progress.jsonl").unlink()
+        assert len(EvaluationSet.load("set.jsonl")) == 1
+    assert main(["evaluate", "set.jsonl", "--index", "index", "--metric", "mrr", "--pipeline", "bm25"]) == 0
+    (tmp_path / "dull.md").write_text("so it is and so it was and so it will be, day after day, " * 4)
+    capsys.readouterr()
+    assert main(["generate", "dull.md", "--out", "dull.jsonl", "--model", "extractive"]) == 1
+    assert "No question was kept" in (said := capsys.readouterr().err) and "found no question" in said
+    assert main(["generate", "docs", "--out", "cap.jsonl", "--max-calls", "0", "--model", "extractive"]) == 9
+    assert main(["generate", "docs", "--out", "set.txt", "--model", "extractive"]) == 2
+    assert main(["generate", "nowhere", "--out", "set2.jsonl", "--model", "extractive"]) == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -15,9 +16,12 @@ from rag_kit.evaluation import (
     Example,
     Results,
     abilities,
+    assert_quality,
     benchmark,
     compare,
+    evaluate,
     generate,
+    load_dataset,
     log_results,
     write_report,
 )
@@ -29,6 +33,7 @@ from rag_kit.evaluation.plots import (
 )
 from rag_kit.evaluation.ranking.metrics import retrieval_metrics
 from rag_kit.evaluation.runs.rows import Row
+from rag_kit.evaluation.statistics import bootstrap_interval
 
 EXAMPLES = [Example(f"q{number}", "Why?") for number in range(4)]
 RESULTS = Results("one", [Row(each, Output("x"), {"m": Cell.ok(0.5)}) for each in EXAMPLES])
@@ -37,6 +42,27 @@ TEXTS = ["The Mizar pump was built in 1912 by Grace Weber. It moves water from t
          "oldest pump of the town."]  # fmt: skip
 DATASET = EvaluationSet("sky", [Example("q", "sun", relevant={"s": 1})], corpus=[Passage("s", "sun")])
 NOWHERE = "http://127.0.0.1:9"
+WRONG: list[Any] = [
+    None,
+    5,
+    -1,
+    math.nan,
+    b"x",
+    object(),
+    int,
+    [None],
+    [5],
+    {5: 5},
+    "\ud800",
+    "a\0b",
+    10**400,
+]
+
+
+def _evaluate(**given: Any) -> Any:
+    return evaluate(
+        lambda question: "yes", **{"dataset": EXAMPLES, "metrics": "ours_decline", "progress": False, **given}
+    )
 
 
 def _generate(**given: Any) -> Any:
@@ -97,6 +123,30 @@ def test_a_split_of_a_file_is_refused(tmp_path: Path) -> None:
 
 
 CALLS: dict[str, tuple[Callable[[Any], Any], list[Any]]] = {
+    "Example(spans)": (lambda w: Example("a", "b", spans=w), WRONG),
+    "Example(history)": (lambda w: Example("a", "b", history=w), WRONG),
+    "EvaluationSet(examples)": (lambda w: EvaluationSet("n", w), WRONG),
+    "EvaluationSet(corpus)": (lambda w: EvaluationSet("n", EXAMPLES, corpus=w), WRONG[1:]),
+    "EvaluationSet.load": (EvaluationSet.load, WRONG),
+    "EvaluationSet.from_feedback": (EvaluationSet.from_feedback, WRONG),
+    "load_dataset": (load_dataset, WRONG),
+    "Results(rows)": (lambda w: Results("n", w), WRONG),
+    "Results(metrics)": (lambda w: Results("n", RESULTS.rows, w), WRONG),
+    "Results.load": (Results.load, WRONG),
+    "Results.save": (RESULTS.save, WRONG),
+    "assert_quality(results)": (lambda w: assert_quality(w, {"m": 0.1}), WRONG),
+    "assert_quality(thresholds)": (lambda w: assert_quality(RESULTS, w), WRONG),
+    "bootstrap_interval(values)": (bootstrap_interval, [w for w in WRONG if w != [5]]),
+    "bootstrap_interval(level)": (lambda w: bootstrap_interval([1, 2], level=w), WRONG),
+    "bootstrap_interval(n)": (lambda w: bootstrap_interval([1, 2], n=w), [w for w in WRONG if w != 5]),
+    "compare(metrics)": (lambda w: compare([RESULTS, OTHER], metrics=w), WRONG[1:]),
+    "compare(slices)": (lambda w: compare([RESULTS, OTHER], slices=w), WRONG),
+    "compare(thresholds)": (lambda w: compare([RESULTS, OTHER], thresholds=w), WRONG[3:]),
+    "Cell(value)": (Cell.ok, [w for w in WRONG if w not in (5, -1)]),
+    "evaluate(dataset)": (lambda w: _evaluate(dataset=w), WRONG),
+    "evaluate(metrics)": (lambda w: _evaluate(metrics=w), WRONG[1:]),
+    "evaluate(judge)": (lambda w: _evaluate(judge=w), WRONG[1:]),
+    "evaluate(out)": (lambda w: _evaluate(out=w), WRONG[1:]),
     "write_report(results)": (lambda w: write_report(w, "r.html"), [None, 5, [None], {"a": 5}, "text", b"x"]),
     "write_report(title)": (lambda w: write_report(RESULTS, "r.html", title=w), [5, b"x", []]),
     "write_report(comparison)": (lambda w: write_report(RESULTS, "r.html", comparison=w), [5, {5: 5}, "x", [1]]),

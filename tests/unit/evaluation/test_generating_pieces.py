@@ -1,4 +1,4 @@
-"""Questions from documents that mix English and Chinese speak the language of the sentence they ask about."""
+"""Pieces of documents that mix English and Chinese, and which questions about them are kept."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import csv
 import json
 import threading
 import time
@@ -10,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from langchain_core.documents import Document
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
@@ -771,3 +773,55 @@ def test_what_a_pipeline_notes_does_not_make_it_another_one(tmp_path: Path) -> N
         assert asked() == 5
     run(Object(2), Length(), tmp_path / "Object")
     assert Results.load(tmp_path / "Object")["q0"].output.answer == "Yes.Yes."
+
+
+def table(path: Path) -> Path:
+    """Questions as an office keeps them: its own headings, and the file where the answer stands."""
+    with path.open("w", newline="", encoding="utf-8-sig") as file:
+        writer = csv.writer(file)
+        writer.writerow(["Question", "Solution", "File"])
+        writer.writerow(["When does the pump start?", "40 degrees", "pump.md"])
+        writer.writerow(["风扇什么时候启动？", "六十度", "风扇.md"])
+    return path
+
+
+@pytest.mark.filterwarnings("error")
+def test_what_evaluate_takes_is_told_with_how_to_make_it() -> None:
+    """A called coroutine function, a frame, dicts, and the bare name of a judge: each message says the next step."""
+
+    async def answers(question: str) -> str:
+        return question
+
+    frame = pd.DataFrame({"question": ["Who?"]})
+    example = [Example("q", "Who?", reference="Ada")]
+    metrics = ["ours_answer_found"]
+    with pytest.raises(InvalidInputError, match="the function itself, and do not call it"):
+        evaluate(answers("Who?"), example, metrics, progress=False)
+    for wrong in (frame, [{"question": "Who?"}]):
+        with pytest.raises(InvalidInputError, match="give objects of the class Example"):
+            evaluate(answers, wrong, metrics, progress=False)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match=r"Judge\(...\)"):
+        evaluate(answers, example, metrics, judge="openai:m", progress=False)  # type: ignore[arg-type]
+
+
+def test_a_reference_is_not_taken_for_a_short_answer_and_that_is_said() -> None:
+    """A table's column of answers is read as references: the reason says how to read it as answers."""
+    for reference, said in (("Ada", True), (None, False)):
+        example = [Example("q", "Who?", reference=reference)]
+        run = evaluate(lambda question: "Ada", example, ["ours_answer_found"], progress=False)
+        reason = run.rows[0].cells["ours_answer_found"].reason
+        assert "the example has no answers" in reason and ("columns={'answers': ...}" in reason) is said
+
+
+def test_a_folder_is_no_pipeline(tmp_path: Path) -> None:
+    """The message names the call that makes one of it."""
+    with pytest.raises(InvalidInputError, match="index_retriever"):
+        evaluate(str(tmp_path), [Example("q", "Who?")], ["mrr"], progress=False)
+
+
+def test_documents_beside_the_answer_are_kept_as_fields() -> None:
+    """What a graph tells of its passages is text and metadata in a result, not the repr of an object."""
+    state = {"answer": "It.", "retrieved": [Document("text", metadata={"file": "a.md"})], "sure": [1, "x"]}
+    extra = Output.of({**state, "best": Document("one")}).extra
+    assert extra["retrieved"] == [{"text": "text", "metadata": {"file": "a.md"}}]
+    assert extra["best"]["text"] == "one" and extra["sure"] == [1, "x"]

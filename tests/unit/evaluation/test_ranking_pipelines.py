@@ -53,13 +53,3 @@ def test_the_default_and_the_fusions(parts):
         if recipe.arms == ("bm25", "dense")
     }
     assert len(set(scores.values())) == len(scores)
-
-
-def test_documents_are_embedded_once_for_all_pipelines():
-    """Dense search, fusions and re-ranking by vectors share the vectors of the corpus."""
-    model = Counting(size=16)
-    made = Parts(DOCUMENTS, depth=6, embeddings=model)
-    for name in ("mmr", "dense", "hybrid"):
-        made.build(name).retriever.invoke("what does the heron eat")
-    assert made.embedded[0].embed_documents([DOCUMENTS[0].page_content])
-    assert sorted(model.embedded) == sorted(document.page_content for document in DOCUMENTS)
