@@ -19,8 +19,10 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from rag_kit.concurrency.steps import Step
 from rag_kit.prompts import load_prompt
 from rag_kit.retrieval import (
+    BM25Retriever,
     ConversationalRetriever,
     DecompositionRetriever,
+    EnsembleRetriever,
     HyDERetriever,
     MultiQueryRetriever,
     Query2DocRetriever,
@@ -28,7 +30,7 @@ from rag_kit.retrieval import (
     StepBackRetriever,
 )
 from rag_kit.retrieval.call import Call
-from rag_kit.retrieval.fusion import Merged, Search, merge
+from rag_kit.retrieval.fusion import Search, merge
 
 MODEL, SEARCH = 0.2, 0.05
 CONCURRENT = 100
@@ -212,10 +214,11 @@ def _union() -> list[Row]:
             for n in range(1000)
         ]
         found = [Search(f"q{n}", "variant", documents=documents[n * 200 : n * 200 + 200]) for n in range(5)]
-        how = Merged("q", "joined")
+        joined = EnsembleRetriever(retrievers=[BM25Retriever.from_texts(["a"])], name="joined")
+        how = Call(joined, "q", k=10, filter=None, config={}, run_manager=None)
         functions: dict[str, Callable[[], object]] = {
             "LangChain": lambda documents=documents: _unique_documents(documents),
-            "rag_kit": lambda found=found, how=how: merge(found, how, 10),
+            "rag_kit": lambda found=found, how=how: merge(found, how),
         }
         times = {key: min(each) for key, each in interleaved(functions, 3).items()}
         rows.append(

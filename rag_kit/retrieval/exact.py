@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
-from pydantic import Field, PrivateAttr
+from pydantic import PrivateAttr
 
 from rag_kit.documents import Filter, copy_document
 from rag_kit.documents.columns import MetadataColumns
@@ -16,7 +16,6 @@ from rag_kit.documents.provenance import add_first_stage
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.vectors import TIE, best_with_ties
 from rag_kit.models.clients import check_embeddings, embed_documents
-from rag_kit.models.query_vectors import QueryVectors
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.settings import LeafSettings
 from rag_kit.retrieval.vectors import ByVectorRetriever, checked_vectors, unit
@@ -54,7 +53,6 @@ class ExactVectorRetriever(ByVectorRetriever):
 
     documents: list[Document]
     embeddings: Embeddings
-    query_vectors: QueryVectors = Field(default_factory=QueryVectors, exclude=True, repr=False)
     _matrix: Any = PrivateAttr()
     _columns: Any = PrivateAttr()
     _rows: dict[str, int] = PrivateAttr(default_factory=dict)
@@ -110,13 +108,6 @@ class ExactVectorRetriever(ByVectorRetriever):
 
     def _model(self) -> Any:
         return self.embeddings
-
-    def kept_vector(self, query: str) -> Sequence[float] | None:
-        """The vector of one of the last queries, if the present model made it."""
-        return self.query_vectors.get(query, self._model())
-
-    def _keep_vector(self, query: str, vector: Sequence[float], model: Any) -> None:
-        self.query_vectors.keep(query, vector, model)
 
     def nearest(
         self, query: str, vector: Sequence[float], k: int, filter: Filter | None, *, ids_only: bool = False

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -161,19 +161,6 @@ class Search:
     route: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Merged:
-    """Provenance that all documents found by several searches have in common.
-
-    ``notes`` stand before the notes that a document's copies bring along; ``extra`` goes into its last stage.
-    """
-
-    question: str
-    name: str
-    notes: Sequence[str] = ()
-    extra: Mapping[str, Any] = field(default_factory=dict)
-
-
 class Table(NamedTuple):
     """The z-scores of a list by key, what a key counts that it lacks, and a note on scores that were not there."""
 
@@ -249,44 +236,38 @@ def _states_maximum(documents: Sequence[Document]) -> bool:
 
 def merge(
     searches: Sequence[Search],
-    common: Merged,
-    k: int,
+    call: Any,
     *,
-    fusion: str = "rrf",
-    rrf_k: float = 60,
     depth: int | None = None,
-    id_key: str | None = None,
     alone: str | None = None,
     first_role: str = "",
+    extra: Mapping[str, Any] | None = None,
 ) -> list[Document]:
     """Join the results of several searches into one list of documents, with all stages in the provenance.
 
     Args:
         searches: The searches with what they found.
-        common: What all documents have in common in the provenance.
-        k: Most documents to return.
-        fusion, rrf_k, depth: Those of ``fuse``.
-        id_key: Metadata key that identifies a document; without it the id counts, else the text. Documents of
-            different retrievers that share an id and not the text are different documents.
+        call: The ``Call`` of the retriever, whose ``fusion``, ``rrf_k`` and ``id_key`` hold. Documents of different
+            retrievers that share an id and not the text are different documents.
+        depth: That of ``fuse``.
         alone: Stage of a search that is the only one: it keeps its order and scores. ``None``: it is fused as well.
         first_role: The best document of each search of this role comes first, in turn.
+        extra: Fields for the last stage of each document.
     """
-    keys, shared = identify(searches, id_key)
-    fresh = [*shared, *(nothing_found(search) for search in searches if not search.documents)]
-    notes = [*common.notes, *fresh]
-    for note in fresh:
+    owner = call.owner
+    keys, notes = identify(searches, owner.id_key)
+    notes += [nothing_found(search) for search in searches if not search.documents]
+    for note in notes:
         write_note(note)
     positions = [first_places(list_keys) for list_keys in keys]
-    ranking: Sequence[tuple[str, float | None]]
     if len(searches) == 1 and alone is not None:
         documents = searches[0].documents
         ranking = [(key, peek_score(documents[position])) for key, position in positions[0].items()]
-        common = replace(common, notes=notes)
-        return join_documents(searches, positions, ranking[:k], common, alone)
-    fused = fuse(searches, keys, fusion, rrf_k=rrf_k, depth=depth)
-    common = replace(common, notes=[*notes, *fused.notes])
-    ranking = [*_put_first(searches, positions, fused.ranking, first_role)]
-    return join_documents(searches, positions, ranking[:k], common, f"fusion:{fusion}", fused=fused)
+        return join_documents(searches, positions, ranking[: call.k], call, alone, notes, extra)
+    fused = fuse(searches, keys, owner.fusion, rrf_k=owner.rrf_k, depth=depth)
+    best = _put_first(searches, positions, fused.ranking, first_role)[: call.k]
+    stage = f"fusion:{owner.fusion}"
+    return join_documents(searches, positions, best, call, stage, [*notes, *fused.notes], extra, fused=fused)
 
 
 def identify(searches: Sequence[Search], id_key: str | None) -> tuple[list[list[str]], list[str]]:
@@ -362,8 +343,10 @@ def join_documents(
     searches: Sequence[Search],
     positions: Sequence[Mapping[str, int]],
     ranking: Iterable[tuple[str, float | None]],
-    common: Merged,
+    call: Any,
     stage: str,
+    notes: Sequence[str] = (),
+    more: Mapping[str, Any] | None = None,
     *,
     fused: Fused | None = None,
     stored: Mapping[str, Document] | None = None,
@@ -374,12 +357,14 @@ def join_documents(
         searches: The searches with what they found.
         positions: For each search, where the document of a key is in it.
         ranking: Keys and scores, best first.
-        common: What all documents have in common in the provenance.
-        stage: Name of the last stage.
+        call: The ``Call`` of the retriever, with its notes, which come before those that the copies bring along.
+        stage, notes, more: Name of the last stage, further notes, and further fields of that stage.
         fused: Gives the details of each list's part in the score, which go into its stage.
         stored: Text and metadata of the keys, where the searches gave scores alone; others are left out.
     """
     results = []
+    fields = {"stage": stage, "retriever": call.owner.get_name(), "query": call.query, **(more or {})}
+    common_notes = [*call.notes, *notes]
     for rank, (key, score) in enumerate(ranking, start=1):
         first: Document | None = None
         stages: list[Mapping[str, Any]] = []
@@ -397,9 +382,8 @@ def join_documents(
             inner += record.get("notes", ())
         document = first if stored is None else stored.get(key)
         if document is not None:
-            fields: dict[str, Any] = {"retriever": common.name, "query": common.question, "sources": stages}
-            fields |= {"notes": [*common.notes, *inner], **common.extra}
-            results.append(with_provenance(document, score=score, rank=rank, stage=stage, **fields))
+            fields |= {"sources": stages, "notes": [*common_notes, *inner]}
+            results.append(with_provenance(document, score=score, rank=rank, **fields))
     times = Counter(doc.page_content for doc in results)
     if len(times) == len(results):
         return results
