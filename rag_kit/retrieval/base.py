@@ -323,19 +323,12 @@ class RagKitRetriever(BaseRetriever):
     @property
     def config_specs(self) -> list[ConfigurableFieldSpec]:
         """The configurable fields of everything inside, so that ``configurable`` may set them."""
-        return get_unique_config_specs(spec for part in self._parts() for spec in part.config_specs)
-
-    def _parts(self) -> Iterator[Runnable[Any, Any]]:
-        """The retrievers inside, the runnables among the fields, and those of rerankers and compressors."""
-        inner = list(self.inner_retrievers())
-        yield from inner
-        for name in type(self).model_fields:
-            value = getattr(self, name)
-            if isinstance(value, Runnable) and not any(value is part for part in inner):
-                yield value
-            elif not isinstance(value, (str, Mapping)):
-                for part in value[:_MAX_PARTS] if isinstance(value, list) else (value,):
-                    yield from part.runnables() if isinstance(part, HasRunnables) else ()
+        values = [getattr(self, name) for name in type(self).model_fields]
+        lists = [value[:_MAX_PARTS] if isinstance(value, list) else [value] for value in values]
+        parts = [*self.inner_retrievers(), *(part for parts in lists for part in parts)]
+        inside = [[*part.runnables()] if isinstance(part, HasRunnables) else [part] for part in parts]
+        runnables = [one for several in inside for one in several if isinstance(one, Runnable)]
+        return get_unique_config_specs(spec for one in runnables for spec in one.config_specs)
 
 
 class AskingRetriever(RagKitRetriever):

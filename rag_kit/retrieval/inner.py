@@ -96,6 +96,8 @@ async def _call_on_thread(retriever: AnyRetriever, *arguments: Any, **kwargs: An
 
 def by_prepared_retriever(asked: Sequence[tuple[Any, str]]) -> list[tuple[Any, list[str]]]:
     """The kit's retrievers that have several queries to prepare for, however bound, with these queries."""
+    if len(asked) < 2:
+        return []
     queries: dict[int, tuple[Any, dict[str, None]]] = {}
     for retriever, query in asked:
         while isinstance(retriever, RunnableBindingBase):

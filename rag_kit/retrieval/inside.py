@@ -26,7 +26,8 @@ _MAX_DEPTH = 16  # retrievers inside one another; one that holds itself has no e
 def inside(retriever: Any, config: RunnableConfig | None = None) -> Sequence[Any]:
     """The retrievers that a retriever of the kit, or a wrapper of LangChain's, asks; of others none."""
     if is_kit_retriever(retriever):
-        return retriever.inner_retrievers()
+        asked: Sequence[Any] = retriever.inner_retrievers()
+        return asked
     if isinstance(retriever, RunnableBindingBase):
         return [retriever.bound]
     if isinstance(retriever, DynamicRunnable):

@@ -27,6 +27,7 @@ from rag_kit.retrieval.language_prompts import LanguagePrompts
 from rag_kit.retrieval.settings import RewritingSettings
 from rag_kit.text import detect_language, fold
 
+MAX_QUERY = 500  # characters of a text that is a question
 _MAX_QUERY_CHARS = 2_000  # of a text made one line; what may be longer is a passage, whose lines stay
 
 

@@ -17,7 +17,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.runnables import RunnableLambda
 
 from rag_kit.documents import get_provenance
-from rag_kit.errors import BranchError, InvalidInputError
+from rag_kit.errors import BranchError
 from rag_kit.retrieval import BM25Retriever, CompressionRetriever, RerankRetriever
 
 TEXTS = ["a fan", "a loud fan hums. It is old.", "风扇很吵。", "the fan is loud, loud, loud"]
@@ -198,10 +198,3 @@ def test_compressors_of_langchain_classic_work_in_both(native: bool) -> None:
     encoder = theirs.CrossEncoderReranker(model=Overlap(), top_n=1)
     (best,) = run(RerankRetriever(retriever=words(), reranker=encoder), "loud fan", native)
     assert best.id == "d3"
-
-
-def test_what_can_be_given_is_named() -> None:
-    """A thing that is neither says what would be."""
-    for made in (RerankRetriever, CompressionRetriever):
-        with pytest.raises(InvalidInputError, match=r"LangChain.*document compressor"):
-            made(retriever=words(), **{"reranker" if made is RerankRetriever else "compressor": object()})

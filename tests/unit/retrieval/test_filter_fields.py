@@ -8,17 +8,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from langchain_chroma import Chroma
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models import FakeListChatModel
-from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables import ConfigurableField, RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore
 from support.chroma import memory_client
 from support.outages import ask
 
-from rag_kit.cli.main import main
 from rag_kit.documents import get_provenance
 from rag_kit.errors import FilterError, InvalidInputError
 from rag_kit.indexing import DocumentIndex
@@ -28,11 +28,13 @@ from rag_kit.retrieval import (
     EnsembleRetriever,
     ExactVectorRetriever,
     MultiQueryRetriever,
+    RerankRetriever,
     SparseRetriever,
     TrigramRetriever,
     VectorRetriever,
     index_retriever,
 )
+from rag_kit.retrieval.inside import own_filter
 
 MODEL = DeterministicFakeEmbedding(size=8)
 DOCUMENTS = [
@@ -223,27 +225,6 @@ def test_a_filter_of_ones_own_inside_is_checked_too() -> None:
     assert "a field that no document has" in note
 
 
-def test_the_command_line_says_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One line, exit code 2; a folder is found."""
-    for name in ("人事/合同.md", "sales/pump.md"):
-        (tmp_path / "docs" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "docs" / name).write_text(
-            "# Pump\n\nThe pump 水泵 starts at 40 degrees.\n", encoding="utf-8"
-        )
-    index = str(tmp_path / "index")
-    assert (
-        main(["ingest", str(tmp_path / "docs"), "--index", index, "--embedding-model", "none", "--quiet"])
-        == 0
-    )
-    ask = ["retrieve", "pump", "--index", index, "--filter"]
-    assert main([*ask, '{"folder": "sales"}']) == 2
-    message = capsys.readouterr().err
-    assert "'folder', a field that no document has" in message and len(message.splitlines()) == 1
-    assert main([*ask, '{"file": {"$startswith": "人事/"}}']) == 0
-    found = capsys.readouterr().out
-    assert "人事/合同.md" in found and "sales" not in found
-
-
 def test_fields_stay_unnamed_to_who_may_see_some_documents_only() -> None:
     """A retriever's own filter may be a tenant's: a caller's wrong field lists no others' fields, a wrong own does."""
     words = bm25(filter={"file": {"$startswith": "hr/"}})
@@ -253,3 +234,40 @@ def test_fields_stay_unnamed_to_who_may_see_some_documents_only() -> None:
             assert "年份" not in message and "secret" not in message and "stay unnamed" in message
     own = bm25(filter={"fil": "hr/stop.md"})
     assert "did you mean 'file'" in refused(own, {"file": "hr/stop.md"}, "fil")
+
+
+def test_no_documents_and_odd_values_for_a_self_query() -> None:
+    """An empty list is a collection; arrays in the metadata are values like others."""
+    assert SelfQueryRetriever.from_rules([]).invoke("fans after 2010") == []
+    odd = [Document("fan", metadata={"a": np.array([]), "b": np.array([1, 2]), "year": np.int64(2011)})]
+    retriever = SelfQueryRetriever.from_rules(odd)
+    assert [field.name for field in retriever.schema_in_use] == ["b", "year"]
+    assert len(retriever.invoke("fan after 2010")) == 1
+
+
+A, B = {"file": "a"}, {"file": "b"}
+
+
+def test_several_inside_hold_what_one_of_them_holds() -> None:
+    """Of two different filters either may have let a document through; none holds if one leg has none."""
+    both = EnsembleRetriever(retrievers=[bm25(filter=A), bm25(filter=B)])
+    assert own_filter(both) == {"$or": [A, B]}
+    assert own_filter(EnsembleRetriever(retrievers=[bm25(filter=A), bm25(filter=A)])) == A
+    assert own_filter(EnsembleRetriever(retrievers=[bm25(filter=A), bm25()])) is None
+
+
+def test_the_config_of_the_call_may_set_the_filter() -> None:
+    """A configurable filter counts as the call sets it."""
+    inner = bm25(filter=A).configurable_fields(filter=ConfigurableField("who"))
+    outer = RerankRetriever(retriever=inner, reranker=lambda query, documents: [1.0] * len(documents))
+    assert own_filter(outer) == A
+    assert own_filter(outer, {"configurable": {"who": B}}) == B
+
+
+def test_what_cannot_be_read_is_passed_over_or_refused() -> None:
+    """A filter in a store's own language is no mapping."""
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=4))
+    inner = store.as_retriever(search_kwargs={"filter": lambda document: True})
+    assert own_filter(inner) is None
+    with pytest.raises(FilterError, match="cannot be read"):
+        own_filter(inner, strict=True)

@@ -19,7 +19,7 @@ def test_ranks_count_from_one() -> None:
     )
 
 
-def test_duplicates_within_a_list_count_once() -> None:
+def test_row_13_duplicates_within_a_list_count_once() -> None:
     """An item repeated in one list counts there once, with its first rank; the others keep their places."""
     scores = dict(reciprocal_rank_fusion([["a", "a", "a", "b"]]))
     assert scores == {"a": 1 / 61, "b": 1 / 64}

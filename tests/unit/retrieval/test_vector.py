@@ -9,7 +9,6 @@ from langchain_chroma import Chroma
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
-from langchain_tests.integration_tests import RetrieversIntegrationTests
 
 from rag_kit.documents import get_provenance
 from rag_kit.retrieval import VectorRetriever
@@ -114,21 +113,3 @@ async def test_a_store_whose_own_coroutine_refuses() -> None:
     retriever = VectorRetriever(vectorstore=Refusing(EMBEDDING), k=2)
     assert [doc.id for doc in retriever.invoke("text 3")] == ["0", "1"]
     assert [doc.id for doc in await retriever.ainvoke("text 3")] == ["0", "1"]
-
-
-class TestStandard(RetrieversIntegrationTests):
-    """LangChain's own suite for retrievers."""
-
-    @property
-    def retriever_constructor(self) -> type[VectorRetriever]:
-        return VectorRetriever
-
-    @property
-    def retriever_constructor_params(self) -> dict[str, Any]:
-        store = InMemoryVectorStore(EMBEDDING)
-        store.add_documents(DOCS)
-        return {"vectorstore": store}
-
-    @property
-    def retriever_query_example(self) -> str:
-        return "text 1"
