@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rag_kit.concurrency.notes import write_note
 from rag_kit.documents import add_note, document_keys, with_provenance
@@ -21,6 +21,8 @@ from rag_kit.errors import InvalidInputError
 if TYPE_CHECKING:
     from langchain_core.documents import Document
     from langchain_core.runnables import Runnable
+
+    from rag_kit.retrieval.convex import Standardised
 
 K = TypeVar("K", bound=Hashable)
 FUSIONS = ("rrf", "convex")
@@ -161,20 +163,12 @@ class Search:
     route: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Table(NamedTuple):
-    """The z-scores of a list by key, what a key counts that it lacks, and a note on scores that were not there."""
-
-    values: Mapping[str, float]
-    absent: float
-    note: str | None
-
-
 @dataclass(frozen=True)
 class Fused:
     """A fused ranking: ``(key, score)`` pairs, best first; z-scores and shares of the lists (``"convex"``)."""
 
     ranking: list[tuple[str, float]]
-    tables: Sequence[Table] = ()
+    tables: Sequence[Standardised] = ()
     shares: Sequence[float] = ()
     notes: Sequence[str] = ()
 
@@ -192,7 +186,7 @@ def fuse(
     *,
     rrf_k: float = 60,
     depth: int | None = None,
-    tables: Sequence[Table] = (),
+    tables: Sequence[Standardised] = (),
 ) -> Fused:
     """Fuse the lists of several searches, whose documents have these keys.
 
@@ -210,7 +204,7 @@ def fuse(
         places = first_places(list_keys)
         scores = [_score_of(search.documents[place]) for place in places.values()]
         made = standardise(scores, depth if _states_maximum(search.documents) else None)
-        tables.append(Table(dict(zip(places, made.values, strict=True)), made.absent, made.note))
+        tables.append(made._replace(values=dict(zip(places, made.values, strict=True))))
     pairs = [*zip(searches, tables, strict=True)]
     total = sum(search.weight for search in searches)
     return Fused(
@@ -279,20 +273,16 @@ def identify(searches: Sequence[Search], id_key: str | None) -> tuple[list[list[
     keys = document_keys([search.documents for search in searches], id_key)
     if id_key is not None:
         return keys, []
-    origins = [id(search.retriever) for search in searches]
     texts: dict[str, dict[str, int]] = {}  # key -> text -> the retriever that has it
     split = set()
-    for origin, list_keys, search in zip(origins, keys, searches, strict=True):
+    for list_keys, search in zip(keys, searches, strict=True):
         of_list: dict[str, str] = {}
         for key, doc in zip(list_keys, search.documents, strict=True):
             if ORIGINAL_ID_KEY in doc.metadata:  # a shortened text is that of its id
                 continue
-            origin_of = texts.setdefault(key, {})
-            origin_of.setdefault(doc.page_content, origin)
-            if (
-                of_list.setdefault(key, doc.page_content) != doc.page_content
-                or len({*origin_of.values()}) > 1
-            ):
+            text, origins = doc.page_content, texts.setdefault(key, {})
+            origins.setdefault(text, id(search.retriever))
+            if of_list.setdefault(key, text) != text or len({*origins.values()}) > 1:
                 split.add(key)
     if not split:
         return keys, []
@@ -304,12 +294,8 @@ def identify(searches: Sequence[Search], id_key: str | None) -> tuple[list[list[
         ]
         for list_keys, search in zip(keys, searches, strict=True)
     ]
-    example = min(split)
-    count = (
-        f"{len(split)} ids, such as {example[:60]!r}, mean"
-        if len(split) > 1
-        else f"id {example[:60]!r} means"
-    )
+    example = min(split)[:60]
+    count = f"{len(split)} ids, such as {example!r}, mean" if len(split) > 1 else f"id {example!r} means"
     return renamed, [f"{count} different texts in different stores: they are kept apart"]
 
 
@@ -353,14 +339,8 @@ def join_documents(
 ) -> list[Document]:
     """Make one document for each key of a ranking, with the stages of all copies that several searches found.
 
-    Args:
-        searches: The searches with what they found.
-        positions: For each search, where the document of a key is in it.
-        ranking: Keys and scores, best first.
-        call: The ``Call`` of the retriever, with its notes, which come before those that the copies bring along.
-        stage, notes, more: Name of the last stage, further notes, and further fields of that stage.
-        fused: Gives the details of each list's part in the score, which go into its stage.
-        stored: Text and metadata of the keys, where the searches gave scores alone; others are left out.
+    ``positions`` say where the document of a key is in each search; ``stage``, ``notes`` and ``more`` are of the last
+    stage; ``stored`` has text and metadata of the keys where the searches gave scores alone (others are left out).
     """
     results = []
     fields = {"stage": stage, "retriever": call.owner.get_name(), "query": call.query, **(more or {})}
@@ -385,15 +365,9 @@ def join_documents(
             fields |= {"sources": stages, "notes": [*common_notes, *inner]}
             results.append(with_provenance(document, score=score, rank=rank, **fields))
     times = Counter(doc.page_content for doc in results)
-    if len(times) == len(results):
-        return results
     # the ids may be meant: which field tells documents apart is the user's to say
-    return [
-        add_note(doc, f"same text under {count} ids; in Python id_key= makes them one")
-        if (count := times[doc.page_content]) > 1
-        else doc
-        for doc in results
-    ]
+    note = "same text under {} ids; in Python id_key= makes them one"
+    return [add_note(doc, note.format(n)) if (n := times[doc.page_content]) > 1 else doc for doc in results]
 
 
 def _stages(

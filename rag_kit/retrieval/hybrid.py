@@ -17,7 +17,6 @@ from rag_kit.retrieval.fields import Weights
 from rag_kit.retrieval.fusion import (
     Fused,
     Search,
-    Table,
     first_places,
     fuse,
     identify,
@@ -136,7 +135,7 @@ class HybridRetriever(EnsembleRetriever):
         call: Call,
         searches: Sequence[Search],
         keys: Sequence[Sequence[str]],
-        tables: Sequence[Table] = (),
+        tables: Sequence[Any] = (),
     ) -> Fused:
         depth = self._depth(call)
         return fuse(searches, keys, self.fusion, rrf_k=self.rrf_k, depth=depth, tables=tables)

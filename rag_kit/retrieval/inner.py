@@ -12,7 +12,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeGuard
 
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
@@ -37,7 +37,7 @@ from rag_kit.retrieval.stores import deeper, is_native, native_filter
 AnyRetriever = Runnable[str, list[Document]]
 
 
-def is_kit_retriever(value: Any) -> bool:
+def is_kit_retriever(value: Any) -> TypeGuard[Any]:
     """Tell whether a retriever is one of the kit's: a ``RagKitRetriever``, which imports this file."""
     return hasattr(type(value), "inner_retrievers")
 

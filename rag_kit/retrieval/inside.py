@@ -93,10 +93,7 @@ def _refuse_unreadable(retriever: Any, why: str, strict: bool) -> None:
 def fields_inside(
     retrievers: Sequence[Any], needed: set[str], config: RunnableConfig | None = None, depth: int = 0
 ) -> set[str] | None:
-    """The metadata fields of what some retrievers find, read until those that are needed were seen.
-
-    ``None`` where one of them does not know its fields.
-    """
+    """The metadata fields of what some retrievers find, or the needed ones; ``None`` where one does not know them."""
     if not retrievers or depth > _MAX_DEPTH:
         return None
     found: set[str] = set()

@@ -173,10 +173,7 @@ class MultiRepresentationRetriever(FamilyWriter):
 
 
 class _OfKind(RagKitRetriever):
-    """Searches the rows of one kind of representation.
-
-    This condition is not its `filter`: that would be applied to the documents too, which have no such metadata.
-    """
+    """Searches the rows of one kind; no ``filter``, which would be applied to the documents too."""
 
     rows: Runnable[Any, Any]
     kind: str

@@ -154,10 +154,7 @@ def _relevant(raw: float | None, relevance: Callable[[float], float] | None) -> 
 
 
 def _finds_alike_by_vector(store: VectorStore) -> bool:
-    """Whether the store finds by vector what its search by text does; known of two stores.
-
-    Of other stores, and of classes made from these, the search by text may do more than compare vectors.
-    """
+    """Whether the store finds by vector what its search by text does; of classes made from these two it may not."""
     search = type(store).similarity_search_with_score
     if search is InMemoryVectorStore.similarity_search_with_score:
         return True

@@ -235,10 +235,7 @@ class _Fingerprint:
 
 
 def near_duplicates(texts: Sequence[str], threshold: float) -> list[int]:
-    """For each text the position of the first one that it repeats or is a part of, or its own.
-
-    ``threshold`` is the Jaccard index from which texts count as repeats. Every pair of those that stay is compared.
-    """
+    """For each text the position of the first one that it repeats (Jaccard index) or is a part of, or its own."""
     prints = [_Fingerprint(text) for text in texts]
     firsts: list[int] = []
     for position, mine in enumerate(prints):

@@ -102,13 +102,6 @@ async def test_a_question_that_is_complete(written: str) -> None:
     assert sent(found) == [QUESTION] and not any("degraded" in note for note in notes(found))
 
 
-@pytest.mark.parametrize("written", ["", "I'm sorry, I can't help.", json.dumps({"query": "x" * 1500})])
-async def test_useless_answers(written: str) -> None:
-    """Nothing, a refusal, an endless text: the question as it is, and a note."""
-    found = await ask(made(written), QUESTION, history=HISTORY)
-    assert sent(found) == [QUESTION] and any("degraded" in note for note in notes(found))
-
-
 def long(turns: int) -> list[tuple[str, str]]:
     return [("user" if n % 2 == 0 else "assistant", f"turn {n} " + "word " * 30) for n in range(turns)]
 

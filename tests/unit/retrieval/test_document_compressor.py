@@ -17,7 +17,6 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.runnables import RunnableLambda
 
 from rag_kit.documents import get_provenance
-from rag_kit.errors import BranchError
 from rag_kit.retrieval import BM25Retriever, CompressionRetriever, RerankRetriever
 
 TEXTS = ["a fan", "a loud fan hums. It is old.", "风扇很吵。", "the fan is loud, loud, loud"]
@@ -131,17 +130,6 @@ def test_an_answer_that_is_no_list_leaves_the_order_or_raises(answer: Any) -> No
     assert "degraded" in get_provenance(found[0])["notes"][0]
     with pytest.raises(Exception, match="must give a list of documents"):
         CompressionRetriever(retriever=words(), compressor=broken, on_error="raise").invoke("loud fan")
-
-
-def test_a_failing_compressor_raises_where_it_is_asked_to() -> None:
-    """Its own error is the cause."""
-
-    def make(documents: Any) -> Any:
-        raise ConnectionError("no route")
-
-    with pytest.raises(BranchError) as caught:
-        RerankRetriever(retriever=words(), reranker=Rewriting(make=make), on_error="raise").invoke("fan")
-    assert isinstance(caught.value.__cause__, ConnectionError)
 
 
 class Heard(BaseCallbackHandler):

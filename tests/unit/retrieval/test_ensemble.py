@@ -119,13 +119,6 @@ async def test_results_are_copies() -> None:
     assert retriever.invoke("q")[0].metadata["tags"] == [1]
 
 
-async def test_zero_weight_is_not_run() -> None:
-    """A retriever of weight 0 is not called at all."""
-    idle = Fixed(docs=docs("x"), seen=[])
-    found = await both(EnsembleRetriever(retrievers=[Plain(docs=docs("a")), idle], weights=[1, 0]))
-    assert ids(found) == ["a"] and idle.seen == []
-
-
 @pytest.mark.parametrize(
     ("kwargs", "says"),
     [
@@ -173,21 +166,6 @@ async def test_k_and_filter_reach_every_leaf() -> None:
     assert bound.seen[0].filter == {"$and": [{"bound": 1}, {"year": 1}]}
     with pytest.raises((FilterError, BranchError)):
         retriever.invoke("q", None, filter={"year": {"$near": 1}})
-
-
-async def test_vector_store_retrievers_get_k_and_keep_their_own_filter() -> None:
-    """LangChain's vector-store retriever is asked for k, and its static filter holds beside the call's."""
-    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
-    store.add_documents(
-        [
-            *docs("a", "b", "c", tenant="t", year=1),
-            *docs("d", tenant="u", year=1),
-            *docs("e", tenant="t", year=2),
-        ]
-    )
-    leaf = store.as_retriever(search_kwargs={"k": 1, "filter": lambda doc: doc.metadata["tenant"] == "t"})
-    found = await both(EnsembleRetriever(retrievers=[leaf]), k=5, filter={"year": 1})
-    assert sorted(str(name) for name in ids(found)) == ["a", "b", "c"]
 
 
 async def test_fetch_k() -> None:
@@ -335,22 +313,6 @@ async def test_a_retriever_that_returns_strings_is_named(wrap: Any) -> None:
         call_retriever(wrap(Stringly()), "q")
     with pytest.raises(InvalidInputError, match=says):
         await acall_retriever(wrap(Stringly()), "q")
-
-
-async def test_a_filter_that_comes_later_still_fills_k(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A vector store whose filter language is unknown is searched deeper until k documents pass."""
-
-    class Other(InMemoryVectorStore):
-        """Looks like an unknown store."""
-
-    from rag_kit.retrieval import stores
-
-    store = Other(DeterministicFakeEmbedding(size=8))
-    store.add_documents([*docs(*(f"n{i}" for i in range(60)), year=1), *docs("x", "y", year=2)])
-    monkeypatch.setattr(stores, "translator_of", lambda store: None)
-    found = await both(EnsembleRetriever(retrievers=[store.as_retriever()]), k=2, filter={"year": 2})
-    direct = await both(VectorRetriever(vectorstore=store), k=2, filter={"year": 2})
-    assert sorted(map(str, ids(found))) == ["x", "y"] == sorted(map(str, ids(direct)))
 
 
 def test_row_17_copies_that_differ_in_metadata_are_one() -> None:

@@ -87,14 +87,6 @@ async def test_a_third_hit_joins_two_windows() -> None:
     assert [child["rank"] for child in children(found[0])] == [1, 2, 3]
 
 
-async def test_k_counts_windows() -> None:
-    """Ten hits in one window do not crowd out the others: it looks deeper until there are k windows."""
-    one = Document(" ".join("Lake lake." for _ in range(30)), id="one")
-    few = [Document(f"A lake far away with place{i}.", id=f"few{i}") for i in range(4)]
-    retriever = make(one, *few, window=30, k=3, fetch_k=3)
-    assert len(await both(retriever, "lake")) == 3
-
-
 async def test_ends_of_a_document_and_a_window_of_none() -> None:
     """A window ends with its document; window=0 gives the sentence alone."""
     ant = numbered("ant", 2)
