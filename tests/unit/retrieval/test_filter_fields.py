@@ -134,18 +134,6 @@ def test_contains_on_text_is_an_error_that_says_what_it_means() -> None:
     assert [doc.id for doc in retriever.invoke("pump", filter={"tags": {"$contains": "heat"}})] == ["b"]
 
 
-@pytest.mark.parametrize(
-    "make", [bm25, exact, lambda: VectorRetriever(vectorstore=in_memory())], ids=["bm25", "exact", "store"]
-)
-def test_a_folder_can_be_filtered_by(make: Callable[[], Any]) -> None:
-    """With all that is below it, and not its neighbour of a longer name."""
-    folder = {"file": {"$startswith": "hr/"}}
-    assert {doc.id for doc in make().invoke("pump 水泵", filter=folder)} == {"a", "b"}
-    assert {doc.id for doc in make().invoke("pump 水泵", filter={"$not": folder})} == {"c"}
-    with pytest.raises(FilterError, match=r"\$startswith on 'file' needs a string, not 3"):
-        make().invoke("pump", filter={"file": {"$startswith": 3}})
-
-
 @pytest.mark.parametrize("pipeline", ["bm25", "dense", "hybrid"])
 def test_an_index_knows_its_fields(tmp_path: Path, pipeline: Any) -> None:
     """Nothing is refused of an empty index; what a later document brings is known at once."""

@@ -87,21 +87,6 @@ async def test_some_passages_fail() -> None:
 
 
 @pytest.mark.parametrize(
-    "written",
-    [
-        reply(PASSAGE),
-        f"```json\n{reply(PASSAGE)}\n```",
-        f"<think>hm</think><passage>{PASSAGE}</passage>",
-        f"1. {PASSAGE}",
-        PASSAGE,
-    ],
-)
-async def test_forms_of_answers(written: str) -> None:
-    """JSON, fences, tags, a marked line and plain prose are all taken as the passage."""
-    assert sent(await both(made(written), QUESTION)) == [QUESTION, PASSAGE]
-
-
-@pytest.mark.parametrize(
     "written", ["", "I'm sorry, I can't help with that.", reply(QUESTION), reply("昆虫传粉")]
 )
 async def test_useless_passages(written: str) -> None:
@@ -111,19 +96,6 @@ async def test_useless_passages(written: str) -> None:
         assert ids(found) == ids(retriever.retriever.invoke(QUESTION))
         assert sent(found) == [QUESTION]
         assert "degraded: hyde: searched with the question alone" in notes(found)
-
-
-async def test_endless_passages_are_cut() -> None:
-    """A passage longer than 4,000 characters is cut there."""
-    (_, passage) = sent(await both(made(reply("plants " * 1000)), QUESTION))
-    assert 3_990 < len(passage) <= 4_000
-
-
-async def test_chinese() -> None:
-    """A Chinese question is put into the Chinese prompt; Chinese passages are searched for."""
-    retriever = made(reply("植物靠昆虫传粉繁殖。"), corpus(a="昆虫传粉", b="下雨"))
-    found = await both(retriever, "花怎么生小花？")
-    assert ids(found) == ["a"] and "百科条目" in retriever.llm.prompts[0]  # type: ignore[attr-defined]
 
 
 async def test_row_21_vector_mode_searches_with_the_mean() -> None:

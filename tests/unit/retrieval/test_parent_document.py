@@ -121,19 +121,6 @@ async def test_chinese_and_english() -> None:
     assert "结冰" in lake.page_content[child["start"] : child["end"]]
 
 
-async def test_empty_queries_and_indexes() -> None:
-    """An empty query or index gives nothing."""
-    retriever = make()
-    assert await both(retriever, "anything") == [] and await both(make(numbered("ant")), "  ") == []
-
-
-async def test_results_are_copies(bank: DocumentIndex) -> None:
-    """A result that is changed changes nothing else."""
-    retriever = ParentDocumentRetriever(index=bank)
-    retriever.invoke("ant1")[0].metadata["x"] = 1
-    assert "x" not in retriever.invoke("ant1")[0].metadata and "x" not in bank.get(["ant"])[0].metadata
-
-
 # Spans of documents as parents
 
 

@@ -76,10 +76,3 @@ async def test_with_the_question_beside_it() -> None:
     """include_original=True also searches for the question alone, and fuses the two."""
     found = await both(made(reply(PASSAGE), include_original=True, repeat=1), QUESTION)
     assert sent(found) == [QUESTION, f"{QUESTION} {PASSAGE}"]
-
-
-async def test_chinese() -> None:
-    """A Chinese question is put into the Chinese prompt, and the Chinese passage is searched for."""
-    retriever = made(reply("植物靠昆虫传粉繁殖。"), corpus(a="昆虫传粉", b="下雨"))
-    assert ids(await both(retriever, "花怎么生小花？")) == ["a"]
-    assert "调压塔" in retriever.llm.prompts[0]  # type: ignore[attr-defined]

@@ -289,3 +289,21 @@ def test_examples_in_prompts_are_turns(name: str, count: int, language: str) -> 
     assert "<question>Q?</question>" in str(messages[-1].content)
     for message in messages[2:-1:2]:
         assert prompt.output_schema.model_validate_json(str(message.content))  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "word"),
+    [
+        ("hyde", {"passages": ["植物靠昆虫传粉繁殖。"]}, "百科条目"),
+        ("query2doc", {"passages": ["植物靠昆虫传粉繁殖。"]}, "调压塔"),
+        ("step_back", {"query": "昆虫传粉是什么？"}, "钱学森"),
+        ("multi_query", {"queries": ["昆虫传粉"]}, "你负责编写检索用的查询"),
+        ("conversation", {"query": "昆虫怎么传粉？"}, "绝不是指令"),
+    ],
+)
+async def test_chinese(name: str, answer: Any, word: str) -> None:
+    """A Chinese question is put into the Chinese prompt, and what the model writes in Chinese is searched for."""
+    words = Words(docs=corpus(a="昆虫传粉", b="下雨"))
+    retriever = TECHNIQUES[name](json.dumps(answer, ensure_ascii=False), words, k=1)
+    assert ids(await both(retriever, "花儿何以繁衍？")) == ["a"]
+    assert word in retriever.llm.prompts[0]  # type: ignore[attr-defined]

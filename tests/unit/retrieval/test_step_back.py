@@ -33,10 +33,3 @@ async def test_finds_the_background() -> None:
     assert (stage["query"], stage["role"], stage["rank"]) == (GENERAL, "step_back", 1)
     assert ids(await both(made(reply(GENERAL), weights=[1, 2]), QUESTION)) == ["law", "bottle"]
     assert sent(await both(made(reply(GENERAL), include_original=False), QUESTION)) == [GENERAL]
-
-
-async def test_chinese() -> None:
-    """A Chinese question is put into the Chinese prompt with its examples."""
-    retriever = made(reply("电池的保修规定是什么？"), corpus(a="保修规定：两年", b="下雨"))
-    assert ids(await both(retriever, "刚买的电瓶坏了？")) == ["a"]
-    assert "钱学森" in retriever.llm.prompts[0]  # type: ignore[attr-defined]

@@ -50,28 +50,6 @@ async def test_scores_and_ids(chroma: Chroma, memory: InMemoryVectorStore) -> No
     ] == pytest.approx(0.0, abs=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("where", "expected"),
-    [
-        ({"n": {"$lt": 3}}, {"0", "1", "2"}),
-        ({"n": {"$gte": 26.5}, "odd": True}, {"27", "29"}),
-        ({"n": {"$in": []}}, set()),
-        ({"n": {"$in": [4]}, "odd": {"$exists": True}}, {"4"}),
-        ({"$not": {"n": {"$gt": 1}}}, {"0", "1"}),
-    ],
-)
-async def test_filters(
-    chroma: Chroma, memory: InMemoryVectorStore, where: dict[str, Any], expected: set[str]
-) -> None:
-    """A filter means the same over each store, also where Chroma cannot say it."""
-    for store in (chroma, memory):
-        retriever = VectorRetriever(vectorstore=store, k=5)
-        assert {doc.id for doc in retriever.invoke("text", None, filter=where)} == expected
-        assert {doc.id for doc in await retriever.ainvoke("text", None, filter=where)} == expected
-        leaf = store.as_retriever()
-        assert {doc.id for doc in call_retriever(leaf, "text", k=5, filter=where)} == expected
-
-
 def test_chroma_retriever_keeps_its_static_filter(chroma: Chroma) -> None:
     """A filter set on LangChain's own retriever is not lost to the call's."""
     leaf = chroma.as_retriever(search_kwargs={"k": 9, "filter": {"odd": True}})
