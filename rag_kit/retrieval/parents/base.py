@@ -236,7 +236,7 @@ class FamilyRetriever(FamilyWriter):
             children = await call.search(self._rows, query, fetch)
             more = len(children) >= fetch
             cut = more and fetch == max_fetch
-            results: list[Document] = await blocking_step("parents", self._results, call, children, cut)
+            results = await blocking_step("parents", self._results, call, children, cut)
             if len(results) >= call.k or cut or not more:
                 return results
             fetch *= _GROWTH
