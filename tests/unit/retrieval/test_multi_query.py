@@ -84,8 +84,9 @@ async def test_row_18_junk_is_kept_out(written: str) -> None:
 
 async def test_what_was_dropped_is_told() -> None:
     """The provenance says how much of the model's output was dropped, and why."""
-    found = await both(made(reply("fan", QUESTION, "风扇噪音"), DOCS), QUESTION)
-    assert "dropped 2 that the model wrote: 1 repeats the question, 1 another language" in notes(found)
+    found = await both(made(reply("fan", QUESTION, "风扇噪音", "?!"), DOCS), QUESTION)
+    told = "dropped 3 that the model wrote: 1 repeats the question, 1 another language, 1 empty"
+    assert told in notes(found)
 
 
 async def test_no_more_than_n() -> None:

@@ -50,6 +50,12 @@ async def test_scores_and_ids(chroma: Chroma, memory: InMemoryVectorStore) -> No
     ] == pytest.approx(0.0, abs=1e-4)
 
 
+def test_what_chroma_cannot_say_is_filtered_here(chroma: Chroma) -> None:
+    """A condition that its language lacks is decided on more results."""
+    where = {"n": {"$in": [4]}, "odd": {"$exists": True}}
+    assert [doc.id for doc in VectorRetriever(vectorstore=chroma, k=5).invoke("text", filter=where)] == ["4"]
+
+
 def test_chroma_retriever_keeps_its_static_filter(chroma: Chroma) -> None:
     """A filter set on LangChain's own retriever is not lost to the call's."""
     leaf = chroma.as_retriever(search_kwargs={"k": 9, "filter": {"odd": True}})

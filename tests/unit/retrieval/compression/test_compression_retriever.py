@@ -20,7 +20,7 @@ from support.rewriters import Scripted, Words, both, corpus, ids, notes
 from rag_kit.documents import content_hash, get_provenance, with_provenance
 from rag_kit.documents.identity import document_key
 from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError, ModelError
-from rag_kit.retrieval import BM25Retriever, CompressionRetriever
+from rag_kit.retrieval import BM25Retriever, CompressionRetriever, EnsembleRetriever
 from rag_kit.retrieval.compression.compressors import (
     Compressor,
     EmbeddingCompressor,
@@ -135,6 +135,15 @@ async def test_ids() -> None:
     found = await both(made(docs=docs), QUESTION)
     assert found[0].id == found[0].metadata["original_id"] == content_hash(TEXT) == document_key(docs[0])
     assert found[1].id == found[1].metadata["original_id"] == "x"
+    words = Words(docs=DOCS)  # whole or shortened, a passage is one document
+    either = EnsembleRetriever(retrievers=[made(docs=words), words], k=3)
+    assert sorted(map(str, ids(await both(either, QUESTION)))) == ["a", "c"]
+
+
+def test_models_are_taken_as_compressors() -> None:
+    """An embedding model and a chat model are wrapped."""
+    assert isinstance(made(WordEmbeddings()).compressor, EmbeddingCompressor)
+    assert isinstance(made(Scripted(script="")).compressor, ModelCompressor)
 
 
 async def test_results_are_copies() -> None:
