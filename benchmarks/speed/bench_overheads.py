@@ -19,7 +19,8 @@ from rag_kit.graphs.running import Node
 from rag_kit.graphs.state import QuestionInput
 from rag_kit.prompts import load_prompt
 from rag_kit.retrieval import DecompositionRetriever, Query2DocRetriever, StepBackRetriever
-from rag_kit.retrieval.fusion import Merged, Search, merge
+from rag_kit.retrieval.call import Call
+from rag_kit.retrieval.fusion import Search, merge
 
 #: The nodes of a CRAG run whose action is "correct".
 NODES = ("begin", "retrieve", "grade", "refine", "generate", "cite")
@@ -67,9 +68,10 @@ def _union() -> list[Row]:
             for n in range(1000)
         ]
         found = [Search(f"q{n}", "variant", documents=documents[n * 200 : n * 200 + 200]) for n in range(5)]
+        call = Call(Leaf(name="joined"), "q", k=10, filter=None, config={}, run_manager=None)
         functions: dict[str, Callable[[], object]] = {
             "LangChain": partial(_unique_documents, documents),
-            "rag_kit": partial(merge, found, Merged("q", "joined"), 10),
+            "rag_kit": partial(merge, found, call),
         }
         best = {key: min(each) for key, each in interleaved(functions, 3).items()}
         ratio = best["LangChain"] / best["rag_kit"]

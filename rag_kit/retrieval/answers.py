@@ -34,12 +34,7 @@ class Chosen(NamedTuple):
 
 
 def read_numbers(answer: Any, count: int) -> Chosen:
-    """Read a list of numbers 1 to ``count``, or of texts that hold one (``"[3]"``).
-
-    Example:
-        >>> read_numbers([2, "[1]", 2, 9, True], 3)
-        Chosen(places=[1, 0], problems=['1 out of range', '1 repeated', '1 not a number'])
-    """
+    """Read a list of numbers 1 to ``count``, or of texts that hold one (``"[3]"``)."""
     places: dict[int, None] = {}
     problems = dict.fromkeys(("out of range", "repeated", "not a number"), 0)
     for item in answer if isinstance(answer, (list, tuple)) else ():

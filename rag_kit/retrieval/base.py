@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import html
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
@@ -18,14 +17,21 @@ from pydantic import ConfigDict, PrivateAttr, ValidationError, field_validator
 
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.concurrency.steps import Logic, Step, arun, run
-from rag_kit.documents import Filter, clean_text, combine_filters, validate_filter
+from rag_kit.documents import Filter, combine_filters, validate_filter
 from rag_kit.documents.fields import fields_of_filter, read_fields
 from rag_kit.documents.provenance import compact_provenance, retriever_depth
 from rag_kit.errors import InvalidInputError
 from rag_kit.models.query_vectors import share_vectors
 from rag_kit.models.runnables import has_listeners, silent_manager
 from rag_kit.retrieval.call import ALL, Call, Job
-from rag_kit.retrieval.fields import as_invalid_input, translate_arguments, unknown_arguments
+from rag_kit.retrieval.fields import (
+    Cap,
+    OptionalCount,
+    Seconds,
+    as_invalid_input,
+    translate_arguments,
+    unknown_arguments,
+)
 from rag_kit.retrieval.fields import check_count as check_count
 from rag_kit.retrieval.fields import check_number as check_number
 from rag_kit.retrieval.inside import check_fields, fields_inside
@@ -317,31 +323,34 @@ class RagKitRetriever(BaseRetriever):
     @property
     def config_specs(self) -> list[ConfigurableFieldSpec]:
         """The configurable fields of everything inside, so that ``configurable`` may set them."""
-        return get_unique_config_specs(spec for part in self._parts() for spec in part.config_specs)
+        values = [getattr(self, name) for name in type(self).model_fields]
+        lists = [value[:_MAX_PARTS] if isinstance(value, list) else [value] for value in values]
+        parts = [*self.inner_retrievers(), *(part for parts in lists for part in parts)]
+        inside = [[*part.runnables()] if isinstance(part, HasRunnables) else [part] for part in parts]
+        runnables = [one for several in inside for one in several if isinstance(one, Runnable)]
+        return get_unique_config_specs(spec for one in runnables for spec in one.config_specs)
 
-    def _parts(self) -> Iterator[Runnable[Any, Any]]:
-        """The retrievers inside, the runnables among the fields, and those of rerankers and compressors."""
-        inner = list(self.inner_retrievers())
-        yield from inner
-        for name in type(self).model_fields:
-            value = getattr(self, name)
-            if isinstance(value, Runnable) and not any(value is part for part in inner):
-                yield value
-            elif not isinstance(value, (str, Mapping)):
-                for part in value[:_MAX_PARTS] if isinstance(value, list) else (value,):
-                    yield from part.runnables() if isinstance(part, HasRunnables) else ()
 
-    def _repr_html_(self) -> str:
-        """For Jupyter: the retriever's name, its plain settings and the names of its parts."""
-        settings = {
-            name: value
-            for name in type(self).model_fields
-            if isinstance(value := getattr(self, name), (str, int, float)) and name != "name"
-        }
-        lines = [f"{name} = {value!r}" for name, value in settings.items()]
-        lines += [f"↳ {part.get_name()}" for part in self._parts()]
-        items = "".join(f"<li>{html.escape(clean_text(line))}</li>" for line in lines)
-        return f"<div><strong>{html.escape(clean_text(self.get_name()))}</strong><ul>{items}</ul></div>"
+class AskingRetriever(RagKitRetriever):
+    """Base of the retrievers that ask others, and models.
+
+    Args:
+        fetch_k: How many documents each retriever inside is asked for; ``None`` for ``k``, never fewer than ``k``.
+        on_error: ``"skip"`` what fails and report it, or ``"raise"`` it; if all searches fail, that raises always.
+        timeout: Seconds that one model request, and one search, may take.
+        max_concurrency: Most calls at a time; ``None`` for the config's ``max_concurrency``, else all.
+        max_calls: Most model calls, those of retrievers inside included.
+        max_tokens: Most tokens in and out; the call that goes over is kept, the next one is refused.
+        deadline: Seconds for the whole. Models asked before a search get three quarters of them.
+    """
+
+    fetch_k: OptionalCount = None
+    on_error: Literal["raise", "skip"] = "skip"
+    timeout: Seconds = None
+    max_concurrency: OptionalCount = None
+    max_calls: Cap = None
+    max_tokens: Cap = None
+    deadline: Seconds = None
 
 
 def blocking_step(name: str, func: Callable[..., T], *arguments: Any) -> Step[T]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property, partial
 from typing import Any, TypeVar, cast
@@ -19,7 +19,7 @@ from rag_kit.concurrency.branches import FanOut, OnError, Outcome, describe_fail
 from rag_kit.concurrency.bridge import acall_function, call_function, run_in_thread
 from rag_kit.concurrency.notes import outages, write_note
 from rag_kit.concurrency.steps import Logic, Step, acall_in_time, arun_logic, call_in_time, run_logic
-from rag_kit.documents import Filter
+from rag_kit.documents import Filter, with_provenance
 from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError, RagKitError
 from rag_kit.models import astructured_call, atext_call, structured_call, text_call
 from rag_kit.models.chat import is_extractive
@@ -51,20 +51,14 @@ class Limits:
     deadline: float | None = None
     cache: Any = None
 
-    @classmethod
-    def of(cls, owner: Any) -> Limits:
-        """The limits that a retriever has fields for."""
-        owner_type: Any = type(owner)
-        names = _limits_of(owner_type)
-        return cls(**{name: getattr(owner, name) for name in names}) if names else _NO_LIMITS
+
+_NO_LIMITS = Limits()
 
 
 @cache
-def _limits_of(owner: Any) -> tuple[str, ...]:
+def _limit_names(owner: Any) -> tuple[str, ...]:
+    """The limits that a class of retrievers has fields for."""
     return tuple(field.name for field in fields(Limits) if field.name in owner.model_fields)
-
-
-_NO_LIMITS = Limits()
 
 
 @dataclass(frozen=True)
@@ -156,7 +150,9 @@ class Call:
     @cached_property
     def limits(self) -> Limits:
         """The bounds of the call."""
-        return Limits.of(self.owner)
+        owner_type: Any = type(self.owner)
+        names = _limit_names(owner_type)
+        return Limits(**{name: getattr(self.owner, name) for name in names}) if names else _NO_LIMITS
 
     @cached_property
     def budget(self) -> Budget:
@@ -208,6 +204,11 @@ class Call:
             cached = f", {served} answer{'' if served == 1 else 's'} from the cache"
             self.note(line + cached if served else line)
         return self.notes
+
+    def with_stage(self, doc: Document, stage: str, rank: int, score: float | None, **more: Any) -> Document:
+        """A copy of a document with one more stage of this retriever and query in its provenance."""
+        names = {"retriever": self.owner.get_name(), "query": self.query}
+        return with_provenance(doc, score=score, rank=rank, stage=stage, **names, **more)
 
     # What it waits for
 
@@ -325,8 +326,9 @@ class Call:
             config = self.child(f"{tag}_{search.branch or number}")
             name = search.name or _label(search, number)
             jobs.append(_search_job(name, search.retriever, search.query, config, settings))
-        with share_vectors():
-            await self.prepare([(search.retriever, search.query) for search in searches])
+        asked = [(search.retriever, search.query) for search in searches]
+        with share_vectors() if by_prepared_retriever(asked) else nullcontext():
+            await self.prepare(asked)
             outcomes = await self.side_by_side(jobs, on_error=self.limits.on_error)
         failed = [outcome for outcome in outcomes if not outcome.ok]
         if failed and self.limits.on_error == "raise":
@@ -345,7 +347,7 @@ class Call:
 
         What takes too long here is not waited for again by the searches of a ``share_vectors``.
         """
-        pairs = by_prepared_retriever(asked) if len(asked) > 1 else []
+        pairs = by_prepared_retriever(asked)
         if jobs := [Job.of("preparing the queries", partial(one.prepare, queries)) for one, queries in pairs]:
             for outcome, (_, queries) in zip(await self.side_by_side(jobs), pairs, strict=True):
                 give_up_vectors(queries, outcome.error)

@@ -7,19 +7,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from rag_kit.errors import InvalidInputError
 
 K = TypeVar("K", bound=Hashable)
 
 
-@dataclass(frozen=True)
-class Standardised:
+class Standardised(NamedTuple):
     """Scores of one list as z-scores; ``absent`` is what a document counts that the list does not hold."""
 
-    values: list[float]
+    values: Any  # in the order of the list, or by key
     absent: float
     note: str | None = None  # what stood in for scores that were not there
 

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 from pydantic import Field, model_validator
 
-from rag_kit.retrieval.base import RagKitRetriever
+from rag_kit.retrieval.base import AskingRetriever
 from rag_kit.retrieval.call import Call
-from rag_kit.retrieval.fields import OptionalCount, Seconds, Weights
-from rag_kit.retrieval.fusion import Merged, Search, check_fusion, check_weights, merge
+from rag_kit.retrieval.fields import Weights
+from rag_kit.retrieval.fusion import Search, check_fusion, check_weights, merge
 
 _DEPTH = 100  # results of each retriever; fusions of scores need to see how these fall off
 Retriever = Runnable[str, list[Document]]
 
 
-class EnsembleRetriever(RagKitRetriever):
+class EnsembleRetriever(AskingRetriever):
     """Run retrievers side by side and fuse their rankings.
 
     The retrievers may be any LangChain runnables from a string to documents. A document that several of them
@@ -34,9 +34,7 @@ class EnsembleRetriever(RagKitRetriever):
         k: Most documents to return; ``None`` for all that the retrievers find with their own ``k``.
         fetch_k: How many each retriever is asked for, at least ``k``; ``None``: ``k`` with ``"rrf"``, 100 with others.
         filter: Metadata filter; reaches every retriever (results of those that take none are filtered).
-        on_error: ``"skip"`` a branch that fails and report it, or ``"raise"``; if all fail, that raises always.
-        timeout: Seconds a branch may take.
-        max_concurrency: Most branches at a time; ``None`` for the config's ``max_concurrency``, else all.
+        **more: ``on_error``, ``timeout`` of a branch, ``deadline``...: see ``AskingRetriever``.
 
     Raises:
         BranchError: On call, if a branch failed (``on_error="raise"``) or all did.
@@ -62,10 +60,6 @@ class EnsembleRetriever(RagKitRetriever):
     weights: Weights = None
     fusion: str = "rrf"
     rrf_k: float = 60
-    fetch_k: OptionalCount = None
-    on_error: Literal["raise", "skip"] = "skip"
-    timeout: Seconds = None
-    max_concurrency: OptionalCount = None
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
@@ -115,12 +109,4 @@ class EnsembleRetriever(RagKitRetriever):
 
     async def _merge(self, call: Call, answered: Sequence[Search]) -> list[Document]:
         """Fuse the rankings of the branches that answered."""
-        return merge(
-            answered,
-            Merged(call.query, self.get_name(), call.notes),
-            call.k,
-            fusion=self.fusion,
-            rrf_k=self.rrf_k,
-            depth=self._depth(call),
-            id_key=self.id_key,
-        )
+        return merge(answered, call, depth=self._depth(call))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
-from pydantic import Field, PrivateAttr
+from pydantic import PrivateAttr
 
 from rag_kit.documents import Filter, copy_document
 from rag_kit.documents.columns import MetadataColumns
@@ -16,7 +16,6 @@ from rag_kit.documents.provenance import add_first_stage
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.vectors import TIE, best_with_ties
 from rag_kit.models.clients import check_embeddings, embed_documents
-from rag_kit.models.query_vectors import QueryVectors
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.settings import LeafSettings
 from rag_kit.retrieval.vectors import ByVectorRetriever, checked_vectors, unit
@@ -24,8 +23,6 @@ from rag_kit.retrieval.vectors import ByVectorRetriever, checked_vectors, unit
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-_Hits = list[tuple[int, float]]
 
 
 class ExactVectorRetriever(ByVectorRetriever):
@@ -54,7 +51,6 @@ class ExactVectorRetriever(ByVectorRetriever):
 
     documents: list[Document]
     embeddings: Embeddings
-    query_vectors: QueryVectors = Field(default_factory=QueryVectors, exclude=True, repr=False)
     _matrix: Any = PrivateAttr()
     _columns: Any = PrivateAttr()
     _rows: dict[str, int] = PrivateAttr(default_factory=dict)
@@ -111,27 +107,22 @@ class ExactVectorRetriever(ByVectorRetriever):
     def _model(self) -> Any:
         return self.embeddings
 
-    def kept_vector(self, query: str) -> Sequence[float] | None:
-        """The vector of one of the last queries, if the present model made it."""
-        return self.query_vectors.get(query, self._model())
-
-    def _keep_vector(self, query: str, vector: Sequence[float], model: Any) -> None:
-        self.query_vectors.keep(query, vector, model)
-
     def nearest(
         self, query: str, vector: Sequence[float], k: int, filter: Filter | None, *, ids_only: bool = False
     ) -> list[Document]:
         """The documents nearest to a vector, with their cosines in the provenance."""
         mask = self._columns.mask(filter) if filter else None
-        return self._documents(query, nearest_rows(self._matrix, [vector], k, mask)[0], "feedback")
+        return self._documents(query, nearest_rows(self._matrix, vector, k, mask), "feedback")
 
     def _nearest(self, query: str, vector: Sequence[float], call: Call) -> list[Document]:
         mask = self._columns.mask(call.filter) if call.filter else None
         size = self._matrix.shape[1] if len(self._matrix) else None
-        checked = checked_vectors([vector], 1, self.embeddings, dimension=size)
-        return self._documents(query, nearest_rows(self._matrix, checked, call.k, mask)[0])
+        [checked] = checked_vectors([vector], 1, self.embeddings, dimension=size)
+        return self._documents(query, nearest_rows(self._matrix, checked, call.k, mask))
 
-    def _documents(self, query: str, hits: _Hits, name: str | None = None) -> list[Document]:
+    def _documents(
+        self, query: str, hits: list[tuple[int, float]], name: str | None = None
+    ) -> list[Document]:
         scored = [(copy_document(self.documents[row]), score) for row, score in hits]
         return add_first_stage(scored, "dense", name or self.name or "dense", query)
 
@@ -141,22 +132,18 @@ def _key(document: Document) -> str:
 
 
 def nearest_rows(
-    matrix: NDArray[np.float32], queries: Any, k: int, mask: NDArray[np.bool_] | None = None
-) -> list[_Hits]:
-    """Rows and cosines of the k unit vectors nearest to each query (of those in ``mask``), nearest first.
+    matrix: NDArray[np.float32], query: Any, k: int, mask: NDArray[np.bool_] | None = None
+) -> list[tuple[int, float]]:
+    """Rows and cosines of the k unit vectors nearest to a query's (of those in ``mask``), nearest first.
 
     Cosines are rounded to steps of `TIE`; equal ones come in the order of the rows.
     """
     import numpy as np
 
-    query_matrix = np.atleast_2d(np.asarray(queries, dtype=np.float32))
-    if not len(matrix) or not len(query_matrix):
-        return [[] for _ in query_matrix]
+    if not len(matrix):
+        return []
     rows = np.arange(len(matrix)) if mask is None else np.flatnonzero(mask)
-    hits = []
-    for query in unit(query_matrix):
-        best, scores = best_with_ties(rows, (matrix @ query)[rows], k)
-        steps = np.rint(scores.astype(np.float64) / TIE)
-        order = np.lexsort((best, -steps))[:k]
-        hits.append([(int(best[at]), round(float(steps[at]) * TIE, 6)) for at in order])
-    return hits
+    best, scores = best_with_ties(rows, (matrix @ unit(np.asarray(query, np.float32)))[rows], k)
+    steps = np.rint(scores.astype(np.float64) / TIE)
+    order = np.lexsort((best, -steps))[:k]
+    return [(int(best[at]), round(float(steps[at]) * TIE, 6)) for at in order]

@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rag_kit.concurrency.notes import write_note
 from rag_kit.documents import add_note, document_keys, with_provenance
@@ -21,6 +21,8 @@ from rag_kit.errors import InvalidInputError
 if TYPE_CHECKING:
     from langchain_core.documents import Document
     from langchain_core.runnables import Runnable
+
+    from rag_kit.retrieval.convex import Standardised
 
 K = TypeVar("K", bound=Hashable)
 FUSIONS = ("rrf", "convex")
@@ -162,32 +164,11 @@ class Search:
 
 
 @dataclass(frozen=True)
-class Merged:
-    """Provenance that all documents found by several searches have in common.
-
-    ``notes`` stand before the notes that a document's copies bring along; ``extra`` goes into its last stage.
-    """
-
-    question: str
-    name: str
-    notes: Sequence[str] = ()
-    extra: Mapping[str, Any] = field(default_factory=dict)
-
-
-class Table(NamedTuple):
-    """The z-scores of a list by key, what a key counts that it lacks, and a note on scores that were not there."""
-
-    values: Mapping[str, float]
-    absent: float
-    note: str | None
-
-
-@dataclass(frozen=True)
 class Fused:
     """A fused ranking: ``(key, score)`` pairs, best first; z-scores and shares of the lists (``"convex"``)."""
 
     ranking: list[tuple[str, float]]
-    tables: Sequence[Table] = ()
+    tables: Sequence[Standardised] = ()
     shares: Sequence[float] = ()
     notes: Sequence[str] = ()
 
@@ -205,7 +186,7 @@ def fuse(
     *,
     rrf_k: float = 60,
     depth: int | None = None,
-    tables: Sequence[Table] = (),
+    tables: Sequence[Standardised] = (),
 ) -> Fused:
     """Fuse the lists of several searches, whose documents have these keys.
 
@@ -223,7 +204,7 @@ def fuse(
         places = first_places(list_keys)
         scores = [_score_of(search.documents[place]) for place in places.values()]
         made = standardise(scores, depth if _states_maximum(search.documents) else None)
-        tables.append(Table(dict(zip(places, made.values, strict=True)), made.absent, made.note))
+        tables.append(made._replace(values=dict(zip(places, made.values, strict=True))))
     pairs = [*zip(searches, tables, strict=True)]
     total = sum(search.weight for search in searches)
     return Fused(
@@ -249,44 +230,38 @@ def _states_maximum(documents: Sequence[Document]) -> bool:
 
 def merge(
     searches: Sequence[Search],
-    common: Merged,
-    k: int,
+    call: Any,
     *,
-    fusion: str = "rrf",
-    rrf_k: float = 60,
     depth: int | None = None,
-    id_key: str | None = None,
     alone: str | None = None,
     first_role: str = "",
+    extra: Mapping[str, Any] | None = None,
 ) -> list[Document]:
     """Join the results of several searches into one list of documents, with all stages in the provenance.
 
     Args:
         searches: The searches with what they found.
-        common: What all documents have in common in the provenance.
-        k: Most documents to return.
-        fusion, rrf_k, depth: Those of ``fuse``.
-        id_key: Metadata key that identifies a document; without it the id counts, else the text. Documents of
-            different retrievers that share an id and not the text are different documents.
+        call: The ``Call`` of the retriever, whose ``fusion``, ``rrf_k`` and ``id_key`` hold. Documents of different
+            retrievers that share an id and not the text are different documents.
+        depth: That of ``fuse``.
         alone: Stage of a search that is the only one: it keeps its order and scores. ``None``: it is fused as well.
         first_role: The best document of each search of this role comes first, in turn.
+        extra: Fields for the last stage of each document.
     """
-    keys, shared = identify(searches, id_key)
-    fresh = [*shared, *(nothing_found(search) for search in searches if not search.documents)]
-    notes = [*common.notes, *fresh]
-    for note in fresh:
+    owner = call.owner
+    keys, notes = identify(searches, owner.id_key)
+    notes += [nothing_found(search) for search in searches if not search.documents]
+    for note in notes:
         write_note(note)
     positions = [first_places(list_keys) for list_keys in keys]
-    ranking: Sequence[tuple[str, float | None]]
     if len(searches) == 1 and alone is not None:
         documents = searches[0].documents
         ranking = [(key, peek_score(documents[position])) for key, position in positions[0].items()]
-        common = replace(common, notes=notes)
-        return join_documents(searches, positions, ranking[:k], common, alone)
-    fused = fuse(searches, keys, fusion, rrf_k=rrf_k, depth=depth)
-    common = replace(common, notes=[*notes, *fused.notes])
-    ranking = [*_put_first(searches, positions, fused.ranking, first_role)]
-    return join_documents(searches, positions, ranking[:k], common, f"fusion:{fusion}", fused=fused)
+        return join_documents(searches, positions, ranking[: call.k], call, alone, notes, extra)
+    fused = fuse(searches, keys, owner.fusion, rrf_k=owner.rrf_k, depth=depth)
+    best = _put_first(searches, positions, fused.ranking, first_role)[: call.k]
+    stage = f"fusion:{owner.fusion}"
+    return join_documents(searches, positions, best, call, stage, [*notes, *fused.notes], extra, fused=fused)
 
 
 def identify(searches: Sequence[Search], id_key: str | None) -> tuple[list[list[str]], list[str]]:
@@ -298,20 +273,16 @@ def identify(searches: Sequence[Search], id_key: str | None) -> tuple[list[list[
     keys = document_keys([search.documents for search in searches], id_key)
     if id_key is not None:
         return keys, []
-    origins = [id(search.retriever) for search in searches]
     texts: dict[str, dict[str, int]] = {}  # key -> text -> the retriever that has it
     split = set()
-    for origin, list_keys, search in zip(origins, keys, searches, strict=True):
+    for list_keys, search in zip(keys, searches, strict=True):
         of_list: dict[str, str] = {}
         for key, doc in zip(list_keys, search.documents, strict=True):
             if ORIGINAL_ID_KEY in doc.metadata:  # a shortened text is that of its id
                 continue
-            origin_of = texts.setdefault(key, {})
-            origin_of.setdefault(doc.page_content, origin)
-            if (
-                of_list.setdefault(key, doc.page_content) != doc.page_content
-                or len({*origin_of.values()}) > 1
-            ):
+            text, origins = doc.page_content, texts.setdefault(key, {})
+            origins.setdefault(text, id(search.retriever))
+            if of_list.setdefault(key, text) != text or len({*origins.values()}) > 1:
                 split.add(key)
     if not split:
         return keys, []
@@ -323,12 +294,8 @@ def identify(searches: Sequence[Search], id_key: str | None) -> tuple[list[list[
         ]
         for list_keys, search in zip(keys, searches, strict=True)
     ]
-    example = min(split)
-    count = (
-        f"{len(split)} ids, such as {example[:60]!r}, mean"
-        if len(split) > 1
-        else f"id {example[:60]!r} means"
-    )
+    example = min(split)[:60]
+    count = f"{len(split)} ids, such as {example!r}, mean" if len(split) > 1 else f"id {example!r} means"
     return renamed, [f"{count} different texts in different stores: they are kept apart"]
 
 
@@ -362,24 +329,22 @@ def join_documents(
     searches: Sequence[Search],
     positions: Sequence[Mapping[str, int]],
     ranking: Iterable[tuple[str, float | None]],
-    common: Merged,
+    call: Any,
     stage: str,
+    notes: Sequence[str] = (),
+    more: Mapping[str, Any] | None = None,
     *,
     fused: Fused | None = None,
     stored: Mapping[str, Document] | None = None,
 ) -> list[Document]:
     """Make one document for each key of a ranking, with the stages of all copies that several searches found.
 
-    Args:
-        searches: The searches with what they found.
-        positions: For each search, where the document of a key is in it.
-        ranking: Keys and scores, best first.
-        common: What all documents have in common in the provenance.
-        stage: Name of the last stage.
-        fused: Gives the details of each list's part in the score, which go into its stage.
-        stored: Text and metadata of the keys, where the searches gave scores alone; others are left out.
+    ``positions`` say where the document of a key is in each search; ``stage``, ``notes`` and ``more`` are of the last
+    stage; ``stored`` has text and metadata of the keys where the searches gave scores alone (others are left out).
     """
     results = []
+    fields = {"stage": stage, "retriever": call.owner.get_name(), "query": call.query, **(more or {})}
+    common_notes = [*call.notes, *notes]
     for rank, (key, score) in enumerate(ranking, start=1):
         first: Document | None = None
         stages: list[Mapping[str, Any]] = []
@@ -397,19 +362,12 @@ def join_documents(
             inner += record.get("notes", ())
         document = first if stored is None else stored.get(key)
         if document is not None:
-            fields: dict[str, Any] = {"retriever": common.name, "query": common.question, "sources": stages}
-            fields |= {"notes": [*common.notes, *inner], **common.extra}
-            results.append(with_provenance(document, score=score, rank=rank, stage=stage, **fields))
+            fields |= {"sources": stages, "notes": [*common_notes, *inner]}
+            results.append(with_provenance(document, score=score, rank=rank, **fields))
     times = Counter(doc.page_content for doc in results)
-    if len(times) == len(results):
-        return results
     # the ids may be meant: which field tells documents apart is the user's to say
-    return [
-        add_note(doc, f"same text under {count} ids; in Python id_key= makes them one")
-        if (count := times[doc.page_content]) > 1
-        else doc
-        for doc in results
-    ]
+    note = "same text under {} ids; in Python id_key= makes them one"
+    return [add_note(doc, note.format(n)) if (n := times[doc.page_content]) > 1 else doc for doc in results]
 
 
 def _stages(

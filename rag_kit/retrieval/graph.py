@@ -9,7 +9,7 @@ from typing import Any
 from langchain_core.documents import Document
 from pydantic import Field, model_validator
 
-from rag_kit.documents import combine_filters, with_provenance
+from rag_kit.documents import combine_filters
 from rag_kit.documents.identity import document_key
 from rag_kit.documents.provenance import peek_score
 from rag_kit.errors import InvalidInputError
@@ -89,19 +89,12 @@ class GraphRetriever(RefiningRetriever):
         results = []
         for rank, (doc, mass, terms) in enumerate(visited, start=1):
             key = document_key(doc)
-            results.append(
-                with_provenance(
-                    documents_by_key.get(key, doc),
-                    score=mass,
-                    rank=rank,
-                    stage="graph",
-                    retriever=self.get_name(),
-                    query=call.query,
-                    score_before=peek_score(documents_by_key[key]) if key in positions else None,
-                    rank_before=positions.get(key),
-                    terms=terms,
-                )
-            )
+            seed = documents_by_key.get(key)
+            before = {
+                "score_before": None if seed is None else peek_score(seed),
+                "rank_before": positions.get(key),
+            }
+            results.append(call.with_stage(seed or doc, "graph", rank, mass, **before, terms=terms))
         return results + unconnected
 
     def _spread(

@@ -16,9 +16,7 @@ from rag_kit.retrieval.ensemble import EnsembleRetriever
 from rag_kit.retrieval.fields import Weights
 from rag_kit.retrieval.fusion import (
     Fused,
-    Merged,
     Search,
-    Table,
     first_places,
     fuse,
     identify,
@@ -119,8 +117,9 @@ class HybridRetriever(EnsembleRetriever):
             searches,
             [first_places(list_keys) for list_keys in keys],
             ranking,
-            Merged(call.query, self.get_name(), [*call.notes, *notes, *empty, *fused.notes]),
+            call,
             f"fusion:{self.fusion}",
+            [*notes, *empty, *fused.notes],
             fused=fused,
             stored=self._dense.stored([key for key, _ in ranking]) if self._reads_later else None,
         )
@@ -136,7 +135,7 @@ class HybridRetriever(EnsembleRetriever):
         call: Call,
         searches: Sequence[Search],
         keys: Sequence[Sequence[str]],
-        tables: Sequence[Table] = (),
+        tables: Sequence[Any] = (),
     ) -> Fused:
         depth = self._depth(call)
         return fuse(searches, keys, self.fusion, rrf_k=self.rrf_k, depth=depth, tables=tables)

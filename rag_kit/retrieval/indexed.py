@@ -7,7 +7,6 @@ from contextlib import suppress
 from typing import Any, ClassVar, Literal
 
 from langchain_core.documents import Document
-from pydantic import Field
 
 from rag_kit.documents import Filter, add_note
 from rag_kit.documents.provenance import add_first_stage
@@ -15,7 +14,7 @@ from rag_kit.errors import InvalidInputError, ModelError
 from rag_kit.indexing.bm25.index import BM25Index
 from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.document_index.keyword import KeywordView
-from rag_kit.models.query_vectors import QueryVectors, embed_query_step
+from rag_kit.models.query_vectors import embed_query_step
 from rag_kit.models.runnables import has_listeners
 from rag_kit.retrieval.base import RagKitRetriever, blocking_step
 from rag_kit.retrieval.bm25 import BM25Retriever
@@ -81,7 +80,6 @@ class DenseIndexRetriever(ByVectorRetriever):
     call_arguments: ClassVar[frozenset[str]] = frozenset({IDS_ONLY})
 
     index: DocumentIndex
-    query_vectors: QueryVectors = Field(default_factory=QueryVectors, exclude=True, repr=False)
 
     def vectors_of(self, documents: Sequence[Document]) -> list[list[float]]:
         """The stored vectors of documents of the index."""
@@ -101,28 +99,15 @@ class DenseIndexRetriever(ByVectorRetriever):
     def _model(self) -> Any:
         return self.index.embeddings
 
-    def kept_vector(self, query: str) -> Sequence[float] | None:
-        """The vector of one of the last queries, if the present model made it."""
-        return self.query_vectors.get(query, self._model())
-
-    def _keep_vector(self, query: str, vector: Sequence[float], model: Any) -> None:
-        self.query_vectors.keep(query, vector, model)
-
     async def _search(self, query: str, call: Call) -> list[Document]:
-        """Search by the query's vector, made before (`embed_first`) or now."""
-        model = self.index.embeddings  # another one after `reembed`
-        vector = self.query_vectors.get(query, model)
-        if vector is None and model is not None:
+        if self.index.embeddings is not None:  # another one after `reembed`
             return await super()._search(query, call)
-        # without a model and a vector, the index says what is missing
-        documents: list[Document] = await blocking_step("search", self._nearest, query, vector, call)
-        if vector is not None:
-            self._keep_vector(query, vector, model)
+        # the index says what is missing
+        documents: list[Document] = await blocking_step("search", self._nearest, query, query, call)
         return documents
 
-    def _nearest(self, query: str, vector: Sequence[float] | None, call: Call) -> list[Document]:
-        sought = query if vector is None else vector
-        hits = self.index.search_dense(sought, call.k, call.filter, ids_only=_ids_only(call))
+    def _nearest(self, query: str, vector: str | Sequence[float], call: Call) -> list[Document]:
+        hits = self.index.search_dense(vector, call.k, call.filter, ids_only=_ids_only(call))
         return add_first_stage(hits, "dense", self.get_name(), query)
 
 

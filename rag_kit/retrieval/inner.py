@@ -11,8 +11,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
-from typing import Any, Protocol, TypeGuard
+from functools import partial
+from typing import Any, TypeGuard
 
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
@@ -29,7 +29,6 @@ from langchain_core.runnables.configurable import DynamicRunnable
 from langchain_core.vectorstores import VectorStoreRetriever
 
 from rag_kit.concurrency.bridge import run_in_thread
-from rag_kit.concurrency.steps import Logic
 from rag_kit.documents import Filter, combine_filters, compile_filter
 from rag_kit.errors import InvalidInputError
 from rag_kit.models.runnables import acall_runnable
@@ -38,34 +37,9 @@ from rag_kit.retrieval.stores import deeper, is_native, native_filter
 AnyRetriever = Runnable[str, list[Document]]
 
 
-class KitRetriever(Protocol):
-    """Retrievers of the kit, as others see them; foreign ones lack this, and nothing is claimed of them."""
-
-    filter: Mapping[str, Any] | None
-    searches_together: bool
-
-    def prepare(self, queries: Sequence[str]) -> Logic[None]:
-        """Do once what searches for several queries share."""
-
-    def inner_retrievers(self) -> Sequence[Any]:
-        """The retrievers that this one asks."""
-
-    def searched(self) -> Sequence[Any]:
-        """The index, store or documents that are searched, or the retrievers through which."""
-
-    def known_fields(self, needed: set[str]) -> set[str] | None:
-        """Metadata fields of the documents, as far as known for free."""
-
-
-def is_kit_retriever(value: Any) -> TypeGuard[KitRetriever]:
-    """Tell whether a retriever is one of the kit's."""
-    cls: Any = type(value)
-    return _has_protocol(cls)
-
-
-@cache
-def _has_protocol(cls: Any) -> bool:
-    return all(hasattr(cls, name) for name in ("prepare", "inner_retrievers", "known_fields"))
+def is_kit_retriever(value: Any) -> TypeGuard[Any]:
+    """Tell whether a retriever is one of the kit's: a ``RagKitRetriever``, which imports this file."""
+    return hasattr(type(value), "inner_retrievers")
 
 
 def call_retriever(
@@ -103,7 +77,7 @@ async def acall_retriever(
     """As ``call_retriever``; a retriever without async code of its own runs on the shared pool of threads."""
     plan = _plan(retriever, config, k, filter, arguments)
     if is_kit_retriever(retriever):
-        call: Callable[..., Awaitable[Any]] = retriever.ainvoke  # type: ignore[attr-defined]
+        call: Callable[..., Awaitable[Any]] = retriever.ainvoke
     elif _native_async(retriever):
         call = partial(acall_runnable, retriever)
     else:
@@ -120,9 +94,11 @@ async def _call_on_thread(retriever: AnyRetriever, *arguments: Any, **kwargs: An
     return await run_in_thread(partial(retriever.invoke, *arguments, **kwargs))
 
 
-def by_prepared_retriever(asked: Sequence[tuple[Any, str]]) -> list[tuple[KitRetriever, list[str]]]:
+def by_prepared_retriever(asked: Sequence[tuple[Any, str]]) -> list[tuple[Any, list[str]]]:
     """The kit's retrievers that have several queries to prepare for, however bound, with these queries."""
-    queries: dict[int, tuple[KitRetriever, dict[str, None]]] = {}
+    if len(asked) < 2:
+        return []
+    queries: dict[int, tuple[Any, dict[str, None]]] = {}
     for retriever, query in asked:
         while isinstance(retriever, RunnableBindingBase):
             retriever = retriever.bound

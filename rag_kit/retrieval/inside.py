@@ -26,7 +26,8 @@ _MAX_DEPTH = 16  # retrievers inside one another; one that holds itself has no e
 def inside(retriever: Any, config: RunnableConfig | None = None) -> Sequence[Any]:
     """The retrievers that a retriever of the kit, or a wrapper of LangChain's, asks; of others none."""
     if is_kit_retriever(retriever):
-        return retriever.inner_retrievers()
+        asked: Sequence[Any] = retriever.inner_retrievers()
+        return asked
     if isinstance(retriever, RunnableBindingBase):
         return [retriever.bound]
     if isinstance(retriever, DynamicRunnable):
@@ -92,10 +93,7 @@ def _refuse_unreadable(retriever: Any, why: str, strict: bool) -> None:
 def fields_inside(
     retrievers: Sequence[Any], needed: set[str], config: RunnableConfig | None = None, depth: int = 0
 ) -> set[str] | None:
-    """The metadata fields of what some retrievers find, read until those that are needed were seen.
-
-    ``None`` where one of them does not know its fields.
-    """
+    """The metadata fields of what some retrievers find, or the needed ones; ``None`` where one does not know them."""
     if not retrievers or depth > _MAX_DEPTH:
         return None
     found: set[str] = set()

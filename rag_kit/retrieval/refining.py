@@ -6,28 +6,25 @@ import logging
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import reduce
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from langchain_core.documents import Document
 
 from rag_kit.concurrency.steps import Logic
 from rag_kit.documents import add_note, document_keys
-from rag_kit.retrieval.base import RagKitRetriever
+from rag_kit.retrieval.base import AskingRetriever
 from rag_kit.retrieval.call import Call
-from rag_kit.retrieval.fields import Cap, InnerRetriever, OptionalCount, Seconds
+from rag_kit.retrieval.fields import InnerRetriever
 
 _log = logging.getLogger(__name__)
 
 
-class RefiningRetriever(RagKitRetriever):
+class RefiningRetriever(AskingRetriever):
     """Base of the retrievers that ask another retriever and then work on its documents.
 
     Args:
         retriever: Any LangChain retriever, or another runnable from a string to documents.
-        fetch_k: How many documents the inner retriever is asked for. Never fewer than ``k``.
-        on_error: ``"skip"`` what fails, with a note, or ``"raise"`` it; a failing inner retriever raises always.
-        timeout: Seconds that one model request, and the search, may take.
-        **more: ``max_calls``, ``max_tokens``, ``deadline``, ``max_concurrency``...: see ``RewritingRetriever``.
+        **more: See ``AskingRetriever``. A failing inner retriever raises always.
     """
 
     model_share: ClassVar[float] = 1.0  # the search comes first
@@ -35,13 +32,6 @@ class RefiningRetriever(RagKitRetriever):
     searches_together: ClassVar[bool] = True
 
     retriever: InnerRetriever
-    fetch_k: OptionalCount = None
-    on_error: Literal["raise", "skip"] = "skip"
-    timeout: Seconds = None
-    max_concurrency: OptionalCount = None
-    max_calls: Cap = None
-    max_tokens: Cap = None
-    deadline: Seconds = None
 
     @abstractmethod
     def _refine(self, documents: list[Document], call: Call) -> Logic[list[Document]]:

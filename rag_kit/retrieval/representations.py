@@ -15,26 +15,23 @@ from pydantic import PrivateAttr, field_validator
 from rag_kit.concurrency.notes import outages, write_note
 from rag_kit.documents import combine_filters
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.document_index.rows import Family
 from rag_kit.indexing.representing.kinds import REPRESENTATION, TEXT, kinds_of
 from rag_kit.retrieval.base import RagKitRetriever, blocking_step
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.ensemble import EnsembleRetriever
 from rag_kit.retrieval.fields import OptionalCount, Seconds
-from rag_kit.retrieval.indexed import embed_first, rows_retriever
+from rag_kit.retrieval.indexed import embed_first
 from rag_kit.retrieval.inside import own_filter
 from rag_kit.retrieval.parents.base import FamilyWriter
 from rag_kit.retrieval.parents.parent_document import ParentDocumentRetriever
-from rag_kit.retrieval.rerank.retriever import RerankRetriever
 
 _log = logging.getLogger(__name__)
 _DEPTH = 30  # documents that each representation gives to the fusion
-_MAX_QUERY = 64  # tokens; cross-encoders lost on queries of 60 words
 # weight of what says other words than the document; docs/benchmarks.md
 _DERIVED_WEIGHT = 0.25
 _DOCUMENT_WORDS = (TEXT, "children")  # these consist of the document's own words
-_SETTING = "represent"
+SETTING = "represent"
 
 
 class MultiRepresentationRetriever(FamilyWriter):
@@ -118,7 +115,7 @@ class MultiRepresentationRetriever(FamilyWriter):
 
     def _ensemble(self) -> EnsembleRetriever:
         """The ensemble of one retriever for each representation, made once while these stay the same."""
-        written = kinds_of(self.index.settings.get(_SETTING, ()))
+        written = kinds_of(self.index.settings.get(SETTING, ()))
         kinds = self.kinds or (TEXT, *(kind.spec for kind in written if kind.is_searched_alone))
         if self._last_ensemble is not None and self._last_ensemble[0] == kinds:
             return self._last_ensemble[1]
@@ -159,7 +156,7 @@ class MultiRepresentationRetriever(FamilyWriter):
         from rag_kit.indexing.representing.representer import Representer  # imports splitters and prompts
 
         recorded = self.index.settings
-        specs = recorded.get(_SETTING, ()) if self.represent is None else self.represent
+        specs = recorded.get(SETTING, ()) if self.represent is None else self.represent
         width = self.max_concurrency or 8
         representer = Representer(specs, llm=self.llm, cache=self.cache, max_concurrency=width)
         with closing(representer):
@@ -176,10 +173,7 @@ class MultiRepresentationRetriever(FamilyWriter):
 
 
 class _OfKind(RagKitRetriever):
-    """Searches the rows of one kind of representation.
-
-    This condition is not its `filter`: that would be applied to the documents too, which have no such metadata.
-    """
+    """Searches the rows of one kind; no ``filter``, which would be applied to the documents too."""
 
     rows: Runnable[Any, Any]
     kind: str
@@ -193,55 +187,3 @@ class _OfKind(RagKitRetriever):
         return await call.search(
             self.rows, query, call.k, combine_filters(call.filter, {REPRESENTATION: condition})
         )
-
-
-def index_retriever(
-    index: DocumentIndex,
-    pipeline: Literal["hybrid", "bm25", "dense"] = "hybrid",
-    k: int = 5,
-    filter: Mapping[str, Any] | None = None,
-    *,
-    fetch_k: int | None = None,
-    reranker: Any = None,
-    **ensemble: Any,
-) -> RagKitRetriever:
-    """A retriever over an index; over one with representations a `MultiRepresentationRetriever`.
-
-    Args:
-        index: An open index; it must stay open as long as the retriever is used.
-        pipeline: ``"bm25"``, ``"dense"``, or ``"hybrid"``: both, fused as `HybridRetriever` does. Over an index without
-            vectors, and with ``on_error="skip"`` over one opened without its model, ``"hybrid"`` is keyword search,
-            and says so in the provenance of what it finds.
-        k: Most documents to return.
-        filter: Metadata filter for every call.
-        fetch_k: How many documents each half of a hybrid fetches; default: ten times ``k``, at least 100.
-        reranker: What `RerankRetriever` takes, such as ``"cross-encoder"``; its scores are blended half and half with
-            those of the search over the first 20, and a question of more than 64 tokens is not reranked.
-        **ensemble: Further arguments of `EnsembleRetriever`: ``timeout``, ``on_error``... With ``weights``, ``fusion``
-            or ``rrf_k`` the two halves are fused as these say, without feedback.
-
-    Raises:
-        InvalidInputError: The pipeline is unknown, or needs vectors or a model that are not there.
-
-    Example:
-        >>> import tempfile
-        >>> index = DocumentIndex.create(tempfile.mkdtemp())
-        >>> _ = index.upsert([Document("The pump starts at 40 degrees.", id="pump")])
-        >>> [doc.id for doc in index_retriever(index).invoke("pump")]
-        ['pump']
-        >>> index.close()
-    """
-    if not isinstance(index, DocumentIndex):
-        raise InvalidInputError(f"index is {index!r:.60}; give DocumentIndex.open(folder).")
-    if reranker is not None:
-        found = index_retriever(index, pipeline, k, filter, fetch_k=fetch_k, **ensemble)
-        shared = {name: ensemble[name] for name in ("on_error", "timeout") if name in ensemble}
-        return RerankRetriever(
-            retriever=found, reranker=reranker, k=k, blend=0.5, max_query_tokens=_MAX_QUERY, **shared
-        )
-    represented = _SETTING in index.settings
-    rows = rows_retriever(index, pipeline, k, None if represented else filter, fetch_k=fetch_k, **ensemble)
-    if not represented:
-        return rows
-    policy = {name: ensemble[name] for name in ("on_error", "timeout", "max_concurrency") if name in ensemble}
-    return MultiRepresentationRetriever(index=index, retriever=rows, k=k, filter=filter, **policy)

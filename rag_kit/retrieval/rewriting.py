@@ -19,18 +19,19 @@ from rag_kit.documents.identity import field_of
 from rag_kit.errors import InvalidInputError
 from rag_kit.models import JsonCache
 from rag_kit.models.identity import model_identity
-from rag_kit.retrieval.base import RagKitRetriever
+from rag_kit.retrieval.base import AskingRetriever
 from rag_kit.retrieval.call import Call
-from rag_kit.retrieval.fields import Cap, InnerRetriever, Model, OptionalCount, Seconds, Weights
-from rag_kit.retrieval.fusion import Merged, Search, check_fusion, merge
+from rag_kit.retrieval.fields import InnerRetriever, Model, Weights
+from rag_kit.retrieval.fusion import Search, check_fusion, merge
 from rag_kit.retrieval.language_prompts import LanguagePrompts
 from rag_kit.retrieval.settings import RewritingSettings
 from rag_kit.text import detect_language, fold
 
+MAX_QUERY = 500  # characters of a text that is a question
 _MAX_QUERY_CHARS = 2_000  # of a text made one line; what may be longer is a passage, whose lines stay
 
 
-class RewritingRetriever(RagKitRetriever):
+class RewritingRetriever(AskingRetriever):
     """Base of the retrievers that rewrite the question with a model.
 
     Whatever the model does, the question itself is searched for at least: no answer, a useless one, or a budget
@@ -49,15 +50,9 @@ class RewritingRetriever(RagKitRetriever):
         weights: One weight a search, in order, the question first if it is included; the last one holds for all
             further ones, so ``[2, 1]`` counts the question twice as much as each rewrite. 0 leaves a search out.
         k: Most documents to return; ``None`` for all that the searches find with the retriever's own ``k``.
-        fetch_k: How many each search is asked for; ``None`` for ``k``. Never fewer than ``k``.
-        on_error: ``"skip"`` what fails and report it, or ``"raise"`` it. If all searches fail, that raises always.
-        timeout: Seconds that one model request, and one search, may take.
-        max_concurrency: Most calls at a time; ``None`` for the config's ``max_concurrency``, else all.
-        max_calls: Most model calls, those of the inner retriever included.
-        max_tokens: Most tokens in and out; the call that goes over is kept, the next one is refused.
-        deadline: Seconds for the whole. The model gets three quarters of them, so that time is left to search.
         cache: A ``rag_kit.models.JsonCache``, or a path for one: what the model wrote for the same prompt, model,
             endpoint and question is taken from there, at no call.
+        **more: ``fetch_k``, ``on_error``, ``timeout``, ``max_calls``, ``deadline``...: see ``AskingRetriever``.
 
     Raises:
         RagKitError: All searches fail or, with ``on_error="raise"``, the model or a search does, or a cap is reached.
@@ -84,13 +79,6 @@ class RewritingRetriever(RagKitRetriever):
     fusion: str = "rrf"
     rrf_k: float = 60
     weights: Weights = None
-    fetch_k: OptionalCount = None
-    on_error: Literal["raise", "skip"] = "skip"
-    timeout: Seconds = None
-    max_concurrency: OptionalCount = None
-    max_calls: Cap = None
-    max_tokens: Cap = None
-    deadline: Seconds = None
     cache: JsonCache | None = None
 
     _prompts: LanguagePrompts = PrivateAttr()
@@ -252,17 +240,10 @@ class RewritingRetriever(RagKitRetriever):
     def _merge(self, call: Call, searches: Sequence[Search]) -> list[Document]:
         """The documents of all searches, fused, with what was searched for in the provenance."""
         queries = list(dict.fromkeys(search.query for search in searches))
+        call.report()
         extra = {"technique": self.task, "queries": queries, **call.extra}
-        return merge(
-            searches,
-            Merged(call.query, self.get_name(), call.report(), extra),
-            call.k,
-            alone=f"rewrite:{self.task}",
-            fusion=self.fusion,
-            rrf_k=self.rrf_k,
-            id_key=self.id_key,
-            first_role=self.represented_role,
-        )
+        alone = f"rewrite:{self.task}"
+        return merge(searches, call, alone=alone, first_role=self.represented_role, extra=extra)
 
 
 def texts_of(answers: Sequence[Any], field: str) -> list[str]:

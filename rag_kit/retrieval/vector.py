@@ -15,7 +15,7 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from rag_kit.concurrency.bridge import call_client, run_in_thread
 from rag_kit.concurrency.steps import Step
-from rag_kit.documents import compile_filter, with_provenance
+from rag_kit.documents import compile_filter
 from rag_kit.models.query_vectors import prepare_vectors, prepared_vector
 from rag_kit.models.runnables import connections_of
 from rag_kit.retrieval.base import RagKitRetriever
@@ -131,18 +131,10 @@ class VectorRetriever(RagKitRetriever):
     def _with_stages(self, call: Call, scored: _Scored) -> list[Document]:
         """The documents, with the store's score and its relevance (0 to 1) in the provenance."""
         relevance = self._relevance()
+        # what a store keeps from an earlier search is not of this one
+        fresh: dict[str, Any] = {"sources": (), "notes": ()}
         return [
-            with_provenance(
-                doc,
-                score=_relevant(raw, relevance),
-                rank=rank,
-                stage="dense",
-                retriever=self.get_name(),
-                query=call.query,
-                sources=(),  # what a store keeps from an earlier search is not of this one
-                notes=(),
-                store_score=raw,
-            )
+            call.with_stage(doc, "dense", rank, _relevant(raw, relevance), **fresh, store_score=raw)
             for rank, (doc, raw) in enumerate(scored[: call.k], start=1)
         ]
 
@@ -162,10 +154,7 @@ def _relevant(raw: float | None, relevance: Callable[[float], float] | None) -> 
 
 
 def _finds_alike_by_vector(store: VectorStore) -> bool:
-    """Whether the store finds by vector what its search by text does; known of two stores.
-
-    Of other stores, and of classes made from these, the search by text may do more than compare vectors.
-    """
+    """Whether the store finds by vector what its search by text does; of classes made from these two it may not."""
     search = type(store).similarity_search_with_score
     if search is InMemoryVectorStore.similarity_search_with_score:
         return True

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
+from pydantic import Field
 
 from rag_kit.errors import InvalidInputError, ModelOutputError
 from rag_kit.models.clients import aembed_documents, aembed_query, embed_documents, embed_query
-from rag_kit.models.query_vectors import embed_query_step, prepare_vectors, prepared_vector
+from rag_kit.models.query_vectors import QueryVectors, embed_query_step, prepare_vectors, prepared_vector
 from rag_kit.retrieval.base import RagKitRetriever, blocking_step
 from rag_kit.retrieval.call import Call, Job, value_or_raise
 from rag_kit.text.language import detect_language
@@ -23,9 +24,14 @@ if TYPE_CHECKING:
 
 
 class ByVectorRetriever(RagKitRetriever):
-    """Base of retrievers that embed the query, several queries in one request, and search by vector on a thread."""
+    """Base of retrievers that embed the query, several queries in one request, and search by vector on a thread.
+
+    A query that is asked again is not embedded again.
+    """
 
     searches_together: ClassVar[bool] = True
+
+    query_vectors: QueryVectors = Field(default_factory=QueryVectors, exclude=True, repr=False)
 
     @abstractmethod
     def _model(self) -> Any:
@@ -46,15 +52,18 @@ class ByVectorRetriever(RagKitRetriever):
 
     async def _search(self, query: str, call: Call) -> list[Document]:
         model = self._model()
-        vector = prepared_vector(self, model, query)
+        vector = self.query_vectors.get(query, model)
+        if vector is None:
+            vector = prepared_vector(self, model, query)
         if vector is None:
             vector = await embed_query_step(model, query)
         documents: list[Document] = await blocking_step("search", self._nearest, query, vector, call)
-        self._keep_vector(query, vector, model)
+        self.query_vectors.keep(query, vector, model)
         return documents
 
-    def _keep_vector(self, query: str, vector: Sequence[float], model: Any) -> None:
-        """Remember the vector of a query that was searched for, and the model that made it; not so by default."""
+    def kept_vector(self, query: str) -> Sequence[float] | None:
+        """The vector of one of the last queries, if the present model made it."""
+        return self.query_vectors.get(query, self._model())
 
 
 def reads(model: Any, query: str) -> bool:

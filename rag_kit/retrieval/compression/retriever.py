@@ -13,7 +13,7 @@ from langchain_core.language_models import BaseLanguageModel
 from langchain_core.runnables import Runnable
 from pydantic import Field, field_validator
 
-from rag_kit.documents import PROVENANCE_KEY, copy_document, get_provenance, with_provenance
+from rag_kit.documents import PROVENANCE_KEY, copy_document, get_provenance
 from rag_kit.documents.identity import document_key
 from rag_kit.documents.provenance import peek_score
 from rag_kit.errors import InvalidInputError, ModelOutputError
@@ -171,16 +171,10 @@ class CompressionRetriever(RefiningRetriever):
             with_context = {position + offset for position in selection for offset in offsets}
             numbers = sorted(with_context & set(range(count)))
             spans = passage.spans(numbers)
-        return with_provenance(
-            shortened(doc, spans, self.separator),
-            score=peek_score(doc),
-            rank=1,  # counted anew after near-duplicates are merged
-            stage=f"compress:{self.compressor.name}",
-            retriever=self.get_name(),
-            query=call.query,
-            sentences=f"{len(numbers)} of {count}",
-            spans=[list(span) for span in spans],
-        )
+        more = {"sentences": f"{len(numbers)} of {count}", "spans": [list(span) for span in spans]}
+        # the rank is counted anew after near-duplicates are merged
+        short = shortened(doc, spans, self.separator)
+        return call.with_stage(short, f"compress:{self.compressor.name}", 1, peek_score(doc), **more)
 
     def _merge(self, documents: list[Document], call: Call) -> list[Document]:
         """Near-duplicates become one document; the ranks are counted anew."""
@@ -207,19 +201,12 @@ class CompressionRetriever(RefiningRetriever):
             for member in group
             for stage in get_provenance(member).get("stages", [])
         ]
-        return with_provenance(
-            doc,
-            score=peek_score(doc),
-            rank=rank,
-            stage="merge:near-duplicates",
-            retriever=self.get_name(),
-            query=call.query,
-            sources=stages,
-            merged=[
-                {"id": document_key(member), **{key: member.metadata.get(key) for key in _KEYS}}
-                for member in repeats
-            ],
-        )
+        merged = [
+            {"id": document_key(member), **{key: member.metadata.get(key) for key in _KEYS}}
+            for member in repeats
+        ]
+        score = peek_score(doc)
+        return call.with_stage(doc, "merge:near-duplicates", rank, score, sources=stages, merged=merged)
 
 
 def _ids(documents: Sequence[Document]) -> str:
@@ -248,10 +235,7 @@ class _Fingerprint:
 
 
 def near_duplicates(texts: Sequence[str], threshold: float) -> list[int]:
-    """For each text the position of the first one that it repeats or is a part of, or its own.
-
-    ``threshold`` is the Jaccard index from which texts count as repeats. Every pair of those that stay is compared.
-    """
+    """For each text the position of the first one that it repeats (Jaccard index) or is a part of, or its own."""
     prints = [_Fingerprint(text) for text in texts]
     firsts: list[int] = []
     for position, mine in enumerate(prints):

@@ -18,7 +18,7 @@ from langchain_core.runnables import Runnable
 from pydantic import PrivateAttr
 
 from rag_kit.concurrency.bridge import run_in_thread
-from rag_kit.documents import combine_filters, compile_filter, get_provenance, with_provenance
+from rag_kit.documents import combine_filters, compile_filter, get_provenance
 from rag_kit.documents.identity import document_key
 from rag_kit.documents.provenance import peek_score
 from rag_kit.errors import IndexMissingError, InvalidInputError
@@ -236,14 +236,12 @@ class FamilyRetriever(FamilyWriter):
             children = await call.search(self._rows, query, fetch)
             more = len(children) >= fetch
             cut = more and fetch == max_fetch
-            results: list[Document] = await blocking_step(
-                "parents", self._results, query, call, children, cut
-            )
+            results = await blocking_step("parents", self._results, call, children, cut)
             if len(results) >= call.k or cut or not more:
                 return results
             fetch *= _GROWTH
 
-    def _results(self, query: str, call: Call, children: list[Document], cut: bool) -> list[Document]:
+    def _results(self, call: Call, children: list[Document], cut: bool) -> list[Document]:
         """The passages around the children that were found; ``cut``: there may be more children."""
         where = combine_filters(call.filter, own_filter(self._rows, call.config))
         passes = compile_filter(where) if where else None
@@ -254,22 +252,18 @@ class FamilyRetriever(FamilyWriter):
                 f"degraded: {len(passages)} of {call.k} passages in the first {len(children)} children; raise "
                 "max_fetch_k to look deeper"
             )
-        return [
-            self._result(passage, rank, query, call.notes) for rank, passage in enumerate(passages, start=1)
-        ]
+        return [self._result(passage, rank, call) for rank, passage in enumerate(passages, start=1)]
 
-    def _result(self, passage: Passage, rank: int, query: str, notes: Sequence[str]) -> Document:
+    def _result(self, passage: Passage, rank: int, call: Call) -> Document:
         """A copy with every matched child in the provenance."""
         inner = [n for match in passage.matches for n in get_provenance(match.document).get("notes", [])]
-        return with_provenance(
+        return call.with_stage(
             passage.document,
-            score=passage.score,
-            rank=rank,
-            stage=self.stage,
-            retriever=self.get_name(),
-            query=query,
+            self.stage,
+            rank,
+            passage.score,
             sources=get_provenance(passage.matches[0].document).get("stages", []),
-            notes=[*inner, *notes],
+            notes=[*inner, *call.notes],
             children=[match.as_dict() for match in passage.matches],
             **passage.extra,
         )

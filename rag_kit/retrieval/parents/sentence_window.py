@@ -92,10 +92,7 @@ class _Window:
         return same_parent and self.first <= other.last and other.first <= self.last
 
     def passage(self, view: FamilyView, texts: dict[str, Document]) -> Passage:
-        """The text of the window, or the matching sentence alone if its position in the parent is unknown.
-
-        ``texts`` are the parents by id.
-        """
+        """The text of the window, or the matching sentence alone if its position in the parent is unknown."""
         best = self.matches[0]
         siblings = [] if self.parent is None else view.siblings(self.parent, self.first, self.last)
         placed = [s for s in siblings if s.start is not None]

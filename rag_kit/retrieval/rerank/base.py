@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from langchain_core.documents import BaseDocumentCompressor, Document
 
 from rag_kit.concurrency.steps import Logic
-from rag_kit.documents import PROVENANCE_KEY, copy_document, with_provenance
+from rag_kit.documents import PROVENANCE_KEY, copy_document
 from rag_kit.documents.identity import ORIGINAL_ID_KEY, document_key
 from rag_kit.documents.provenance import peek_score
 from rag_kit.errors import ModelOutputError
@@ -156,18 +156,9 @@ class DocumentCompressor(HasRunnables):
             score = _score(doc.metadata.get(SCORE_KEY))
             if score is None and name.startswith("compress:"):
                 score = score_before  # a shorter text was found with the score of the whole
-            results.append(
-                with_provenance(
-                    _restored(doc, original, whole=times[position] == 1),
-                    score=score,
-                    rank=rank,
-                    stage=name,
-                    retriever=call.owner.get_name(),
-                    query=call.query,
-                    score_before=score_before,
-                    rank_before=None if position is None else position + 1,
-                )
-            )
+            restored = _restored(doc, original, whole=times[position] == 1)
+            before = {"score_before": score_before, "rank_before": None if position is None else position + 1}
+            results.append(call.with_stage(restored, name, rank, score, **before))
         return results
 
 

@@ -10,7 +10,6 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 from pydantic import Field, field_validator, model_validator
 
-from rag_kit.documents import with_provenance
 from rag_kit.documents.provenance import peek_score
 from rag_kit.errors import InvalidInputError, ModelOutputError
 from rag_kit.models.replies import estimate_tokens
@@ -28,7 +27,7 @@ from rag_kit.text.language import detect_language
 T = TypeVar("T")
 _FETCH_FACTOR, _MIN_FETCH, _MAX_FETCH = 5, 20, 100  # candidates: times k, and at least, at most
 _BLENDED = 20  # passages whose scores are blended
-_TIE = 1e-9  # of the range of the scores; drops that differ less are equal
+_DIGITS = 9  # after the point, of a drop of the score
 
 
 @dataclass(frozen=True)
@@ -62,13 +61,10 @@ class ScoreGap:
         max_count = min(k, len(scores), self.max_k or k)
         min_count = min(self.min_k, max_count)
         positions = range(min_count, min(max_count, len(scores) - 1) + 1)
-        drops = {position: scores[position - 1] - scores[position] for position in positions}
+        # rounded, so that equal drops stay equal
+        drops = {at: round(scores[at - 1] - scores[at], _DIGITS) for at in positions}
         largest = max(drops.values(), default=0.0)
-        spread = scores[0] - scores[max(positions)] if drops else 0.0
-        if largest <= 0:
-            return max_count
-        lowest = largest - _TIE * max(1.0, abs(spread))
-        return max(position for position, drop in drops.items() if drop >= lowest)
+        return max_count if largest <= 0 else max(at for at, drop in drops.items() if drop == largest)
 
 
 class RerankRetriever(RefiningRetriever):
@@ -199,23 +195,18 @@ class RerankRetriever(RefiningRetriever):
         self, reranker: Reranker | DocumentCompressor, documents: list[Document], call: Call
     ) -> tuple[list[Document], set[int] | None]:
         """Apply one reranker: the new order, and the places that it could not judge; ``None`` if it judged none."""
+        stage, instead = f"rerank:{reranker.name}", "the order stays as it was"
         if isinstance(reranker, DocumentCompressor):
-            compressed = await call.attempt(
-                f"rerank:{reranker.name}",
-                reranker.compressed(documents, call, stage="rerank"),
-                "the order stays as it was",
-            )
+            steps = reranker.compressed(documents, call, stage="rerank")
+            compressed = await call.attempt(stage, steps, instead)
             if compressed is None:
                 return documents, None
-            unscored = {position for position, doc in enumerate(compressed) if peek_score(doc) is None}
-            return compressed, unscored
+            return compressed, {at for at, doc in enumerate(compressed) if peek_score(doc) is None}
         if (reason := self._unfit(reranker, call.query)) is not None:
-            call.note(f"rerank:{reranker.name} left out: {reason}")
+            call.note(f"{stage} left out: {reason}")
             return documents, None
         head = documents[: reranker.depth or (_BLENDED if self.blend is not None else None)]
-        ranking = await call.attempt(
-            f"rerank:{reranker.name}", self._rank_head(reranker, head, call), "the order stays as it was"
-        )
+        ranking = await call.attempt(stage, self._rank_head(reranker, head, call), instead)
         if ranking is None:
             return documents, None
         for note in ranking.notes:
@@ -225,13 +216,11 @@ class RerankRetriever(RefiningRetriever):
         details = [*(ranking.details or [{}] * len(head)), *[{"judged": False}] * len(unranked)]
         order = [*ranking.order, *unranked]
         ranked = [
-            with_provenance(
+            call.with_stage(
                 documents[position],
-                score=scores[position],
-                rank=rank,
-                stage=f"rerank:{reranker.name}",
-                retriever=self.get_name(),
-                query=call.query,
+                stage,
+                rank,
+                scores[position],
                 score_before=peek_score(documents[position]),
                 rank_before=position + 1,
                 **details[position],
@@ -260,28 +249,23 @@ class RerankRetriever(RefiningRetriever):
 
     def _cut(self, documents: list[Document], failed: set[int], call: Call) -> list[Document]:
         """By threshold, then by gap; documents that could not be judged are no evidence for either."""
-        remaining = [(position, doc, peek_score(doc)) for position, doc in enumerate(documents)]
+        scores = [peek_score(doc) for doc in documents]
+        places = [*range(len(documents))]
         if (low := self.score_threshold) is not None:
-            remaining = [
-                entry
-                for entry in remaining
-                if entry[0] in failed or (entry[2] is not None and entry[2] >= low)
-            ]
-            if dropped := len(documents) - len(remaining):
+            places = [at for at in places if at in failed or ((s := scores[at]) is not None and s >= low)]
+            if dropped := len(documents) - len(places):
                 call.note(f"{dropped} of {len(documents)} passages below score_threshold={low:g} left out")
         if isinstance(self.score_gap, ScoreGap):
-            scored = [(position, score) for position, _, score in remaining if score is not None]
+            scored = [(at, score) for at in places if (score := scores[at]) is not None]
             count = self.score_gap.cut([score for _, score in scored], call.k)
             if 0 < count < len(scored):
                 (last, high), (_, following) = scored[count - 1 : count + 1]
-                within = [entry for entry in remaining if entry[0] <= last]
+                within = [at for at in places if at <= last]
                 if high > following:
-                    call.note(
-                        f"{len(remaining) - len(within)} passages after a drop of the score from {high:.3g} to "
-                        f"{following:.3g} left out"
-                    )
-                remaining = within
-        return [doc for _, doc, _ in remaining]
+                    drop = f"a drop of the score from {high:.3g} to {following:.3g}"
+                    call.note(f"{len(places) - len(within)} passages after {drop} left out")
+                places = within
+        return [documents[at] for at in places]
 
     def _fitting(self, documents: list[Document], call: Call) -> list[Document]:
         """The first k that fit into the token budget."""
@@ -293,11 +277,11 @@ class RerankRetriever(RefiningRetriever):
             if len(chosen) == call.k:
                 break
             size = (self.count_tokens or estimate_tokens)(doc.page_content)
-            if size > room:
+            if size <= room:
+                room -= size
+                chosen.append(doc)
+            else:
                 dropped += 1
-                continue
-            room -= size
-            chosen.append(doc)
         if dropped:
             call.note(f"{dropped} passages left out that did not fit into token_budget={self.token_budget}")
         return chosen

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import datetime
 import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from langchain_core.documents import Document
@@ -19,10 +19,7 @@ from rag_kit.retrieval.base import check_number
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.rerank.base import Ranking, Reranker, by_scores
 
-_UTC = datetime.UTC
-_DATE = re.compile(
-    r"(?P<year>[12]\d{3})(?:\s*[-/.年]\s*(?P<month>\d{1,2})(?:\s*[-/.月]\s*(?P<day>\d{1,2})\s*日?|\s*月)?|\s*年)?"
-)
+_DATE = re.compile(r"([12]\d{3})(?:\s*[-/.年]\s*(\d{1,2})(?:\s*[-/.月]\s*(\d{1,2})\s*日?|\s*月)?|\s*年)?")
 _LAST_YEAR = 3000  # a larger number is seconds since 1970
 
 
@@ -44,6 +41,11 @@ class Signal(ABC):
     @abstractmethod
     def value(self, doc: Document) -> float | None:
         """The value of one document, 0 to 1; ``None`` where the field is absent or unusable."""
+
+    def value_of(self, doc: Document) -> float:
+        """The value, or what stands in for it; refuses one that is not from 0 to 1."""
+        value = self.value(doc)
+        return self.missing if value is None else check_number(f"the value of {self.name}", value, maximum=1)
 
 
 class Recency(Signal):
@@ -69,11 +71,10 @@ class Recency(Signal):
 
     def value(self, doc: Document) -> float | None:
         """See ``Signal.value``."""
-        date = read_date(doc.metadata.get(self.field))
-        if date is None:
+        written = read_date(doc.metadata.get(self.field))
+        if written is None:
             return None
-        age = (self.now or datetime.datetime.now(_UTC)) - date
-        days = max(datetime.timedelta(), age) / datetime.timedelta(days=1)
+        days = max(timedelta(), (self.now or datetime.now(UTC)) - written) / timedelta(days=1)
         return float(0.5 ** (days / self.half_life))
 
 
@@ -103,7 +104,7 @@ class Authority(Signal):
         return self.values.get(source) if isinstance(source, Hashable) else None
 
 
-def read_date(value: Any) -> datetime.datetime | None:
+def read_date(value: Any) -> datetime | None:
     """The first moment of a date, a year, seconds since 1970, or a text such as ``2024-03-05`` or ``2024年3月5日``.
 
     It has a time zone (UTC where none is given); ``None`` if the value is not a date.
@@ -114,23 +115,19 @@ def read_date(value: Any) -> datetime.datetime | None:
         >>> read_date(2024).year, read_date("soon")
         (2024, None)
     """
-    date: Any = value
     with suppress(ValueError, OverflowError, OSError):
         if isinstance(value, str):
             match = _DATE.fullmatch(value.strip())
-            parts = match.group("year", "month", "day") if match else ()
-            if parts:
-                date = datetime.date(*(int(part or 1) for part in parts))
-            else:
-                date = datetime.datetime.fromisoformat(value.strip())
+            parts = [int(part or 1) for part in match.groups()] if match else []
+            value = datetime(*parts) if match else datetime.fromisoformat(value.strip())  # type: ignore[arg-type]
         elif isinstance(value, int) and 1000 <= value < _LAST_YEAR:
-            date = datetime.date(value, 1, 1)
+            value = datetime(value, 1, 1)
         elif isinstance(value, (int, float)) and not isinstance(value, bool):
-            date = datetime.datetime.fromtimestamp(value, tz=_UTC)
-        if isinstance(date, datetime.datetime):
-            return date if date.tzinfo else date.replace(tzinfo=_UTC)
-        if isinstance(date, datetime.date):
-            return datetime.datetime(date.year, date.month, date.day, tzinfo=_UTC)
+            value = datetime.fromtimestamp(value, tz=UTC)
+        elif isinstance(value, date) and not isinstance(value, datetime):
+            value = datetime(value.year, value.month, value.day)
+        if isinstance(value, datetime):
+            return value if value.tzinfo else value.replace(tzinfo=UTC)
     return None
 
 
@@ -180,7 +177,7 @@ class MetadataReranker(Reranker):
         scores: list[float] = []
         details: list[dict[str, Any]] = []
         for doc, base in zip(documents, scaled, strict=True):
-            values = [base, *(_value(signal, doc) for signal in self.signals)]
+            values = [base, *(signal.value_of(doc) for signal in self.signals)]
             mean = sum(weight * value for weight, value in zip(weights, values, strict=True)) / sum(weights)
             was_shown = document_key(doc, call.owner.id_key) in shown_ids
             scores.append(mean - (self.shown_penalty if was_shown else 0.0))
@@ -201,13 +198,6 @@ def _scaled(scores: Sequence[float | None]) -> tuple[list[float], str | None]:
     if not high > low:
         return [1.0] * len(present), note
     return [(score - low) / (high - low) for score in present], note
-
-
-def _value(signal: Signal, doc: Document) -> float:
-    value = signal.value(doc)
-    return (
-        signal.missing if value is None else check_number(f"the value of {signal.name}", value, maximum=1.0)
-    )
 
 
 def _ids(value: Any) -> set[str]:

@@ -14,16 +14,15 @@ from pydantic import Field, PrivateAttr, field_validator, model_validator
 from rag_kit.concurrency.branches import describe_failure
 from rag_kit.concurrency.steps import arun, run
 from rag_kit.errors import InvalidInputError, ModelOutputError, RagKitError
-from rag_kit.retrieval.base import RagKitRetriever
+from rag_kit.retrieval.base import AskingRetriever
 from rag_kit.retrieval.call import Call
-from rag_kit.retrieval.fields import Cap, OptionalCount, Seconds
-from rag_kit.retrieval.fusion import Merged, Search, check_fusion, merge
+from rag_kit.retrieval.fusion import Search, check_fusion, merge
 from rag_kit.retrieval.routing.source import MAX_SOURCES, Choice, Route, Source, allowed_among, read_sources
 from rag_kit.retrieval.routing.ways import Way, make_way
 from rag_kit.retrieval.settings import RoutingSettings
 
 
-class RoutingRetriever(RagKitRetriever):
+class RoutingRetriever(AskingRetriever):
     """Send a question to the data sources that it belongs to.
 
     "None fits" is an answer: the result is then ``[]``. To tell it from a search that found nothing, call
@@ -51,10 +50,8 @@ class RoutingRetriever(RagKitRetriever):
         fallback: Name of the source to use if none fits.
         on_none: If none fits and there is no fallback: ``"empty"``, ``"all"`` sources, or ``"raise"``.
         allow: A function from the config to the list of names that may be used, empty for none.
-        fetch_k: How many each source is asked for; ``None`` for ``k``. Never fewer than ``k``.
-        deadline: Seconds for the whole. The router gets three quarters of them.
         id_key: Metadata key of a document's id over all sources; without it, texts that differ are two documents.
-        **more: ``fusion``, ``on_error``...: see ``RewritingRetriever``.
+        **more: ``fetch_k``, ``on_error``, ``deadline``...: see ``AskingRetriever``; ``fusion``: ``RewritingRetriever``.
 
     Raises:
         RagKitError: None fits (``on_none="raise"``), the router or a source fails (``on_error="raise"``), or all do.
@@ -85,13 +82,6 @@ class RoutingRetriever(RagKitRetriever):
     allow: Callable[[RunnableConfig], Any] | None = None
     fusion: str = "rrf"
     rrf_k: float = 60
-    fetch_k: OptionalCount = None
-    on_error: Literal["raise", "skip"] = "skip"
-    timeout: Seconds = None
-    max_concurrency: OptionalCount = None
-    max_calls: Cap = None
-    max_tokens: Cap = None
-    deadline: Seconds = None
 
     _way: Way = PrivateAttr()
 
@@ -236,15 +226,8 @@ class RoutingRetriever(RagKitRetriever):
         if len(searches) == 1:  # the route is the last stage
             searches = [replace(searches[0], route={})]
             extra = {name: stage[name] for name in stage if name not in ("stage", "retriever")}
-        return merge(
-            searches,
-            Merged(call.query, self.get_name(), call.report(), extra),
-            call.k,
-            alone=stage["stage"],
-            fusion=self.fusion,
-            rrf_k=self.rrf_k,
-            id_key=self.id_key,
-        )
+        call.report()
+        return merge(searches, call, alone=stage["stage"], extra=extra)
 
 
 def _known_choices(

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.runnables import Runnable
 
-from rag_kit.concurrency.bridge import acall_function, call_function
 from rag_kit.errors import InvalidInputError, ModelOutputError
 from rag_kit.models.chat import is_extractive
 from rag_kit.models.clients import aembed_query, check_embeddings, embed_documents, embed_query
@@ -162,15 +161,13 @@ class FunctionWay:
 
     async def decide(self, call: Call, sources: Sequence[Source], max_choices: int) -> Decision:
         """Call the function."""
-        func, config = self._func, call.child("route")
-        if isinstance(func, Runnable):
-            sync: Any = partial(func.invoke, call.query, config)
-            native: Any = partial(acall_runnable, func, call.query, config)
-        else:
-            sync = partial(call_function, func, call.query)
-            native = partial(acall_function, func, call.query)
+        func, asked = self._func, (call.query, call.child("route"))
         with call.before_search():
-            answer = await call.do("function", sync, native)
+            if isinstance(func, Runnable):
+                native = partial(acall_runnable, func, *asked)
+                answer = await call.do("function", partial(func.invoke, *asked), native)
+            else:
+                answer = await call.call("function", func, call.query)
         answer = [] if answer is None else [answer] if isinstance(answer, str) else answer
         names = [*answer] if isinstance(answer, Iterable) else [None]
         if not all(isinstance(name, str) for name in names):

@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 from langchain_core.documents import Document
+from langchain_core.language_models import FakeListChatModel
 from langchain_core.runnables import ConfigurableField, RunnableLambda
 
 from rag_kit.errors import FilterError, InvalidInputError
-from rag_kit.retrieval import RagKitRetriever
+from rag_kit.query_construction import SelfQueryRetriever
+from rag_kit.retrieval import EnsembleRetriever, HyDERetriever, MultiQueryRetriever, RagKitRetriever
 from rag_kit.retrieval.base import blocking_step
 from rag_kit.retrieval.call import Call
 
@@ -51,7 +53,7 @@ def test_filters_are_anded() -> None:
     assert retriever.seen[0][1].filter == {"$and": [{"tenant": "a"}, {"tenant": "b"}]}
 
 
-def test_whole_config_is_passed_down() -> None:
+def test_row_2_whole_config_is_passed_down() -> None:
     """configurable, metadata, tags and max_concurrency are there for the parts, callbacks as child runs."""
     retriever = Ranked(seen=[])
     retriever.invoke("q", {"configurable": {"x": 1}, "max_concurrency": 3, "metadata": {"m": 2}})
@@ -105,7 +107,40 @@ async def test_an_empty_query_finds_nothing() -> None:
     assert retriever.seen == []
 
 
-def test_jupyter_view_is_inert() -> None:
-    """The notebook view names the settings, with hostile names escaped."""
-    page = Ranked(name="<b>\x1b", k=3)._repr_html_()
-    assert "&lt;b&gt;" in page and "\x1b" not in page and "k = 3" in page
+def test_parts_in_order_without_names_are_refused() -> None:
+    """Retrievers take their arguments by name, and say so."""
+    with pytest.raises(InvalidInputError, match="EnsembleRetriever takes its arguments by name"):
+        EnsembleRetriever([Ranked()])
+
+
+@pytest.mark.parametrize("family", [HyDERetriever, MultiQueryRetriever, SelfQueryRetriever])
+@pytest.mark.parametrize("name", ["max_calls", "max_tokens"])
+@pytest.mark.parametrize("value", [True, "5", 1.5, float("nan"), -1])
+def test_a_cap_that_is_no_number_is_refused(family: Any, name: str, value: Any) -> None:
+    """A flag is no cap of one call, and a text no number, as for the other counts."""
+    parts = {"retriever": Ranked(), "llm": FakeListChatModel(responses=["x"]), "schema": []}
+    if family is not SelfQueryRetriever:
+        del parts["schema"]
+    with pytest.raises(InvalidInputError, match=f"{name}=.* whole number"):
+        family(**parts, **{name: value})
+    assert getattr(family(**parts, **{name: 0}), name) == 0
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"timeout": 0}, "timeout=0"),
+        ({"timeout": 1e300}, "timeout=1e"),
+        ({"timeout": "soon"}, "timeout='soon'"),
+        ({"deadline": -1}, "deadline=-1"),
+        ({"max_concurrency": 0}, "max_concurrency=0"),
+        ({"fetch_k": 0}, "fetch_k=0"),
+        ({"on_error": "ignore"}, "on_error"),
+        ({"k": 0}, "k=0"),
+        ({"nn": 3}, "'nn'"),
+    ],
+)
+def test_wrong_bounds_of_retrievers_that_ask_others(wrong: dict[str, Any], says: str) -> None:
+    """Every such retriever has the same bounds, and refuses what they cannot be by name."""
+    with pytest.raises(InvalidInputError, match=says):
+        EnsembleRetriever(retrievers=[Ranked()], **wrong)

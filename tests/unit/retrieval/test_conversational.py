@@ -14,8 +14,7 @@ from support.rewriters import Scripted, Words, corpus, ids, notes, sent
 
 from rag_kit.documents import get_provenance
 from rag_kit.errors import InvalidInputError
-from rag_kit.models import chat_model
-from rag_kit.retrieval import BM25Retriever, ConversationalRetriever, EnsembleRetriever
+from rag_kit.retrieval import ConversationalRetriever
 
 QUESTION = "When did she die?"
 COMPLETE = "When did Jane Austen die?"
@@ -96,24 +95,11 @@ async def test_wrong_histories(history: Any) -> None:
         await made().ainvoke(QUESTION, None, history=history)
 
 
-async def test_unknown_call_arguments() -> None:
-    """A misspelt call argument is named, with what is allowed."""
-    with pytest.raises(InvalidInputError, match="filter, history, k"):
-        made().invoke(QUESTION, None, chat_history=HISTORY)
-
-
 @pytest.mark.parametrize("written", [json.dumps({"query": QUESTION}), "when did she die"])
 async def test_a_question_that_is_complete(written: str) -> None:
     """A question given back unchanged is searched for once, and that is no degradation."""
     found = await ask(made(written, include_original=True), QUESTION, history=HISTORY)
     assert sent(found) == [QUESTION] and not any("degraded" in note for note in notes(found))
-
-
-@pytest.mark.parametrize("written", ["", "I'm sorry, I can't help.", json.dumps({"query": "x" * 1500})])
-async def test_useless_answers(written: str) -> None:
-    """Nothing, a refusal, an endless text: the question as it is, and a note."""
-    found = await ask(made(written), QUESTION, history=HISTORY)
-    assert sent(found) == [QUESTION] and any("degraded" in note for note in notes(found))
 
 
 def long(turns: int) -> list[tuple[str, str]]:
@@ -168,24 +154,6 @@ async def test_chinese() -> None:
     assert ids(await ask(retriever, "他哪年去世的？", history=history)) == ["a"]
     assert "绝不是指令" in prompts(retriever)[0]
     assert sent(await ask(retriever, "Ba Jin?", history=history)) == ["巴金哪年去世？"]
-
-
-async def test_tenants() -> None:
-    """The caller's filter holds for the complete question, inside an ensemble as well."""
-    docs = corpus(a="jane austen die", b="jane austen die soon")
-    docs[0].metadata["tenant"], docs[1].metadata["tenant"] = "a", "b"
-    assert ids(await ask(made(docs=docs), QUESTION, history=HISTORY, filter={"tenant": "b"})) == ["b"]
-    both = EnsembleRetriever(retrievers=[made(docs=docs, filter={"tenant": "a"})])
-    assert ids(both.invoke("jane")) == ["a"]
-
-
-def test_the_extractive_model() -> None:
-    """Without a language model the follow-up is completed by rule."""
-    words = BM25Retriever.from_texts(["Jane Austen died in 1817.", "Charlotte died in 1855.", "Tea is hot."])
-    retriever = ConversationalRetriever.from_llm(chat_model("extractive"), words, k=1)
-    history = [("user", "Where was Jane Austen born?"), ("assistant", "In Steventon.")]
-    found = retriever.invoke("When did she die?", history=history)
-    assert "Jane Austen" in sent(found)[0]
 
 
 def test_wrong_arguments() -> None:

@@ -76,26 +76,12 @@ def test_a_list_that_is_filled_up() -> None:
     assert standardise([1e308, -1e308]).values == [1.0, -1.0]
 
 
-def test_scores_count_where_ranks_cannot() -> None:
-    """A strong first place wins over two good places, which no rank fusion can see."""
-    one = [("sure", 100.0), ("both", 11.0), ("x", 10.0)]
-    two = [("both", 0.52), ("sure", 0.51), ("y", 0.1)]
-    assert convex_combination([one, two])[0][0] == "sure"
-
-
 def test_an_empty_list_says_nothing() -> None:
     """Beside an empty list the other keeps its order and its values."""
     alone = convex_combination([DENSE])
     assert convex_combination([DENSE, []]) == alone
     assert [key for key, _ in alone] == ["d", "b", "a"]
     assert convex_combination([[], []]) == []
-
-
-def test_one_result_counts() -> None:
-    """A list of one document lifts it against the others, whatever its score."""
-    alone = dict(convex_combination([DENSE]))
-    fused = dict(convex_combination([DENSE, [("b", 3.0)]]))
-    assert fused["b"] - fused["a"] == pytest.approx((alone["b"] - alone["a"] + 1) / 2)
 
 
 def test_repeated_key_counts_once() -> None:

@@ -8,14 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from support.rewriters import Scripted, Words, both, corpus, ids, notes, sent
 
 from rag_kit.documents import get_provenance
-from rag_kit.errors import InvalidInputError
-from rag_kit.models import chat_model
-from rag_kit.retrieval import BM25Retriever, DecompositionRetriever
+from rag_kit.retrieval import DecompositionRetriever
 
 QUESTION = "Was the author of Emma younger than the author of Ulysses?"
 PARTS = ["Who wrote Emma?", "Who wrote Ulysses?"]
@@ -70,15 +66,6 @@ async def test_parts_that_find_nothing_are_told() -> None:
     """A sub-question without a result is named in the notes of the others."""
     found = await both(made(reply("Who wrote Emma?", "zzz")), QUESTION)
     assert "emma" in ids(found) and "nothing found for 'zzz'" in notes(found)
-
-
-@settings(deadline=None, max_examples=40)
-@given(st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=4, unique=True), st.integers(4, 8))
-def test_represented_for_all_parts(letters: list[str], k: int) -> None:
-    """Whatever the parts are, each one's best document is in a result that has room for them."""
-    docs = corpus(**{letter: f"{letter * 3} text" for letter in "abcdefgh"})
-    found = made(reply(*(letter * 3 for letter in letters)), docs, k=k).invoke("text of all")
-    assert set(letters) <= set(ids(found)) and len(found) == len(set(ids(found)))
 
 
 async def test_a_question_without_parts() -> None:
@@ -224,21 +211,3 @@ async def test_chinese() -> None:
     await both(serial, question)
     assert "分步求解" in serial.llm.prompts[0] and "编号段落" not in serial.llm.prompts[0]  # type: ignore[attr-defined]
     assert "带编号的段落" in serial.llm.prompts[1]  # type: ignore[attr-defined]
-
-
-def test_the_extractive_model() -> None:
-    """Without a language model the question is searched for as it is."""
-    words = BM25Retriever.from_texts(["Jane Austen wrote Emma.", "Tea is hot."])
-    for mode in ("parallel", "serial"):
-        retriever = DecompositionRetriever.from_llm(chat_model("extractive"), words, mode=mode)
-        assert retriever.invoke("Who wrote Emma?")[0].page_content == "Jane Austen wrote Emma."
-
-
-def test_wrong_arguments() -> None:
-    """n, mode and the prompts are checked."""
-    for options, says in (
-        ({"n": 33}, "n: Input"),
-        ({"mode": "both"}, "mode"),
-    ):
-        with pytest.raises(InvalidInputError, match=says):
-            made("", **options)

@@ -104,20 +104,6 @@ def test_wrong_arguments_are_refused(index: DocumentIndex) -> None:
         index_retriever(reader)
 
 
-def test_embedding_failure_leaves_the_keyword_half(
-    index: DocumentIndex, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """When the embedding model fails, a hybrid answers by keyword and reports the degradation."""
-
-    def fail(text: str) -> list[float]:
-        raise ConnectionError("gone")
-
-    monkeypatch.setattr(index.embeddings, "embed_query", fail)
-    found = index_retriever(index).invoke("number42")
-    assert found[0].id == "h42"
-    assert any("dense" in note for note in get_provenance(found[0])["notes"])
-
-
 @pytest.mark.parametrize("pipeline", ["dense", "hybrid"])
 def test_a_query_is_embedded_anew_after_reembed(tmp_path: Path, pipeline: Any) -> None:
     """A vector of the old model, of the same size, is neither searched for nor used for feedback."""

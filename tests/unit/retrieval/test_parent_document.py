@@ -10,19 +10,17 @@ from typing import Any
 
 import pytest
 from langchain_core.documents import Document
-from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda
-from langchain_tests.integration_tests import RetrieversIntegrationTests
 from support.blocking import blockbuster_ctx
 from support.embedding import WordEmbeddings
-from support.families import children, lettered, lines, numbered
+from support.families import children, lines, numbered
 
 from rag_kit.documents import get_provenance
-from rag_kit.errors import DocumentIndexError, FilterError, InvalidInputError, LockedError
+from rag_kit.errors import DocumentIndexError, InvalidInputError, LockedError
 from rag_kit.indexing import DocumentIndex
 from rag_kit.indexing.document_index.keyword import KeywordView
 from rag_kit.indexing.document_index.rows import Child, Family
-from rag_kit.retrieval import MultiQueryRetriever, ParentDocumentRetriever, index_retriever
+from rag_kit.retrieval import ParentDocumentRetriever, SentenceWindowRetriever, index_retriever
 from rag_kit.retrieval.parents.base import FamilyRetriever
 
 SIZES: dict[str, Any] = {"child_size": 40}
@@ -52,25 +50,6 @@ def bank() -> Iterator[DocumentIndex]:
         *(numbered(name) for name in ("ant", "bee", "cat")), embeddings=WordEmbeddings(512)
     ) as retriever:
         yield retriever.index
-
-
-class TestStandard(RetrieversIntegrationTests):
-    """LangChain's standard tests of retrievers."""
-
-    @property
-    def retriever_constructor(self) -> type[BaseRetriever]:
-        """The class under test."""
-        return ParentDocumentRetriever
-
-    @property
-    def retriever_constructor_params(self) -> dict[str, object]:
-        """An index in which the example query has enough hits."""
-        return {"index": make(*(numbered(f"cat{n}") for n in range(10))).index}
-
-    @property
-    def retriever_query_example(self) -> str:
-        """A query."""
-        return "told here"
 
 
 @pytest.mark.parametrize("pipeline", ["bm25", "dense", "hybrid"])
@@ -142,19 +121,6 @@ async def test_chinese_and_english() -> None:
     assert "结冰" in lake.page_content[child["start"] : child["end"]]
 
 
-async def test_empty_queries_and_indexes() -> None:
-    """An empty query or index gives nothing."""
-    retriever = make()
-    assert await both(retriever, "anything") == [] and await both(make(numbered("ant")), "  ") == []
-
-
-async def test_results_are_copies(bank: DocumentIndex) -> None:
-    """A result that is changed changes nothing else."""
-    retriever = ParentDocumentRetriever(index=bank)
-    retriever.invoke("ant1")[0].metadata["x"] = 1
-    assert "x" not in retriever.invoke("ant1")[0].metadata and "x" not in bank.get(["ant"])[0].metadata
-
-
 # Spans of documents as parents
 
 
@@ -171,25 +137,6 @@ async def test_parents_may_be_spans() -> None:
 
 
 # Filters and tenants
-
-
-@pytest.mark.parametrize("pipeline", ["bm25", "dense", "hybrid"])
-async def test_two_tenants_with_the_same_text(pipeline: Any) -> None:
-    """A tenant's filter, static or of the call, lets only that tenant's documents through; both are ANDed."""
-    same = "The secret is told here. It is kept."
-    documents = [Document(same, id=t, metadata={"tenant": t, "year": 2000}) for t in ("a", "b")]
-    retriever = make(*documents, embeddings=WordEmbeddings(), pipeline=pipeline, k=5)
-
-    def tenants(found: list[Document]) -> set[str]:
-        return {document.metadata["tenant"] for document in found}
-
-    assert tenants(await both(retriever, "secret")) == {"a", "b"}
-    assert tenants(await both(retriever, "secret", filter={"tenant": "a"})) == {"a"}
-    own = ParentDocumentRetriever(index=retriever.index, pipeline=pipeline, filter={"tenant": "b"})
-    assert tenants(await both(own, "secret", filter={"year": 2000})) == {"b"}
-    assert await both(own, "secret", filter={"tenant": "a"}) == []
-    with pytest.raises(FilterError):
-        own.invoke("secret", None, filter={"tenant": {"$near": 1}})
 
 
 async def test_tenant_on_the_parent_only() -> None:
@@ -236,22 +183,6 @@ async def test_plain_documents_stand_for_themselves() -> None:
     assert (
         ids(await both(retriever, "wasp ant1")) == ["wasp", "ant"] or len(retriever.invoke("wasp ant1")) == 2
     )
-
-
-async def test_composes_with_other_retrievers() -> None:
-    """Rewriting around it, or inside of it: k, filter and provenance go through."""
-    from langchain_core.language_models import FakeListChatModel
-
-    retriever = make(*(lettered(name, "bdfg", tenant=name[0]) for name in ("ant", "bee", "cat")))
-    model = FakeListChatModel(responses=['{"queries": ["beef"]}'])
-    around = MultiQueryRetriever.from_llm(model, retriever, n=1)
-    assert set(ids(around.invoke("antd"))) == {"ant", "bee"}
-    assert ids(around.invoke("antd", filter={"tenant": "b"})) == ["bee"]
-    leaf = index_retriever(retriever.index, "bm25")
-    inside = ParentDocumentRetriever(
-        index=retriever.index, retriever=MultiQueryRetriever.from_llm(model, leaf, n=1)
-    )
-    assert set(ids(inside.invoke("antd"))) == {"ant", "bee"}
 
 
 async def test_config_is_passed_down(bank: DocumentIndex) -> None:
@@ -406,3 +337,27 @@ def test_a_temporary_index_goes_with_its_last_user() -> None:
     del index
     gc.collect()
     assert not folder.exists()
+
+
+@pytest.mark.parametrize("wrong", [["a text"], "a text", 5, None, [None], Document("x")])
+def test_documents_that_are_none_are_named(wrong: Any, tmp_path: Path) -> None:
+    """Strings, or one document alone, are refused by the indexes too."""
+    with (
+        DocumentIndex.create(tmp_path / "index") as index,
+        pytest.raises(InvalidInputError, match="documents"),
+    ):
+        index.upsert(wrong)
+    for family in (ParentDocumentRetriever, SentenceWindowRetriever):
+        with pytest.raises(InvalidInputError, match="give a list of LangChain Documents"):
+            family.from_documents(wrong)
+
+
+def test_the_same_document_twice_is_one() -> None:
+    """One id names two documents only if they differ in more than their place in the call."""
+    twice = [Document("The fan hums. Tea is hot.", id="a", metadata={"n": 1}) for _ in range(2)]
+    for family in (ParentDocumentRetriever, SentenceWindowRetriever):
+        with family.from_documents(twice) as retriever:
+            assert len(retriever.invoke("fan")) == 1
+        other = Document("The fan hums. Tea is hot.", id="a", metadata={"n": 2})
+        with pytest.raises(InvalidInputError, match="two different documents"):
+            family.from_documents([twice[0], other])

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.runnables import RunnableLambda
+from langchain_core.vectorstores import InMemoryVectorStore
 from support.blocking import blockbuster_ctx
 from support.rewriters import Scripted, Words, both, corpus, ids, notes, sent
 
 from rag_kit.concurrency import Budget, use_budget
-from rag_kit.documents import get_provenance
 from rag_kit.errors import (
     BranchError,
     BudgetExceededError,
@@ -23,10 +24,10 @@ from rag_kit.errors import (
     InvalidInputError,
     ModelError,
 )
+from rag_kit.prompts import load_prompt
 from rag_kit.retrieval import (
     ConversationalRetriever,
     DecompositionRetriever,
-    EnsembleRetriever,
     ExpansionRetriever,
     HyDERetriever,
     MultiQueryRetriever,
@@ -47,44 +48,15 @@ for _number, _doc in enumerate(DOCS):
 Make = Callable[..., RewritingRetriever]
 
 
-def multi_query(script: Any = None, words: Any = None, **settings: Any) -> MultiQueryRetriever:
-    script = json.dumps({"queries": ["noise", "loud noise"]}) if script is None else script
-    model = script if isinstance(script, Scripted) else Scripted(script=script)
-    return MultiQueryRetriever.from_llm(model, words or Words(docs=DOCS), **settings)
+def maker(cls: type[RewritingRetriever], answer: Any, **fixed: Any) -> Make:
+    """How a technique is made: with a model that gives a script, and a retriever inside."""
 
+    def make(script: Any = None, words: Any = None, **settings: Any) -> RewritingRetriever:
+        reply = (answer if callable(answer) else json.dumps(answer)) if script is None else script
+        model = reply if isinstance(reply, Scripted) else Scripted(script=reply)
+        return cls.from_llm(model, words or Words(docs=DOCS), **fixed, **settings)
 
-def hyde(script: Any = None, words: Any = None, **settings: Any) -> HyDERetriever:
-    script = json.dumps({"passages": ["noise of loud things"]}) if script is None else script
-    model = script if isinstance(script, Scripted) else Scripted(script=script)
-    return HyDERetriever.from_llm(model, words or Words(docs=DOCS), **settings)
-
-
-def step_back(script: Any = None, words: Any = None, **settings: Any) -> StepBackRetriever:
-    script = '{"query": "What is noise?"}' if script is None else script
-    model = script if isinstance(script, Scripted) else Scripted(script=script)
-    return StepBackRetriever.from_llm(model, words or Words(docs=DOCS), **settings)
-
-
-def expansion(script: Any = None, words: Any = None, **settings: Any) -> ExpansionRetriever:
-    script = json.dumps({"queries": ["noise", "racket"]}) if script is None else script
-    model = script if isinstance(script, Scripted) else Scripted(script=script)
-    return ExpansionRetriever.from_llm(model, words or Words(docs=DOCS), **settings)
-
-
-def query2doc(script: Any = None, words: Any = None, **settings: Any) -> Query2DocRetriever:
-    script = json.dumps({"passages": ["noise of loud things"]}) if script is None else script
-    model = script if isinstance(script, Scripted) else Scripted(script=script)
-    return Query2DocRetriever.from_llm(model, words or Words(docs=DOCS), **settings)
-
-
-def parallel(script: Any = None, words: Any = None, **settings: Any) -> DecompositionRetriever:
-    script = json.dumps({"queries": ["noise", "loud noise"]}) if script is None else script
-    model = script if isinstance(script, Scripted) else Scripted(script=script)
-    return DecompositionRetriever.from_llm(model, words or Words(docs=DOCS), **settings)
-
-
-def serial(script: Any = None, words: Any = None, **settings: Any) -> DecompositionRetriever:
-    return parallel(_steps if script is None else script, words, mode="serial", **settings)
+    return make
 
 
 def _steps(prompt: str) -> str:
@@ -101,14 +73,19 @@ class Talking(ConversationalRetriever):
         return await super()._rewrite(question, call)
 
 
-def conversation(script: Any = None, words: Any = None, **settings: Any) -> ConversationalRetriever:
-    script = json.dumps({"query": "What is noise?"}) if script is None else script
-    model = script if isinstance(script, Scripted) else Scripted(script=script)
-    return Talking.from_llm(model, words or Words(docs=DOCS), **settings)
-
-
-TECHNIQUES: list[Make] = [multi_query, hyde, step_back, expansion, query2doc, parallel, serial, conversation]
-each = pytest.mark.parametrize("make", TECHNIQUES, ids=lambda make: make.__name__)
+QUERIES, PASSAGES = {"queries": ["noise", "loud noise"]}, {"passages": ["noise of loud things"]}
+GENERAL = {"query": "What is noise?"}
+TECHNIQUES: dict[str, Make] = {
+    "multi_query": maker(MultiQueryRetriever, QUERIES),
+    "hyde": maker(HyDERetriever, PASSAGES),
+    "step_back": maker(StepBackRetriever, GENERAL),
+    "expansion": maker(ExpansionRetriever, {"queries": ["noise", "racket"]}),
+    "query2doc": maker(Query2DocRetriever, PASSAGES),
+    "parallel": maker(DecompositionRetriever, QUERIES),
+    "serial": maker(DecompositionRetriever, _steps, mode="serial"),
+    "conversation": maker(Talking, GENERAL),
+}
+each = pytest.mark.parametrize("make", TECHNIQUES.values(), ids=TECHNIQUES)
 
 
 @each
@@ -231,7 +208,9 @@ async def test_cached_answers_cost_no_call(make: Make, tmp_path: Path) -> None:
 @each
 async def test_useless_answers_are_not_cached(make: Make, tmp_path: Path) -> None:
     """An answer that could not be used is asked for again."""
-    useless = "!" if make is conversation else "嗡"  # a complete question may be in another language
+    useless = (
+        "!" if make is TECHNIQUES["conversation"] else "嗡"
+    )  # a complete question may be in another language
     script = json.dumps({"query": useless, "queries": [useless], "passages": [useless]}, ensure_ascii=False)
     retriever = make(Scripted(script=script), cache=tmp_path / "c")
     retriever.invoke(QUESTION)
@@ -269,37 +248,18 @@ def test_wrong_parts(make: Make) -> None:
     """What is no model, retriever or allowed value is refused at construction, by name."""
     for settings, says in (
         ({"words": "bm25"}, "retriever is str"),
-        ({"timeout": 0}, "timeout=0"),
-        ({"timeout": 1e300}, "timeout=1e"),
-        ({"deadline": -1}, "deadline=-1"),
-        ({"max_calls": -1}, "max_calls=-1"),
-        ({"max_concurrency": 0}, "max_concurrency=0"),
-        ({"fetch_k": 0}, "fetch_k=0"),
-        ({"k": 0}, "k=0"),
         ({"weights": []}, "weights"),
         ({"weights": "12"}, "weights"),
         ({"language": "fr"}, "language"),
-        ({"nn": 3}, "'nn'"),
     ):
         with pytest.raises(InvalidInputError, match=says):
             make(**settings)
     with pytest.raises(InvalidInputError, match="llm is str"):
         type(make()).from_llm("gpt", Words(docs=[]))
+    with pytest.raises(InvalidInputError, match="VectorRetriever"):
+        TECHNIQUES["multi_query"](words=InMemoryVectorStore(DeterministicFakeEmbedding(size=4)))
     with pytest.raises(InvalidInputError, match="takes it first"):
         type(make()).from_llm(Words(docs=[]), Scripted(script=""))
-
-
-@each
-async def test_composes(make: Make) -> None:
-    """It works inside an ensemble, over one, over itself, and in wrappers, with the provenance of all stages."""
-    inner = make()
-    nested = make(words=EnsembleRetriever(retrievers=[inner, Words(docs=DOCS)]).with_retry())
-    outer = EnsembleRetriever(retrievers=[nested.with_config(tags=["x"]), Words(docs=DOCS)], k=3)
-    found = await both(outer, QUESTION, filter={"year": 2000})
-    assert found and {doc.metadata["year"] for doc in found} == {2000}
-    stages = {stage["stage"] for doc in found for stage in get_provenance(doc)["stages"]}
-    assert "fusion:rrf" in stages
-    assert len(await asyncio.to_thread(make().batch, [QUESTION] * 3)) == 3
 
 
 @each
@@ -317,3 +277,33 @@ def test_a_mistake_in_the_prompt_is_not_hidden(make: Make) -> None:
         make(prompt=prompt_from_text(text, name="own")).invoke(QUESTION)
     with pytest.raises(InvalidInputError, match="question"):
         make(prompt=ChatPromptTemplate([("user", "{other}")]))
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize(("name", "count"), [("step_back", 3), ("query2doc", 2)])
+def test_examples_in_prompts_are_turns(name: str, count: int, language: str) -> None:
+    """The prompt files show worked examples as user and model messages, whose replies fit the schema."""
+    prompt = load_prompt(name, language=language)
+    messages = prompt.format_messages(question="Q?")
+    assert [message.type for message in messages] == ["system", *["human", "ai"] * count, "human"]
+    assert "<question>Q?</question>" in str(messages[-1].content)
+    for message in messages[2:-1:2]:
+        assert prompt.output_schema.model_validate_json(str(message.content))  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "word"),
+    [
+        ("hyde", {"passages": ["植物靠昆虫传粉繁殖。"]}, "百科条目"),
+        ("query2doc", {"passages": ["植物靠昆虫传粉繁殖。"]}, "调压塔"),
+        ("step_back", {"query": "昆虫传粉是什么？"}, "钱学森"),
+        ("multi_query", {"queries": ["昆虫传粉"]}, "你负责编写检索用的查询"),
+        ("conversation", {"query": "昆虫怎么传粉？"}, "绝不是指令"),
+    ],
+)
+async def test_chinese(name: str, answer: Any, word: str) -> None:
+    """A Chinese question is put into the Chinese prompt, and what the model writes in Chinese is searched for."""
+    words = Words(docs=corpus(a="昆虫传粉", b="下雨"))
+    retriever = TECHNIQUES[name](json.dumps(answer, ensure_ascii=False), words, k=1)
+    assert ids(await both(retriever, "花儿何以繁衍？")) == ["a"]
+    assert word in retriever.llm.prompts[0]  # type: ignore[attr-defined]

@@ -35,7 +35,6 @@ from rag_kit.retrieval import (
     VectorRetriever,
     index_retriever,
 )
-from rag_kit.retrieval.vector import VectorSearch
 
 DOCS = [Document(f"text {n}", id=str(n), metadata={"n": n, "odd": bool(n % 2)}) for n in range(30)]
 QUERIES = ["text 3", "text 14", "text 25", "other words", "text 9"]
@@ -261,15 +260,6 @@ def test_stores_that_are_not_known_are_asked_one_by_one() -> None:
     assert [docs[0].page_content for docs in retriever.search_many(["a", "b"])] == ["mine: a", "mine: b"]
 
 
-def test_a_search_by_vector_keeps_its_vector() -> None:
-    """A search with a ready vector has nothing to do with the text of its query."""
-    model = Counting()
-    store = InMemoryVectorStore(model)
-    store.add_documents(DOCS)
-    search = VectorSearch(vectorstore=store, vector=model.embed_query("text 7"), k=1)
-    assert [docs[0].id for docs in search.search_many(QUERIES)] == ["7"] * 5
-
-
 @pytest.mark.parametrize("blocking", [True, False])
 def test_only_arms_that_run_are_prepared(blocking: bool) -> None:
     """An ensemble has the queries embedded by the retrievers that it runs, and by none of weight 0."""
@@ -358,23 +348,6 @@ def hanging(model: Embeddings) -> ExactVectorRetriever:
 def three_queries() -> FakeListChatModel:
     """A model that writes two more queries."""
     return FakeListChatModel(responses=['{"queries": ["text 14", "text 25"]}'])
-
-
-@pytest.mark.parametrize("kind", ["documents", "memory"])
-async def test_no_vector_of_a_batch_is_lost(kind: str) -> None:
-    """However many queries, and in however many calls at once that share queries: none is embedded by itself."""
-    model: Any = Native()
-    retriever: Any = hanging(model)
-    if kind == "memory":
-        store = InMemoryVectorStore(model)
-        store.add_documents(DOCS)
-        retriever = VectorRetriever(vectorstore=store)
-    model.batches = []
-    retriever.search_many([str(number) for number in range(600)], k=1)
-    assert len(model.queries) == 1 and len(model.batches) == 1  # one to compare
-    calls = [[f"q{(start + number) % 40}" for number in range(8)] for start in range(60)]
-    await asyncio.gather(*(retriever.asearch_many(queries, k=1) for queries in calls))
-    assert len(model.queries) == 1 and len(model.batches) == 61
 
 
 def test_refused() -> None:

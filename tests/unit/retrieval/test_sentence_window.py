@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.documents import Document
-from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda
-from langchain_tests.integration_tests import RetrieversIntegrationTests
 from support.embedding import WordEmbeddings
 from support.families import children, lettered, numbered
 
 from rag_kit.documents import get_provenance
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing import DocumentIndex
 from rag_kit.indexing.document_index.rows import Child, Family
 from rag_kit.retrieval import SentenceWindowRetriever, index_retriever
 
@@ -34,25 +30,6 @@ async def both(retriever: SentenceWindowRetriever, query: str, **call: Any) -> l
     for document in found:
         json.dumps(document.metadata, allow_nan=False)
     return found
-
-
-class TestStandard(RetrieversIntegrationTests):
-    """LangChain's standard tests of retrievers."""
-
-    @property
-    def retriever_constructor(self) -> type[BaseRetriever]:
-        """The class under test."""
-        return SentenceWindowRetriever
-
-    @property
-    def retriever_constructor_params(self) -> dict[str, object]:
-        """An index in which the example query has enough hits."""
-        return {"index": make(*(numbered(f"cat{n}") for n in range(10))).index}
-
-    @property
-    def retriever_query_example(self) -> str:
-        """A query."""
-        return "told here"
 
 
 @pytest.mark.parametrize("pipeline", ["bm25", "dense", "hybrid"])
@@ -110,14 +87,6 @@ async def test_a_third_hit_joins_two_windows() -> None:
     assert [child["rank"] for child in children(found[0])] == [1, 2, 3]
 
 
-async def test_k_counts_windows() -> None:
-    """Ten hits in one window do not crowd out the others: it looks deeper until there are k windows."""
-    one = Document(" ".join("Lake lake." for _ in range(30)), id="one")
-    few = [Document(f"A lake far away with place{i}.", id=f"few{i}") for i in range(4)]
-    retriever = make(one, *few, window=30, k=3, fetch_k=3)
-    assert len(await both(retriever, "lake")) == 3
-
-
 async def test_ends_of_a_document_and_a_window_of_none() -> None:
     """A window ends with its document; window=0 gives the sentence alone."""
     ant = numbered("ant", 2)
@@ -133,18 +102,6 @@ async def test_chinese_headings_and_offsets_in_the_source() -> None:
     assert found.page_content == "湖水很深。湖里有鱼。冬天会结冰。" and found.metadata["heading"] == "湖"
     assert text[found.metadata["start"] - 50 : found.metadata["end"] - 50] == found.page_content
     assert len(await both(retriever, "鱼", filter={"heading": "湖"})) == 1
-
-
-async def test_two_tenants_with_the_same_text() -> None:
-    """A tenant's filter lets only that tenant's sentences through, static and of the call ANDed."""
-    documents = [numbered("same", tenant=t).model_copy(update={"id": t}) for t in ("a", "b")]
-    retriever = make(*documents, embeddings=WordEmbeddings(), k=5)
-    for tenant in ("a", "b"):
-        found = await both(retriever, "same1", filter={"tenant": tenant})
-        assert found and {d.metadata["tenant"] for d in found} == {tenant}
-        assert {d.metadata["parent_id"] for d in found} == {tenant}
-    own = SentenceWindowRetriever(index=retriever.index, filter={"tenant": "b"})
-    assert await both(own, "same1", filter={"tenant": "a"}) == []
 
 
 async def test_neighbours_of_another_tenant_end_the_window() -> None:
@@ -172,21 +129,6 @@ async def test_texts_that_stand_nowhere_are_returned_as_they_are() -> None:
     index.upsert([Document("plain made", id="p")])
     found = await both(SentenceWindowRetriever(index=index), "made")
     assert sorted(d.page_content for d in found) == ["made up", "plain made"]
-
-
-def test_update_delete_and_depth(tmp_path: Path) -> None:
-    """The same id again replaces all sentences, delete removes them; 6,000 sentences go in at once."""
-    with make(numbered("ant"), index=tmp_path / "i", embeddings=WordEmbeddings(8)) as retriever:
-        retriever.upsert([Document("A wasp now. And a fly.", id="ant")])
-        assert all("ant1" not in d.page_content for d in retriever.invoke("ant1 wasp"))
-        assert len(retriever.index.ids()) == 2 and retriever.delete(["ant"]) == 1
-        assert retriever.invoke("wasp") == [] and retriever.index.ids() == []
-        retriever.upsert([numbered(f"n{i}", 20) for i in range(300)])
-        assert len(retriever.index.ids()) == 6000
-    with DocumentIndex.open(tmp_path / "i") as index:
-        found = SentenceWindowRetriever(index=index, pipeline="bm25", k=1).invoke("n29917")
-        assert found[0].metadata["parent_id"] == "n299"
-        assert not [p for p in index.verify().problems if not p.startswith("chroma")]
 
 
 @settings(max_examples=40, deadline=None)

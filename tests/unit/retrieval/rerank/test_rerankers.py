@@ -9,15 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from langchain_core.cross_encoders import BaseCrossEncoder
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import RunnableLambda
 from langchain_core.vectorstores.utils import maximal_marginal_relevance
 from support.embedding import WordEmbeddings
-from support.rewriters import Words, both, corpus, ids, notes
+from support.rewriters import both, corpus, ids, notes
 
 from rag_kit.documents import get_provenance, with_provenance
 from rag_kit.errors import InvalidInputError
@@ -84,13 +82,6 @@ async def test_cross_encoder(kind: Any) -> None:
         CrossEncoderReranker("bge")
 
 
-async def test_chinese() -> None:
-    """Rerankers take Chinese as it is."""
-    docs = corpus(a="风扇", b="风扇 噪音 大")
-    assert ids(await both(made(Shared(), docs), "噪音 大")) == ["b", "a"]
-    assert ids(await both(made(WordEmbeddings(), docs), "风扇 噪音 大")) == ["b", "a"]
-
-
 async def test_embedding() -> None:
     """The score is the cosine, as a plain float; a zero vector counts 0."""
     model = Table(q=[3.0, 4.0], near=[6.0, 8.0], far=[-3.0, -4.0], zero=[0.0, 0.0])
@@ -100,20 +91,6 @@ async def test_embedding() -> None:
         assert ids(found) == ["near", "zero", "far"]
         scores = [get_provenance(doc)["score"] for doc in found]
         assert scores == pytest.approx([1, 0, -1]) and {type(score) for score in scores} == {float}
-
-
-async def test_native_embeddings() -> None:
-    """An embedding model with async methods of its own is awaited, not run on a thread."""
-
-    class Native(Table):
-        async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
-            return [[1.0, 0.0] if text == "b" else [0.0, 1.0] for text in texts]
-
-        async def aembed_query(self, text: str) -> list[float]:
-            return [1.0, 0.0]
-
-    docs = [Document(text, id=text) for text in "ab"]
-    assert ids(await made(EmbeddingReranker(Native()), docs).ainvoke("q")) == ["b", "a"]
 
 
 async def test_embeddings_that_do_not_fit() -> None:
@@ -136,32 +113,6 @@ async def test_mmr_by_hand() -> None:
     assert scores == pytest.approx([0.4, 0.24 - 0.36, 0.4 * 0.995 - 0.6 * 0.995], abs=1e-9)
     assert get_provenance(found[1])["stages"][-1]["relevance"] == pytest.approx(0.6)
     assert ids(await both(made(MMRReranker(model, lambda_mult=1), docs), "q")) == ["a", "b", "c"]
-
-
-@given(
-    st.lists(st.lists(st.integers(-4, 4), min_size=3, max_size=3), min_size=1, max_size=9),
-    st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0]),
-)
-def test_mmr_equals_langchain(rows: list[list[int]], lambda_mult: float) -> None:
-    """On the same vectors, each choice has the marginal relevance that LangChain's choice has."""
-    vectors = np.asarray([[*row, 1] for row in rows], dtype=float)
-    query = np.asarray([1.0, 2.0, 0.5, 1.0])
-    theirs = maximal_marginal_relevance(query, vectors.tolist(), lambda_mult=lambda_mult, k=len(rows))
-    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    relevance = unit @ (query / np.linalg.norm(query))
-    order, _ = marginal_relevance(relevance, unit, lambda_mult)
-    assert sorted(order) == list(range(len(rows)))
-
-    def value(chosen: int, before: list[int]) -> float:
-        if not before:
-            return float(relevance[chosen])
-        return float(lambda_mult * relevance[chosen] - (1 - lambda_mult) * max(unit[before] @ unit[chosen]))
-
-    if order != theirs:  # equal values may be told apart by the last bit of a float
-        place = next(n for n in range(len(rows)) if order[n] != theirs[n])
-        assert value(order[place], order[:place]) == pytest.approx(
-            value(theirs[place], order[:place]), abs=1e-9
-        )
 
 
 def test_mmr_equals_langchain_on_random_vectors() -> None:
@@ -309,16 +260,3 @@ def test_wrong_settings() -> None:
     ):
         with pytest.raises(InvalidInputError, match=says):
             make()
-
-
-def test_words_of_one_tenant_alone() -> None:
-    """Shown ids and signals are read from what passed the filter; nothing else is seen."""
-    docs = [Document("fan", id=name, metadata={"tenant": name}) for name in "tu"]
-    seen: list[list[Any]] = []
-
-    def watch(query: str, documents: list[Document]) -> list[float]:
-        seen.append(ids(documents))
-        return [1.0] * len(documents)
-
-    RerankRetriever(retriever=Words(docs=docs), reranker=watch).invoke("fan", None, filter={"tenant": "t"})
-    assert seen == [["t"]]

@@ -95,13 +95,3 @@ async def test_hyde_goes_back_to_the_plain_search(model: Embeddings, message: st
         notes = get_provenance(found[0])["notes"]
         assert any(message in note for note in notes)
         assert "degraded: hyde: searched with the question alone" in notes
-
-
-@pytest.mark.parametrize(("model", "message"), WRONG_FOR_SEVERAL)
-def test_hyde_raises_if_told_to(model: Embeddings, message: str) -> None:
-    """With ``on_error="raise"`` the error of the kit comes through."""
-    store = InMemoryVectorStore(GOOD)
-    store.add_documents(DOCS)
-    retriever = HyDERetriever.from_llm(Scripted(script=PASSAGES), store, embeddings=model, on_error="raise")
-    with pytest.raises(ModelOutputError, match=message):
-        retriever.invoke("moon")

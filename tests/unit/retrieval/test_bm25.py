@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 from langchain_core.documents import Document
-from langchain_core.retrievers import BaseRetriever
-from langchain_tests.integration_tests import RetrieversIntegrationTests
 
 from rag_kit.documents import get_provenance, with_provenance
 from rag_kit.errors import FilterError, InvalidInputError
@@ -23,26 +21,7 @@ def retriever() -> BM25Retriever:
     return BM25Retriever.from_texts(TEXTS, [{"n": n, "even": n % 2 == 0} for n in range(5)], k=3)
 
 
-class TestStandard(RetrieversIntegrationTests):
-    """LangChain's standard tests of retrievers."""
-
-    @property
-    def retriever_constructor(self) -> type[BaseRetriever]:
-        """The class under test."""
-        return BM25Retriever
-
-    @property
-    def retriever_constructor_params(self) -> dict[str, object]:
-        """An index in which the example query has enough hits."""
-        return {"index": BM25Index.from_texts([f"cat number {n}" for n in range(10)])}
-
-    @property
-    def retriever_query_example(self) -> str:
-        """A query."""
-        return "cats"
-
-
-def test_finds_by_word_form_and_in_chinese(retriever: BM25Retriever) -> None:
+def test_row_7_finds_by_word_form_and_in_chinese(retriever: BM25Retriever) -> None:
     """Inflections match, Chinese is found, what shares no word is left out."""
     assert {doc.metadata["n"] for doc in retriever.invoke("cats")} == {0, 1, 4}
     assert [doc.metadata["n"] for doc in retriever.invoke("睡觉的猫")] == [3]
@@ -94,14 +73,6 @@ async def test_async_equals_sync_and_does_not_block(retriever: BM25Retriever) ->
     assert all(result == expected for result in results)
 
 
-def test_index_may_grow_behind_the_retriever(retriever: BM25Retriever) -> None:
-    """What is added to the index is found, what is deleted is not."""
-    retriever.index.add([Document("a zebra", id="z")])
-    assert [doc.id for doc in retriever.invoke("zebras")] == ["z"]
-    retriever.index.delete(["z"])
-    assert retriever.invoke("zebras") == []
-
-
 def test_settings_reach_the_index(tmp_path: Path) -> None:
     """from_documents hands its settings on; a saved index serves a new retriever."""
     made = BM25Retriever.from_documents(
@@ -113,3 +84,21 @@ def test_settings_reach_the_index(tmp_path: Path) -> None:
     default.index.save(tmp_path / "index")
     loaded = BM25Retriever(index=BM25Index.load(tmp_path / "index"))
     assert loaded.invoke("cats") == default.invoke("cats")
+
+
+def test_row_8_nothing_without_a_score_is_returned(retriever: BM25Retriever) -> None:
+    """A document that shares no word with the query is no result, however large k is."""
+    assert [doc.metadata["n"] for doc in retriever.invoke("barking", k=5)] == [2]
+
+
+def test_row_9_the_index_lives(tmp_path: Path) -> None:
+    """Documents come and go, the index is saved and loaded, filters hold, results are copies."""
+    index = BM25Index.from_documents([Document("old news", id="1", metadata={"year": 1})])
+    index.add([Document("new news", id="2", metadata={"year": 2})])
+    index.delete(["1"])
+    index.save(tmp_path / "news")
+    words = BM25Retriever(index=BM25Index.load(tmp_path / "news"))
+    for _ in range(2):
+        [found] = words.invoke("news", filter={"year": 2})
+        assert found.id == "2"
+        found.metadata["year"] = 3

@@ -150,14 +150,3 @@ async def test_an_index_with_representations_gives_passages(
         found = retriever.invoke(question)
         assert [doc.page_content for doc in found] == texts
         assert await retriever.ainvoke(question) == found
-
-
-def test_an_index_opened_without_its_model_says_how_to_begin_by_keyword(tmp_path: Path) -> None:
-    """The retriever that the message names is one that GraphRetriever takes."""
-    with DocumentIndex.create(tmp_path / "index", embeddings=WordEmbeddings()) as made:
-        made.upsert([Document(text, id=str(n)) for n, text in enumerate(EN)])
-    with DocumentIndex.open(tmp_path / "index") as index:
-        with pytest.raises(InvalidInputError, match=r"index_retriever\(index, 'bm25'\)"):
-            GraphRetriever(index=index)
-        retriever = GraphRetriever(index=index, retriever=index_retriever(index, "bm25"), k=2)
-        assert len(retriever.invoke("the Zorvan engine")) == 2

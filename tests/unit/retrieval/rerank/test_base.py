@@ -17,7 +17,6 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.runnables import RunnableLambda
 
 from rag_kit.documents import get_provenance
-from rag_kit.errors import BranchError, InvalidInputError
 from rag_kit.retrieval import BM25Retriever, CompressionRetriever, RerankRetriever
 
 TEXTS = ["a fan", "a loud fan hums. It is old.", "风扇很吵。", "the fan is loud, loud, loud"]
@@ -133,17 +132,6 @@ def test_an_answer_that_is_no_list_leaves_the_order_or_raises(answer: Any) -> No
         CompressionRetriever(retriever=words(), compressor=broken, on_error="raise").invoke("loud fan")
 
 
-def test_a_failing_compressor_raises_where_it_is_asked_to() -> None:
-    """Its own error is the cause."""
-
-    def make(documents: Any) -> Any:
-        raise ConnectionError("no route")
-
-    with pytest.raises(BranchError) as caught:
-        RerankRetriever(retriever=words(), reranker=Rewriting(make=make), on_error="raise").invoke("fan")
-    assert isinstance(caught.value.__cause__, ConnectionError)
-
-
 class Heard(BaseCallbackHandler):
     """Counts the runs of chains."""
 
@@ -198,10 +186,3 @@ def test_compressors_of_langchain_classic_work_in_both(native: bool) -> None:
     encoder = theirs.CrossEncoderReranker(model=Overlap(), top_n=1)
     (best,) = run(RerankRetriever(retriever=words(), reranker=encoder), "loud fan", native)
     assert best.id == "d3"
-
-
-def test_what_can_be_given_is_named() -> None:
-    """A thing that is neither says what would be."""
-    for made in (RerankRetriever, CompressionRetriever):
-        with pytest.raises(InvalidInputError, match=r"LangChain.*document compressor"):
-            made(retriever=words(), **{"reranker" if made is RerankRetriever else "compressor": object()})
