@@ -18,7 +18,12 @@ from rag_kit.graphs.evaluators.base import Evaluator, Grading
 from rag_kit.graphs.running import Node
 from rag_kit.graphs.state import QuestionInput
 from rag_kit.prompts import load_prompt
-from rag_kit.retrieval import DecompositionRetriever, Query2DocRetriever, StepBackRetriever
+from rag_kit.retrieval import (
+    DecompositionRetriever,
+    EnsembleRetriever,
+    Query2DocRetriever,
+    StepBackRetriever,
+)
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.fusion import Search, merge
 
@@ -68,7 +73,9 @@ def _union() -> list[Row]:
             for n in range(1000)
         ]
         found = [Search(f"q{n}", "variant", documents=documents[n * 200 : n * 200 + 200]) for n in range(5)]
-        call = Call(Leaf(name="joined"), "q", k=10, filter=None, config={}, run_manager=None)
+        call = Call(
+            EnsembleRetriever(retrievers=[Leaf()]), "q", k=10, filter=None, config={}, run_manager=None
+        )
         functions: dict[str, Callable[[], object]] = {
             "LangChain": partial(_unique_documents, documents),
             "rag_kit": partial(merge, found, call),
