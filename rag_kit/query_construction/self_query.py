@@ -24,9 +24,9 @@ from rag_kit.query_construction.discovery import Source, as_retriever, discover_
 from rag_kit.query_construction.fields import Schema, cut_line, describe_fields
 from rag_kit.query_construction.rules.constructor import RuleConstructor
 from rag_kit.retrieval import VectorRetriever
-from rag_kit.retrieval.base import RagKitRetriever
+from rag_kit.retrieval.base import AskingRetriever
 from rag_kit.retrieval.call import Call
-from rag_kit.retrieval.fields import Cap, OptionalCount, Seconds, check_model
+from rag_kit.retrieval.fields import check_model
 from rag_kit.retrieval.inside import own_filter
 from rag_kit.retrieval.language_prompts import LanguagePrompts
 from rag_kit.retrieval.settings import SelfQuerySettings
@@ -34,7 +34,7 @@ from rag_kit.retrieval.settings import SelfQuerySettings
 _MAX_SCHEMAS = 32
 
 
-class SelfQueryRetriever(RagKitRetriever):
+class SelfQueryRetriever(AskingRetriever):
     """Turn a question into a text to search for and a filter on metadata, and search with both.
 
     "Studies on stroke after 2010, not in children" becomes ``mesh contains Stroke and year > 2010 and not mesh contains
@@ -104,13 +104,6 @@ class SelfQueryRetriever(RagKitRetriever):
     enable_limit: bool = True
     use_original_query: bool = False
     relax: bool = True
-    fetch_k: OptionalCount = None
-    on_error: Literal["raise", "skip"] = "skip"
-    timeout: Seconds = None
-    max_concurrency: OptionalCount = None
-    max_calls: Cap = None
-    max_tokens: Cap = None
-    deadline: Seconds = None
 
     _source: Source | None = PrivateAttr(default=None)
     _rules: RuleConstructor = PrivateAttr()

@@ -296,7 +296,6 @@ async def test_results_are_copies(make: Make) -> None:
     retriever = make()
     retriever.invoke(QUESTION)[0].metadata["mesh"].append("x")
     assert "x" not in retriever.invoke(QUESTION)[0].metadata["mesh"]
-    assert "self" in retriever._repr_html_().lower()
 
 
 async def test_a_failing_search_raises_and_a_slow_one_times_out() -> None:
