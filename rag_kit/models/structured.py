@@ -29,8 +29,9 @@ from rag_kit.errors import BudgetExceededError, InvalidInputError, ModelError, M
 from rag_kit.prompts import PromptTemplate, load_prompt
 from rag_kit.prompts.library import FOLDER_VARIABLE
 
-from .calls import Limits, Method, ModelCall, ask_for_value, ask_within, in_context
+from .calls import ask_for_value, ask_within
 from .failures import Failure, classify, refuses_bound
+from .model_call import Limits, Method, ModelCall, in_context
 from .parsing import read_reply
 from .replies import text_of, written_text
 from .schema import Target, UnreadableError, strict_schema, target_of

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from rag_kit.cli import exits
-from rag_kit.cli.ask import without_thoughts
 from rag_kit.cli.main import main
 from rag_kit.models.wheels.files import is_installed, model_folder
 
@@ -354,23 +353,3 @@ def test_help_imports_no_langchain() -> None:
         "doctor",
     ):
         assert command in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("pieces", "shown"),
-    [
-        (["Hel", "lo"], "Hello"),
-        (["<think>a", "b</think>Yes"], "Yes"),
-        (["<", "think>no</", "think>\n\nYes <", "b>"], "Yes <b>"),
-        (["<think>never closed"], ""),
-        (["a <t", "hin"], "a "),
-    ],
-)
-def test_thinking_is_not_shown(pieces: list[str], shown: str) -> None:
-    """Tags cut across pieces are still seen, and what was shown once stays shown."""
-    streamed = printed = ""
-    for piece in pieces:
-        streamed += piece
-        assert without_thoughts(streamed).startswith(printed)
-        printed = without_thoughts(streamed)
-    assert printed == shown
