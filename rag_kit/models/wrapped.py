@@ -87,17 +87,24 @@ def change_models(
     return change(runnable, arguments, first)
 
 
-def bare_model(model: Any, config: RunnableConfig | None = None) -> Any:
-    """The model inside LangChain's wrappers, as the config chooses it; of fallbacks the one that is asked first."""
-    found: list[Any] = []
+def models_inside(model: Any, config: RunnableConfig | None = None) -> list[tuple[Any, Mapping[str, Any]]]:
+    """The models inside LangChain's wrappers, as the config chooses them, that which is asked first as the first.
+
+    Each with the arguments that are bound around it.
+    """
+    found: list[tuple[Any, Mapping[str, Any]]] = []
 
     def keep(inner: Any, arguments: Mapping[str, Any], first: bool) -> Any:
-        if first:
-            found.append(inner)
+        found.append((inner, arguments))
         return inner
 
     change_models(model, keep, config, {})
-    return found[0]
+    return found
+
+
+def bare_model(model: Any, config: RunnableConfig | None = None) -> Any:
+    """The model inside LangChain's wrappers, as the config chooses it; of fallbacks the one that is asked first."""
+    return models_inside(model, config)[0][0]
 
 
 @dataclass

@@ -232,7 +232,7 @@ def test_the_model_is_found_inside_wrappers() -> None:
     """Fallbacks and configurable fields are told by what is inside; a function is not told at all."""
     flexible = gpt().configurable_fields(model_name=ConfigurableField(id="name"))
     one, two = (model_identity(flexible, {"configurable": {"name": name}}) for name in "ab")
-    assert one != two and one["name"] == "a"
+    assert one != two and one[0][0]["name"] == "a"
     assert len(model_identity(gpt().with_fallbacks([gpt(model="n")]))) == 2
     function = RunnableLambda(lambda messages: "x")
     assert model_identity(function) is None and call_key(function, PROMPT, {"question": "q"}, str) is None
