@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypedDict, TypeVar, Unpack
 
@@ -89,7 +90,8 @@ class _Watch(BaseCallbackHandler):
 
     def on_llm_error(self, error: BaseException, **kwargs: Any) -> None:
         """Called before the handlers that come after this one write the error down."""
-        mask_error(error, self.model)
+        with suppress(RecursionError):  # a body that is nested too deeply
+            mask_error(error, self.model)
 
     def on_llm_new_token(self, token: Any, **kwargs: Any) -> None:
         """Called by a model that streams."""
@@ -157,6 +159,7 @@ class ModelCall:
         if endpoint.takes_bound:
             changed, rest, sent = with_bound(changed, rest, bound or self.bound)
         self.sent_bound = sent if first else self.sent_bound
+        asked: Runnable[Any, Any] | None
         if bind is None:
             asked = changed.bind(**rest) if rest else changed
         else:  # what a model was bound to for other calls would stand against the method

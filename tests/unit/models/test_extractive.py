@@ -7,7 +7,10 @@ import time
 
 import pytest
 from langchain_core.documents import Document
+from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import HumanMessage, SystemMessage
+from langchain_tests.integration_tests import ChatModelIntegrationTests
+from langchain_tests.unit_tests import ChatModelUnitTests
 
 from rag_kit.models.extractive.model import ExtractiveChatModel
 from rag_kit.prompts import load_prompt, render_passages
@@ -280,22 +283,6 @@ async def test_async_stream_equals_ainvoke(model: ExtractiveChatModel) -> None:
     assert sum(bool(piece) for piece in pieces) > 5
 
 
-def test_usage_and_stop(model: ExtractiveChatModel) -> None:
-    """Token counts are given and add up; a stop sequence ends the reply before it."""
-    reply = model.invoke("Hello", stop=["not"])
-    assert "not" not in str(reply.content)
-    assert reply.usage_metadata is not None
-    usage = reply.usage_metadata
-    assert usage["input_tokens"] > 0
-    assert usage["total_tokens"] == usage["input_tokens"] + usage["output_tokens"]
-
-
-def test_same_prompt_same_reply(model: ExtractiveChatModel) -> None:
-    """The reply depends on the prompt alone."""
-    replies = {ask(ExtractiveChatModel(), "Where is the office?", GUIDE) for _ in range(3)}
-    assert replies == {ask(model, "Where is the office?", GUIDE)}
-
-
 def test_schema_in_the_prompt_gives_json(model: ExtractiveChatModel) -> None:
     """Where a prompt asks for JSON by a schema, the reply has exactly its fields."""
     schema = {
@@ -484,3 +471,43 @@ def test_any_capital_is_no_person() -> None:
 def test_a_page_of_frequent_questions_gives_the_answer_below_the_question(model, page, question, answer):
     """The question on the page is the best match of words, and answers nothing."""
     assert answer in ask(model, question, [page]) and question not in ask(model, question, [page])
+
+
+class TestStandardUnit(ChatModelUnitTests):
+    @property
+    def chat_model_class(self) -> type[BaseChatModel]:
+        return ExtractiveChatModel
+
+    @property
+    def chat_model_params(self) -> dict:
+        return {}
+
+    @property
+    def has_tool_calling(self) -> bool:
+        return False
+
+    @property
+    def has_structured_output(self) -> bool:
+        return False
+
+
+class TestStandardIntegration(ChatModelIntegrationTests):
+    @property
+    def chat_model_class(self) -> type[BaseChatModel]:
+        return ExtractiveChatModel
+
+    @property
+    def chat_model_params(self) -> dict:
+        return {}
+
+    @property
+    def has_tool_calling(self) -> bool:
+        return False
+
+    @property
+    def has_structured_output(self) -> bool:
+        return False
+
+    @property
+    def supports_json_mode(self) -> bool:
+        return False

