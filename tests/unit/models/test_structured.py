@@ -41,13 +41,6 @@ VALUES = {"q": "What is BM25?"}
 GOOD = {"queries": ["a", "b"]}
 
 
-@pytest.fixture(autouse=True)
-def _fresh_memory() -> Iterator[None]:
-    wrapped._endpoints.clear()
-    yield
-    wrapped._endpoints.clear()
-
-
 @pytest.fixture(params=["sync", "async"])
 def call(request: pytest.FixtureRequest) -> Iterator[Any]:
     """The call in both faces, and what the server saw; one event loop a test: clients share connections."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -50,13 +50,6 @@ WRAPPERS: dict[str, Wrap] = {
         .with_fallbacks([FakeListChatModel(responses=["no"])])
     ),
 }
-
-
-@pytest.fixture(autouse=True)
-def _fresh_memory() -> Iterator[None]:
-    wrapped._endpoints.clear()
-    yield
-    wrapped._endpoints.clear()
 
 
 def openai(server: OpenAIServer, **settings: Any) -> ChatOpenAI:
