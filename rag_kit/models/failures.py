@@ -251,7 +251,7 @@ def map_model_error(error: BaseException, *, model: Any = None) -> ModelError:
     words = _message(error)
     if kind in (Failure.CONNECTION, Failure.TLS, Failure.TIMEOUT):
         words = (kind is not Failure.TIMEOUT and connection_problem(error)) or words
-        if proxy := next(filter(None, map(_proxy, _requests(error))), ""):
+        if proxy := next(filter(None, map(proxy_of, _requests(error))), ""):
             words += f". The call went through the proxy {proxy}"
     text = short(words, [*secrets_of(model), *_secrets_sent(error)])
     if kind in (Failure.LOOP, Failure.OTHER):
@@ -299,11 +299,6 @@ def _requests(error: BaseException) -> Iterator[Any]:
     for cause in chain(error):
         # Reading .request of an httpx error that has none raises RuntimeError.
         yield vars(cause).get("request") or vars(cause).get("_request")
-
-
-def _proxy(request: Any) -> str:
-    """The proxy of a request, as `proxy_of`."""
-    return proxy_of(str(getattr(request, "url", "")), getattr(request, "extensions", None))
 
 
 def mask_error(error: BaseException, model: Any) -> None:

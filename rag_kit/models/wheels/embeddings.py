@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
@@ -22,8 +21,8 @@ class WheelEmbeddings(WheelEngine, Embeddings):
     seventh digit (e5: in the third). Thread-safe. Arguments and errors are those of ``WheelEngine``.
     """
 
-    def __init__(self, name: str, *, threads: int = 0, cache: Path | None = None) -> None:
-        super().__init__(name, threads=threads, cache=cache)
+    def __init__(self, name: str, *, threads: int = 0) -> None:
+        super().__init__(name, threads=threads)
         if name not in EMBEDDINGS:
             raise ConfigurationError(f"{name!r} is no embedding model; there are: {', '.join(EMBEDDINGS)}.")
         self.name, self.dimensions, self.english_only = name, self.model.dimensions, self.model.english_only

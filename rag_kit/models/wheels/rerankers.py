@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 from langchain_core.cross_encoders import BaseCrossEncoder
@@ -46,9 +45,9 @@ class WheelLateInteraction(WheelCrossEncoder):
         return [float((words[query] @ words[passage].T).max(axis=1).mean()) for query, passage in text_pairs]
 
 
-def wheel_reranker(name: str, *, threads: int = 0, cache: Path | None = None) -> WheelCrossEncoder:
+def wheel_reranker(name: str, *, threads: int = 0) -> WheelCrossEncoder:
     """The reranker of this name; `ConfigurationError` where there is none or it is not installed."""
     if name not in RERANKERS:
         raise ConfigurationError(f"{name!r} is no reranker; there are: {', '.join(RERANKERS)}.")
     late = wheel_model(name).task == "late interaction"
-    return (WheelLateInteraction if late else WheelCrossEncoder)(name, threads=threads, cache=cache)
+    return (WheelLateInteraction if late else WheelCrossEncoder)(name, threads=threads)
