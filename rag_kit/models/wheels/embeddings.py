@@ -25,7 +25,7 @@ class WheelEmbeddings(WheelEngine, Embeddings):
         super().__init__(name, threads=threads)
         if name not in EMBEDDINGS:
             raise ConfigurationError(f"{name!r} is no embedding model; there are: {', '.join(EMBEDDINGS)}.")
-        self.name, self.dimensions, self.english_only = name, self.model.dimensions, self.model.english_only
+        self.name, self.dimensions = name, self.model.dimensions
 
     def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
         """One vector for each text, in order."""

@@ -42,6 +42,11 @@ class WheelEngine:
         self._lock = threading.Lock()
         self._loaded: tuple[Any, Any, dict[int, str]] | None = None
 
+    @property
+    def english_only(self) -> bool:
+        """Whether texts in other languages say nothing to the model."""
+        return self.model.language == "English"
+
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy elsewhere loads the weights that are there."""
         return partial(type(self), threads=self.threads), (self.model.name,)

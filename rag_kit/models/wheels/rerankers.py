@@ -23,11 +23,6 @@ class WheelCrossEncoder(WheelEngine, BaseCrossEncoder):
             scores[rows] = output[:, 0]
         return list(map(float, scores))
 
-    @property
-    def english_only(self) -> bool:
-        """Whether other languages say nothing to it."""
-        return self.model.english_only
-
 
 class WheelLateInteraction(WheelCrossEncoder):
     """A model that compares each word of the query with each of the passage (MaxSim; ColBERT, arXiv 2004.12832).
