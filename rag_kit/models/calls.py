@@ -48,10 +48,10 @@ async def ask(call: ModelCall, runnable: Runnable[Any, Any], messages: list[Any]
     pause = FIRST_PAUSE
     while True:
         charge_call()
-        call.watch.requests = 0
+        call.requests = 0
         reply = await _ask_once(call, runnable, messages)
-        if call.watch.refused is not None:
-            raise call.watch.refused
+        if isinstance(reply, BudgetExceededError):
+            raise reply
         if not isinstance(reply, Exception):
             if was_cached(reply):
                 return_call()

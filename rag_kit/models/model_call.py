@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from functools import partial
 from typing import Any, TypedDict, TypeVar, Unpack
 
@@ -17,7 +16,7 @@ from langchain_core.runnables.config import ensure_config, merge_configs
 from rag_kit.concurrency.budget import Budget, charge_call, check_seconds, use_budget
 from rag_kit.concurrency.notes import write_note
 from rag_kit.concurrency.steps import Logic, Step, arun, run
-from rag_kit.errors import BudgetExceededError, ContextLengthError, InvalidInputError
+from rag_kit.errors import ContextLengthError, InvalidInputError
 from rag_kit.prompts import PromptTemplate
 from rag_kit.prompts.format import DEFAULT_MAX_TOKENS
 from rag_kit.prompts.rendering import Markup, first_passages
@@ -62,36 +61,18 @@ class Options(Limits, total=False):
 
 
 class _Watch(BaseCallbackHandler):
-    """Watches the requests of a call: charges those that its wrappers add, masks keys in errors, notes tokens.
-
-    A listener that got a token would read everything twice after a retry. ``refused`` is the error of a budget that
-    let a further request not pass.
-    """
+    """Notes whether a token went out to a listener: then a retry would say everything twice. Masks keys in errors."""
 
     run_inline = True  # on the event loop itself: a thread for each token would cost more than this does
-    raise_error = True  # of a used-up budget
-    ignore_chain = True
+    ignore_chain = ignore_chat_model = True  # only tokens and errors count
 
     def __init__(self, model: Any) -> None:
         self.model = model
-        self.is_wrapped = self.started = False
-        self.requests = 0
-        self.refused: BudgetExceededError | None = None
-
-    def on_chat_model_start(self, serialized: Any, messages: Any, **kwargs: Any) -> None:
-        """Charge a request of ``with_retry`` or of a model that stands by; the first of an attempt is charged."""
-        self.requests += 1
-        if self.is_wrapped and self.requests > 1:
-            try:
-                charge_call()
-            except BudgetExceededError as error:
-                self.refused = error  # fallbacks would hide it
-                raise
+        self.started = False
 
     def on_llm_error(self, error: BaseException, **kwargs: Any) -> None:
         """Called before the handlers that come after this one write the error down."""
-        with suppress(RecursionError):  # a body that is nested too deeply
-            mask_error(error, self.model)
+        mask_error(error, self.model)
 
     def on_llm_new_token(self, token: Any, **kwargs: Any) -> None:
         """Called by a model that streams."""
@@ -103,11 +84,12 @@ class ModelCall:
 
     ``config`` says which prompt ran, ``retries_left`` are the whole call's, ``sent_bound`` is the bound on the reply in
     the request that was made last; None where the model's class takes none. ``has_failed``: the reply to that request
-    may be of a model that stands by.
+    may be of a model that stands by. ``requests`` counts those of an attempt where the model is inside wrappers.
     """
 
     sent_bound: int | None = None
     has_failed: bool = False
+    requests: int = 0
 
     def __init__(
         self,
@@ -133,7 +115,7 @@ class ModelCall:
         self.max_reply: int = getattr(prompt, "max_tokens", DEFAULT_MAX_TOKENS)
         self.inner_model = bare_model(model, self.config)
         self.endpoint = endpoint_of(self.inner_model)
-        self.watch.is_wrapped = self.inner_model is not model
+        self.is_wrapped = self.inner_model is not model
 
     @property
     def bound(self) -> int:
@@ -164,7 +146,7 @@ class ModelCall:
             asked = changed.bind(**rest) if rest else changed
         else:  # what a model was bound to for other calls would stand against the method
             asked = bind(changed, {name: value for name, value in rest.items() if name not in _FORMS}, first)
-        if asked is None or not self.watch.is_wrapped:
+        if asked is None or not self.is_wrapped:
             return asked
 
         def refusal(error: Exception) -> Exception | None:
@@ -183,7 +165,13 @@ class ModelCall:
                 None if endpoint_of(model).takes_bound else self._asked(bind, bound, model, arguments, False)
             )
 
-        return OnRefusal(asked, refusal if first else without_bound)
+        return OnRefusal(asked, refusal if first else without_bound, self.charge_request)
+
+    def charge_request(self) -> None:
+        """Charge a request inside wrappers (retries, a model that stands by); the first of an attempt is charged."""
+        self.requests += 1
+        if self.requests > 1:
+            charge_call()
 
     def _config(self, config: RunnableConfig | None, about: Mapping[str, Any]) -> RunnableConfig:
         """The caller's config, which prompt ran and, if anybody may listen, a watch for tokens."""

@@ -83,9 +83,10 @@ class Ladder:
             if was_unfit and not is_text:
                 continue
             # providers want the word JSON, and plain text the form, in the prompt
-            is_wrapped = call.inner_model is not call.model
             with_form = method in ("json_mode", "text")
-            instructed = await self._with_instructions(messages) if is_wrapped or with_form else messages
+            instructed = messages
+            if call.is_wrapped or with_form:
+                instructed = await self._with_instructions(messages)
             bind = None if is_text else partial(self._bind, method, instructed)
             sent = instructed if with_form else messages
             reply = await (ask_for_value(call, sent) if is_text else ask_within(call, sent, bind))
@@ -126,7 +127,7 @@ class Ladder:
             is_form = classify(error) is Failure.REFUSED and not refuses_bound(error)
             return in_words if is_form else None
 
-        return OnRefusal(bound, other_form)
+        return OnRefusal(bound, other_form, self.call.charge_request)
 
     async def _repair(self, text: str, problem: UnreadableError, bind: Method | None) -> Any:
         """Show the model its answer and what is wrong with it, once, by the same method."""
