@@ -140,9 +140,8 @@ def _check_folder(out: Path | None, ids: set[str]) -> None:
 def _hint_replaced(out: Path | None, version: str | None) -> None:
     """Say that results of another index, model or setting are replaced."""
     before = None
-    with suppress(
-        OSError, ValueError, AttributeError
-    ):  # there are none, or the run says that they are damaged
+    # there are none, or the run itself says that they are damaged
+    with suppress(OSError, ValueError, AttributeError):
         saved = json.loads((out / "manifest.json").read_text(encoding="utf-8")) if out else {}
         before = saved.get("pipeline", {}).get("version")
     if before and before != version:

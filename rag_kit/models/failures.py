@@ -208,7 +208,8 @@ def retry_after(error: BaseException) -> float | None:
 
 def _is_too_long(error: BaseException) -> bool:
     """Tell whether an endpoint refused a request because the prompt is longer than the model's context."""
-    return "context_length_exceeded" in _codes(error) or bool(_TOO_LONG.search(_message(error)))
+    is_named = isinstance(error, core.ContextOverflowError) or "context_length_exceeded" in _codes(error)
+    return is_named or bool(_TOO_LONG.search(_message(error)))
 
 
 def refuses_bound(error: BaseException) -> bool:
@@ -264,9 +265,7 @@ def map_model_error(error: BaseException, *, model: Any = None) -> ModelError:
     if isinstance(model, Embeddings):
         what, variable = "embedding", "RAG_KIT_EMBEDDING_BASE_URL (else RAG_KIT_BASE_URL)"
         fewer = ", send fewer texts in a request (RAG_KIT_EMBEDDING_BATCH)"
-    elif kind is Failure.REFUSED_FOR_GOOD and (
-        isinstance(error, core.ContextOverflowError) or _is_too_long(error)
-    ):
+    elif kind is Failure.REFUSED_FOR_GOOD and _is_too_long(error):
         return _context_error(error, model, text)
     fields = {"place": _place(error, model), "code": f" (HTTP {status})" if status else "", "text": text}
     message = message.format(what=what, variable=variable, target=target, fewer=fewer, **fields)

@@ -31,9 +31,7 @@ T = TypeVar("T")
 #: Makes of a model, its bound arguments and whether it is asked first what is called; None where it cannot.
 Method = Callable[[Any, dict[str, Any], bool], Runnable[Any, Any] | None]
 MAX_RETRIES = 2
-_FORMS = frozenset(
-    {"tools", "tool_choice", "parallel_tool_calls", "functions", "function_call", "response_format"}
-)
+_FORMS = {"tools", "tool_choice", "parallel_tool_calls", "functions", "function_call", "response_format"}
 _THOUGHTS = 16_384  # tokens for the reasoning of a model that thinks before it answers
 
 
@@ -160,10 +158,9 @@ class ModelCall:
             if sent is None or not refuses_bound(error):
                 return None
             endpoint.takes_bound = False
-            # of a model without a name nothing is kept
-            return (
-                None if endpoint_of(model).takes_bound else self._asked(bind, bound, model, arguments, False)
-            )
+            if endpoint_of(model).takes_bound:  # of a model without a name nothing is kept
+                return None
+            return self._asked(bind, bound, model, arguments, False)
 
         return OnRefusal(asked, refusal if first else without_bound, self.charge_request)
 

@@ -125,9 +125,8 @@ async def embed_together(model: Embeddings | None, queries: list[str]) -> Sequen
 async def _embed_together(model: Embeddings, queries: list[str]) -> Sequence[Vector] | None:
     own = getattr(model, "embed_queries", None)
     if callable(own):
-        vectors: Sequence[Vector] = await Step(
-            "embed", lambda _: own(queries), lambda _: run_in_thread(own, queries)
-        )
+        step = Step[Sequence[Vector]]("embed", lambda _: own(queries), lambda _: run_in_thread(own, queries))
+        vectors = await step
         return vectors if len(vectors) == len(queries) else None
     alike = _remembered(model)
     if alike is False:

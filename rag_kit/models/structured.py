@@ -117,9 +117,7 @@ class Ladder:
         async def native(_: Any) -> list[BaseMessage]:
             return instructed
 
-        in_words = RunnableLambda(lambda _: instructed, native) | (
-            model.bind(**arguments) if arguments else model
-        )
+        in_words = RunnableLambda(lambda _: instructed, native) | model.bind(**arguments)
         if bound is None:
             return in_words
 

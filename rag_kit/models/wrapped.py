@@ -95,9 +95,7 @@ def change_models(
     if isinstance(runnable, DynamicRunnable):
         runnable, config = runnable.prepare(config)
         return change_models(runnable, change, config, arguments, first)
-    if (
-        type(runnable).__name__ == "_ConfigurableModel"
-    ):  # of init_chat_model, which makes its model at each call
+    if type(runnable).__name__ == "_ConfigurableModel":  # it makes its model at each call
         return change_models(runnable._model(config), change, config, arguments, first)
     if isinstance(runnable, RunnableBindingBase):
         below = merge_configs(runnable.config, config or {})
@@ -163,9 +161,8 @@ def endpoint_of(model: Any) -> Endpoint:
 def context_tokens(model: Any) -> int | None:
     """The tokens that a model reads at most: what its endpoint said, else the ``max_input_tokens`` of its profile."""
     profile = getattr(model, "profile", None)
-    known = endpoint_of(model).context or (
-        profile.get("max_input_tokens") if isinstance(profile, dict) else None
-    )
+    stated = profile.get("max_input_tokens") if isinstance(profile, dict) else None
+    known = endpoint_of(model).context or stated
     return known if isinstance(known, int) and known > 0 else None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from rag_kit.models.extractive.answering import extract_answer
@@ -95,9 +96,8 @@ def generate_multi_hop(prompt: Prompt) -> dict[str, Any]:
     known, joined = set(terms(first.text)), list[dict[str, Any]]()
     others = [item for item in _questions(second) if set(terms(item["question"])) - known]
     for item in _questions(first):
-        joined += [_join_questions(item, other) for other in others if other["answers"] != item["answers"]][
-            :1
-        ]
+        pairs = (_join_questions(item, other) for other in others if other["answers"] != item["answers"])
+        joined += islice(pairs, 1)
     return {"questions": joined[: prompt.number("count", 1)]}
 
 
