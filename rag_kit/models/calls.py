@@ -191,6 +191,7 @@ def text_call(
 
     Example:
         >>> from langchain_core.language_models import FakeListChatModel
+        >>> from langchain_core.prompts import ChatPromptTemplate
         >>> text_call(FakeListChatModel(responses=["Hello."]), ChatPromptTemplate([("user", "{q}")]), {"q": "Hi"})
         'Hello.'
     """
