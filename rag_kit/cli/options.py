@@ -59,10 +59,7 @@ _SHARED: dict[str, dict[str, Any]] = {
     "--filter": {"type": _json_object, "metavar": "JSON", "help": "metadata to match, e.g. '{\"page\": 3}'"},
     "--embedding-model": {"metavar": "NAME", "help": "what the index was built with (default: as recorded)"},
     "--allow-degraded": {"action": "store_true", "help": "search by keyword alone when vectors fail"},
-    "--rerank": {
-        "action": "store_true",
-        "help": "reorder by a cross-encoder (rag-kit models install cross-encoder)",
-    },
+    "--rerank": {"action": "store_true", "help": "reorder by a model (rag-kit models install cross-encoder)"},
     "--graph": {"choices": sorted(GRAPHS), "default": "plain", "help": "which graph answers (default plain)"},
     "--language": {"choices": ["auto", "en", "zh"], "default": "auto", "help": "language of the prompts"},
     "--model": {"metavar": "NAME", "help": "chat model, e.g. openai:gpt-4o-mini (or RAG_KIT_CHAT_MODEL)"},
@@ -152,25 +149,23 @@ def open_retriever(arguments: argparse.Namespace) -> Iterator[tuple[DocumentInde
                 raise ConfigurationError(f"{problem} {advice}")
             hint(problem)
         if next(index.metadata_rows(), None) is None:
-            hint(
-                f"The index is empty, so nothing will be found. Fill it: rag-kit ingest PATH --index {index.folder}"
-            )
-        if ":" in pipeline:
-            if arguments.rerank:
-                raise InvalidInputError(
-                    "--rerank is for the built-in pipelines; let your own rerank by itself."
-                )
-            yield index, _load_retriever(pipeline, index)
-            return
-        from rag_kit.retrieval import index_retriever
+            fill = f"rag-kit ingest PATH --index {index.folder}"
+            hint(f"The index is empty, so nothing will be found. Fill it: {fill}")
+        yield index, _make_retriever(index, arguments)
 
-        k = DEFAULT_K if arguments.k is None else arguments.k
-        on_error: Any = "skip" if arguments.allow_degraded else "raise"
-        reranker = "cross-encoder" if arguments.rerank else None
-        yield (
-            index,
-            index_retriever(index, pipeline, k, arguments.filter, on_error=on_error, reranker=reranker),
-        )
+
+def _make_retriever(index: DocumentIndex, arguments: argparse.Namespace) -> BaseRetriever:
+    """The retriever of ``--pipeline``: a built-in one with the options of the search, or one of the user's own."""
+    if ":" in arguments.pipeline:
+        if arguments.rerank:
+            raise InvalidInputError("--rerank is for the built-in pipelines; let your own rerank by itself.")
+        return _load_retriever(arguments.pipeline, index)
+    from rag_kit.retrieval import index_retriever
+
+    k = DEFAULT_K if arguments.k is None else arguments.k
+    on_error: Any = "skip" if arguments.allow_degraded else "raise"
+    ranked: dict[str, Any] = {"reranker": "cross-encoder"} if arguments.rerank else {}
+    return index_retriever(index, arguments.pipeline, k, arguments.filter, on_error=on_error, **ranked)
 
 
 def _load_retriever(name: str, index: DocumentIndex) -> BaseRetriever:

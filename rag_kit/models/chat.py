@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 from typing import Any, cast
 
 from langchain_core.language_models import BaseChatModel
 
 from rag_kit.errors import ConfigurationError
 
-from .providers import BASE_URL, OPENAI, check_name, make, options, request_seconds, split_name
+from .providers import BASE_URL, OPENAI, check_name, make, options, read_number, request_seconds, split_name
 from .redact import host_of, redact
 from .runnables import base_url, model_name
 from .wrapped import bare_model as bare_model
@@ -101,12 +100,8 @@ def chat_model(name: str | None = None, **settings: Any) -> BaseChatModel:
 def _context_setting(given: Any) -> int | None:
     """The context that a caller or the environment names; ConfigurationError where it is no number of tokens."""
     value = os.environ.get(CONTEXT) or None if given is None else given
-    if value is not None and not re.fullmatch(r"\s*[1-9]\d{2,8}\s*", str(value)):
-        source = CONTEXT if given is None else "context_tokens"
-        raise ConfigurationError(
-            f"{source}={value!r} is no number of tokens; give one from 100, such as 4096."
-        )
-    return None if value is None else int(value)
+    source, wanted = CONTEXT if given is None else "context_tokens", "tokens; give one from 100, such as 4096"
+    return None if value is None else int(read_number(source, value, r"[1-9]\d{2,8}", wanted))
 
 
 def describe_model(model: Any) -> str:

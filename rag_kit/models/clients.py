@@ -47,16 +47,7 @@ _kept: ContextVar[KeptVectors | None] = ContextVar("rag_kit_query_vectors", defa
 
 @contextmanager
 def keep_query_vectors() -> Iterator[KeptVectors]:
-    """Embed no query twice with one model in the block, threads and tasks that it starts included.
-
-    Example:
-        >>> from langchain_core.embeddings import DeterministicFakeEmbedding
-        >>> model = DeterministicFakeEmbedding(size=2)
-        >>> with keep_query_vectors() as kept:
-        ...     once, again = embed_query(model, "Who?"), embed_query(model, "Who?")
-        >>> once == again, kept.saved > 0
-        (True, True)
-    """
+    """Embed no query twice with one model in the block, threads and tasks that it starts included."""
     token = _kept.set(kept := KeptVectors())
     try:
         yield kept
@@ -76,32 +67,27 @@ def check_embeddings(embeddings: Any) -> Embeddings:
 
 def embed_query(embeddings: Embeddings, text: str) -> list[float]:
     """As ``embeddings.embed_query``, with the kit's errors; no key stands in their messages."""
-    vector: list[float] = run(_embed(embeddings, "query", text))
-    return vector
+    return run(_embed(embeddings, "query", text))
 
 
 def embed_documents(embeddings: Embeddings, texts: list[str]) -> list[list[float]]:
     """As ``embeddings.embed_documents``, with the kit's errors."""
-    vectors: list[list[float]] = run(_embed(embeddings, "documents", texts))
-    return vectors
+    return run(_embed(embeddings, "documents", texts))
 
 
 async def aembed_query(embeddings: Embeddings, text: str) -> list[float]:
     """As ``embed_query``, without blocking; a model that has no ``aembed_query`` of its own runs on the shared pool."""
-    vector: list[float] = await arun(_embed(embeddings, "query", text))
-    return vector
+    return await arun(_embed(embeddings, "query", text))
 
 
 async def aembed_documents(embeddings: Embeddings, texts: list[str]) -> list[list[float]]:
     """As ``embed_documents``, without blocking; see ``aembed_query``."""
-    vectors: list[list[float]] = await arun(_embed(embeddings, "documents", texts))
-    return vectors
+    return await arun(_embed(embeddings, "documents", texts))
 
 
 async def aembed_bare(embeddings: Embeddings, texts: list[str]) -> list[list[float]]:
     """As ``aembed_documents``, with the provider's own errors, for callers that retry on some of them."""
-    vectors: list[list[float]] = await _embed_native(embeddings, "documents", texts)
-    return vectors
+    return await _embed_native(embeddings, "documents", texts)  # type: ignore[no-any-return]
 
 
 async def _embed(embeddings: Embeddings, what: str, texts: Any) -> Any:

@@ -6,6 +6,7 @@ import os
 import socket
 import ssl
 from collections.abc import Iterator
+from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import proxy_bypass
 
@@ -62,13 +63,14 @@ def connection_problem(error: BaseException) -> str:
     return text
 
 
-def proxy_of(url: str, extensions: object) -> str:
+def proxy_of(request: Any) -> str:
     """The proxy that a request of the kit's own clients went through, and what named it; "" where there was none."""
+    extensions = getattr(request, "extensions", None)
     if not isinstance(extensions, dict) or PROXY not in extensions:
         return ""
     if named := extensions[PROXY]:
         return f"{origin_of(named)} (OPENAI_PROXY or openai_proxy)"
-    parts = urlsplit(url)
+    parts = urlsplit(str(request.url))
     if proxy_bypass(parts.netloc):
         return ""
     names = [f"{kind}_proxy" for kind in (parts.scheme, "all")]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import ConfigurationError
 
-from .providers import BASE_URL, OPENAI, check_name, make, options, request_seconds, split_name
+from .providers import BASE_URL, OPENAI, check_name, make, options, read_number, request_seconds, split_name
 from .redact import host_of
 from .runnables import base_url, model_name
 from .wheels.table import EMBEDDINGS
@@ -89,10 +89,8 @@ def embedding_model(name: str | None = None, **settings: Any) -> Embeddings | No
 
 def _batch_size() -> int:
     """Most texts of one request: few enough for a slow server to embed in time."""
-    text = os.environ.get(BATCH) or str(BATCH_SIZE)
-    if not text.strip().isdecimal() or int(text) < 1:
-        raise ConfigurationError(f"{BATCH}={text!r} is no number of texts; set a whole number of 1 or more.")
-    return int(text)
+    text, wanted = os.environ.get(BATCH) or BATCH_SIZE, "texts; set a whole number of 1 or more"
+    return int(read_number(BATCH, text, r"\d{1,9}", wanted))
 
 
 def recorded_embedding_model(recorded: str, **settings: Any) -> Embeddings | None:

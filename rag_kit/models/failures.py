@@ -26,7 +26,7 @@ from rag_kit.errors import (
     ModelUnreachableError,
 )
 
-from .connection import WEB_PAGE, connection_problem, is_tls_failure, proxy_of
+from .connection import WEB_PAGE, chain, connection_problem, is_tls_failure, proxy_of
 from .redact import MIN_SECRET, origin_of, redact_inside, secrets_of, short
 from .runnables import base_url
 
@@ -49,10 +49,10 @@ class Failure(Enum):
 
 
 RETRYABLE = frozenset({Failure.RATE_LIMITED, Failure.SERVER, Failure.TIMEOUT, Failure.CONNECTION})
-_FINAL_CODES = (
+_FINAL_CODES = {
     "model_not_found", "not_found_error", "NotFoundError",
     "context_length_exceeded", "insufficient_quota", "billing_hard_limit_reached", "content_filter",
-)  # fmt: skip
+}  # fmt: skip
 _CLASSES: dict[type[BaseException], Failure] = {
     core.ContextOverflowError: Failure.REFUSED_FOR_GOOD,
     core.ModelAuthenticationError: Failure.UNAUTHORIZED,
@@ -140,28 +140,22 @@ def classify(error: BaseException) -> Failure:
         return Failure.LOOP
     if _is_web_page(error):
         return Failure.WEB_PAGE
-    kinds = map(_kind, _causes(error))
-    kind = next((kind for kind in kinds if kind is not None), Failure.OTHER)
+    kind = next(filter(None, map(_kind, chain(error))), Failure.OTHER)
     return Failure.TLS if kind is Failure.CONNECTION and is_tls_failure(error) else kind
 
 
 def _is_web_page(error: BaseException) -> bool:
     """Tell whether an endpoint gave HTML, not as the error page of a server that failed."""
-    status = next((number for cause in _causes(error) if (number := _status_of(cause)) is not None), 200)
-    if status not in (200, 404, 405):
+    if _first_status(error) not in (None, 404, 405):
         return False
-    texts = (
-        text for cause in _causes(error) for text in (str(cause)[:2000], *getattr(cause, "__notes__", ()))
-    )
+    texts = (text for cause in chain(error) for text in (str(cause)[:2000], *getattr(cause, "__notes__", ())))
     return any(WEB_PAGE in text or _HTML.search(text) for text in texts)
 
 
 def _kind(error: BaseException) -> Failure | None:
     """The kind of one exception, its causes aside."""
     # the code in an error's body may say what no other form of the request mends
-    body = _body(error)
-    codes = (getattr(error, "code", None), body.get("code"), body.get("type"))
-    if any(code in _FINAL_CODES for code in codes):
+    if not _FINAL_CODES.isdisjoint(_codes(error)):
         return Failure.REFUSED_FOR_GOOD
     status = _status_of(error)
     if status is not None and not isinstance(error, core.ContextOverflowError):
@@ -174,7 +168,12 @@ def _kind(error: BaseException) -> Failure | None:
         by_status = {401: Failure.UNAUTHORIZED, 403: Failure.UNAUTHORIZED, 429: Failure.RATE_LIMITED}
         return by_status.get(status, Failure.REFUSED)
     kinds = (_CLASSES.get(cls) or _NAMES.get(cls.__name__) for cls in type(error).__mro__)
-    return next((kind for kind in kinds if kind is not None), None)
+    return next(filter(None, kinds), None)
+
+
+def _first_status(error: BaseException) -> int | None:
+    """The HTTP status of an exception, or of the first of its causes that carries one."""
+    return next(filter(None, map(_status_of, chain(error))), None)
 
 
 def _status_of(error: BaseException) -> int | None:
@@ -189,7 +188,7 @@ def _status_of(error: BaseException) -> int | None:
 
 def _header(error: BaseException, name: str) -> str:
     """A header of the response that failed."""
-    responses = (getattr(cause, "response", None) for cause in _causes(error))
+    responses = (getattr(cause, "response", None) for cause in chain(error))
     values = ((getattr(response, "headers", None) or {}).get(name) for response in responses)
     return next((value for value in values if value), "")
 
@@ -209,8 +208,8 @@ def retry_after(error: BaseException) -> float | None:
 
 def _is_too_long(error: BaseException) -> bool:
     """Tell whether an endpoint refused a request because the prompt is longer than the model's context."""
-    codes = {getattr(error, "code", None), _body(error).get("code"), _body(error).get("type")}
-    return "context_length_exceeded" in codes or bool(_TOO_LONG.search(_message(error)))
+    is_named = isinstance(error, core.ContextOverflowError) or "context_length_exceeded" in _codes(error)
+    return is_named or bool(_TOO_LONG.search(_message(error)))
 
 
 def refuses_bound(error: BaseException) -> bool:
@@ -250,17 +249,15 @@ def map_model_error(error: BaseException, *, model: Any = None) -> ModelError:
     if isinstance(error, BudgetExceededError):
         return ModelError(str(error))
     kind = classify(error)
-    words = (connection_problem(error) if kind in (Failure.CONNECTION, Failure.TLS) else "") or _message(
-        error
-    )
-    if proxy := next(filter(None, (_proxy(request) for request in _requests(error))), "") * (
-        kind in (Failure.CONNECTION, Failure.TLS, Failure.TIMEOUT)
-    ):
-        words += f". The call went through the proxy {proxy}"
-    text = short(words, known_secrets(error, model))
+    words = _message(error)
+    if kind in (Failure.CONNECTION, Failure.TLS, Failure.TIMEOUT):
+        words = (kind is not Failure.TIMEOUT and connection_problem(error)) or words
+        if proxy := next(filter(None, map(proxy_of, _requests(error))), ""):
+            words += f". The call went through the proxy {proxy}"
+    text = short(words, [*secrets_of(model), *_secrets_sent(error)])
     if kind in (Failure.LOOP, Failure.OTHER):
         text = f"{type(error).__name__}: {text}"
-    status = next((number for cause in _causes(error) if (number := _status_of(cause)) is not None), None)
+    status = _first_status(error)
     message, target = _MESSAGES[Failure.REFUSED if kind is Failure.REFUSED_FOR_GOOD else kind], ""
     if kind is Failure.REFUSED_FOR_GOOD and status is not None and status < 400:
         message, target = _REDIRECT, short(_header(error, "location").partition("?")[0])
@@ -268,23 +265,11 @@ def map_model_error(error: BaseException, *, model: Any = None) -> ModelError:
     if isinstance(model, Embeddings):
         what, variable = "embedding", "RAG_KIT_EMBEDDING_BASE_URL (else RAG_KIT_BASE_URL)"
         fewer = ", send fewer texts in a request (RAG_KIT_EMBEDDING_BATCH)"
-    elif kind is Failure.REFUSED_FOR_GOOD and (
-        isinstance(error, core.ContextOverflowError) or _is_too_long(error)
-    ):
+    elif kind is Failure.REFUSED_FOR_GOOD and _is_too_long(error):
         return _context_error(error, model, text)
     fields = {"place": _place(error, model), "code": f" (HTTP {status})" if status else "", "text": text}
     message = message.format(what=what, variable=variable, target=target, fewer=fewer, **fields)
     return _ERRORS.get(kind, ModelError)(message)
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The exception and its causes, at most five."""
-    current: BaseException | None = error
-    for _ in range(5):
-        if current is None:
-            return
-        yield current
-        current = current.__cause__
 
 
 def _body(error: BaseException) -> dict[str, Any]:
@@ -294,29 +279,25 @@ def _body(error: BaseException) -> dict[str, Any]:
     return inner if isinstance(inner, dict) else {}
 
 
+def _codes(error: BaseException) -> set[Any]:
+    """The words by which an exception, or the body of its response, says what is wrong."""
+    codes = (getattr(error, "code", None), _body(error).get("code"), _body(error).get("type"))
+    return {code for code in codes if isinstance(code, str)}
+
+
 def _message(error: BaseException) -> str:
     """The server's own message, or what the kit's client notes, or the exception's."""
-    messages = [_body(cause).get("message") for cause in _causes(error)]
-    messages += [note for cause in _causes(error) for note in getattr(cause, "__notes__", ())]
+    messages = [_body(cause).get("message") for cause in chain(error)]
+    messages += [note for cause in chain(error) for note in getattr(cause, "__notes__", ())]
     text = next((text for text in messages if isinstance(text, str) and text.strip()), str(error))
     return text.strip().rstrip(".") or type(error).__name__
 
 
 def _requests(error: BaseException) -> Iterator[Any]:
     """The requests that failed, as far as the exceptions have them."""
-    for cause in _causes(error):
+    for cause in chain(error):
         # Reading .request of an httpx error that has none raises RuntimeError.
         yield vars(cause).get("request") or vars(cause).get("_request")
-
-
-def _proxy(request: Any) -> str:
-    """The proxy of a request, as `proxy_of`."""
-    return proxy_of(str(getattr(request, "url", "")), getattr(request, "extensions", None))
-
-
-def known_secrets(error: BaseException, model: Any) -> list[str]:
-    """Keys that a model has, and those that were sent with a request that failed."""
-    return [*secrets_of(model), *_secrets_sent(error)]
 
 
 def mask_error(error: BaseException, model: Any) -> None:

@@ -85,14 +85,11 @@ class _Reply:
         """Count a piece; raises an error of the connection where the reply is too long, in bytes or in seconds."""
         self._size += len(piece)
         if self._size > MAX_REPLY:
-            limit = f"{MAX_REPLY // 2**20} MiB"
-            raise _problem(
-                self._response, httpx2.RemoteProtocolError, f"the reply has more than {limit}, unpacked"
-            )
+            text = f"the reply has more than {MAX_REPLY // 2**20} MiB, unpacked"
+            raise _problem(self._response, httpx2.RemoteProtocolError, text)
         if self._allowed and time.monotonic() - self._sent > self._allowed:
-            raise _problem(
-                self._response, httpx2.ReadTimeout, f"the whole reply took over {self._allowed:g} s"
-            )
+            text = f"the whole reply took over {self._allowed:g} s"
+            raise _problem(self._response, httpx2.ReadTimeout, text)
         if self._is_stream:
             self._tail = _end_of_stream(self._tail, piece)
 

@@ -9,15 +9,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from langchain_core.language_models import BaseLanguageModel
-from langchain_core.runnables import RunnableConfig, RunnableWithFallbacks
-from langchain_core.runnables.base import RunnableBindingBase
-from langchain_core.runnables.config import merge_configs
-from langchain_core.runnables.configurable import DynamicRunnable
+from langchain_core.runnables import RunnableConfig
 
 from rag_kit.models.runnables import base_url, model_name
+from rag_kit.models.wrapped import models_inside
 
 # Raise it when an entry of the same key would be read in another way.
-_VERSION = 1
+_VERSION = 2
 _SAMPLING = (
     "temperature", "top_p", "top_k", "max_tokens", "max_completion_tokens", "seed", "stop", "reasoning_effort",
     "reasoning", "thinking", "frequency_penalty", "presence_penalty", "model_kwargs", "extra_body",
@@ -48,14 +46,13 @@ def call_key(
 
 def model_identity(model: Any, config: RunnableConfig | None = None) -> Any:
     """Class, name, endpoint and sampling of a model, however wrapped, as JSON to hash; None if it is not a model."""
-    if isinstance(model, DynamicRunnable):
-        return model_identity(*model.prepare(config))
-    if isinstance(model, RunnableBindingBase):
-        inner = model_identity(model.bound, merge_configs(model.config, config))
-        return None if inner is None else [inner, dict(model.kwargs)]
-    if isinstance(model, RunnableWithFallbacks):
-        identities = [model_identity(inner, config) for inner in (model.runnable, *model.fallbacks)]
-        return None if None in identities else identities
+    if isinstance(model, BaseLanguageModel):
+        return _identity(model)
+    found = [[_identity(inner), dict(arguments)] for inner, arguments in models_inside(model, config)]
+    return None if any(identity is None for identity, _ in found) else found
+
+
+def _identity(model: Any) -> dict[str, Any] | None:
     if not isinstance(model, BaseLanguageModel):
         return None
     settings = {name: getattr(model, name, None) for name in _SAMPLING}

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 BASE_URL = "RAG_KIT_BASE_URL"
 TIMEOUT = "RAG_KIT_TIMEOUT"
-_SECONDS = 60.0  # of one request
+_SECONDS = 60  # of one request
 #: Providers whose clients are those of the ``openai`` package.
 OPENAI = ("openai", "azure_openai")
 _KEY_VARIABLE = re.compile(r"\b[A-Z][A-Z0-9_]*_(?:KEY|TOKEN)\b")
@@ -82,12 +82,17 @@ def options(settings: Mapping[str, Any], *variables: str) -> dict[str, Any]:
     return {**settings, "base_url": address}
 
 
+def read_number(source: str, value: Any, form: str, wanted: str) -> float:
+    """A number that a setting or variable holds; `ConfigurationError` where it has another form or is 0."""
+    if not re.fullmatch(rf"\s*{form}\s*", str(value)) or not float(value):
+        raise ConfigurationError(f"{source}={value!r} is no number of {wanted}.")
+    return float(value)
+
+
 def request_seconds() -> float:
     """Most seconds of one request to an endpoint: what the variable ``RAG_KIT_TIMEOUT`` says, else 60."""
-    text = os.environ.get(TIMEOUT) or str(_SECONDS)
-    if not re.fullmatch(r"\s*\d{1,6}(\.\d+)?\s*", text) or not float(text):
-        raise ConfigurationError(f"{TIMEOUT}={text!r} is no number of seconds; set one above 0, such as 300.")
-    return float(text)
+    text, wanted = os.environ.get(TIMEOUT) or _SECONDS, "seconds; set one above 0, such as 300"
+    return read_number(TIMEOUT, text, r"\d{1,6}(\.\d+)?", wanted)
 
 
 def make(name: str, build: Callable[[], T]) -> T:

@@ -24,6 +24,7 @@ Vector = Sequence[float]
 # Another instruction for queries moves a vector by some hundredths, another batch by less than this.
 _MAX_DISTANCE = 1e-3
 _REMEMBERED = 256  # vectors; as many branches as run at a time in a process
+_NOTHING: tuple[Any, None] = (None, None)
 _embeds_alike: dict[int, tuple[weakref.ref[Embeddings], bool]] = {}
 
 
@@ -50,44 +51,16 @@ class QueryVectors:
         return entry[1] if entry is not None and entry[0] is model else None
 
 
-class _Shared:
-    """The vectors that the searches of one call share; an error where the request for them took too long."""
-
-    def __init__(self) -> None:
-        # the owner stands in the entry so that its id is that of no other one meanwhile
-        self._entries: dict[tuple[int, str], tuple[Any, Any, Vector | Exception | None]] = {}
-
-    def put(self, owner: Any, model: Any, query: str, value: Vector | Exception | None) -> None:
-        self._entries[id(owner), query] = owner, model, value
-
-    def get(self, owner: Any, model: Any, query: str) -> Vector | Exception | None:
-        entry = self._entries.get((id(owner), query))
-        return entry[2] if entry is not None and entry[1] is model else None
-
-    def drop(self, owner: Any, query: str) -> None:
-        """Forget a query that is waited for; one that was given up stays."""
-        entry = self._entries.get((id(owner), query))
-        if entry is not None and entry[2] is None:
-            self._entries.pop((id(owner), query), None)
-
-    def give_up(self, queries: Sequence[str], error: Exception) -> None:
-        """Put the error where queries are still waited for."""
-        wanted = set(queries)
-        for (_, query), (owner, model, value) in [*self._entries.items()]:
-            if value is None and query in wanted:
-                self.put(owner, model, query, error)
-
-
+#: The vectors that the searches of one call share, by the ids of retriever and model and by query: None while one is
+#: made, an error where that took too long. Beside each stand retriever and model, so that no others have their ids.
+_Shared = dict[tuple[int, int, str], tuple[Any, Vector | Exception | None]]
 _shared: ContextVar[_Shared | None] = ContextVar("rag_kit_shared_vectors", default=None)
 
 
 @contextmanager
 def share_vectors() -> Iterator[None]:
     """Keep what `prepare_vectors` embeds for the searches in this block, or in the one around it."""
-    if _shared.get() is not None:
-        yield
-        return
-    token = _shared.set(_Shared())
+    token = _shared.set({} if _shared.get() is None else _shared.get())
     try:
         yield
     finally:
@@ -97,30 +70,33 @@ def share_vectors() -> Iterator[None]:
 async def prepare_vectors(owner: Any, model: Any, queries: Sequence[str]) -> None:
     """Embed queries of a retriever in one request, where the model can, for the searches of a `share_vectors`."""
     shared = _shared.get()
-    wanted = [query for query in queries if shared and shared.get(owner, model, query) is None]
-    if shared is None or model is None or not wanted:
+    if shared is None or model is None:
         return
-    for query in wanted:
-        shared.put(owner, model, query, None)
-    vectors = await embed_together(model, wanted)
-    for number, query in enumerate(wanted):
-        if vectors is None:
-            shared.drop(owner, query)
-        else:
-            shared.put(owner, model, query, vectors[number])
+    keys = {(id(owner), id(model), query): query for query in queries}
+    wanted = [key for key in keys if shared.get(key, _NOTHING)[1] is None]
+    if not wanted:
+        return
+    shared.update(dict.fromkeys(wanted, ((owner, model), None)))
+    vectors = await embed_together(model, [keys[key] for key in wanted])
+    for number, key in enumerate(wanted):
+        if vectors is not None:
+            shared[key] = (owner, model), vectors[number]
+        elif shared[key][1] is None:  # and was not given up
+            del shared[key]
 
 
 def give_up_vectors(queries: Sequence[str], error: BaseException | None) -> None:
     """Remember that the time for preparing queries is over, if that is the error: no search waits for it again."""
     shared = _shared.get()
     if shared is not None and isinstance(error, BranchTimeoutError | BudgetExceededError):
-        shared.give_up(queries, error)
+        for key, (parts, value) in [*shared.items()]:
+            if value is None and key[2] in queries:
+                shared[key] = parts, error
 
 
 def prepared_vector(owner: Any, model: Any, query: str) -> Vector | None:
     """The vector of a query that was embedded with others; raises where the request for them took too long."""
-    shared = _shared.get()
-    value = None if shared is None else shared.get(owner, model, query)
+    value = (_shared.get() or {}).get((id(owner), id(model), query), _NOTHING)[1]
     if isinstance(value, Exception):
         raise copy(value)  # several threads may raise it
     return value
@@ -149,9 +125,8 @@ async def embed_together(model: Embeddings | None, queries: list[str]) -> Sequen
 async def _embed_together(model: Embeddings, queries: list[str]) -> Sequence[Vector] | None:
     own = getattr(model, "embed_queries", None)
     if callable(own):
-        vectors: Sequence[Vector] = await Step(
-            "embed", lambda _: own(queries), lambda _: run_in_thread(own, queries)
-        )
+        step = Step[Sequence[Vector]]("embed", lambda _: own(queries), lambda _: run_in_thread(own, queries))
+        vectors = await step
         return vectors if len(vectors) == len(queries) else None
     alike = _remembered(model)
     if alike is False:

@@ -60,16 +60,14 @@ def redact_inside(value: Any, secrets: Iterable[str] = ()) -> Any:
 def secrets_of(model: Any) -> list[str]:
     """The secret values of a model, also of one inside ``bind``: ``SecretStr`` fields, and values of headers."""
     values: list[Any] = []
-    for part in parts_of(model):
-        fields = vars(part)
+    for fields in map(vars, parts_of(model)):
         values += [item.get_secret_value() for item in fields.values() if hasattr(item, "get_secret_value")]
         bound = fields.get("kwargs")
-        for holder in (fields, bound if isinstance(bound, dict) else {}):
-            for name in _HEADERS:
-                headers = holder.get(name)
-                for key, value in headers.items() if isinstance(headers, Mapping) else ():
-                    if isinstance(value, str) and str(key).lower() not in _OPEN_HEADERS:
-                        values += [value, value.rpartition(" ")[2]]  # "Bearer KEY"
+        holders = (fields, bound) if isinstance(bound, dict) else (fields,)
+        for headers in (holder.get(name) for holder in holders for name in _HEADERS):
+            for key, value in headers.items() if isinstance(headers, Mapping) else ():
+                if isinstance(value, str) and str(key).lower() not in _OPEN_HEADERS:
+                    values += [value, value.rpartition(" ")[2]]  # "Bearer KEY"
     return [value for value in values if isinstance(value, str) and len(value) >= MIN_SECRET]
 
 

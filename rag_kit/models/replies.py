@@ -133,13 +133,7 @@ def text_reply(message: Any) -> TextReply:
 
 
 def finish_of(message: Any) -> Finish:
-    """Why a model stopped writing, whatever its provider calls it; ``stop`` where the message does not say.
-
-    Example:
-        >>> from langchain_core.messages import AIMessage
-        >>> finish_of(AIMessage("The fee is 15", response_metadata={"stop_reason": "max_tokens"}))
-        'length'
-    """
+    """Why a model stopped writing, whatever its provider calls it; ``stop`` where the message does not say."""
     metadata = getattr(message, "response_metadata", None)
     metadata = metadata if isinstance(metadata, dict) else {}
     found = {_finish_named(reason) for key in _REASON_KEYS for reason in _reasons_in(metadata.get(key))}
@@ -169,16 +163,16 @@ def cut_off_reply(error: BaseException) -> AIMessage | None:
 def has_thoughts(message: Any) -> bool:
     """Tell whether a model reasoned before it answered: by the count of tokens, a field or a block beside the text."""
     details = (getattr(message, "usage_metadata", None) or {}).get("output_token_details") or {}
-    content = getattr(message, "content", None)
-    kinds = (
-        {block.get("type") for block in content if isinstance(block, dict)}
-        if isinstance(content, list)
-        else set()
-    )
     apart = (getattr(message, "additional_kwargs", None) or {}).get("reasoning_content")
-    return bool(details.get("reasoning") or apart or kinds & {"thinking", "reasoning"}) or bool(
-        _THOUGHT.match(text_of(message).lstrip())
-    )
+    kinds = {block.get("type") for block in _blocks(message)}
+    tagged = _THOUGHT.match(text_of(message).lstrip())
+    return bool(details.get("reasoning") or apart or kinds & {"thinking", "reasoning"} or tagged)
+
+
+def _blocks(message: Any) -> list[dict[str, Any]]:
+    """The blocks of a message whose content is a list of them."""
+    content = getattr(message, "content", None)
+    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
 
 
 def _reasons_in(value: Any) -> list[str]:
@@ -214,11 +208,9 @@ def refusal_of(message: Any) -> str | None:
 
 def _refusal_text(message: Any) -> str | None:
     """The words of a refusal, also one that came in chunks; None where there is none."""
-    blocks = getattr(message, "content", None)
-    marked = [block for block in (blocks if isinstance(blocks, list) else []) if isinstance(block, dict)]
-    extras = [block["value"] for block in marked if isinstance(block.get("value"), dict)]
+    extras = [block["value"] for block in _blocks(message) if isinstance(block.get("value"), dict)]
     refusals = [(getattr(message, "additional_kwargs", None) or {}).get("refusal")]
-    for block in (*marked, *extras):
+    for block in (*_blocks(message), *extras):
         if block.get("type") == "refusal" or block.get("refusal"):
             refusals.append(block.get("refusal") or "no reason given")
     return next((text for text in refusals if isinstance(text, str) and text), None)

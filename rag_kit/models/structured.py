@@ -29,8 +29,9 @@ from rag_kit.errors import BudgetExceededError, InvalidInputError, ModelError, M
 from rag_kit.prompts import PromptTemplate, load_prompt
 from rag_kit.prompts.library import FOLDER_VARIABLE
 
-from .calls import Limits, Method, ModelCall, ask_for_value, ask_within, in_context
+from .calls import ask_for_value, ask_within
 from .failures import Failure, classify, refuses_bound
+from .model_call import Limits, Method, ModelCall, in_context
 from .parsing import read_reply
 from .replies import text_of, written_text
 from .schema import Target, UnreadableError, strict_schema, target_of
@@ -82,9 +83,10 @@ class Ladder:
             if was_unfit and not is_text:
                 continue
             # providers want the word JSON, and plain text the form, in the prompt
-            is_wrapped = call.inner_model is not call.model
             with_form = method in ("json_mode", "text")
-            instructed = await self._with_instructions(messages) if is_wrapped or with_form else messages
+            instructed = messages
+            if call.is_wrapped or with_form:
+                instructed = await self._with_instructions(messages)
             bind = None if is_text else partial(self._bind, method, instructed)
             sent = instructed if with_form else messages
             reply = await (ask_for_value(call, sent) if is_text else ask_within(call, sent, bind))
@@ -115,9 +117,7 @@ class Ladder:
         async def native(_: Any) -> list[BaseMessage]:
             return instructed
 
-        in_words = RunnableLambda(lambda _: instructed, native) | (
-            model.bind(**arguments) if arguments else model
-        )
+        in_words = RunnableLambda(lambda _: instructed, native) | model.bind(**arguments)
         if bound is None:
             return in_words
 
@@ -125,7 +125,7 @@ class Ladder:
             is_form = classify(error) is Failure.REFUSED and not refuses_bound(error)
             return in_words if is_form else None
 
-        return OnRefusal(bound, other_form)
+        return OnRefusal(bound, other_form, self.call.charge_request)
 
     async def _repair(self, text: str, problem: UnreadableError, bind: Method | None) -> Any:
         """Show the model its answer and what is wrong with it, once, by the same method."""

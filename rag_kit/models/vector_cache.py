@@ -14,6 +14,7 @@ from rag_kit.models.clients import aembed_query, embed_documents, embed_query
 from rag_kit.models.embedding import embedding_name
 from rag_kit.models.json_cache import JsonCache
 
+_MAX_ENTRIES = 500_000  # of the file; the newest are kept
 _SLICE = 1024  # texts embedded between two progress reports
 
 
@@ -21,8 +22,7 @@ class CachedEmbeddings(Embeddings):
     """Keeps the vectors of documents in memory, and in a `JsonCache` named ``vectors.sqlite`` in a folder.
 
     A vector's key is a hash of the model's stable name and the text, so another model never gets old vectors, and of
-    a corpus that changed only the new texts are embedded. In the file, ``max_entries`` are kept, the newest.
-    ``progress`` is called with ``("embedding", done, total)``.
+    a corpus that changed only the new texts are embedded. ``progress`` is called with ``("embedding", done, total)``.
     """
 
     def __init__(
@@ -30,13 +30,12 @@ class CachedEmbeddings(Embeddings):
         model: Embeddings,
         folder: Path | str | None = None,
         *,
-        max_entries: int = 500_000,
         progress: Callable[[str, int, int], None] = lambda what, done, total: None,
     ) -> None:
         self._model = model
         self._name = embedding_name(model)
         path = None if folder is None else Path(folder) / "vectors.sqlite"
-        self._file = None if path is None else JsonCache(path, max_entries=max_entries)
+        self._file = None if path is None else JsonCache(path, max_entries=_MAX_ENTRIES)
         self._progress = progress
         self._known: dict[str, np.ndarray] = {}
 

@@ -16,6 +16,8 @@ from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.runnables.config import merge_configs
 from langchain_core.runnables.configurable import DynamicRunnable
 
+from rag_kit.errors import BudgetExceededError
+
 from .redact import host_of
 from .runnables import base_url, model_name
 
@@ -33,32 +35,53 @@ class OnRefusal(Runnable[Any, Any]):
     """A model whose errors are looked at inside its wrappers: fallbacks and retries of LangChain hide them.
 
     ``handle`` gives for an error what is asked in place of the model, or the error itself to be the reply, so that no
-    wrapper sees a failure; or None: it is raised.
+    wrapper sees a failure; or None: it is raised. ``charge`` is called before each request; a used-up budget is the
+    reply too.
     """
 
     def __init__(
-        self, bound: Runnable[Any, Any], handle: Callable[[Exception], Runnable[Any, Any] | Exception | None]
+        self,
+        bound: Runnable[Any, Any],
+        handle: Callable[[Exception], Runnable[Any, Any] | Exception | None],
+        charge: Callable[[], None],
     ) -> None:
-        self.bound = bound
-        self.handle = handle
+        self.bound, self.handle, self.charge = bound, handle, charge
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """Ask the model."""
         try:
-            return self.bound.invoke(input, config, **kwargs)
+            return self._charged(self.bound).invoke(input, config, **kwargs)
+        except BudgetExceededError as error:
+            return error
         except Exception as error:
             if (found := self.handle(error)) is None:
                 raise
-        return found.invoke(input, config, **kwargs) if isinstance(found, Runnable) else found
+        if isinstance(found, Exception):
+            return found
+        return OnRefusal(found, _raised, self.charge).invoke(input, config, **kwargs)
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """As `invoke`, on an event loop."""
         try:
-            return await self.bound.ainvoke(input, config, **kwargs)
+            return await self._charged(self.bound).ainvoke(input, config, **kwargs)
+        except BudgetExceededError as error:
+            return error
         except Exception as error:
             if (found := self.handle(error)) is None:
                 raise
-        return await found.ainvoke(input, config, **kwargs) if isinstance(found, Runnable) else found
+        if isinstance(found, Exception):
+            return found
+        return await OnRefusal(found, _raised, self.charge).ainvoke(input, config, **kwargs)
+
+    def _charged(self, bound: Runnable[Any, Any]) -> Runnable[Any, Any]:
+        """A runnable, after its request was charged; one of this class charges by itself."""
+        if not isinstance(bound, OnRefusal):
+            self.charge()
+        return bound
+
+
+def _raised(error: Exception) -> None:
+    """No other form: the error of the second one is raised."""
 
 
 def change_models(
@@ -72,9 +95,7 @@ def change_models(
     if isinstance(runnable, DynamicRunnable):
         runnable, config = runnable.prepare(config)
         return change_models(runnable, change, config, arguments, first)
-    if (
-        type(runnable).__name__ == "_ConfigurableModel"
-    ):  # of init_chat_model, which makes its model at each call
+    if type(runnable).__name__ == "_ConfigurableModel":  # it makes its model at each call
         return change_models(runnable._model(config), change, config, arguments, first)
     if isinstance(runnable, RunnableBindingBase):
         below = merge_configs(runnable.config, config or {})
@@ -87,17 +108,24 @@ def change_models(
     return change(runnable, arguments, first)
 
 
-def bare_model(model: Any, config: RunnableConfig | None = None) -> Any:
-    """The model inside LangChain's wrappers, as the config chooses it; of fallbacks the one that is asked first."""
-    found: list[Any] = []
+def models_inside(model: Any, config: RunnableConfig | None = None) -> list[tuple[Any, Mapping[str, Any]]]:
+    """The models inside LangChain's wrappers, as the config chooses them, that which is asked first as the first.
+
+    Each with the arguments that are bound around it.
+    """
+    found: list[tuple[Any, Mapping[str, Any]]] = []
 
     def keep(inner: Any, arguments: Mapping[str, Any], first: bool) -> Any:
-        if first:
-            found.append(inner)
+        found.append((inner, arguments))
         return inner
 
     change_models(model, keep, config, {})
-    return found[0]
+    return found
+
+
+def bare_model(model: Any, config: RunnableConfig | None = None) -> Any:
+    """The model inside LangChain's wrappers, as the config chooses it; of fallbacks the one that is asked first."""
+    return models_inside(model, config)[0][0]
 
 
 @dataclass
@@ -133,9 +161,8 @@ def endpoint_of(model: Any) -> Endpoint:
 def context_tokens(model: Any) -> int | None:
     """The tokens that a model reads at most: what its endpoint said, else the ``max_input_tokens`` of its profile."""
     profile = getattr(model, "profile", None)
-    known = endpoint_of(model).context or (
-        profile.get("max_input_tokens") if isinstance(profile, dict) else None
-    )
+    stated = profile.get("max_input_tokens") if isinstance(profile, dict) else None
+    known = endpoint_of(model).context or stated
     return known if isinstance(known, int) and known > 0 else None
 
 

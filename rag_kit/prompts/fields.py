@@ -68,14 +68,8 @@ def split_lines(value: Any) -> Any:
 
 def rows_type(max_rows: int, **kinds: Any) -> Any:
     """At most ``max_rows`` objects with these properties; who asked judges each, so that one bad one loses no other."""
-    row = {
-        "type": "object",
-        "properties": {
-            name: {"type": kind} if isinstance(kind, str) else kind for name, kind in kinds.items()
-        },
-        "required": list(kinds),
-        "additionalProperties": False,
-    }
+    fields = {name: {"type": kind} if isinstance(kind, str) else kind for name, kind in kinds.items()}
+    row = {"type": "object", "properties": fields, "required": list(kinds), "additionalProperties": False}
     schema = WithJsonSchema({"type": "array", "items": row})
     return Annotated[list[Any], BeforeValidator(list_validator(max_rows)), schema]
 

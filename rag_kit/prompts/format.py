@@ -165,11 +165,8 @@ def _check_variables(
         if variable is None and not _ROLE.fullmatch(mark[0]):
             report(line, f"{mark[0].strip()[:60]} is not supported; {_ALLOWED}")
         elif variable is not None and front is not None and variable[1] not in (used | front.input.keys()):
-            report(
-                line,
-                f"unknown variable {mark[0]}{did_you_mean(variable[1], front.input)}; "
-                f"declared under input: {', '.join(front.input) or 'none'}",
-            )
+            known = f"declared under input: {', '.join(front.input) or 'none'}"
+            report(line, f"unknown variable {mark[0]}{did_you_mean(variable[1], front.input)}; {known}")
         if variable is not None:
             used.add(variable[1])
     for name in [] if front is None else front.input.keys() - used:

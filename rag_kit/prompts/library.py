@@ -11,13 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_kit.documents.fields import did_you_mean
 from rag_kit.errors import InvalidInputError
-from rag_kit.prompts.format import (
-    LANGUAGES,
-    Problem,
-    PromptFile,
-    PromptFileError,
-    parse_prompt,
-)
+from rag_kit.prompts.format import LANGUAGES, Problem, PromptFile, PromptFileError, parse_prompt
 from rag_kit.prompts.front_matter import NAME
 
 if TYPE_CHECKING:
@@ -180,10 +174,9 @@ def without_wording(schema: Any) -> Any:
     """A schema without its titles and descriptions, which differ from language to language."""
 
     def without(node: dict[str, Any]) -> dict[str, Any]:
-        # what stands under such a key as an object is the schema of a field of that name
-        return {
-            key: part for key, part in node.items() if key not in _WORDING or isinstance(part, dict | bool)
-        }
+        # an object under such a key is the schema of a field of that name
+        kept = (key for key in node if key not in _WORDING or isinstance(node[key], dict | bool))
+        return {key: node[key] for key in kept}
 
     return json.loads(json.dumps(schema), object_hook=without)
 
@@ -241,17 +234,15 @@ def _check_name(library: PromptLibrary, name: str) -> list[Problem]:
         original = library.original(name, language)
         if language in languages:
             try:
-                prompts.append(library.read(name, language))
-                problems += _check_task(prompts[-1], original)
-                if (
-                    Path(prompts[-1].file).parent == library.packaged
-                    and "max_tokens" not in prompts[-1].lines
-                ):
-                    problems.append(
-                        prompts[-1].problem("version", "max_tokens is missing: say how long a reply may be")
-                    )
+                prompt = library.read(name, language)
             except PromptFileError as error:
                 problems += error.problems
+                continue
+            prompts.append(prompt)
+            problems += _check_task(prompt, original)
+            if Path(prompt.file).parent == library.packaged and "max_tokens" not in prompt.lines:
+                message = "max_tokens is missing: say how long a reply may be"
+                problems.append(prompt.problem("version", message))
         elif original is not None:  # a prompt of one's own may exist in one language
             file = library.packaged / f"{name}.{language}{SUFFIX}"
             message = f"the file is missing; {name!r} exists in {languages[0]}"

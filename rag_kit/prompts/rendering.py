@@ -80,14 +80,11 @@ def render_history(messages: Iterable[Any], *, max_chars: int | None = None) -> 
         raise InvalidInputError(
             f"{why}; allowed as messages: LangChain's own, (role, text) pairs, or dicts with 'role' and 'content'."
         ) from error
-    turns = [
-        (
-            f'<turn role="{"user" if isinstance(message, HumanMessage) else "assistant"}">',
-            message.text.strip(),
-        )
-        for message in spoken
-        if isinstance(message, HumanMessage | AIMessage)
-    ]
+    turns = []
+    for message in spoken:
+        if isinstance(message, HumanMessage | AIMessage):
+            role = "user" if isinstance(message, HumanMessage) else "assistant"
+            turns.append((f'<turn role="{role}">', message.text.strip()))
     # The newest turns matter most: fill from the end, then restore the order.
     return Markup("\n".join(reversed(_fit_blocks(reversed(turns), max_chars, "</turn>"))))
 

@@ -99,11 +99,9 @@ class PromptTemplate(ChatPromptTemplate):
             description = "提示词 {} 的结果。" if parsed.language == "zh" else "The result of the prompt {}."
             schema = {"title": schema["title"], "description": description.format(parsed.name), **schema}
         build: Any = cls  # the pydantic plugin does not see ChatPromptTemplate's own __init__
+        texts = [(_MESSAGES[part.role], _string_template(part.text, tags)) for part in parsed.sections]
         template: Self = build(
-            [
-                _MESSAGES[section.role](prompt=_string_template(section.text, tags))
-                for section in parsed.sections
-            ],
+            [message(prompt=text) for message, text in texts],
             metadata={name: getattr(parsed, name) for name in ("name", "language", "version", "hash")},
             inputs=dict(parsed.inputs),
             max_tokens=parsed.max_tokens,

@@ -73,9 +73,7 @@ def read_prompt(messages: Sequence[BaseMessage]) -> Prompt:
         user=texts[-1] if texts else "",
         question=_block(body, "question"),
         passages=tuple(_passages(body)),
-        turns=tuple(
-            (_attributes(head).get("role", "user"), _inner(text)) for head, text in _elements(body, "turn")
-        ),
+        turns=tuple((about.get("role", "user"), text) for about, text in _elements(body, "turn")),
         schema=_schema(body) or _schema(system),
         body=body,
     )
@@ -83,15 +81,13 @@ def read_prompt(messages: Sequence[BaseMessage]) -> Prompt:
 
 def _passages(body: str) -> list[PassageText]:
     """The passages of a prompt, with their numbers and attributes."""
-    passages = []
-    for place, (head, text) in enumerate(_elements(body, "passage"), start=1):
-        attributes = _attributes(head)
-        number = _number(attributes.get("id", ""), place)
-        passages.append(passage_text(number, _inner(text)[:MAX_PASSAGE_CHARS], attributes))
-    return passages
+    return [
+        passage_text(_number(attributes.get("id", ""), place), text[:MAX_PASSAGE_CHARS], attributes)
+        for place, (attributes, text) in enumerate(_elements(body, "passage"), start=1)
+    ]
 
 
-def _elements(body: str, name: str) -> Iterator[tuple[str, str]]:
+def _elements(body: str, name: str) -> Iterator[tuple[dict[str, str], str]]:
     """Attributes and text of each element with this tag name; in linear time also where closing tags are missing."""
     opening, closing = f"<{name} ", f"</{name}>"
     at = 0
@@ -101,12 +97,9 @@ def _elements(body: str, name: str) -> Iterator[tuple[str, str]]:
         end = body.find(closing, head)
         if start < 0 or head < 0 or end < 0:
             return
-        yield body[start + len(opening) : head], body[head + 1 : end]
+        attributes = _ATTRIBUTE.finditer(body, start, head)
+        yield {match[1]: html.unescape(match[2]) for match in attributes}, _inner(body[head + 1 : end])
         at = end + len(closing)
-
-
-def _attributes(text: str) -> dict[str, str]:
-    return {match[1]: html.unescape(match[2]) for match in _ATTRIBUTE.finditer(text)}
 
 
 def _block(body: str, name: str) -> str:

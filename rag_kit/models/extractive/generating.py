@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from rag_kit.models.extractive.answering import extract_answer
@@ -40,6 +41,7 @@ _VAGUE = re.compile(
     re.IGNORECASE,
 )
 _TAG = re.compile(r"^[\s*#>|-]*([^\s:：*|][^:：\n]{0,39}?)\**\s*[:：]\s*(\S[^\n]{0,79})$", re.MULTILINE)
+_ASK = {"en": 'What belongs in the gap: "{}"?', "zh": "“{}”，空缺处是什么？"}
 _JOIN = {"en": " And: ", "zh": "另外："}
 
 
@@ -88,16 +90,14 @@ def generate_single_hop(prompt: Prompt) -> dict[str, Any]:
 
 def generate_multi_hop(prompt: Prompt) -> dict[str, Any]:
     """A question for each of two passages, on different subjects, joined into one with an answer of two parts."""
-    joined: list[dict[str, Any]] = []
-    if len(prompt.passages) > 1:
-        first, second = prompt.passages[:2]
-        known = set(terms(first.text))
-        others = [item for item in _questions(second) if set(terms(item["question"])) - known]
-        pairs = (
-            (item, next((o for o in others if o["answers"] != item["answers"]), None))
-            for item in _questions(first)
-        )
-        joined = [_join_questions(item, other) for item, other in pairs if other]
+    if len(prompt.passages) < 2:
+        return {"questions": []}
+    first, second = prompt.passages[:2]
+    known, joined = set(terms(first.text)), list[dict[str, Any]]()
+    others = [item for item in _questions(second) if set(terms(item["question"])) - known]
+    for item in _questions(first):
+        pairs = (_join_questions(item, other) for other in others if other["answers"] != item["answers"])
+        joined += islice(pairs, 1)
     return {"questions": joined[: prompt.number("count", 1)]}
 
 
@@ -127,10 +127,7 @@ def _questions(passage: PassageText) -> Iterator[dict[str, Any]]:
         answer = text[start:end].strip()
         cut = text.count(answer) > 1 or _CUT.search(text[:start]) or _CUT_ON.match(text[end:])
         if not cut and _MIN_CHARS[language] <= len(text) <= _MAX_CHARS[language]:
-            gapped = f"{text[:start]}____{text[end:]}".replace('"', "'")
-            question = (
-                f"“{gapped}”，空缺处是什么？" if language == "zh" else f'What belongs in the gap: "{gapped}"?'
-            )
+            question = _ASK[language].format(f"{text[:start]}____{text[end:]}".replace('"', "'"))
             yield {"question": question, "answers": [answer], "reference": text, "quotes": [text]}
 
 

@@ -36,33 +36,24 @@ def condense(prompt: Prompt) -> dict[str, str]:
         {'query': 'When did she die? (Jane Austen)'}
     """
     question = prompt.request
-    alone = [
-        n
-        for n, (role, text) in enumerate(prompt.turns)
-        if role == "user" and not points_back(text, _POINTS_BACK)
-    ]
+    asked_at = [n for n, (role, _) in enumerate(prompt.turns) if role == "user"]
+    alone = [n for n in asked_at if not points_back(prompt.turns[n][1], _POINTS_BACK)]
     if not alone or len(question) > _MAX_QUERY or not points_back(question, _POINTS_BACK):
         return {"query": question}
     before = prompt.turns[alone[-1]][1]
     asked = _keywords(before)
     is_named = _PERSON.search(question) and _WHO.search(before)
     named = _names_in(prompt.turns[alone[-1] + 1 :], asked) if is_named else []
-    words = " ".join(named or asked)
-    return {
-        "query": (f"{question}（{words}）" if prompt.language == "zh" else f"{question} ({words})")[
-            :_MAX_QUERY
-        ]
-    }
+    form = "{}（{}）" if prompt.language == "zh" else "{} ({})"
+    return {"query": form.format(question, " ".join(named or asked))[:_MAX_QUERY]}
 
 
 def _names_in(turns: Sequence[tuple[str, str]], asked: Sequence[str]) -> list[str]:
     """The words of the answer to a question that may be a name, without those of the question."""
     answer = next((text for role, text in turns if role == "assistant"), "")
     said = next((one.text for one in sentences(MARKS.sub("", answer))), "")
-    words = [
-        word for word in _keywords(said) if word not in asked and (word[0].isupper() or not word.isascii())
-    ]
-    return [] if is_declined(answer) else words[:_MOST_NAMES]
+    words = (word for word in _keywords(said) if word[0].isupper() or not word.isascii())
+    return [] if is_declined(answer) else [word for word in words if word not in asked][:_MOST_NAMES]
 
 
 def summarise_history(prompt: Prompt) -> str:

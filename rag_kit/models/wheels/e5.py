@@ -126,10 +126,6 @@ def build_tokenizer(file: E5File) -> str:
     tokenizer = Tokenizer(models.Unigram(file.pieces, unk_id=file.unknown))
     tokenizer.normalizer = normalizers.Replace(Regex(" {2,}"), " ")
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
-    ends = [
-        (piece, file.pieces.index((piece, score)))
-        for piece, score in file.pieces[:4]
-        if piece in ("<s>", "</s>")
-    ]
+    ends = [(piece, number) for number, (piece, _) in enumerate(file.pieces[:4]) if piece in ("<s>", "</s>")]
     tokenizer.post_processor = processors.TemplateProcessing("<s> $A </s>", special_tokens=ends)
     return str(tokenizer.to_str())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
@@ -19,23 +18,14 @@ class WheelEmbeddings(WheelEngine, Embeddings):
 
     Texts are cut at the model's length (minilm: 256 tokens, the others: 512), and get the prefix that it was trained
     with. The same list of texts always gives the same vectors; the batch a text falls into may move its values in the
-    seventh digit (e5: in the third). Thread-safe.
-
-    Args:
-        name: ``"minilm"``, ``"e5"`` or ``"bge-small-en"``.
-        threads: Those that it may use; 0 leaves that to onnxruntime.
-        cache: Folder of the kit's cache, if not the usual one.
-
-    Raises:
-        ConfigurationError: There is no such embedding model, or it is not installed.
-        MissingExtraError: The packages that run it are not installed.
+    seventh digit (e5: in the third). Thread-safe. Arguments and errors are those of ``WheelEngine``.
     """
 
-    def __init__(self, name: str, *, threads: int = 0, cache: Path | None = None) -> None:
-        super().__init__(name, threads=threads, cache=cache)
+    def __init__(self, name: str, *, threads: int = 0) -> None:
+        super().__init__(name, threads=threads)
         if name not in EMBEDDINGS:
             raise ConfigurationError(f"{name!r} is no embedding model; there are: {', '.join(EMBEDDINGS)}.")
-        self.name, self.dimensions, self.english_only = name, self.model.dimensions, self.model.english_only
+        self.name, self.dimensions = name, self.model.dimensions
 
     def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
         """One vector for each text, in order."""

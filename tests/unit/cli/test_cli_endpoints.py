@@ -119,16 +119,6 @@ def test_keyword_search_alone_only_when_it_is_allowed(
     assert "40 degrees" in out and "degraded" in out
 
 
-def test_a_chat_endpoint_is_named_with_its_port(
-    index: Path, capsys: pytest.CaptureFixture[str], closed_port: int
-) -> None:
-    """The chat endpoint that does not answer has the same exit code and its full address in the line."""
-    url = f"http://127.0.0.1:{closed_port}/v1"
-    chat = ["--model", "openai:m", "--base-url", url]
-    code, _, err = run(capsys, "ask", QUESTION, "--index", index, "--pipeline", "bm25", *chat)
-    assert code == exits.UNREACHABLE and f"http://127.0.0.1:{closed_port} " in err
-
-
 def test_doctor_asks_the_embedding_endpoint(
     index: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, closed_port: int
 ) -> None:

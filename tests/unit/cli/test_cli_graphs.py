@@ -89,23 +89,3 @@ def test_explanation_and_answer_stand_on_lines_of_their_own(
     found = [number for number, line in enumerate(lines) if "bm25 · rank" in line]
     assert found and min(found) > lines.index("The pump starts at 40 degrees.[1]")
     assert not any(mark in err for mark in "{}")
-
-
-def test_explain_tells_each_step(index: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With --explain the passages and the steps of the graph are shown."""
-    capsys.readouterr()
-    arguments = ["--index", str(index), "--graph", "crag", "--explain"]
-    assert main(["ask", "At how many degrees does the pump start?", *arguments]) == exits.OK
-    out, err = capsys.readouterr()
-    assert "graded" in err and "bm25" in out
-
-
-@every_graph
-def test_a_cap_is_an_exit_code(graph: str, index: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """--max-calls 0 ends in one line that names the cap, or in an answer that needed no call."""
-    capsys.readouterr()
-    code = main(
-        ["ask", "When does the pump start?", "--index", str(index), "--graph", graph, "--max-calls", "0"]
-    )
-    _, err = capsys.readouterr()
-    assert code == exits.BUDGET and "max_calls" in err and "Traceback" not in err

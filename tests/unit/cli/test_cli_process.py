@@ -25,20 +25,6 @@ pytestmark = pytest.mark.slow
 KEY = "sk-canary-0123456789abcdef"
 
 
-@pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A keyword index of two files."""
-    base = tmp_path_factory.mktemp("process")
-    (base / "docs").mkdir()
-    (base / "docs" / "pump.md").write_text("# Pump\n\nThe pump starts at 40 degrees.\n", encoding="utf-8")
-    (base / "docs" / "风扇.md").write_text(
-        "# 风扇\n\n风扇在六十度时启动，噪音很大 🔥 é。\n", encoding="utf-8"
-    )
-    arguments = ["ingest", base / "docs", "--index", base / "index", "--embedding-model", "none", "--quiet"]
-    assert main([str(argument) for argument in arguments]) == exits.OK
-    return base / "index"
-
-
 def command(*arguments: object) -> list[str]:
     return [sys.executable, "-m", "rag_kit.cli", *map(str, arguments)]
 

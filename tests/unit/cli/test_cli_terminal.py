@@ -74,19 +74,17 @@ def test_plain_text_where_it_is_asked_for(index: Path, flag: str, variable: dict
 
 
 def test_a_session_understands_follow_ups_and_survives_what_goes_wrong(index: Path) -> None:
-    """One loop and one model for all turns; Ctrl-C and an error end an answer, /quit and Ctrl-D the session."""
+    """One loop and one model for all turns, no thoughts; Ctrl-C and an error end an answer, Ctrl-D the session."""
 
     def reply(request: Any) -> Any:
         if "broke" in request.prompt:
             return {"query": "Which pump broke?"} if "condense" in request.prompt else error(401)
         if "condense" in request.prompt:
-            noisy = "noise" in request.prompt
-            return {
-                "query": "What noise does the pump make?" if noisy else "When does circuit two's pump start?"
-            }
+            noise = "What noise does the pump make?"
+            return {"query": noise if "noise" in request.prompt else "When does circuit two's pump start?"}
         if "noise" in request.prompt:
             return stall("Half of an answer that never ends. [1]")
-        return f"{ENGLISH} [1]"
+        return f"<think>Two pumps, hm.</think>{ENGLISH} [1]"
 
     with OpenAIServer([reply]) as server:
         keys = {"OPENAI_API_KEY": "sk-test", "RAG_KIT_BASE_URL": server.url, "RAG_KIT_CHAT_MODEL": "openai:m"}
@@ -113,7 +111,7 @@ def test_a_session_understands_follow_ups_and_survives_what_goes_wrong(index: Pa
     said = "\n".join(screen.lines())
     assert said.count("\nSources") == 2 and said.count("keyword search only") == 1
     assert "[1] pump.md · Pump > Start" in said.partition("/sources")[2]
-    assert "/nothing is unknown" in said and "Traceback" not in said
+    assert "/nothing is unknown" in said and "Traceback" not in said and "Two pumps" not in screen.text
 
 
 def test_a_session_of_the_adaptive_graph_takes_the_reply_to_a_question_back(index: Path) -> None:

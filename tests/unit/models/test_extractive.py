@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import time
+from typing import Any, ClassVar
 
 import pytest
 from langchain_core.documents import Document
 from langchain_core.messages import HumanMessage, SystemMessage
+from langchain_tests.integration_tests import ChatModelIntegrationTests
+from langchain_tests.unit_tests import ChatModelUnitTests
 
 from rag_kit.models.extractive.model import ExtractiveChatModel
 from rag_kit.prompts import load_prompt, render_passages
 from rag_kit.prompts.rendering import render_history
-from rag_kit.text import sentences
+from rag_kit.text import detect_language, sentences
 from rag_kit.text.citations.check import check_citations
 from rag_kit.text.citations.decline import DECLINED, is_declined
 
@@ -41,6 +44,12 @@ def ask(model: ExtractiveChatModel, question: str, passages: list[str], language
     )
 
 
+def passages_for(question: str) -> tuple[list[str], str]:
+    """The passages in the language of a question, and that language."""
+    language = detect_language(question)
+    return (ZH_GUIDE if language == "zh" else GUIDE), language
+
+
 @pytest.mark.parametrize(
     ("question", "part"),
     [
@@ -50,32 +59,20 @@ def ask(model: ExtractiveChatModel, question: str, passages: list[str], language
         ("Who led the company in 2005?", "Omar Haddad"),
         ("Where is the office?", "Rotterdam"),
         ("How many rooms does the office have?", "12 rooms"),
-    ],
-)
-def test_answers_are_short_cited_and_verbatim(model: ExtractiveChatModel, question: str, part: str) -> None:
-    """At most two sentences, each of them word for word in the passage that it cites."""
-    reply = ask(model, question, GUIDE)
-    assert part in reply
-    assert len(sentences(reply)) <= 2
-    report = check_citations(reply, GUIDE)
-    assert report.status == "grounded"
-    assert all(citation.score == 1.0 for citation in report.citations)
-
-
-@pytest.mark.parametrize(
-    ("question", "part"),
-    [
         ("单个文件最大是多少？", "50兆"),
         ("谁创立了公司？", "林达"),
         ("公司位于哪里？", "鹿特丹"),
         ("办公室有几个房间？", "12个"),
     ],
 )
-def test_answers_in_chinese(model: ExtractiveChatModel, question: str, part: str) -> None:
-    """Chinese questions over Chinese passages are answered with citations."""
-    reply = ask(model, question, ZH_GUIDE, "zh")
-    assert part in reply
-    assert check_citations(reply, ZH_GUIDE).status == "grounded"
+def test_answers_are_short_cited_and_verbatim(model: ExtractiveChatModel, question: str, part: str) -> None:
+    """At most two sentences, each of them word for word in the passage that it cites, in both languages."""
+    passages, language = passages_for(question)
+    reply = ask(model, question, passages, language)
+    assert part in reply and len(sentences(reply)) <= 2
+    report = check_citations(reply, passages)
+    assert report.status == "grounded"
+    assert all(citation.score == 1.0 for citation in report.citations)
 
 
 @pytest.mark.parametrize(
@@ -85,17 +82,14 @@ def test_answers_in_chinese(model: ExtractiveChatModel, question: str, part: str
         "Which error is raised when the Helsinki data center loses power?",
         "How do I bake sourdough bread?",
         "What is the airspeed of an unladen swallow?",
+        "企业版ENTERPRISE单个文件最大是多少？",
+        "长城是哪个朝代修建的？",
     ],
 )
 def test_declines_what_is_not_there(model: ExtractiveChatModel, question: str) -> None:
-    """A question that the passages do not answer is declined, also when it shares words with them."""
-    assert ask(model, question, GUIDE) == DECLINED["en"]
-
-
-@pytest.mark.parametrize("question", ["企业版ENTERPRISE单个文件最大是多少？", "长城是哪个朝代修建的？"])
-def test_declines_in_chinese(model: ExtractiveChatModel, question: str) -> None:
-    """The decline comes in the language of the question."""
-    assert ask(model, question, ZH_GUIDE, "zh") == DECLINED["zh"]
+    """A question that the passages do not answer is declined in its language, also when it shares words with them."""
+    passages, language = passages_for(question)
+    assert ask(model, question, passages, language) == DECLINED[language]
 
 
 def test_no_passages_is_a_decline(model: ExtractiveChatModel) -> None:
@@ -262,38 +256,16 @@ def test_plain_chat_says_what_it_is(model: ExtractiveChatModel) -> None:
     assert "不是语言模型" in str(model.invoke("你好").content)
 
 
-def test_stream_equals_invoke(model: ExtractiveChatModel) -> None:
-    """The pieces of a stream, several of them, make up the reply."""
-    prompt = load_prompt("answer", language="en")
-    messages = prompt.format_messages(question="Who founded the company?", passages=render_passages(GUIDE))
-    pieces = [str(chunk.content) for chunk in model.stream(messages)]
-    assert "".join(pieces) == model.invoke(messages).content
-    assert sum(bool(piece) for piece in pieces) > 5
-
-
-async def test_async_stream_equals_ainvoke(model: ExtractiveChatModel) -> None:
-    """The same in async code, without a thread."""
-    prompt = load_prompt("answer", language="zh")
-    messages = prompt.format_messages(question="谁创立了公司？", passages=render_passages(ZH_GUIDE))
-    pieces = [str(chunk.content) async for chunk in model.astream(messages)]
-    assert "".join(pieces) == (await model.ainvoke(messages)).content
-    assert sum(bool(piece) for piece in pieces) > 5
-
-
-def test_usage_and_stop(model: ExtractiveChatModel) -> None:
-    """Token counts are given and add up; a stop sequence ends the reply before it."""
-    reply = model.invoke("Hello", stop=["not"])
-    assert "not" not in str(reply.content)
-    assert reply.usage_metadata is not None
-    usage = reply.usage_metadata
-    assert usage["input_tokens"] > 0
-    assert usage["total_tokens"] == usage["input_tokens"] + usage["output_tokens"]
-
-
-def test_same_prompt_same_reply(model: ExtractiveChatModel) -> None:
-    """The reply depends on the prompt alone."""
-    replies = {ask(ExtractiveChatModel(), "Where is the office?", GUIDE) for _ in range(3)}
-    assert replies == {ask(model, "Where is the office?", GUIDE)}
+async def test_a_stream_gives_the_reply_in_pieces(model: ExtractiveChatModel) -> None:
+    """The pieces of a stream, several of them, make up the reply; the same in async code."""
+    for question in ("Who founded the company?", "谁创立了公司？"):
+        passages, language = passages_for(question)
+        prompt = load_prompt("answer", language=language)
+        messages = prompt.format_messages(question=question, passages=render_passages(passages))
+        pieces = [str(chunk.content) for chunk in model.stream(messages)]
+        assert [str(chunk.content) async for chunk in model.astream(messages)] == pieces
+        assert "".join(pieces) == model.invoke(messages).content == (await model.ainvoke(messages)).content
+        assert sum(bool(piece) for piece in pieces) > 5
 
 
 def test_schema_in_the_prompt_gives_json(model: ExtractiveChatModel) -> None:
@@ -484,3 +456,19 @@ def test_any_capital_is_no_person() -> None:
 def test_a_page_of_frequent_questions_gives_the_answer_below_the_question(model, page, question, answer):
     """The question on the page is the best match of words, and answers nothing."""
     assert answer in ask(model, question, [page]) and question not in ask(model, question, [page])
+
+
+class Extractive:
+    """What LangChain's standard tests ask of a model that quotes sentences."""
+
+    chat_model_class = ExtractiveChatModel
+    chat_model_params: ClassVar[dict[str, Any]] = {}
+    has_tool_calling = has_structured_output = supports_json_mode = False
+
+
+class TestStandardUnit(Extractive, ChatModelUnitTests):
+    """LangChain's unit tests of chat models."""
+
+
+class TestStandardIntegration(Extractive, ChatModelIntegrationTests):
+    """LangChain's integration tests, as far as they apply."""

@@ -6,11 +6,17 @@ import asyncio
 import logging
 import pickle
 import traceback
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.documents import Document
 from langchain_core.exceptions import ContextOverflowError, ModelTimeoutError
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
@@ -18,15 +24,17 @@ from support.openai_server import Entry, OpenAIServer, cut, error, hang, refusal
 
 from rag_kit.errors import (
     ModelError,
-    ModelOutputError,
     ModelUnauthorizedError,
     ModelUnreachableError,
     RagKitError,
 )
+from rag_kit.indexing import DocumentIndex, ingest
 from rag_kit.models import atext_call, chat_model, structured_call, text_call
 from rag_kit.models.failures import Failure, classify, map_model_error, mask_error, retry_after
 from rag_kit.models.redact import redact
+from rag_kit.prompts import load_prompt
 from rag_kit.prompts.schemas import Queries
+from rag_kit.retrieval import ExactVectorRetriever
 
 CANARY = "sk-canary-7f3a9b2c4d5e6f70"
 ODD_CANARY = "plainpassphrase0042"
@@ -62,13 +70,8 @@ class Carrier(Exception):
 )
 def test_each_kind_has_its_class(exception: Exception, cls: type[ModelError]) -> None:
     """Status codes, OS errors and LangChain's own tree are told apart."""
-    assert type(map_model_error(exception)) is cls
-
-
-def test_own_errors_come_back_as_they_are() -> None:
-    """Mapping twice changes nothing."""
-    mapped = map_model_error(Carrier(401))
-    assert map_model_error(mapped) is mapped
+    mapped = map_model_error(exception)
+    assert type(mapped) is cls and map_model_error(mapped) is mapped
 
 
 def test_overflow_is_final_and_causes_are_looked_through() -> None:
@@ -79,23 +82,18 @@ def test_overflow_is_final_and_causes_are_looked_through() -> None:
     assert classify(wrapper) is Failure.RATE_LIMITED
 
 
-@pytest.mark.parametrize(
-    ("headers", "low", "high"),
-    [
-        ({"retry-after": "2"}, 2, 2),
-        ({"retry-after": "0.5"}, 0.5, 0.5),
-    ],
-)
-def test_retry_after_takes_seconds(headers: dict[str, str], low: float, high: float) -> None:
-    """Whole seconds and parts of them are read."""
-    seconds = retry_after(Carrier(429, headers))
-    assert seconds is not None and low <= seconds <= high
+def test_retry_after_is_seconds_or_a_date() -> None:
+    """As seconds from now; a date that is over is no wait, what cannot be read leads to the usual pause."""
 
+    def seconds(value: str) -> float | None:
+        return retry_after(Carrier(429, {"retry-after": value}))
 
-@pytest.mark.parametrize("value", ["soon", "", "nan?"])
-def test_a_broken_retry_after_is_ignored(value: str) -> None:
-    """An unreadable header leads to the usual pause."""
-    assert retry_after(Carrier(429, {"retry-after": value})) is None
+    assert (seconds("2"), seconds("0.5")) == (2.0, 0.5)
+    soon = datetime.now(UTC) + timedelta(seconds=20)
+    assert 18 < (seconds(format_datetime(soon, usegmt=True)) or 0) <= 20
+    assert seconds(format_datetime(soon - timedelta(hours=1), usegmt=True)) == 0
+    for broken in ("soon", "", "nan?", "Sat, 99 Nov 2026 10:00:00 GMT"):
+        assert seconds(broken) is None
 
 
 @pytest.mark.parametrize(
@@ -205,30 +203,13 @@ def test_mapped_errors_can_be_pickled_and_hold_no_request() -> None:
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 
-def test_embedding_failures_are_mapped_too() -> None:
-    """Embedding models raise the same SDK exceptions."""
-    with OpenAIServer(key="right") as server:
-        embeddings = OpenAIEmbeddings(
-            model="e", base_url=server.url, api_key=CANARY, check_embedding_ctx_length=False, max_retries=0
-        )
-        with pytest.raises(Exception) as caught:
-            embeddings.embed_query("x")
-    mapped = map_model_error(caught.value, model=embeddings)
-    assert isinstance(mapped, ModelUnauthorizedError) and CANARY not in str(mapped)
-
-
 def test_stream_cut_after_first_token_is_not_said_twice() -> None:
     """Once a listener got a token, a broken stream is an error, not a second start."""
     got: list[str] = []
 
-    def listen(chunk: Any) -> None:
-        got.append(chunk)
-
-    from langchain_core.callbacks import BaseCallbackHandler
-
     class Listener(BaseCallbackHandler):
         def on_llm_new_token(self, token: str, **kwargs: Any) -> None:
-            listen(token)
+            got.append(token)
 
     with OpenAIServer([cut("one two three four five six seven eight"), "whole"]) as server:
         model = ChatOpenAI(model="t", base_url=server.url, api_key="sk-x", streaming=True)
@@ -236,21 +217,6 @@ def test_stream_cut_after_first_token_is_not_said_twice() -> None:
             text_call(model, PROMPT, {"q": "x"}, config={"callbacks": [Listener()]})
         assert len(server.chats) == 1
     assert "".join(got).startswith("one") and "whole" not in "".join(got)
-
-
-def test_text_call_drops_thinking_and_refuses_emptiness() -> None:
-    """A text answer comes without reasoning; nothing but reasoning is an error."""
-    with OpenAIServer(["<think>hm</think> Paris [1].\n"]) as server:
-        assert text_call(chat_of(server), PROMPT, {"q": "x"}) == "Paris [1]."
-    with OpenAIServer(["<think>hm</think>"]) as server, pytest.raises(ModelOutputError, match="empty"):
-        text_call(chat_of(server), PROMPT, {"q": "x"})
-    with OpenAIServer([refusal("no")]) as server, pytest.raises(ModelOutputError, match="refused"):
-        text_call(chat_of(server), PROMPT, {"q": "x"})
-
-
-def chat_of(server: OpenAIServer) -> ChatOpenAI:
-    """A client for the server."""
-    return ChatOpenAI(model="t", base_url=server.url, api_key="sk-x")
 
 
 @pytest.mark.parametrize(
@@ -277,3 +243,80 @@ def test_the_endpoint_is_known_from_the_model() -> None:
 
     message = str(map_model_error(ConnectionRefusedError("refused"), model=Model()))
     assert " at http://127.0.0.1:8124 could" in message and "canary" not in message
+
+
+KEY = "zq81kxplain7731"  # of no known shape
+VALUES = {"question": "Who?", "count": 2}
+DOUBT = {"question": "Who?", "passages": "Nobody."}
+
+
+@pytest.fixture(params=[400, 401, 429, 500])
+def server(request: pytest.FixtureRequest) -> Iterator[OpenAIServer]:
+    echoing = error(request.param, f"Not with the key {KEY} of yours")
+    with OpenAIServer([echoing], embeddings=[echoing]) as running:
+        yield running
+
+
+def whole(raised: BaseException) -> str:
+    """All that a traceback shows, causes included."""
+    return "".join(traceback.format_exception(raised))
+
+
+async def test_chat_models_in_wrappers(server: OpenAIServer) -> None:
+    """A model behind ``bind``, ``with_config``, ``with_retry``, keyed by a header or by a function."""
+    plain = ChatOpenAI(model="m", base_url=server.url, api_key=KEY, max_retries=0)  # type: ignore[arg-type]
+    headers = {"Authorization": f"Bearer {KEY}", "X-Gateway-Key": KEY}
+    by_header = ChatOpenAI(
+        model="m", base_url=server.url, api_key="none", default_headers=headers, max_retries=0
+    )  # type: ignore[arg-type]
+    by_function = ChatOpenAI(model="m", base_url=server.url, api_key=lambda: KEY, max_retries=0)
+    models: list[Any] = [
+        by_function,
+        plain.bind(stop=["."]),
+        plain.with_config(tags=["a"]),
+        plain.bind(stop=["."]).with_retry(stop_after_attempt=1),
+        by_header,
+        by_header.with_config(tags=["a"]),
+    ]
+    for model in models:
+        with pytest.raises(ModelError) as raised:
+            text_call(model, load_prompt("answer_or_doubt"), DOUBT, max_retries=0)
+        assert KEY not in whole(raised.value)
+        with pytest.raises(ModelError) as raised:
+            await atext_call(model, load_prompt("answer_or_doubt"), DOUBT, max_retries=0)
+        assert KEY not in whole(raised.value)
+        with pytest.raises(ModelError) as raised:
+            structured_call(model, load_prompt("multi_query"), VALUES, max_retries=0)
+        assert KEY not in whole(raised.value)
+
+
+async def test_embedding_models(server: OpenAIServer, tmp_path: Path) -> None:
+    """Writing to an index, reading files into one, searching one and a retriever over vectors."""
+    embeddings = OpenAIEmbeddings(  # type: ignore[call-arg]
+        model="e", base_url=server.url, api_key=KEY, check_embedding_ctx_length=False, max_retries=0
+    )
+    document = Document("The pump hums.", id="1")
+    (tmp_path / "pump.txt").write_text("The pump hums.", encoding="utf-8")
+
+    def upsert() -> None:
+        with DocumentIndex.create(tmp_path / "index", embeddings=embeddings) as index:
+            index.upsert([document])
+
+    attempts: list[Callable[[], Any]] = [
+        upsert,
+        lambda: ingest([tmp_path / "pump.txt"], tmp_path / "other", embeddings=embeddings),
+        lambda: ExactVectorRetriever.from_documents([document], embeddings),
+    ]
+    for attempt in attempts:
+        with pytest.raises(ModelError) as raised:
+            attempt()
+        assert KEY not in whole(raised.value)
+    import numpy as np
+
+    made = ExactVectorRetriever.from_documents([document], embeddings, vectors=np.ones((1, 2)))
+    with pytest.raises(ModelError) as raised:
+        made.invoke("pump")
+    assert KEY not in whole(raised.value)
+    with pytest.raises(ModelError) as raised:
+        await made.ainvoke("pump")
+    assert KEY not in whole(raised.value)

@@ -6,14 +6,24 @@ import asyncio
 import gzip
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
 
 import pytest
+from langchain_core.documents import Document
+from support.openai_server import OpenAIServer, redirect, short, text
 
-from rag_kit.errors import ConfigurationError, ModelUnreachableError
-from rag_kit.models import chat_model, embedding_model, http
+from rag_kit.cli import exits
+from rag_kit.cli.main import main
+from rag_kit.errors import ConfigurationError, ModelError, ModelUnreachableError
+from rag_kit.graphs import build_plain_rag
+from rag_kit.models import atext_call, chat_model, embedding_model, http, structured_call, text_call
 from rag_kit.models.clients import aembed_documents, embed_documents
+from rag_kit.models.failures import map_model_error
+from rag_kit.prompts import load_prompt
+from rag_kit.retrieval import BM25Retriever
 
 
 class Endpoint(BaseHTTPRequestHandler):
@@ -100,3 +110,118 @@ def test_requests_hold_32_texts_and_take_60_seconds_unless_a_variable_says_else(
         monkeypatch.setenv("RAG_KIT_TIMEOUT", wrong)
         with pytest.raises(ConfigurationError, match="RAG_KIT_TIMEOUT"):
             chat_model("openai:test")
+
+
+PROMPT = load_prompt("answer_or_doubt")
+DOUBT = {"question": "When does the pump start?", "passages": "[1] The pump starts at 40 degrees."}
+ANSWER = "The pump starts at 40 degrees [1]."
+
+
+def model(server: OpenAIServer, **settings: Any) -> Any:
+    return chat_model("openai:m", base_url=server.url, api_key="sk-test-12345", max_retries=0, **settings)
+
+
+async def stream_of(given: Any) -> str:
+    return "".join([chunk.text async for chunk in given.astream("Hi")])
+
+
+@pytest.mark.parametrize("status", [301, 307, 308])
+async def test_a_redirect_to_another_host_is_not_followed(status: int) -> None:
+    """Neither question nor passages nor key go there; the error names both addresses, and nothing is retried."""
+    with OpenAIServer() as other:
+        elsewhere = redirect(status, f"{other.url}/chat/completions")
+        with OpenAIServer([elsewhere], embeddings=[redirect(status, f"{other.url}/embeddings")]) as server:
+            chat = chat_model("openai:m", base_url=server.url, api_key="sk-test-12345")
+            vectors = embedding_model("openai:e", base_url=server.url, api_key="sk-test-12345")
+            assert vectors is not None
+            both = (server.url.removesuffix("/v1"), other.url.removesuffix("/v1"), "RAG_KIT_BASE_URL")
+
+            def check(error: BaseException) -> None:
+                mapped = map_model_error(error)
+                assert "redirects to" in str(mapped) and all(part in str(mapped) for part in both), mapped
+
+            blocking: list[Callable[[], Any]] = [
+                lambda: chat.invoke("Hi"),
+                lambda: list(chat.stream("Hi")),
+                lambda: vectors.embed_query("Hi"),
+                lambda: text_call(chat, PROMPT, DOUBT),
+                lambda: structured_call(chat, load_prompt("multi_query"), {"question": "Who?", "count": 2}),
+                lambda: embed_documents(vectors, ["Hi"]),
+            ]
+            for call in blocking:
+                with pytest.raises(Exception) as raised:
+                    call()
+                check(raised.value)
+            for make in (
+                lambda: chat.ainvoke("Hi"),
+                lambda: stream_of(chat),
+                lambda: atext_call(chat, PROMPT, DOUBT),
+                lambda: aembed_documents(vectors, ["Hi"]),
+            ):
+                with pytest.raises(Exception) as raised:
+                    await make()
+                check(raised.value)
+            assert isinstance(raised.value, ModelError)
+            assert not other.requests and len(server.requests) == 10
+
+
+async def test_a_redirect_on_the_same_host_is_not_followed() -> None:
+    """The error names the address to set, and a query is left out."""
+    with OpenAIServer([redirect(307, "/v2/chat/completions?key=sk-canary")]) as server:
+        with pytest.raises(ModelError, match="redirects to /v2/chat/completions, which") as raised:
+            await atext_call(model(server), PROMPT, DOUBT)
+        assert "canary" not in str(raised.value) and len(server.requests) == 1
+
+
+async def test_a_stream_without_its_end_mark_is_no_answer() -> None:
+    """It is asked for again; where a listener has read the beginning, or it stays so, it is an error."""
+    with OpenAIServer([short(ANSWER), text(ANSWER)]) as server:
+        assert text_call(model(server, streaming=True), PROMPT, DOUBT) == ANSWER
+        assert len(server.chats) == 2
+        server._next = 0
+        assert await atext_call(model(server, streaming=True), PROMPT, DOUBT) == ANSWER
+    with OpenAIServer([short(ANSWER)]) as server:
+        with pytest.raises(ModelUnreachableError, match="broke off"):
+            text_call(model(server, streaming=True), PROMPT, DOUBT, max_retries=0)
+        with pytest.raises(Exception, match="broke off"):
+            list(model(server).stream("Hi"))
+        with pytest.raises(Exception, match="broke off"):
+            await stream_of(model(server))
+        retriever = BM25Retriever.from_texts(["The pump starts at 40 degrees."])
+        graph = build_plain_rag(retriever, model(server))
+        question = {"question": DOUBT["question"]}
+        with pytest.raises(ModelUnreachableError, match="broke off"):
+            for _ in graph.stream(question, stream_mode="messages"):
+                pass
+        with pytest.raises(ModelUnreachableError, match="broke off"):
+            async for _ in graph.astream(question, stream_mode="messages"):
+                pass
+    with OpenAIServer([short("A stream ends with data: [DONE] on a line. " * 3)]) as server:
+        with pytest.raises(Exception, match="broke off"):  # an answer that names the mark has not ended by it
+            list(model(server).stream("Hi"))
+        with pytest.raises(Exception, match="broke off"):
+            await stream_of(model(server))
+
+
+def test_the_command_line_reports_a_stream_that_broke_off(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``rag-kit ask`` says so on stderr and with its exit code, and prints no sources."""
+    from rag_kit.indexing import DocumentIndex
+
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-12345")
+    with DocumentIndex.create(tmp_path / "index") as index:
+        index.upsert([Document("The pump starts at 40 degrees.", id="1", metadata={"source": "pump.md"})])
+    with OpenAIServer([short(ANSWER)]) as server:
+        ask = [
+            "ask",
+            DOUBT["question"],
+            "--index",
+            str(tmp_path / "index"),
+            "--model",
+            "openai:m",
+            "--base-url",
+        ]
+        assert main([*ask, server.url]) == exits.UNREACHABLE
+        out, err = capsys.readouterr()
+        assert "broke off" in err and "Sources" not in out

@@ -10,7 +10,6 @@ import sqlite3
 import stat
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -123,15 +122,6 @@ def test_a_damaged_cache_is_refused(path: Path, damage: str) -> None:
     assert path.read_bytes() == before
 
 
-def test_damage_after_opening_is_told(path: Path) -> None:
-    """A file that breaks later raises an error that names it."""
-    cache = JsonCache(path)
-    cache.put({str(n): "x" * 500 for n in range(200)})
-    path.write_bytes(b"\xff" * 200_000)
-    with pytest.raises(ConfigurationError, match=r"cache\.sqlite"):
-        cache.put({"a": 1})
-
-
 def test_what_is_in_it_is_never_executed(path: Path) -> None:
     """An entry that is no JSON is an error that names the file."""
     cache = JsonCache(path)
@@ -142,26 +132,6 @@ def test_what_is_in_it_is_never_executed(path: Path) -> None:
     for key in ("a", "deep"):
         with pytest.raises(ConfigurationError, match=r"cache\.sqlite"):
             cache.get([key])
-
-
-def test_threads_share_one(path: Path) -> None:
-    """Threads read and write at the same time without a loss or an error."""
-    cache, errors = JsonCache(path), []
-
-    def work(number: int) -> None:
-        try:
-            for n in range(20):
-                cache.put({f"{number}-{n}": n})
-                assert cache.get([f"{number}-{n}"]) == {f"{number}-{n}": n}
-        except Exception as error:  # noqa: BLE001 - shown below
-            errors.append(error)
-
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert errors == [] and len(cache) == 160
 
 
 _CHILD = """
@@ -232,7 +202,7 @@ def test_the_model_is_found_inside_wrappers() -> None:
     """Fallbacks and configurable fields are told by what is inside; a function is not told at all."""
     flexible = gpt().configurable_fields(model_name=ConfigurableField(id="name"))
     one, two = (model_identity(flexible, {"configurable": {"name": name}}) for name in "ab")
-    assert one != two and one["name"] == "a"
+    assert one != two and one[0][0]["name"] == "a"
     assert len(model_identity(gpt().with_fallbacks([gpt(model="n")]))) == 2
     function = RunnableLambda(lambda messages: "x")
     assert model_identity(function) is None and call_key(function, PROMPT, {"question": "q"}, str) is None

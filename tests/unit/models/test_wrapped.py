@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,8 +13,9 @@ from langchain_core.runnables import ConfigurableField
 from langchain_openai import AzureChatOpenAI, ChatOpenAI
 from support.openai_server import OpenAIServer, Recorded, error, text, truncated
 
+from rag_kit.concurrency import Budget, use_budget
 from rag_kit.concurrency.notes import use_notes
-from rag_kit.errors import ConfigurationError, ContextLengthError, ModelOutputError
+from rag_kit.errors import BudgetExceededError, ConfigurationError, ContextLengthError, ModelOutputError
 from rag_kit.graphs import build_plain_rag
 from rag_kit.models import astructured_call, atext_call, chat_model, structured_call, text_call, wrapped
 from rag_kit.models.calls import reply_call
@@ -51,13 +52,6 @@ WRAPPERS: dict[str, Wrap] = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _fresh_memory() -> Iterator[None]:
-    wrapped._endpoints.clear()
-    yield
-    wrapped._endpoints.clear()
-
-
 def openai(server: OpenAIServer, **settings: Any) -> ChatOpenAI:
     """A model of the server."""
     return ChatOpenAI(model="test", base_url=server.url, api_key="sk-x", **settings)
@@ -87,15 +81,6 @@ def test_a_wrapped_model_keeps_its_methods(
         assert bound_of(last) == PROMPT.max_tokens
         assert ("logprobs" in last.body) == (wrapper in ("bind", "several"))
         assert "look" not in str(last.body.get("tools", "")) or method != "tools"
-
-
-def test_what_a_wrapper_found_out_is_remembered() -> None:
-    """The second call of a bound model begins where the first one ended."""
-    with OpenAIServer([GOOD], refuse={"json_schema"}) as server:
-        model = openai(server).bind(logprobs=True)
-        structured_call(model, PROMPT, VALUES)
-        structured_call(model, PROMPT, VALUES)
-        assert server.asked == ["json_schema", "tools", "tools"]
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
@@ -377,3 +362,24 @@ def test_a_context_that_is_no_number_is_refused(value: Any) -> None:
     """The message says what is allowed."""
     with pytest.raises(ConfigurationError, match=r"context_tokens=.* is no number of tokens"):
         chat_model("openai:test", api_key="sk-x", context_tokens=value)
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_requests_that_wrappers_add_are_charged(asynchronous: bool) -> None:
+    """Each of ``with_retry`` and of a model that stands by counts; a used-up cap is the error, before the request."""
+
+    def run(**caps: int) -> Any:
+        model = openai(server, max_retries=0).with_retry(stop_after_attempt=2, wait_exponential_jitter=False)
+        call = structured_call, astructured_call
+        found = call[asynchronous](
+            model.with_fallbacks([openai(other)]), PROMPT, VALUES, max_retries=0, **caps
+        )
+        return asyncio.run(found) if asynchronous else found
+
+    with OpenAIServer([error(500)]) as server, OpenAIServer([GOOD]) as other:
+        with use_budget(Budget()) as budget:
+            assert run().queries == ["a", "b"]
+        assert budget.calls == len(server.chats) + len(other.chats) == 3
+        with pytest.raises(BudgetExceededError, match="max_calls=2"):
+            run(max_calls=2)
+        assert (len(server.chats), len(other.chats)) == (4, 1)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
 from rag_kit.prompts import load_prompt, render_passages
 from rag_kit.prompts.format import LANGUAGES
-from rag_kit.prompts.library import PromptLibrary, packaged_folder
+from rag_kit.prompts.library import PromptLibrary, packaged_folder, prompt_from_text
 from rag_kit.prompts.rendering import render_history
 from rag_kit.prompts.schemas import Query
 
@@ -18,11 +20,6 @@ ALL = [(name, language) for name in PromptLibrary().names() for language in LANG
 def text_of(name: str, language: str, **values: str) -> str:
     """All messages of a filled-in prompt as one text."""
     return "\n".join(str(m.content) for m in load_prompt(name, language=language).format_messages(**values))
-
-
-def test_the_prompts_of_the_main_job_are_there() -> None:
-    """The names that other layers load exist."""
-    assert {"answer", "condense", "repair_json", "structured_output"} <= set(PromptLibrary().names())
 
 
 def test_every_packaged_prompt_loads() -> None:
@@ -77,3 +74,32 @@ def test_no_windows_line_ends_or_blank_tails() -> None:
         data = path.read_bytes()
         assert b"\r" not in data
         assert data.endswith(b"\n") and not data.endswith(b"\n\n")
+
+
+GUIDE = Path(__file__).resolve().parents[3] / "docs" / "guide"
+
+
+def blocks(language: str, kind: str) -> list[str]:
+    """The fenced blocks of one kind."""
+    text = (GUIDE / language / "prompts.md").read_text(encoding="utf-8")
+    return re.findall(rf"^```{kind}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_example_file_loads(language: str) -> None:
+    """The prompt file shown in the format reference is right."""
+    (example,) = blocks(language, "prompt")
+    prompt = prompt_from_text(example, name="title", language=language)
+    assert prompt.input_variables == ["text"]
+    assert isinstance(prompt.output_schema, dict)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_table_names_every_prompt(language: str) -> None:
+    """A prompt that is added is added to the guide too, with its inputs."""
+    text = (GUIDE / language / "prompts.md").read_text(encoding="utf-8")
+    library = PromptLibrary()
+    for name in library.names():
+        (row,) = [line for line in text.splitlines() if line.startswith(f"| `{name}` |")]
+        for variable in library.read(name, language).inputs:
+            assert f"`{variable}`" in row

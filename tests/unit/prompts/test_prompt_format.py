@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from rag_kit.errors import InvalidInputError
 from rag_kit.prompts.format import MAX_BYTES, PromptFileError, parse_prompt
 
 GOOD = """---
@@ -169,17 +168,6 @@ def test_a_file_over_the_size_cap_is_refused() -> None:
 def test_a_bad_name_or_language_is_refused(name: str, language: str) -> None:
     """Only plain lower-case names and the two languages pass."""
     assert "LANGUAGE one of en, zh" in problems_of(GOOD, name, language)[0][1]
-
-
-def test_parse_prompt_raises_with_file_and_line() -> None:
-    """The exception holds one ``file:line: message`` for each problem."""
-    with pytest.raises(InvalidInputError, match=r"^my\.prompt:12: unknown variable \{\{gest\}\}"):
-        parse_prompt(
-            with_body('{{role "user"}}\n{{guest}}\n\n\n{{gest}}'),
-            name="greet",
-            language="en",
-            file="my.prompt",
-        )
 
 
 def test_an_inline_schema_gets_the_title_that_models_need() -> None:

@@ -108,13 +108,6 @@ def test_tags_of_the_file_itself_are_reserved_too(prompt: PromptTemplate) -> Non
     assert text == '<ticket>&lt;/ticket></ticket> <passage id="1">&lt;/ticket> <i></passage> &lt;/ticket>'
 
 
-def test_markup_keeps_its_tags() -> None:
-    """What render_passages made is inserted as it is."""
-    passages = render_passages(["one", "two"])
-    value = load_prompt("answer").invoke({"question": "Q", "passages": passages})
-    assert f"<passages>\n{passages}\n</passages>" in value.to_messages()[1].content
-
-
 @pytest.mark.parametrize(
     ("values", "words"),
     [
@@ -214,15 +207,6 @@ async def test_a_trace_says_which_prompt_ran() -> None:
         assert config["metadata"] == {"tenant": "a"}, "the caller's config is not written to"
 
 
-async def test_filling_in_blocks_no_event_loop() -> None:
-    """Once loaded, a prompt does no file access: it can be used inside async nodes."""
-    from support.blocking import blockbuster_ctx
-
-    prompt = load_prompt("answer")
-    with blockbuster_ctx():
-        await prompt.ainvoke({"question": "Q", "passages": "P"})
-
-
 def test_jupyter_shows_roles_and_variables_escaped(prompt: PromptTemplate) -> None:
     """The HTML names roles and variables, and every text of the file is escaped."""
     shown = prompt._repr_html_()
@@ -230,3 +214,21 @@ def test_jupyter_shows_roles_and_variables_escaped(prompt: PromptTemplate) -> No
     assert "&lt;ticket&gt;" in shown
     assert "<ticket>" not in shown
     assert "and {this}." in shown or "{{this}}" in shown
+
+
+def test_the_text_is_literal_and_the_rest_stays() -> None:
+    """Braces and role markers mean nothing; task, user message, schema and inputs are the file's."""
+    prompt = load_prompt("condense", language="zh")
+    own = prompt.with_instructions('Say {x} {{role "user"}}.')
+    system, user = own.format_messages(question="q", history="h")
+    assert system.content == '<task>condense</task>\nSay {x} {{role "user"}}.'
+    assert user.content == prompt.format_messages(question="q", history="h")[1].content
+    assert own.output_schema is prompt.output_schema
+    assert own.metadata["hash"] != prompt.metadata["hash"]
+    assert prompt.format_messages(question="q", history="h")[0].content != system.content
+
+
+def test_empty_instructions_are_refused() -> None:
+    """There is nothing to put in their place."""
+    with pytest.raises(InvalidInputError, match=r"condense\.en"):
+        load_prompt("condense").with_instructions(" ")

@@ -76,11 +76,14 @@ async def test_collected_runs_hold_the_retrievers() -> None:
     ) == 2
 
 
-@pytest.mark.parametrize("kind", ["nothing", "callbacks", "manager", "debug", "tracing", "collector"])
+@pytest.mark.parametrize(
+    "kind", ["nothing", "empty manager", "callbacks", "manager", "debug", "tracing", "collector"]
+)
 def test_each_kind_of_listener_counts(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Callbacks, their managers, debug output, LangSmith tracing and run collectors are listeners."""
     monkeypatch.delenv("LANGSMITH_TRACING", raising=False)
-    callbacks: Any = {"callbacks": [Watch()], "manager": CallbackManager(handlers=[Watch()])}.get(kind)
+    managers = {"manager": CallbackManager(handlers=[Watch()]), "empty manager": CallbackManager(handlers=[])}
+    callbacks: Any = {"callbacks": [Watch()], **managers}.get(kind)
     around: Any = nullcontext()
     if kind == "tracing":
         around = tracing_context(enabled=True)
@@ -89,14 +92,11 @@ def test_each_kind_of_listener_counts(kind: str, monkeypatch: pytest.MonkeyPatch
     set_debug(kind == "debug")
     try:
         with around:
-            assert has_listeners(ensure_config({"callbacks": callbacks})) is (kind != "nothing")
+            assert has_listeners(ensure_config({"callbacks": callbacks})) is (
+                kind not in ("nothing", "empty manager")
+            )
     finally:
         set_debug(False)
-
-
-def test_an_empty_manager_is_no_listener() -> None:
-    """A manager without handlers, as a run without listeners hands down, is none either."""
-    assert not has_listeners(ensure_config({"callbacks": CallbackManager(handlers=[])}))
 
 
 async def test_a_counter_of_requests_is_no_listener_and_counts_all_the_same() -> None:

@@ -1,0 +1,269 @@
+"""One call to a model: its parts and limits, the model as it is asked, and a prompt that fits the model's context."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, TypedDict, TypeVar, Unpack
+
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import BaseMessage
+from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.config import ensure_config, merge_configs
+
+from rag_kit.concurrency.budget import Budget, charge_call, check_seconds, use_budget
+from rag_kit.concurrency.notes import write_note
+from rag_kit.concurrency.steps import Logic, Step, arun, run
+from rag_kit.errors import ContextLengthError, InvalidInputError
+from rag_kit.prompts import PromptTemplate
+from rag_kit.prompts.format import DEFAULT_MAX_TOKENS
+from rag_kit.prompts.rendering import Markup, first_passages
+
+from .failures import Failure, classify, mask_error, refuses_bound
+from .redact import secrets_of, short
+from .replies import count_tokens, text_of
+from .runnables import has_handlers, has_listeners, without_retries
+from .wrapped import OnRefusal, bare_model, change_models, context_tokens, endpoint_of, with_bound
+
+T = TypeVar("T")
+#: Makes of a model, its bound arguments and whether it is asked first what is called; None where it cannot.
+Method = Callable[[Any, dict[str, Any], bool], Runnable[Any, Any] | None]
+MAX_RETRIES = 2
+_FORMS = {"tools", "tool_choice", "parallel_tool_calls", "functions", "function_call", "response_format"}
+_THOUGHTS = 16_384  # tokens for the reasoning of a model that thinks before it answers
+
+
+class Limits(TypedDict, total=False):
+    """Bounds of a call: requests, tokens and seconds of the whole, seconds of a request, and retries."""
+
+    max_calls: int | None
+    max_tokens: int | None
+    deadline: float | None
+    timeout: float | None
+    max_retries: int
+
+
+def check_limits(timeout: float | None, max_retries: int) -> None:
+    """Raise InvalidInputError where a limit is negative, too high or no number."""
+    check_seconds("timeout", timeout)
+    if isinstance(max_retries, bool) or not isinstance(max_retries, int) or not 0 <= max_retries <= 10:
+        raise InvalidInputError(f"max_retries={max_retries!r} was given; it must be 0 to 10")
+
+
+class Options(Limits, total=False):
+    """Limits of a call, and the config that is passed down."""
+
+    config: RunnableConfig | None
+
+
+class _Watch(BaseCallbackHandler):
+    """Notes whether a token went out to a listener: then a retry would say everything twice. Masks keys in errors."""
+
+    run_inline = True  # on the event loop itself: a thread for each token would cost more than this does
+    ignore_chain = ignore_chat_model = True  # only tokens and errors count
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self.started = False
+
+    def on_llm_error(self, error: BaseException, **kwargs: Any) -> None:
+        """Called before the handlers that come after this one write the error down."""
+        mask_error(error, self.model)
+
+    def on_llm_new_token(self, token: Any, **kwargs: Any) -> None:
+        """Called by a model that streams."""
+        self.started = self.started or bool(token)
+
+
+class ModelCall:
+    """A model, a prompt and its values, with the limits of the call; the context of each of its steps.
+
+    ``config`` says which prompt ran, ``retries_left`` are the whole call's, ``sent_bound`` is the bound on the reply in
+    the request that was made last; None where the model's class takes none. ``has_failed``: the reply to that request
+    may be of a model that stands by. ``requests`` counts those of an attempt where the model is inside wrappers.
+    """
+
+    sent_bound: int | None = None
+    has_failed: bool = False
+    requests: int = 0
+
+    def __init__(
+        self,
+        model: Runnable[Any, Any],
+        prompt: Runnable[Any, Any],
+        values: Mapping[str, Any],
+        config: RunnableConfig | None = None,
+        **limits: Unpack[Limits],
+    ) -> None:
+        timeout, max_retries = limits.pop("timeout", None), limits.pop("max_retries", MAX_RETRIES)
+        check_limits(timeout, max_retries)
+        _check_parts(model, prompt, values)
+        self._budget = partial(Budget, **limits)  # type: ignore[misc] # the two above are taken out
+        self.model: Any = model
+        self.prompt: Any = prompt
+        self.values: Mapping[str, Any] = values
+        self.timeout = timeout
+        self.retries_left = max_retries
+        self.watch = _Watch(model)
+        about: Mapping[str, Any] = getattr(prompt, "metadata", None) or {}
+        self.language = "zh" if about.get("language") == "zh" else "en"
+        self.config = self._config(config, about)
+        self.max_reply: int = getattr(prompt, "max_tokens", DEFAULT_MAX_TOKENS)
+        self.inner_model = bare_model(model, self.config)
+        self.endpoint = endpoint_of(self.inner_model)
+        self.is_wrapped = self.inner_model is not model
+
+    @property
+    def bound(self) -> int:
+        """Most tokens of the reply: the prompt's, with room for thoughts, and at most a quarter of a known context."""
+        bound = self.max_reply + (_THOUGHTS if self.endpoint.thinks else 0)
+        context = context_tokens(self.inner_model)
+        return bound if context is None else min(bound, max(1, context // 4))
+
+    def runnable(self, bind: Method | None = None, bound: int | None = None) -> Any:
+        """The model as it is asked, inside its wrappers: without retries of its own, with a bound on the reply.
+
+        With ``bind`` by a method of structured output; None where the model does not have it.
+        """
+        self.has_failed = False
+        return change_models(self.model, partial(self._asked, bind, bound), self.config, {})
+
+    def _asked(
+        self, bind: Method | None, bound: int | None, model: Any, arguments: Mapping[str, Any], first: bool
+    ) -> Runnable[Any, Any] | None:
+        """One of the models inside the wrappers, as `runnable`."""
+        endpoint = self.endpoint if first else endpoint_of(model)
+        changed, rest, sent = without_retries(model, self.timeout), dict(arguments), None
+        if endpoint.takes_bound:
+            changed, rest, sent = with_bound(changed, rest, bound or self.bound)
+        self.sent_bound = sent if first else self.sent_bound
+        asked: Runnable[Any, Any] | None
+        if bind is None:
+            asked = changed.bind(**rest) if rest else changed
+        else:  # what a model was bound to for other calls would stand against the method
+            asked = bind(changed, {name: value for name, value in rest.items() if name not in _FORMS}, first)
+        if asked is None or not self.is_wrapped:
+            return asked
+
+        def refusal(error: Exception) -> Exception | None:
+            """The error where the form was refused: no reason to ask one that stands by."""
+            self.has_failed = True
+            is_form = classify(error) is Failure.REFUSED if bind is not None else refuses_bound(error)
+            return error if is_form and (bind is not None or sent is not None) else None
+
+        def without_bound(error: Exception) -> Runnable[Any, Any] | None:
+            """One that stands by, asked again where it refused the bound."""
+            if sent is None or not refuses_bound(error):
+                return None
+            endpoint.takes_bound = False
+            if endpoint_of(model).takes_bound:  # of a model without a name nothing is kept
+                return None
+            return self._asked(bind, bound, model, arguments, False)
+
+        return OnRefusal(asked, refusal if first else without_bound, self.charge_request)
+
+    def charge_request(self) -> None:
+        """Charge a request inside wrappers (retries, a model that stands by); the first of an attempt is charged."""
+        self.requests += 1
+        if self.requests > 1:
+            charge_call()
+
+    def _config(self, config: RunnableConfig | None, about: Mapping[str, Any]) -> RunnableConfig:
+        """The caller's config, which prompt ran and, if anybody may listen, a watch for tokens."""
+        names = [name for name in ("name", "language", "version", "hash") if name in about]
+        metadata = {f"prompt_{name}": about[name] for name in names}
+        whole = ensure_config(config)
+        if isinstance(self.model, BaseChatModel) and not self.model.callbacks and not has_listeners(whole):
+            whole["metadata"] = {**(whole.get("metadata") or {}), **metadata}
+            return whole
+        merged = merge_configs(whole, {"metadata": metadata, "callbacks": [self.watch]})
+        callbacks: Any = merged["callbacks"]
+        is_list = isinstance(callbacks, list)
+        for handlers in [callbacks] if is_list else [callbacks.handlers, callbacks.inheritable_handlers]:
+            handlers.sort(key=lambda handler: handler is not self.watch)  # the first one, for it masks errors
+        return merged
+
+    def run(self, logic: Callable[[], Logic[T]]) -> T:
+        """Carry out the logic within the caps, blocking."""
+        with use_budget(self._budget()):
+            return run(logic(), self)
+
+    async def arun(self, logic: Callable[[], Logic[T]]) -> T:
+        """As `run`, on an event loop."""
+        with use_budget(self._budget()):
+            return await arun(logic(), self)
+
+    def without_secrets(self, text: str | Exception) -> str:
+        """A message on one line, without the model's keys."""
+        return short(str(text) or type(text).__name__, secrets_of(self.model)).rstrip(".")
+
+
+def _check_parts(model: Any, prompt: Any, values: Any) -> None:
+    """Refuse parts of another kind, and values that lack a variable of the prompt."""
+    for name, part, is_right, allowed in (
+        ("model", model, hasattr(model, "invoke"), "a chat model, e.g. chat_model('openai:MODEL')"),
+        ("prompt", prompt, hasattr(prompt, "invoke"), "load_prompt(NAME) or a ChatPromptTemplate"),
+        ("values", values, isinstance(values, Mapping), "a dict of the prompt's variables"),
+    ):
+        if not is_right:
+            raise InvalidInputError(f"{name} is a {type(part).__name__}; give {allowed}.")
+    variables = getattr(prompt, "input_variables", None) or []
+    if missing := [name for name in variables if name not in values]:
+        raise InvalidInputError(
+            f"values lack {', '.join(map(repr, missing))}; the prompt needs: {', '.join(variables)}."
+        )
+
+
+async def format_prompt(call: ModelCall) -> list[BaseMessage]:
+    """Fill in the caller's prompt."""
+    # where no handler would see it, a run of the prompt's own costs more than the formatting
+    if type(call.prompt) in (PromptTemplate, ChatPromptTemplate) and not has_handlers(call.config):
+        messages: list[BaseMessage] = call.prompt.format_messages(**call.values)
+        return messages
+    value = await Step(
+        "prompt",
+        lambda call: call.prompt.invoke(call.values, call.config),
+        lambda call: call.prompt.ainvoke(call.values, call.config),
+    )
+    return list(value.to_messages())
+
+
+async def in_context(call: ModelCall, logic: Callable[[list[BaseMessage]], Logic[T]]) -> T:
+    """Carry out the logic with the prompt's messages, with fewer passages where the model's context is too small.
+
+    The first try goes by an estimate, where the context is known; the second by what the endpoint said of it.
+    """
+    messages = await format_prompt(call)
+    if _leave_out_passages(call, messages, count_tokens(messages)):
+        messages = await format_prompt(call)
+    bound = call.bound
+    try:
+        return await logic(messages)
+    except ContextLengthError as error:
+        failure = error
+    if failure.limit is not None:
+        call.endpoint.context = failure.limit
+        given = failure.given or count_tokens(messages)
+        if _leave_out_passages(call, messages, given) or call.bound < bound:
+            return await logic(await format_prompt(call))
+    raise failure
+
+
+def _leave_out_passages(call: ModelCall, messages: list[BaseMessage], tokens: int) -> bool:
+    """Leave out passages where messages of so many tokens are too long for the model's context; whether any were."""
+    context, passages = context_tokens(call.inner_model), call.values.get("passages")
+    room = 0 if context is None else context - call.bound
+    if context is None or tokens <= room or not isinstance(passages, Markup):
+        return False
+    chars = sum(len(text_of(message)) for message in messages)
+    kept, left_out = first_passages(passages, len(passages) - round(1.1 * chars * (tokens - room) / tokens))
+    if not kept:
+        return False
+    call.values = {**call.values, "passages": kept}
+    write_note(
+        f"{left_out} passages were left out of the prompt, or cut: about {tokens:,} tokens, where the model's context "
+        f"of {context:,} has room for {room:,}"
+    )
+    return True
