@@ -23,8 +23,15 @@ from rag_kit.concurrency.notes import Notes, use_notes
 from rag_kit.indexing.readers.formats import KINDS, QUOTES, check_content
 from rag_kit.indexing.readers.guard import follow_parent, forbid_network, limit_memory
 from rag_kit.indexing.readers.limits import ReadLimits
-from rag_kit.indexing.readers.opening import open_regular
-from rag_kit.indexing.readers.parts import LEFT_OUT, SAVE_AGAIN, Context, Part, Unreadable, reason_of
+from rag_kit.indexing.readers.parts import (
+    LEFT_OUT,
+    SAVE_AGAIN,
+    Context,
+    Part,
+    Unreadable,
+    open_regular,
+    reason_of,
+)
 
 _RECURSION = 5_000  # calls within each other; parsers of nested files need more than Python's 1,000
 _MAX_ALARM = 1e6  # seconds

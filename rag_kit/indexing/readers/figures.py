@@ -19,8 +19,7 @@ import pypdfium2.raw as raw
 
 from rag_kit.concurrency.notes import write_note
 from rag_kit.indexing.readers.ocr import on_paper, picture_text
-from rag_kit.indexing.readers.opening import open_regular
-from rag_kit.indexing.readers.parts import LEFT_OUT, Context, Part, Unreadable, leave_out
+from rag_kit.indexing.readers.parts import LEFT_OUT, Context, Part, Unreadable, leave_out, open_regular
 from rag_kit.indexing.readers.pdf_lines import Line
 
 _MAX_COUNT = 300  # pictures of a file

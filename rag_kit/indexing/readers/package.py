@@ -7,7 +7,7 @@ import posixpath
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from rag_kit.concurrency.notes import write_note
@@ -52,29 +52,25 @@ class Package:
         """The root of an XML part, as `parse_xml` gives it."""
         return parse_xml(self.read(name), name)
 
-    def targets(self, source: str) -> dict[str, str]:
-        """The parts that a part is related to, by the ids of its relationships."""
-        folder, name = posixpath.split(source)
-        relations = posixpath.join(folder, "_rels", f"{name}.rels")
-        nodes = self.xml(relations).iter("{*}Relationship") if relations in self else ()
-        found = {
-            str(node.get("Id")): posixpath.normpath(
-                posixpath.join("/", folder, node.get("Target") or "")
-            ).lstrip("/")
-            for node in nodes
-            if node.get("TargetMode") != "External"
-        }
-        return {key: target for key, target in found.items() if target in self}
-
-    def related(self, kind: str, source: str = "") -> str:
-        """The part that a part (default: the package) is related to by a kind such as ``styles``, else nothing."""
+    def _relations(self, source: str) -> Iterator[tuple[Any, str]]:
+        """The relationships of a part to parts that there are, and these."""
         folder, name = posixpath.split(source)
         relations = posixpath.join(folder, "_rels", f"{name}.rels")
         for node in self.xml(relations).iter("{*}Relationship") if relations in self else ():
             target = posixpath.normpath(posixpath.join("/", folder, node.get("Target") or "")).lstrip("/")
-            if str(node.get("Type")).endswith(f"/{kind}") and target in self:
-                return target
-        return ""
+            if target in self and node.get("TargetMode") != "External":
+                yield node, target
+
+    def targets(self, source: str) -> dict[str, str]:
+        """The parts that a part is related to, by the ids of its relationships."""
+        return {str(node.get("Id")): target for node, target in self._relations(source)}
+
+    def related(self, kind: str, source: str = "") -> str:
+        """The part that a part (default: the package) is related to by a kind such as ``styles``, else nothing."""
+        found = (
+            target for node, target in self._relations(source) if str(node.get("Type")).endswith(f"/{kind}")
+        )
+        return next(found, "")
 
     def open(self, library: Callable[[io.BytesIO], T], changes: Mapping[str, bytes] | None = None) -> T:
         """Open the package by a library; where that fails, without the parts that are damaged, which notes name."""

@@ -10,8 +10,7 @@ from functools import partial
 from typing import Any
 
 from rag_kit.concurrency.notes import write_note
-from rag_kit.indexing.readers.cell_dates import plain_text
-from rag_kit.indexing.readers.cell_formats import CHINESE_FORMATS, shown
+from rag_kit.indexing.readers.cell_formats import CHINESE_FORMATS, plain_text, shown
 from rag_kit.indexing.readers.numbers import lowered, raised
 from rag_kit.indexing.readers.package import Package
 from rag_kit.indexing.readers.parts import (
