@@ -8,6 +8,7 @@ import hashlib
 import io
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
@@ -47,6 +48,17 @@ class Figures:
         self._seen: set[bytes] = set()
         self._bytes = self._count = self._tried = 0
         self._full = False
+        self._passed: Counter[str] = Counter()  # why pictures were passed over
+
+    def pass_over(self, reason: str) -> None:
+        """Count a picture that is not kept, for one note on all with this reason."""
+        self._passed[reason] += self._wanted
+
+    def finish(self) -> None:
+        """Write a note on what was passed over in the file."""
+        for reason, count in self._passed.items():
+            if count:
+                write_note(f"{count} picture{'s' * (count > 1)}{LEFT_OUT}{reason}")
 
     def parts(self, place: str, image: Callable[[], Any], caption: str, **metadata: Any) -> Iterator[Part]:
         """A part for a picture that ``image`` gives (bytes, or of Pillow); a note says why one is left out."""
@@ -63,23 +75,25 @@ class Figures:
             kept = self._keep(image())
         if kept is None:
             return
-        shown, data = kept
+        paper, data = kept
         with leave_out(f"text in {place}"):
-            text = picture_text(shown)
+            text = picture_text(paper)
         words = "\n\n".join(filter(None, [" ".join(caption.split()), text]))
         yield Part(words, {**metadata, **({"ocr": True} if text else {})}, data)
 
     def _keep(self, given: Any) -> tuple[Any, bytes] | None:
-        """A picture made small, and its bytes; none for an icon, or one that was seen before."""
+        """A picture, and its bytes made small; none for an icon, or one that was seen before."""
         from PIL import Image
 
         image = Image.open(io.BytesIO(given), formats=_FORMATS) if isinstance(given, bytes) else given
         if min(image.size) < _SMALL:
+            self.pass_over(f"smaller than {_SMALL} pixels")
             return None
         if image.width * image.height > _MAX_PIXELS:
             raise Unreadable(f"it has {image.width} by {image.height} pixels, more than {_MAX_PIXELS}")
         photo = image.format == "JPEG"
-        shown = on_paper(image)
+        paper = on_paper(image)
+        shown = paper.copy()
         shown.thumbnail((_MAX_SIDE, _MAX_SIDE))
         if (key := hashlib.sha256(b"%d " % shown.width + shown.tobytes()).digest()) in self._seen:
             return None
@@ -90,7 +104,7 @@ class Figures:
             raise Unreadable(f"it takes {len(data)} bytes, more than the {_MAX_BYTES} that are kept")
         self._bytes += len(data)
         self._count += 1
-        return shown, data
+        return paper, data
 
 
 def _encoded(image: Any, kind: str) -> bytes:
@@ -99,21 +113,26 @@ def _encoded(image: Any, kind: str) -> bytes:
     return buffer.getvalue()
 
 
-def pdf_figures(page: Any, lines: Sequence[Line], figures: Figures, place: str) -> list[Part]:
-    """The pictures on a PDF page; a caption is a line right below or above that begins as one."""
+def pdf_figures(page: Any, lines: Sequence[Line] | None, figures: Figures, place: str) -> list[Part]:
+    """The pictures on a PDF page; a caption is a line right below or above that begins as one.
+
+    Where ``lines`` is ``None``, the page has no text, and a picture that covers it is kept, too.
+    """
     width, height = page.get_size()
     parts: list[Part] = []
     for number, found in enumerate(page.get_objects(filter=[raw.FPDF_PAGEOBJ_IMAGE], max_depth=3), 1):
         left, bottom, right, top = found.get_bounds()
-        size = min(right - left, top - bottom)
-        if size < _ICON or (right - left) * (top - bottom) > _WHOLE_PAGE * width * height:
+        if min(right - left, top - bottom) < _ICON:
+            figures.pass_over(f"smaller than {_ICON} points")
+            continue
+        if lines is not None and (right - left) * (top - bottom) > _WHOLE_PAGE * width * height:
             continue
 
         def image(found: Any = found) -> Any:
             with closing(found.get_bitmap(render=True)) as bitmap:
                 return bitmap.to_pil().copy()
 
-        caption = "" if page.get_rotation() else _caption(lines, (left, bottom, right, top))
+        caption = "" if page.get_rotation() else _caption(lines or (), (left, bottom, right, top))
         parts += figures.parts(f"{place}, picture {number}", image, caption)
     return parts
 
@@ -142,9 +161,13 @@ def html_figures(
 ) -> Iterator[Part]:
     """The pictures of an HTML tree: those in ``data:`` addresses, and those that ``load`` finds by a relative one."""
     for number, node in enumerate(tree.iter("img"), 1):
-        source = (node.get("src") or "").strip()
-        if not source or re.match(r"(?!data:)\w[\w+.-]*:|//", source, re.I) or _is_hidden(node):
-            continue  # on another machine
+        # of several sizes of a picture, the first
+        source = (node.get("src") or (node.get("srcset") or "").strip().partition(" ")[0]).strip()
+        if not source or _is_hidden(node):
+            continue
+        if re.match(r"(?!data:)\w[\w+.-]*:|//", source, re.I):
+            figures.pass_over("on other machines")
+            continue
         figure = next(node.iterancestors("figure"), None)
         captions = figure.iter("figcaption") if figure is not None else ()
         caption = (

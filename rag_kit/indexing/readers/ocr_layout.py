@@ -22,6 +22,7 @@ _ROW = 0.5  # sizes of type; lines that begin no further below each other are be
 _PROSE = 12  # sizes of type; lines of a column are longer, cells of a table shorter
 _GUTTER = 3  # rows that a gap between columns goes through at least
 _RULE = 3  # heights of a line; shorter strokes are of letters
+STRIP = 2  # lengths of a side to the other; a picture with more is a strip, such as a web page in one picture
 _ANGLE_SIDE, _ANGLE_STEPS = 1_000, 25  # pixels of the picture, tenths of a degree to each side
 _MAX_RULES = 2_000
 _CUT_WORD = re.compile(r"(?<=[^\W\d_])[-‐]$")
@@ -44,6 +45,12 @@ class Box(NamedTuple):
         """By how much its top side falls, in radians."""
         (x, y), (more_x, more_y), *_ = self.corners
         return float(atan2(more_y - y, more_x - x))
+
+
+def long_side(picture: Picture) -> int:
+    """The pixels of the long side of a picture; of a strip, those of the long side of a page as wide."""
+    short, long = sorted(picture.shape[:2])
+    return int(min(long, STRIP * short))
 
 
 def read_sheet(boxes: Sequence[Box], picture: Picture, points: float) -> Sheet:
@@ -83,11 +90,11 @@ def _page_angle(boxes: Sequence[Box], picture: Picture) -> float:
 
     longest = sorted(boxes, key=lambda box: -len(box.text))[: max(3, len(boxes) // 2)]
     rough = median(box.angle for box in longest)
-    scale = min(1.0, _ANGLE_SIDE / max(picture.shape))
+    scale = min(1.0, _ANGLE_SIDE / long_side(picture))
     y, x = np.nonzero(_ink(cv2.resize(picture, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)))
 
     def sharpness(angle: float) -> float:
-        heights = np.bincount((y - x * tan(angle) + 2 * _ANGLE_SIDE).astype(int))
+        heights = np.bincount((y - x * tan(angle) + 4 * _ANGLE_SIDE).astype(int))
         return float((np.diff(heights) ** 2).sum())
 
     steps = range(-_ANGLE_STEPS, _ANGLE_STEPS + 1)

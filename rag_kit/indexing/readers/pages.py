@@ -35,9 +35,11 @@ def read_html(data: bytes, context: Context) -> Iterator[Part]:
     title = html_title(tree)
     yield Part(to_markdown(tree), {"title": title})
     load = partial(file_beside, context.folder, max_bytes=context.limits.max_bytes)
-    for part in html_figures(tree, Figures(context), load):
+    figures = Figures(context)
+    for part in html_figures(tree, figures, load):
         part.metadata["title"] = title
         yield part
+    figures.finish()
 
 
 def read_epub(data: bytes, context: Context) -> Iterator[Part]:
@@ -81,6 +83,7 @@ def read_epub(data: bytes, context: Context) -> Iterator[Part]:
             ):
                 part.metadata |= metadata
                 yield part
+    figures.finish()
 
 
 def _read_beside(package: Package, folder: str, name: str) -> bytes:

@@ -69,10 +69,11 @@ def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
             characters += sum(len(line.text) for sheet in page.sheets for line in sheet.lines)
             context.check(characters, "characters", "max_characters")
             pages.append(page)
+        figures.finish()
     finally:
         document.close()
     count = len(pages)
-    if not any(page.sheets for page in pages):
+    if not any(page.sheets or page.figures for page in pages):
         reason, advice = "; scanned? OCR is off", OCR_ADVICE
         if context.ocr:
             reason, advice = ", also not by OCR", "Check that it is the right file"
@@ -110,9 +111,11 @@ def _read_page(document: Any, index: int, context: Context, figures: Figures) ->
         read = _Page(read_sheets(page, document.formenv))
         if context.ocr and not read.sheets and (sheet := recognise_page(page)):
             read = _Page([sheet], recognised=True)
-        if context.pictures and read.sheets and not read.recognised:
-            lines = [line for sheet in read.sheets[:1] for line in sheet.lines]
-            read = read._replace(figures=pdf_figures(page, lines, figures, f"page {index + 1}"))
+        if context.pictures:
+            # the picture of a page that was recognised is that page
+            lines = [line for sheet in read.sheets[:1] for line in sheet.lines if not read.recognised]
+            given = lines if read.sheets else None
+            read = read._replace(figures=pdf_figures(page, given, figures, f"page {index + 1}"))
     return read
 
 

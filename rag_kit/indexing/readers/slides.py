@@ -75,6 +75,7 @@ def read_pptx(data: bytes, context: Context) -> Iterator[Part]:
                 place = {"page": number, "title": title, "heading": heading}
                 yield from _slide_figures(slide, package, figures, place)
             read.add(name)
+    figures.finish()
 
 
 def _slide_figures(slide: Any, package: Package, figures: Figures, place: dict[str, Any]) -> Iterator[Part]:

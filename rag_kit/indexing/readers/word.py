@@ -67,6 +67,7 @@ def read_docx(data: bytes, context: Context) -> Iterator[Part]:
     for number, (target, caption) in enumerate(pictures, 1):
         load = partial(package.read, target)
         yield from figures.parts(f"picture {number} ({target})", load, caption, title=title)
+    figures.finish()
 
 
 def _pictures(document: Any, package: Package, main: str) -> Iterator[tuple[str, str]]:
