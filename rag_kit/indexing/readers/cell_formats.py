@@ -61,11 +61,7 @@ class _Section(NamedTuple):
 
 
 def shown(value: object, code: str) -> str:
-    """The text that a cell shows; numbers of the format ``General`` have up to 15 digits, dates without one are ISO.
-
-    Args:
-        value: A number, a text, or a date, time or duration.
-        code: The number format, in the notation of Excel in English.
+    """The text that a cell shows by its number format, in the notation of Excel in English.
 
     Example:
         >>> [shown(0.25, "0%"), shown(123, "00000"), shown(-3.5, '#,##0.00 "€"'), shown(2.75, "# ?/?")]

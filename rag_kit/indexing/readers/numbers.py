@@ -44,13 +44,8 @@ _HAN = {
 def raised(before: str, text: str, after: str = "", *, note: bool = False) -> str:
     """A superscript as it is written behind ``before``: a power with ``^``, the mark of a footnote in brackets.
 
-    A raised number is a power behind a unit, a variable, a bracket or a short number, else the mark of a note.
-
-    Args:
-        before: The text before it in its line.
-        text: The raised text.
-        after: What follows it; before a fraction slash it is no power.
-        note: Whether it is known to be the mark of a note.
+    A raised number is a power behind a unit, a variable, a bracket or a short number, else the mark of a note. Before a
+    fraction slash (``after``) it is no power; with ``note`` it is known to be a mark.
 
     Example:
         >>> [before + raised(before, text) for before, text in (("10", "-3"), ("m", "2"), ("1", "st"), ("2020", "3"))]
@@ -83,14 +78,15 @@ def lowered(before: str, text: str) -> str:
     return "_" * (before[-1:].isdigit() and text[:1].isdigit()) + text
 
 
+def whole_number(text: str | None, default: int) -> int:
+    """The whole number that an attribute says, else a default."""
+    return int(text) if text and re.fullmatch(r"\s*[+-]?\d{1,9}\s*", text) else default
+
+
 def list_number(number: int, style: str) -> str:
     """The number of a list item in a style of numbers.
 
     Styles have the names that Word gives them (``w:numFmt``); one that is not known counts 1, 2, 3.
-
-    Example:
-        >>> [list_number(12, style) for style in ("upperRoman", "lowerLetter", "chineseCounting", "decimalZero")]
-        ['XII', 'l', '十二', '12']
     """
     text = str(number)
     if not 0 < number < _MAX_WRITTEN:

@@ -45,23 +45,21 @@ def read_html(data: bytes, context: Context) -> Iterator[Part]:
 def read_epub(data: bytes, context: Context) -> Iterator[Part]:
     """Each document of the spine as markdown, with its number and heading; one that is repeated counts once."""
     package = Package(data, context.limits)
-    root = package.xml("META-INF/container.xml")
-    paths = root.xpath("//*[local-name()='rootfile']/@full-path")
-    if not paths:
+    container = package.xml("META-INF/container.xml").iter("{*}rootfile")
+    opf_path = next(filter(None, (node.get("full-path") for node in container)), "")
+    if not opf_path:
         raise Unreadable(
             "its container names no book", "Check it with an EPUB validator, or convert it again"
         )
-    opf_path = str(paths[0])
     opf = package.xml(opf_path)
     folder = posixpath.dirname(opf_path)
     items = {
         item.get("id"): posixpath.normpath(posixpath.join(folder, unquote(item.get("href") or "")))
-        for item in opf.xpath("//*[local-name()='manifest']/*[local-name()='item']")
+        for item in opf.iterfind(".//{*}manifest/{*}item")
     }
-    spine = [ref.get("idref") for ref in opf.xpath("//*[local-name()='spine']/*[local-name()='itemref']")]
+    spine = [reference.get("idref") for reference in opf.iterfind(".//{*}spine/{*}itemref")]
     context.check(len(spine), "chapters", "max_pages")
-    titles = [" ".join(text.split()) for text in opf.xpath("//*[local-name()='title']/text()")]
-    title = titles[0] if titles else ""
+    title = " ".join(next((node.text for node in opf.iter("{*}title") if node.text), "").split())
     names_read, figures = set[str](), Figures(context)
     for number, reference in enumerate(spine, 1):
         name = items.get(reference)

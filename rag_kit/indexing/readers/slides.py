@@ -11,7 +11,7 @@ from typing import Any
 from rag_kit.concurrency.notes import write_note
 from rag_kit.indexing.readers.cell_formats import shown
 from rag_kit.indexing.readers.figures import Figures
-from rag_kit.indexing.readers.numbers import list_number, lowered, raised
+from rag_kit.indexing.readers.numbers import list_number, lowered, raised, whole_number
 from rag_kit.indexing.readers.package import Package, parse_xml
 from rag_kit.indexing.readers.parts import LEFT_OUT, Context, Part, Unreadable, leave_out
 from rag_kit.indexing.readers.tables import fill_spans, markdown_table
@@ -223,7 +223,7 @@ def _list_text(frame: Any, shape: Any = None) -> str:
             if bullet is not None and bullet.tag == f"{_A}buAutoNum":
                 scheme, start = bullet.get("type") or "", bullet.get("startAt") or ""
                 goes_on = before is not None and before[0] == scheme and start in ("", before[1])
-                number = before[2] + 1 if before and goes_on else _start(start)
+                number = before[2] + 1 if before and goes_on else whole_number(start, 1)
                 reached[level] = scheme, before[1] if before and goes_on else start, number
                 mark = _number_text(scheme, number) + " "
             lines.append("  " * level + mark + text)
@@ -268,10 +268,6 @@ def _inherited_styles(frame: Any, shape: Any) -> Iterator[Any]:
         and (shape := getattr(shape, "_base_placeholder", None)) is not None
     ):
         yield from shape.element.iter(f"{_A}lstStyle")
-
-
-def _start(text: str) -> int:
-    return int(text) if re.fullmatch(r"\d{1,5}", text) else 1
 
 
 def _number_text(scheme: str, number: int) -> str:
