@@ -7,7 +7,7 @@ import codecs
 import pytest
 
 from rag_kit.concurrency.notes import use_notes
-from rag_kit.indexing.readers.encodings import decode, detect
+from rag_kit.indexing.readers.encodings import decode
 from rag_kit.indexing.readers.parts import Unreadable
 
 SIMPLIFIED = "检索增强生成把检索与生成结合在一起，先找到相关的段落，再写出有依据的答案。"

@@ -5,14 +5,7 @@ from __future__ import annotations
 import pytest
 from support import documents as make
 
-from rag_kit.indexing.readers.api import Reader, read
-
-
-@pytest.fixture(scope="module")
-def reader():
-    """One reader process for all tests of this file."""
-    with Reader() as shared:
-        yield shared
+from rag_kit.indexing.readers.api import read
 
 
 def put(folder, lines, **options):
