@@ -9,8 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rag_kit.indexing.readers.equations import equation_text
-from rag_kit.indexing.readers.numbers import list_number, lowered, raised, whole_number
+from rag_kit.indexing.readers.numbers import equation_text, list_number, lowered, raised, whole_number
 from rag_kit.indexing.readers.parts import Unreadable
 from rag_kit.indexing.readers.tables import fill_spans, markdown_table
 

@@ -58,8 +58,7 @@ def read_sheet(boxes: Sequence[Box], picture: Picture, points: float) -> Sheet:
     if not boxes:
         return Sheet([], [])
     angle, lines = _level_lines(boxes, picture, points)
-    rules = _find_rules(picture, angle, median(box.height for box in boxes))
-    placed = [_as_rule(rule, points, picture.shape[0] * points) for rule in rules]
+    placed = list(_find_rules(picture, angle, median(box.height for box in boxes), points))
     ordered = list(_in_reading_order(_joined(lines)))
     return Sheet(ordered, placed if len(placed) <= _MAX_RULES else [])
 
@@ -197,8 +196,8 @@ def _is_prose(lines: Sequence[Line]) -> bool:
     return len(widths) >= _GUTTER and widths[len(widths) // 2] >= _PROSE
 
 
-def _find_rules(picture: Picture, angle: float, type_height: float) -> list[tuple[bool, int, int, int]]:
-    """The straight lines in a picture that is turned level: upright or not, place, start, end, in pixels."""
+def _find_rules(picture: Picture, angle: float, type_height: float, points: float) -> Iterator[Rule]:
+    """The straight lines in a picture that is turned level, in points from its bottom."""
     import cv2
     import numpy as np
 
@@ -208,7 +207,7 @@ def _find_rules(picture: Picture, angle: float, type_height: float) -> list[tupl
         grey = cv2.warpAffine(grey, matrix, grey.shape[::-1], borderValue=255)
     ink = _ink(grey)
     shortest = max(30, int(_RULE * type_height))
-    rules = []
+    height = picture.shape[0] * points
     for upright in (False, True):
         bridge, kernel = ((1, 7), (1, shortest)) if upright else ((7, 1), (shortest, 1))
         closed = cv2.morphologyEx(ink, cv2.MORPH_CLOSE, cv2.getStructuringElement(cv2.MORPH_RECT, bridge))
@@ -217,15 +216,11 @@ def _find_rules(picture: Picture, angle: float, type_height: float) -> list[tupl
         found = cv2.dilate(found, cv2.getStructuringElement(cv2.MORPH_RECT, (3, 9) if upright else (9, 3)))
         _, _, stats, _ = cv2.connectedComponentsWithStats(found)
         for left, top, wide, high, _ in stats[1:].tolist():
-            at, thick = (left + wide // 2, wide) if upright else (top + high // 2, high)
-            start, length = (top, high) if upright else (left, wide)
-            if thick <= max(12, 0.5 * type_height):
-                rules.append((upright, at, start + 4, start + length - 4))
-    return rules
-
-
-def _as_rule(rule: tuple[bool, int, int, int], points: float, height: float) -> Rule:
-    upright, at, start, end = rule
-    if upright:
-        return Rule(True, at * points, height - end * points, height - start * points)
-    return Rule(False, height - at * points, start * points, end * points)
+            if (wide if upright else high) > max(12, 0.5 * type_height):
+                continue
+            if upright:
+                start, end = height - (top + high - 4) * points, height - (top + 4) * points
+                yield Rule(True, (left + wide // 2) * points, start, end)
+            else:
+                start, end = (left + 4) * points, (left + wide - 4) * points
+                yield Rule(False, height - (top + high // 2) * points, start, end)

@@ -8,6 +8,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from rag_kit.concurrency.notes import write_note
@@ -91,18 +92,12 @@ class Package:
             try:
                 parse_xml(self.read(name), name, recover=False)
             except Unreadable as error:
-                mended[name] = self._recovered(name)
+                mended[name] = b""
+                with suppress(Unreadable):
+                    mended[name] = xml_bytes(self.xml(name))
                 rest = "what is damaged of the " if mended[name] else ""
                 write_note(f"{rest}part {name}{LEFT_OUT}{error.__cause__}"[:300])
         return mended
-
-    def _recovered(self, name: str) -> bytes:
-        from lxml import etree
-
-        try:
-            return bytes(etree.tostring(self.xml(name)))
-        except Unreadable:
-            return b""
 
     def title(self) -> str:
         """The title in an Office file's properties; empty where there is none, or a program put it there by itself."""
@@ -151,6 +146,13 @@ def _without_relations(data: bytes, names: list[str]) -> bytes:
     """A part of relationships without those to parts of some names."""
     targets = b"|".join(re.escape(name.encode()) for name in names)
     return re.sub(rb'<Relationship\b(?=[^>]*Target="(?:[^"]*/)?(?:%s)")[^>]*/>' % targets, b"", data)
+
+
+def xml_bytes(root: Any) -> bytes:
+    """A tree as the file of a part."""
+    from lxml import etree
+
+    return bytes(etree.tostring(root, xml_declaration=True, encoding="UTF-8", standalone=True))
 
 
 def parse_xml(data: bytes, name: str, *, recover: bool = True) -> Any:

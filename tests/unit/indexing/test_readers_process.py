@@ -194,7 +194,7 @@ def test_the_reader_process_may_open_no_socket_and_start_no_program(tmp_path):
     """Even a converter that wants to is stopped, and it sees none of the keys in the environment."""
     code = """
         import os, socket, subprocess, sys
-        from rag_kit.indexing.readers.guard import forbid_network
+        from rag_kit.indexing.readers.limits import forbid_network
         forbid_network()
         for attempt in (
             lambda: socket.create_connection(("127.0.0.1", 9)),
