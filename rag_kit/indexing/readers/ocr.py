@@ -14,14 +14,13 @@ from math import dist
 from typing import Any, NamedTuple, cast
 
 from rag_kit.errors import InvalidInputError, MissingExtraError
-from rag_kit.indexing.readers.ocr_layout import STRIP, Box, Picture, long_side, read_sheet
+from rag_kit.indexing.readers.ocr_layout import MAX_SIDE, STRIP, Box, Picture, long_side, read_sheet
 from rag_kit.indexing.readers.parts import Context, Part
 from rag_kit.indexing.readers.pdf_layout import Layout
 from rag_kit.indexing.readers.pdf_lines import Sheet
 from rag_kit.indexing.readers.pdf_tables import with_tables
 
 _DPI = 200
-_MAX_SIDE = 2_400  # pixels of the picture that is worked on; of a strip, its short side
 _MAX_AREA = 24_000_000  # pixels of a strip
 _FIND_SIDE = 1_600  # pixels of the picture in which lines are looked for
 _SEEK = 300  # pixels before the end of a piece of a strip, where it is cut between lines
@@ -131,8 +130,8 @@ def _shrinking(width: float, height: float) -> float:
     """Give the factor by which a picture is made smaller; a strip keeps more, for it is looked at in pieces."""
     short, long = sorted((width, height))
     if long <= STRIP * short:
-        return min(1.0, _MAX_SIDE / long)
-    return float(min(1.0, _MAX_SIDE / short, (_MAX_AREA / (width * height)) ** 0.5))
+        return min(1.0, MAX_SIDE / long)
+    return float(min(1.0, MAX_SIDE / short, (_MAX_AREA / (width * height)) ** 0.5))
 
 
 def recognise(image: Any) -> Reading:
@@ -152,9 +151,9 @@ def recognise(image: Any) -> Reading:
     if turn:
         picture = np.ascontiguousarray(np.rot90(picture, turn // 90))
         lines, places = _find_lines(engine, picture)
-    texts = _read_lines(engine, lines)
+    read = engine.recognize_txt(lines)
     boxes = [
-        Box(text, place) for (text, score), place in zip(texts, places, strict=True)
+        Box(text, place) for text, score, place in zip(read.txts, read.scores, places, strict=True)
         if text.strip() and score >= _MIN_SCORE
     ]  # fmt: skip
     return Reading(boxes, picture, turn, scale)
@@ -176,7 +175,7 @@ def _engine() -> Any:
 
 def _find_lines(engine: Any, picture: Any) -> tuple[list[Any], list[Any]]:
     """The picture of each line of text, and its four corners; a strip is looked at in pieces."""
-    if (wide := picture.shape[1] > _MAX_SIDE) or picture.shape[0] > _MAX_SIDE:
+    if (wide := picture.shape[1] > MAX_SIDE) or picture.shape[0] > MAX_SIDE:
         lines, places = list[Any](), list[Any]()
         for start, end in pairwise(_cuts(picture, wide=wide)):
             piece = picture[:, start:end] if wide else picture[start:end]
@@ -189,10 +188,12 @@ def _find_lines(engine: Any, picture: Any) -> tuple[list[Any], list[Any]]:
 
 def _cuts(picture: Any, *, wide: bool) -> list[int]:
     """The ends of the pieces of a strip: the rows (of a wide one, columns) near them in which least changes."""
+    import cv2
     import numpy as np
 
-    grey = picture.mean(axis=2, dtype=np.float32)
-    busy = np.abs(np.diff(grey, axis=0 if wide else 1)).sum(axis=0 if wide else 1)
+    grey = picture[:, :, 1]
+    neighbours = (grey[1:], grey[:-1]) if wide else (grey[:, 1:], grey[:, :-1])
+    busy = cv2.absdiff(*neighbours).sum(axis=0 if wide else 1, dtype=np.int64)
     cuts, length = [0], len(busy)
     while length - cuts[-1] > _FIND_SIDE:
         low = cuts[-1] + _FIND_SIDE - _SEEK
@@ -235,8 +236,3 @@ def _turn_of(engine: Any, lines: Sequence[Any], places: Sequence[Any]) -> int:
     _, found = engine.cls_and_rotate(starts)
     votes = sum(score if label == "180" else -score for label, score in found.cls_res)
     return 90 * across + 180 * bool(votes > 0)
-
-
-def _read_lines(engine: Any, lines: list[Any]) -> list[tuple[str, float]]:
-    found = engine.recognize_txt(lines)
-    return list(zip(found.txts, map(float, found.scores), strict=True))

@@ -22,7 +22,8 @@ _ROW = 0.5  # sizes of type; lines that begin no further below each other are be
 _PROSE = 12  # sizes of type; lines of a column are longer, cells of a table shorter
 _GUTTER = 3  # rows that a gap between columns goes through at least
 _RULE = 3  # heights of a line; shorter strokes are of letters
-STRIP = 2  # lengths of a side to the other; a picture with more is a strip, such as a web page in one picture
+MAX_SIDE = 2_400  # pixels of the picture that is worked on; of a strip, of its short side
+STRIP = 2  # lengths of a side to the other; a picture with more is a strip, such as a long web page
 _ANGLE_SIDE, _ANGLE_STEPS = 1_000, 25  # pixels of the picture, tenths of a degree to each side
 _MAX_RULES = 2_000
 _CUT_WORD = re.compile(r"(?<=[^\W\d_])[-‐]$")
@@ -48,9 +49,9 @@ class Box(NamedTuple):
 
 
 def long_side(picture: Picture) -> int:
-    """The pixels of the long side of a picture; of a strip, those of the long side of a page as wide."""
+    """The pixels of the long side of a picture; of a strip, those of a page that is as wide."""
     short, long = sorted(picture.shape[:2])
-    return int(min(long, STRIP * short))
+    return int(min(long, max(MAX_SIDE, STRIP * short)))
 
 
 def read_sheet(boxes: Sequence[Box], picture: Picture, points: float) -> Sheet:
