@@ -113,26 +113,35 @@ def _encoded(image: Any, kind: str) -> bytes:
     return buffer.getvalue()
 
 
-def pdf_figures(page: Any, lines: Sequence[Line] | None, figures: Figures, place: str) -> list[Part]:
-    """The pictures on a PDF page; a caption is a line right below or above that begins as one.
+def is_scan(page: Any) -> bool:
+    """Whether the pictures on a PDF page, which may be pieces of one, cover it."""
+    boxes = [found.get_bounds() for found in _images(page)]
+    width, height = page.get_size()
+    covered = sum((right - left) * (top - bottom) for left, bottom, right, top in boxes)
+    return bool(covered > _WHOLE_PAGE * width * height)
 
-    Where ``lines`` is ``None``, the page has no text, and a picture that covers it is kept, too.
-    """
+
+def _images(page: Any) -> Iterator[Any]:
+    return iter(page.get_objects(filter=[raw.FPDF_PAGEOBJ_IMAGE], max_depth=3))
+
+
+def pdf_figures(page: Any, lines: Sequence[Line], figures: Figures, place: str) -> list[Part]:
+    """The pictures on a PDF page, of one with text without a background; a caption is a line beside them."""
     width, height = page.get_size()
     parts: list[Part] = []
-    for number, found in enumerate(page.get_objects(filter=[raw.FPDF_PAGEOBJ_IMAGE], max_depth=3), 1):
+    for number, found in enumerate(_images(page), 1):
         left, bottom, right, top = found.get_bounds()
         if min(right - left, top - bottom) < _ICON:
             figures.pass_over(f"smaller than {_ICON} points")
             continue
-        if lines is not None and (right - left) * (top - bottom) > _WHOLE_PAGE * width * height:
+        if lines and (right - left) * (top - bottom) > _WHOLE_PAGE * width * height:
             continue
 
         def image(found: Any = found) -> Any:
             with closing(found.get_bitmap(render=True)) as bitmap:
                 return bitmap.to_pil().copy()
 
-        caption = "" if page.get_rotation() else _caption(lines or (), (left, bottom, right, top))
+        caption = "" if page.get_rotation() else _caption(lines, (left, bottom, right, top))
         parts += figures.parts(f"{place}, picture {number}", image, caption)
     return parts
 
@@ -163,7 +172,7 @@ def html_figures(
     for number, node in enumerate(tree.iter("img"), 1):
         # of several sizes of a picture, the first
         source = (node.get("src") or (node.get("srcset") or "").strip().partition(" ")[0]).strip()
-        if not source or _is_hidden(node):
+        if not source or any("hidden" in each.attrib for each in (node, *node.iterancestors())):
             continue
         if re.match(r"(?!data:)\w[\w+.-]*:|//", source, re.I):
             figures.pass_over("on other machines")
@@ -178,10 +187,6 @@ def html_figures(
         )
         where = f"{place}picture {number} ({source[:60]})"
         yield from figures.parts(where, partial(_source_bytes, source, load), caption)
-
-
-def _is_hidden(node: Any) -> bool:
-    return any("hidden" in each.attrib for each in (node, *node.iterancestors()))
 
 
 def _source_bytes(source: str, load: Callable[[str], bytes]) -> bytes:

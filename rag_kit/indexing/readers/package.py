@@ -49,6 +49,10 @@ class Package:
         except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
             raise Unreadable(f"its part {name!r} is damaged ({error})") from error
 
+    def read_beside(self, source: str, name: str) -> bytes:
+        """The bytes of an entry that another one names from where it is."""
+        return self.read(beside(source, name))
+
     def xml(self, name: str) -> Any:
         """The root of an XML part, as `parse_xml` gives it."""
         return parse_xml(self.read(name), name)
@@ -58,7 +62,7 @@ class Package:
         folder, name = posixpath.split(source)
         relations = posixpath.join(folder, "_rels", f"{name}.rels")
         for node in self.xml(relations).iter("{*}Relationship") if relations in self else ():
-            target = posixpath.normpath(posixpath.join("/", folder, node.get("Target") or "")).lstrip("/")
+            target = beside(source, node.get("Target") or "")
             if target in self and node.get("TargetMode") != "External":
                 yield node, target
 
@@ -136,6 +140,11 @@ class Package:
                 out.writestr(zipfile.ZipInfo(name), data)
         buffer.seek(0)
         return buffer
+
+
+def beside(source: str, name: str) -> str:
+    """The name of a part as another one writes it: from where that is, or from the root of the package."""
+    return posixpath.normpath(posixpath.join("/", posixpath.dirname(source), name)).lstrip("/")
 
 
 def _is_xml(name: str) -> bool:

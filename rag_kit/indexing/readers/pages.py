@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -12,7 +11,7 @@ from urllib.parse import unquote
 from rag_kit.indexing.readers.encodings import decode
 from rag_kit.indexing.readers.figures import Figures, file_beside, html_figures
 from rag_kit.indexing.readers.markup import html_title, parse_html, to_markdown
-from rag_kit.indexing.readers.package import Package
+from rag_kit.indexing.readers.package import Package, beside
 from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable, leave_out
 
 _CONTENT = ("main", "article")
@@ -52,9 +51,8 @@ def read_epub(data: bytes, context: Context) -> Iterator[Part]:
             "its container names no book", "Check it with an EPUB validator, or convert it again"
         )
     opf = package.xml(opf_path)
-    folder = posixpath.dirname(opf_path)
     items = {
-        item.get("id"): posixpath.normpath(posixpath.join(folder, unquote(item.get("href") or "")))
+        item.get("id"): beside(opf_path, unquote(item.get("href") or ""))
         for item in opf.iterfind(".//{*}manifest/{*}item")
     }
     spine = [reference.get("idref") for reference in opf.iterfind(".//{*}spine/{*}itemref")]
@@ -75,17 +73,11 @@ def read_epub(data: bytes, context: Context) -> Iterator[Part]:
                 "chapter_title": html_title(tree),
             }
             yield Part(to_markdown(tree), metadata)
-            beside = posixpath.dirname(name or "")
-            for part in html_figures(
-                tree, figures, partial(_read_beside, package, beside), f"chapter {number}, "
-            ):
+            load = partial(package.read_beside, name or "")
+            for part in html_figures(tree, figures, load, f"chapter {number}, "):
                 part.metadata |= metadata
                 yield part
     figures.finish()
-
-
-def _read_beside(package: Package, folder: str, name: str) -> bytes:
-    return package.read(posixpath.normpath(posixpath.join(folder, name)).lstrip("/"))
 
 
 def _hide_menus(tree: Any) -> None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pypdfium2
 
-from rag_kit.indexing.readers.figures import Figures, pdf_figures
+from rag_kit.indexing.readers.figures import Figures, is_scan, pdf_figures
 from rag_kit.indexing.readers.formats import OCR_ADVICE
 from rag_kit.indexing.readers.ocr import recognise_page
 from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable, leave_out
@@ -111,11 +111,9 @@ def _read_page(document: Any, index: int, context: Context, figures: Figures) ->
         read = _Page(read_sheets(page, document.formenv))
         if context.ocr and not read.sheets and (sheet := recognise_page(page)):
             read = _Page([sheet], recognised=True)
-        if context.pictures:
-            # the picture of a page that was recognised is that page
-            lines = [line for sheet in read.sheets[:1] for line in sheet.lines if not read.recognised]
-            given = lines if read.sheets else None
-            read = read._replace(figures=pdf_figures(page, given, figures, f"page {index + 1}"))
+        if context.pictures and not (read.recognised and is_scan(page)):
+            lines = [line for sheet in read.sheets[:1] for line in sheet.lines]
+            read = read._replace(figures=pdf_figures(page, lines, figures, f"page {index + 1}"))
     return read
 
 
