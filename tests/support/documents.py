@@ -8,11 +8,19 @@ import json
 import struct
 import zipfile
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from xml.sax.saxutils import escape
 
 W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 R = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 PAD = bytes.fromhex("28bf4e5e4e758a4164004e56fffa01082e2e00b6d0683e802f0ca9fe6453697a")
+
+
+def put(folder: Path, name: str, data: bytes | str) -> Path:
+    """Write a file, and return its path."""
+    path = folder / name
+    path.write_bytes(data.encode() if isinstance(data, str) else data)
+    return path
 
 
 def zipped(entries: Mapping[str, str | bytes], *, compressed: bool = True) -> bytes:

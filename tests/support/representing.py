@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
+import subprocess
 import sys
+import time
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 PASSAGE = re.compile(r'<passage id="(\d+)"[^>]*>(.*?)</passage>', re.DOTALL)
 
@@ -29,6 +36,19 @@ def reply(prompt: str, texts: Callable[[str, str], list[str]] = texts_for) -> st
     task = re.search(r"<task>(\w+)</task>", prompt)[1]
     entries = [{"id": int(n), "texts": texts(task, text)} for n, text in PASSAGE.findall(prompt)]
     return json.dumps({"passages": entries}, ensure_ascii=False)
+
+
+def killed_after(calls: int, server: Any, module: str, *arguments: Any) -> Callable[[], Any]:
+    """Run a module until it has made so many calls of a model, and kill it; gives what runs it again, to its end."""
+    command = [sys.executable, "-m", module, *map(str, arguments), server.url]
+    tests = str(Path(__file__).resolve().parents[1])
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([tests, *sys.path])}
+    with subprocess.Popen(command, env=environment) as process:
+        while len(server.chats) < calls and process.poll() is None:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+    assert process.returncode == -signal.SIGKILL
+    return partial(subprocess.run, command, env=environment, check=True, timeout=120)
 
 
 def main() -> None:

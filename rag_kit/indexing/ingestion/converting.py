@@ -23,8 +23,7 @@ from rag_kit.indexing.ingestion.settings import SplitSettings
 from rag_kit.indexing.readers.api import Reader
 from rag_kit.indexing.readers.formats import UserReader, reader_for
 from rag_kit.indexing.readers.limits import ReadLimits
-from rag_kit.indexing.readers.opening import open_regular
-from rag_kit.indexing.readers.parts import Unreadable
+from rag_kit.indexing.readers.parts import Unreadable, open_regular
 from rag_kit.indexing.splitting.api import iter_chunks
 
 if TYPE_CHECKING:

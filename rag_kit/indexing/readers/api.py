@@ -27,8 +27,7 @@ from rag_kit.indexing.readers.formats import (
 )
 from rag_kit.indexing.readers.limits import ReadLimits
 from rag_kit.indexing.readers.ocr import ocr_wanted
-from rag_kit.indexing.readers.opening import open_regular
-from rag_kit.indexing.readers.parts import Context, Unreadable
+from rag_kit.indexing.readers.parts import Context, Unreadable, open_regular
 from rag_kit.indexing.readers.process import ReaderProcess
 
 Box: TypeAlias = tuple[float, float, float, float]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import operator
 import re
 from collections.abc import Callable, Sequence
@@ -10,8 +11,6 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import takewhile
 from typing import NamedTuple
-
-from rag_kit.indexing.readers.cell_dates import Moment, Token, moment_text, named_tokens, plain_text
 
 _TOKEN = re.compile(
     r'(?P<general>General)|"(?P<text>[^"]*)"?|[\\!](?P<escaped>.)|[_*](?P<gap>.)|\[(?P<elapsed>h+|m+|s+)\]'
@@ -33,25 +32,36 @@ CHINESE_FORMATS = {
     **dict.fromkeys((34, 55), '上午/下午h"时"mm"分"'),
     **dict.fromkeys((35, 56), '上午/下午h"时"mm"分"ss"秒"'),
 }
-_POINT, _COMMA, _SLASH = Token("sign", "."), Token("sign", ","), Token("sign", "/")
-_PERCENT, _TEXT = Token("sign", "%"), Token("sign", "@")
+_DAY_ZERO = datetime.datetime(1899, 12, 30)
+_HAN_MONTHS = "一 二 三 四 五 六 七 八 九 十 十一 十二".split()  # noqa: SIM905
+_CHINESE = re.compile(r"\$.*-.*[048]04")
+_SYSTEM = re.compile(r"\$-(?:F[48]00|x-sys)", re.I)
+_SECONDS = {"h": 3600, "m": 60, "n": 60, "s": 1}
+_Moment = datetime.datetime | datetime.date | datetime.time | datetime.timedelta
+
+
+class _Token(NamedTuple):
+    """A piece of a number format: its kind (``place`` of a digit, ``date``, ``text``, ...) and its text."""
+
+    kind: str
+    text: str
+
+
+_POINT, _COMMA, _SLASH = _Token("sign", "."), _Token("sign", ","), _Token("sign", "/")
+_PERCENT, _TEXT = _Token("sign", "%"), _Token("sign", "@")
 
 
 class _Section(NamedTuple):
     """A part of a format between semicolons, and the numbers that it is for; ``signed`` if it shows their minus."""
 
-    tokens: tuple[Token, ...]
+    tokens: tuple[_Token, ...]
     condition: str
     limit: float
     signed: bool
 
 
 def shown(value: object, code: str) -> str:
-    """The text that a cell shows; numbers of the format ``General`` have up to 15 digits, dates without one are ISO.
-
-    Args:
-        value: A number, a text, or a date, time or duration.
-        code: The number format, in the notation of Excel in English.
+    """The text that a cell shows by its number format, in the notation of Excel in English.
 
     Example:
         >>> [shown(0.25, "0%"), shown(123, "00000"), shown(-3.5, '#,##0.00 "€"'), shown(2.75, "# ?/?")]
@@ -59,8 +69,8 @@ def shown(value: object, code: str) -> str:
     """
     sections = _sections(_LOCAL.get(code, code))
     try:
-        if isinstance(value, Moment):
-            return moment_text(value, sections[0].tokens)
+        if isinstance(value, _Moment):
+            return _moment_text(value, sections[0].tokens)
         if isinstance(value, str):
             return _text(value, sections)
         if isinstance(value, int | float):
@@ -70,20 +80,27 @@ def shown(value: object, code: str) -> str:
     return plain_text(value)
 
 
+def plain_text(value: object) -> str:
+    """A value without a format: numbers with up to 15 digits, dates as ISO writes them."""
+    if isinstance(value, datetime.datetime):
+        return value.isoformat(sep=" ").removesuffix(" 00:00:00")
+    return f"{value:.15G}" if isinstance(value, float) else str(value)
+
+
 @lru_cache(maxsize=1_000)
 def _sections(code: str) -> list[_Section]:
     """The parts of a format; conditions that it does not write are those that Excel takes."""
-    parts: list[list[Token]] = [[]]
+    parts: list[list[_Token]] = [[]]
     for match in _TOKEN.finditer(code):
-        token = Token(match.lastgroup or "", match[match.lastgroup or 0])
+        token = _Token(match.lastgroup or "", match[match.lastgroup or 0])
         if token == ("sign", ";"):
             parts.append([])
         elif token.kind in ("escaped", "other", "gap"):
-            parts[-1].append(Token("text", " " if token.kind == "gap" else token.text))
+            parts[-1].append(_Token("text", " " if token.kind == "gap" else token.text))
         else:
             parts[-1].append(token)
             if currency := re.match(r"\$([^-]+)", token.text if token.kind == "bracket" else ""):
-                parts[-1].append(Token("text", currency[1]))
+                parts[-1].append(_Token("text", currency[1]))
     usual = {1: [""], 2: [">=", ""]}.get(len(parts), [">", "<", "", ""])
     sections: list[_Section] = []
     signed = True
@@ -92,7 +109,7 @@ def _sections(code: str) -> list[_Section]:
         written = next(filter(None, brackets), None)
         signed = bool(written) or (signed and (not sections or sections[-1].limit != 0))
         limit = float(written[2]) if written else 0.0
-        sections.append(_Section(named_tokens(tokens), written[1] if written else condition, limit, signed))
+        sections.append(_Section(_named_tokens(tokens), written[1] if written else condition, limit, signed))
     return sections
 
 
@@ -102,7 +119,7 @@ def _text(value: str, sections: Sequence[_Section]) -> str:
     return _join(fitting[0].tokens, value) if fitting else value
 
 
-def _join(tokens: Sequence[Token], value: str = "") -> str:
+def _join(tokens: Sequence[_Token], value: str = "") -> str:
     """The text and signs of a part of a format, with a value in place of those that mean one."""
     kept = (token for token in tokens if token.kind in ("text", "sign", "general"))
     return "".join(value if token == _TEXT or token.kind == "general" else token.text for token in kept)
@@ -119,7 +136,7 @@ def _number_text(value: float, sections: Sequence[_Section]) -> str:
     return plain_text(value)
 
 
-def _placed_text(number: Decimal, tokens: tuple[Token, ...]) -> str:
+def _placed_text(number: Decimal, tokens: tuple[_Token, ...]) -> str:
     """A number above 0 in a part of a format that has places for digits."""
     places = _places(tokens)
     number *= places.factor
@@ -135,7 +152,7 @@ class _Places:
     ``factor`` is what a number is to be multiplied by before it is written.
     """
 
-    def __init__(self, tokens: Sequence[Token]) -> None:
+    def __init__(self, tokens: Sequence[_Token]) -> None:
         point = tokens.index(_POINT) if _POINT in tokens else len(tokens)
         places = [n for n, token in enumerate(tokens) if token.kind == "place"]
         whole = [n for n in places if n < point]
@@ -158,11 +175,11 @@ class _Places:
 
 
 @lru_cache(maxsize=1_000)
-def _places(tokens: tuple[Token, ...]) -> _Places:
+def _places(tokens: tuple[_Token, ...]) -> _Places:
     return _Places(tokens)
 
 
-def _whole_text(digits: str, tokens: list[Token], *, grouped: bool = False) -> str:
+def _whole_text(digits: str, tokens: list[_Token], *, grouped: bool = False) -> str:
     """The digits before the point, from the right into their places; those that are left go into the first."""
     text, count, left = "", 0, sum(token.kind == "place" for token in tokens)
     for token in reversed(tokens):
@@ -177,7 +194,7 @@ def _whole_text(digits: str, tokens: list[Token], *, grouped: bool = False) -> s
     return text + digits
 
 
-def _rest_text(digits: str, tokens: list[Token]) -> str:
+def _rest_text(digits: str, tokens: list[_Token]) -> str:
     """The point and the digits after it, without zeros in the places ``#`` and ``?`` at the end."""
     if not tokens:
         return "." * bool(digits) + digits
@@ -189,7 +206,7 @@ def _rest_text(digits: str, tokens: list[Token]) -> str:
     return "." * bool(digits) + "".join(texts)
 
 
-def _power_text(number: Decimal, tokens: tuple[Token, ...], power: int) -> str:
+def _power_text(number: Decimal, tokens: tuple[_Token, ...], power: int) -> str:
     """A number with its power of ten; with three places before the point, as in ``##0.0E+0``, one of a thousand."""
     before = list(takewhile(lambda token: token != _POINT, tokens[:power]))
     step = max(1, sum(token.kind == "place" for token in before))
@@ -202,7 +219,7 @@ def _power_text(number: Decimal, tokens: tuple[Token, ...], power: int) -> str:
     return f"{_places(tokens[:power]).text(number.scaleb(-exponent))}E{sign}{text}"
 
 
-def _fraction_text(number: Decimal, tokens: tuple[Token, ...]) -> str:
+def _fraction_text(number: Decimal, tokens: tuple[_Token, ...]) -> str:
     """A number as a fraction: ``# ?/?`` with the whole before it, ``?/8`` in eighths."""
     slash = tokens.index(_SLASH)
     above = list(takewhile(lambda token: token.kind == "place", reversed(tokens[:slash])))
@@ -219,3 +236,70 @@ def _fraction_text(number: Decimal, tokens: tuple[Token, ...]) -> str:
     texts = [str(whole)] if mixed and (whole or not over) else []
     texts += [f"{over}/{under}"] if over or not mixed else []
     return " ".join([_join(before).strip(), *texts]).strip() + _join(after)
+
+
+def _named_tokens(tokens: Sequence[_Token]) -> tuple[_Token, ...]:
+    """The pieces of a format, those of dates in small letters, minutes with ``n`` in place of ``m``.
+
+    Months and minutes have the same letter: minutes are behind hours, or before seconds.
+    """
+    named = list(tokens)
+    pieces = [n for n, token in enumerate(tokens) if token.kind in ("date", "elapsed")]
+    for before, place, after in zip([None, *pieces], pieces, [*pieces[1:], None], strict=False):
+        name = tokens[place].text.lower()
+        of_hour = before is not None and tokens[before].text[0] in "hH"
+        of_hour = of_hour or (after is not None and tokens[after].text[0] in "sS")
+        named[place] = _Token(tokens[place].kind, name.replace("m", "n") if of_hour else name)
+    return tuple(named)
+
+
+def _moment_text(value: _Moment, tokens: Sequence[_Token]) -> str:
+    """A date, a time or a duration in the pieces of a format; midnight is left out after a date."""
+    kinds, brackets = {token.kind for token in tokens}, [t.text for t in tokens if t.kind == "bracket"]
+    if not kinds & {"date", "elapsed"} or any(map(_SYSTEM.match, brackets)):
+        return plain_text(value)
+    moment, chinese = _as_datetime(value), any(map(_CHINESE.match, brackets))
+    if moment.microsecond and all("." not in token.text for token in tokens if token.kind == "date"):
+        moment += datetime.timedelta(microseconds=500_000)  # times are shown to the second
+    text = ""
+    for kind, piece in tokens:
+        if kind == "elapsed":
+            seconds = (moment - _DAY_ZERO).total_seconds()
+            text += str(int(seconds // _SECONDS[piece[0]])).zfill(len(piece))
+        elif kind == "date":
+            text += _date_text(moment, piece, half="half" in kinds, chinese=chinese)
+        elif kind == "half":
+            text += ("上午/下午" if chinese else piece).split("/")[moment.hour >= 12]
+        elif kind == "text" or (kind == "sign" and piece != "@"):
+            text += piece
+    return re.sub(r"\s+0?0:00:00$", "", text.strip())
+
+
+def _as_datetime(value: _Moment) -> datetime.datetime:
+    if isinstance(value, datetime.timedelta):
+        return _DAY_ZERO + value
+    if isinstance(value, datetime.time):
+        return datetime.datetime.combine(_DAY_ZERO, value)
+    return (
+        value if isinstance(value, datetime.datetime) else datetime.datetime.combine(value, datetime.time())
+    )
+
+
+def _date_text(moment: datetime.datetime, name: str, *, half: bool, chinese: bool) -> str:
+    """A piece of a date or time: ``yyyy``, ``mmm``, ``dd``, ``h``, ``nn`` (minutes), ``ss.00``."""
+    kind, length = name[0], len(name)
+    if kind in "ye":
+        return str(moment.year) if length > 2 or kind == "e" else f"{moment.year % 100:02}"
+    if kind == "m" and length > 2:
+        month = f"{_HAN_MONTHS[moment.month - 1]}月" if chinese else f"{moment:%B}"
+        return month if length == 4 or chinese else month[: 1 if length > 4 else 3]
+    if kind == "a" or (kind == "d" and length > 2 and chinese):
+        return ("星期" if length == 4 else "周") + "一二三四五六日"[moment.weekday()]
+    if kind == "d" and length > 2:
+        return f"{moment:%A}" if length > 3 else f"{moment:%a}"
+    if "." in name:
+        whole, _, decimals = name.partition(".")
+        return f"{moment.second:0{len(whole)}}." + f"{moment.microsecond:06}"[: len(decimals)]
+    hour = (moment.hour - 1) % 12 + 1 if half else moment.hour
+    numbers = {"m": moment.month, "d": moment.day, "h": hour, "n": moment.minute, "s": moment.second}
+    return str(numbers[kind]).zfill(min(length, 2))

@@ -21,10 +21,16 @@ from typing import IO, Any
 
 from rag_kit.concurrency.notes import Notes, use_notes
 from rag_kit.indexing.readers.formats import KINDS, QUOTES, check_content
-from rag_kit.indexing.readers.guard import follow_parent, forbid_network, limit_memory
-from rag_kit.indexing.readers.limits import ReadLimits
-from rag_kit.indexing.readers.opening import open_regular
-from rag_kit.indexing.readers.parts import LEFT_OUT, SAVE_AGAIN, Context, Part, Unreadable, reason_of
+from rag_kit.indexing.readers.limits import ReadLimits, follow_parent, forbid_network, limit_memory
+from rag_kit.indexing.readers.parts import (
+    LEFT_OUT,
+    SAVE_AGAIN,
+    Context,
+    Part,
+    Unreadable,
+    open_regular,
+    reason_of,
+)
 
 _RECURSION = 5_000  # calls within each other; parsers of nested files need more than Python's 1,000
 _MAX_ALARM = 1e6  # seconds
@@ -66,11 +72,6 @@ def _clean(text: str) -> str:
     return _CONTROLS.sub(" ", _SURROGATES.sub("\ufffd", text))
 
 
-def _first_notes(texts: list[str]) -> list[str]:
-    more = [f"and {len(texts) - _MAX_NOTES} more notes"] if len(texts) > _MAX_NOTES else []
-    return [*texts[:_MAX_NOTES], *more]
-
-
 def _write(out: IO[str], **message: Any) -> None:
     out.write(json.dumps(message) + "\n")
     out.flush()
@@ -87,7 +88,9 @@ def _serve(request: dict[str, Any], out: IO[str]) -> None:
                 picture = {"picture": b64encode(part.picture).decode("ascii")} if part.picture else {}
                 _write(out, text=part.text, metadata=part.metadata, **picture)
                 count += 1
-        last: dict[str, Any] = {"done": count, "notes": list(map(_clean, _first_notes(notes.texts)))}
+        more = len(notes.texts) - _MAX_NOTES
+        given = [*map(_clean, notes.texts[:_MAX_NOTES]), *([f"and {more} more notes"] if more > 0 else [])]
+        last: dict[str, Any] = {"done": count, "notes": given}
     except Unreadable as error:
         left_out = [
             note for note in notes.texts if LEFT_OUT in note

@@ -53,14 +53,13 @@ _ROWS = {  # lead and trail bytes of the frequent half of an encoding's table; k
     "cp949": ["b0c8 a1fe"],
     "euc_jp": ["b0cf a1fe", "a4a5 a1fe"],
 }
-_ROWS_OF = {"cp932": "euc_jp"}  # the same characters under other bytes
 
 
 @cache
 def _common_characters(encoding: str) -> frozenset[str]:
     """Characters of everyday use in an encoding: the frequent half of its table, kana, hangul, punctuation."""
     common = set("，。、；：？！“”‘’（）《》〈〉「」『』【】…—·～％　")
-    name = _ROWS_OF.get(encoding, encoding)
+    name = "euc_jp" if encoding == "cp932" else encoding  # the same characters under other bytes
     for row in _ROWS[name]:
         first, last, low, high = bytes.fromhex(row)
         for lead, trail in product(range(first, last + 1), range(low, high + 1)):
@@ -106,11 +105,6 @@ def codec_of(name: str) -> str:
     return next((wide for names, wide in _ALIASES.items() if name in names.split()), name)
 
 
-def _declared_encoding(data: bytes) -> str:
-    match = _DECLARED.search(data[:4096])
-    return codec_of(match.group(1).decode("ascii")) if match else ""
-
-
 def _utf8_sequences(data: bytes) -> tuple[int, int]:
     """How many sequences beyond ASCII are well-formed UTF-8, and how many damaged."""
     try:
@@ -122,11 +116,8 @@ def _utf8_sequences(data: bytes) -> tuple[int, int]:
     return len(text) - len(text.encode("ascii", "ignore")) - damaged, damaged
 
 
-def detect(data: bytes, *, declared: str = "") -> str:
-    """The encoding of a text without a byte order mark, as a Python codec name; a guess is written as a note.
-
-    A ``declared`` encoding is believed where it decodes the bytes.
-    """
+def _detect(data: bytes, declared: str) -> str:
+    """The codec of a text without a byte order mark: the declared one where it decodes it; a guess is noted."""
     if declared.startswith(_SEVEN_BIT) and _decode_nearly(data, declared) is not None:
         return declared
     whole, damaged = _utf8_sequences(data)
@@ -167,21 +158,17 @@ def _library_guess(data: bytes) -> str:
 def decode(data: bytes, *, markup: bool = False, declared: str = "") -> str:
     r"""Text of a file whose encoding is not known; line ends become ``\n``; raises `Unreadable` for binary data.
 
-    A damaged sequence becomes one U+FFFD; that, and an encoding that is guessed, are written as notes.
-
-    Args:
-        data: The bytes.
-        markup: Believe a declaration in the first 4 KB (HTML ``meta``, XML).
-        declared: An encoding that was declared elsewhere, such as in the header of a mail.
+    A damaged sequence becomes one U+FFFD; that, and an encoding that is guessed, are written as notes. With ``markup``
+    a declaration in the first 4 KB is believed; ``declared`` is one from elsewhere, such as the header of a mail.
 
     Example:
         >>> decode(b"\xef\xbb\xbfhello\r\nworld")
         'hello\nworld'
     """
     marked = next((encoding for mark, encoding in _BOMS if data.startswith(mark)), "")
-    encoding = marked or detect(
-        data, declared=codec_of(declared) or (_declared_encoding(data) if markup else "")
-    )
+    if not declared and markup and (found := _DECLARED.search(data[:4096])):
+        declared = found[1].decode("ascii")
+    encoding = marked or _detect(data, codec_of(declared))
     if encoding == "cp1252" and data.startswith(b"\x00"):
         encoding = "utf-8"
     try:

@@ -8,6 +8,7 @@ import hashlib
 import io
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
@@ -19,8 +20,7 @@ import pypdfium2.raw as raw
 
 from rag_kit.concurrency.notes import write_note
 from rag_kit.indexing.readers.ocr import on_paper, picture_text
-from rag_kit.indexing.readers.opening import open_regular
-from rag_kit.indexing.readers.parts import LEFT_OUT, Context, Part, Unreadable, leave_out
+from rag_kit.indexing.readers.parts import LEFT_OUT, Context, Part, Unreadable, leave_out, open_regular
 from rag_kit.indexing.readers.pdf_lines import Line
 
 _MAX_COUNT = 300  # pictures of a file
@@ -48,6 +48,17 @@ class Figures:
         self._seen: set[bytes] = set()
         self._bytes = self._count = self._tried = 0
         self._full = False
+        self._passed: Counter[str] = Counter()  # why pictures were passed over
+
+    def pass_over(self, reason: str) -> None:
+        """Count a picture that is not kept, for one note on all with this reason."""
+        self._passed[reason] += self._wanted
+
+    def finish(self) -> None:
+        """Write a note on what was passed over in the file."""
+        for reason, count in self._passed.items():
+            if count:
+                write_note(f"{count} picture{'s' * (count > 1)}{LEFT_OUT}{reason}")
 
     def parts(self, place: str, image: Callable[[], Any], caption: str, **metadata: Any) -> Iterator[Part]:
         """A part for a picture that ``image`` gives (bytes, or of Pillow); a note says why one is left out."""
@@ -64,23 +75,25 @@ class Figures:
             kept = self._keep(image())
         if kept is None:
             return
-        shown, data = kept
+        paper, data = kept
         with leave_out(f"text in {place}"):
-            text = picture_text(shown)
+            text = picture_text(paper)
         words = "\n\n".join(filter(None, [" ".join(caption.split()), text]))
         yield Part(words, {**metadata, **({"ocr": True} if text else {})}, data)
 
     def _keep(self, given: Any) -> tuple[Any, bytes] | None:
-        """A picture made small, and its bytes; none for an icon, or one that was seen before."""
+        """A picture, and its bytes made small; none for an icon, or one that was seen before."""
         from PIL import Image
 
         image = Image.open(io.BytesIO(given), formats=_FORMATS) if isinstance(given, bytes) else given
         if min(image.size) < _SMALL:
+            self.pass_over(f"smaller than {_SMALL} pixels")
             return None
         if image.width * image.height > _MAX_PIXELS:
             raise Unreadable(f"it has {image.width} by {image.height} pixels, more than {_MAX_PIXELS}")
         photo = image.format == "JPEG"
-        shown = on_paper(image)
+        paper = on_paper(image)
+        shown = paper.copy()
         shown.thumbnail((_MAX_SIDE, _MAX_SIDE))
         if (key := hashlib.sha256(b"%d " % shown.width + shown.tobytes()).digest()) in self._seen:
             return None
@@ -91,7 +104,7 @@ class Figures:
             raise Unreadable(f"it takes {len(data)} bytes, more than the {_MAX_BYTES} that are kept")
         self._bytes += len(data)
         self._count += 1
-        return shown, data
+        return paper, data
 
 
 def _encoded(image: Any, kind: str) -> bytes:
@@ -100,14 +113,28 @@ def _encoded(image: Any, kind: str) -> bytes:
     return buffer.getvalue()
 
 
+def is_scan(page: Any) -> bool:
+    """Whether the pictures on a PDF page, which may be pieces of one, cover it."""
+    boxes = [found.get_bounds() for found in _images(page)]
+    width, height = page.get_size()
+    covered = sum((right - left) * (top - bottom) for left, bottom, right, top in boxes)
+    return bool(covered > _WHOLE_PAGE * width * height)
+
+
+def _images(page: Any) -> Iterator[Any]:
+    return iter(page.get_objects(filter=[raw.FPDF_PAGEOBJ_IMAGE], max_depth=3))
+
+
 def pdf_figures(page: Any, lines: Sequence[Line], figures: Figures, place: str) -> list[Part]:
-    """The pictures on a PDF page; a caption is a line right below or above that begins as one."""
+    """The pictures on a PDF page, of one with text without a background; a caption is a line beside them."""
     width, height = page.get_size()
     parts: list[Part] = []
-    for number, found in enumerate(page.get_objects(filter=[raw.FPDF_PAGEOBJ_IMAGE], max_depth=3), 1):
+    for number, found in enumerate(_images(page), 1):
         left, bottom, right, top = found.get_bounds()
-        size = min(right - left, top - bottom)
-        if size < _ICON or (right - left) * (top - bottom) > _WHOLE_PAGE * width * height:
+        if min(right - left, top - bottom) < _ICON:
+            figures.pass_over(f"smaller than {_ICON} points")
+            continue
+        if lines and (right - left) * (top - bottom) > _WHOLE_PAGE * width * height:
             continue
 
         def image(found: Any = found) -> Any:
@@ -143,9 +170,13 @@ def html_figures(
 ) -> Iterator[Part]:
     """The pictures of an HTML tree: those in ``data:`` addresses, and those that ``load`` finds by a relative one."""
     for number, node in enumerate(tree.iter("img"), 1):
-        source = (node.get("src") or "").strip()
-        if not source or re.match(r"(?!data:)\w[\w+.-]*:|//", source, re.I) or _is_hidden(node):
-            continue  # on another machine
+        # of several sizes of a picture, the first
+        source = (node.get("src") or (node.get("srcset") or "").strip().partition(" ")[0]).strip()
+        if not source or any("hidden" in each.attrib for each in (node, *node.iterancestors())):
+            continue
+        if re.match(r"(?!data:)\w[\w+.-]*:|//", source, re.I):
+            figures.pass_over("on other machines")
+            continue
         figure = next(node.iterancestors("figure"), None)
         captions = figure.iter("figcaption") if figure is not None else ()
         caption = (
@@ -156,10 +187,6 @@ def html_figures(
         )
         where = f"{place}picture {number} ({source[:60]})"
         yield from figures.parts(where, partial(_source_bytes, source, load), caption)
-
-
-def _is_hidden(node: Any) -> bool:
-    return any("hidden" in each.attrib for each in (node, *node.iterancestors()))
 
 
 def _source_bytes(source: str, load: Callable[[str], bytes]) -> bytes:

@@ -1,12 +1,21 @@
-"""Limits on reading one file."""
+"""Limits on reading one file, and those that the reader process sets for itself: network, programs, memory."""
 
 from __future__ import annotations
 
+import os
+import sys
+import threading
+import time
 from dataclasses import dataclass
+from typing import Any
 
 from rag_kit.errors import InvalidInputError
 
 _SMALLEST_MEMORY = 256 * 2**20
+_FORBIDDEN = tuple(
+    "socket. subprocess. os.system os.exec os.fork os.posix_spawn os.spawn urllib. http. ftplib. smtplib. webbrowser. "  # noqa: SIM905
+    "pty.".split()
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,3 +55,38 @@ class ReadLimits:
             raise InvalidInputError(
                 f"ReadLimits.max_memory must be at least {_SMALLEST_MEMORY} bytes (256 MiB), not {self.max_memory}."
             )
+
+
+def forbid_network() -> None:
+    """Refuse every socket and every new program for the rest of this process; there is no way back."""
+
+    def hook(event: str, arguments: Any) -> None:
+        if event.startswith(_FORBIDDEN):
+            raise PermissionError(f"a reader may not do this: {event}")
+
+    sys.addaudithook(hook)
+
+
+def limit_memory(max_bytes: int) -> None:
+    """Cap address space, core files (none) and written files (1 MiB); POSIX."""
+    import resource
+
+    caps = ((resource.RLIMIT_AS, max_bytes), (resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 1 << 20))
+    for which, value in caps:
+        _, hard = resource.getrlimit(which)
+        try:
+            resource.setrlimit(which, (value if hard == resource.RLIM_INFINITY else min(value, hard), hard))
+        except (ValueError, OSError):  # macOS does not take RLIMIT_AS
+            print(f"reader: limit {which} could not be set", file=sys.stderr)
+
+
+def follow_parent() -> None:
+    """End this process within a second or so of its parent's death, also in the middle of a file."""
+    parent = os.getppid()
+
+    def look() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(3)
+
+    threading.Thread(target=look, daemon=True).start()

@@ -9,8 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rag_kit.indexing.readers.equations import equation_text
-from rag_kit.indexing.readers.numbers import list_number, lowered, raised
+from rag_kit.indexing.readers.numbers import equation_text, list_number, lowered, raised, whole_number
 from rag_kit.indexing.readers.parts import Unreadable
 from rag_kit.indexing.readers.tables import fill_spans, markdown_table
 
@@ -140,11 +139,13 @@ def _list_text(node: Any) -> str:
     lines: list[str] = []
     items = [child for child in node if not _is_skipped(child)]
     step = -1 if "reversed" in node.attrib else 1
-    number = _integer(node.get("start"), sum(item.tag == "li" for item in items) if step < 0 else 1) - step
+    number = (
+        whole_number(node.get("start"), sum(item.tag == "li" for item in items) if step < 0 else 1) - step
+    )
     for child in items:
         mark = ""
         if child.tag == "li":
-            number = _integer(child.get("value"), number + step)
+            number = whole_number(child.get("value"), number + step)
             mark = _item_mark(child, node, number) + " "
         inner = "\n".join(_blocks_inside(child) if child.tag == "li" else _blocks_of(child))
         if inner:
@@ -172,10 +173,6 @@ def _item_mark(item: Any, inside: Any, number: int) -> str:
     return text + ("." if text.isascii() or name == "lowerGreek" else "、")
 
 
-def _integer(value: str | None, default: int) -> int:
-    return int(value) if value and re.fullmatch(r"\s*[+-]?\d{1,9}\s*", value) else default
-
-
 def _table_texts(node: Any) -> Iterator[str]:
     """The captions and the markdown of a table; the blocks of its cells where it only lays out the page."""
     for caption in node.iterchildren("caption"):
@@ -199,7 +196,7 @@ def _row_cells(row: Any) -> Iterator[tuple[str, int, int]]:
     for cell in row:
         if cell.tag in ("td", "th") and not _is_skipped(cell):
             text = " ".join(" ".join(_blocks_inside(cell)).split())
-            yield text, _integer(cell.get("colspan"), 1), _integer(cell.get("rowspan"), 1)
+            yield text, whole_number(cell.get("colspan"), 1), whole_number(cell.get("rowspan"), 1)
 
 
 def _inner_text(node: Any, before: Sequence[str] = ()) -> str:

@@ -1,8 +1,9 @@
-"""Numbers as programs show them: the labels of list items, and superscripts written in one line."""
+"""Numbers and formulas in one line: labels of list items, superscripts, the equations of Word (OMML) and of MathML."""
 
 from __future__ import annotations
 
 import re
+from typing import Any
 
 _ORDINAL = re.compile(r"(?:st|nd|rd|th|er|re|ère|e|ème|os?|as?)\.?", re.I)
 _RAISED_NUMBER = re.compile(r"\d{1,3}(?:\s*[,;–-]\s*\d{1,3})*|[a-z]|[*†‡§]+")
@@ -39,18 +40,31 @@ _HAN = {
     "LegalSimplified": "零壹贰叁肆伍陆柒捌玖拾佰",
     "LegalTraditional": "零壹貳參肆伍陸柒捌玖拾佰",
 }
+OMML = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
+# how an element is written, by the names of its parts; those of MathML have places in place of names
+_SHAPES = {
+    f"{OMML}f": "num/den",
+    f"{OMML}sSup": "e^sup",
+    f"{OMML}sSub": "e_sub",
+    f"{OMML}sSubSup": "e_sub^sup",
+    f"{OMML}rad": "√e",
+    "mfrac": "a/b",
+    "msup": "a^b",
+    "mover": "a^b",
+    "msub": "a_b",
+    "munder": "a_b",
+    "msubsup": "a_b^c",
+    "munderover": "a_b^c",
+    "msqrt": "√a",
+    "mroot": "√a",
+}
 
 
 def raised(before: str, text: str, after: str = "", *, note: bool = False) -> str:
     """A superscript as it is written behind ``before``: a power with ``^``, the mark of a footnote in brackets.
 
-    A raised number is a power behind a unit, a variable, a bracket or a short number, else the mark of a note.
-
-    Args:
-        before: The text before it in its line.
-        text: The raised text.
-        after: What follows it; before a fraction slash it is no power.
-        note: Whether it is known to be the mark of a note.
+    A raised number is a power behind a unit, a variable, a bracket or a short number, else the mark of a note. Before a
+    fraction slash (``after``) it is no power; with ``note`` it is known to be a mark.
 
     Example:
         >>> [before + raised(before, text) for before, text in (("10", "-3"), ("m", "2"), ("1", "st"), ("2020", "3"))]
@@ -83,14 +97,15 @@ def lowered(before: str, text: str) -> str:
     return "_" * (before[-1:].isdigit() and text[:1].isdigit()) + text
 
 
+def whole_number(text: str | None, default: int) -> int:
+    """The whole number that an attribute says, else a default."""
+    return int(text) if text and re.fullmatch(r"\s*[+-]?\d{1,9}\s*", text) else default
+
+
 def list_number(number: int, style: str) -> str:
     """The number of a list item in a style of numbers.
 
     Styles have the names that Word gives them (``w:numFmt``); one that is not known counts 1, 2, 3.
-
-    Example:
-        >>> [list_number(12, style) for style in ("upperRoman", "lowerLetter", "chineseCounting", "decimalZero")]
-        ['XII', 'l', '十二', '12']
     """
     text = str(number)
     if not 0 < number < _MAX_WRITTEN:
@@ -131,3 +146,32 @@ def _chinese(digits: str, signs: str) -> str:
     )
     text = text.replace(zero * 2, zero).rstrip(zero)
     return text.removeprefix("一") if text.startswith("一十") else text
+
+
+def equation_text(node: Any) -> str:
+    """A node of an equation's XML as text; parts longer than one letter or a number are put in brackets."""
+    if node.tag in ("annotation", "annotation-xml"):
+        return ""
+    if node.tag == f"{OMML}d":
+        signs = (node.find(f"{OMML}dPr/{OMML}{name}") for name in ("begChr", "endChr"))
+        first, last = (sign.get(f"{OMML}val", "") if sign is not None else None for sign in signs)
+        inside = ", ".join(map(equation_text, node.findall(f"{OMML}e")))
+        return f"{'(' if first is None else first}{inside}{')' if last is None else last}"
+    shape = _SHAPES.get(node.tag)
+    if shape is None:
+        own = "" if len(node) else node.text or ""  # around parts there is only white space
+        return (own if node.tag == f"{OMML}t" else own.strip()) + "".join(map(equation_text, node))
+    texts = list(map(equation_text, node))
+    if node.tag == "msqrt":  # its parts are one
+        texts = ["".join(texts)]
+    names = [child.tag.removeprefix(OMML) for child in node] if node.tag.startswith(OMML) else "abc"
+    parts = dict(zip(names, texts, strict=False))
+    # put each part in place of its name in the shape, such as "num/den"
+    return re.sub(r"(\W?)([a-z]+)", lambda match: _argument_text(match[1], parts.get(match[2], "")), shape)
+
+
+def _argument_text(sign: str, text: str) -> str:
+    """A part of an equation behind its sign, in brackets if it is more than a character or a number."""
+    if not text:
+        return ""
+    return sign + (text if len(text) == 1 or text.isdigit() else f"({text})")

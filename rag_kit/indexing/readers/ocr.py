@@ -9,19 +9,21 @@ import io
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from importlib.util import find_spec
+from itertools import pairwise
 from math import dist
 from typing import Any, NamedTuple, cast
 
 from rag_kit.errors import InvalidInputError, MissingExtraError
-from rag_kit.indexing.readers.ocr_layout import Box, Picture, read_sheet
+from rag_kit.indexing.readers.ocr_layout import MAX_SIDE, STRIP, Box, Picture, long_side, read_sheet
 from rag_kit.indexing.readers.parts import Context, Part
 from rag_kit.indexing.readers.pdf_layout import Layout
 from rag_kit.indexing.readers.pdf_lines import Sheet
 from rag_kit.indexing.readers.pdf_tables import with_tables
 
 _DPI = 200
-_MAX_SIDE = 2_400  # pixels of the picture that is worked on
+_MAX_AREA = 24_000_000  # pixels of a strip
 _FIND_SIDE = 1_600  # pixels of the picture in which lines are looked for
+_SEEK = 300  # pixels before the end of a piece of a strip, where it is cut between lines
 _SHORT_SIDE = 736  # pixels to which the finder enlarges the short side of a picture
 _NARROW = 4  # lengths of a side to the other; where more, white is added, for the long side is enlarged, too
 _MIN_SCORE = 0.5  # of a line; below it the model has guessed
@@ -85,7 +87,7 @@ def read_picture(data: bytes, context: Context) -> Iterator[Part]:
 def picture_text(image: Any) -> str:
     """The text in a picture (of Pillow) as markdown, its tables and columns put together as those of a PDF page."""
     reading = recognise(on_paper(image))
-    sheet = read_sheet(reading.boxes, reading.picture, 842 / max(reading.picture.shape[:2]))
+    sheet = read_sheet(reading.boxes, reading.picture, 842 / long_side(reading.picture))
     sheet.lines = with_tables(sheet.lines, sheet.rules)
     return Layout([sheet.lines]).page_text(sheet.lines)
 
@@ -117,10 +119,19 @@ def recognise_page(page: Any) -> Sheet | None:
 
 def page_picture(page: Any) -> tuple[Any, Callable[[float, float], tuple[float, float]]]:
     """A PDF page as a picture, and what turns a pixel into a point of the page."""
-    scale = min(_DPI / 72, _MAX_SIDE / max(*page.get_size(), 1))
+    width, height = (max(1.0, side * _DPI / 72) for side in page.get_size())
+    scale = _DPI / 72 * _shrinking(width, height)
     bitmap = page.render(scale=scale)
     to_page = bitmap.get_posconv(page).to_page
     return bitmap.to_pil().convert("RGB"), lambda x, y: to_page(round(x), round(y))
+
+
+def _shrinking(width: float, height: float) -> float:
+    """Give the factor by which a picture is made smaller; a strip keeps more, for it is looked at in pieces."""
+    short, long = sorted((width, height))
+    if long <= STRIP * short:
+        return min(1.0, MAX_SIDE / long)
+    return float(min(1.0, MAX_SIDE / short, (_MAX_AREA / (width * height)) ** 0.5))
 
 
 def recognise(image: Any) -> Reading:
@@ -128,7 +139,7 @@ def recognise(image: Any) -> Reading:
     import numpy as np
 
     engine = _engine()
-    scale = min(1.0, (_MAX_SIDE) / max(image.size))
+    scale = _shrinking(*image.size)
     if scale < 1:
         size = [max(1, round(side * scale)) for side in image.size]
         image = image.resize(size, resample=3, reducing_gap=2.0)
@@ -140,9 +151,9 @@ def recognise(image: Any) -> Reading:
     if turn:
         picture = np.ascontiguousarray(np.rot90(picture, turn // 90))
         lines, places = _find_lines(engine, picture)
-    texts = _read_lines(engine, lines)
+    read = engine.recognize_txt(lines)
     boxes = [
-        Box(text, place) for (text, score), place in zip(texts, places, strict=True)
+        Box(text, place) for text, score, place in zip(read.txts, read.scores, places, strict=True)
         if text.strip() and score >= _MIN_SCORE
     ]  # fmt: skip
     return Reading(boxes, picture, turn, scale)
@@ -163,7 +174,35 @@ def _engine() -> Any:
 
 
 def _find_lines(engine: Any, picture: Any) -> tuple[list[Any], list[Any]]:
-    """The picture of each line of text, and its four corners."""
+    """The picture of each line of text, and its four corners; a strip is looked at in pieces."""
+    if (wide := picture.shape[1] > MAX_SIDE) or picture.shape[0] > MAX_SIDE:
+        lines, places = list[Any](), list[Any]()
+        for start, end in pairwise(_cuts(picture, wide=wide)):
+            piece = picture[:, start:end] if wide else picture[start:end]
+            found, corners = _find_in_piece(engine, piece)
+            lines += found
+            places += [[(x + start * wide, y + start * (not wide)) for x, y in box] for box in corners]
+        return lines, places
+    return _find_in_piece(engine, picture)
+
+
+def _cuts(picture: Any, *, wide: bool) -> list[int]:
+    """The ends of the pieces of a strip: the rows (of a wide one, columns) near them in which least changes."""
+    import cv2
+    import numpy as np
+
+    grey = picture[:, :, 1]
+    neighbours = (grey[1:], grey[:-1]) if wide else (grey[:, 1:], grey[:, :-1])
+    busy = cv2.absdiff(*neighbours).sum(axis=0 if wide else 1, dtype=np.int64)
+    cuts, length = [0], len(busy)
+    while length - cuts[-1] > _FIND_SIDE:
+        low = cuts[-1] + _FIND_SIDE - _SEEK
+        calm = np.flatnonzero(busy[low : low + _SEEK] <= busy[low : low + _SEEK].min() + 1)
+        cuts.append(low + int(calm[len(calm) // 2]))
+    return [*cuts, length]
+
+
+def _find_in_piece(engine: Any, picture: Any) -> tuple[list[Any], list[Any]]:
     import cv2
     import numpy as np
     from rapidocr.main import RapidOCRError
@@ -197,8 +236,3 @@ def _turn_of(engine: Any, lines: Sequence[Any], places: Sequence[Any]) -> int:
     _, found = engine.cls_and_rotate(starts)
     votes = sum(score if label == "180" else -score for label, score in found.cls_res)
     return 90 * across + 180 * bool(votes > 0)
-
-
-def _read_lines(engine: Any, lines: list[Any]) -> list[tuple[str, float]]:
-    found = engine.recognize_txt(lines)
-    return list(zip(found.txts, map(float, found.scores), strict=True))

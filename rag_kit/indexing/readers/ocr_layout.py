@@ -22,6 +22,8 @@ _ROW = 0.5  # sizes of type; lines that begin no further below each other are be
 _PROSE = 12  # sizes of type; lines of a column are longer, cells of a table shorter
 _GUTTER = 3  # rows that a gap between columns goes through at least
 _RULE = 3  # heights of a line; shorter strokes are of letters
+MAX_SIDE = 2_400  # pixels of the picture that is worked on; of a strip, of its short side
+STRIP = 2  # lengths of a side to the other; a picture with more is a strip, such as a long web page
 _ANGLE_SIDE, _ANGLE_STEPS = 1_000, 25  # pixels of the picture, tenths of a degree to each side
 _MAX_RULES = 2_000
 _CUT_WORD = re.compile(r"(?<=[^\W\d_])[-‐]$")
@@ -46,13 +48,18 @@ class Box(NamedTuple):
         return float(atan2(more_y - y, more_x - x))
 
 
+def long_side(picture: Picture) -> int:
+    """The pixels of the long side of a picture; of a strip, those of a page that is as wide."""
+    short, long = sorted(picture.shape[:2])
+    return int(min(long, max(MAX_SIDE, STRIP * short)))
+
+
 def read_sheet(boxes: Sequence[Box], picture: Picture, points: float) -> Sheet:
     """The lines of a picture in reading order, and its rules; ``points`` is the size of one of its pixels."""
     if not boxes:
         return Sheet([], [])
     angle, lines = _level_lines(boxes, picture, points)
-    rules = _find_rules(picture, angle, median(box.height for box in boxes))
-    placed = [_as_rule(rule, points, picture.shape[0] * points) for rule in rules]
+    placed = list(_find_rules(picture, angle, median(box.height for box in boxes), points))
     ordered = list(_in_reading_order(_joined(lines)))
     return Sheet(ordered, placed if len(placed) <= _MAX_RULES else [])
 
@@ -83,11 +90,11 @@ def _page_angle(boxes: Sequence[Box], picture: Picture) -> float:
 
     longest = sorted(boxes, key=lambda box: -len(box.text))[: max(3, len(boxes) // 2)]
     rough = median(box.angle for box in longest)
-    scale = min(1.0, _ANGLE_SIDE / max(picture.shape))
+    scale = min(1.0, _ANGLE_SIDE / long_side(picture))
     y, x = np.nonzero(_ink(cv2.resize(picture, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)))
 
     def sharpness(angle: float) -> float:
-        heights = np.bincount((y - x * tan(angle) + 2 * _ANGLE_SIDE).astype(int))
+        heights = np.bincount((y - x * tan(angle) + 4 * _ANGLE_SIDE).astype(int))
         return float((np.diff(heights) ** 2).sum())
 
     steps = range(-_ANGLE_STEPS, _ANGLE_STEPS + 1)
@@ -190,8 +197,8 @@ def _is_prose(lines: Sequence[Line]) -> bool:
     return len(widths) >= _GUTTER and widths[len(widths) // 2] >= _PROSE
 
 
-def _find_rules(picture: Picture, angle: float, type_height: float) -> list[tuple[bool, int, int, int]]:
-    """The straight lines in a picture that is turned level: upright or not, place, start, end, in pixels."""
+def _find_rules(picture: Picture, angle: float, type_height: float, points: float) -> Iterator[Rule]:
+    """The straight lines in a picture that is turned level, in points from its bottom."""
     import cv2
     import numpy as np
 
@@ -201,7 +208,7 @@ def _find_rules(picture: Picture, angle: float, type_height: float) -> list[tupl
         grey = cv2.warpAffine(grey, matrix, grey.shape[::-1], borderValue=255)
     ink = _ink(grey)
     shortest = max(30, int(_RULE * type_height))
-    rules = []
+    height = picture.shape[0] * points
     for upright in (False, True):
         bridge, kernel = ((1, 7), (1, shortest)) if upright else ((7, 1), (shortest, 1))
         closed = cv2.morphologyEx(ink, cv2.MORPH_CLOSE, cv2.getStructuringElement(cv2.MORPH_RECT, bridge))
@@ -210,15 +217,11 @@ def _find_rules(picture: Picture, angle: float, type_height: float) -> list[tupl
         found = cv2.dilate(found, cv2.getStructuringElement(cv2.MORPH_RECT, (3, 9) if upright else (9, 3)))
         _, _, stats, _ = cv2.connectedComponentsWithStats(found)
         for left, top, wide, high, _ in stats[1:].tolist():
-            at, thick = (left + wide // 2, wide) if upright else (top + high // 2, high)
-            start, length = (top, high) if upright else (left, wide)
-            if thick <= max(12, 0.5 * type_height):
-                rules.append((upright, at, start + 4, start + length - 4))
-    return rules
-
-
-def _as_rule(rule: tuple[bool, int, int, int], points: float, height: float) -> Rule:
-    upright, at, start, end = rule
-    if upright:
-        return Rule(True, at * points, height - end * points, height - start * points)
-    return Rule(False, height - at * points, start * points, end * points)
+            if (wide if upright else high) > max(12, 0.5 * type_height):
+                continue
+            if upright:
+                start, end = height - (top + high - 4) * points, height - (top + 4) * points
+                yield Rule(True, (left + wide // 2) * points, start, end)
+            else:
+                start, end = (left + 4) * points, (left + wide - 4) * points
+                yield Rule(False, height - (top + high // 2) * points, start, end)

@@ -7,7 +7,8 @@ import posixpath
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from rag_kit.concurrency.notes import write_note
@@ -48,33 +49,33 @@ class Package:
         except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
             raise Unreadable(f"its part {name!r} is damaged ({error})") from error
 
+    def read_beside(self, source: str, name: str) -> bytes:
+        """The bytes of an entry that another one names from where it is."""
+        return self.read(beside(source, name))
+
     def xml(self, name: str) -> Any:
         """The root of an XML part, as `parse_xml` gives it."""
         return parse_xml(self.read(name), name)
 
-    def targets(self, source: str) -> dict[str, str]:
-        """The parts that a part is related to, by the ids of its relationships."""
-        folder, name = posixpath.split(source)
-        relations = posixpath.join(folder, "_rels", f"{name}.rels")
-        nodes = self.xml(relations).iter("{*}Relationship") if relations in self else ()
-        found = {
-            str(node.get("Id")): posixpath.normpath(
-                posixpath.join("/", folder, node.get("Target") or "")
-            ).lstrip("/")
-            for node in nodes
-            if node.get("TargetMode") != "External"
-        }
-        return {key: target for key, target in found.items() if target in self}
-
-    def related(self, kind: str, source: str = "") -> str:
-        """The part that a part (default: the package) is related to by a kind such as ``styles``, else nothing."""
+    def _relations(self, source: str) -> Iterator[tuple[Any, str]]:
+        """The relationships of a part to parts that there are, and these."""
         folder, name = posixpath.split(source)
         relations = posixpath.join(folder, "_rels", f"{name}.rels")
         for node in self.xml(relations).iter("{*}Relationship") if relations in self else ():
-            target = posixpath.normpath(posixpath.join("/", folder, node.get("Target") or "")).lstrip("/")
-            if str(node.get("Type")).endswith(f"/{kind}") and target in self:
-                return target
-        return ""
+            target = beside(source, node.get("Target") or "")
+            if target in self and node.get("TargetMode") != "External":
+                yield node, target
+
+    def targets(self, source: str) -> dict[str, str]:
+        """The parts that a part is related to, by the ids of its relationships."""
+        return {str(node.get("Id")): target for node, target in self._relations(source)}
+
+    def related(self, kind: str, source: str = "") -> str:
+        """The part that a part (default: the package) is related to by a kind such as ``styles``, else nothing."""
+        found = (
+            target for node, target in self._relations(source) if str(node.get("Type")).endswith(f"/{kind}")
+        )
+        return next(found, "")
 
     def open(self, library: Callable[[io.BytesIO], T], changes: Mapping[str, bytes] | None = None) -> T:
         """Open the package by a library; where that fails, without the parts that are damaged, which notes name."""
@@ -95,18 +96,12 @@ class Package:
             try:
                 parse_xml(self.read(name), name, recover=False)
             except Unreadable as error:
-                mended[name] = self._recovered(name)
+                mended[name] = b""
+                with suppress(Unreadable):
+                    mended[name] = xml_bytes(self.xml(name))
                 rest = "what is damaged of the " if mended[name] else ""
                 write_note(f"{rest}part {name}{LEFT_OUT}{error.__cause__}"[:300])
         return mended
-
-    def _recovered(self, name: str) -> bytes:
-        from lxml import etree
-
-        try:
-            return bytes(etree.tostring(self.xml(name)))
-        except Unreadable:
-            return b""
 
     def title(self) -> str:
         """The title in an Office file's properties; empty where there is none, or a program put it there by itself."""
@@ -147,6 +142,11 @@ class Package:
         return buffer
 
 
+def beside(source: str, name: str) -> str:
+    """The name of a part as another one writes it: from where that is, or from the root of the package."""
+    return posixpath.normpath(posixpath.join("/", posixpath.dirname(source), name)).lstrip("/")
+
+
 def _is_xml(name: str) -> bool:
     return name.lower().endswith((".xml", ".rels"))
 
@@ -155,6 +155,13 @@ def _without_relations(data: bytes, names: list[str]) -> bytes:
     """A part of relationships without those to parts of some names."""
     targets = b"|".join(re.escape(name.encode()) for name in names)
     return re.sub(rb'<Relationship\b(?=[^>]*Target="(?:[^"]*/)?(?:%s)")[^>]*/>' % targets, b"", data)
+
+
+def xml_bytes(root: Any) -> bytes:
+    """A tree as the file of a part."""
+    from lxml import etree
+
+    return bytes(etree.tostring(root, xml_declaration=True, encoding="UTF-8", standalone=True))
 
 
 def parse_xml(data: bytes, name: str, *, recover: bool = True) -> Any:

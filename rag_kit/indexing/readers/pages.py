@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -12,7 +11,7 @@ from urllib.parse import unquote
 from rag_kit.indexing.readers.encodings import decode
 from rag_kit.indexing.readers.figures import Figures, file_beside, html_figures
 from rag_kit.indexing.readers.markup import html_title, parse_html, to_markdown
-from rag_kit.indexing.readers.package import Package
+from rag_kit.indexing.readers.package import Package, beside
 from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable, leave_out
 
 _CONTENT = ("main", "article")
@@ -35,31 +34,30 @@ def read_html(data: bytes, context: Context) -> Iterator[Part]:
     title = html_title(tree)
     yield Part(to_markdown(tree), {"title": title})
     load = partial(file_beside, context.folder, max_bytes=context.limits.max_bytes)
-    for part in html_figures(tree, Figures(context), load):
+    figures = Figures(context)
+    for part in html_figures(tree, figures, load):
         part.metadata["title"] = title
         yield part
+    figures.finish()
 
 
 def read_epub(data: bytes, context: Context) -> Iterator[Part]:
     """Each document of the spine as markdown, with its number and heading; one that is repeated counts once."""
     package = Package(data, context.limits)
-    root = package.xml("META-INF/container.xml")
-    paths = root.xpath("//*[local-name()='rootfile']/@full-path")
-    if not paths:
+    container = package.xml("META-INF/container.xml").iter("{*}rootfile")
+    opf_path = next(filter(None, (node.get("full-path") for node in container)), "")
+    if not opf_path:
         raise Unreadable(
             "its container names no book", "Check it with an EPUB validator, or convert it again"
         )
-    opf_path = str(paths[0])
     opf = package.xml(opf_path)
-    folder = posixpath.dirname(opf_path)
     items = {
-        item.get("id"): posixpath.normpath(posixpath.join(folder, unquote(item.get("href") or "")))
-        for item in opf.xpath("//*[local-name()='manifest']/*[local-name()='item']")
+        item.get("id"): beside(opf_path, unquote(item.get("href") or ""))
+        for item in opf.iterfind(".//{*}manifest/{*}item")
     }
-    spine = [ref.get("idref") for ref in opf.xpath("//*[local-name()='spine']/*[local-name()='itemref']")]
+    spine = [reference.get("idref") for reference in opf.iterfind(".//{*}spine/{*}itemref")]
     context.check(len(spine), "chapters", "max_pages")
-    titles = [" ".join(text.split()) for text in opf.xpath("//*[local-name()='title']/text()")]
-    title = titles[0] if titles else ""
+    title = " ".join(next((node.text for node in opf.iter("{*}title") if node.text), "").split())
     names_read, figures = set[str](), Figures(context)
     for number, reference in enumerate(spine, 1):
         name = items.get(reference)
@@ -75,16 +73,11 @@ def read_epub(data: bytes, context: Context) -> Iterator[Part]:
                 "chapter_title": html_title(tree),
             }
             yield Part(to_markdown(tree), metadata)
-            beside = posixpath.dirname(name or "")
-            for part in html_figures(
-                tree, figures, partial(_read_beside, package, beside), f"chapter {number}, "
-            ):
+            load = partial(package.read_beside, name or "")
+            for part in html_figures(tree, figures, load, f"chapter {number}, "):
                 part.metadata |= metadata
                 yield part
-
-
-def _read_beside(package: Package, folder: str, name: str) -> bytes:
-    return package.read(posixpath.normpath(posixpath.join(folder, name)).lstrip("/"))
+    figures.finish()
 
 
 def _hide_menus(tree: Any) -> None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pypdfium2
 
-from rag_kit.indexing.readers.figures import Figures, pdf_figures
+from rag_kit.indexing.readers.figures import Figures, is_scan, pdf_figures
 from rag_kit.indexing.readers.formats import OCR_ADVICE
 from rag_kit.indexing.readers.ocr import recognise_page
 from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable, leave_out
@@ -69,10 +69,11 @@ def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
             characters += sum(len(line.text) for sheet in page.sheets for line in sheet.lines)
             context.check(characters, "characters", "max_characters")
             pages.append(page)
+        figures.finish()
     finally:
         document.close()
     count = len(pages)
-    if not any(page.sheets for page in pages):
+    if not any(page.sheets or page.figures for page in pages):
         reason, advice = "; scanned? OCR is off", OCR_ADVICE
         if context.ocr:
             reason, advice = ", also not by OCR", "Check that it is the right file"
@@ -110,7 +111,7 @@ def _read_page(document: Any, index: int, context: Context, figures: Figures) ->
         read = _Page(read_sheets(page, document.formenv))
         if context.ocr and not read.sheets and (sheet := recognise_page(page)):
             read = _Page([sheet], recognised=True)
-        if context.pictures and read.sheets and not read.recognised:
+        if context.pictures and not (read.recognised and is_scan(page)):
             lines = [line for sheet in read.sheets[:1] for line in sheet.lines]
             read = read._replace(figures=pdf_figures(page, lines, figures, f"page {index + 1}"))
     return read

@@ -45,7 +45,7 @@ def read_txt(data: bytes, context: Context) -> Iterator[Part]:
 
 def read_ipynb(data: bytes, context: Context) -> Iterator[Part]:
     """One part: markdown cells, code cells in fences, the text of outputs (cut at 2,000 characters a cell)."""
-    notebook = _load_json(decode(data), "it")
+    notebook = _load_json(decode(data))
     if not isinstance(notebook, dict) or not isinstance(notebook.get("cells"), list):
         raise Unreadable("it has no list of cells", "Upgrade it with: jupyter nbconvert --to notebook")
     cells = notebook["cells"]
@@ -134,7 +134,7 @@ def _find_delimiter(text: str) -> str:
 
 def read_json(data: bytes, context: Context) -> Iterator[Part]:
     """A list, or the only value of an object (``{"data": [...]}``): one part a record; anything else: one part."""
-    value = _load_json(decode(data), "it")
+    value = _load_json(decode(data))
     records = next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else value
     if isinstance(records, list) and records and all(isinstance(item, dict | list) for item in records):
         for number, record in enumerate(records, 1):
@@ -148,17 +148,17 @@ def read_jsonl(data: bytes, context: Context) -> Iterator[Part]:
     for number, line in enumerate(decode(data).split("\n"), 1):
         if line.strip():
             with leave_out(f"line {number}"):
-                yield _record_part(_load_json(line, "it"), number)
+                yield _record_part(_load_json(line), number)
 
 
-def _load_json(text: str, place: str) -> Any:
-    """Parse a JSON text; raises `Unreadable`, whose message calls it by ``place``."""
+def _load_json(text: str) -> Any:
+    """Parse a JSON text; raises `Unreadable`."""
     try:
         return json.loads(text)
     except RecursionError as error:
-        raise Unreadable(f"{place} is nested too deeply", "Flatten it") from error
+        raise Unreadable("it is nested too deeply", "Flatten it") from error
     except ValueError as error:
-        raise Unreadable(f"{place} is not valid JSON ({error})", "Correct it at that place") from error
+        raise Unreadable(f"it is not valid JSON ({error})", "Correct it at that place") from error
 
 
 def _record_part(value: Any, number: int | None) -> Part:

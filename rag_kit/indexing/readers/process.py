@@ -19,10 +19,7 @@ from rag_kit.concurrency.notes import write_note
 from rag_kit.indexing.readers.limits import ReadLimits
 from rag_kit.indexing.readers.parts import SAVE_AGAIN, Context, Unreadable, over_limit
 
-_KEPT_VARIABLES = (
-    *("PATH", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TEMP", "TMP", "HOME"),
-    *("LD_LIBRARY_PATH", "SYSTEMROOT"),
-)
+_KEPT_VARIABLES = "PATH LANG LANGUAGE TZ TMPDIR TEMP TMP HOME LD_LIBRARY_PATH SYSTEMROOT".split()  # noqa: SIM905
 _PICTURES = 150 * 2**20  # bytes of all pictures of a file, in base64
 _ESCAPED = 12  # bytes that one character takes at most in ASCII JSON (a surrogate pair)
 

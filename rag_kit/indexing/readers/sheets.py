@@ -10,10 +10,9 @@ from functools import partial
 from typing import Any
 
 from rag_kit.concurrency.notes import write_note
-from rag_kit.indexing.readers.cell_dates import plain_text
-from rag_kit.indexing.readers.cell_formats import CHINESE_FORMATS, shown
+from rag_kit.indexing.readers.cell_formats import CHINESE_FORMATS, plain_text, shown
 from rag_kit.indexing.readers.numbers import lowered, raised
-from rag_kit.indexing.readers.package import Package
+from rag_kit.indexing.readers.package import Package, xml_bytes
 from rag_kit.indexing.readers.parts import (
     LEFT_OUT,
     Context,
@@ -96,17 +95,15 @@ def _load_sheets(package: Package, changes: dict[str, bytes], parts: list[str]) 
 
 def _only_cells(package: Package, part: str, parts: list[str], *, keep_formats: bool) -> dict[str, bytes]:
     """Changes to a package that leave of it one sheet, and of that the cells."""
-    from lxml import etree
-
     changes = {name: b"" for name in package.names if name in parts or _BESIDE_CELLS.match(name)}
     for name, kept in ((part, _CELLS), (package.related("officeDocument"), ("sheets", "workbookPr"))):
         root = package.xml(name)
         for child in list(root):
-            if etree.QName(child).localname not in kept:
+            if child.tag.rpartition("}")[2] not in kept:
                 root.remove(child)
         for cell in root.iter("{*}c") if not keep_formats else ():
             cell.attrib.pop("s", None)
-        changes[name] = bytes(etree.tostring(root))
+        changes[name] = xml_bytes(root)
     return changes if keep_formats else {**changes, "xl/styles.xml": b""}
 
 

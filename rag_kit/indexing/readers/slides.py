@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 from rag_kit.concurrency.notes import write_note
 from rag_kit.indexing.readers.cell_formats import shown
 from rag_kit.indexing.readers.figures import Figures
+from rag_kit.indexing.readers.numbers import list_number, lowered, raised, whole_number
 from rag_kit.indexing.readers.package import Package, parse_xml
 from rag_kit.indexing.readers.parts import LEFT_OUT, Context, Part, Unreadable, leave_out
-from rag_kit.indexing.readers.slide_text import A, line_text, list_text
 from rag_kit.indexing.readers.tables import fill_spans, markdown_table
 
 _DGM = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}"
@@ -26,6 +27,24 @@ _MAIN_TYPE = re.compile(
 )
 _R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 _GROUP_DEPTH = 20  # groups of shapes within each other
+_A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
+_BULLETS = tuple(_A + name for name in ("buNone", "buChar", "buBlip", "buAutoNum"))
+_SCHEME = re.compile(r"(\w+?)(?:[12](?=Minus))?(ParenBoth|ParenR|Period|Plain|Minus)")
+_FRAMES = {"ParenBoth": "({})", "ParenR": "{})", "Period": "{}.", "Minus": "{}-"}
+_STYLES = {
+    "alphaLc": "lowerLetter",
+    "alphaUc": "upperLetter",
+    "romanLc": "lowerRoman",
+    "romanUc": "upperRoman",
+    "arabicDb": "decimalFullWidth",
+    "circleNumDb": "decimalEnclosedCircle",
+    "circleNumWdBlack": "decimalEnclosedCircle",
+    "circleNumWdWhite": "decimalEnclosedCircle",
+    "ea1Chs": "chineseCounting",
+    "ea1Cht": "chineseCounting",
+    "ea1JpnChsDb": "chineseCounting",
+    "ea1JpnKor": "chineseCounting",
+}
 
 
 def read_pptx(data: bytes, context: Context) -> Iterator[Part]:
@@ -56,11 +75,12 @@ def read_pptx(data: bytes, context: Context) -> Iterator[Part]:
                 place = {"page": number, "title": title, "heading": heading}
                 yield from _slide_figures(slide, package, figures, place)
             read.add(name)
+    figures.finish()
 
 
 def _slide_figures(slide: Any, package: Package, figures: Figures, place: dict[str, Any]) -> Iterator[Part]:
     """The pictures on a slide with their descriptions; those of its layout are decoration."""
-    for number, node in enumerate(slide.element.iter(f"{A}blip"), 1):
+    for number, node in enumerate(slide.element.iter(f"{_A}blip"), 1):
         relation = slide.part.rels.get(node.get(f"{_R}embed") or "")
         if relation is None or relation.is_external:
             continue
@@ -77,13 +97,13 @@ def _slide_figures(slide: Any, package: Package, figures: Figures, place: dict[s
 def _read_slide(slide: Any, place: str) -> tuple[list[str], str]:
     """The texts of a slide, and its title."""
     heading = slide.shapes.title
-    heading_text = line_text(heading.text_frame) if heading is not None else ""
+    heading_text = _line_text(heading.text_frame) if heading is not None else ""
     blocks = [f"# {heading_text}"] if heading_text else []
     others = (shape for shape in slide.shapes if heading is None or shape.shape_id != heading.shape_id)
     blocks += _read_shapes(others, place, 0)
     with leave_out(f"{place}, notes"):
         notes = slide.notes_slide.notes_text_frame if slide.has_notes_slide else None
-        if notes is not None and (text := list_text(notes)):
+        if notes is not None and (text := _list_text(notes)):
             blocks.append("Notes: " + text)
     return blocks, heading_text
 
@@ -107,7 +127,7 @@ def _read_shape(shape: Any) -> Iterator[str]:
     elif getattr(shape, "has_chart", False):
         yield from _read_chart(shape.chart)
     elif shape.has_text_frame:
-        if text := list_text(shape.text_frame, shape):
+        if text := _list_text(shape.text_frame, shape):
             yield text
     elif shape.element.find(f".//{_DGM}relIds") is not None:
         yield from _read_diagram(shape)
@@ -120,7 +140,7 @@ def _read_shape(shape: Any) -> Iterator[str]:
 def _read_table(table: Any) -> str:
     rows = (
         [
-            (line_text(cell.text_frame), int(cell.span_width), int(cell.span_height))
+            (_line_text(cell.text_frame), int(cell.span_width), int(cell.span_height))
             for cell in row.cells
             if not cell.is_spanned
         ]
@@ -133,7 +153,7 @@ def _read_chart(chart: Any) -> Iterator[str]:
     """The title of a chart, and the figures that each of its plots keeps, of whatever kind it is."""
     plan = chart._chartSpace.find(f"{_C}chart")
     title = plan.find(f"{_C}title")
-    if text := " ".join("".join(title.itertext(f"{A}t")).split() if title is not None else ()):
+    if text := " ".join("".join(title.itertext(f"{_A}t")).split() if title is not None else ()):
         yield text
     for plot in plan.find(f"{_C}plotArea"):
         series = [
@@ -173,6 +193,85 @@ def _read_diagram(shape: Any) -> Iterator[str]:
     except KeyError:
         return
     for point in parse_xml(blob, "diagram").iter(f"{_DGM}pt"):
-        text = " ".join("".join(node.text or "" for node in point.iter(f"{A}t")).split())
+        text = " ".join("".join(node.text or "" for node in point.iter(f"{_A}t")).split())
         if text:
             yield f"- {text}"
+
+
+def _line_text(frame: Any) -> str:
+    """The text of a frame in one line."""
+    return " ".join(" ".join(map(_paragraph_text, frame.paragraphs)).split())
+
+
+def _list_text(frame: Any, shape: Any = None) -> str:
+    """The paragraphs of a frame as lines; bullets and numbers written as list items.
+
+    A number counts on over deeper paragraphs and those that say no other start; it begins anew after a paragraph of
+    its level or above that has none.
+    """
+    lines: list[str] = []
+    reached: dict[
+        int, tuple[str, str, int]
+    ] = {}  # level -> its scheme of numbers, where they start, the last number
+    for paragraph in frame.paragraphs:
+        if text := " ".join(_paragraph_text(paragraph).split()):
+            level = int(paragraph.level or 0)
+            bullet = _bullet(paragraph, frame, shape, level)
+            before = reached.get(level)
+            reached = {each: last for each, last in reached.items() if each < level}
+            mark = "- " if level or (bullet is not None and bullet.tag == f"{_A}buChar") else ""
+            if bullet is not None and bullet.tag == f"{_A}buAutoNum":
+                scheme, start = bullet.get("type") or "", bullet.get("startAt") or ""
+                goes_on = before is not None and before[0] == scheme and start in ("", before[1])
+                number = before[2] + 1 if before and goes_on else whole_number(start, 1)
+                reached[level] = scheme, before[1] if before and goes_on else start, number
+                mark = _number_text(scheme, number) + " "
+            lines.append("  " * level + mark + text)
+    return "\n".join(lines)
+
+
+def _paragraph_text(paragraph: Any) -> str:
+    text = ""
+    for shift, runs in groupby(paragraph._p.content_children, _shift):
+        piece = "".join(run.text for run in runs)
+        text += raised(text, piece) if shift > 0 else lowered(text, piece) if shift < 0 else piece
+    return text
+
+
+def _shift(run: Any) -> int:
+    """1 for a superscript, -1 for a subscript, else 0."""
+    properties = run.find(f"{_A}rPr")
+    baseline = "0" if properties is None else (properties.get("baseline") or "0").rstrip("%")
+    return -1 if baseline.startswith("-") else int(baseline.strip("0.") != "")
+
+
+def _bullet(paragraph: Any, frame: Any, shape: Any, level: int) -> Any:
+    """Give what PowerPoint shows before a paragraph: its own bullet or number, else one that its shape inherits."""
+    own = paragraph._p.pPr
+    if bullets := _bullets([] if own is None else own):
+        return bullets[0]
+    for styles in _inherited_styles(frame, shape):
+        if bullets := _bullets(styles.findall(f"{_A}lvl{level + 1}pPr/*")):
+            return bullets[0] if bullets[0].tag == f"{_A}buAutoNum" else None
+    return None
+
+
+def _bullets(properties: Iterable[Any]) -> list[Any]:
+    return [each for each in properties if each.tag in _BULLETS]
+
+
+def _inherited_styles(frame: Any, shape: Any) -> Iterator[Any]:
+    """The list styles of a frame, then those of the placeholders of layout and master that its shape is of."""
+    yield from frame._txBody.iterchildren(f"{_A}lstStyle")
+    while (
+        getattr(shape, "is_placeholder", False)
+        and (shape := getattr(shape, "_base_placeholder", None)) is not None
+    ):
+        yield from shape.element.iter(f"{_A}lstStyle")
+
+
+def _number_text(scheme: str, number: int) -> str:
+    """A number in one of PowerPoint's schemes, such as ``alphaLcParenBoth``."""
+    match = _SCHEME.fullmatch(scheme)
+    style, frame = match.groups() if match else ("", "Period")
+    return _FRAMES.get(frame, "{}").format(list_number(number, _STYLES.get(style, "decimal")))

@@ -17,12 +17,7 @@ HEAD_ROWS = 30  # rows in which a header is looked for
 
 
 def split_runs(items: Iterable[T], goes_on: Callable[[T, T], bool]) -> list[list[T]]:
-    """Items in runs, in which each one goes on from the one before.
-
-    Example:
-        >>> split_runs([1, 2, 3, 7, 8], lambda number, after: after == number + 1)
-        [[1, 2, 3], [7, 8]]
-    """
+    """Items in runs, in which each one goes on from the one before."""
     runs: list[list[T]] = []
     for item in items:
         if runs and goes_on(runs[-1][-1], item):
@@ -33,12 +28,7 @@ def split_runs(items: Iterable[T], goes_on: Callable[[T, T], bool]) -> list[list
 
 
 def row_line(cells: Sequence[str]) -> str:
-    """One line of a markdown table; bars inside of cells are escaped.
-
-    Example:
-        >>> row_line(["a\\nb", "", "c|d"])
-        '| a b |  | c\\\\|d |'
-    """
+    """One line of a markdown table; bars inside of cells are escaped."""
     return "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in cells) + " |"
 
 
@@ -57,10 +47,6 @@ def table_groups(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterat
     """Markdown tables of at most 900 characters or one row each, every one with the header.
 
     With each come the numbers (from 1, the header not counted) of its first and last row.
-
-    Example:
-        >>> [(first, last) for _, first, last in table_groups(["n"], [["1"], ["2"], ["3" * 900]])]
-        [(1, 2), (3, 3)]
     """
     width = len(header)
     top = _head(header)
@@ -116,12 +102,7 @@ def find_header(rows: Sequence[Sequence[str]]) -> int:
 
 
 def has_own_header(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether a table begins with names of columns: texts in each, below which some column has values.
-
-    Example:
-        >>> has_own_header([["City", "People"], ["Bern", "140"]]), has_own_header([["Ulm", "120"], ["Bern", "140"]])
-        (True, False)
-    """
+    """Whether a table begins with names of columns: texts in each, below which some column has values."""
     first = find_header(rows)
     names, body = rows[first], rows[first + 1 :]
     if len(names) < 2 or not body or not all(names) or any(map(is_value, names)):

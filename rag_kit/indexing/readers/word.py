@@ -8,10 +8,10 @@ from functools import partial
 from typing import Any
 
 from rag_kit.concurrency.notes import write_note
-from rag_kit.indexing.readers.equations import OMML, equation_text
 from rag_kit.indexing.readers.figures import Figures
 from rag_kit.indexing.readers.markup import parse_html, to_markdown
-from rag_kit.indexing.readers.package import Package, parse_xml
+from rag_kit.indexing.readers.numbers import OMML, equation_text
+from rag_kit.indexing.readers.package import Package, parse_xml, xml_bytes
 from rag_kit.indexing.readers.parts import LEFT_OUT, Context, Part, leave_out
 from rag_kit.indexing.readers.word_lists import Lists, Styles, W, value_of
 
@@ -51,7 +51,7 @@ def read_docx(data: bytes, context: Context) -> Iterator[Part]:
     if lists is not None:
         labels = _mark_numbers(document, lists)
         changes[numbering] = f"<numbering xmlns='{W[1:-1]}'/>".encode()  # mammoth would count otherwise
-    changes[main] = _xml_bytes(document)
+    changes[main] = xml_bytes(document)
     convert = partial(
         mammoth.convert_to_html,
         style_map="\n".join(_style_map(styles)),
@@ -67,6 +67,7 @@ def read_docx(data: bytes, context: Context) -> Iterator[Part]:
     for number, (target, caption) in enumerate(pictures, 1):
         load = partial(package.read, target)
         yield from figures.parts(f"picture {number} ({target})", load, caption, title=title)
+    figures.finish()
 
 
 def _pictures(document: Any, package: Package, main: str) -> Iterator[tuple[str, str]]:
@@ -95,12 +96,6 @@ def _drop_hidden(document: Any) -> None:
         run.clear()
     if runs:
         write_note(f"hidden text{LEFT_OUT}{len(runs)} runs")
-
-
-def _xml_bytes(root: Any) -> bytes:
-    from lxml import etree
-
-    return bytes(etree.tostring(root, xml_declaration=True, encoding="UTF-8", standalone=True))
 
 
 def _write_equations(document: Any) -> None:

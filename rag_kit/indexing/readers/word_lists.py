@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from copy import copy
 from typing import Any
 
-from rag_kit.indexing.readers.numbers import list_number
+from rag_kit.indexing.readers.numbers import list_number, whole_number
 
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _BASED_ON_STEPS = 10  # styles that a style builds on, one on the other
@@ -20,11 +20,7 @@ def value_of(node: Any) -> str | None:
 
 
 class Styles:
-    """The styles of a Word document, each with those that it builds on.
-
-    Args:
-        root: The root of its part ``styles.xml``, if it has one.
-    """
+    """The styles of a Word document, each with those that it builds on, from the root of ``styles.xml``."""
 
     def __init__(self, root: Any) -> None:
         nodes = [] if root is None else list(root.iter(f"{W}style"))
@@ -53,12 +49,12 @@ class _Level:
     def __init__(self, node: Any) -> None:
         formats = [value_of(each) or "decimal" for each in node.iter(f"{W}numFmt")]
         legal = node.find(f"{W}isLgl")
-        self.start = _integer(node.find(f"{W}start"), 1)
+        self.start = whole_number(value_of(node.find(f"{W}start")), 1)
         self.style = formats[-1] if formats else "decimal"  # the last is that of a fallback
         self.text = value_of(node.find(f"{W}lvlText")) or ""
         self.legal = legal is not None and value_of(legal) not in ("0", "false")
         self.gap = "" if value_of(node.find(f"{W}suff")) == "nothing" else " "
-        self.restart = _integer(node.find(f"{W}lvlRestart"), -1)
+        self.restart = whole_number(value_of(node.find(f"{W}lvlRestart")), -1)
         self.paragraphs = value_of(node.find(f"{W}pStyle"))
         self.override: int | None = None
 
@@ -74,11 +70,7 @@ class Lists:
     """Counts the numbered paragraphs of a document, in its order.
 
     As in Word, lists of one abstract definition go on counting together, over tables and other paragraphs, until one
-    of them overrides where it starts; a level begins anew after a higher one.
-
-    Args:
-        root: The root of the part ``numbering.xml``.
-        styles: The document's styles, which may number paragraphs.
+    of them overrides where it starts; a level begins anew after a higher one. ``root`` is that of ``numbering.xml``.
     """
 
     def __init__(self, root: Any, styles: Styles) -> None:
@@ -127,7 +119,7 @@ class Lists:
         if own is None or own.find(f"{W}ilvl") is None:
             linked = (n for n, each in self._definition(list_id)[1].items() if each.paragraphs in names)
             level = str(next(linked, level))
-        return list_id, int(level) if level.isdigit() else 0
+        return list_id, whole_number(level, 0)
 
     def _definition(self, list_id: str) -> tuple[str, dict[int, _Level]]:
         """The abstract definition that a list counts with, and its levels with what the list overrides."""
@@ -149,7 +141,7 @@ class Lists:
             if (changed := override.find(f"{W}lvl")) is not None:
                 levels[_number(override)] = _Level(changed)
             if (start := override.find(f"{W}startOverride")) is not None and _number(override) in levels:
-                levels[_number(override)].override = _integer(start, 1)
+                levels[_number(override)].override = whole_number(value_of(start), 1)
         self._levels[list_id] = abstract, levels
         return self._levels[list_id]
 
@@ -165,10 +157,4 @@ def _written(levels: dict[int, _Level], counts: dict[int, int], number: int, ins
 
 def _number(node: Any) -> int:
     """The number of a level; some programs leave it out of the only one."""
-    text = node.get(f"{W}ilvl") or "0"
-    return int(text) if text.isdigit() else 0
-
-
-def _integer(node: Any, default: int) -> int:
-    value = value_of(node) or ""
-    return int(value) if re.fullmatch(r"-?\d{1,9}", value) else default
+    return whole_number(node.get(f"{W}ilvl"), 0)

@@ -122,12 +122,7 @@ class Kind:
 
 
 def split_triple(text: str) -> tuple[str, str, str] | None:
-    """Subject, relation and object of a text; ``None`` if it is not a triple.
-
-    Example:
-        >>> split_triple("Ada Lovelace | wrote about | the Analytical Engine")
-        ('Ada Lovelace', 'wrote about', 'the Analytical Engine')
-    """
+    """Subject, relation and object of a text; ``None`` if it is not a triple."""
     parts = [part.strip() for part in text.replace("｜", "|").split("|")]
     return (parts[0], parts[1], parts[2]) if len(parts) == 3 and all(parts) else None
 

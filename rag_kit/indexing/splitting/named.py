@@ -65,7 +65,9 @@ def named_splitter(
     places: dict[str, Callable[[str], Places]] = {
         "structure": lambda text: (span[:2] for span in by_structure(text)),
         "sentence": lambda text: pack_sentences(text, (), chunk_size, chunk_overlap),
-        "paragraph": lambda text: pack_sentences(text, _paragraph_ends(text), chunk_size),
+        "paragraph": lambda text: pack_sentences(
+            text, map(re.Match.start, _BLANK.finditer(text)), chunk_size
+        ),
         "semantic": partial(_semantic_places, size=chunk_size, embeddings=embeddings),
     }
     return partial(_slice_documents, places[name])
@@ -86,10 +88,6 @@ def _slice_documents(places: Callable[[str], Places], documents: Sequence[Docume
         for doc in documents
         for start, end in places(doc.page_content)
     ]
-
-
-def _paragraph_ends(text: str) -> list[int]:
-    return [match.start() for match in _BLANK.finditer(text)]
 
 
 def _semantic_places(text: str, *, size: int, embeddings: Embeddings | None) -> Places:

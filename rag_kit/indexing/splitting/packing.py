@@ -51,11 +51,6 @@ def split_spans(
 
     ``heading`` is the path of headings above the text (``"A > B"``). Sizes are in characters; the overlap is of whole
     sentences. Without ``markdown``, headings, tables and fences are text like any other.
-
-    Example:
-        >>> text = "# Lake\\n\\nIt is deep. It is cold."
-        >>> [(text[s.start:s.end], s.heading) for s in split_spans(text, chunk_size=20, chunk_overlap=0)]
-        [('# Lake\\n\\nIt is deep.', 'Lake'), ('It is cold.', 'Lake')]
     """
     check_sizes(chunk_size, chunk_overlap)
     for section in sections(text, heading=heading, markdown=markdown):
@@ -209,10 +204,6 @@ def _between_characters(text: str, cut: int, low: int) -> int:
     """The last place at or before ``cut`` that does not tear a character that is written with several code points.
 
     That is a place before no combining mark or skin tone, and beside nothing that joins two emoji.
-
-    Example:
-        >>> _between_characters("ae\\u0301", 2, 0)
-        1
     """
     for place in range(cut, max(low, cut - _CLUSTER) - 1, -1):
         after = text[place : place + 1]

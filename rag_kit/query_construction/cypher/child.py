@@ -14,7 +14,7 @@ import signal
 import sys
 from typing import Any
 
-from rag_kit.indexing.readers.guard import limit_memory
+from rag_kit.indexing.readers.limits import limit_memory
 
 _MEMORY = 1 << 30
 _POOL = 1 << 28

@@ -13,6 +13,14 @@ from support.postgres import PostgresServer, binaries
 import rag_kit.indexing.document_index.locations as locations
 import rag_kit.indexing.ingestion.run as ingestion
 from rag_kit.indexing.document_index.locations import location_of
+from rag_kit.indexing.readers.api import Reader
+
+
+@pytest.fixture(scope="session")
+def reader() -> Iterator[Reader]:
+    """One reader process for all tests."""
+    with Reader() as shared:
+        yield shared
 
 
 @pytest.fixture(scope="session")

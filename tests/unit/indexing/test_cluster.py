@@ -67,6 +67,14 @@ def told(report: Any) -> dict[str, Any]:
     return {name: value for name, value in report.as_dict().items() if name != "seconds"}
 
 
+def on(
+    client: Any, docs: Path, index: Path, embeddings: Any = None, progress: Any = None, **options: Any
+) -> Any:
+    """The report of an ingest on a cluster, or without a client in this process."""
+    settings = IngestOptions(scheduler=client, **options)
+    return ingest(docs, index, embeddings=embeddings, options=settings, on_progress=progress)
+
+
 def pids(client: Any) -> list[int]:
     return sorted(client.run(os.getpid).values())
 
@@ -83,20 +91,13 @@ def test_the_index_and_the_report_are_those_of_one_process(client: Any, docs: Pa
     try:
         for times in range(2):
             seen: list[str] = []
-            one = ingest(
-                docs,
-                tmp_path / "one",
-                embeddings=WordEmbeddings(),
-                options=IngestOptions(readers={"*.loud": shout}),
-            )
-            model = WordEmbeddings()
-            two = ingest(
-                docs,
-                tmp_path / "two",
-                embeddings=model,
-                options=IngestOptions(readers={"*.loud": shout}, scheduler=client),
-                on_progress=lambda name, done, total, seen=seen, **_: seen.append(f"{done} of {total}"),
-            )
+            readers, model = {"*.loud": shout}, WordEmbeddings()
+            one = on(None, docs, tmp_path / "one", WordEmbeddings(), readers=readers)
+
+            def note(name: str, done: int, total: int, seen: list[str] = seen, **_: Any) -> None:
+                seen.append(f"{done} of {total}")
+
+            two = on(client, docs, tmp_path / "two", model, note, readers=readers)
             assert told(one) == told(two)
             assert len(one.failed) == 2 and len(one.duplicates) == 1 and one.added == (0 if times else 43)
             assert dump(tmp_path / "one") == dump(tmp_path / "two")
@@ -106,9 +107,7 @@ def test_the_index_and_the_report_are_those_of_one_process(client: Any, docs: Pa
             (docs / "file08.md").unlink(missing_ok=True)
     finally:
         register_reader("*.other", None)
-    assert "b.other" in dict(
-        ingest(docs, tmp_path / "three", options=IngestOptions(scheduler=client)).failed
-    ), "workers forget readers"
+    assert "b.other" in dict(on(client, docs, tmp_path / "three").failed), "workers forget readers"
 
 
 def test_models_behind_endpoints_are_called_by_this_process(
@@ -121,14 +120,8 @@ def test_models_behind_endpoints_are_called_by_this_process(
         common = {"base_url": server.url, "api_key": "sk-secret"}
         found = {}
         for name, where in (("one", None), ("two", client)):
-            report = ingest(
-                docs,
-                tmp_path / name,
-                embeddings=embedding_model("openai:test", **common),
-                options=IngestOptions(
-                    llm=chat_model("openai:test", **common), represent=["summary"], scheduler=where
-                ),
-            )
+            model, llm = embedding_model("openai:test", **common), chat_model("openai:test", **common)
+            report = on(where, docs, tmp_path / name, model, llm=llm, represent=["summary"])
             found[name] = told(report), dump(tmp_path / name)
         assert found["one"] == found["two"]
         assert found["one"][0]["calls"] > 0 and found["one"][0]["embedded"] > 0
@@ -147,13 +140,7 @@ def test_a_worker_that_is_killed_changes_nothing(client: Any, docs: Path, tmp_pa
             killed.append(pids(client)[0])
             os.kill(killed[-1], signal.SIGKILL)
 
-    two = ingest(
-        docs,
-        tmp_path / "two",
-        embeddings=WordEmbeddings(),
-        options=IngestOptions(scheduler=client),
-        on_progress=progress,
-    )
+    two = on(client, docs, tmp_path / "two", WordEmbeddings(), progress)
     assert killed and two.added == 41
     assert dump(tmp_path / "one") == dump(tmp_path / "two")
 
@@ -172,12 +159,7 @@ def test_a_file_that_kills_its_worker_three_times_is_left_out_alone(
         return ""
 
     (docs / "file25.poison").write_text("x")
-    two = ingest(
-        docs,
-        tmp_path / "two",
-        embeddings=WordEmbeddings(),
-        options=IngestOptions(readers={"*.poison": poison}, scheduler=client),
-    )
+    two = on(client, docs, tmp_path / "two", WordEmbeddings(), readers={"*.poison": poison})
     failed = dict(two.failed)
     assert sorted(failed) == ["broken.pdf", "empty.txt", "file25.poison"]
     assert "died 3 times" in failed["file25.poison"]
@@ -199,7 +181,7 @@ def test_a_bounded_number_of_files_is_on_the_cluster_at_a_time(client: Any, tmp_
         if name.endswith("0.txt"):
             most.append(client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)))
 
-    report = ingest(docs, tmp_path / "index", options=IngestOptions(scheduler=client), on_progress=progress)
+    report = on(client, docs, tmp_path / "index", progress=progress)
     assert report.added == 300 and 0 < max(most) < 100
 
 
@@ -266,21 +248,16 @@ def test_what_cannot_work_is_said_in_one_line(
     with monkeypatch.context() as patch:
         patch.setattr(worker, "__version__", "9.9")
         with pytest.raises(ConfigurationError, match="Install the same"):
-            ingest(docs, index, options=IngestOptions(scheduler=client))
+            on(client, docs, index)
 
     def progress(name: str, done: int, total: int, *, bytes: int) -> None:  # noqa: A002
         (docs / "file39.md").unlink(missing_ok=True)
 
     (docs / "file39.md").write_text("# Seen by this process only")
-    report = ingest(
-        docs,
-        index,
-        options=IngestOptions(scheduler=client, readers={"*.md": lambda path: "text"}),
-        on_progress=progress,
-    )
+    report = on(client, docs, index, progress=progress, readers={"*.md": lambda path: "text"})
     assert "does not see it at" in dict(report.failed).get("file39.md", "")
     with pytest.raises(ReadError, match="Nothing was changed"):
-        ingest(docs, tmp_path / "strict", options=IngestOptions(scheduler=client, strict=True))
+        on(client, docs, tmp_path / "strict", strict=True)
 
 
 def processes_of(folder: Path) -> list[psutil.Process]:
@@ -299,13 +276,8 @@ def test_a_client_that_is_closed(client: Any, docs: Path, tmp_path: Path) -> Non
     own = Client(client.scheduler.address, set_as_default=False)
     for _ in range(2):
         with pytest.raises(ConfigurationError, match="client was closed"):
-            ingest(
-                docs,
-                tmp_path / "index",
-                options=IngestOptions(scheduler=own),
-                on_progress=lambda *_, **__: own.close(),
-            )
-    assert ingest(docs, tmp_path / "index", options=IngestOptions(scheduler=client)).chunks > 40
+            on(own, docs, tmp_path / "index", progress=lambda *_, **__: own.close())
+    assert on(client, docs, tmp_path / "index").chunks > 40
 
 
 @pytest.mark.slow

@@ -21,9 +21,11 @@ from rag_kit.cli.main import main
 from rag_kit.concurrency.notes import use_notes
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing import DocumentIndex, IngestOptions, ingest
-from rag_kit.indexing.readers import figures
+from rag_kit.indexing.readers import figures, pdf
+from rag_kit.indexing.readers.child import convert
 from rag_kit.indexing.readers.limits import ReadLimits
 from rag_kit.indexing.readers.parts import Context
+from rag_kit.indexing.readers.pdf_lines import Line, Sheet
 from rag_kit.prompts import load_prompt
 
 pytest.importorskip("rapidocr", reason="rapidocr, of the extra `ocr`, is not installed")
@@ -294,14 +296,41 @@ def write_broken(path: Path) -> None:
 
 
 def test_pictures_have_bounds_and_the_text_is_read_all_the_same(tmp_path):
-    """On pixels; what is left out is named, but for icons."""
+    """On pixels; what is left out is named, icons by their number."""
     write_broken(tmp_path / "a.html")
     report = ingest(tmp_path / "a.html", tmp_path / "index", options=IngestOptions(pictures=True))
     remarks = [note for _, note in report.remarks]
     assert report.added == 1 and passages(tmp_path / "index") == []
     assert "picture 1" in remarks[0] and "9000 by 9000 pixels" in remarks[0]
     assert "picture 3" in remarks[1] and "data are damaged" in remarks[1]
+    assert remarks[-1].startswith("1 picture left out: smaller than 48 pixels")
     assert not any("picture 2 " in note for note in remarks)
+
+
+def test_pictures_of_several_sizes_are_read_and_those_elsewhere_counted(tmp_path, monkeypatch):
+    """The first address of ``srcset`` counts where ``src`` is not there."""
+    monkeypatch.setattr(figures, "picture_text", lambda image: "words")
+    (tmp_path / "a.png").write_bytes(drawing())
+    path = tmp_path / "a.html"
+    path.write_text(
+        '<p>x</p><img srcset="a.png 1x, b.png 2x"><img srcset="//x.org/c.png 1x"><img src="https://x.org/d">'
+    )
+    with use_notes() as notes:
+        parts = list(convert(path, "html", Context(ReadLimits(), pictures=True, folder=str(tmp_path))))
+    assert [part.text for part in parts if part.picture] == ["words"]
+    assert notes.texts == ["2 pictures left out: on other machines"]
+
+
+@pytest.mark.parametrize("recognised", [False, True])
+def test_a_pdf_page_without_text_keeps_its_pictures(tmp_path, monkeypatch, recognised):
+    """Also one that covers it, but where the page was recognised: then it is the page itself."""
+    monkeypatch.setattr(figures, "picture_text", lambda image: "words")
+    sheet = Sheet([Line("words", 10, 60, 700, 700, 12, 0.8)], []) if recognised else None
+    monkeypatch.setattr(pdf, "recognise_page", lambda page: sheet)
+    Image.open(io.BytesIO(drawing())).save(tmp_path / "a.pdf")
+    context = Context(ReadLimits(), ocr=True, pictures=True)
+    parts = list(convert(tmp_path / "a.pdf", "pdf", context))
+    assert [(part.text, bool(part.picture)) for part in parts] == [("words", not recognised)]
 
 
 @pytest.mark.parametrize(("bound", "full"), [({"_MAX_COUNT": 2}, 6), ({"_MAX_TRIED": 3}, 4)])

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
-import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 from langchain_core.documents import Document
@@ -16,6 +12,7 @@ from langchain_openai import ChatOpenAI
 from support.embedding import WordEmbeddings
 from support.openai_server import OpenAIServer, error
 from support.raptor import cluster_of, documents, reply
+from support.representing import killed_after
 from support.rewriters import Scripted
 
 from rag_kit.documents import get_provenance, matches
@@ -176,18 +173,12 @@ def test_a_killed_build_goes_on_where_it_stopped(tmp_path):
         return reply(request.prompt)
 
     with OpenAIServer([slowly]) as server:
-        command = [sys.executable, "-m", "support.raptor", str(tmp_path / "index"), server.url]
-        tests = str(Path(__file__).resolve().parents[2])
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([tests, *sys.path])}
-        with subprocess.Popen(command, env=environment) as process:
-            while len(server.chats) < 3 and process.poll() is None:
-                time.sleep(0.01)
-            process.send_signal(signal.SIGKILL)
+        again = killed_after(3, server, "support.raptor", tmp_path / "index")
         with DocumentIndex.open(tmp_path / "index", embeddings=WordEmbeddings()) as index:
             assert not RaptorTree.read(index).nodes
             [hit] = RaptorRetriever(index=index, k=1).invoke("overview moon")
             assert "passages alone" in get_provenance(hit)["notes"][0]
-        subprocess.run(command, env=environment, check=True, timeout=120)
+        again()
         assert len(server.chats) in (len(total), len(total) + 1)  # the one that was under way, again
     with DocumentIndex.open(tmp_path / "index", embeddings=WordEmbeddings()) as index:
         assert str(RaptorTree.read(index)) and index.verify().ok and RaptorTree.read(index).nodes

@@ -11,21 +11,7 @@ from langchain_core.documents import Document
 from support import documents as make
 
 from rag_kit.errors import InvalidInputError, ReadError
-from rag_kit.indexing.readers.api import Reader
 from rag_kit.indexing.readers.formats import register_reader
-
-
-@pytest.fixture(scope="module")
-def reader():
-    """One reader process for all tests of this file."""
-    with Reader() as shared:
-        yield shared
-
-
-def put(folder: Path, name: str, data: bytes | str) -> Path:
-    path = folder / name
-    path.write_bytes(data.encode() if isinstance(data, str) else data)
-    return path
 
 
 def texts(documents: list[Document]) -> list[str]:
@@ -39,7 +25,9 @@ def test_pdf_gives_a_document_a_page_with_number_title_and_running_heading(tmp_p
         (50.0, 740.0, 10.0, "It is deep."),
         (50.0, 700.0, 10.0, "And cold."),
     ]
-    path = put(tmp_path, "lake.pdf", make.pdf([first, [], [(50, 700, 10, "Nobody swims there in winter.")]]))
+    path = make.put(
+        tmp_path, "lake.pdf", make.pdf([first, [], [(50, 700, 10, "Nobody swims there in winter.")]])
+    )
     pages = reader.read(path)
     assert [page.metadata["page"] for page in pages] == [1, 3]
     assert pages[0].page_content.startswith("# The lake\n\nIt is deep.")
@@ -53,7 +41,7 @@ def test_pdf_columns_are_read_one_after_the_other_and_lines_become_paragraphs(tm
     left = "The first column goes on for quite a number of lines, so that they must be joined by the reader."
     right = "The second column stands at the right and is read after the first one has come to its end."
     lines = make.wrapped(left, width=40, x=50, top=740) + make.wrapped(right, width=40, x=310, top=740)
-    (page,) = reader.read(put(tmp_path, "columns.pdf", make.pdf([lines])))
+    (page,) = reader.read(make.put(tmp_path, "columns.pdf", make.pdf([lines])))
     assert page.page_content == f"{left}\n\n{right}"
 
 
@@ -65,7 +53,7 @@ def test_pdf_line_ends_in_chinese_leave_no_space_and_hyphens_go(tmp_path, reader
         (50.0, 600.0, 10.0, "The reader must put together every word that is hyphen-"),
         (50.0, 588.0, 10.0, "ated at the end of a line of the page."),
     ]
-    (page,) = reader.read(put(tmp_path, "zh.pdf", make.pdf([lines])))
+    (page,) = reader.read(make.put(tmp_path, "zh.pdf", make.pdf([lines])))
     assert "先找到相关的段落，再写出有依据的答案。" in page.page_content
     assert "every word that is hyphenated at the end" in page.page_content
 
@@ -80,7 +68,7 @@ def test_pdf_running_heads_and_page_numbers_are_left_out(tmp_path, reader):
         ]
         for n in range(1, 5)
     ]
-    documents = reader.read(put(tmp_path, "report.pdf", make.pdf(pages)))
+    documents = reader.read(make.put(tmp_path, "report.pdf", make.pdf(pages)))
     assert texts(documents) == [f"Text number {n}." for n in range(1, 5)]
 
 
@@ -113,7 +101,7 @@ def _headed(heads: list[str], feet: list[str]) -> bytes:
 )
 def test_pdf_running_heads_with_changing_text_are_left_out(tmp_path, reader, heads, feet):
     """Heads that name the chapter, with or without the page's number, and feet that count pages are no text."""
-    documents = reader.read(put(tmp_path, "book.pdf", _headed(heads, feet)))
+    documents = reader.read(make.put(tmp_path, "book.pdf", _headed(heads, feet)))
     expected = [f"Text number {n}." for n in range(1, 13)]
     assert texts(documents) == expected
 
@@ -128,7 +116,7 @@ def test_pdf_titles_at_the_edge_of_pages_stay(tmp_path, reader):
     ]
     feet = ["Name Price", "Name Price", "Name Price", "说明", "结束"]
     pages = reader.read(
-        put(tmp_path, "steps.pdf", _headed([*heads, "x", "y", "z"], [*feet, "a.", "b.", "c."]))
+        make.put(tmp_path, "steps.pdf", _headed([*heads, "x", "y", "z"], [*feet, "a.", "b.", "c."]))
     )
     for page, head, foot in zip(pages, heads, feet, strict=False):
         assert head in page.page_content and foot in page.page_content
@@ -153,7 +141,7 @@ def test_docx_keeps_headings_lists_merged_cells_and_equations(tmp_path, reader):
         + table
         + "<w:p><w:r><w:t>Energy: </w:t></w:r><m:oMath><m:r><m:t>E=mc²</m:t></m:r></m:oMath></w:p>"
     )
-    (document,) = reader.read(put(tmp_path, "a.docx", make.docx(body)))
+    (document,) = reader.read(make.put(tmp_path, "a.docx", make.docx(body)))
     assert "# Top\n\nSome text.\n\n## 第二节" in document.page_content
     assert "| City | River |\n| --- | --- |\n| Bern \\| Aare | Bern \\| Aare |" in document.page_content
     assert "Energy: E=mc²" in document.page_content
@@ -165,7 +153,7 @@ def test_docx_rows_that_begin_late_keep_their_columns(tmp_path, reader):
     cell = "<w:tc>" + make.paragraph("{}") + "</w:tc>"
     rows = [("", "abc"), ('<w:trPr><w:gridBefore w:val="1"/></w:trPr>', "甲乙")]
     table = "".join(f"<w:tr>{late}{''.join(map(cell.format, texts))}</w:tr>" for late, texts in rows)
-    (document,) = reader.read(put(tmp_path, "late.docx", make.docx(f"<w:tbl>{table}</w:tbl>")))
+    (document,) = reader.read(make.put(tmp_path, "late.docx", make.docx(f"<w:tbl>{table}</w:tbl>")))
     assert document.page_content == "| a | b | c |\n| --- | --- | --- |\n|  | 甲 | 乙 |"
 
 
@@ -178,14 +166,14 @@ def test_docx_equations_keep_fractions_powers_and_brackets_in_one_line(tmp_path,
     power = f"<m:sSup>{part('e', 'v')}{part('sup', '2')}</m:sSup>"
     inner = f"<m:d><m:e><m:r><m:t>a+</m:t></m:r><m:f>{part('num', 'b')}{part('den', 'cd')}</m:f></m:e></m:d>"
     body = f"<w:p><m:oMath>{inner}<m:rad>{part('deg', '')}{part('e', 'x+1')}</m:rad>{power}</m:oMath></w:p>"
-    (document,) = reader.read(put(tmp_path, "formula.docx", make.docx(body)))
+    (document,) = reader.read(make.put(tmp_path, "formula.docx", make.docx(body)))
     assert document.page_content == "(a+b/(cd))√(x+1)v^2"
 
 
 def test_pptx_gives_a_document_a_slide_with_notes(tmp_path, reader):
     """Slide numbers, titles as headings, the speaker's notes."""
     slides = reader.read(
-        put(tmp_path, "a.pptx", make.pptx([("One", "first"), ("Two", "second")], notes="say it"))
+        make.put(tmp_path, "a.pptx", make.pptx([("One", "first"), ("Two", "second")], notes="say it"))
     )
     assert [slide.metadata["page"] for slide in slides] == [1, 2]
     assert slides[0].page_content == "# One\n\nfirst\n\nNotes: say it"
@@ -202,7 +190,7 @@ def test_xlsx_gives_sheet_names_separate_tables_and_row_groups_with_header(tmp_p
         },
         merge={"M": "A1:B1"},
     )
-    documents = reader.read(put(tmp_path, "a.xlsx", book))
+    documents = reader.read(make.put(tmp_path, "a.xlsx", book))
     squares = [document for document in documents if document.metadata["sheet"] == "Squares"]
     assert len(squares) > 2
     assert all("| name | square |\n| --- | --- |\n" in document.page_content for document in squares)
@@ -221,7 +209,7 @@ def test_html_gives_visible_text_as_markdown(tmp_path, reader):
       <ul><li>one<ul><li>inner</li></ul></li><li>two</li></ul><ol><li>three</li></ol>
       <table><tr><th>a</th><th>b</th></tr><tr><td colspan="2">wide</td></tr></table>
       <pre>if x:\n    y()</pre></body></html>"""
-    (document,) = reader.read(put(tmp_path, "a.html", page))
+    (document,) = reader.read(make.put(tmp_path, "a.html", page))
     text = document.page_content
     assert document.metadata["title"] == "A page"
     assert "secret" not in text and "alert" not in text and "https" not in text
@@ -234,9 +222,9 @@ def test_html_gives_visible_text_as_markdown(tmp_path, reader):
 def test_html_that_is_hostile_gives_its_text(tmp_path, reader):
     """Enormous spans cost neither the text nor the process; what is nested too deeply is refused by name."""
     table = '<table><tr><td colspan="99999" rowspan="99999">deep</table>'
-    (document,) = reader.read(put(tmp_path, "a.html", table))
+    (document,) = reader.read(make.put(tmp_path, "a.html", table))
     with pytest.raises(ReadError, match=r"deep\.html: no text"):
-        reader.read(put(tmp_path, "deep.html", "<div>" * 5000 + "deep" + "</div>" * 5000))
+        reader.read(make.put(tmp_path, "deep.html", "<div>" * 5000 + "deep" + "</div>" * 5000))
     assert "deep" in document.page_content and len(document.page_content) < 100_000
 
 
@@ -244,18 +232,18 @@ def test_markdown_and_text_stand_as_they_are(tmp_path, reader):
     """Markdown loses only images written into it; its title is the front matter's or the first heading."""
     image = "data:image/png;base64," + "A" * 200
     (document,) = reader.read(
-        put(tmp_path, "a.md", f"---\ntitle: 'Mine'\n---\n# H\n\n![x]({image})\n\nText.\n")
+        make.put(tmp_path, "a.md", f"---\ntitle: 'Mine'\n---\n# H\n\n![x]({image})\n\nText.\n")
     )
     assert document.metadata["title"] == "Mine" and "AAAA" not in document.page_content
     assert document.page_content.endswith("Text.\n")
-    (plain,) = reader.read(put(tmp_path, "b.txt", "one\r\ntwo"))
+    (plain,) = reader.read(make.put(tmp_path, "b.txt", "one\r\ntwo"))
     assert plain.page_content == "one\ntwo" and plain.metadata["title"] == "b"
 
 
 def test_csv_is_read_in_groups_with_the_header(tmp_path, reader):
     """The separator is found; quoted line breaks stay in their cell; no cell is lost."""
     rows = "\n".join(f'{n};"Town {n}\nby the river";{n * 1000}' for n in range(1, 101))
-    documents = reader.read(put(tmp_path, "a.csv", f"id;name;people\n{rows}\n101;x;1;extra\n"))
+    documents = reader.read(make.put(tmp_path, "a.csv", f"id;name;people\n{rows}\n101;x;1;extra\n"))
     assert all(
         document.page_content.startswith("| id | name | people |\n| --- | --- | --- |\n")
         for document in documents
@@ -274,7 +262,7 @@ def test_json_and_jsonl_give_a_document_a_record(tmp_path, reader):
         ("a.json", json.dumps({"data": records})),
         ("b.jsonl", "\n\n".join(map(json.dumps, records))),
     ):
-        first, second = reader.read(put(tmp_path, name, data))
+        first, second = reader.read(make.put(tmp_path, name, data))
         assert first.page_content == "title: 鸭子\ntags: a, b\nsize:\n  m: 0.5\n  kg: 1"
         assert first.metadata["title"] == "鸭子" and first.metadata["record"] == 1
         assert second.metadata["record"] == (2 if name == "a.json" else 3)
@@ -285,7 +273,7 @@ def test_notebook_gives_cells_and_textual_outputs_only(tmp_path, reader):
     outputs = [
         {"output_type": "display_data", "data": {"image/png": "iVBOR" * 100, "text/plain": ["<Figure>"]}}
     ]
-    path = put(
+    path = make.put(
         tmp_path, "a.ipynb", make.notebook([("markdown", "# Study"), ("code", "x = 1")], outputs=outputs)
     )
     (document,) = reader.read(path)
@@ -295,7 +283,9 @@ def test_notebook_gives_cells_and_textual_outputs_only(tmp_path, reader):
 
 def test_epub_gives_chapters_in_reading_order(tmp_path, reader):
     """A document a chapter, with the book's title and the chapter's."""
-    path = put(tmp_path, "a.epub", make.epub([("One", "First."), ("第二章", "你好。")], title="The book"))
+    path = make.put(
+        tmp_path, "a.epub", make.epub([("One", "First."), ("第二章", "你好。")], title="The book")
+    )
     first, second = reader.read(path)
     assert first.page_content == "# One\n\nFirst." and second.page_content == "# 第二章\n\n你好。"
     assert second.metadata["chapter"] == 2 and second.metadata["chapter_title"] == "第二章"
@@ -329,7 +319,7 @@ def test_epub_gives_chapters_in_reading_order(tmp_path, reader):
 )
 def test_what_cannot_be_read_is_named_with_reason_and_advice(tmp_path, reader, name, data, reason):
     """One clear line: the file, why, and what to do."""
-    path = put(tmp_path, name, data)
+    path = make.put(tmp_path, name, data)
     with pytest.raises(ReadError, match=reason) as caught:
         reader.read(path)
     message = str(caught.value)
@@ -358,11 +348,11 @@ def test_a_file_outside_of_the_root_is_refused_and_names_are_relative(tmp_path, 
     """A link that leaves the folder is refused; metadata ``file`` is relative to the root."""
     root = tmp_path / "root"
     (root / "sub").mkdir(parents=True)
-    put(tmp_path, "secret.txt", "secret")
+    make.put(tmp_path, "secret.txt", "secret")
     (root / "link.txt").symlink_to(tmp_path / "secret.txt")
     with pytest.raises(ReadError, match="outside"):
         reader.read(root / "link.txt", root=root)
-    (document,) = reader.read(put(root / "sub", "a\nb.txt", "text"), root=root)
+    (document,) = reader.read(make.put(root / "sub", "a\nb.txt", "text"), root=root)
     assert document.metadata["file"] == "sub/a\nb.txt"
 
 
@@ -380,7 +370,7 @@ def test_file_names_that_are_no_text_become_text(tmp_path, reader):
 
 def test_registered_readers_win_and_their_failures_are_named(tmp_path, reader):
     """A user's function reads its suffix; what it raises or returns wrongly is a ReadError."""
-    path = put(tmp_path, "a.shout", "hello")
+    path = make.put(tmp_path, "a.shout", "hello")
     register_reader(".Shout", lambda path: [Document(path.read_text().upper(), metadata={"page": 3}), "more"])
     try:
         first, second = reader.read(path)
@@ -451,7 +441,7 @@ def test_html_menus_banners_and_footers_are_left_out(tmp_path, reader):
         <h2>Menu of the inn</h2><ul class="menu"><li>Fish 鱼</li><li>Bread</li></ul>
         <h2>Links</h2><ul><li><a href="x">Map</a></li><li><a href="y">Weather</a></li></ul></main>
         <aside><ul>{_MENU}</ul></aside><footer><p>© Lake office. 版权所有</p></footer>"""
-    (document,) = reader.read(put(tmp_path, "lake.html", page))
+    (document,) = reader.read(make.put(tmp_path, "lake.html", page))
     text = document.page_content
     for kept in ("# Lake 湖", "tail", "deep and cold", "湖水", "没有人游泳", "A fisher", "Fish 鱼", "Map"):
         assert kept in text
@@ -473,5 +463,5 @@ def test_html_menus_banners_and_footers_are_left_out(tmp_path, reader):
 )
 def test_html_that_would_lose_its_content_keeps_it(tmp_path, reader, page):
     """A page of links stays, and so does an element that is named as navigation and holds the text."""
-    (document,) = reader.read(put(tmp_path, "page.html", page))
+    (document,) = reader.read(make.put(tmp_path, "page.html", page))
     assert "Contact" in document.page_content and "产品" in document.page_content

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import mailbox
 from email.message import EmailMessage
 from pathlib import Path
 
@@ -11,13 +12,6 @@ import pytest
 from rag_kit.concurrency.notes import use_notes
 from rag_kit.errors import ReadError
 from rag_kit.indexing.readers.api import Reader
-
-
-@pytest.fixture(scope="module")
-def reader():
-    """One reader process for all tests of this file."""
-    with Reader() as shared:
-        yield shared
 
 
 def text_of(reader: Reader, folder: Path, data: bytes, name: str = "a.eml") -> str:
@@ -160,3 +154,34 @@ def test_what_is_no_letter_is_refused(tmp_path, reader):
         text_of(reader, tmp_path, b"no headers at all")
     with pytest.raises(ReadError, match="does not begin with a message"):
         text_of(reader, tmp_path, b"no mailbox", "a.mbox")
+
+
+def test_a_letter_is_read_with_its_headers(tmp_path, reader):
+    """Subject, sender and date go into text and metadata; HTML is read where there is no plain text."""
+    mail = message(Subject="水泵的维修", From="Ann <ann@example.org>")
+    mail.set_content("<p>请在周五之前<b>维修</b>水泵。</p><script>x()</script>", subtype="html")
+    (tmp_path / "a.eml").write_bytes(mail.as_bytes())
+    (found,) = reader.read(tmp_path / "a.eml")
+    assert found.page_content == "# 水泵的维修\n\nFrom: Ann <ann@example.org>\n\n请在周五之前维修水泵。"
+    assert (found.metadata["title"], found.metadata["from"]) == ("水泵的维修", "Ann <ann@example.org>")
+
+
+def test_a_mailbox_is_read_letter_by_letter(tmp_path, reader):
+    """As the standard library writes it: a line that begins with From inside a letter ends none."""
+    box = mailbox.mbox(tmp_path / "a.mbox")
+    for number in range(3):
+        mail = message(Date="Mon, 05 Jan 2026 10:00:00 +0100")
+        mail.set_content(f"The pump {number}.\n\nFrom here on it is quiet.\n")
+        box.add(mail)
+    box.close()
+    found = reader.read(tmp_path / "a.mbox")
+    assert [doc.metadata["record"] for doc in found] == [1, 2, 3]
+    assert all("\nFrom here on" in doc.page_content for doc in found)
+
+
+def test_a_damaged_letter_is_read(tmp_path, reader):
+    """An encoding that nobody knows is guessed."""
+    data = b"Content-Type: text/plain; charset=wrong-8\nSubject: Pump\nDate: \xff\n\ncaf\xe9 \xff\xfe"
+    assert text_of(reader, tmp_path, data).startswith("# Pump\n\n") and "caf" in text_of(
+        reader, tmp_path, data
+    )

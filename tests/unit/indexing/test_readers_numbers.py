@@ -15,17 +15,9 @@ from rag_kit.indexing.readers.cell_formats import shown
 from rag_kit.indexing.readers.numbers import list_number, lowered, raised
 
 
-@pytest.fixture(scope="module")
-def reader():
-    """One reader process for all tests of this file."""
-    with Reader() as shared:
-        yield shared
-
-
 def read_text(reader: Reader, folder: Path, name: str, data: bytes | str) -> str:
-    path = folder / name
-    path.write_bytes(data.encode() if isinstance(data, str) else data)
-    return "\n\n".join(document.page_content for document in reader.read(path))
+    documents = reader.read(make.put(folder, name, data))
+    return "\n\n".join(document.page_content for document in documents)
 
 
 # --- superscripts in every format
@@ -105,16 +97,12 @@ def _superscript_pdf() -> bytes:
 def _width(text: str) -> float:
     """The width of a text in Helvetica of 10 points."""
     widths = {
-        " ": 2.78,
-        "i": 2.22,
-        "l": 2.22,
-        "o": 5.56,
         "m": 8.33,
         "w": 7.22,
-        "t": 2.78,
         "s": 5.0,
         "T": 6.11,
-        "f": 2.78,
+        **dict.fromkeys("il", 2.22),
+        **dict.fromkeys("tf ", 2.78),
     }
     return sum(widths.get(letter, 5.56) for letter in text)
 
@@ -568,8 +556,6 @@ def test_a_workbook_is_read_as_it_is_shown(tmp_path, reader):
     day = sheet.cell(3, 6)
     day.number_format = "0"
     day._style.numFmtId = 31  # yyyy年m月d日 of Chinese Excel, which files name by its number only
-    buffer = io.BytesIO()
-    book.save(buffer)
-    lines = read_text(reader, tmp_path, "a.xlsx", buffer.getvalue()).split("\n")
+    lines = read_text(reader, tmp_path, "a.xlsx", _saved(book)).split("\n")
     assert lines[-2] == "| 25% | 00123 | 30:00 | 1,250.00 € | 2 1/2 | 2026-03-01 | =A2*2 |"
     assert lines[-1].endswith("| 2026年3月1日 | TRUE |")

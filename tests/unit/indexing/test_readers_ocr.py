@@ -15,6 +15,7 @@ from support import documents as make
 from rag_kit.cli.main import main
 from rag_kit.errors import InvalidInputError, MissingExtraError, ReadError
 from rag_kit.indexing import DocumentIndex, IngestOptions, ingest, read
+from rag_kit.indexing.readers import ocr
 from rag_kit.indexing.readers.api import Reader
 from rag_kit.indexing.readers.limits import ReadLimits
 from rag_kit.indexing.readers.ocr import on_paper
@@ -109,6 +110,19 @@ def test_pictures_of_16_bits_are_made_lighter_or_darker(mode):
     image.putpixel((0, 0), 0)
     image.putpixel((1, 0), 4_000)
     assert [on_paper(image).getpixel((x, 0)) for x in range(3)] == [(n, n, n) for n in (0, 255, 63)]
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_a_strip_keeps_its_size_and_is_cut_between_lines(wide):
+    """A page is made smaller to the side that is worked on, a strip only so far that its short side fits."""
+    np = pytest.importorskip("numpy")
+    assert ocr._shrinking(3_000, 4_000) == 0.6 and ocr._shrinking(900, 6_000) == 1.0
+    strip = np.full((4_000, 300, 3), 255, np.uint8)
+    strip[:, ::7] = 0
+    strip[100::100] = 255  # a blank row between lines of type
+    cuts = ocr._cuts(strip.swapaxes(0, 1) if wide else strip, wide=wide)
+    assert cuts[0] == 0 and cuts[-1] == 4_000 and len(cuts) == 4
+    assert all(cut % 100 == 0 for cut in cuts)
 
 
 @pytest.mark.parametrize("turn", [0, 90])
@@ -238,9 +252,9 @@ def test_what_ocr_needs_is_named(tmp_path, monkeypatch):
     """Without the package, and for languages that are not read."""
     path = tmp_path / "a.png"
     path.write_bytes(b"\x89PNG")
-    for ocr in ("eng+", "../eng", "eng chi_sim", "rus", 3):
+    for wrong in ("eng+", "../eng", "eng chi_sim", "rus", 3):
         with pytest.raises(InvalidInputError, match=r"ocr.*True.*chi_sim"):
-            read(path, ocr=ocr)
+            read(path, ocr=wrong)
     monkeypatch.setitem(sys.modules, "rapidocr", None)
     with pytest.raises(MissingExtraError, match=r"rag-kit\[ocr\]"):
         ingest(tmp_path, tmp_path / "index", options=IngestOptions(ocr=True))

@@ -1,10 +1,8 @@
-"""Readers of one's own, letters, and what is refused by name."""
+"""Readers of one's own, and what is refused by name."""
 
 from __future__ import annotations
 
-import mailbox
 from collections.abc import Iterator
-from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
 
@@ -33,16 +31,6 @@ def registered() -> Iterator[Any]:
 
 def says(word: str) -> Any:
     return lambda path: f"{word}: {path.name}"
-
-
-def letter(subject: str, text: str, html: str = "") -> EmailMessage:
-    message = EmailMessage()
-    message["Subject"], message["From"], message["To"] = subject, "Ann <ann@example.org>", "bob@example.org"
-    message["Date"] = "Mon, 05 Jan 2026 10:00:00 +0100"
-    message.set_content(text)
-    if html:
-        message.add_alternative(html, subtype="html")
-    return message
 
 
 def test_own_readers_win_and_of_patterns_the_last(tmp_path: Path, registered: Any) -> None:
@@ -85,51 +73,6 @@ def test_a_pattern_that_is_none_is_refused(wrong: Any) -> None:
     """With an example of one."""
     with pytest.raises(InvalidInputError, match=r"\*\.eml"):
         register_reader(wrong, str)
-
-
-def test_a_letter_is_read_with_its_headers(tmp_path: Path) -> None:
-    """Subject, sender and date go into text and metadata; HTML is read where there is no plain text."""
-    message = letter("水泵的维修", "请在周五之前维修水泵。")
-    message.add_attachment(b"x", maintype="application", subtype="pdf", filename="plan.pdf")
-    (tmp_path / "a.eml").write_bytes(message.as_bytes())
-    (found,) = read(tmp_path / "a.eml")
-    assert found.page_content.startswith("# 水泵的维修\n\nFrom: Ann <ann@example.org>")
-    assert "请在周五之前维修水泵。" in found.page_content and "Attached: plan.pdf" in found.page_content
-    assert (found.metadata["title"], found.metadata["from"]) == ("水泵的维修", "Ann <ann@example.org>")
-    page = EmailMessage()
-    page["Subject"] = "Page"
-    page.set_content("<p>The <b>pump</b></p><script>x()</script>", subtype="html")
-    (tmp_path / "b.eml").write_bytes(page.as_bytes())
-    assert (
-        "pump" in read(tmp_path / "b.eml")[0].page_content
-        and "script" not in read(tmp_path / "b.eml")[0].page_content
-    )
-
-
-def test_a_mailbox_is_read_letter_by_letter(tmp_path: Path) -> None:
-    """As the standard library writes it: a line that begins with From inside a letter ends none."""
-    box = mailbox.mbox(tmp_path / "a.mbox")
-    for number in range(3):
-        box.add(letter(f"Letter {number}", f"The pump {number}.\n\nFrom here on it is quiet.\n"))
-    box.close()
-    found = read(tmp_path / "a.mbox")
-    assert [doc.metadata["record"] for doc in found] == [1, 2, 3]
-    assert all("\nFrom here on" in doc.page_content for doc in found)
-
-
-def test_a_damaged_letter_is_read_or_refused(tmp_path: Path) -> None:
-    """Never a crash: an unknown encoding is guessed, and what is no letter is said to be none."""
-    path = tmp_path / "a.eml"
-    path.write_bytes(
-        b"Content-Type: text/plain; charset=wrong-8\nSubject: Pump\nDate: \xff\n\ncaf\xe9 \xff\xfe"
-    )
-    assert "caf" in read(path)[0].page_content and read(path)[0].metadata["title"] == "Pump"
-    path.write_bytes(b"no letter at all")
-    with pytest.raises(ReadError, match="headers of a letter"):
-        read(path)
-    (tmp_path / "a.mbox").write_bytes(b"no mailbox")
-    with pytest.raises(ReadError, match="begin with a message"):
-        read(tmp_path / "a.mbox")
 
 
 @pytest.mark.parametrize("name", ["a.hwp", "a.MP4", "a.doc"])

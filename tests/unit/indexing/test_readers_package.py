@@ -25,13 +25,6 @@ MACRO = b"ms-powerpoint.presentation.macroEnabled"
 Edit = Callable[[str, bytes], bytes | None]
 
 
-@pytest.fixture(scope="module")
-def reader():
-    """One reader process for all tests of this file."""
-    with Reader() as shared:
-        yield shared
-
-
 def edited(data: bytes, edit: Edit) -> bytes:
     """A package with its parts changed; one that is changed to None is left out."""
     out = io.BytesIO()

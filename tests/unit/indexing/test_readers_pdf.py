@@ -5,20 +5,23 @@ from __future__ import annotations
 import pytest
 from support import documents as make
 
-from rag_kit.indexing.readers.api import Reader, read
-
-
-@pytest.fixture(scope="module")
-def reader():
-    """One reader process for all tests of this file."""
-    with Reader() as shared:
-        yield shared
+from rag_kit.indexing.readers.api import read
 
 
 def put(folder, lines, **options):
     path = folder / "page.pdf"
     path.write_bytes(make.pdf([lines], **options))
     return path
+
+
+def cells(rows, xs, top, step):
+    """Rows of cells that begin at some places across the page, from a height down."""
+    return [
+        (x, top - step * n, 10.0, cell)
+        for n, row in enumerate(rows)
+        for x, cell in zip(xs, row, strict=True)
+        if cell
+    ]
 
 
 def grid(xs, ys):
@@ -41,34 +44,24 @@ def grid(xs, ys):
 )
 def test_a_table_without_rules_is_a_markdown_table(tmp_path, reader, head, rows):
     """Cells stand below the name of their column, the header is a row of its own, an empty cell stays empty."""
-    lines = [
-        (
-            60.0,
-            760.0,
-            10.0,
-            "Dues hold from the first of January; those who live in the parish pay half of them.",
-        )
-    ]
-    for number, row in enumerate((head, *rows)):
-        lines += [(60.0 + 110 * n, 720.0 - 16 * number, 10.0, cell) for n, cell in enumerate(row) if cell]
+    first = "Dues hold from the first of January; those who live in the parish pay half of them."
+    lines = [(60.0, 760.0, 10.0, first), *cells((head, *rows), (60.0, 170.0, 280.0), 720.0, 16)]
     path = put(tmp_path, lines)
     (page,) = reader.read(path)
     table = ["| " + " | ".join(row) + " |" for row in (head, ("---",) * 3, *rows)]
-    assert page.page_content.split("\n\n", 1) == [lines[0][3], "\n".join(table)]
+    assert page.page_content.split("\n\n", 1) == [first, "\n".join(table)]
     (again,) = read(path)
     assert again.page_content == page.page_content
 
 
 def test_a_ruled_table_keeps_wrapped_and_merged_cells(tmp_path, reader):
     """Lines within a ruled cell are one cell; the text of a merged cell stands in each place that it covers."""
-    lines = [
-        (65.0, 705.0, 10.0, "Berth"),
-        (165.0, 705.0, 10.0, "What it offers"),
+    lines = cells([("Berth", "What it offers")], (65.0, 165.0), 705.0, 0)
+    lines += [
         (65.0, 680.0, 10.0, "B01"),
-        (165.0, 685.0, 10.0, "Water and power"),
-        (165.0, 673.0, 10.0, "from April on"),
-        (65.0, 650.0, 10.0, "Closed in winter"),
+        *cells([("Water and power",), ("from April on",)], (165.0,), 685.0, 12),
     ]
+    lines += [(65.0, 650.0, 10.0, "Closed in winter")]
     rules = [rule for rule in grid((60, 160, 300), (720, 695, 665, 640)) if rule != (160, 720, 160, 640)] + [
         (160.0, 720.0, 160.0, 665.0)
     ]
@@ -120,12 +113,7 @@ def test_keys_and_values_are_rows(tmp_path, reader):
         ("Order date:", "3 March 2026"),
         ("Amount due:", "1,284.50 EUR"),
     ]
-    lines = [
-        (x, 700.0 - 16 * n, 10.0, text)
-        for n, pair in enumerate(pairs)
-        for x, text in zip((60.0, 190.0), pair, strict=True)
-    ]
-    (page,) = reader.read(put(tmp_path, lines))
+    (page,) = reader.read(put(tmp_path, cells(pairs, (60.0, 190.0), 700.0, 16)))
     assert all(f"| {key} | {value} |" in page.page_content for key, value in pairs)
 
 
@@ -175,22 +163,14 @@ def test_a_table_in_the_second_of_two_narrow_columns_is_found(tmp_path, reader):
         "The ferry takes twelve cars and runs from six until ten. " * 12, width=40, x=60, top=700
     )
     table = [("Span", "Length"), ("First", "18 m"), ("Main", "64 m")]
-    lines = [
-        (x, 700.0 - 14 * n, 10.0, cell)
-        for n, row in enumerate(table)
-        for x, cell in zip((330.0, 420.0), row, strict=True)
-    ]
-    (page,) = reader.read(put(tmp_path, [*first, *lines]))
+    (page,) = reader.read(put(tmp_path, [*first, *cells(table, (330.0, 420.0), 700.0, 14)]))
     assert page.page_content.endswith("| Span | Length |\n| --- | --- |\n| First | 18 m |\n| Main | 64 m |")
 
 
 def test_a_word_that_a_typographic_hyphen_cuts_is_whole(tmp_path, reader):
     """Programs that hyphenate by themselves end a line with U+2010."""
-    lines = [
-        (60.0, 700.0, 10.0, "The railings were cast in the vil\u2010"),
-        (60.0, 688.0, 10.0, "lage foundry long ago."),
-    ]
-    (page,) = reader.read(put(tmp_path, lines))
+    texts = [("The railings were cast in the vil\u2010",), ("lage foundry long ago.",)]
+    (page,) = reader.read(put(tmp_path, cells(texts, (60.0,), 700.0, 12)))
     assert page.page_content == "The railings were cast in the village foundry long ago."
 
 
@@ -264,12 +244,11 @@ _PAGE = [
     (60.0, 760.0, 16.0, "Heights of stations"),
     (60.0, 735.0, 10.0, "All heights are in metres above the sea, and they were measured in the summer of"),
     (60.0, 723.0, 10.0, "last year."),
-    *(
-        (65.0 + 90 * column, 690.0 - 20 * row, 10.0, cell)
-        for row, cells in enumerate(
-            [("Station", "City", "Height"), ("S0", "Bern", "500"), ("S1", "Ulm", "501")]
-        )
-        for column, cell in enumerate(cells)
+    *cells(
+        [("Station", "City", "Height"), ("S0", "Bern", "500"), ("S1", "Ulm", "501")],
+        (65.0, 155.0, 245.0),
+        690.0,
+        20,
     ),
     (280.0, 30.0, 9.0, "Page 1 of 1"),
 ]
@@ -292,14 +271,14 @@ def test_a_turned_table_is_read_apart_from_the_upright_text(tmp_path, reader):
     """Text that runs upwards, as a table laid on its side or a stamp at the edge, comes after the page's own."""
     text = [(60.0, 760.0 - 12 * n, 10.0, f"Line {n} of the text, which is upright.") for n in range(9)]
     table = [("Station", "City"), ("S0", "Bern"), ("S1", "Ulm")]
-    cells = [
+    turned = [
         (400.0 + 20 * m, 105.0 + 90 * n, 10.0, cell)
         for m, row in enumerate(table)
         for n, cell in enumerate(row)
     ]
     rules = grid((385, 405, 425, 445), (100, 190, 280))
     upwards = [cell for row in table for cell in row]
-    (page,) = reader.read(put(tmp_path, [*text[:5], *cells, *text[5:]], rules=rules, upwards=upwards))
+    (page,) = reader.read(put(tmp_path, [*text[:5], *turned, *text[5:]], rules=rules, upwards=upwards))
     before, found = page.page_content.split("\n\n|")
     assert "Line 8 of the text" in before and "Station" not in before
     assert found == " Station | City |\n| --- | --- |\n| S0 | Bern |\n| S1 | Ulm |"
@@ -445,12 +424,7 @@ def test_a_name_for_several_rows_stands_in_each(tmp_path, reader, head, groups, 
 def test_a_ruled_table_without_lines_around_it_keeps_its_outer_columns(tmp_path, reader):
     """Rules between cells only; the spans of rows are filled."""
     rows = [("Kind", "Name"), ("Fish", "Cod"), ("", "Hake"), ("Fruit", "Apple")]
-    lines = [
-        (65.0 + 90 * n, 705.0 - 20 * m, 10.0, cell)
-        for m, row in enumerate(rows)
-        for n, cell in enumerate(row)
-        if cell
-    ]
+    lines = cells(rows, (65.0, 155.0), 705.0, 20)
     rules = [
         (150.0, 720.0, 150.0, 640.0),
         (60.0, 700.0, 240.0, 700.0),

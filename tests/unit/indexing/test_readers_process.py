@@ -30,12 +30,6 @@ from rag_kit.indexing.readers.limits import ReadLimits
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="caps need POSIX")
 
 
-def put(folder: Path, name: str, data: bytes | str) -> Path:
-    path = folder / name
-    path.write_bytes(data.encode() if isinstance(data, str) else data)
-    return path
-
-
 def gone(pid: int, seconds: float = 15) -> bool:
     """Whether a process ends (or is a zombie without other threads, which can be waited for) within some seconds."""
     end = time.monotonic() + seconds
@@ -54,11 +48,11 @@ def test_one_process_serves_many_files_and_close_ends_it(tmp_path):
     """The process is reused, also after a file that could not be read, and is gone after close()."""
     with Reader() as reader:
         assert reader.process_id is None
-        reader.read(put(tmp_path, "a.txt", "one"))
+        reader.read(make.put(tmp_path, "a.txt", "one"))
         first = reader.process_id
         with pytest.raises(ReadError):
-            reader.read(put(tmp_path, "b.json", "{"))
-        reader.read(put(tmp_path, "c.md", "# two"))
+            reader.read(make.put(tmp_path, "b.json", "{"))
+        reader.read(make.put(tmp_path, "c.md", "# two"))
         assert reader.process_id == first
     assert gone(first)
     with pytest.raises(InvalidInputError, match="closed"):
@@ -68,7 +62,7 @@ def test_one_process_serves_many_files_and_close_ends_it(tmp_path):
 def test_the_process_is_replaced_after_many_files_and_after_its_death(tmp_path, monkeypatch):
     """What a library leaks stays bounded; a killed process costs one file at most."""
     monkeypatch.setattr("rag_kit.indexing.readers.api._FILES_PER_PROCESS", 2)
-    path = put(tmp_path, "a.txt", "one")
+    path = make.put(tmp_path, "a.txt", "one")
     with Reader() as reader:
         ids = []
         for _ in range(3):
@@ -83,24 +77,24 @@ def test_the_process_is_replaced_after_many_files_and_after_its_death(tmp_path, 
 def test_a_file_that_takes_too_long_is_given_up_and_the_process_killed(tmp_path):
     """The time cap holds even while a library computes."""
     rows = "\n".join(json.dumps({"n": n, "text": "x" * 50}) for n in range(150_000))
-    path = put(tmp_path, "long.jsonl", rows)
+    path = make.put(tmp_path, "long.jsonl", rows)
     with Reader(limits=ReadLimits(max_seconds=0.2)) as reader:
         start = time.monotonic()
         with pytest.raises(ReadError, match=r"max_seconds=0\.2"):
             reader.read(path)
         assert reader.process_id is None
         assert time.monotonic() - start < 60
-        assert reader.read(put(tmp_path, "a.txt", "one"), limits=ReadLimits())[0].page_content == "one"
+        assert reader.read(make.put(tmp_path, "a.txt", "one"), limits=ReadLimits())[0].page_content == "one"
 
 
 @pytest.mark.slow
 def test_a_file_that_takes_too_much_memory_is_given_up(tmp_path):
     """The memory cap is the kernel's, and the next file is read."""
-    path = put(tmp_path, "wide.json", "[" + ",".join(["[[[]]]"] * 4_000_000) + "]")
+    path = make.put(tmp_path, "wide.json", "[" + ",".join(["[[[]]]"] * 4_000_000) + "]")
     with Reader(limits=ReadLimits(max_memory=400 * 2**20)) as reader:
         with pytest.raises(ReadError, match="max_memory=419430400"):
             reader.read(path)
-        assert reader.read(put(tmp_path, "a.txt", "one"))[0].page_content == "one"
+        assert reader.read(make.put(tmp_path, "a.txt", "one"))[0].page_content == "one"
 
 
 @pytest.mark.parametrize("false_size", [None, 1000])
@@ -115,7 +109,7 @@ def test_zip_bombs_are_not_unpacked(tmp_path, kind, false_size):
         data = make.docx(make.paragraph("x"), extra={**extra, "ppt/presentation.xml": "<a/>"})
     if false_size:
         data = make.with_false_size(data, name, false_size)
-    path = put(tmp_path, f"bomb.{kind}", data)
+    path = make.put(tmp_path, f"bomb.{kind}", data)
     with Reader(limits=ReadLimits(max_unpacked=10 * 2**20)) as reader, use_notes() as notes:
         if false_size and kind == "docx":
             assert [document.page_content for document in reader.read(path)] == ["x"]
@@ -137,17 +131,11 @@ def test_zip_bombs_are_not_unpacked(tmp_path, kind, false_size):
     # the bytes of archives hold the time they were made at; an id made of them would differ between workers
     ids=lambda value: value if isinstance(value, str) and len(value) < 40 else "",
 )
-def test_each_cap_refuses_with_its_name(tmp_path, shared, name, data, limits, cap):
+def test_each_cap_refuses_with_its_name(tmp_path, reader, name, data, limits, cap):
     """Nothing is cut short in silence: the message names the cap to raise."""
     with pytest.raises(ReadError, match=cap) as caught:
-        shared.read(put(tmp_path, name, data), limits=ReadLimits(**limits))
+        reader.read(make.put(tmp_path, name, data), limits=ReadLimits(**limits))
     assert f"ReadLimits({next(iter(limits))}=" in str(caught.value)
-
-
-@pytest.fixture(scope="module")
-def shared():
-    with Reader() as reader:
-        yield reader
 
 
 def test_wrong_limits_are_refused():
@@ -158,15 +146,17 @@ def test_wrong_limits_are_refused():
         ReadLimits(max_memory=1000)
 
 
-def test_entities_of_office_files_are_refused(tmp_path, shared):
+def test_entities_of_office_files_are_refused(tmp_path, reader):
     """XML external entities and billion laughs never reach a parser, in whatever encoding."""
     for encoding in ("utf-8", "utf-16"):
         evil = '<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]><a>&b;</a>'.encode(encoding)
         with pytest.raises(ReadError, match="entities"):
-            shared.read(put(tmp_path, "a.docx", make.docx(make.paragraph("x"), extra={"word/e.xml": evil})))
+            reader.read(
+                make.put(tmp_path, "a.docx", make.docx(make.paragraph("x"), extra={"word/e.xml": evil}))
+            )
 
 
-def test_no_file_makes_the_reader_open_a_connection(tmp_path, shared):
+def test_no_file_makes_the_reader_open_a_connection(tmp_path, reader):
     """Images, links, style sheets, entities and relationships that point to a server are never followed."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(1)
@@ -195,7 +185,7 @@ def test_no_file_makes_the_reader_open_a_connection(tmp_path, shared):
             "a.epub": book,
             "a.ipynb": make.notebook([("markdown", f"![x]({url}) text")]),
         }.items():
-            assert "text" in shared.read(put(tmp_path, name, data))[0].page_content
+            assert "text" in reader.read(make.put(tmp_path, name, data))[0].page_content
         with pytest.raises(TimeoutError):
             server.accept()
 
@@ -204,7 +194,7 @@ def test_the_reader_process_may_open_no_socket_and_start_no_program(tmp_path):
     """Even a converter that wants to is stopped, and it sees none of the keys in the environment."""
     code = """
         import os, socket, subprocess, sys
-        from rag_kit.indexing.readers.guard import forbid_network
+        from rag_kit.indexing.readers.limits import forbid_network
         forbid_network()
         for attempt in (
             lambda: socket.create_connection(("127.0.0.1", 9)),
@@ -227,22 +217,22 @@ def test_the_reader_process_gets_no_keys(tmp_path, monkeypatch):
     """The environment of the child holds no variable that it does not need."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-canary")
     with Reader() as reader:
-        reader.read(put(tmp_path, "a.txt", "one"))
+        reader.read(make.put(tmp_path, "a.txt", "one"))
         assert "sk-canary" not in str(psutil.Process(reader.process_id).environ())
 
 
 def test_a_python_file_beside_the_documents_is_not_imported(tmp_path, monkeypatch):
     """The current folder is not on the reader process's import path."""
-    put(tmp_path, "json.py", "raise SystemExit('imported')")
-    put(tmp_path, "lxml.py", "raise SystemExit('imported')")
+    make.put(tmp_path, "json.py", "raise SystemExit('imported')")
+    make.put(tmp_path, "lxml.py", "raise SystemExit('imported')")
     monkeypatch.chdir(tmp_path)
     with Reader() as reader:
-        assert reader.read(put(tmp_path, "a.html", "<p>text</p>"))[0].page_content == "text"
+        assert reader.read(make.put(tmp_path, "a.html", "<p>text</p>"))[0].page_content == "text"
 
 
 def test_threads_share_a_reader(tmp_path):
     """Calls from several threads come out whole."""
-    paths = [put(tmp_path, f"{n}.txt", f"text {n}") for n in range(12)]
+    paths = [make.put(tmp_path, f"{n}.txt", f"text {n}") for n in range(12)]
     found: dict[int, str] = {}
     with Reader() as reader:
 
@@ -262,8 +252,8 @@ def test_threads_share_a_reader(tmp_path):
 def test_no_reader_process_outlives_its_parent(tmp_path, how):
     """At a normal end and after kill -9 of the parent the child goes too, even in the middle of a file."""
     rows = "\n".join(json.dumps({"n": n, "text": "x" * 50}) for n in range(200_000))
-    put(tmp_path, "long.jsonl", rows)
-    put(tmp_path, "a.txt", "one")
+    make.put(tmp_path, "long.jsonl", rows)
+    make.put(tmp_path, "a.txt", "one")
     if how == "kill in OCR":
         pytest.importorskip("rapidocr")
         noise = random.Random(1).randbytes(7000 * 7000)
@@ -296,7 +286,7 @@ def test_no_reader_process_outlives_its_parent(tmp_path, how):
 def test_ctrl_c_during_a_file_kills_the_process(tmp_path, monkeypatch):
     """An interrupted wait leaves no process behind that goes on working."""
     with Reader() as reader:
-        reader.read(put(tmp_path, "a.txt", "one"))
+        reader.read(make.put(tmp_path, "a.txt", "one"))
         child = reader.process_id
 
         def interrupted(*arguments: object) -> None:

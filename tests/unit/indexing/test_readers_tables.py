@@ -5,15 +5,7 @@ from __future__ import annotations
 import pytest
 from support import documents as make
 
-from rag_kit.indexing.readers.api import Reader
 from rag_kit.indexing.readers.tables import find_header, is_value
-
-
-@pytest.fixture(scope="module")
-def reader():
-    """One reader process for all tests of this file."""
-    with Reader() as shared:
-        yield shared
 
 
 def _sheet(reader, folder, rows, merge=None):

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -16,7 +12,7 @@ from langchain_core.documents import Document
 from langchain_openai import ChatOpenAI
 from support.embedding import WordEmbeddings
 from support.openai_server import OpenAIServer, error
-from support.representing import PASSAGE, reply, texts_for
+from support.representing import PASSAGE, killed_after, reply, texts_for
 from support.rewriters import Scripted
 
 from rag_kit.cli.main import main
@@ -96,16 +92,9 @@ def test_a_killed_ingest_goes_on_where_it_stopped(tmp_path):
         return reply(request.prompt)
 
     with OpenAIServer([slowly]) as server:
-        command = [sys.executable, "-m", "support.representing", str(docs), str(index), server.url]
-        tests = str(Path(__file__).resolve().parents[2])
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([tests, *sys.path])}
-        with subprocess.Popen(command, env=environment) as process:
-            while len(server.chats) < 4 and process.poll() is None:
-                time.sleep(0.01)
-            process.send_signal(signal.SIGKILL)
-        assert process.returncode == -signal.SIGKILL
+        again = killed_after(4, server, "support.representing", docs, index)
         before = len(server.chats)
-        subprocess.run(command, env=environment, check=True, timeout=120)
+        again()
         # the call that was under way is made again, and no other
         assert 4 <= before < 10 and len(server.chats) in (10, 11)
     assert len(rows(index)) == 15
