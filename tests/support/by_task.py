@@ -29,7 +29,7 @@ def ragas_schema(text: str) -> dict[str, Any]:
 
 
 def ragas_task(text: str) -> str:
-    """What a prompt of Ragas's asks for: the title of its schema, ``translate`` where a prompt is adapted."""
+    """Return the title of the schema that a Ragas prompt asks for, or ``translate`` where a prompt is adapted."""
     return "translate" if "You are a TRANSLATOR" in text else ragas_schema(text).get("title", "")
 
 

@@ -1,4 +1,4 @@
-"""What tests of graphs share: a retriever that gives the same passages, threads, runs in both forms."""
+"""Helpers for tests of graphs: a retriever that gives the same passages, threads, runs in both forms."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Reply:
-    """What the server does with one request."""
+    """One request and the server's behaviour for it."""
 
     content: str | None = None
     value: Any = None
@@ -224,7 +224,7 @@ class OpenAIServer:
         self._thread.join(5)
 
     def take_embedding(self, request: Recorded) -> Reply | None:
-        """What a request for embeddings gets; None: its vectors."""
+        """Return the reply to a request for embeddings, or None for its vectors."""
         with self._lock:
             entry = self.embeddings[min(self._next_embedding, len(self.embeddings) - 1)]
             self._next_embedding += 1

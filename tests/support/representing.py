@@ -18,7 +18,7 @@ PASSAGE = re.compile(r'<passage id="(\d+)"[^>]*>(.*?)</passage>', re.DOTALL)
 
 
 def texts_for(task: str, passage: str) -> list[str]:
-    """What the model writes for a passage."""
+    """Return the scripted representation of a passage."""
     word = passage.split()[-1].strip(".")
     return {
         "represent_summary": [f"In short: {word}."],

@@ -1,4 +1,4 @@
-"""What the tests of rewriting retrievers share: a scripted chat model and a corpus searched by words."""
+"""Helpers for tests of rewriting retrievers: a scripted chat model and a corpus searched by words."""
 
 from __future__ import annotations
 

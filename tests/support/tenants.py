@@ -57,7 +57,7 @@ def documents() -> list[Document]:
 
 
 def reply(prompt: str) -> str:
-    """What the scripted model says, by the task that the prompt names."""
+    """Return the scripted model's reply to the task that the prompt names."""
     for task, answer in _REPLIES.items():
         if f"<task>{task}</task>" in prompt:
             return json.dumps(answer)
@@ -67,14 +67,14 @@ def reply(prompt: str) -> str:
 
 
 def represented_by(prompt: str) -> str:
-    """What the scripted model says where it is to represent passages: their own words, a tenant's secret too."""
+    """Return representations of passages that repeat their own words, a tenant's secret too."""
     return represent(
         prompt, lambda task, passage: [f"topic: {passage}" if "tags" in task else f"On: {passage}"]
     )
 
 
 def summary(prompt: str) -> str:
-    """What the scripted model says of a cluster: its own words, a tenant's secret too."""
+    """Return a summary of a cluster that repeats its own words, a tenant's secret too."""
     return represent(prompt, lambda task, passage: [f"On the whole: {passage}"])
 
 

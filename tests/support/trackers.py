@@ -22,7 +22,7 @@ from urllib.parse import parse_qs, urlsplit
 
 @dataclass
 class Fault:
-    """What goes wrong, with requests of this method to paths that begin so, after the first few of them."""
+    """A fault of requests with this method and path prefix, after the first few of them."""
 
     request: str = ""
     status: int = 0
@@ -74,7 +74,7 @@ class LangSmithServer:
         return [each for each in self.requests if not each.startswith("GET")]
 
     def fault(self, request: str) -> Fault | None:
-        """What goes wrong with this request."""
+        """Return the fault of this request."""
         for each in self.faults:
             if request.startswith(each.request) and each.times > 0:
                 if each.after > 0:

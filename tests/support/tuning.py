@@ -45,7 +45,7 @@ def questions(count: int = 60) -> list[Example]:
 
 
 def value(settings: dict, question: str) -> float:
-    """What a setting is worth on a question: its own quality, and luck that is the question's."""
+    """Return the score of a setting on a question: its own quality, and luck that is the question's."""
     base = {"plain": 0.4, "good": 0.55, "bad": 0.1}[settings["kind"]]
     quality = base + 0.2 * settings["x"] + 0.002 * settings.get("n", 0) * (settings["kind"] == "good")
     return min(1.0, max(0.0, quality + random.Random(question).uniform(-0.1, 0.1)))

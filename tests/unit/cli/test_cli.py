@@ -219,7 +219,7 @@ def test_verify_finds_a_whole_index(folder: Path, capsys: pytest.CaptureFixture[
 
 
 def test_an_empty_index_is_named(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Where nothing could be read, ingest says so, and so does each search."""
+    """Ingest says so when nothing could be read, and so does each search."""
     empty = tmp_path / "empty"
     (empty / ".git").mkdir(parents=True)
     ingest = ("ingest", empty, "--index", tmp_path / "nothing", "--embedding-model", "none")
@@ -262,7 +262,7 @@ def test_doctor_tells_and_hides_the_key(
 def test_doctor_names_the_models_that_are_missing(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """What is not installed, and the command; what is there is not named as missing."""
+    """Doctor names what is not installed, with the command, and nothing else as missing."""
     monkeypatch.setenv("RAG_KIT_CACHE", str(tmp_path))
 
     def found() -> dict[str, str]:

@@ -136,7 +136,7 @@ def test_doctor_asks_the_embedding_endpoint(
 def test_doctor_does_not_call_an_empty_reply_ok(
     empty: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither the check of what is configured nor that of one model."""
+    """No request is sent by the check of the configuration, nor by that of one model."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     with OpenAIServer([text(empty)]) as server:
         for asked in (["--model", "openai:m"], []):
@@ -148,7 +148,7 @@ def test_doctor_does_not_call_an_empty_reply_ok(
 def test_the_recorded_model_is_found_again_at_its_host(
     index: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither flag nor variable has to name the model; another host is refused with what to set."""
+    """No flag or variable has to name the model; another host is refused with what to set."""
     for named in ([], ["--embedding-model", MODEL], ["--embedding-model", f"{MODEL}@127.0.0.1"]):
         code, out, err = run(capsys, "retrieve", QUESTION, "--index", index, "--explain", *named)
         assert code == exits.OK and "dense" in out, err

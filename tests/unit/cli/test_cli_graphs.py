@@ -49,7 +49,7 @@ def test_answers_in_both_languages(graph: str, index: Path, capsys: pytest.Captu
 
 @every_graph
 def test_declines_and_json(graph: str, index: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What is not in the documents is said to be so; --json is nothing but JSON."""
+    """An answer that is not in the documents is declined; --json prints nothing but JSON."""
     capsys.readouterr()
     question = "Who won the chess championship of Norway?"
     assert main(["ask", question, "--index", str(index), "--graph", graph, "--json"]) == exits.OK

@@ -35,7 +35,7 @@ def environment(**changes: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_while_the_answer_streams_is_one_line(index: Path, number: signal.Signals) -> None:
-    """What had arrived stays on the terminal; then one line, exit code 130, no traceback, at once."""
+    """Text that had arrived stays on the terminal; then one line, exit code 130, no traceback, at once."""
     master, terminal = pty.openpty()
     with OpenAIServer([stall("The pump starts at 40 degrees. [1]")]) as server:
         ask = command("ask", "When does the pump start?", "--index", index, "--model", "openai:m")

@@ -115,7 +115,7 @@ def test_a_session_understands_follow_ups_and_survives_what_goes_wrong(index: Pa
 
 
 def test_a_session_of_the_adaptive_graph_takes_the_reply_to_a_question_back(index: Path) -> None:
-    """What the graph asks back is printed, and the next line is the reply to it."""
+    """A question of the graph is printed, and the next line is the reply to it."""
     screen = terminal("ask", "--index", index, "--graph", "adaptive")
     screen.expect("\r\n> ")
     screen.send("When does it start?\r")

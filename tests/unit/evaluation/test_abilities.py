@@ -22,7 +22,7 @@ PARTS = {"en": [["Tampa"], ["Florida", "FL"]], "zh": [["70"]]}
 
 
 async def scored(figure: str, reply: str, language: str = "en", *declines: str) -> float | None:
-    """What a figure says of a reply to a question about counterfactual passages, or about noise alone."""
+    """Return a figure for a reply about counterfactual passages, or about noise alone."""
     ability = "negative_rejection" if figure == "rejection" else "counterfactual_robustness"
     tags = {"ability": ability, "language": language}
     example = Example("q", "?", tags=tags, metadata={"parts": PARTS[language]})
@@ -56,7 +56,7 @@ async def test_the_published_rules(figure, language, reply, value):
 
 
 async def test_further_words_of_a_pipeline_decline_too():
-    """Where they are given, and only there."""
+    """Figures are given for these settings, and only for them."""
     assert await scored("rejection", "Not in the documents.", "en", "Not in the documents") == 1
     assert await scored("rejection", "Not in the documents.") == 0
 

@@ -80,7 +80,7 @@ def test_only_questions_with_both_values_are_paired() -> None:
 
 
 def test_no_common_question_is_no_difference() -> None:
-    """Where no question has both values there is no number and no test."""
+    """There is no number and no test when no question has both values."""
     found = compare([run("a", m=[1.0, "failed"]), run("b", m=["failed", 1.0])])
     pair = found.pairs[0]
     assert (pair.n, pair.difference, pair.low, pair.p, pair.p_adjusted, pair.better) == (0, *[None] * 5)
@@ -121,7 +121,7 @@ def test_a_threshold_makes_hits_of_a_graded_metric() -> None:
 
 
 def test_less_is_better_where_the_metric_says_so() -> None:
-    """Of noise sensitivity the smaller mean is the better one, and a question is got up to the threshold."""
+    """The smaller mean of noise sensitivity is the better one, and a question passes up to the threshold."""
     low, high = run("low", noise=[0.1] * 8), run("high", noise=[0.9] * 8)
     low.manifest["metrics"] = [{"name": "noise", "higher_is_better": False}]
     found = compare([low, high])

@@ -101,7 +101,7 @@ def test_what_is_not_known_is_not_guessed(cell: Cell | None, reason: str) -> Non
 
 
 def test_nothing_known_at_all() -> None:
-    """Where no question has all three, there is no main cause either."""
+    """There is no main cause when no question has all three scores."""
     found = diagnose(results((None, None, None), (LOW, Cell.error("x"), LOW)))
     assert (found.main, found.counts, found.unknown) == (None, {}, 2)
     assert "not diagnosed" in str(found)

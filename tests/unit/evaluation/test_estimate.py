@@ -65,7 +65,7 @@ def test_calls_are_those_of_the_run_and_tokens_near(language: str) -> None:
 
 
 async def test_the_pipeline_is_asked_a_few_questions_and_counted(tmp_path: Path) -> None:
-    """Its calls and tokens, from five questions; without ``out`` nothing is written; with a run, only what is left."""
+    """Five questions give calls and tokens; without ``out`` nothing is written; with a run, only the rest counts."""
     with OpenAIServer(["ok"]) as server:
         llm = ChatOpenAI(model="m", base_url=server.url, api_key="key")
         asked = [Example(f"q{n}", f"Why {n}?", reference="So.") for n in range(40)]
@@ -87,7 +87,7 @@ async def test_the_pipeline_is_asked_a_few_questions_and_counted(tmp_path: Path)
 
 @pytest.mark.parametrize("cap", [{"max_calls": 2}, {"deadline": 0.3}])
 def test_caps_end_the_asking(cap: dict[str, Any]) -> None:
-    """What was asked until then is the sample; no error comes out, and the cap is named."""
+    """Questions asked before the cap are the sample; no error comes out, and the cap is named."""
 
     def slow(question: str) -> dict[str, Any]:
         time.sleep(0.2)

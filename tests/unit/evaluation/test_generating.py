@@ -448,7 +448,7 @@ def test_attempts_are_bounded():
 
 
 def test_a_model_that_cannot_be_reached_ends_the_run(tmp_path):
-    """Its own error is raised; what was done before is in the file."""
+    """The model's own error is raised; finished questions are in the file."""
     count = 0
 
     def write(prompt: Any) -> Any:

@@ -68,7 +68,7 @@ def test_another_language_than_the_sentences_is_dropped(question: str, quote: st
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_a_set_of_one_language_stays_one(language: str) -> None:
-    """Where a language is asked for, sentences of the other one are not asked about."""
+    """A requested language leaves out sentences of the other one."""
     documents = [Document(ENGLISH, id="en"), Document(CHINESE, id="zh")]
     found = generate(
         documents, ExtractiveChatModel(), n=6, per_passage=6, kinds=["single_hop"], seed=1, language=language

@@ -36,7 +36,7 @@ ANSWERS = {
 
 @pytest.fixture(autouse=True)
 def _forgotten(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What an earlier server on the same port could not do is not known; prompt files of the tests' own."""
+    """Forget what an earlier server on the same port could not do, and use prompt files of the tests."""
     monkeypatch.setenv("RAG_KIT_PROMPTS", str(Path(__file__).resolve().parents[2] / "support" / "prompts"))
     wrapped._endpoints.clear()
     yield
@@ -300,7 +300,7 @@ def judge_of(server: OpenAIServer) -> Judge:
 
 
 async def ask(reply: Any, refuse: set[str]) -> tuple[Any, int]:
-    """What comes of asking, and how many requests it took."""
+    """Return the outcome of asking, and how many requests it took."""
     with OpenAIServer([reply], refuse=refuse) as server:
         try:
             found = await judge_of(server).ask("judge_statements", VALUES)
@@ -320,7 +320,7 @@ async def test_endless_replies_are_refused_at_once(name: str, make: Any) -> None
 
 @pytest.mark.parametrize("path", ["json_schema", "json_object"])
 async def test_langchains_parser_sees_no_reply(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its time grows with the square of a broken answer; the kit reads the message itself."""
+    """Ragas's time grows with the square of a broken answer; the kit reads the message itself."""
     from langchain_core.output_parsers import JsonOutputParser, PydanticOutputParser
 
     seen: list[Any] = []

@@ -31,7 +31,7 @@ def make_results(values, name="mine", metric="faithfulness", **fields):
 
 
 def draw_values(count, share, right, seed=0):
-    """What is true of so many answers, and what a judge says that is right on this share of them."""
+    """Return the truth of so many answers, and verdicts of a judge that is right on this share of them."""
     numbers = random.Random(seed)
     truth = [float(numbers.random() < share) for _ in range(count)]
     return truth, [value if numbers.random() < right else 1 - value for value in truth]
@@ -59,7 +59,7 @@ def test_intervals_cover_the_truth(labels, share, right):
 @pytest.mark.parametrize("labels", [10, 20, 60])
 @pytest.mark.parametrize(("changed", "right"), [(0.1, 0.6), (0.4, 0.9), (0.02, 0.5)])
 def test_intervals_of_differences_cover_the_truth(labels, changed, right):
-    """Where one pipeline is worse on some questions and the same on the rest."""
+    """Make two pipelines of which one is worse on some questions and equal on the rest."""
     numbers, hits, draws = np.random.default_rng(4), 0, 600
     for _ in range(draws):
         first = (numbers.random(200) < 0.6).astype(float)
@@ -335,7 +335,7 @@ def test_comparisons_say_what_labels_do_not():
 
 
 def test_the_command_asks_one_after_the_other(tmp_path: Path, monkeypatch, capsys):
-    """What cannot be read is asked again; q stops; the same command goes on; each verdict is kept at once."""
+    """An unreadable verdict is asked again; q stops; the same command goes on; each verdict is kept at once."""
     make_results([0.0] * 40).save(tmp_path / "run")
     answers = iter(["y", "maybe", "n", "3/4", "q"])
     monkeypatch.setattr("builtins.input", lambda prompt="": next(answers))

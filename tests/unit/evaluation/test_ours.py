@@ -184,7 +184,7 @@ async def test_nothing_cited():
 
 
 async def test_citations_in_another_language_count_for_nothing():
-    """What words cannot compare is in neither share, and is counted."""
+    """A statement that words cannot compare is in neither share, and is counted."""
     passages = (Passage("a", RHINE), Passage("b", LOIRE))
     output = Output(answer="The Rhine is 1,230 km long.[1] 卢瓦尔河全长一千多公里。[2]", passages=passages)
     cell = await get_metric("ours_citations").measure(Example("q", "?"), output)
@@ -224,7 +224,7 @@ async def test_no_passages_given():
     ],
 )
 def test_declared(statement, expected):
-    """What says of itself that no passage is behind it is recognised in both languages."""
+    """A statement that admits to have no passage is recognised in both languages."""
     assert declared(statement) is expected
 
 

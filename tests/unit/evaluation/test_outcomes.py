@@ -1,4 +1,4 @@
-"""What became of the questions: right, wrong, declined, invented."""
+"""Outcomes of questions: right, wrong, declined, invented."""
 
 from __future__ import annotations
 

@@ -213,7 +213,7 @@ def judge_on(server: OpenAIServer, **settings: Any) -> Judge:
 
 
 def arguments(metric: Any, example: Example, output: Output) -> dict[str, Any]:
-    """What Ragas is given, written down here once more."""
+    """Repeat the inputs that Ragas is given."""
     import inspect
 
     from ragas.messages import AIMessage, HumanMessage, ToolCall
@@ -342,7 +342,7 @@ def test_a_run_is_taken_up_again_with_the_same_objects(tmp_path: Path) -> None:
 
 
 async def test_a_metric_of_the_users_own_that_derives_from_ragas_runs_too() -> None:
-    """Its needs are read from its ``ascore``: columns of the example, the output, and of the example's metadata."""
+    """A metric's needs are read from its ``ascore``: columns of the example, the output, and the example's metadata."""
     from ragas.metrics.collections.base import BaseMetric
     from ragas.metrics.result import MetricResult
 

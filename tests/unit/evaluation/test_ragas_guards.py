@@ -1,4 +1,4 @@
-"""What is done about known faults of Ragas 0.4.3: each beside what a bare object of Ragas's gives."""
+"""Guards against known faults of Ragas 0.4.3, each beside the result of a bare object of Ragas's."""
 
 from __future__ import annotations
 
@@ -254,7 +254,7 @@ async def test_vectors_that_are_missing_are_said() -> None:
 
 
 async def test_a_scale_of_ones_own_sets_the_range() -> None:
-    """Of a metric, and of an example."""
+    """Count attributes of a metric, and of an example."""
     llm = ByTask(answers={"RubricScoreOutput": {"feedback": "f", "score": 10}})
     metric = RagasMetric("rubrics", rubrics={0: "Wrong.", 10: "Right."})
     assert (metric.low, metric.high) == (0.0, 10.0)

@@ -202,7 +202,7 @@ def grades(ids: list[str]) -> st.SearchStrategy[dict[str, int]]:
 
 
 def theirs(ranking: list[str], qrels: dict[str, int]) -> dict[str, float]:
-    """What ir-measures says of a ranking without repeats; its first place has the highest score, so nothing ties."""
+    """Score a ranking without repeats by ir-measures; its first place has the highest score, so nothing ties."""
     run = {"q": {each: -float(rank) for rank, each in enumerate(ranking)}}
     if not ranking:
         return dict.fromkeys(PAIRS, 0.0)

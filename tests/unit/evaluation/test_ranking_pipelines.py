@@ -45,7 +45,7 @@ def test_every_recipe_finds_documents_and_names_its_arms(parts, name):
 
 
 def test_the_default_and_the_fusions(parts):
-    """What is called hybrid is what `ask` uses, and no two fusions are the same under two names."""
+    """The pipeline called hybrid is the one that `ask` uses, and no two fusions are the same under two names."""
     assert isinstance(parts.build("hybrid").retriever, HybridRetriever)
     scores = {
         name: tuple(get_provenance(doc)["score"] for doc in parts.build(name).retriever.invoke("heron fish"))

@@ -34,7 +34,7 @@ from rag_kit.retrieval import BM25Retriever
 
 
 class Elements(HTMLParser):
-    """What a browser would see: the elements with attributes, the texts of scripts."""
+    """Parse a page as a browser would: elements with attributes, texts of scripts."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ def written(path: Path, results: object, **settings: object) -> tuple[str, Eleme
 
 
 def data_of(path: Path, results: object, **settings: object) -> dict[str, Any]:
-    """What the scripts of the page read."""
+    """Return the data that the scripts of the page read."""
     _, page = written(path, results, **settings)
     found: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(page.scripts[1])))
     return found
@@ -226,7 +226,7 @@ def test_intervals_are_those_of_the_comparison(tmp_path: Path) -> None:
 
 
 def test_less_may_be_better(tmp_path: Path) -> None:
-    """Of a metric of which less is better the lowest mean leads, and is ahead by a positive difference."""
+    """The lowest mean leads for a metric of which less is better, by a positive difference."""
 
     def run(name: str, value: float) -> Results:
         rows = [
@@ -497,7 +497,7 @@ def results(name: str, **values: float | None) -> Results:
 
 
 def test_a_report_of_a_comparison(tmp_path: Path) -> None:
-    """What compare gave is enough: the results are in it."""
+    """A comparison is enough for a report: the results are in it."""
     comparison = compare([results("a", mrr=0.5), results("b", mrr=0.25)])
     text = write_report(comparison, tmp_path / "report.html").read_text(encoding="utf-8")
     assert ">a<" in text and ">b<" in text

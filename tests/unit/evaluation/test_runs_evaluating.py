@@ -60,7 +60,7 @@ class Judged(Length):
 
 
 class FakeJudge:
-    """What a run needs of a judge."""
+    """A scripted judge with all that a run needs."""
 
     max_concurrency = 4
 
@@ -157,7 +157,7 @@ def test_every_kind_of_pipeline(kind: str) -> None:
 
 
 def test_a_retriever_gives_passages_and_no_answer() -> None:
-    """What reads the answer is not applicable then, with the reason."""
+    """Metrics that read the answer are not applicable then, with the reason."""
     results = run(Fixed(k=2), Length())
     assert [p.id for p in results["q0"].output.passages or ()] == ["d0", "d1"]
     assert results["q0"].cells["ours_length"].status == "not_applicable"
@@ -419,7 +419,7 @@ def test_a_folder_shows_the_last_run_that_ended(tmp_path: Path) -> None:
 
 
 def test_errors_are_tried_again(tmp_path: Path) -> None:
-    """What failed is computed again, unless that is switched off."""
+    """Failed cells are computed again, unless that is switched off."""
     broken = {"Question 1?"}
     asked = []
 
@@ -497,7 +497,7 @@ def test_a_cap_of_the_pipelines_own_is_an_error_of_its_row() -> None:
 
 
 def test_a_deadline_ends_a_run_that_hangs(tmp_path: Path) -> None:
-    """What is done by then is kept."""
+    """Finished cells are kept."""
 
     async def pipeline(question: str) -> str:
         if "3" in question:
@@ -820,7 +820,7 @@ def test_a_folder_is_no_pipeline(tmp_path: Path) -> None:
 
 
 def test_documents_beside_the_answer_are_kept_as_fields() -> None:
-    """What a graph tells of its passages is text and metadata in a result, not the repr of an object."""
+    """Passages of a graph become text and metadata in a result, not the repr of an object."""
     state = {"answer": "It.", "retrieved": [Document("text", metadata={"file": "a.md"})], "sure": [1, "x"]}
     extra = Output.of({**state, "best": Document("one")}).extra
     assert extra["retrieved"] == [{"text": "text", "metadata": {"file": "a.md"}}]

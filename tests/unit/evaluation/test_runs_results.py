@@ -75,7 +75,7 @@ def test_two_rows_of_one_example_are_refused() -> None:
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
-    """Neither saving nor loading takes a folder for results that is none."""
+    """A folder that holds no results is refused by saving and by loading."""
     (tmp_path / "photo.jpg").write_text("x")
     with pytest.raises(InvalidInputError, match=r"photo\.jpg"):
         Results("mine", [row(1, CELLS[0])]).save(tmp_path)
@@ -86,7 +86,7 @@ def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_half_written_last_line_is_left_out(tmp_path: Path) -> None:
-    """What a killed process was writing is not read; a damaged line in the middle is named."""
+    """The line that a killed process was writing is not read; a damaged line in the middle is named."""
     folder = Results("mine", [row(1, CELLS[0]), row(2, CELLS[1])], ("m",)).save(tmp_path / "r")
     file = folder / "rows.jsonl"
     lines = file.read_bytes().splitlines(keepends=True)
@@ -255,7 +255,7 @@ def test_every_metric_has_its_interval_and_its_coverage() -> None:
 
 
 def test_a_metric_without_values_shows_no_number() -> None:
-    """Neither a mean nor an interval is made of nothing."""
+    """No mean and no interval is made of nothing."""
     line = next(line for line in str(hostile_results()).splitlines() if line.startswith("javascript:"))
     assert line.split()[1:6] == ["-", "-", "0", "/", "4"]
 

@@ -201,7 +201,7 @@ def test_a_damaged_manifest_is_refused_or_made_anew(change: dict[str, Any], tmp_
 
 
 def test_a_manifest_of_a_run_that_ended_nowhere_can_be_loaded(tmp_path: Path) -> None:
-    """Of a run that was killed, or written by hand: what is not read may be missing."""
+    """A run that was killed, or written by hand, may lack what is not read."""
     run(tmp_path / "r")
     manifest = tmp_path / "r" / "manifest.json"
     for metrics in ([{"name": "ours_words"}], None):

@@ -54,7 +54,7 @@ async def test_a_cancelled_run_lets_go_and_does_what_is_missing(tmp_path):
 
 
 async def test_a_run_killed_at_its_first_file_is_begun_anew(tmp_path):
-    """What is left is a draft of the manifest, and the folder is not taken for another's."""
+    """A draft of the manifest is left, and the folder is not taken for another's."""
     (tmp_path / ".manifest.json.fec9e8745fa7.tmp").write_text('{"half":')
 
     async def pipeline(question):
@@ -67,7 +67,7 @@ async def test_a_run_killed_at_its_first_file_is_begun_anew(tmp_path):
 @pytest.mark.parametrize("fatal", [SystemExit(3), KeyboardInterrupt(), GeneratorExit()])
 @pytest.mark.parametrize("native", [False, True])
 def test_what_ends_a_program_leaves_a_folder_to_go_on_with(fatal, native, tmp_path):
-    """What was answered before is kept, and the folder is free in the same process."""
+    """Earlier answers are kept, and the folder is free in the same process."""
     count = iter(range(1000))
 
     def pipeline(question):
@@ -212,7 +212,7 @@ def wait_for_lines(process: subprocess.Popen[str], log: Path, count: int) -> Non
 
 
 def kept(folder: Path) -> set[str]:
-    """What a killed run has kept, in the words of the log of calls."""
+    """Return the calls that a killed run has kept, in the words of the log."""
     Results.load(folder) if (folder / "manifest.json").exists() else None  # it can always be read
     whole = [line for line in lines(folder / "log.jsonl") if line.endswith("}")]
     return {"{part} {id}".format(**json.loads(line)) for line in whole}

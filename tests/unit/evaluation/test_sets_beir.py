@@ -138,7 +138,7 @@ def test_bytes_that_are_no_text_are_refused(tmp_path):
 
 
 def test_byte_order_mark_blank_lines_and_windows_line_ends_are_read(tmp_path):
-    """What editors leave in files does not matter."""
+    """Byte order marks and line ends that editors leave in files do not matter."""
     write(tmp_path)
     (tmp_path / "queries.jsonl").write_bytes(b'\xef\xbb\xbf{"_id": "q1", "text": "a"}\r\n\r\n')
     (tmp_path / "qrels.tsv").write_bytes(b"query-id\tcorpus-id\tscore\r\nq1\td1\t1\r\n")

@@ -66,7 +66,7 @@ def test_the_same_question_is_one_example(tmp_path):
 
 
 def test_a_correction_counts_more_than_a_thumb(tmp_path):
-    """What a user wrote as the right answer is the reference, also below a thumb down."""
+    """A right answer that a user wrote is the reference, also below a thumb down."""
     (found,) = read(tmp_path, run("a?", "wrong", 0, correction={"answer": "right"}))
     assert found.reference == "right" and found.metadata["corrected"] is True
 
@@ -120,7 +120,7 @@ def test_runs_without_a_thumb(tmp_path):
 
 
 def test_answers_that_are_json_stay_texts(tmp_path):
-    """What a run answered is taken as it stands; only cells of a table are opened."""
+    """Answers of a run are taken as they are; only cells of a table are opened."""
     for answer in ('{"x": 1}', "['a', b()]"):
         assert read(tmp_path, run("Which?", answer, 1))[0].reference == answer
 
@@ -182,7 +182,7 @@ def test_what_cannot_be_read_is_not_left_out(row: dict[str, Any], named: str, tm
 
 
 def test_a_correction_that_is_a_number_is_its_text(tmp_path: Path) -> None:
-    """What a user typed stands."""
+    """Text that a user typed stays as it is."""
     (found,) = read(tmp_path, liked(score=0, correction=42))
     assert found.reference == "42"
 

@@ -241,7 +241,7 @@ def test_pandas():
 
 
 def test_a_frame_of_a_set_comes_back():
-    """What one makes of a set with pandas is read as the same examples."""
+    """A set that pandas wrote is read as the same examples."""
     before = EvaluationSet(
         "a", list(EvaluationSet.from_pandas(pd.DataFrame({"question": ["a?"], "answers": [["x"]]})))
     )
@@ -497,7 +497,7 @@ def test_columns_are_named_on_the_command_line(
     ],
 )
 def test_the_usual_table_needs_no_flags(tmp_path: Path, header: str, row: str) -> None:
-    """Its answer is the reference and the text to look for; its file is found by name in every folder."""
+    """The answer is the reference and the text to look for; the file is found by name in every folder."""
     (tmp_path / "q.csv").write_text(f"{header}\n{row}\n", encoding="utf-8")
     (example,) = questions = EvaluationSet.load(tmp_path / "q.csv")
     assert (example.reference, example.answers, example.relevant) == (

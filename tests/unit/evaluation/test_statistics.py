@@ -124,7 +124,7 @@ def test_a_table_is_tested_column_by_column() -> None:
 
 
 def test_size_under_the_null() -> None:
-    """Of 400 pairs of equally good systems about one in twenty is called different, not more."""
+    """About one in twenty of 400 pairs of equally good systems is called different, not more."""
     rng = np.random.default_rng(8)
     table = rng.normal(size=(24, 400))
     false_alarms = sum(test < 0.05 for test in sign_flip_tests(table))
@@ -184,7 +184,7 @@ def test_columns_with_gaps_share_the_resamples() -> None:
 
 
 def test_covers_the_true_mean_about_as_often_as_it_says():
-    """Of 300 samples with a known mean, 95% intervals hold it in 90% to 99%."""
+    """95% intervals hold the known mean of 300 samples in 90% to 99% of the cases."""
     rng = np.random.default_rng(11)
     covered = 0
     for trial in range(300):

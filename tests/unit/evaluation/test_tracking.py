@@ -214,7 +214,7 @@ def test_a_client_of_the_user_is_used(server: LangSmithServer, monkeypatch: pyte
 
 
 def test_no_key_is_in_what_goes_wrong(server: LangSmithServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither where it is refused and sent back, nor where nothing answers, nor where it cannot be sent."""
+    """No key appears in the error of a refusal that is sent back, of a dead address, or of a broken request."""
     server.fail("POST /datasets", status=403, times=1)
     with pytest.raises(TrackingError, match="403") as refused:
         _write(server, some_results())

@@ -46,7 +46,7 @@ def found(tmp_path_factory):
 
 
 def test_the_winner_is_the_best_of_those_finished_and_beats_the_default(found):
-    """What the search says is what the pipelines are worth."""
+    """The search reports the pipelines' true scores."""
     result, _ = found
     assert result.best["kind"] == "good"
     assert result.best_trial.value == max(t.value for t in result.trials if t.state == "complete")
@@ -313,7 +313,7 @@ def test_a_search_ends_when_everything_fails(tmp_path):
 
 
 def test_questions_without_gold_are_left_out_and_counted(tmp_path):
-    """What the metric cannot read takes no part."""
+    """Examples that the metric cannot read take no part."""
 
     class Needs(Told):
         example_needs = frozenset({"reference"})
@@ -385,7 +385,7 @@ def test_two_searches_in_one_folder_at_a_time_are_refused(tmp_path):
 
 
 def test_a_cut_off_line_is_dropped_and_a_damaged_file_is_named(tmp_path):
-    """What a kill leaves behind is repaired; a file that was changed is refused, whether searched or read."""
+    """Files that a kill left behind are repaired; a changed file is refused, whether searched or read."""
     first = search(tmp_path, n_trials=3)
     path = tmp_path / "study.log"
     lines = path.read_bytes().splitlines(keepends=True)
@@ -475,7 +475,7 @@ def every_other(bad):
     "bad", [lambda: None, lambda: 5, lambda: dict, lambda: "no.such:thing", lambda: 1 / 0]
 )
 def test_a_setting_whose_pipeline_is_none_fails_alone(bad, tmp_path):
-    """What cannot be asked, or was not made, is a setting that failed; the others go on."""
+    """A pipeline that cannot be asked or made is a failed setting; the others go on."""
     result = small_search(tmp_path, every_other(bad), n_trials=5)
     assert [trial.state for trial in result.trials] == ["complete", "failed"] * 2 + ["complete"]
     assert all(trial.reason for trial in result.trials if trial.state == "failed")

@@ -1,4 +1,4 @@
-"""What a search may change, as plain data."""
+"""The space of a search as plain data."""
 
 import json
 
@@ -17,7 +17,7 @@ FORM = {
 
 
 def test_a_setting_has_every_parameter():
-    """What is not named has its default: as given, the first choice, or the middle of the range."""
+    """A setting that is left out has its default: as given, the first choice, or the middle of the range."""
     space = SearchSpace(FORM)
     assert space.default == {"search": "hybrid", "k": 5, "rrf_k": 10, "weight": 0.5}
     assert space.settle({"search": None, "weight": 0.3}) == {**space.default, "search": None, "weight": 0.3}
@@ -65,7 +65,7 @@ def test_unknown_names_in_a_setting_are_refused():
 
 
 def values_of(result, name="x"):
-    """What the settings of a search were, in order."""
+    """Return the settings of a search, in order."""
     return [trial.settings[name] for trial in result.trials]
 
 

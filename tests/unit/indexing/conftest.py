@@ -34,7 +34,7 @@ def postgres_url() -> Iterator[str]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """What is of files, modes or the manifest of a folder (marked ``folder``) runs over a folder alone."""
+    """Run tests of files, modes or the manifest of a folder (marked ``folder``) over a folder alone."""
     if "backend" in metafunc.fixturenames:
         marked = metafunc.definition.get_closest_marker("folder")
         metafunc.parametrize("backend", ["folder"] if marked else ["folder", "postgresql"], indirect=True)

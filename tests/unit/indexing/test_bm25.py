@@ -147,7 +147,7 @@ def test_results_are_copies_and_inputs_are_copied() -> None:
 
 
 def test_provenance_is_not_stored() -> None:
-    """What another search noted on a document does not enter the index."""
+    """Notes of another search on a document do not enter the index."""
     index = BM25Index.from_documents([add_note(Document("a cat"), "old")])
     assert index.search("cat")[0][0].metadata == {}
 

@@ -1,4 +1,4 @@
-"""What BM25Index and BM25Retriever do with arguments of the wrong type: refuse, and say what to give."""
+"""BM25Index and BM25Retriever refuse arguments of the wrong type, and say what to give."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def test_it_can_be_switched_off_and_is_stored(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["memory", "folder"])
 def test_a_filter_hides_the_words_of_other_documents(kind: str, tmp_path: Path) -> None:
-    """What a tenant may not read is neither found nor told in a note."""
+    """Words that a tenant may not read are neither found nor written in a note."""
     documents = [
         Document(text, id=str(n), metadata={"tenant": n % 2})
         for n, text in enumerate(["the merger", "the pump"])

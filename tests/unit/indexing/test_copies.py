@@ -60,7 +60,7 @@ def files_of(folder: Path) -> set[str]:
 def test_copies_are_left_out_and_listed_and_not_read_again(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Of the same text in three files one stays, and the report and the command name the rest."""
+    """One of three files with the same text stays, and the report and the command name the others."""
     docs = put(
         tmp_path / "docs", a=text, b=text.replace("。", "。\n").replace(" ", "\n"), c=text, d=english(seed=2)
     )
@@ -154,7 +154,7 @@ def test_documents_with_other_metadata_are_never_copies(seed: int | None, tmp_pa
 
 
 def test_endless_white_space_takes_no_time(tmp_path: Path) -> None:
-    """Neither long gaps nor long words, numbers or names are looked at more than once."""
+    """Long gaps, long words, numbers and names are looked at once only."""
     docs = put(
         tmp_path / "docs", a="湖" + " " * 500_000 + "b", b="1," * 200_000, c="A" * 500_000 + " aB" * 100_000
     )

@@ -190,7 +190,7 @@ def test_a_wrong_line_changes_nothing(folder: Path, bad: bytes, what: str) -> No
 
 @pytest.mark.folder
 def test_documents_that_have_parts_are_refused(tmp_path: Path) -> None:
-    """Neither they nor their parts can be corrected alone."""
+    """Families and their parts cannot be corrected alone."""
     with DocumentIndex.create(tmp_path / "index") as index:
         index.upsert([Family(Document("one two", id="p"), [Child("one", 0, 3)])])
         for key in ("p", *index.ids()):

@@ -479,7 +479,7 @@ def test_verify_names_a_row_of_the_keyword_index_that_is_not_the_store_s(tmp_pat
 
 @pytest.mark.folder
 def test_a_damaged_vector_stops_no_hybrid_search(tmp_path: Path) -> None:
-    """What hybrid search reads of the store leaves damaged vectors out; verify names them."""
+    """Hybrid search leaves damaged vectors of the store out; verify names them."""
     with DocumentIndex.create(tmp_path, embeddings=WordEmbeddings()) as index:
         index.upsert([Document(f"pump {number}", id=str(number)) for number in range(5)])
     with sqlite3.connect(tmp_path / "store.sqlite3") as store:

@@ -165,7 +165,7 @@ def test_children_are_no_documents_of_their_own(index: DocumentIndex) -> None:
     ],
 )
 def test_bad_families_are_refused(index: DocumentIndex, families: list[Family], told: str) -> None:
-    """What cannot be true or stored is named, and nothing is written."""
+    """Families that cannot be true or stored are named, and nothing is written."""
     before = content(index)
     with pytest.raises(InvalidInputError, match=told):
         index.upsert([*cut(numbered("new")), *families])

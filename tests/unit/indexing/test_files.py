@@ -110,7 +110,7 @@ def test_a_folder_that_may_not_be_read_is_a_problem(tmp_path, monkeypatch):
 
 
 def test_permission_is_asked_of_the_system(tmp_path, monkeypatch):
-    """What the system says may not be read is a problem (also where the test runs as root)."""
+    """A file that the system forbids to read is a problem (also where the test runs as root)."""
     put(tmp_path / "a.md")
     monkeypatch.setattr("rag_kit.indexing.files.os.access", lambda path, mode: False)
     assert names(tmp_path) == [] and "not permitted" in reasons(tmp_path)["a.md"]

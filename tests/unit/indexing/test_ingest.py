@@ -200,7 +200,7 @@ def test_prune_removes_what_vanished_below_the_paths(docs: Path, tmp_path: Path)
 
 
 def test_prune_keeps_documents_that_no_file_gave(docs: Path, tmp_path: Path) -> None:
-    """What was written by upsert is no vanished file."""
+    """A document written by upsert is no vanished file."""
     ingest(docs, tmp_path / "index")
     with DocumentIndex.open(tmp_path / "index", mode="w") as index:
         index.upsert(
@@ -517,7 +517,7 @@ def test_an_english_model_says_what_it_could_not_read(tmp_path: Path) -> None:
 
 
 def sources_of(folder: Path) -> set[str]:
-    """What chunks say of their source."""
+    """Return the sources that chunks name."""
     with DocumentIndex.open(folder) as index:
         return {row["source"] for row in index.metadata_rows()}
 
@@ -545,7 +545,7 @@ def test_sources_are_relative_to_what_was_given(docs: Path, tmp_path: Path) -> N
 def test_no_path_of_this_machine_leaves_with_an_answer(
     docs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Neither in what graphs give, whole states too, nor in what the command line prints as JSON."""
+    """No internal field appears in results of graphs, whole states too, or in the JSON of the command line."""
     from rag_kit.cli.main import main
     from rag_kit.graphs import build_crag, build_plain_rag
     from rag_kit.models import chat_model

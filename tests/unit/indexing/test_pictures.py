@@ -187,7 +187,7 @@ def test_pictures_of_documents_are_passages(tmp_path, write):
 
 
 def test_a_model_that_sees_describes_each_picture_once(tmp_path):
-    """Its reply is part of the passage and is kept; where it fails, a note says so and the next ingest asks again."""
+    """The description is part of the passage and is kept; a failure gives a note, and the next ingest asks again."""
     (tmp_path / "docs").mkdir()
     write_pdf(tmp_path / "docs" / "a.pdf")
     model = Seeing(broken=True)
@@ -353,7 +353,7 @@ def test_icons_and_repeated_pictures_use_up_none_of_those_that_are_kept(monkeypa
 
 
 def test_a_field_of_the_same_name_is_left_alone(tmp_path):
-    """Of a reader of the user's, which does not name a kept picture."""
+    """A reader of the user's that does not name a kept picture works as before."""
     (tmp_path / "a.eml").write_text("x")
     (tmp_path / "secret.txt").write_text("secret")
     reader = {"*.eml": lambda path: Document("The manual.", metadata={"picture": "../secret.txt"})}

@@ -75,7 +75,7 @@ def test_a_password_is_not_shown() -> None:
     ],
 )
 def test_urls_that_are_refused(url: str | Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is no URL of an index is refused, without showing what may be a password, or writing it to disk."""
+    """A value that is no URL of an index is refused, without showing a password or writing it to disk."""
     monkeypatch.chdir(tmp_path)
     for call in (DocumentIndex.open, DocumentIndex.create):
         with pytest.raises(InvalidInputError) as raised:

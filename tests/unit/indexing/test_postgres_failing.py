@@ -140,7 +140,7 @@ def check(url: str, told: dict[str, int]) -> None:
 
 
 def one_line(capsys: pytest.CaptureFixture[str], *command: str) -> str:
-    """What a command says that fails: one line, without a traceback."""
+    """A failing command prints one line, without a traceback."""
     assert main([*command]) not in (0, None)
     error = capsys.readouterr().err.strip()
     assert "\n" not in error and "Traceback" not in error and "geheim" not in error, error
@@ -182,7 +182,7 @@ def test_a_server_that_takes_no_writes(
 
 
 def test_a_server_that_is_full(tmp_path: Path) -> None:
-    """Where the disk is full, a write is refused in one line, and what was there stays and is found."""
+    """A write to a full disk is refused in one line, and earlier rows stay and are found."""
     small = tmp_path / "small"
     small.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", "size=40m,mode=777", "none", str(small)]
@@ -214,7 +214,7 @@ def test_a_server_that_is_full(tmp_path: Path) -> None:
 def test_a_server_without_pgvector(
     server: PostgresServer, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """Where pgvector is not there and the role may not put it there, one line says who can."""
+    """One line says who can install pgvector when it is missing and the role may not."""
     (tmp_path / "a.txt").write_text("A pump.")
     sql(
         server.plain_url,

@@ -96,7 +96,7 @@ def test_a_write_waits_no_longer_than_it_is_told_to(url: str, tmp_path: Path) ->
 
 
 def test_busy_connections_are_named(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where all connections of the process are in use, the message says so, and not that there is no server."""
+    """The message says that all connections of the process are in use, not that there is no server."""
     monkeypatch.setattr(postgres_store, "_MAX_CONNECTIONS", 1)
     monkeypatch.setattr(postgres_store, "_TIMEOUT", 0.05)
     with DocumentIndex.create(url) as index, index.families():

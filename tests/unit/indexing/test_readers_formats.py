@@ -1,4 +1,4 @@
-"""What comes out of each format."""
+"""Text, tables and metadata of each format."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_docx_rows_that_begin_late_keep_their_columns(tmp_path, reader):
 
 
 def test_docx_equations_keep_fractions_powers_and_brackets_in_one_line(tmp_path, reader):
-    """What stands above and below each other is written with signs; a part of several letters has brackets."""
+    """Numerator and denominator are written with signs; a part of several letters has brackets."""
 
     def part(name: str, text: str) -> str:
         return f"<m:{name}><m:r><m:t>{text}</m:t></m:r></m:{name}>"
@@ -411,7 +411,7 @@ def test_registered_readers_win_and_their_failures_are_named(tmp_path, reader):
     ],
 )
 def test_recall_on_the_sample_documents(data_sets, reader, name, least):
-    """Of the words in the expected text, at least so many come out (East Asian scripts by character)."""
+    """At least so many words of the expected text come out (East Asian scripts by character)."""
     from support.recall import recall
 
     folder = data_sets / "doc_samples"

@@ -149,7 +149,7 @@ def test_a_part_that_cannot_be_read_is_left_out_and_noted(tmp_path, reader):
 
 
 def test_what_is_no_letter_is_refused(tmp_path, reader):
-    """Neither a file without headers nor a mailbox without a first line."""
+    """A file without headers and a mailbox without a first line are refused."""
     with pytest.raises(ReadError, match="headers of a letter"):
         text_of(reader, tmp_path, b"no headers at all")
     with pytest.raises(ReadError, match="does not begin with a message"):

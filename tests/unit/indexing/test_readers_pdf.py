@@ -95,7 +95,7 @@ def test_a_table_of_contents_keeps_its_lines(tmp_path, reader):
 
 
 def test_lists_side_by_side_are_read_one_after_the_other(tmp_path, reader):
-    """What the file draws column by column, as the index of a book, is no table."""
+    """Text drawn column by column, as the index of a book, is no table."""
     columns = (["anchor, 12", "berth, 40", "chain, 7"], ["depth, 33", "engine, 51", "flag, 2"])
     lines = [
         (60.0 + 150 * n, 700.0 - 12 * m, 10.0, text)
@@ -118,7 +118,7 @@ def test_keys_and_values_are_rows(tmp_path, reader):
 
 
 def test_a_letterhead_that_the_file_draws_last_is_read_first(tmp_path, reader):
-    """What stands above all other text at the head of a page comes first; columns keep their order."""
+    """Text above all other text at the head of a page comes first; columns keep their order."""
     body = make.wrapped(
         "Thank you for your order. It left our house on Monday and is on its way.", width=40, x=60, top=600
     )
@@ -199,7 +199,7 @@ def test_a_line_of_code_words_within_a_sentence_is_no_code(tmp_path, reader):
 
 
 def test_a_page_of_typewriting_is_prose(tmp_path, reader):
-    """Where all text has a fixed width, that says nothing: lines are joined to paragraphs."""
+    """Fixed width of all text says nothing: lines are joined to paragraphs."""
     text = "It is called once for each gauge, and its result is compared with what the gauge measured."
     lines = make.wrapped(text, width=40, x=60, top=740)
     (page,) = reader.read(put(tmp_path, lines, mono=[line[3] for line in lines]))

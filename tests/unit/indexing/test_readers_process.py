@@ -60,7 +60,7 @@ def test_one_process_serves_many_files_and_close_ends_it(tmp_path):
 
 
 def test_the_process_is_replaced_after_many_files_and_after_its_death(tmp_path, monkeypatch):
-    """What a library leaks stays bounded; a killed process costs one file at most."""
+    """Memory that a library leaks stays bounded; a killed process costs one file at most."""
     monkeypatch.setattr("rag_kit.indexing.readers.api._FILES_PER_PROCESS", 2)
     path = make.put(tmp_path, "a.txt", "one")
     with Reader() as reader:

@@ -114,7 +114,7 @@ def test_goes_on_where_it_stopped(folder: Path) -> None:
 
 
 def test_vectors_of_a_third_model_are_not_mixed_in(folder: Path) -> None:
-    """What an unfinished call left by one model is not used by another."""
+    """Vectors that an unfinished call left by one model are not used by another."""
     with (
         DocumentIndex.open(folder, mode="w", check=False) as index,
         pytest.raises(ModelUnreachableError),

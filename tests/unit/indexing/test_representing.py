@@ -159,7 +159,7 @@ def test_a_hostile_passage_sets_no_other_field(tmp_path):
 
 
 def test_passages_of_two_files_share_no_call(tmp_path):
-    """What one file says cannot bend what is written for another; several of one file go together."""
+    """Text of one file cannot bend what is written for another; passages of one file go together."""
     model = Scripted(script=reply)
     documents = [
         Document(f"about {word}.", metadata={"source": f"{n // 3}.txt"}) for n, word in enumerate(WORDS)
@@ -363,7 +363,7 @@ async def test_a_sentence_says_where_a_passage_stands(language, tmp_path):
 
 
 def test_a_situating_sentence_knows_nothing_of_another_tenant():
-    """Of rows of one file with other filter fields nothing is sent along; a place is no such field."""
+    """Rows of one file with other filter fields are not sent along; a place is no such field."""
     rows = [("a", 1, "Fan one."), ("a", 2, "Fan two."), ("b", 3, "SECRET fan."), ("a", 4, "Fan four.")]
     documents = [
         Document(text, metadata={"source": "fans.csv", "tenant": tenant, "page": page})

@@ -70,7 +70,7 @@ def test_a_short_text_is_embedded_alone() -> None:
 
 
 def test_a_changed_title_is_embedded_again_and_the_same_is_not(tmp_path: Path) -> None:
-    """What is searched decides: other metadata cost nothing, another title one text."""
+    """The searched text decides: other metadata cost nothing, another title one text."""
     model = WordEmbeddings()
 
     def chunk(title: str, page: int) -> Document:

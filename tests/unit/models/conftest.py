@@ -1,4 +1,4 @@
-"""What is known of endpoints is forgotten between tests."""
+"""Forget between tests what is known of endpoints."""
 
 from __future__ import annotations
 

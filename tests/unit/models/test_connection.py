@@ -191,7 +191,7 @@ def test_an_unknown_host_and_a_refused_port_are_told_apart(page: ThreadingHTTPSe
 def test_a_dead_proxy_is_named_with_its_variable(
     variable: str, page: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its address is told, its password is not."""
+    """The error names the proxy's address, not its password."""
     port = closed_port()
     monkeypatch.setenv(variable, f"http://me:{SECRET}@127.0.0.1:{port}")
     for failure in failures("http://example.org/v1"):

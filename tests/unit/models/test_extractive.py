@@ -269,7 +269,7 @@ async def test_a_stream_gives_the_reply_in_pieces(model: ExtractiveChatModel) ->
 
 
 def test_schema_in_the_prompt_gives_json(model: ExtractiveChatModel) -> None:
-    """Where a prompt asks for JSON by a schema, the reply has exactly its fields."""
+    """The reply to a prompt with a JSON schema has exactly its fields."""
     schema = {
         "properties": {
             "queries": {"type": "array", "items": {"type": "string"}},
@@ -372,7 +372,7 @@ def test_hostile_prompts_are_bounded(model: ExtractiveChatModel, text: str) -> N
 
 
 def test_a_heading_is_no_answer() -> None:
-    """Of a section whose heading has the words of the question, a sentence is chosen and not the heading."""
+    """A sentence is chosen, not the heading that has the words of the question."""
     from rag_kit.text.evidence.questions import analyse
     from rag_kit.text.evidence.sentences import PassageText, collect
 
@@ -423,7 +423,7 @@ def test_a_second_sentence_beside_the_point_is_left_out(
 
 
 def test_a_second_sentence_that_adds_to_the_answer_stays(model: ExtractiveChatModel) -> None:
-    """What belongs to the question is still told in two sentences."""
+    """Facts that belong to the question still take two sentences."""
     passage = "BM25 ranks by words. BM25 was made in the 1990s by Robertson."
     assert ask(model, "Who made BM25, and when?", [passage]).count("[1]") == 2
 
@@ -459,7 +459,7 @@ def test_a_page_of_frequent_questions_gives_the_answer_below_the_question(model,
 
 
 class Extractive:
-    """What LangChain's standard tests ask of a model that quotes sentences."""
+    """LangChain's standard tests for a model that quotes sentences."""
 
     chat_model_class = ExtractiveChatModel
     chat_model_params: ClassVar[dict[str, Any]] = {}

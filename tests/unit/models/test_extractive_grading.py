@@ -153,7 +153,7 @@ def test_rewriting_leaves_the_content_words_once() -> None:
 
 
 def test_an_answer_after_a_rejection_comes_from_the_passages() -> None:
-    """What was rejected is not repeated."""
+    """A rejected answer is not repeated."""
     said = ask(
         "answer_again",
         question="At how many degrees does the fan start?",

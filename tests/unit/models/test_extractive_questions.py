@@ -142,7 +142,7 @@ def test_the_question_back_asks_for_the_name(question: str, word: str) -> None:
 
 
 def keywords(question: str) -> list[str]:
-    """What the extractive model gives for the packaged prompt in the question's language."""
+    """Return the extractive model's reply to the packaged prompt in the question's language."""
     prompt = load_prompt("web_query", language=detect_language(question))
     return structured_call(chat_model("extractive"), prompt, {"question": question}).keywords
 

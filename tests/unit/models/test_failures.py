@@ -1,4 +1,4 @@
-"""What exceptions of providers become, and that no key leaves with them."""
+"""Exceptions of providers become errors of the kit, and no key leaves with them."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ async def stream_of(given: Any) -> str:
 
 @pytest.mark.parametrize("status", [301, 307, 308])
 async def test_a_redirect_to_another_host_is_not_followed(status: int) -> None:
-    """Neither question nor passages nor key go there; the error names both addresses, and nothing is retried."""
+    """No question, passage or key goes to the other host; the error names both addresses, and nothing is retried."""
     with OpenAIServer() as other:
         elsewhere = redirect(status, f"{other.url}/chat/completions")
         with OpenAIServer([elsewhere], embeddings=[redirect(status, f"{other.url}/embeddings")]) as server:

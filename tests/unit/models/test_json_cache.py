@@ -210,6 +210,6 @@ def test_the_model_is_found_inside_wrappers() -> None:
 
 
 def test_an_identity_holds_no_key() -> None:
-    """Neither API key nor password is in what is hashed."""
+    """No API key or password is in the hashed text."""
     told = json.dumps(model_identity(gpt()), default=lambda other: type(other).__name__)
     assert "canary" not in told and "h/v1" in told

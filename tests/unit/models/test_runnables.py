@@ -100,7 +100,7 @@ def test_each_kind_of_listener_counts(kind: str, monkeypatch: pytest.MonkeyPatch
 
 
 async def test_a_counter_of_requests_is_no_listener_and_counts_all_the_same() -> None:
-    """What an evaluation counts with hears models alone: no run is set up for it, and each request is counted."""
+    """An evaluation's counter listens to models alone: no run is set up for it, and each request is counted."""
     from rag_kit.evaluation.runs.metering import recording
 
     model = FakeListChatModel(responses=[PASSAGE])

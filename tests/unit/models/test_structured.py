@@ -181,7 +181,7 @@ def test_unknown_tools_where_none_was_offered(content: str, more: list[Any], exp
 
 
 def test_only_one_repair(call: Any) -> None:
-    """What still does not fit after the repair is an error; requests are bounded."""
+    """A reply that does not fit after the repair is an error; requests are bounded."""
     with OpenAIServer(["I like cats."]) as server:
         with pytest.raises(ModelOutputError, match="also after one repair"):
             call(server)

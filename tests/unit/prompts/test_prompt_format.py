@@ -1,4 +1,4 @@
-"""What a prompt file may hold, and what is said about one that is wrong."""
+"""The format of prompt files, and the errors of files that are wrong."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def test_an_inline_schema_gets_the_title_that_models_need() -> None:
     ],
 )
 def test_an_unusable_inline_schema_is_explained(schema: dict[str, object], words: str) -> None:
-    """What a model could not be asked to fill in is refused with the place."""
+    """A schema that a model could not fill in is refused with the place."""
     from rag_kit.prompts.front_matter import schema_problem
 
     found = schema_problem(schema)

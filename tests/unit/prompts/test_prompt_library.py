@@ -145,7 +145,7 @@ def test_an_override_that_code_cannot_fill_is_refused(
     ],
 )
 def test_a_file_with_a_wrong_name_is_not_passed_over(tmp_path: Path, file: str, said: str) -> None:
-    """What was meant to replace a packaged prompt stops every load, and is a problem of the check."""
+    """A broken replacement of a packaged prompt stops every load, and is a problem of the check."""
     path = tmp_path / file
     path.write_text(packaged_text("answer"), encoding="utf-8")
     for name in ("answer", "condense"):
@@ -196,7 +196,7 @@ def test_an_unknown_name_suggests_a_known_one() -> None:
 
 
 def test_a_link_is_followed(tmp_path: Path) -> None:
-    """What a symbolic link leads to is judged by the link's own name; a dangling one is named."""
+    """The target of a symbolic link is judged by the link's own name; a dangling one is named."""
     folder = tmp_path / "folder"
     folder.mkdir()
     (folder / "mine.en.prompt").symlink_to(own(folder, "real").rename(folder / "shared.txt"))

@@ -82,7 +82,7 @@ def texts(node: Any) -> Iterator[str]:
 
 
 def foreign(body: dict[str, Any], language: str) -> list[str]:
-    """What is in the other language: Han characters in English, sentences in Chinese."""
+    """Find text of the other language: Han characters in English, sentences in Chinese."""
     rule = HAN if language == "en" else SENTENCE
     found = []
     for text in texts(body):
@@ -168,7 +168,7 @@ def test_a_users_own_class_says_what_its_author_wrote() -> None:
 
 
 def test_a_schema_in_a_file_is_described_in_its_language() -> None:
-    """What a user's Chinese file leaves out of its schema is said in Chinese."""
+    """Parts that a user's Chinese file leaves out of its schema are filled in in Chinese."""
     file = (
         '---\nname: mine\ndescription: 我的。\nversion: "1"\ninput:\n  question: 问题。\noutput:\n  schema:\n'
         "    type: object\n    properties:\n      n: {type: integer}\n---\n"
@@ -194,7 +194,7 @@ def test_why_an_answer_does_not_fit_is_said_in_chinese() -> None:
 
 
 def test_the_fields_of_a_filter_are_described_in_the_language_of_the_prompt() -> None:
-    """What the code writes into a prompt is of its language too."""
+    """Text that the code writes into a prompt is of its language too."""
     fields = [
         {"name": "年份", "type": "int", "minimum": 1990, "maximum": 2020, "description": "发表的年份"},
         {"name": "主题", "type": "str", "many": True, "allowed": [f"第{n}类" for n in range(60)]},

@@ -88,7 +88,7 @@ async def test_forms_of_histories(history: Any) -> None:
 
 @pytest.mark.parametrize("history", ["Who?", 5, {"role": "user", "content": "x"}, [object()]])
 async def test_wrong_histories(history: Any) -> None:
-    """What is no list of messages is refused, whatever on_error says."""
+    """A history that is no list of messages is refused, whatever on_error says."""
     with pytest.raises(InvalidInputError, match=r"message|history"):
         made().invoke(QUESTION, None, history=history)
     with pytest.raises(InvalidInputError, match=r"message|history"):

@@ -124,7 +124,7 @@ async def test_serial_is_bounded() -> None:
 
 
 async def test_serial_without_an_answer() -> None:
-    """What is not in the documents, or not found at all, is told to the model as such."""
+    """The model reads that a part is not in the documents, or was not found at all."""
     declined = made(
         lambda p: "The answer is not in the documents." if "<task>answer" in p else reply(*PARTS),
         mode="serial",
@@ -174,7 +174,7 @@ async def test_serial_keeps_to_caps() -> None:
 
 
 async def test_filters_hold_at_every_step() -> None:
-    """What the model reads between the steps comes from the caller's own documents alone."""
+    """The model reads the caller's own documents alone between the steps."""
     docs = [doc.model_copy(update={"metadata": {**doc.metadata, "tenant": "a"}}) for doc in DOCS]
     docs += corpus(spy="Who wrote Emma? The other tenant.")
     docs[-1].metadata["tenant"] = "b"

@@ -74,7 +74,7 @@ async def test_chains_of_langchain_classic() -> None:
 
 
 def adapter(framework: str) -> dict[str, Any]:
-    """What the guide's adapter defines; the code is the same in both languages, but for comments."""
+    """The guide's adapter; its code is the same in both languages, but for comments."""
     found = []
     for language in ("en", "zh"):
         page = (GUIDE / language / "drop-ins.md").read_text(encoding="utf-8")

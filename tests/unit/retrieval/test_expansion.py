@@ -134,7 +134,7 @@ def test_directions_and_groups() -> None:
     ["car", None, {"car": 3}, {"car": []}, {"": ["a"]}, {"!": ["a"]}, [[]]],
 )  # fmt: skip
 def test_entries_that_are_refused(entries: Any) -> None:
-    """What is no thesaurus is refused."""
+    """A value that is no thesaurus is refused."""
     with pytest.raises(InvalidInputError):
         Thesaurus(entries)
 
@@ -205,7 +205,7 @@ async def test_the_models_terms_are_bounded() -> None:
 
 
 async def test_a_failing_model_beside_a_thesaurus() -> None:
-    """What the thesaurus adds is still added, and the failure told."""
+    """Words of the thesaurus are still added, and a note reports the failure."""
     retriever = by_model(ConnectionError("no route"), thesaurus=THESAURUS)
     found = await both(retriever, "heart attack")
     assert ids(found) == ["heart", "infarction"]
@@ -342,7 +342,7 @@ async def test_a_hybrid_without_vectors_will_do(index: DocumentIndex) -> None:
 
 
 async def test_expansion_follows_writes(index: DocumentIndex) -> None:
-    """What is written or deleted after the retriever was made counts at once."""
+    """Rows written or deleted after the retriever was made count at once."""
     retriever = expansion(index)
     index.delete(["a", "b", "c"])
     assert await both(retriever, "aspirin") == []

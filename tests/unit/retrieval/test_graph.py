@@ -67,7 +67,7 @@ def test_the_walk_is_personalised_pagerank() -> None:
 
 
 def test_a_filter_bounds_the_walk_itself() -> None:
-    """What does not pass is no bridge either: neither the retriever's filter nor the inner one's lets it through."""
+    """A passage that a filter refuses is no bridge either: neither for the retriever's filter nor the inner one's."""
     bridge = Document("Quist met Orla.", id="bridge", metadata={"tenant": "b"})
     ends = [Document("Zorvan and Quist.", id="first"), Document("Orla paints.", id="last")]
     for doc in ends:
@@ -82,7 +82,7 @@ def test_a_filter_bounds_the_walk_itself() -> None:
 
 
 def test_follows_an_index_in_a_folder(tmp_path: Path) -> None:
-    """What is written and deleted is in the graph at once; the default search is hybrid."""
+    """Rows written and deleted are in the graph at once; the default search is hybrid."""
     with DocumentIndex.create(tmp_path / "index", embeddings=WordEmbeddings()) as index:
         index.upsert([Document(text, id=f"d{i}") for i, text in enumerate([*NOISE, *EN])])
         assert isinstance(GraphRetriever(index=index).retriever, HybridRetriever)
@@ -136,7 +136,7 @@ def test_wrong_arguments_are_named(tmp_path: Path) -> None:
 async def test_an_index_with_representations_gives_passages(
     tmp_path: Path, texts: list[str], question: str
 ) -> None:
-    """Neither the first results nor the walk holds a summary or keywords made of a passage."""
+    """No summary or keywords of a passage are in the first results or in the walk."""
     for number, text in enumerate(texts):
         (tmp_path / f"{number}.txt").write_text(text, encoding="utf-8")
     ingest(

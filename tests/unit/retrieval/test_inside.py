@@ -168,7 +168,7 @@ OVER_A_STORE: dict[str, tuple[Callable[[Any], Any], int]] = {
 @pytest.mark.parametrize("way", ["sync", "async"])
 @pytest.mark.parametrize("name", OVER_A_STORE)
 def test_a_store_gets_no_request_but_the_search(chroma: Any, name: str, way: str) -> None:
-    """Neither for a field that one document has, nor for one that none has, which is no error."""
+    """A filter on a field of one document, or of none, is no error."""
     make, queries = OVER_A_STORE[name]
     retriever = make(chroma)
     for where, found in (({"rare": 1}, ["pump 39"]), ({"raer": 1}, []), ({"rare": 1}, ["pump 39"])):
@@ -180,7 +180,7 @@ def test_a_store_gets_no_request_but_the_search(chroma: Any, name: str, way: str
 
 @pytest.mark.parametrize("way", ["sync", "async"])
 def test_a_misspelt_field_of_a_store_is_no_error(way: str) -> None:
-    """Its fields are not known; nor are those of an ensemble that searches it too."""
+    """Fields of a foreign retriever are not known; nor are those of an ensemble that searches it too."""
     vectors = VectorRetriever(vectorstore=in_memory())
     for retriever in (vectors, EnsembleRetriever(retrievers=[bm25(), vectors])):
         found, notes = ask(retriever, "pump", way, filter={"fiel": "hr/stop.md"})
@@ -237,7 +237,7 @@ A, B = {"file": "a"}, {"file": "b"}
 
 
 def test_several_inside_hold_what_one_of_them_holds() -> None:
-    """Of two different filters either may have let a document through; none holds if one leg has none."""
+    """Either of two different filters may have let a document through; none holds if one leg has none."""
     both = EnsembleRetriever(retrievers=[bm25(filter=A), bm25(filter=B)])
     assert own_filter(both) == {"$or": [A, B]}
     assert own_filter(EnsembleRetriever(retrievers=[bm25(filter=A), bm25(filter=A)])) == A

@@ -1,4 +1,4 @@
-"""What LangChain's own retrievers were measured to get wrong, by the number of the weakness, done right here.
+"""Faults measured in LangChain's own retrievers, by the number of the weakness, done right here.
 
 Weaknesses of parts with test files of their own are tested there, under the same kind of name; the last test counts
 them all.

@@ -54,7 +54,7 @@ def bank() -> Iterator[DocumentIndex]:
 
 @pytest.mark.parametrize("pipeline", ["bm25", "dense", "hybrid"])
 async def test_differs_from_searching_the_children(bank: DocumentIndex, pipeline: Any) -> None:
-    """Where the search among children gives a sentence, this gives its whole document, by every pipeline."""
+    """The whole document comes back for a sentence that the search among children finds, by every pipeline."""
     retriever = ParentDocumentRetriever(index=bank, pipeline=pipeline, k=1)
     [found] = await both(retriever, "Here bee3 is told of")
     assert (
@@ -315,7 +315,7 @@ def test_a_folder_is_made_opened_and_closed(tmp_path: Path) -> None:
     ],
 )
 def test_bad_arguments_are_refused(fields: dict[str, Any], told: str) -> None:
-    """What is not allowed is refused on construction, by name."""
+    """Wrong arguments are refused on construction, by name."""
     with pytest.raises(InvalidInputError, match=told):
         make(numbered("ant"), **fields)
 

@@ -1,4 +1,4 @@
-"""What every rewriting retriever does alike: fall back, keep to budgets, pass k, filter and config to each leaf."""
+"""Rewriting retrievers alike: fall back, keep to budgets, pass k, filter and config to each leaf."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ async def test_the_cost_is_told(make: Make) -> None:
 
 @each
 async def test_cached_answers_cost_no_call(make: Make, tmp_path: Path) -> None:
-    """What the model wrote once is taken from the cache, sync and async; calls are 0 and explain says why."""
+    """A second call takes the model's reply from the cache, sync and async; calls are 0 and explain says why."""
     path = tmp_path / "cache.sqlite"
     first = make(cache=path)
     found = first.invoke(QUESTION)
@@ -245,7 +245,7 @@ async def test_timeouts(make: Make) -> None:
 
 @each
 def test_wrong_parts(make: Make) -> None:
-    """What is no model, retriever or allowed value is refused at construction, by name."""
+    """Wrong models, retrievers and values are refused at construction, by name."""
     for settings, says in (
         ({"words": "bm25"}, "retriever is str"),
         ({"weights": []}, "weights"),

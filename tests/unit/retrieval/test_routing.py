@@ -192,7 +192,7 @@ async def test_two_tenants() -> None:
 
 
 async def test_a_permission_that_is_missing_opens_nothing() -> None:
-    """Where allow finds no permission in the config and gives None, that is an error and not a permission."""
+    """A permission function that finds none in the config and gives None is an error, not a permission."""
     router = RoutingRetriever(
         sources={"a": (Words(docs=[Document("engines")]), "engines")},
         allow=lambda config: config.get("configurable", {}).get("may_use"),
@@ -357,7 +357,7 @@ async def test_wrong_functions() -> None:
 
 
 def test_wrong_arguments() -> None:
-    """What is not allowed is refused at construction, by name; wrong arguments of a call too."""
+    """Wrong arguments are refused at construction, by name; those of a call too."""
     for options, says in (
         ({"how": "guess"}, "how='guess'"),
         ({"how": 3}, "how=3"),

@@ -173,7 +173,7 @@ def test_descriptions() -> None:
 
 
 def test_wrong_arguments() -> None:
-    """What is no prompt, name or allowed value is refused, by name."""
+    """Wrong prompts, names and values are refused, by name."""
     template = PromptTemplate.from_template("{question}")
     for prompts, options, says in (
         ("tutor_maths", {}, "prompts is str"),

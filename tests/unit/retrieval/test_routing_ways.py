@@ -303,7 +303,7 @@ async def test_functions_of_many_kinds() -> None:
 )
 @settings(max_examples=200, deadline=None)
 def test_selection_properties(scores: dict[str, float], threshold: float, most: int) -> None:
-    """What is chosen fits, is sorted and is never fewer than it could be."""
+    """The chosen sources fit, are sorted and are never fewer than possible."""
     chosen = [choice.name for choice in choose(scores, threshold, most, str)[0]]
     scores = {name: round(score, 6) for name, score in scores.items()}
     values = [scores[name] for name in chosen]

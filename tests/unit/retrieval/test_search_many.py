@@ -283,7 +283,7 @@ def test_one_query_and_blank_ones_are_embedded_as_alone() -> None:
 
 
 def test_queries_that_the_model_does_not_read_are_not_embedded() -> None:
-    """Of several queries for a hybrid, those in another language than the model's are searched by keyword alone."""
+    """Queries for a hybrid in a language that the model lacks are searched by keyword alone."""
     model = Counting()
     model.english_only = True  # type: ignore[attr-defined]
     dense = ExactVectorRetriever.from_documents(DOCS, model)

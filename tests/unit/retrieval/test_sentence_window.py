@@ -169,6 +169,6 @@ def test_windows_are_apart_verbatim_and_hold_their_hits(
     ("field", "value"), [("window", -1), ("window", True), ("max_sentence", 5), ("k", 0)]
 )
 def test_bad_arguments_are_refused(field: str, value: Any) -> None:
-    """What is not allowed is refused on construction, by name."""
+    """Wrong arguments are refused on construction, by name."""
     with pytest.raises(InvalidInputError, match=f"{field}[=:]"):
         make(numbered("ant"), **{field: value})

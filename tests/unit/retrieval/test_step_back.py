@@ -24,7 +24,7 @@ def made(script: Any, docs: Any = DOCS, **settings: Any) -> StepBackRetriever:
 
 
 async def test_finds_the_background() -> None:
-    """What only the general question finds is found beside what the question finds; both stand in the provenance."""
+    """Results of the general question stand beside those of the question; both are in the provenance."""
     retriever = made(reply(GENERAL))
     assert ids(retriever.retriever.invoke(QUESTION)) == ["bottle"]
     found = await both(retriever, QUESTION)

@@ -71,7 +71,7 @@ async def test_exact_search_names_the_model_and_what_it_gave(model: Embeddings, 
 
 @pytest.mark.parametrize(("model", "message"), WRONG_FOR_SEVERAL)
 def test_documents_without_vectors_are_refused(model: Embeddings, message: str) -> None:
-    """What a model gives for documents is checked before it is searched."""
+    """Vectors of documents are checked before they are searched."""
     with pytest.raises(ModelOutputError, match=message):
         ExactVectorRetriever.from_documents(DOCS, model)
 

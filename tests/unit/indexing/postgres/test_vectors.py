@@ -69,7 +69,7 @@ def server() -> Iterator[str]:
 
 @pytest.fixture
 def url(server: str) -> str:
-    """Of an index that is not there yet."""
+    """An index that does not exist yet has a location, too."""
     return f"{server}&index={next(NAMES)}"
 
 

@@ -64,7 +64,7 @@ each = pytest.mark.parametrize("compressor", COMPRESSORS.values(), ids=COMPRESSO
 
 @each
 async def test_differs_from_its_inner_retriever(compressor: Any) -> None:
-    """What matters stays, what does not goes, and the passage without evidence is dropped and named."""
+    """Relevant sentences stay, others go, and the passage without evidence is dropped and named."""
     found = await both(made(compressor()), QUESTION)
     assert ids(found) == ["a", "c"]
     assert "because of dust" in found[0].page_content
@@ -355,7 +355,7 @@ async def test_own_compressor() -> None:
 
 
 def test_wrong_arguments() -> None:
-    """What is not allowed is refused at construction, by name."""
+    """Wrong arguments are refused at construction, by name."""
     for wrong, says in (
         ({"compressor": "llm"}, "compressor is str"),
         ({"context": -1}, "context: "),

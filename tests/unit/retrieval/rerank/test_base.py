@@ -46,7 +46,7 @@ class HostedReranker(BaseDocumentCompressor):
 
 
 def words(k: int = 4) -> BM25Retriever:
-    """What is found first, and how."""
+    """Return the first result, and how it was found."""
     documents = [
         Document(text, id=f"d{number}", metadata={"page": number}) for number, text in enumerate(TEXTS)
     ]

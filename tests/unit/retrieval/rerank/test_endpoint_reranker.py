@@ -78,7 +78,7 @@ def serving(reply: Callable[[dict[str, Any]], Any]) -> Iterator[Server]:
 
 
 def rows(body: dict[str, Any], field: str = "relevance_score") -> list[dict[str, Any]]:
-    """What a right server gives: a row a text, best first."""
+    """Reply as a right server does: a row a text, best first."""
     texts = body.get("documents") or body["texts"]
     made = [{"index": at, field: SCORES[text]} for at, text in enumerate(texts)]
     return sorted(made, key=lambda row: -row[field])

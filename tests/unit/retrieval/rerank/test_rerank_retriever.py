@@ -87,7 +87,7 @@ async def test_provenance() -> None:
 
 
 async def test_results_are_copies() -> None:
-    """Neither the reranker nor the caller can change the inner retriever's documents."""
+    """The inner retriever's documents cannot be changed by the reranker or the caller."""
 
     def spoils(query: str, documents: list[Document]) -> list[float]:
         for doc in documents:
@@ -170,7 +170,7 @@ def test_gap_bounds(values: list[float], k: int, least: int) -> None:
 
 
 async def test_token_budget() -> None:
-    """What does not fit is left out, smaller ones after it still come, and that is told."""
+    """Passages that do not fit are left out with a note; smaller ones after them still come."""
 
     def words_in(text: str) -> int:
         return len(text.split())
@@ -284,7 +284,7 @@ async def test_budgets() -> None:
 
 
 def test_wrong_arguments() -> None:
-    """What is no retriever, reranker or allowed value is refused at construction, by name."""
+    """Wrong retrievers, rerankers and values are refused at construction, by name."""
     model = Scripted(script="")
     for settings, says in (
         ({"words": "bm25"}, "retriever is str"),
@@ -391,7 +391,7 @@ async def test_a_reranker_that_reads_english_leaves_chinese_as_it_is() -> None:
 
 @pytest.mark.skipif(not is_installed("cross-encoder"), reason="rag-kit models install cross-encoder")
 def test_index_retriever_reranks(tmp_path: Path) -> None:
-    """What answers comes first although it shares fewer words; the first score stands in the provenance."""
+    """The passage that answers comes first with fewer shared words; the first score is in the provenance."""
     texts = {
         "names": "Pump: start, degrees. Pump, start, degrees.",
         "answer": "The pump turns on at 40 degrees.",

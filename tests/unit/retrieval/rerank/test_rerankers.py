@@ -116,7 +116,7 @@ async def test_mmr_by_hand() -> None:
 
 
 def test_mmr_equals_langchain_on_random_vectors() -> None:
-    """Where no two values are equal, the order is LangChain's."""
+    """The order is LangChain's when no two values are equal."""
     rng = np.random.default_rng(7)
     for lambda_mult in (0.1, 0.5, 0.9):
         vectors, query = rng.normal(size=(40, 16)), rng.normal(size=16)
@@ -126,7 +126,7 @@ def test_mmr_equals_langchain_on_random_vectors() -> None:
 
 
 async def test_mmr_keeps_the_order_but_for_repeats_by_default() -> None:
-    """What hardly fits does not overtake what does because it is unlike it; a repeat comes after its equal."""
+    """A poor passage does not overtake a good one by being unlike it; a repeat comes after its equal."""
 
     def vector(relevance: float, axis: int) -> list[float]:
         rest = [0.0, 0.0, 0.0]
@@ -243,7 +243,7 @@ async def test_own_signal() -> None:
 
 
 def test_wrong_settings() -> None:
-    """What is not allowed is refused at construction, by name."""
+    """Wrong arguments are refused at construction, by name."""
     words = WordEmbeddings()
     for make, says in (
         (lambda: EmbeddingReranker("minilm"), "Embeddings"),
