@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence, Set
 from difflib import SequenceMatcher
-from itertools import pairwise, permutations
+from itertools import combinations, pairwise, permutations
 from typing import Literal, NamedTuple
 
 from rag_kit.text.citations.source import Place, Source, clauses, content_keys, holds, letters_of
 from rag_kit.text.citations.tokens import Token, are_alike, are_opposites, is_negation, tokens
-from rag_kit.text.language import same_language, word_set
+from rag_kit.text.language import HAN, fold, same_language, word_set
 from rag_kit.text.values.reading import Value, same_value
 
 _MAX_UNKNOWN = 0.35  # share of a statement's content that the quote, and what it refers back to, may lack
 # share of a statement's words that a sentence has in their order, from which a difference is a change of what it says
 _MIN_CLOSE, _MIN_CLOSE_VALUES = 0.6, 0.5
 _MIN_CLOSE_WORDING = 0.65  # the same, from which a wording of its own may be something else
+_MOST_CHANGES = (
+    2  # places in which a statement has other words than a sentence, up to which it is that sentence changed
+)
+_FEW = 4  # content words of a statement that says too little to be foreign to a passage
 _CONTRIBUTES = 0.25
 _MAX_PLACED = 20  # values of a statement that are compared by what stands beside them
 _MIN_CONTEXT = 3  # words beside a part at an end that must be the same for it to stand in the same place
@@ -26,6 +31,18 @@ _WEAK = ("ordinal", "weekday")  # values that a passage without one of their kin
 _POINTING = word_set(
     "it they he she this these its their his her that the 它 它们 他 她 该 这 这一 这些 此 其 本"
 )
+_STUDY = (
+    r"(?:determine|evaluate|examine|investigate|assess|compare|explore|estimate|characteri[sz]e|study|test|analy[sz]e"
+    r"|identify|clarify|establish)"
+)
+_OPEN_QUESTION = re.compile(
+    rf"\b(?:{_STUDY[3:-1]}|evaluat|examin|investigat|assess|unknown|unclear|uncertain|question|know|ask)\w*\b.{{0,60}}\bwhether\b"
+    rf"|^(?:in order )?to {_STUDY}\b|\b(?:sought|aim(?:s|ed)?|wish(?:ed)?) to\b|hypothesi[sz]e"
+    r"|\b(?:aim|purpose|objective|goal)s?\b.{0,40}\b(?:was|were|is) to\b"
+    r"|(?:研究|探讨|评估|分析|考察|调查|确定|不清楚|不确定|未知|不明).{0,20}是否|旨在|目的(?:是|在于)",
+    re.IGNORECASE,
+)
+_TWO_HAN = re.compile(f"[{HAN}]{{2}}")
 _VOICE = frozenset(["by", "被", "由", "把", "将"])
 
 
@@ -70,17 +87,22 @@ def _judge_against(statement: str, source: Source) -> Verdict:
     stated = _in_words_of(tokens(statement), source)
     best, places = source.best_sentences(statement, stated)
     start, end = source.spans[places[0]][0], source.spans[places[-1]][1]
-    if holds(letters_of(source.text[start:end]), letters):
-        return Verdict(1.0, "verbatim", start, end)
+    verbatim = Verdict(1.0, "verbatim", start, end)
+    held = holds(letters_of(source.text[start:end]), letters)
+    if held and not _begins_inside(source.text[start:end], statement):
+        return verbatim
     if not same_language(statement, source.text):
         return Verdict(0.0, "language", start, end)
     quoted = [token for place in places for token in source.tokens[place]]
     row = source.spans[best][0] in source.rows
-    clause = [] if row or len(clauses(statement)) > 1 else source.best_clause(best, stated)
+    parts = [_in_words_of(part, source) for part in clauses(statement)]
+    clause = [] if row or len(parts) > 1 else source.best_clause(best, stated)
     reason, score = _compare_words(stated, quoted, source, clause)
-    placed = _place_values(stated, source.places) if reason in ("covered", "paraphrase") else None
+    placed = _place_values(stated, parts, source.places) if reason in ("covered", "paraphrase") else None
     if placed is False:
         reason = "number"
+    elif held:
+        return verbatim
     if row:
         return Verdict(score, reason, start, end)
     sentence, known, passage = source.tokens[best], content_keys(source.context_tokens), source.all_keys
@@ -91,23 +113,47 @@ def _judge_against(statement: str, source: Source) -> Verdict:
     if reason == "covered":
         changes = (_find_change(part, stated, passage) for part in (sentence, clause or sentence))
         reason = next((change for change in changes if change and not (placed and change == "moved")), reason)
-    if reason == "other" and _closeness(core, sentence, with_values=True) < _MIN_CLOSE_WORDING:
+    close, changes = _closeness(core, sentence, with_values=reason != "number")
+    there = content_keys(quoted)
+    if reason == "number" and all(t.value or _has_alike(t.key, there) for t in core if t.content):
+        return Verdict(score, reason, start, end)  # nothing but the number is new
+    if reason == "other" and close < _MIN_CLOSE_WORDING:
         reason = "covered"
-    if reason in _LEAST and _closeness(core, sentence, with_values=reason != "number") < _LEAST[reason]:
+    if reason in _LEAST and (close < _LEAST[reason] or changes > _MOST_CHANGES):
+        reason = "paraphrase"
+    if (
+        reason in _NOTHING_SAID
+        and _leaves_open(source.plain(*source.spans[best]))
+        and not _leaves_open(statement)
+    ):
         reason = "paraphrase"
     return Verdict(score, reason, start, end)
+
+
+def _begins_inside(text: str, statement: str) -> bool:
+    """Tell whether a Chinese statement stands in a text behind another character, maybe inside a word: 陪产假为15天."""
+    said = fold(statement).rstrip("。.")
+    before = fold(text).partition(said)[0]
+    return before != fold(text) and bool(_TWO_HAN.fullmatch(before[-1:] + said[:1]))
+
+
+def _leaves_open(sentence: str) -> bool:
+    """Tell whether a sentence only asks: the aim of a study, or whether something is so; it denies and says nothing."""
+    return _OPEN_QUESTION.search(sentence) is not None
 
 
 _LEAST = dict.fromkeys(("name", "changed", "moved", "opposite", "negation", "other"), _MIN_CLOSE) | {
     "number": _MIN_CLOSE_VALUES
 }
+_NOTHING_SAID = ("covered", "changed", "moved", "opposite", "negation", "order")
 
 
-def _closeness(stated: Sequence[Token], cited: Sequence[Token], *, with_values: bool) -> float:
-    """Share of a statement's content words that a sentence has in the same order; 1 for a statement without words."""
+def _closeness(stated: Sequence[Token], cited: Sequence[Token], *, with_values: bool) -> tuple[float, int]:
+    """Share of a statement's content words that a sentence has in their order, and in how many places others stand."""
     old, new = ([t.key for t in row if t.content and (with_values or not t.value)] for row in (cited, stated))
-    matches = SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks()
-    return sum(match.size for match in matches) / len(new) if new else 1.0
+    codes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    same = sum(d - c for kind, _, _, c, d in codes if kind == "equal")
+    return (same / len(new) if new else 1.0), sum(kind in ("replace", "insert") for kind, *_ in codes)
 
 
 def _in_words_of(stated: list[Token], source: Source) -> list[Token]:
@@ -116,8 +162,8 @@ def _in_words_of(stated: list[Token], source: Source) -> list[Token]:
     for token in stated:
         if token.value:
             same = (key for key, value in source.values.items() if says(value, token.value))
-            key = token.key if token.key in source.values else next(same, token.key)
-            token = token._replace(key=key)
+            key = token.key if token.key in source.values else next(same, source.counted.get(token.key))
+            token = token._replace(key=key or token.key)
         row.append(token)
     return row
 
@@ -154,7 +200,8 @@ def _compare_words(
     ]
     score = 1 - len(missing) / len(content) if content else 0.0
     if not score:
-        return "thin", score
+        thin = len(content) > _FEW or any(token.name or token.value for token in content)
+        return ("thin" if thin else "paraphrase"), score
     first = source.keys[0] if source and not inside else set()
     unknown = [token for token in missing if token.value or token.key not in first]
     kinds = (
@@ -211,11 +258,33 @@ def _denied(text: Sequence[Token]) -> Iterable[list[str]]:
                 yield after or before
 
 
-def _place_values(stated: list[Token], places: Sequence[Place]) -> bool | None:
+def _have_swapped(parts: Sequence[Sequence[Token]], places: Sequence[Place]) -> bool:
+    """Tell whether two values of a statement each stand beside words that stand beside the other in the passage."""
+    held = [
+        (token.value, {one.key for one in part if one.content and not one.value})
+        for part in parts
+        for token in part
+        if token.value
+    ][:_MAX_PLACED]
+    found = [(value, words, [place for place in places if says(place.value, value)]) for value, words in held]
+    for (value, words, at), (other, others, there) in combinations(found, 2):
+        if words is others or not (len(at) == len(there) == 1) or _kind(value) != _kind(other):
+            continue
+        straight = len(words & at[0].own) + len(others & there[0].own)
+        if len(words & there[0].own) + len(others & at[0].own) > straight:
+            return True
+    return False
+
+
+def _place_values(
+    stated: list[Token], parts: Sequence[Sequence[Token]], places: Sequence[Place]
+) -> bool | None:
     """True where each value stands beside the words of its statement, False where another does; None without rivals."""
+    if _have_swapped(parts, places):
+        return False
     mine = [token.value for token in stated if token.value][:_MAX_PLACED]
     words = content_keys(stated)
-    sure = None
+    sure = False
     for token in [token for token in stated if token.value][:_MAX_PLACED]:
         if not token.value or token.value.dimension == "id":
             continue
@@ -229,11 +298,20 @@ def _place_values(stated: list[Token], places: Sequence[Place]) -> bool | None:
         ]
         if not rivals:
             continue
+        if all(_is_of_another(words, place) for place in same) and any(
+            place.subject & words for place in rivals
+        ):
+            return False
         best = max(same, key=lambda place: _fit(beside, place))
         if any(_is_nearer(beside, rival, best) for rival in rivals):
             return False
-        sure = _fit(beside, best) > max(_fit(beside, rival) for rival in rivals) and sure is not False
+        sure = sure or _fit(beside, best) > max(_fit(beside, rival) for rival in rivals)
     return sure or None
+
+
+def _is_of_another(words: Set[str], place: Place) -> bool:
+    """Tell whether a value is said of something that is named and that a statement with these words does not name."""
+    return bool(place.subject) and not place.subject & words
 
 
 def _kind(value: Value) -> str:
@@ -244,7 +322,11 @@ def _kind(value: Value) -> str:
 def _is_nearer(words: Set[str], rival: Place, best: Place) -> bool:
     """Say if a value stands nearer to the words than another; a later one needs a word that goes with it alone."""
     apart = words & rival.own - (best.own | best.within)
-    return _fit(words, rival) > _fit(words, best) and bool(apart or rival.order < best.order)
+    if _fit(words, rival)[:2] == _fit(words, best)[:2]:
+        return rival.own <= words and not best.own <= words  # of large tanks, where the statement is of tanks
+    # "14 months with the drug and 9 months in the control arm": the second has a word of its own, and no other
+    beside = rival.own <= words or len(words & rival.own) >= len(words & best.own)
+    return beside and _fit(words, rival) > _fit(words, best) and bool(apart or rival.order < best.order)
 
 
 def _fit(words: Set[str], place: Place) -> tuple[int, int, int]:

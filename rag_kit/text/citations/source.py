@@ -11,8 +11,9 @@ from rag_kit.text.citations.tokens import Token, placed_tokens, tokens
 from rag_kit.text.language import HAN, fold
 from rag_kit.text.sentences import sentences
 from rag_kit.text.values.numbers import HAN_DIGITS
-from rag_kit.text.values.reading import Value
+from rag_kit.text.values.reading import Value, counted_by
 from rag_kit.text.values.tables import Row, table_rows
+from rag_kit.text.values.units import is_money, unit_at
 
 _MAX_SENTENCES = 2000
 _CLAUSE = re.compile(
@@ -22,6 +23,15 @@ _AND = re.compile(r"\s(?=(?:and|und)\s)|(?=而(?!且))")
 _MARK = re.compile(r"\s?\[\d{1,4}(?:[,，–-] ?\d{1,4})*\]")
 _WITHIN_NUMBER = re.compile(rf"[\d{HAN_DIGITS}十百千万亿]{{2}}")
 _NOT_WORD = re.compile(r"[^\w$€£¥%‰℃℉°]+|_+")
+# stems of what says that money is counted by a time
+_PERIODS = {
+    "month": "month",
+    "year": "year",
+    "annual": "year",
+    "week": "week",
+    "daili": "day",
+    "hour": "hour",
+}
 _BESIDE_HAN = re.compile(rf" (?=[{HAN}])|(?<=[{HAN}]) ")
 
 
@@ -32,6 +42,9 @@ class Place(NamedTuple):
     own: frozenset[str]
     within: frozenset[str] = frozenset()
     before: frozenset[str] = frozenset()
+    subject: frozenset[str] = (
+        frozenset()
+    )  # the names and identifiers before it, of the last clause that has any
     order: int = 0
 
 
@@ -118,10 +131,13 @@ class Source:
             if cells := self._cells.get(start):
                 found += _row_places(cells)
                 continue
-            within: frozenset[str] = frozenset()
+            within = subject = frozenset[str]()
             for clause in self.clauses[start]:
                 own = frozenset(content_keys(clause))
-                found += [Place(t.value, own - {t.key}, within, before) for t in clause if t.value]
+                for at, token in enumerate(clause):
+                    subject = frozenset(one.key for one in clause[: at + 1] if one.name) or subject
+                    if token.value:
+                        found.append(Place(token.value, own - {token.key}, within, before, subject))
                 within |= own
             before = frozenset(content_keys(sentence))
         found += [
@@ -135,6 +151,17 @@ class Source:
     def values(self) -> dict[str, Value]:
         """The distinct values by their normal form."""
         return {place.value.normal: place.value for place in self.places}
+
+    @cached_property
+    def counted(self) -> dict[str, str]:
+        """Normal form of a value counted by a time -> that of the bare value, as in a "monthly rent of 900 EUR"."""
+        return {
+            counted_by(place.value, unit).normal: place.value.normal
+            for place in self.places
+            if is_money(place.value.dimension)
+            for name in place.own & _PERIODS.keys()
+            for unit, _ in filter(None, [unit_at(_PERIODS[name], 0)])
+        }
 
     def best_sentences(self, statement: str, stated: Sequence[Token]) -> tuple[int, range]:
         """The number of the sentence that has most of a statement's words, and the range to quote.
