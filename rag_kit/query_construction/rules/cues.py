@@ -60,6 +60,8 @@ EXCLUDED_AFTER = re.compile(
     _I,
 )
 OPENING, CLOSING = "\"“'‘「『《", "\"”'’」』》"
+STATE_OF = re.compile(r"截至|截止|ending\b", _I)
+POSSESSION = re.compile(r"['’]s?\s+\w|的(?=[\u3400-\u9fff])")
 CONNECTOR = re.compile(
     r"\b(?P<not>but\s+not|and\s+not|or\s+not)\b|\b(?P<or>or|and/or|nor)\b|(?P<zh_or>或者?是?|抑或)"
     r"|\b(?P<but>but|yet|though|whereas)\b|(?P<zh_but>但是?|不过|而(?!且))"

@@ -137,16 +137,16 @@ def choose_mentions(text: str, mentions: Sequence[Mention], purpose: Purpose) ->
         if isinstance(item, NamedValue):
             # a document has one company, so its name says which documents; a topic says that of none
             about_one = purpose == "answer" or (purpose == "topic" and not item.field.many)
+            if about_one and condition.negated and cues.POSSESSION.match(text, item.end):
+                # "not in Acme's usual business" is about Acme
+                condition = replace(condition, begin=item.begin, end=item.end, negated=False)
             left = text[max(0, item.begin - cues.REACH) : item.begin]
             topical = purpose == "documents" or item.exact or condition.negated or cues.TOPIC.search(left)
-            # "not in Acme's usual business" is about Acme, or about all others: nothing tells
-            meant = (
-                item.name and not item.field.many and not condition.negated
-                if about_one
-                else item.sure and topical
-            )
+            meant = item.name and not item.field.many if about_one else item.sure and topical
             if meant or is_explicit(text, item):
                 yield condition
+        elif purpose != "documents" and cues.STATE_OF.match(text, condition.begin):
+            yield replace(condition, operator="$eq")  # 截至2022年，存货有多少: what was so then
         else:
             yield condition
 
