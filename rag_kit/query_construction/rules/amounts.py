@@ -106,7 +106,7 @@ def _is_number(value: Value) -> bool:
 
 
 def _numeral_end(text: str, value: Value) -> int:
-    """Where the figures of a value end, and its unit may begin."""
+    """The place where the figures of a value end, and its unit may begin."""
     match = NUMBER.match(text, value.start)
     return match.end() if match else value.end
 

@@ -33,6 +33,17 @@ _PERIODS = {
     "hour": "hour",
 }
 _BESIDE_HAN = re.compile(rf" (?=[{HAN}])|(?<=[{HAN}]) ")
+_STUDY = (
+    r"(?:determine|evaluate|examine|investigate|assess|compare|explore|estimate|characteri[sz]e|study|test|analy[sz]e"
+    r"|identify|clarify|establish)"
+)
+_OPEN_QUESTION = re.compile(
+    rf"\b(?:{_STUDY}|(?:evaluat|examin|investigat|unknown|unclear|uncertain|question|know|ask)\w*)\b.{{0,60}}\bwhether\b"
+    rf"|^(?:in order )?to {_STUDY}\b|\b(?:sought|aim(?:s|ed)?|wish(?:ed)?) to\b|hypothesi[sz]e"
+    r"|\b(?:aim|purpose|objective|goal)s?\b.{0,40}\b(?:was|were|is) to\b"
+    r"|(?:研究|探讨|评估|分析|考察|调查|确定|不清楚|不确定|未知|不明).{0,20}是否|旨在|目的(?:是|在于)",
+    re.IGNORECASE,
+)
 
 
 class Place(NamedTuple):
@@ -101,6 +112,10 @@ class Source:
     def plain(self, start: int, end: int) -> str:
         """A span of the text without marks of footnotes."""
         return _MARK.sub("", self.text[start:end])
+
+    def leaves_open(self, place: int) -> bool:
+        """Tell whether a sentence only asks (see the function)."""
+        return leaves_open(self.plain(*self.spans[place]))
 
     @cached_property
     def keys(self) -> list[set[str]]:
@@ -250,6 +265,16 @@ def _row_places(cells: Sequence[tuple[list[Token], list[Token]]]) -> list[Place]
 def _measures(token: Token) -> bool:
     """Tell whether a token is a value that is measured or counted, not an identifier."""
     return token.value is not None and token.value.dimension != "id"
+
+
+def leaves_open(sentence: str) -> bool:
+    """Tell whether a sentence only asks: the aim of a study, or whether something is so; it denies and says nothing.
+
+    Example:
+        >>> leaves_open("We sought to determine whether tea is safe."), leaves_open("Tea is safe.")
+        (True, False)
+    """
+    return _OPEN_QUESTION.search(sentence) is not None
 
 
 def content_keys(words: Iterable[Token]) -> set[str]:

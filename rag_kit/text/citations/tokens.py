@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import islice
 from typing import NamedTuple
@@ -190,3 +190,8 @@ def are_alike(a: str, b: str) -> bool:
     shorter = min(len(a), len(b))
     prefix = max(_MIN_PREFIX, round(0.7 * shorter))
     return shorter >= prefix and a[:prefix] == b[:prefix] and not a[0].isdigit()
+
+
+def has_alike(key: str, others: Iterable[str]) -> bool:
+    """Tell whether one of some words is a form of another."""
+    return any(are_alike(key, other) for other in others)

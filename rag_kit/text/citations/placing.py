@@ -1,0 +1,98 @@
+"""Whether the values of a statement stand beside the words that they stand beside in its passage."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from itertools import combinations
+
+from rag_kit.text.citations.source import Place, content_keys
+from rag_kit.text.citations.tokens import Token
+from rag_kit.text.values.reading import Value, same_value
+
+_MAX_PLACED = 20  # values of a statement that are compared by what stands beside them
+
+
+def says(said: Value, stated: Value) -> bool:
+    """Tell whether a passage that says one value supports the other: equal, or with less said of its unit."""
+    if same_value(stated, said):
+        return True
+    if stated.bound and said.bound and stated.bound != said.bound:
+        return False
+    bare = not stated.dimension or (not stated.per and stated.unit == said.unit)
+    return bare and bool(said.unit) and said.dimension != "ratio" and stated.amount == said.amount
+
+
+def place_values(
+    stated: list[Token], parts: Sequence[Sequence[Token]], places: Sequence[Place]
+) -> bool | None:
+    """True where each value stands beside the words of its statement, False where another does; None without rivals."""
+    if _have_swapped(parts, places):
+        return False
+    mine = [token.value for token in stated if token.value][:_MAX_PLACED]
+    words = content_keys(stated)
+    sure = False
+    for token in [token for token in stated if token.value][:_MAX_PLACED]:
+        if not token.value or token.value.dimension == "id":
+            continue
+        beside = words - {token.key}
+        same = [place for place in places if says(place.value, token.value)]
+        kind = _kind(same[0].value) if same else ""
+        rivals = [
+            place
+            for place in places
+            if same and _kind(place.value) == kind and not any(says(place.value, value) for value in mine)
+        ]
+        if not rivals:
+            continue
+        if all(_is_of_another(words, place) for place in same) and any(
+            place.subject & words for place in rivals
+        ):
+            return False
+        best = max(same, key=lambda place: _fit(beside, place))
+        if any(_is_nearer(beside, rival, best) for rival in rivals):
+            return False
+        sure = sure or _fit(beside, best) > max(_fit(beside, rival) for rival in rivals)
+    return sure or None
+
+
+def _have_swapped(parts: Sequence[Sequence[Token]], places: Sequence[Place]) -> bool:
+    """Tell whether two values of a statement each stand beside words that stand beside the other in the passage."""
+    held = [
+        (token.value, {one.key for one in part if one.content and not one.value})
+        for part in parts
+        for token in part
+        if token.value
+    ][:_MAX_PLACED]
+    found = [(value, words, [place for place in places if says(place.value, value)]) for value, words in held]
+    for (value, words, at), (other, others, there) in combinations(found, 2):
+        if words is others or not (len(at) == len(there) == 1) or _kind(value) != _kind(other):
+            continue
+        straight = len(words & at[0].own) + len(others & there[0].own)
+        if len(words & there[0].own) + len(others & at[0].own) > straight:
+            return True
+    return False
+
+
+def _is_of_another(words: Set[str], place: Place) -> bool:
+    """Tell whether a value is said of something that is named and that a statement with these words does not name."""
+    return bool(place.subject) and not place.subject & words
+
+
+def _kind(value: Value) -> str:
+    """The dimension of a value, whatever it is counted by."""
+    return value.dimension.split("/")[0]
+
+
+def _is_nearer(words: Set[str], rival: Place, best: Place) -> bool:
+    """Say if a value stands nearer to the words than another; a later one needs a word that goes with it alone."""
+    apart = words & rival.own - (best.own | best.within)
+    if _fit(words, rival)[:2] == _fit(words, best)[:2]:
+        return rival.own <= words and not best.own <= words  # of large tanks, where the statement is of tanks
+    # "14 months with the drug and 9 months in the control arm": the second has a word of its own, and no other
+    beside = rival.own <= words or len(words & rival.own) >= len(words & best.own)
+    return beside and _fit(words, rival) > _fit(words, best) and bool(apart or rival.order < best.order)
+
+
+def _fit(words: Set[str], place: Place) -> tuple[int, int, int]:
+    """How many of the words stand beside a value: in the sentence up to it, in its clause, in the sentence before."""
+    return len(words & (place.own | place.within)), len(words & place.own), len(words & place.before)
