@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from difflib import SequenceMatcher
 from itertools import pairwise, permutations
 
@@ -48,8 +48,8 @@ def find_change(cited: Sequence[Token], stated: Sequence[Token], passage: Set[st
     old_voice, new_voice = (_VOICE.intersection(token.key for token in row) for row in voices)
     same_voice = old_voice == new_voice
     share = len(set(old_keys) & set(new_keys)) / max(1, len(set(new_keys)))
-    moved = same_voice and share >= MIN_CLOSE and _have_changed_places(cited, stated)
-    return "order" if moved else ""
+    swapped = same_voice and share >= MIN_CLOSE and _have_changed_places(cited, stated)
+    return "order" if swapped else ""
 
 
 def _have_changed_places(cited: list[Token], stated: list[Token]) -> bool:
@@ -123,7 +123,7 @@ def _find_replacement(
     if things and any(token.key in passage for token in brought):
         return "changed"
     if things and small and not brought:
-        return "moved"
+        return "moved value" if all(token.value for token in new) else "moved"
     known = {token.key for token in old}
     named = any(token.name for token in old)
     strange = [

@@ -9,9 +9,9 @@ from difflib import SequenceMatcher
 from typing import Literal, NamedTuple
 
 from rag_kit.text.citations.change import MIN_CLOSE, find_change
-from rag_kit.text.citations.placing import place_values, says
+from rag_kit.text.citations.placing import Placed, place_values, says
 from rag_kit.text.citations.source import Source, clauses, content_keys, holds, leaves_open, letters_of
-from rag_kit.text.citations.tokens import Token, are_opposites, has_alike, is_negation, tokens
+from rag_kit.text.citations.tokens import Token, are_equal, are_opposites, has_alike, is_negation, tokens
 from rag_kit.text.language import HAN, fold, same_language, word_set
 
 _MAX_UNKNOWN = 0.35  # share of a statement's content that the quote, and what it refers back to, may lack
@@ -80,13 +80,13 @@ def _judge_against(statement: str, source: Source) -> Verdict:
     parts = [_in_words_of(part, source) for part in clauses(statement)]
     clause = [] if row or len(parts) > 1 else source.best_clause(best, stated)
     reason, score = _compare_words(stated, quoted, source, clause)
-    placed = place_values(stated, parts, source.places) if reason in ("covered", "paraphrase") else None
-    if placed is False:
+    placed = place_values(stated, parts, source.places) if reason in ("covered", "paraphrase") else "open"
+    if placed == "wrong":
         reason = "number"
     elif held:
         reason, score = "verbatim", 1.0
     if not row and reason != "verbatim":
-        reason = _weigh(reason, stated, quoted, source, best, clause, placed=placed is True)
+        reason = _weigh(reason, stated, quoted, source, best, clause, placed)
         if reason in _NOTHING_SAID and source.leaves_open(best) and not leaves_open(statement):
             reason = "paraphrase"
     return Verdict(score, reason, start, end)
@@ -99,8 +99,7 @@ def _weigh(
     source: Source,
     best: int,
     clause: Sequence[Token],
-    *,
-    placed: bool,
+    placed: Placed,
 ) -> str:
     """The reason by how close a statement is to the sentence at `best`: far from it, it is a wording of its own."""
     sentence, known, passage = source.tokens[best], content_keys(source.context_tokens), source.all_keys
@@ -110,15 +109,17 @@ def _weigh(
     core = [token for token in stated if token.key not in known - content_keys(sentence)]
     if reason == "covered":
         changes = (find_change(part, stated, passage) for part in (sentence, clause or sentence))
-        reason = next((change for change in changes if change and not (placed and change == "moved")), reason)
+        stands = {"all": ("moved", "moved value"), "some": ("moved value",)}.get(placed, ())
+        reason = next((change for change in changes if change and change not in stands), reason)
     there = content_keys(quoted)
     if reason == "number" and all(t.value or has_alike(t.key, there) for t in core if t.content):
         return reason  # nothing but the number is new
     close, places = _closeness(core, sentence, with_values=reason != "number")
     if reason == "other" and close < _MIN_CLOSE_WORDING:
         return "covered"
-    far = reason in _LEAST and (close < _LEAST[reason] or places > _MOST_CHANGES)
-    return "paraphrase" if far else reason
+    scattered = places > _MOST_CHANGES and reason != "name"
+    far = reason in _LEAST and (scattered or close < _LEAST[reason])
+    return "paraphrase" if far else "moved" if reason == "moved value" else reason
 
 
 def _begins_inside(text: str, statement: str) -> bool:
@@ -195,7 +196,9 @@ def _compare_words(
     if sum(token.key in passage for token in unknown) > (not inside):
         return "changed", score
     said = {token.key for token in quoted}
-    new = {token.key for token in stated} - said
+    new = {
+        key for key in {token.key for token in stated} - said if not any(are_equal(key, one) for one in said)
+    }
     lost = said - {token.key for token in stated}
     if any(are_opposites(a, b) for a in new for b in lost):
         return "opposite", score

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from itertools import combinations
+from typing import Literal
 
 from rag_kit.text.citations.source import Place, content_keys
 from rag_kit.text.citations.tokens import Token
 from rag_kit.text.values.reading import Value, same_value
 
+Placed = Literal["wrong", "all", "some", "open"]
 _MAX_PLACED = 20  # values of a statement that are compared by what stands beside them
 
 
@@ -23,36 +25,43 @@ def says(said: Value, stated: Value) -> bool:
 
 
 def place_values(
-    stated: list[Token], parts: Sequence[Sequence[Token]], places: Sequence[Place]
-) -> bool | None:
-    """True where each value stands beside the words of its statement, False where another does; None without rivals."""
+    stated: Sequence[Token], parts: Sequence[Sequence[Token]], places: Sequence[Place]
+) -> Placed:
+    """Tell where the values of a statement stand in its passage.
+
+    "wrong": another value stands beside the statement's words; "all" or "some": so many that have rivals stand beside
+    them for sure; "open": nothing tells.
+    """
     if _have_swapped(parts, places):
-        return False
-    mine = [token.value for token in stated if token.value][:_MAX_PLACED]
-    words = content_keys(stated)
-    sure = False
-    for token in [token for token in stated if token.value][:_MAX_PLACED]:
-        if not token.value or token.value.dimension == "id":
-            continue
-        beside = words - {token.key}
-        same = [place for place in places if says(place.value, token.value)]
-        kind = _kind(same[0].value) if same else ""
-        rivals = [
-            place
-            for place in places
-            if same and _kind(place.value) == kind and not any(says(place.value, value) for value in mine)
-        ]
-        if not rivals:
-            continue
-        if all(_is_of_another(words, place) for place in same) and any(
-            place.subject & words for place in rivals
-        ):
-            return False
-        best = max(same, key=lambda place: _fit(beside, place))
-        if any(_is_nearer(beside, rival, best) for rival in rivals):
-            return False
-        sure = sure or _fit(beside, best) > max(_fit(beside, rival) for rival in rivals)
-    return sure or None
+        return "wrong"
+    values = [(token.key, token.value) for token in stated if token.value][:_MAX_PLACED]
+    words, mine = content_keys(stated), [value for _, value in values]
+    found = [_place_value(value, words - {key}, words, mine, places) for key, value in values]
+    if "wrong" in found:
+        return "wrong"
+    sure, unsure = found.count("sure"), found.count("unsure")
+    return "open" if not sure else "some" if unsure else "all"
+
+
+def _place_value(
+    value: Value, beside: Set[str], words: Set[str], mine: Sequence[Value], places: Sequence[Place]
+) -> Literal["wrong", "sure", "unsure", "alone"]:
+    """Tell whether a value stands beside some words of a statement better than all that could stand in its place."""
+    same = [place for place in places if value.dimension != "id" and says(place.value, value)]
+    kind = _kind(same[0].value) if same else ""
+    rivals = [
+        place
+        for place in places
+        if same and _kind(place.value) == kind and not any(says(place.value, one) for one in mine)
+    ]
+    if not rivals:
+        return "alone"
+    if all(_is_of_another(words, place) for place in same) and any(one.subject & words for one in rivals):
+        return "wrong"
+    best = max(same, key=lambda place: _fit(beside, place))
+    if any(_is_nearer(beside, rival, best) for rival in rivals):
+        return "wrong"
+    return "sure" if _fit(beside, best) > max(_fit(beside, rival) for rival in rivals) else "unsure"
 
 
 def _have_swapped(parts: Sequence[Sequence[Token]], places: Sequence[Place]) -> bool:

@@ -164,10 +164,25 @@ def are_opposites(a: str, b: str) -> bool:
     if not a.isascii() and len(a) == len(b):
         differing = [pair for pair in zip(a, b, strict=True) if pair[0] != pair[1]]
         a, b = differing[0] if len(differing) == 1 else (a, b)
+    return any(one != other for one, other in _groups(a, b))
+
+
+def are_equal(a: str, b: str) -> bool:
+    """Tell whether two words mean the same where others exclude them, as "rise" and "grew" do.
+
+    Example:
+        >>> are_equal("rise", "grew"), are_equal("rise", "fell"), are_equal("rise", "bridge")
+        (True, False, False)
+    """
+    return any(one == other for one, other in _groups(a, b))
+
+
+def _groups(a: str, b: str) -> list[tuple[int, int]]:
+    """The groups of two words in each class that has both."""
     classes = _classes()
-    first, second = (word if word in classes else (content_words(word) or [word])[0] for word in (a, b))
-    one, other = classes.get(first, {}), classes.get(second, {})
-    return any(one[number] != other[number] for number in one.keys() & other.keys())
+    words = (word if word in classes else (content_words(word) or [word])[0] for word in (a, b))
+    one, other = (classes.get(word, {}) for word in words)
+    return [(one[number], other[number]) for number in one.keys() & other.keys()]
 
 
 def _differ_by_one(a: str, b: str) -> bool:
