@@ -56,7 +56,7 @@ def _place_value(
     ]
     if not rivals:
         return "alone"
-    if all(_is_of_another(words, place) for place in same) and any(one.subject & words for one in rivals):
+    if all(_is_of_another(words, place, rivals) for place in same):
         return "wrong"
     best = max(same, key=lambda place: _fit(beside, place))
     if any(_is_nearer(beside, rival, best) for rival in rivals):
@@ -82,9 +82,11 @@ def _have_swapped(parts: Sequence[Sequence[Token]], places: Sequence[Place]) -> 
     return False
 
 
-def _is_of_another(words: Set[str], place: Place) -> bool:
-    """Tell whether a value is said of something that is named and that a statement with these words does not name."""
-    return bool(place.subject) and not place.subject & words
+def _is_of_another(words: Set[str], place: Place, rivals: Sequence[Place]) -> bool:
+    """Tell whether a value is said of another thing than a statement names, whose value its sentence has too."""
+    if not place.subject or place.subject & words:
+        return False
+    return any(rival.subject & words and rival.sentence == place.sentence for rival in rivals)
 
 
 def _kind(value: Value) -> str:

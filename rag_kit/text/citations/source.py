@@ -56,6 +56,7 @@ class Place(NamedTuple):
     subject: frozenset[str] = (
         frozenset()
     )  # the names and identifiers before it, of the last clause that has any
+    sentence: int = -1
     order: int = 0
 
 
@@ -142,7 +143,7 @@ class Source:
         """The values with the words beside them: in the clause, and before it in the sentence and the one before."""
         found: list[Place] = []
         before: frozenset[str] = frozenset()
-        for (start, _), sentence in zip(self.spans, self.tokens, strict=True):
+        for number, ((start, _), sentence) in enumerate(zip(self.spans, self.tokens, strict=True)):
             if cells := self._cells.get(start):
                 found += _row_places(cells)
                 continue
@@ -152,7 +153,7 @@ class Source:
                 for at, token in enumerate(clause):
                     subject = frozenset(one.key for one in clause[: at + 1] if one.name) or subject
                     if token.value:
-                        found.append(Place(token.value, own - {token.key}, within, before, subject))
+                        found.append(Place(token.value, own - {token.key}, within, before, subject, number))
                 within |= own
             before = frozenset(content_keys(sentence))
         found += [

@@ -111,7 +111,7 @@ _CLASSES = (
     "january/february/march/april/may/june/july/august/september/october/november/december "
     "monday/tuesday/wednesday/thursday/friday/saturday/sunday "
     "increase,rise,rose,risen,grow,grew,grown,climb,raise"
-    "/decrease,reduce,fall,fell,fallen,drop,decline,shrink,shrank,lower "
+    "/decrease,reduce,fall,fell,fallen,drop,decline,shrink,shrank "
     "more/less,fewer before/after largest,biggest/smallest highest/lowest higher/lower high/low large/small "
     "win,won/lose,lost allow,permit/forbid,prohibit true/false always/never start,begin/end include/exclude "
     "above/below up/down left/right oldest/youngest male/female positive/negative success/failure "
@@ -119,7 +119,7 @@ _CLASSES = (
     "best/worst better/worse early/late longest/shortest most/least maximum/minimum enable/disable required/optional "
     "public/private minor/major month/year/week/day/hour monthly/yearly,annual/weekly/daily/hourly strong/weak "
     "inside/outside import/export buy,bought/sell,sold open/close terminate,cancel/extend,renew "
-    "buyer,purchaser/seller,vendor landlord,lessor/tenant,lessee employer/employee licensor/licensee lender/borrower "
+    "buyer/seller,vendor landlord,lessor/tenant,lessee "
     "增加,增长,上升,上涨,提高,升高,增多/减少,下降,下跌,下滑,降低,缩减 成功/失败 允许/禁止 开始/结束 支持/反对 "
     "解除,终止/延长,续签 同意/拒绝,反对 盈利/亏损 买入,购买/卖出,出售 进口/出口 批准,通过/驳回,否决"
 )

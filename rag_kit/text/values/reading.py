@@ -61,7 +61,13 @@ _COUNTED = (
     "场集头匹艘架棵门道步句篇轮批组对双"
 )
 _NO_NUMBER = word_set("万一 千万 一一 万万 百千 万千 十分 百分 千分")
-_ONLY_SCALES = word_set("万 亿 万亿 百万 千万")  # as in 单位：万元
+_ONLY_SCALES = (
+    "万",
+    "亿",
+    "万亿",
+    "百万",
+    "千万",
+)  # as in 单位：百万元; by themselves the last two are numbers
 _HALF_AFTER = re.compile(r" and a half\b|半(?![载径个])")
 _PER = re.compile(r" ?/ ?(?=\S)| (?:per|an?|each|every|pro|je|im) | ?每(?=[^\s，。])")
 _PER_BEFORE = re.compile(
@@ -182,7 +188,10 @@ def _number(text: str, match: re.Match[str]) -> Value | None:
         amount += 0.5
         end += 2
         unit = (unit[0], end + 1 if text[end] == "月" else unit[1])
-    if numeral in _ONLY_SCALES or (not coin and unit is None and _counts_nothing(text, numeral, end)):
+    in_brackets = not text[max(0, start - 1) : start].strip(" (：:")
+    if numeral in _ONLY_SCALES[: 3 + 2 * in_brackets] or (
+        not coin and unit is None and _counts_nothing(text, numeral, end)
+    ):
         return None
     symbol, dimension, factor = "", "", 1.0
     if coin:
