@@ -38,7 +38,8 @@ def find_change(cited: Sequence[Token], stated: Sequence[Token], passage: Set[st
         before, after = equal[place], equal[place + 2]
         if kind == "equal" or not (len(parts) == 1 or (before and after) or before + after >= _MIN_CONTEXT):
             continue
-        old_words, new_words = _drop_alike(cited[a:b], stated[c:d])
+        old_words = _without_forms(cited[a:b], stated[c:d])
+        new_words = _without_forms(stated[c:d], cited[a:b])
         if not old_words or not new_words:
             continue
         inside = (before and after) or (a == c == 0 and after >= _MIN_CONTEXT)
@@ -83,21 +84,10 @@ def _neighbours(text: list[Token]) -> dict[str, tuple[str, str]]:
     return {word: (before, after) for before, word, after in around if count[word] == 1}
 
 
-def _drop_alike(old: list[Token], new: list[Token]) -> tuple[list[Token], list[Token]]:
-    """The content words of each of two parts of which the other part has no form."""
-    old_words, new_words = ([token for token in part if token.content] for part in (old, new))
-    return (
-        [
-            token
-            for token in old_words
-            if token.name or not has_alike(token.key, {t.key for t in new_words if not t.name})
-        ],
-        [
-            token
-            for token in new_words
-            if token.name or not has_alike(token.key, {t.key for t in old_words if not t.name})
-        ],
-    )
+def _without_forms(part: Sequence[Token], other: Sequence[Token]) -> list[Token]:
+    """The content words of a part of which another part has no form."""
+    keys = {token.key for token in other if token.content and not token.name}
+    return [token for token in part if token.content and (token.name or not has_alike(token.key, keys))]
 
 
 def _find_replacement(

@@ -70,7 +70,8 @@ def _judge_against(statement: str, source: Source) -> Verdict:
     stated = _in_words_of(tokens(statement), source)
     best, places = source.best_sentences(statement, stated)
     start, end = source.spans[places[0]][0], source.spans[places[-1]][1]
-    held = holds(letters_of(source.text[start:end]), letters)
+    asks = leaves_open(source.plain(*source.spans[best])) and not leaves_open(statement)
+    held = holds(letters_of(source.text[start:end]), letters) and not asks
     if held and not _begins_inside(source.text[start:end], statement):
         return Verdict(1.0, "verbatim", start, end)
     if not same_language(statement, source.text):
@@ -87,7 +88,7 @@ def _judge_against(statement: str, source: Source) -> Verdict:
         reason, score = "verbatim", 1.0
     if not row and reason != "verbatim":
         reason = _weigh(reason, stated, quoted, source, best, clause, placed)
-        if reason in _NOTHING_SAID and source.leaves_open(best) and not leaves_open(statement):
+        if asks and reason in _NOTHING_SAID:
             reason = "paraphrase"
     return Verdict(score, reason, start, end)
 
@@ -117,8 +118,7 @@ def _weigh(
     close, places = _closeness(core, sentence, with_values=reason != "number")
     if reason == "other" and close < _MIN_CLOSE_WORDING:
         return "covered"
-    scattered = places > _MOST_CHANGES and reason != "name"
-    far = reason in _LEAST and (scattered or close < _LEAST[reason])
+    far = reason in _LEAST and (places > _MOST_CHANGES or close < _LEAST[reason])
     return "paraphrase" if far else "moved" if reason == "moved value" else reason
 
 

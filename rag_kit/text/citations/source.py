@@ -114,10 +114,6 @@ class Source:
         """A span of the text without marks of footnotes."""
         return _MARK.sub("", self.text[start:end])
 
-    def leaves_open(self, place: int) -> bool:
-        """Tell whether a sentence only asks (see the function)."""
-        return leaves_open(self.plain(*self.spans[place]))
-
     @cached_property
     def keys(self) -> list[set[str]]:
         """The content words of each sentence."""

@@ -179,10 +179,15 @@ def are_equal(a: str, b: str) -> bool:
 
 def _groups(a: str, b: str) -> list[tuple[int, int]]:
     """The groups of two words in each class that has both."""
-    classes = _classes()
-    words = (word if word in classes else (content_words(word) or [word])[0] for word in (a, b))
-    one, other = (classes.get(word, {}) for word in words)
+    one, other = _groups_of(a), _groups_of(b)
     return [(one[number], other[number]) for number in one.keys() & other.keys()]
+
+
+def _groups_of(word: str) -> dict[int, int]:
+    """The group of a word in each of its classes; a compound such as 解除合同 has those of its first part."""
+    classes = _classes()
+    stem = word[:2] if word > "\u2fff" else (content_words(word) or [word])[0]
+    return classes.get(word) or classes.get(stem) or {}
 
 
 def _differ_by_one(a: str, b: str) -> bool:

@@ -164,6 +164,7 @@ def test_other_words_for_the_same_are_supported(statement: str, passage: str) ->
             "Green tea does not lower blood pressure.",
             "We sought to determine whether green tea lowers blood pressure.",
         ),
+        ("Green tea is safe.", "The aim was to find out. It is unknown whether green tea is safe."),
         ("绿茶可以降低血压。", "本研究探讨绿茶是否可以降低血压。"),
     ],
 )
