@@ -9,7 +9,7 @@ from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.metric import Metric, Source, Stage
 from rag_kit.text import fold
 from rag_kit.text.citations.check import renumber
-from rag_kit.text.citations.match import says
+from rag_kit.text.citations.placing import says
 from rag_kit.text.citations.tokens import tokens
 from rag_kit.text.language import HAN
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from rag_kit.query_construction.clauses import Clause
@@ -15,15 +15,11 @@ from rag_kit.query_construction.fields import MetadataField, Schema
 from rag_kit.query_construction.rules import cues
 from rag_kit.query_construction.rules.conditions import quarter_of
 from rag_kit.query_construction.words import Span, singular
-from rag_kit.text.values.numbers import FIGURES, HAN, NUMBER_WORDS, SCALE, read_any
-from rag_kit.text.values.reading import find_values
-from rag_kit.text.values.units import is_money, unit_at
+from rag_kit.text.values.forms import NUMBER
+from rag_kit.text.values.reading import Value, find_values
+from rag_kit.text.values.units import is_money
 
-_NUMBER = re.compile(
-    rf"(?<![A-Za-z0-9_.])(?:(?P<money>[$€£¥])\s?)?(?P<figures>(?:{FIGURES})(?![\d.]*[a-z_]*[a-z]\d)(?:{SCALE})?)"
-    rf"|(?<![第年月一-十])(?P<han>{HAN})|\b(?P<word>{NUMBER_WORDS})",
-    re.IGNORECASE,
-)
+_NO_NUMBERS = ("clock", "decade", "century", "quarter", "weekday", "ordinal", "date")
 _MAX_NUMBERS = 64
 _LINK = r"(?:\s*(?:is|are|was|were|has|of|score|value|a|an|at|than|the|with|[=:]|为|是|在|的)\b|\s*[=:])*\s*$"
 _OPENING = re.compile(r"(?:\bbetween|\bfrom|介于|在)\s*$", re.IGNORECASE)
@@ -88,56 +84,66 @@ def _date_amount(text: str, schema: Schema, date: NamedPeriod) -> Amount:
 def _find_numbers(text: str, schema: Schema, taken: Sequence[Span], years: Sequence[Span]) -> list[Amount]:
     """Numbers of a field; what may be a year is one only where its field stands before it, or its currency."""
     fields = [field for field in schema if field.ordered and not field.temporal]
-    matches = list(islice(_NUMBER.finditer(text), _MAX_NUMBERS)) if fields else []
-    matches = [match for match in matches if not Span(*match.span()).overlaps(taken)]
-    amounts = [_number_amount(text, match, fields, Span(*match.span()).overlaps(years)) for match in matches]
+    found = [value for value in find_values(text) if _is_number(value)][:_MAX_NUMBERS] if fields else []
+    spans = [Span(value.start, _numeral_end(text, value)) for value in found]
+    free = [(value, span) for value, span in zip(found, spans, strict=True) if not span.overlaps(taken)]
+    amounts = [_number_amount(text, value, span, fields, span.overlaps(years)) for value, span in free]
     # in "between 5 and 7 years old" the field of one number is that of the other
-    for place, (left, right) in enumerate(pairwise(matches)):
+    for place, ((low, left), (high, right)) in enumerate(pairwise(free)):
         first, second = amounts[place : place + 2]
-        between = text[first.end if first else left.end() : right.start()]
+        between = text[first.end if first else left.end : right.begin]
         if cues.RANGE_TO.fullmatch(between) or cues.RANGE_AND.fullmatch(_without_cue(between)):
             if first is None and second is not None:
-                amounts[place] = Amount(*left.span(), _number_of(left), second.field, left.start())
+                amounts[place] = Amount(left.begin, left.end, _plain(low), second.field, left.begin)
             elif second is None and first is not None:
-                amounts[place + 1] = Amount(*right.span(), _number_of(right), first.field, right.start())
+                amounts[place + 1] = Amount(right.begin, right.end, _plain(high), first.field, right.begin)
     return [amount for amount in amounts if amount is not None]
 
 
-def _number_amount(text: str, match: re.Match[str], fields: list[MetadataField], year: bool) -> Amount | None:
+def _is_number(value: Value) -> bool:
+    """Whether a value is a number, maybe with a unit, or a year by its form."""
+    return value.key.isdecimal() if value.key else value.dimension not in _NO_NUMBERS
+
+
+def _numeral_end(text: str, value: Value) -> int:
+    """The place where the figures of a value end, and its unit may begin."""
+    match = NUMBER.match(text, value.start)
+    return match.end() if match else value.end
+
+
+def _plain(value: Value) -> int | float:
+    """The number of a value, whole where it is."""
+    return int(value.amount) if value.amount.is_integer() else value.amount
+
+
+def _number_amount(
+    text: str, value: Value, span: Span, fields: list[MetadataField], year: bool
+) -> Amount | None:
     """A number, if words before it or a unit after it say of which field it is."""
-    begin, end = match.span()
+    begin, end = span.begin, span.end
     more = _OR_MORE.match(text, end)
     start = more.end() if more else end
     units: list[tuple[MetadataField, int]] = []
     for field in fields:
-        if stop := _unit_end(text, start, field, year):
+        if match := (_signs(field).measure if year else _signs(field).unit).match(text, start):
             # the words of "20 or more pages" say how it is compared
-            units.append((field, stop if not text[end:start].strip() else end))
-        elif match["money"] and _is_kind(field, _KINDS[0]):
-            units.append((field, end))
+            units.append((field, end if text[end:start].strip() else match.end()))
+        elif is_money(value.dimension) and _is_kind(field, _KINDS[0]):
+            units.append((field, max(end, value.end)))
     if len(units) == 1:
         end = units[0][1]
     floor = max(0, begin - cues.REACH)
     left = text[floor:begin]
     bare = _without_cue(left)
     # 三 and "one" are in much that is not a number
-    if not (match["figures"] or bare != left or any(cue.match(text, end) for cue, _ in cues.RIGHT)):
+    written = text[begin:end].lstrip("-+$€£¥ ")[:1].isdigit()
+    if not (written or bare != left or any(cue.match(text, end) for cue, _ in cues.RIGHT)):
         return None
     for field in fields:
         for words in (_OPENING.sub("", bare), left):
             if unit_match := _signs(field).before.search(words):
-                return Amount(begin, end, _number_of(match), field, floor + unit_match.start())
-    return Amount(begin, end, _number_of(match), units[0][0], begin) if len(units) == 1 else None
-
-
-def _unit_end(text: str, start: int, field: MetadataField, year: bool) -> int | None:
-    """Find the end of a unit of a field that begins at a place; None without one."""
-    signs = _signs(field)
-    if match := (signs.measure if year else signs.unit).match(text, start):
-        return match.end()
-    unit = unit_at(text, start)
-    money = unit is not None and is_money(unit[0].dimension) and _is_kind(field, _KINDS[0])
-    return unit[1] if unit and money else None
+                return Amount(begin, end, _plain(value), field, floor + unit_match.start())
+    return Amount(begin, end, _plain(value), units[0][0], begin) if len(units) == 1 else None
 
 
 class _Signs(NamedTuple):
@@ -175,14 +181,6 @@ def _without_cue(left: str) -> str:
     """The text before "more than", "at most", ">=" and their like, if it ends with one."""
     cue = next((match for pattern, _ in cues.LEFT if (match := pattern.search(left))), None)
     return left[: cue.start()] + " " if cue else left
-
-
-def _number_of(match: re.Match[str]) -> int | float:
-    """The number that a match writes in Chinese, as words, or in figures with a scale: "2.5 million"."""
-    text = match["figures"] or match["han"] or match["word"]
-    read = find_values(text)
-    number = read[0].amount if read else read_any(text)
-    return int(number) if number.is_integer() else number
 
 
 def _name_words(field: MetadataField) -> set[str]:

@@ -143,7 +143,7 @@ def join_conditions(text: str, conditions: Sequence[Condition]) -> Clause | None
     for members in lists:
         clause = _join_list(text, members)
         either = before and _connector(text[before[-1].end : members[0].begin]) == "or"
-        if either and before[0].field is not members[0].field and before[0].measured and members[0].measured:
+        if either and before[0].measured and members[0].measured:
             # "phones rated below 3 or priced over 1000": what stands around is of both
             alternatives[-1][-1] = any_of([alternatives[-1][-1], clause]) or clause
         else:

@@ -85,12 +85,12 @@ def check_citations(
 
     A statement is supported where the passage says it: word for word, or with two thirds of its words and all of its
     values and names, the same negations and no opposites, each value beside the words that it stands beside in the
-    passage. Values are equal in any form and unit; a number of a table has the unit and name of its column and the name
-    of its row; title and headings of a document count as said. It is lexical: a statement in quite other words, in
-    another language than its passage, or with a wording of its own in a sentence of the passage, is undecided, and a
-    false one may pass (`docs/benchmarks.md` has the figures). A mark that a passage has after the same word, as in
-    ``a[3]``, is a part of the statement if that has another mark. MAX_ANSWER characters and MAX_STATEMENTS statements
-    are checked, and a longer answer is flagged.
+    passage; a sentence that only asks whether something is so tells nothing. Values are equal in any form and unit; a
+    number of a table has the unit and name of its column and the name of its row; title and headings of a document
+    count as said. It is lexical: a statement in quite other words, in another language than its passage, or with a
+    wording of its own in a sentence of the passage, is undecided, and a false one may pass (`docs/benchmarks.md` has
+    the figures). A mark that a passage has after the same word, as in ``a[3]``, is a part of the statement if that has
+    another mark. MAX_ANSWER characters and MAX_STATEMENTS statements are checked, and a longer answer is flagged.
 
     Args:
         answer: The answer, with marks such as ``[1]``, ``[1, 2]`` or ``【1】``.

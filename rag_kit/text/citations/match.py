@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
-from itertools import pairwise, permutations
 from typing import Literal, NamedTuple
 
-from rag_kit.text.citations.source import Place, Source, clauses, content_keys, holds, letters_of
-from rag_kit.text.citations.tokens import Token, are_alike, are_opposites, is_negation, tokens
-from rag_kit.text.language import same_language, word_set
-from rag_kit.text.values.reading import Value, same_value
+from rag_kit.text.citations.change import MIN_CLOSE, find_change
+from rag_kit.text.citations.placing import Placed, place_values, says
+from rag_kit.text.citations.source import Source, clauses, content_keys, holds, leaves_open, letters_of
+from rag_kit.text.citations.tokens import Token, are_equal, are_opposites, has_alike, is_negation, tokens
+from rag_kit.text.language import HAN, fold, same_language, word_set
 
 _MAX_UNKNOWN = 0.35  # share of a statement's content that the quote, and what it refers back to, may lack
 # share of a statement's words that a sentence has in their order, from which a difference is a change of what it says
-_MIN_CLOSE, _MIN_CLOSE_VALUES = 0.6, 0.5
+_MIN_CLOSE_VALUES = 0.5
 _MIN_CLOSE_WORDING = 0.65  # the same, from which a wording of its own may be something else
+_MOST_CHANGES = 2  # places with other words up to which a statement is a sentence changed
+_FEW = 4  # content words of a statement that says too little to be foreign to a passage
 _CONTRIBUTES = 0.25
-_MAX_PLACED = 20  # values of a statement that are compared by what stands beside them
-_MIN_CONTEXT = 3  # words beside a part at an end that must be the same for it to stand in the same place
-_MAX_THING = 2  # content words of a part that is one name or one thing
 _DENIED_WITHIN = 3  # words after a negation among which the one is that it denies
 _WEAK = ("ordinal", "weekday")  # values that a passage without one of their kind may say in other words
 _POINTING = word_set(
     "it they he she this these its their his her that the 它 它们 他 她 该 这 这一 这些 此 其 本"
 )
-_VOICE = frozenset(["by", "被", "由", "把", "将"])
+_TWO_HAN = re.compile(f"[{HAN}]{{2}}")
 
 
 class Verdict(NamedTuple):
@@ -70,44 +70,77 @@ def _judge_against(statement: str, source: Source) -> Verdict:
     stated = _in_words_of(tokens(statement), source)
     best, places = source.best_sentences(statement, stated)
     start, end = source.spans[places[0]][0], source.spans[places[-1]][1]
-    if holds(letters_of(source.text[start:end]), letters):
+    asks = leaves_open(source.plain(*source.spans[best])) and not leaves_open(statement)
+    held = holds(letters_of(source.text[start:end]), letters) and not asks
+    if held and not _begins_inside(source.text[start:end], statement):
         return Verdict(1.0, "verbatim", start, end)
     if not same_language(statement, source.text):
         return Verdict(0.0, "language", start, end)
-    quoted = [token for place in places for token in source.tokens[place]]
     row = source.spans[best][0] in source.rows
-    clause = [] if row or len(clauses(statement)) > 1 else source.best_clause(best, stated)
+    quoted = [token for place in places for token in source.tokens[place]]
+    parts = [_in_words_of(part, source) for part in clauses(statement)]
+    clause = [] if row or len(parts) > 1 else source.best_clause(best, stated)
     reason, score = _compare_words(stated, quoted, source, clause)
-    placed = _place_values(stated, source.places) if reason in ("covered", "paraphrase") else None
-    if placed is False:
+    placed = place_values(stated, parts, source.places) if reason in ("covered", "paraphrase") else "open"
+    if placed == "wrong":
         reason = "number"
-    if row:
-        return Verdict(score, reason, start, end)
+    elif held:
+        reason, score = "verbatim", 1.0
+    if not row and reason != "verbatim":
+        reason = _weigh(reason, stated, quoted, source, best, clause, placed)
+        if asks and reason in _NOTHING_SAID:
+            reason = "paraphrase"
+    return Verdict(score, reason, start, end)
+
+
+def _weigh(
+    reason: str,
+    stated: Sequence[Token],
+    quoted: Sequence[Token],
+    source: Source,
+    best: int,
+    clause: Sequence[Token],
+    placed: Placed,
+) -> str:
+    """The reason by how close a statement is to the sentence at `best`: far from it, it is a wording of its own."""
     sentence, known, passage = source.tokens[best], content_keys(source.context_tokens), source.all_keys
     if sentence and sentence[0].key in _POINTING:
         passage -= source.keys[0] - content_keys(sentence)
         known |= source.keys[0]
     core = [token for token in stated if token.key not in known - content_keys(sentence)]
     if reason == "covered":
-        changes = (_find_change(part, stated, passage) for part in (sentence, clause or sentence))
-        reason = next((change for change in changes if change and not (placed and change == "moved")), reason)
-    if reason == "other" and _closeness(core, sentence, with_values=True) < _MIN_CLOSE_WORDING:
-        reason = "covered"
-    if reason in _LEAST and _closeness(core, sentence, with_values=reason != "number") < _LEAST[reason]:
-        reason = "paraphrase"
-    return Verdict(score, reason, start, end)
+        changes = (find_change(part, stated, passage) for part in (sentence, clause or sentence))
+        stands = {"all": ("moved", "moved value"), "some": ("moved value",)}.get(placed, ())
+        reason = next((change for change in changes if change and change not in stands), reason)
+    there = content_keys(quoted)
+    if reason == "number" and all(t.value or has_alike(t.key, there) for t in core if t.content):
+        return reason  # nothing but the number is new
+    close, places = _closeness(core, sentence, with_values=reason != "number")
+    if reason == "other" and close < _MIN_CLOSE_WORDING:
+        return "covered"
+    far = reason in _LEAST and (places > _MOST_CHANGES or close < _LEAST[reason])
+    return "paraphrase" if far else "moved" if reason == "moved value" else reason
 
 
-_LEAST = dict.fromkeys(("name", "changed", "moved", "opposite", "negation", "other"), _MIN_CLOSE) | {
+def _begins_inside(text: str, statement: str) -> bool:
+    """Tell whether a Chinese statement stands in a text behind another character, maybe inside a word: 陪产假为15天."""
+    said = fold(statement).rstrip("。.")
+    before = fold(text).partition(said)[0]
+    return before != fold(text) and bool(_TWO_HAN.fullmatch(before[-1:] + said[:1]))
+
+
+_LEAST = dict.fromkeys(("name", "changed", "moved", "opposite", "negation", "other"), MIN_CLOSE) | {
     "number": _MIN_CLOSE_VALUES
 }
+_NOTHING_SAID = ("covered", "changed", "moved", "opposite", "negation", "order")
 
 
-def _closeness(stated: Sequence[Token], cited: Sequence[Token], *, with_values: bool) -> float:
-    """Share of a statement's content words that a sentence has in the same order; 1 for a statement without words."""
+def _closeness(stated: Sequence[Token], cited: Sequence[Token], *, with_values: bool) -> tuple[float, int]:
+    """Share of a statement's content words that a sentence has in their order, and in how many places others stand."""
     old, new = ([t.key for t in row if t.content and (with_values or not t.value)] for row in (cited, stated))
-    matches = SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks()
-    return sum(match.size for match in matches) / len(new) if new else 1.0
+    codes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    same = sum(d - c for kind, _, _, c, d in codes if kind == "equal")
+    return (same / len(new) if new else 1.0), sum(kind in ("replace", "insert") for kind, *_ in codes)
 
 
 def _in_words_of(stated: list[Token], source: Source) -> list[Token]:
@@ -116,20 +149,10 @@ def _in_words_of(stated: list[Token], source: Source) -> list[Token]:
     for token in stated:
         if token.value:
             same = (key for key, value in source.values.items() if says(value, token.value))
-            key = token.key if token.key in source.values else next(same, token.key)
-            token = token._replace(key=key)
+            key = token.key if token.key in source.values else next(same, source.counted.get(token.key))
+            token = token._replace(key=key or token.key)
         row.append(token)
     return row
-
-
-def says(said: Value, stated: Value) -> bool:
-    """Tell whether a passage that says one value supports the other: equal, or with less said of its unit."""
-    if same_value(stated, said):
-        return True
-    if stated.bound and said.bound and stated.bound != said.bound:
-        return False
-    bare = not stated.dimension or (not stated.per and stated.unit == said.unit)
-    return bare and bool(said.unit) and said.dimension != "ratio" and stated.amount == said.amount
 
 
 def _compare_words(
@@ -150,11 +173,12 @@ def _compare_words(
     missing = [
         token
         for token in content
-        if token.key not in keys and (token.value or token.name or not _has_alike(token.key, words))
+        if token.key not in keys and (token.value or token.name or not has_alike(token.key, words))
     ]
     score = 1 - len(missing) / len(content) if content else 0.0
     if not score:
-        return "thin", score
+        thin = len(content) > _FEW or any(token.name or token.value for token in content)
+        return ("thin" if thin else "paraphrase"), score
     first = source.keys[0] if source and not inside else set()
     unknown = [token for token in missing if token.value or token.key not in first]
     kinds = (
@@ -172,7 +196,9 @@ def _compare_words(
     if sum(token.key in passage for token in unknown) > (not inside):
         return "changed", score
     said = {token.key for token in quoted}
-    new = {token.key for token in stated} - said
+    new = {
+        key for key in {token.key for token in stated} - said if not any(are_equal(key, one) for one in said)
+    }
     lost = said - {token.key for token in stated}
     if any(are_opposites(a, b) for a in new for b in lost):
         return "opposite", score
@@ -190,11 +216,7 @@ def _negates_alone(stated: Sequence[Token], quoted: Sequence[Token]) -> str:
         denials = list(_denied(text))
         for first, *more in denials:
             once = count[first] == sum(first == denied for denied, *_ in denials)
-            if (
-                once
-                and _has_alike(first, keys)
-                and not any(_has_alike(word, there) for word in (first, *more))
-            ):
+            if once and has_alike(first, keys) and not any(has_alike(word, there) for word in (first, *more)):
                 return "negation"
     if sum(is_negation(t.key) for t in stated) > sum(is_negation(t.key) for t in quoted):
         return "paraphrase"
@@ -209,166 +231,3 @@ def _denied(text: Sequence[Token]) -> Iterable[list[str]]:
             before = [one.key for one in text[:place] if one.content][-1:]
             if after or before:
                 yield after or before
-
-
-def _place_values(stated: list[Token], places: Sequence[Place]) -> bool | None:
-    """True where each value stands beside the words of its statement, False where another does; None without rivals."""
-    mine = [token.value for token in stated if token.value][:_MAX_PLACED]
-    words = content_keys(stated)
-    sure = None
-    for token in [token for token in stated if token.value][:_MAX_PLACED]:
-        if not token.value or token.value.dimension == "id":
-            continue
-        beside = words - {token.key}
-        same = [place for place in places if says(place.value, token.value)]
-        kind = _kind(same[0].value) if same else ""
-        rivals = [
-            place
-            for place in places
-            if same and _kind(place.value) == kind and not any(says(place.value, value) for value in mine)
-        ]
-        if not rivals:
-            continue
-        best = max(same, key=lambda place: _fit(beside, place))
-        if any(_is_nearer(beside, rival, best) for rival in rivals):
-            return False
-        sure = _fit(beside, best) > max(_fit(beside, rival) for rival in rivals) and sure is not False
-    return sure or None
-
-
-def _kind(value: Value) -> str:
-    """The dimension of a value, whatever it is counted by."""
-    return value.dimension.split("/")[0]
-
-
-def _is_nearer(words: Set[str], rival: Place, best: Place) -> bool:
-    """Say if a value stands nearer to the words than another; a later one needs a word that goes with it alone."""
-    apart = words & rival.own - (best.own | best.within)
-    return _fit(words, rival) > _fit(words, best) and bool(apart or rival.order < best.order)
-
-
-def _fit(words: Set[str], place: Place) -> tuple[int, int, int]:
-    """How many of the words stand beside a value: in the sentence up to it, in its clause, in the sentence before."""
-    return len(words & (place.own | place.within)), len(words & place.own), len(words & place.before)
-
-
-def _find_change(cited: list[Token], stated: list[Token], passage: Set[str]) -> str:
-    """Why a statement that has the words of a sentence says something else: a reason, or "".
-
-    The two are aligned. Where the words around are the same, what stands in one place must be the same too: another
-    number, another name, an opposite, or words that the passage has elsewhere, are another statement. A wording
-    of its own, which the passage does not have, is free; where it is the only difference, nothing tells which it is.
-    """
-    voices = (cited, stated)
-    cited, stated = ([t for t in row if t.content or is_negation(t.key)] for row in voices)
-    old_keys, new_keys = [token.key for token in cited], [token.key for token in stated]
-    codes = SequenceMatcher(None, old_keys, new_keys, autojunk=False).get_opcodes()
-    surplus = Counter(old_keys)
-    surplus.subtract(new_keys)
-    # the length of what is equal, with one more at both ends
-    equal = [0, *(b - a if kind == "equal" else 0 for kind, a, b, _, _ in codes), 0]
-    parts = [code for code in codes if code[0] != "equal"]
-    single = sum(any(token.content for token in stated[c:d]) for _, _, _, c, d in parts) == 1
-    for place, (kind, a, b, c, d) in enumerate(codes):
-        before, after = equal[place], equal[place + 2]
-        if kind == "equal" or not (len(parts) == 1 or (before and after) or before + after >= _MIN_CONTEXT):
-            continue
-        old_words, new_words = _drop_alike(cited[a:b], stated[c:d])
-        if not old_words or not new_words:
-            continue
-        inside = (before and after) or (a == c == 0 and after >= _MIN_CONTEXT)
-        small = bool(inside) and max(len(old_words), len(new_words)) <= _MAX_THING
-        if reason := _find_replacement(old_words, new_words, surplus, passage, small=small, single=single):
-            return reason
-    old_voice, new_voice = (_VOICE.intersection(token.key for token in row) for row in voices)
-    same_voice = old_voice == new_voice
-    share = len(set(old_keys) & set(new_keys)) / max(1, len(set(new_keys)))
-    moved = same_voice and share >= _MIN_CLOSE and _have_changed_places(cited, stated)
-    return "order" if moved else ""
-
-
-def _have_changed_places(cited: list[Token], stated: list[Token]) -> bool:
-    """Tell whether two words changed places: each stands beside what the other stands beside in the sentence.
-
-    Equal words on the right of both do not count for both: then what follows them changed places.
-    """
-    old, new = _neighbours(cited), _neighbours(stated)
-    numbers = {token.key for token in stated if token.value}
-    names = {token.key for token in stated if token.name}
-    strict = {word for word in new if word in numbers or names.intersection(word.split())}
-    for a, b in permutations(old.keys() & new.keys(), 2):
-        if (a in numbers) != (b in numbers) or (b in old[a] and a not in strict):
-            continue  # a time and a place, the members of an enumeration, a word and its attribute
-        beside = any(word and word == other for word, other in zip(new[a], old[b], strict=True))
-        if beside and new[b][0] and new[b][0] == old[a][0]:
-            return True
-    return False
-
-
-def _neighbours(text: list[Token]) -> dict[str, tuple[str, str]]:
-    """Content word, or name of several words, that occurs once -> those before and after it."""
-    words: list[str] = []
-    for before, token in pairwise([Token(""), *text]):
-        if before.name and token.name:
-            words[-1] += f" {token.key}"
-        elif token.content:
-            words.append(token.key)
-    count = Counter(words)
-    around = zip(["", *words], words, [*words[1:], ""], strict=False)
-    return {word: (before, after) for before, word, after in around if count[word] == 1}
-
-
-def _drop_alike(old: list[Token], new: list[Token]) -> tuple[list[Token], list[Token]]:
-    """The content words of each of two parts of which the other part has no form."""
-    old_words, new_words = ([token for token in part if token.content] for part in (old, new))
-    return (
-        [
-            token
-            for token in old_words
-            if token.name or not _has_alike(token.key, {t.key for t in new_words if not t.name})
-        ],
-        [
-            token
-            for token in new_words
-            if token.name or not _has_alike(token.key, {t.key for t in old_words if not t.name})
-        ],
-    )
-
-
-def _find_replacement(
-    old: list[Token], new: list[Token], surplus: Counter[str], passage: Set[str], *, small: bool, single: bool
-) -> str:
-    """Why a statement's content words in a place say something else than the sentence's there: a reason, or "".
-
-    `surplus` counts how many times more the sentence has a word than the statement; `small` is whether one name or
-    thing stands for one other, `single` whether nothing else is new in the statement.
-    """
-    # what the statement says more often than the sentence was brought from elsewhere, or repeated
-    brought = [token for token in new if surplus[token.key] < 0]
-    things = [token for token in old if token.thing]
-    kinds = {token.value.dimension for token in old if token.value}
-    if any(token.value and token.value.dimension in kinds for token in brought):
-        return "number"
-    if any(token.name for token in brought) and any(token.name for token in old):
-        return "name"
-    if all(surplus[token.key] <= 0 for token in things or old):
-        return ""  # the statement says it elsewhere
-    if any(are_opposites(a.key, b.key) for a in new for b in old):
-        return "opposite"
-    if things and any(token.key in passage for token in brought):
-        return "changed"
-    if things and small and not brought:
-        return "moved"
-    known = {token.key for token in old}
-    named = any(token.name for token in old)
-    strange = [
-        t
-        for t in new
-        if (t.thing or named) and not t.value and t.key not in passage and not _has_alike(t.key, known)
-    ]
-    alone = small and single and all(token.thing for token in new)
-    return "other" if strange and (things or alone) else ""
-
-
-def _has_alike(key: str, others: Iterable[str]) -> bool:
-    return any(are_alike(key, other) for other in others)

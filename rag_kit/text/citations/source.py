@@ -11,8 +11,9 @@ from rag_kit.text.citations.tokens import Token, placed_tokens, tokens
 from rag_kit.text.language import HAN, fold
 from rag_kit.text.sentences import sentences
 from rag_kit.text.values.numbers import HAN_DIGITS
-from rag_kit.text.values.reading import Value
+from rag_kit.text.values.reading import Value, counted_by
 from rag_kit.text.values.tables import Row, table_rows
+from rag_kit.text.values.units import is_money, unit_at
 
 _MAX_SENTENCES = 2000
 _CLAUSE = re.compile(
@@ -22,7 +23,27 @@ _AND = re.compile(r"\s(?=(?:and|und)\s)|(?=而(?!且))")
 _MARK = re.compile(r"\s?\[\d{1,4}(?:[,，–-] ?\d{1,4})*\]")
 _WITHIN_NUMBER = re.compile(rf"[\d{HAN_DIGITS}十百千万亿]{{2}}")
 _NOT_WORD = re.compile(r"[^\w$€£¥%‰℃℉°]+|_+")
+# stems of what says that money is counted by a time
+_PERIODS = {
+    "month": "month",
+    "year": "year",
+    "annual": "year",
+    "week": "week",
+    "daili": "day",
+    "hour": "hour",
+}
 _BESIDE_HAN = re.compile(rf" (?=[{HAN}])|(?<=[{HAN}]) ")
+_STUDY = (
+    r"(?:determine|evaluate|examine|investigate|assess|compare|explore|estimate|characteri[sz]e|study|test|analy[sz]e"
+    r"|identify|clarify|establish)"
+)
+_OPEN_QUESTION = re.compile(
+    rf"\b(?:{_STUDY}|(?:evaluat|examin|investigat|unknown|unclear|uncertain|question|know|ask)\w*)\b.{{0,60}}\bwhether\b"
+    rf"|^(?:in order )?to {_STUDY}\b|\b(?:sought|aim(?:s|ed)?|wish(?:ed)?) to\b|hypothesi[sz]e"
+    r"|\b(?:aim|purpose|objective|goal)s?\b.{0,40}\b(?:was|were|is) to\b"
+    r"|(?:研究|探讨|评估|分析|考察|调查|确定|不清楚|不确定|未知|不明).{0,20}是否|旨在|目的(?:是|在于)",
+    re.IGNORECASE,
+)
 
 
 class Place(NamedTuple):
@@ -32,6 +53,10 @@ class Place(NamedTuple):
     own: frozenset[str]
     within: frozenset[str] = frozenset()
     before: frozenset[str] = frozenset()
+    subject: frozenset[str] = (
+        frozenset()
+    )  # the names and identifiers before it, of the last clause that has any
+    sentence: int = -1
     order: int = 0
 
 
@@ -114,14 +139,17 @@ class Source:
         """The values with the words beside them: in the clause, and before it in the sentence and the one before."""
         found: list[Place] = []
         before: frozenset[str] = frozenset()
-        for (start, _), sentence in zip(self.spans, self.tokens, strict=True):
+        for number, ((start, _), sentence) in enumerate(zip(self.spans, self.tokens, strict=True)):
             if cells := self._cells.get(start):
                 found += _row_places(cells)
                 continue
-            within: frozenset[str] = frozenset()
+            within = subject = frozenset[str]()
             for clause in self.clauses[start]:
                 own = frozenset(content_keys(clause))
-                found += [Place(t.value, own - {t.key}, within, before) for t in clause if t.value]
+                for at, token in enumerate(clause):
+                    subject = frozenset(one.key for one in clause[: at + 1] if one.name) or subject
+                    if token.value:
+                        found.append(Place(token.value, own - {token.key}, within, before, subject, number))
                 within |= own
             before = frozenset(content_keys(sentence))
         found += [
@@ -135,6 +163,17 @@ class Source:
     def values(self) -> dict[str, Value]:
         """The distinct values by their normal form."""
         return {place.value.normal: place.value for place in self.places}
+
+    @cached_property
+    def counted(self) -> dict[str, str]:
+        """Normal form of a value counted by a time -> that of the bare value, as in a "monthly rent of 900 EUR"."""
+        return {
+            counted_by(place.value, unit).normal: place.value.normal
+            for place in self.places
+            if is_money(place.value.dimension)
+            for name in place.own & _PERIODS.keys()
+            for unit, _ in filter(None, [unit_at(_PERIODS[name], 0)])
+        }
 
     def best_sentences(self, statement: str, stated: Sequence[Token]) -> tuple[int, range]:
         """The number of the sentence that has most of a statement's words, and the range to quote.
@@ -223,6 +262,16 @@ def _row_places(cells: Sequence[tuple[list[Token], list[Token]]]) -> list[Place]
 def _measures(token: Token) -> bool:
     """Tell whether a token is a value that is measured or counted, not an identifier."""
     return token.value is not None and token.value.dimension != "id"
+
+
+def leaves_open(sentence: str) -> bool:
+    """Tell whether a sentence only asks: the aim of a study, or whether something is so; it denies and says nothing.
+
+    Example:
+        >>> leaves_open("We sought to determine whether tea is safe."), leaves_open("Tea is safe.")
+        (True, False)
+    """
+    return _OPEN_QUESTION.search(sentence) is not None
 
 
 def content_keys(words: Iterable[Token]) -> set[str]:

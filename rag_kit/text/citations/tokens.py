@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import islice
 from typing import NamedTuple
@@ -104,35 +104,41 @@ _NEGATION = re.compile(
     # a negation with what only carries it: 不会, 没有, 并未, 无人; not a word of its own such as 不足, 不同, 无线
     r"|[并从绝也都尚可]?[不没未无非勿莫][有能会是可要应得曾用须需人许准由为被在以]?"
 )
-# The words of a class exclude one another.
+# The words of a class exclude one another, those joined by commas mean the same.
 _CLASSES = (
     "red/blue/green/yellow/black/white/brown/grey/gray/orange/purple/pink north/south/east/west "
     "northern/southern/eastern/western first/second/third/fourth/fifth/sixth/seventh/last spring/summer/autumn/winter "
     "january/february/march/april/may/june/july/august/september/october/november/december "
-    "monday/tuesday/wednesday/thursday/friday/saturday/sunday increase/decrease rise/fall rose/fell more/less/fewer "
-    "before/after largest/smallest biggest/smallest highest/lowest higher/lower high/low large/small win/lose won/lost "
-    "allow/forbid/prohibit true/false always/never start/end begin/end include/exclude above/below up/down left/right "
-    "oldest/youngest male/female positive/negative success/failure accept/reject best/worst better/worse early/late "
-    "longest/shortest most/least maximum/minimum enable/disable required/optional public/private minor/major "
-    "month/year/week/day/hour monthly/yearly/weekly/daily/hourly monthly/annual "
-    "strong/weak inside/outside import/export buy/sell bought/sold open/close "
-    "增加/减少 上升/下降 提高/降低 成功/失败 允许/禁止 开始/结束 支持/反对"
+    "monday/tuesday/wednesday/thursday/friday/saturday/sunday "
+    "increase,rise,rose,risen,grow,grew,grown,climb,raise"
+    "/decrease,reduce,fall,fell,fallen,drop,decline,shrink,shrank "
+    "more/less,fewer before/after largest,biggest/smallest highest/lowest higher/lower high/low large/small "
+    "win,won/lose,lost allow,permit/forbid,prohibit true/false always/never start,begin/end include/exclude "
+    "above/below up/down left/right oldest/youngest male/female positive/negative success/failure "
+    "accept,approve/reject,refuse "
+    "best/worst better/worse early/late longest/shortest most/least maximum/minimum enable/disable required/optional "
+    "public/private minor/major month/year/week/day/hour monthly/yearly,annual/weekly/daily/hourly strong/weak "
+    "inside/outside import/export buy,bought/sell,sold open/close terminate,cancel/extend,renew "
+    "buyer/seller,vendor landlord,lessor/tenant,lessee "
+    "增加,增长,上升,上涨,提高,升高,增多/减少,下降,下跌,下滑,降低,缩减 成功/失败 允许/禁止 开始/结束 支持/反对 "
+    "解除,终止/延长,续签 同意/拒绝,反对 盈利/亏损 买入,购买/卖出,出售 进口/出口 批准,通过/驳回,否决"
 )
 # Two Chinese words that differ by these characters alone exclude one another too: 以东, 以西; 周一, 周日; 最大, 最小.
 _ZH_CLASSES = (
     "年月日周 红蓝绿黄黑白 东南西北 甲乙丙丁 春夏秋冬 一二三四五六日 "
-    "男女 雄雌 大小 多少 高低 长短 前后 上下 左右 内外"
+    "男女 雄雌 买卖 大小 多少 高低 长短 前后 上下 左右 内外"
 )
 
 
 @cache
-def _classes() -> dict[str, frozenset[int]]:
-    """Word or character -> the classes that it is in; words in their stemmed form and as they are."""
-    classes: dict[str, frozenset[int]] = {}
+def _classes() -> dict[str, dict[int, int]]:
+    """Word or character -> its classes, with its group in each; words in their stemmed form and as they are."""
+    classes: dict[str, dict[int, int]] = {}
     members = [*(names.split("/") for names in _CLASSES.split()), *map(list, _ZH_CLASSES.split())]
-    for number, words in enumerate(members):
-        for form in {form for word in words for form in (word, *content_words(word))}:
-            classes[form] = classes.get(form, frozenset()) | {number}
+    for number, groups in enumerate(members):
+        for group, words in enumerate(groups):
+            for form in {form for word in words.split(",") for form in (word, *content_words(word))}:
+                classes.setdefault(form, {})[number] = group
     return classes
 
 
@@ -158,9 +164,30 @@ def are_opposites(a: str, b: str) -> bool:
     if not a.isascii() and len(a) == len(b):
         differing = [pair for pair in zip(a, b, strict=True) if pair[0] != pair[1]]
         a, b = differing[0] if len(differing) == 1 else (a, b)
+    return any(one != other for one, other in _groups(a, b))
+
+
+def are_equal(a: str, b: str) -> bool:
+    """Tell whether two words mean the same where others exclude them, as "rise" and "grew" do.
+
+    Example:
+        >>> are_equal("rise", "grew"), are_equal("rise", "fell"), are_equal("rise", "bridge")
+        (True, False, False)
+    """
+    return any(one == other for one, other in _groups(a, b))
+
+
+def _groups(a: str, b: str) -> list[tuple[int, int]]:
+    """The groups of two words in each class that has both."""
+    one, other = _groups_of(a), _groups_of(b)
+    return [(one[number], other[number]) for number in one.keys() & other.keys()]
+
+
+def _groups_of(word: str) -> dict[int, int]:
+    """The group of a word in each of its classes; a compound such as 解除合同 has those of its first part."""
     classes = _classes()
-    first, second = (word if word in classes else (content_words(word) or [word])[0] for word in (a, b))
-    return first != second and not classes.get(first, frozenset()).isdisjoint(classes.get(second, ()))
+    stem = word[:2] if word > "\u2fff" else (content_words(word) or [word])[0]
+    return classes.get(word) or classes.get(stem) or {}
 
 
 def _differ_by_one(a: str, b: str) -> bool:
@@ -183,3 +210,8 @@ def are_alike(a: str, b: str) -> bool:
     shorter = min(len(a), len(b))
     prefix = max(_MIN_PREFIX, round(0.7 * shorter))
     return shorter >= prefix and a[:prefix] == b[:prefix] and not a[0].isdigit()
+
+
+def has_alike(key: str, others: Iterable[str]) -> bool:
+    """Tell whether one of some words is a form of another."""
+    return any(are_alike(key, other) for other in others)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rag_kit.text.language import SIMPLIFIED, TRADITIONAL, word_set
 from rag_kit.text.values.forms import AFTER_A, CODES, FORMS, NUMBER, STARTS, TRIGGERS, read_form
-from rag_kit.text.values.numbers import SCALES, read_any
+from rag_kit.text.values.numbers import FIGURES, SCALES, read_any, read_figures
 from rag_kit.text.values.units import Unit, dimensions_agree, rate_of, unit_at
 
 MAX_VALUES = 2000  # read from one text
@@ -44,7 +44,7 @@ class Value(NamedTuple):
     def normal(self) -> str:
         """A text that equal values of one form share."""
         if self.key:
-            return f"{self.dimension} {self.key}"
+            return f"{self.bound} {self.dimension} {self.key}".lstrip()
         per = self.per and f"per {self.per}"
         return " ".join(filter(None, (self.bound, f"{self.base:.9g}", self.dimension, per)))
 
@@ -61,11 +61,19 @@ _COUNTED = (
     "场集头匹艘架棵门道步句篇轮批组对双"
 )
 _NO_NUMBER = word_set("万一 千万 一一 万万 百千 万千 十分 百分 千分")
+_ONLY_SCALES = (
+    "万",
+    "亿",
+    "万亿",
+    "百万",
+    "千万",
+)  # as in 单位：百万元; by themselves the last two are numbers
 _HALF_AFTER = re.compile(r" and a half\b|半(?![载径个])")
 _PER = re.compile(r" ?/ ?(?=\S)| (?:per|an?|each|every|pro|je|im) | ?每(?=[^\s，。])")
 _PER_BEFORE = re.compile(
     r"每个?(小时|分钟|年|月|日|天|周|季度|晚)[\u4e00-\u9fff]{0,6}?(?:为|是|约|：|:)?\s?$"
 )
+_AGAIN = re.compile(rf" ?\(({FIGURES})\)")  # ninety (90) days
 _RANGE = re.compile(r"\s?(?:-|~|to|and|bis|und|至|到|和)\s?")
 _RANGE_ON = re.compile(r"[至到~-][\d一二两三四五六七八九十]")
 _JOINED = re.compile(r"\s?(?:,?\s?and\s|零|又|und\s)?\s?")
@@ -81,7 +89,8 @@ _UPPER = re.compile(
 )
 _DENIED = re.compile(r"(?:\b(?:not|no|never)|n't|不得?|未|没有?)\s?$", re.IGNORECASE)
 _AFTER = re.compile(
-    r"\s?(?:(?P<min>or (?:more|above|higher|older)|以上|及以上)|(?P<max>or (?:less|fewer|lower)|以下|以内|之内))"
+    r",?\s?(?:(?P<min>or (?:more|above|higher|older)|at the earliest|以上|及以上)"
+    r"|(?P<max>or (?:less|fewer|lower)|at the latest|以下|以内|之内))"
 )
 
 
@@ -125,7 +134,7 @@ def _scan(text: str) -> Iterator[Value]:
             match = NUMBER.match(text, place)
         if match is None or not match.lastgroup:
             continue
-        value = _number(text, match) if match.lastgroup == "number" else _other(match)
+        value = _number(text, match) if match.lastgroup == "number" else _other(text, match)
         if value is not None:
             end = value.end
             yield value
@@ -148,14 +157,18 @@ def _may_begin(text: str, word: str, end: int) -> bool:
     )
 
 
-def _other(match: re.Match[str]) -> Value | None:
+def _other(text: str, match: re.Match[str]) -> Value | None:
     """A value of a form that has no unit."""
     form, start, end = match.lastgroup or "", match.start(), match.end()
     read = read_form(form, match[0])
     if read is None:
         return None
     amount, key, is_open = read
-    return Value(start, end, amount, "ratio" if form == "share" else form, key=key, open=is_open, begin=start)
+    if form == "share":
+        by, end = _counted_by(text, start, end, None)
+        return counted_by(Value(start, end, amount, "ratio", begin=start), by)
+    bound, begin = _bound(text, start, end) if form in ("date", "clock") else ("", start)
+    return Value(start, end, amount, form, bound=bound, key=key, open=is_open, begin=begin)
 
 
 def _number(text: str, match: re.Match[str]) -> Value | None:
@@ -165,17 +178,22 @@ def _number(text: str, match: re.Match[str]) -> Value | None:
     if parts is None:
         return None
     amount, numeral = _amount(parts["number"])
+    if (again := _AGAIN.match(text, end)) and read_figures(again[1]) == amount:
+        end = again.end()
     coin = unit_at(parts["coin"], 0) if parts["coin"] else None
     unit = None if coin else unit_at(text, end)
-    if not coin and unit is None and _counts_nothing(text, numeral, end):
-        return None
     if text.startswith("个半", end) and (
         unit := unit_at(text, end + 2) or unit_at(f"个{text[end + 2 :][:4]}", 0)
     ):
         amount += 0.5
         end += 2
         unit = (unit[0], end + 1 if text[end] == "月" else unit[1])
-    symbol, dimension, factor, per = "", "", 1.0, ""
+    in_brackets = not text[max(0, start - 1) : start].strip(" (：:")
+    if numeral in _ONLY_SCALES[: 3 + 2 * in_brackets] or (
+        not coin and unit is None and _counts_nothing(text, numeral, end)
+    ):
+        return None
+    symbol, dimension, factor = "", "", 1.0
     if coin:
         symbol, dimension, factor = coin[0]
     elif unit:
@@ -185,13 +203,19 @@ def _number(text: str, match: re.Match[str]) -> Value | None:
     if parts["sign"] == "-":
         amount = -amount
     by, end = _counted_by(text, start, end, unit[0] if unit else None)
-    if by:
-        symbol, dimension, factor = (
-            rate[0] if unit and (rate := rate_of(unit[0])) else (symbol, dimension, factor)
-        )
-        per, factor, dimension = by.symbol, factor / by.factor, f"{dimension}/{by.dimension}"
+    if unit and (rate := rate_of(unit[0])):
+        symbol, dimension, factor = rate[0]
     bound, begin = _bound(text, start, end)
-    return Value(start, end, amount, dimension, symbol, per, bound, factor=factor, begin=begin)
+    value = Value(start, end, amount, dimension, symbol, bound=bound, factor=factor, begin=begin)
+    return counted_by(value, by)
+
+
+def counted_by(value: Value, by: Unit | None) -> Value:
+    """A value counted by a unit."""
+    if by is None:
+        return value
+    dimension = f"{value.dimension}/{by.dimension}"
+    return value._replace(per=by.symbol, factor=value.factor / by.factor, dimension=dimension)
 
 
 def _amount(text: str) -> tuple[float, str]:
@@ -273,12 +297,12 @@ def same_value(stated: Value, said: Value) -> bool:
         >>> same_value(both[0], both[1]), same_value(both[2], both[3]), same_value(both[3], both[2])
         (True, True, False)
     """
+    if {stated.bound, said.bound} == {"min", "max"}:
+        return False
     if "date" in (stated.dimension, said.dimension):
         return _same_date(stated, said)
     if stated.key or said.key:
         return stated.key == said.key
-    if {stated.bound, said.bound} == {"min", "max"}:
-        return False
     if stated.dimension == "clock" and said.dimension == "clock":
         apart = abs(stated.amount - said.amount)
         return apart == 0 or (apart == 720 and (stated.open or said.open))

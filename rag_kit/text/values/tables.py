@@ -119,11 +119,13 @@ def _rows_of(block: list[re.Match[str]], caption: str) -> Iterator[Row]:
     )
     units = next((place for place, header in enumerate(headers) if _UNIT_NAME.fullmatch(header)), None)
     for line, row in zip(lines[count:], rows[count:], strict=True):
-        own = read_measure(row[units]) if units is not None and units < len(row) else None
+        own = read_measure(row[units]) if units is not None and units < len(row) else _header_measure(row[0])
         cells = []
         for place, cell in enumerate(row):
             measure = measures[place] or (None if _IN_BRACKETS.search(headers[place]) else own or default)
-            values = tuple(_measured(value, measure) for value in find_values(cell))
+            values = tuple(
+                _measured(value, measure if place or measures[0] else None) for value in find_values(cell)
+            )
             cells.append(Cell(cell, headers[place], values))
         yield Row(line.start(), line.end(), tuple(cells))
 

@@ -91,7 +91,10 @@ def rate_of(unit: Unit) -> tuple[Unit, Unit] | None:
 
 def dimensions_agree(one: str, other: str) -> bool:
     """Tell whether two dimensions are the same, or one leaves open what the other is."""
-    return one == other or other in _OPEN.get(one, ()) or one in _OPEN.get(other, ())
+    if one == other or other in _OPEN.get(one, ()) or one in _OPEN.get(other, ()):
+        return True
+    parts, others = one.split("/"), other.split("/")
+    return len(parts) == len(others) > 1 and all(map(dimensions_agree, parts, others))
 
 
 def is_money(dimension: str) -> bool:

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from langchain_core.documents import Document
-from support.rewriters import Scripted
+from langchain_core.language_models import FakeListChatModel
+from support.rewriters import Scripted, both
 
 from rag_kit.documents import get_provenance, validate_filter
 from rag_kit.prompts.filter_schema import SelfQuery
@@ -309,3 +310,51 @@ def test_what_is_dropped_never_makes_the_filter_narrower(where: Any, expected: A
     assert bool(made.repairs) == ("owner" in str(where) or "many" in str(where))
     if "$or" in where and expected is None:
         assert any("'or'" in repair and "could not be used" in repair for repair in made.repairs)
+
+
+def nested(depth: int) -> Any:
+    where: Any = {"year": 2010}
+    for _ in range(depth):
+        where = {"$and": [where]}
+    return where
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        ({"filter": "year > 2010"}, "'year > 2010': it is no form of a filter"),
+        ({"filter": ["year > 2010", {"year": 2011}]}, "'year > 2010'"),
+        ({"filter": 7}, "'7': it is no form of a filter"),
+        ({"filter": nested(40)}, "nested deeper"),
+        ({"filter": None, "limit": -4}, "limit -4"),
+    ],
+)
+def test_what_a_model_says_in_vain_is_told(answer: Any, told: str) -> None:
+    """A filter that is no filter, or too large, does not vanish without a word."""
+    form = SelfQuery.model_validate({"query": "x", **answer})
+    made = check_answer(form, "x", SCHEMA, TODAY)
+    assert [repair for repair in made.repairs if repair.startswith("dropped") and told in repair]
+    reply = FakeListChatModel(responses=[json.dumps({"query": "fan", **answer})])
+    documents = [Document("fan", metadata={"year": year}) for year in (2010, 2011)]
+    found = SelfQueryRetriever.from_llm(reply, documents).invoke("fan")
+    assert any(told in note for note in get_provenance(found[0])["notes"])
+
+
+@pytest.mark.parametrize(
+    ("where", "years", "note"),
+    [
+        ({"field": "year", "op": "!=", "value": 2010}, [2001, 2020], 'filter, by model: {"year": {"$ne": 2010}}'),
+        ({"logic": "or", "conditions": [{"year": 2010}, {"year": {"op": ">", "value": 2015}}]}, [2010, 2020], "$or"),
+        ({"field": "year", "operator": "eq", "value": 2010, "unless": "x"}, [2001, 2010, 2020],
+         "its key 'unless' is not understood"),
+    ],
+)  # fmt: skip
+async def test_keys_that_models_make_up_reach_the_search_or_the_notes(
+    where: Any, years: list[int], note: str
+) -> None:
+    """Other names of keys are searched with as they are meant; a key without a meaning is noted with its condition."""
+    documents = [Document(f"fan {year}", metadata={"year": year}) for year in (2001, 2010, 2020)]
+    reply = FakeListChatModel(responses=[json.dumps({"query": "fan", "filter": where})])
+    found = await both(SelfQueryRetriever.from_llm(reply, documents, relax=False), "fan")
+    assert sorted(doc.metadata["year"] for doc in found) == years
+    assert any(note in told for told in get_provenance(found[0])["notes"])

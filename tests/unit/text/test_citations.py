@@ -98,6 +98,7 @@ KETTLE = (
     "Hold the blue button for five seconds to reset the kettle. The red button switches it off. "
     "It comes with a 3-year warranty, which does not cover limescale."
 )
+OFFICES = "The Oslo office opens at 8 and closes at 6 p.m.; the Bergen office opens at 9 and closes at 5 p.m."
 KETTLE_ZH = "长按蓝色按钮五秒即可重置水壶。红色按钮用于关闭电源。保修期为三年，但不包括水垢造成的损坏。"
 
 
@@ -112,6 +113,10 @@ KETTLE_ZH = "长按蓝色按钮五秒即可重置水壶。红色按钮用于关�
         ("长按红色按钮五秒即可重置水壶。", KETTLE_ZH),
         ("蓝色按钮用于关闭电源。", KETTLE_ZH),
         ("保修期为五年。", KETTLE_ZH),
+        ("The Oslo office closes at 5 p.m.", OFFICES),
+        ("6 offices with 40 people", "It has 40 offices with 6 people each."),
+        ("The rent rose by 40 EUR.", "The monthly rent fell by 40 EUR."),
+        ("产假为15天。", "婚假为3天，产假为158天，陪产假为15天。"),
     ],
 )
 def test_what_stands_elsewhere_in_the_passage_does_not_support(statement: str, passage: str) -> None:
@@ -130,6 +135,13 @@ def test_what_stands_elsewhere_in_the_passage_does_not_support(statement: str, p
         ("Emma was published by John Murray in 1815.", EMMA),
         ("水壶的保修期是3年。", KETTLE_ZH),
         ("水垢造成的损坏不在保修范围内。", KETTLE_ZH),
+        ("The Bergen office closes at 17:00.", OFFICES),
+        ("The rent is 900 EUR a month.", "The monthly rent is EUR 900."),
+        (
+            "Notice is to be given at least 90 days before.",
+            "Notice is to be given not less than ninety (90) days before.",
+        ),
+        ("Goods arrive by May 3, 2024 at the latest.", "Goods arrive no later than 3 May 2024."),
     ],
 )
 def test_other_words_for_the_same_are_supported(statement: str, passage: str) -> None:
@@ -148,6 +160,12 @@ def test_other_words_for_the_same_are_supported(statement: str, passage: str) ->
         ("Hold the blue lever for five seconds to reset the kettle.", KETTLE),
         ("《寒夜》是巴金写的一部长篇小说。", POEM),
         ("Whoever wants to reset this device should press the blue one of its knobs for a while.", KETTLE),
+        (
+            "Green tea does not lower blood pressure.",
+            "We sought to determine whether green tea lowers blood pressure.",
+        ),
+        ("Green tea is safe.", "The aim was to find out. It is unknown whether green tea is safe."),
+        ("绿茶可以降低血压。", "本研究探讨绿茶是否可以降低血压。"),
     ],
 )
 def test_what_words_cannot_compare_is_undecided(statement: str, passage: str) -> None:

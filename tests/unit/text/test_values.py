@@ -41,7 +41,13 @@ def normal(text: str) -> list[str]:
         ("35 EUR a month, 每月35元", ["35 EUR/months per month", "35 CNY/months per month"]),
         ("一百五十八天 叁佰万元 两千人", ["13651200 time", "3000000 CNY", "2000"]),
         ("between -20 and 40 °C", ["-20 celsius", "40 celsius"]),
-        ("一直 万一 三明治 一些 十分", []),
+        ("ninety (90) days, 一个半小时", ["7776000 time", "5400 time"]),
+        (
+            "每日万分之五, 0.05% per day",
+            ["5.78703704e-09 ratio/calendar days per 日", "5.78703704e-09 ratio/time per d"],
+        ),
+        ("no later than 3 May 2024; by 3 May 2024 at the latest", ["max date 2024-05-03"] * 2),
+        ("一直 万一 三明治 一些 十分 单位：万元", []),
         ("May I ask? Then march on, a man.", []),
     ],
 )
@@ -68,6 +74,8 @@ def test_values_have_one_normal_form(text: str, expected: list[str]) -> None:
         ("250,000 pounds", "£250k", True),
         ("XR-20", "XR-02", False),
         ("90 km/h", "25 m/s", True),
+        ("每日万分之五", "0.05% per day", True),
+        ("no later than 3 May 2024", "no earlier than 3 May 2024", False),
     ],
 )
 def test_equal_across_units_of_a_dimension(one: str, other: str, same: bool) -> None:
@@ -82,6 +90,7 @@ def test_equal_across_units_of_a_dimension(one: str, other: str, same: bool) -> 
         ("| 型号 | 价格（元） |\n| --- | --- |\n| 水泵 | 900 |", 1, "900 CNY"),
         ("| Plan | Fee (k$) |\n|---|---|\n| A | 1.5 |", 1, "1500 USD"),
         ("| Item | Weight | Unit |\n|---|---|---|\n| A | 350 | g |", 1, "0.35 mass"),
+        ("|  | 2023 |\n|---|---|\n| Sales (m EUR) | 4 |", 1, "4000000 EUR"),
         ("表 单位：万元\n| 项目 | 2023年 |\n| --- | --- |\n| 净利润 | 4,056 |", 1, "40560000 CNY"),
         (
             "|  | 2022 | 2022 |\n|  | Sales (m EUR) | Orders |\n|---|---|---|\n| Lyon | 4 | 12 |",
@@ -91,7 +100,7 @@ def test_equal_across_units_of_a_dimension(one: str, other: str, same: bool) -> 
     ],
 )
 def test_cells_take_the_unit_of_their_column(table: str, cell: int, expected: str) -> None:
-    """The unit is in the header, in a column of its own, or above the table."""
+    """The unit is in the header, in the name of the row, in a column of its own, or above the table."""
     (row,) = table_rows(table)
     assert [value.normal for value in row.cells[cell].values] == [expected]
 

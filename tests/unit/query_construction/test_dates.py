@@ -1,0 +1,42 @@
+"""Dates in common forms, English and Chinese."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+
+from rag_kit.query_construction.dates import parse_period
+
+TODAY = date(2026, 11, 21)
+
+
+@pytest.mark.parametrize(
+    ("text", "start", "end"),
+    [
+        ("2020-05-01", "2020-05-01", "2020-05-02"), ("2020/5/1", "2020-05-01", "2020-05-02"),
+        ("2020-05-01T10:00:00Z", "2020-05-01", "2020-05-02"), ("20200501", "2020-05-01", "2020-05-02"),
+        ("May 2020", "2020-05-01", "2020-06-01"), ("2020-05", "2020-05-01", "2020-06-01"),
+        ("1st of May 2020", "2020-05-01", "2020-05-02"), ("May 1, 2020", "2020-05-01", "2020-05-02"),
+        ("FY20", "2020-01-01", "2021-01-01"), ("2020年5月", "2020-05-01", "2020-06-01"),
+        ("二〇二〇年五月一日", "2020-05-01", "2020-05-02"), ("Q3 2020", "2020-07-01", "2020-10-01"),
+        ("2020年第三季度", "2020-07-01", "2020-10-01"), ("3Q20", "2020-07-01", "2020-10-01"),
+        ("the 1990s", "1990-01-01", "2000-01-01"), ("90年代", "1990-01-01", "2000-01-01"),
+        ("early 1990s", "1990-01-01", "1994-01-01"), ("2010年代", "2010-01-01", "2020-01-01"),
+        ("2020", "2020-01-01", "2021-01-01"), ("前年", "2024-01-01", "2025-01-01"),
+        ("last month", "2026-10-01", "2026-11-01"), ("上个月", "2026-10-01", "2026-11-01"),
+    ],
+)  # fmt: skip
+def test_dates(text: str, start: str, end: str) -> None:
+    """Dates in common forms, English and Chinese."""
+    period = parse_period(text, TODAY)
+    assert period is not None and period.end is not None
+    assert (period.start.isoformat(), period.end.isoformat()) == (start, end)
+
+
+@pytest.mark.parametrize(
+    "text", ["hello", "31/02/2020", "2020-02-31", "2020-13-01", "99", "", "May", "2020 patients 3"]
+)
+def test_what_is_no_date(text: str) -> None:
+    """What cannot be read as one date is none."""
+    assert parse_period(text, TODAY) is None
