@@ -22,7 +22,12 @@ from rag_kit.graphs import build_self_rag
 PASSAGES = 5
 REPLIES = {
     "retrieve_needed": {"retrieve": "yes"},
-    "critique": {"relevance": "relevant", "support": "full", "usefulness": 4},
+    "critique": {
+        "labels": [
+            {"id": n, "relevance": "relevant", "support": "full", "usefulness": 4}
+            for n in range(1, PASSAGES + 1)
+        ]
+    },
     "grade_passages": {
         "grades": [{"id": n, "relevant": True, "score": 0.9, "reason": "So."} for n in range(1, PASSAGES + 1)]
     },

@@ -18,6 +18,7 @@ from langgraph.constants import TAG_NOSTREAM
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
+from rag_kit.concurrency.steps import Step, arun, run
 from rag_kit.documents import clean_text
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.context import RagContext
@@ -155,18 +156,21 @@ def as_chat(
     rag: Any = inner.compile()
     schema: Any = inner.context_schema
 
-    def sync(state: MessagesState, config: RunnableConfig) -> Any:
-        watch, given = _AnswerWatch(), _input_of(state["messages"])
-        result = rag.invoke(given, watch.added_to(config), context=_chat_settings(schema))
-        return _reply(result, state["messages"], watch.message)
-
-    async def native(state: MessagesState, config: RunnableConfig) -> Any:
-        watch, given = _AnswerWatch(), _input_of(state["messages"])
-        result = await rag.ainvoke(given, watch.added_to(config), context=_chat_settings(schema))
-        return _reply(result, state["messages"], watch.message)
+    async def answer(state: MessagesState) -> Any:
+        watch, messages = _AnswerWatch(), state["messages"]
+        given, settings = _input_of(messages), {"context": _chat_settings(schema)}
+        result = await Step(
+            "rag",
+            lambda config: rag.invoke(given, merge_configs(config, {"callbacks": [watch]}), **settings),
+            lambda config: rag.ainvoke(given, merge_configs(config, {"callbacks": [watch]}), **settings),
+        )
+        return _reply(result, messages, watch.message)
 
     chat = StateGraph(MessagesState, context_schema=schema)
-    chat.add_node("rag", RunnableLambda(sync, native))
+    both_forms = RunnableLambda(
+        lambda state, config: run(answer(state), config), lambda state, config: arun(answer(state), config)
+    )
+    chat.add_node("rag", both_forms)
     chat.add_edge(START, "rag")
     chat.add_edge("rag", END)
     name = f"{graph.name}_chat"  # a server with both tells them apart by it
@@ -207,10 +211,6 @@ class _AnswerWatch(BaseCallbackHandler):
         self.message: Any = None
         self._runs: set[UUID] = set()
 
-    def added_to(self, config: RunnableConfig) -> RunnableConfig:
-        """A config with which it is told of each call of a model."""
-        return merge_configs(config, {"callbacks": [self]})
-
     def on_chat_model_start(
         self, serialized: Any, messages: Any, *, run_id: UUID, tags: list[str] | None = None, **kwargs: Any
     ) -> None:
@@ -230,11 +230,9 @@ def _reply(result: Mapping[str, Any], messages: Sequence[AnyMessage], streamed: 
     answer, id = result["answer"], getattr(streamed, "id", None)
     if id in {message.id for message in messages}:
         id = None  # a model that gives each message the same id; it would take the place of an earlier one
-    usage = getattr(streamed, "usage_metadata", None) or _estimate_usage(result["usage"]["tokens"], answer)
+    usage = getattr(streamed, "usage_metadata", None)
+    if usage is None:  # the model does not say what its answer took
+        tokens = result["usage"]["tokens"]
+        written = min(tokens, estimate_tokens(answer))
+        usage = UsageMetadata(input_tokens=tokens - written, output_tokens=written, total_tokens=tokens)
     return {"messages": [AIMessage(answer, id=id, usage_metadata=usage, additional_kwargs=about)]}
-
-
-def _estimate_usage(tokens: int, answer: str) -> UsageMetadata:
-    """The tokens of a run, where the model does not say what its answer took."""
-    written = min(tokens, estimate_tokens(answer))
-    return UsageMetadata(input_tokens=tokens - written, output_tokens=written, total_tokens=tokens)
