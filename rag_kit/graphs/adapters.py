@@ -21,7 +21,6 @@ from langgraph.graph.state import CompiledStateGraph
 from rag_kit.concurrency.steps import Step, arun, run
 from rag_kit.documents import clean_text
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs.context import RagContext
 from rag_kit.graphs.running import run_context
 from rag_kit.graphs.state import MAX_TURNS, InputChannel, Turn
 from rag_kit.graphs.wiring import uncompiled
@@ -158,11 +157,15 @@ def as_chat(
 
     async def answer(state: MessagesState) -> Any:
         watch, messages = _AnswerWatch(), state["messages"]
-        given, settings = _input_of(messages), {"context": _chat_settings(schema)}
+        given, context = _input_of(messages), run_context(schema)
+        if "clarify" in schema.model_fields and "clarify" not in context.model_fields_set:
+            context = context.model_copy(
+                update={"clarify": False}
+            )  # a chat gets a message instead of an interrupt
         result = await Step(
             "rag",
-            lambda config: rag.invoke(given, merge_configs(config, {"callbacks": [watch]}), **settings),
-            lambda config: rag.ainvoke(given, merge_configs(config, {"callbacks": [watch]}), **settings),
+            lambda config: rag.invoke(given, merge_configs(config, {"callbacks": [watch]}), context=context),
+            lambda config: rag.ainvoke(given, merge_configs(config, {"callbacks": [watch]}), context=context),
         )
         return _reply(result, messages, watch.message)
 
@@ -177,13 +180,6 @@ def as_chat(
     compiled: Any = chat.compile(checkpointer=graph.checkpointer, store=graph.store, name=name)
     compiled.channels[START] = InputChannel(MessagesState)
     return compiled  # type: ignore[no-any-return]
-
-
-def _chat_settings(schema: type[RagContext]) -> RagContext:
-    """The settings of the run, with ``clarify`` off unless given: a chat gets a message instead of an interrupt."""
-    context = run_context(schema)
-    asks_back = "clarify" in schema.model_fields and "clarify" not in context.model_fields_set
-    return context.model_copy(update={"clarify": False}) if asks_back else context
 
 
 def _input_of(messages: Sequence[AnyMessage]) -> dict[str, Any]:

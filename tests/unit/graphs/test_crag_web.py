@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from langchain_core.documents import Document
-from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import BaseTool, StructuredTool, Tool, tool
 from support.graphs import fixed
 
@@ -275,28 +275,3 @@ def test_a_tool_that_needs_more_than_a_query_is_refused() -> None:
 
     with pytest.raises(InvalidInputError, match="query and site"):
         WebSearch(two)
-
-
-def test_the_words_of_a_searching_model_are_not_streamed() -> None:
-    """A tool that asks a model of its own adds nothing to the streamed answer."""
-    from langchain_core.language_models import GenericFakeChatModel
-    from langchain_core.messages import AIMessage
-    from support.crag import Marked, model
-
-    from rag_kit.graphs import build_crag
-
-    inner = GenericFakeChatModel(messages=iter([AIMessage("The fan starts at 60 degrees.")]))
-
-    @tool
-    def asking(query: str, config: RunnableConfig) -> str:
-        """Search."""
-        return str(inner.invoke(query, config).content)
-
-    made = build_crag(
-        fixed(), model("It starts. [1]"), evaluator=Marked({"fan": 0.8}), web_search=asking, output="full"
-    )
-    nodes = {
-        part[1]["langgraph_node"]
-        for part in made.stream({"question": "When does it start?"}, stream_mode="messages")
-    }
-    assert nodes == {"generate"}

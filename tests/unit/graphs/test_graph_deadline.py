@@ -81,28 +81,6 @@ async def test_a_retriever_that_hangs_ends_with_the_deadline(build: Any, native:
         retriever._end.set()
 
 
-class Broken(Hanging):
-    """Fails at once."""
-
-    def _get_relevant_documents(
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
-    ) -> list[Document]:
-        raise LookupError("no such collection")
-
-    async def _aget_relevant_documents(
-        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun
-    ) -> list[Document]:
-        raise LookupError("no such collection")
-
-
-@pytest.mark.parametrize("native", [False, True])
-async def test_a_retriever_that_fails_is_told_by_its_own_error(native: bool) -> None:
-    """The error is the retriever's, so that a retry policy and the caller can read it."""
-    graph = build_plain_rag(Broken(), chat_model("extractive"))
-    with pytest.raises(LookupError, match="no such collection"):
-        await run(graph, native)
-
-
 @pytest.mark.parametrize("native", [False, True])
 @pytest.mark.parametrize("kind", ["question", "passages", "answer", "classifier"])
 async def test_functions_of_the_users_that_hang_end_with_the_deadline(kind: str, native: bool) -> None:

@@ -10,13 +10,8 @@ from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
 from support.graphs import BUILDERS
 
-from rag_kit.errors import InvalidInputError
-from rag_kit.graphs import (
-    build_plain_rag,
-)
 from rag_kit.graphs.state import as_storable
 from rag_kit.models import chat_model
-from rag_kit.retrieval import BM25Retriever
 
 
 class Identifier:
@@ -87,21 +82,3 @@ def test_what_can_be_kept_stays_as_it_is() -> None:
     assert (odd.page_content, odd.id) == ("Text.", "7")
     plain = Document("Half \ud800.", metadata={"page": 2, "at": 0.5, "none": None})
     assert as_storable(plain) is plain
-
-
-@pytest.mark.parametrize(
-    "history", [[{"question": "x"}], [{"question": None, "answer": None}], "abc", {"question": "x"}, [1]]
-)
-def test_an_edited_history_is_refused_before_it_is_kept(history: Any) -> None:
-    """The error says what a turn is, and the thread goes on as it was."""
-    retriever = BM25Retriever.from_texts(["The fan starts at 60 degrees."])
-    made = build_plain_rag(retriever, chat_model("extractive"), checkpointer=InMemorySaver(), output="full")
-    config: Any = {"configurable": {"thread_id": "1"}}
-    question: Any = {"question": "At how many degrees does the fan start?"}
-    made.invoke(question, config)
-    with pytest.raises(InvalidInputError, match="give turns"):
-        made.update_state(config, {"history": history})
-    found = made.invoke(question, config)
-    assert found["answer"] == "The fan starts at 60 degrees.[1]" and len(found["history"]) == 2
-    made.update_state(config, {"history": [{"question": "Who?", "answer": "Nobody."}]})
-    assert len(made.get_state(config).values["history"]) == 3

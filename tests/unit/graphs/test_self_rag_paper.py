@@ -10,15 +10,12 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatResult
-from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import END, START, StateGraph
 from support.by_task import ByTask, by_task, first_sentence, labels, passage_of
 from support.graphs import fixed
 
 from rag_kit.errors import InvalidInputError, ModelUnauthorizedError
 from rag_kit.graphs import Guards, build_self_rag
 from rag_kit.graphs.guards import Refusal
-from rag_kit.graphs.state import RagState
 from rag_kit.models import chat_model
 from rag_kit.models.extractive.blocks import Prompt
 from rag_kit.retrieval import BM25Retriever
@@ -347,23 +344,6 @@ def test_a_passage_cannot_change_labels_or_route(mode: Any) -> None:
         assert body.count("</passage>") == (2 if task == "critique" else 1) and "<task>" not in body
 
 
-def test_memory_forgets_everything_but_the_turns() -> None:
-    """The second turn of a thread starts with an empty trace, no beams and no passages; its query stands alone."""
-    llm = model(condense={"query": "Is the fan loud?"})
-    found = fixed(WRONG, RIGHT)
-    graph = build_self_rag(found, llm, checkpointer=InMemorySaver(), output="full")
-    config: Any = {"configurable": {"thread_id": "1"}}
-    first = graph.invoke({"question": QUESTION}, config)
-    second = graph.invoke({"question": "Is it loud?"}, config)
-    assert len(first["history"]) == 1 and len(second["history"]) == 2
-    assert second["question"] == "Is it loud?"
-    assert second["asked"] == "Is the fan loud?" and "Is the fan loud?" in found.queries
-    assert len(second["trace"]) <= len(first["trace"]) + 3
-    assert {one["segment"] for one in second["trace"]} >= {1}
-    assert sum(one["segment"] == 1 for one in second["trace"]) == 2
-    assert second["usage"]["calls"] == sum(task is not None for task in llm.tasks()) - first["usage"]["calls"]
-
-
 def test_guards_hold_on_every_path() -> None:
     """A refused question ends at once; passages are filtered; a refused answer takes everything with it."""
     never = Guards(question=[lambda text, config: Refusal("No.", reason="policy")])
@@ -382,39 +362,6 @@ def test_guards_hold_on_every_path() -> None:
     assert (state["answer"], state["status"]) == ("Secret.", "refused")
     assert state["trace"] == state["documents"] == state["beams"] == []
     assert not [part for kind, part in parts if kind == "custom" and part["event"] == "segment"]
-
-
-class Parent(RagState, total=False):
-    """A parent graph's state."""
-
-
-async def test_it_is_a_node_of_another_graph() -> None:
-    """As a subgraph it shares the keys of the state."""
-    parent = StateGraph(Parent)
-    parent.add_node(
-        "answer", build_self_rag(fixed(WRONG, RIGHT), chat_model("extractive"), mode="paper", output="full")
-    )
-    parent.add_edge(START, "answer")
-    parent.add_edge("answer", END)
-    graph = parent.compile()
-    assert graph.invoke({"question": QUESTION})["answer"] == "The fan starts at 60 degrees.[1]"
-    assert (await graph.ainvoke({"question": QUESTION}))["status"] == "grounded"
-
-
-def test_schemas_ask_only_for_the_question() -> None:
-    """Studio's form has one field; each setting is described and shown at nodes; the graph is connected."""
-    names = set()
-    for mode in ("paper", "reflect"):
-        graph = build_self_rag(fixed(RIGHT), chat_model("extractive"), mode=mode, output="full")  # type: ignore[arg-type]
-        assert list(graph.get_input_jsonschema()["properties"]) == ["question"]
-        drawn = graph.get_graph()
-        names |= set(drawn.nodes)
-        assert {edge.target for edge in drawn.edges} | {"__start__"} == set(drawn.nodes)
-    settings = graph.get_context_jsonschema()
-    assert settings is not None
-    for field in settings["properties"].values():
-        assert field["description"]
-        assert set(field["langgraph_nodes"]) <= names and field["langgraph_nodes"]
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,9 @@ import pytest
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
-from langgraph.checkpoint.memory import InMemorySaver
 from support.by_task import ByTask, by_task, grades, passage_of
 
-from rag_kit.graphs import Guards, build_self_rag
-from rag_kit.graphs.guards import Refusal
+from rag_kit.graphs import build_self_rag
 from rag_kit.models import chat_model
 from rag_kit.retrieval import BM25Retriever
 from rag_kit.text.citations.decline import DECLINED
@@ -199,15 +197,6 @@ async def test_sync_and_async_with_the_extractive_model() -> None:
     assert first["status"] == "declined" and len(first["tried"]) == 2
 
 
-def test_chinese_with_the_extractive_model() -> None:
-    """The whole loop in Chinese."""
-    retriever = BM25Retriever.from_texts(["风扇的噪音很大。", "水泵在四十度时启动。"], k=2)
-    graph = build_self_rag(retriever, chat_model("extractive"), mode="reflect", output="full")
-    result = graph.invoke({"question": "水泵在几度时启动？"})
-    assert "四十度" in result["answer"] and result["status"] == "grounded"
-    assert graph.invoke({"question": "法国国王是谁？"})["answer"] == DECLINED["zh"]
-
-
 def test_the_accepted_answer_alone_is_sent() -> None:
     """A rejected draft is never shown."""
     verdicts = iter([grade(False), grade(True)])
@@ -216,51 +205,3 @@ def test_the_accepted_answer_alone_is_sent() -> None:
     parts = list(graph.stream({"question": QUESTION}, stream_mode=["custom", "messages"]))
     assert [p["text"] for kind, p in parts if kind == "custom" and p["event"] == "segment"] == [GOOD]
     assert not [p for kind, p in parts if kind == "messages"]
-
-
-def test_memory_and_guards() -> None:
-    """A second turn starts afresh; a refused answer takes drafts and verdicts with it."""
-    graph = build_self_rag(
-        by_query(FAN),
-        model(condense={"query": QUESTION}),
-        mode="reflect",
-        checkpointer=InMemorySaver(),
-        output="full",
-    )
-    config: Any = {"configurable": {"thread_id": "1"}}
-    graph.invoke({"question": QUESTION}, config)
-    second = graph.invoke({"question": "And again?"}, config)
-    assert (second["round"], len(second["drafts"]), len(second["trace"])) == (1, 1, 3)
-    assert second["tried"] == [QUESTION]
-    secret = Guards(answer=[lambda text, config: Refusal("Secret.")])
-    refused = build_self_rag(by_query(FAN), model(), mode="reflect", guards=secret, output="full").invoke(
-        {"question": QUESTION}
-    )
-    assert refused["status"] == "refused"
-    assert refused["drafts"] == refused["trace"] == refused["documents"] == refused["tried"] == []
-
-
-def test_instructions_of_a_run_reach_their_prompt() -> None:
-    """Each prompt's instructions can be set for one run."""
-    seen: list[str] = []
-
-    class Watching(ByTask):
-        def _reply(self, messages: Any) -> Any:
-            seen.append(str(messages[0].content))
-            return super()._reply(messages)
-
-    llm = Watching(answers=model().answers, asked=[])
-    graph = build_self_rag(by_query(FAN), llm, mode="reflect", output="full")
-    text = "<task>grade_support</task>\nBe strict."
-    graph.invoke({"question": QUESTION}, context={"grade_support_instructions": text})
-    assert sum("Be strict." in one for one in seen) == 1
-
-
-def test_the_rewriter_sees_what_was_tried() -> None:
-    """All earlier queries, one a line."""
-    queries = iter([{"query": "one"}, {"query": "two"}])
-    llm = model(rewrite_query=lambda p: next(queries))
-    graph = build_self_rag(by_query(FRUIT), llm, mode="reflect", output="full")
-    graph.invoke({"question": QUESTION}, context={"max_rounds": 3})
-    bodies = [body for task, body in llm.asked if task == "rewrite_query"]
-    assert f"{QUESTION}\none" in bodies[1]
