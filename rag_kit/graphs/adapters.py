@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
-from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
@@ -202,21 +201,11 @@ class _AnswerWatch(BaseCallbackHandler):
     """Keeps the last message of a model that was streamed as the answer."""
 
     run_inline = True
+    message: Any = None
 
-    def __init__(self) -> None:
-        self.message: Any = None
-        self._runs: set[UUID] = set()
-
-    def on_chat_model_start(
-        self, serialized: Any, messages: Any, *, run_id: UUID, tags: list[str] | None = None, **kwargs: Any
-    ) -> None:
-        """Called before each call of a model; those whose tokens are not streamed are left out."""
+    def on_llm_end(self, response: LLMResult, *, tags: list[str] | None = None, **kwargs: Any) -> None:
+        """Called with each answer; those whose tokens are not streamed are left out."""
         if TAG_NOSTREAM not in (tags or ()):
-            self._runs.add(run_id)
-
-    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:
-        """Called with each answer."""
-        if run_id in self._runs:
             self.message = getattr(response.generations[0][0], "message", None)
 
 

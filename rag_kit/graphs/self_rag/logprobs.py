@@ -34,9 +34,7 @@ class TokenCatcher(BaseCallbackHandler):
     """Keeps the tokens of the last answer; none where it has no log-probabilities."""
 
     run_inline = True
-
-    def __init__(self) -> None:
-        self.tokens: list[Token] = []
+    tokens: Sequence[Token] = ()
 
     def on_llm_end(self, response: LLMResult, **kwargs: Any) -> None:
         """Called with each answer, streamed or not."""

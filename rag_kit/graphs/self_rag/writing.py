@@ -45,7 +45,7 @@ class Reply(NamedTuple):
     """The value of a model call, and the tokens of its last answer; no tokens without log-probabilities."""
 
     value: Any
-    tokens: list[logprobs.Token]
+    tokens: Sequence[logprobs.Token]
 
 
 class SegmentWriter(SelfRagNodes):

@@ -303,20 +303,6 @@ async def test_a_model_as_evaluator_counts_in_calls_and_caps() -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "language", "word"),
-    [("When does the pump start?", "en", "40 degrees"), ("水泵什么时候启动？", "zh", "四十度")],
-)
-async def test_offline_in_both_languages(question: str, language: str, word: str) -> None:
-    """With the extractive model and lexical evidence alone."""
-    texts = ["The pump starts at 40 degrees. It is loud.", "水泵在四十度时启动。", "香蕉很甜。"]
-    made = build_crag(BM25Retriever.from_texts(texts, k=3), chat_model("extractive"), output="full")
-    found = await both(made, {"question": question})
-    assert found["language"] == language
-    assert found["status"] == "grounded"
-    assert word in found["answer"]
-
-
-@pytest.mark.parametrize(
     ("context", "says"),
     [
         ({"lower": 0.5, "upper": 0.4}, "lower=0.5 is above upper=0.4"),
@@ -330,16 +316,6 @@ def test_settings_out_of_range_are_refused(context: dict[str, Any], says: str) -
     """By name, before anything is searched."""
     with pytest.raises(InvalidInputError, match=says):
         graph(0.9).invoke(QUESTION, context=context)
-
-
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [({"web": "tavily"}, "web_search is a str"), ({"evaluator": "t5"}, "evaluator is a str")],
-)
-def test_parts_of_the_wrong_kind_are_refused_when_building(options: dict[str, Any], says: str) -> None:
-    """And not at the first question."""
-    with pytest.raises(InvalidInputError, match=says):
-        graph(0.9, **options)
 
 
 async def test_nothing_blocks_the_event_loop() -> None:

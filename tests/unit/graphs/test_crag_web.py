@@ -17,7 +17,9 @@ from support.graphs import fixed
 from rag_kit.concurrency.steps import arun, run
 from rag_kit.documents import get_provenance
 from rag_kit.errors import BudgetExceededError, InvalidInputError
+from rag_kit.graphs import build_crag
 from rag_kit.graphs.crag.web import WebSearch, web_documents
+from rag_kit.models import chat_model
 
 PAGE = {"url": "https://a.example/x", "title": "Pumps", "content": "The pump starts at 40 degrees."}
 
@@ -275,3 +277,20 @@ def test_a_tool_that_needs_more_than_a_query_is_refused() -> None:
 
     with pytest.raises(InvalidInputError, match="query and site"):
         WebSearch(two)
+
+
+@pytest.mark.parametrize("error", ["quota used up, key sk-abcdefghijklmnop1234", ValueError("quota used up")])
+async def test_a_failure_given_back_is_told(error: Any) -> None:
+    """The notes say why, without a key; the run is incomplete, for it could not look there."""
+    nothing: Any = RunnableLambda(lambda query: [])
+    graph = build_crag(
+        nothing,
+        chat_model("extractive"),
+        web_search=RunnableLambda(lambda query: {"error": error}),
+        output="full",
+    )
+    question: Any = {"question": "When does the fan start?"}
+    for result in (graph.invoke(question), await graph.ainvoke(question)):
+        assert result["status"] == "incomplete"
+        assert any("failed" in note and "quota used up" in note for note in result["notes"])
+        assert "sk-abc" not in str(result["notes"])

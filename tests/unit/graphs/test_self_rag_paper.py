@@ -70,15 +70,6 @@ def test_the_supported_passage_wins_although_it_ranks_second() -> None:
     assert first["probabilities"]["support"] == {"full": 0.0, "partial": 0.0, "none": 1.0}
 
 
-@pytest.mark.parametrize("constraint", ["soft", "hard"])
-def test_the_supported_passage_wins_with_the_extractive_model(constraint: str) -> None:
-    """The same by words alone, with any LangChain retriever's order."""
-    graph = build_self_rag(fixed(WRONG, RIGHT), chat_model("extractive"), mode="paper", output="full")
-    result = graph.invoke({"question": QUESTION}, context={"constraint": constraint})
-    assert result["answer"] == "The fan starts at 60 degrees.[1]"
-    assert result["citations"][0]["file"] == "fan.md"
-
-
 def test_hard_constraints_decline_where_soft_ones_answer() -> None:
     """Nothing supported: soft gives the best and the citation check flags it, hard declines."""
     invented = model(continue_answer="The fan starts at 61 degrees.", critique=labels("relevant", "none", 5))
