@@ -169,7 +169,8 @@ def test_every_graph(llm: Any, name: str, form: str) -> None:
     replies.check()
     assert result["status"] in STATUSES and isinstance(result["answer"], str) and result["answer"]
     assert all(isinstance(note, str) for note in result["notes"])
-    assert result["usage"]["calls"] == len(replies.sizes) and result["usage"]["tokens"] > 0
+    # a reply that is cut off in the middle of its object is charged, and raises in the client before it is one
+    assert result["usage"]["calls"] >= len(replies.sizes) and result["usage"]["tokens"] > 0
     assert result["citations"] or result["status"] != "grounded"
     assert result["notes"] or result["status"] != "incomplete"
 

@@ -58,12 +58,16 @@ def model(**answers: Any) -> ByTask:
     )
 
 
+def reflect(retriever: Any, llm: Any, **context: Any) -> Any:
+    """The whole state after the question."""
+    graph = build_self_rag(retriever, llm, mode="reflect", output="full")
+    return graph.invoke({"question": QUESTION}, context=context)
+
+
 def test_the_straight_way() -> None:
     """Relevant passages, a supported and useful answer: one round, one generation."""
     llm = model()
-    result = build_self_rag(by_query(FRUIT, FAN), llm, mode="reflect", output="full").invoke(
-        {"question": QUESTION}
-    )
+    result = reflect(by_query(FRUIT, FAN), llm)
     assert (result["answer"], result["status"]) == (GOOD, "grounded")
     assert [d.metadata["file"] for d in result["documents"]] == ["fan.md"]
     assert llm.tasks() == ["grade_passages", "answer", "grade_support", "grade_usefulness"]
@@ -80,7 +84,7 @@ def test_irrelevant_passages_lead_to_another_query_and_the_question_stays() -> N
     """The rewritten query is searched for; what is answered is the question."""
     found = by_query(FRUIT, fan=[FAN])
     llm = model()
-    result = build_self_rag(found, llm, mode="reflect", output="full").invoke({"question": QUESTION})
+    result = reflect(found, llm)
     assert found.queries == [QUESTION, "fan"]
     assert (result["question"], result["search_query"], result["answer"]) == (QUESTION, "fan", GOOD)
     asked = [body for task, body in llm.asked if task == "answer"]
@@ -91,7 +95,7 @@ def test_an_unsupported_answer_is_written_again_with_the_reason() -> None:
     """The second writing is told what had no support."""
     verdicts = iter([grade(False, "61 is nowhere"), grade(True)])
     llm = model(answer="The fan starts at 61 degrees.[1]", grade_support=lambda p: next(verdicts))
-    result = build_self_rag(by_query(FAN), llm, mode="reflect", output="full").invoke({"question": QUESTION})
+    result = reflect(by_query(FAN), llm)
     assert (result["answer"], result["status"]) == (GOOD, "grounded")
     [again] = [body for task, body in llm.asked if task == "answer_again"]
     assert "61 is nowhere" in again and "The fan starts at 61 degrees." in again
@@ -103,7 +107,7 @@ def test_an_answer_beside_the_point_leads_to_another_search() -> None:
     texts = iter(["The fan is loud.[1]", GOOD])
     found = by_query(Document("The fan is loud."), fan=[FAN])
     llm = model(answer=lambda p: next(texts), grade_usefulness=lambda p: next(verdicts))
-    result = build_self_rag(found, llm, mode="reflect", output="full").invoke({"question": QUESTION})
+    result = reflect(found, llm)
     assert (result["answer"], result["round"]) == (GOOD, 2)
     assert [draft["useful"] for draft in result["drafts"]] == [False, True]
 
@@ -111,8 +115,7 @@ def test_an_answer_beside_the_point_leads_to_another_search() -> None:
 def test_the_best_so_far_is_given_when_the_rounds_are_used_up() -> None:
     """Never useful: the first supported answer, with a note."""
     llm = model(grade_usefulness=grade(False, "no unit"))
-    graph = build_self_rag(by_query(FAN), llm, mode="reflect", output="full")
-    result = graph.invoke({"question": QUESTION}, context={"max_rounds": 2})
+    result = reflect(by_query(FAN), llm, max_rounds=2)
     assert (result["answer"], result["status"]) == (GOOD, "grounded")
     assert any("may not resolve the question: no unit" in note for note in result["notes"])
     assert llm.tasks().count("answer") == 2
@@ -139,7 +142,7 @@ def test_a_supported_answer_is_better_than_an_unsupported_one() -> None:
         answer_again="The fan is blue.[1]",
     )
     found = by_query(FAN, fan=[Document("The fan is loud.")])
-    result = build_self_rag(found, llm, mode="reflect", output="full").invoke({"question": QUESTION})
+    result = reflect(found, llm)
     assert result["answer"] == GOOD
     assert result["documents"] == [FAN]
 
@@ -147,7 +150,7 @@ def test_a_supported_answer_is_better_than_an_unsupported_one() -> None:
 def test_a_decline_searches_again_and_declines_at_last() -> None:
     """An answer that declines is not graded; another query is tried first."""
     llm = model(answer=DECLINED["en"])
-    result = build_self_rag(by_query(FAN), llm, mode="reflect", output="full").invoke({"question": QUESTION})
+    result = reflect(by_query(FAN), llm)
     assert (result["answer"], result["status"], result["round"]) == (DECLINED["en"], "declined", 2)
     assert "grade_support" not in llm.tasks()
 
@@ -155,9 +158,7 @@ def test_a_decline_searches_again_and_declines_at_last() -> None:
 def test_nothing_relevant_declines_without_writing() -> None:
     """After the last round nothing is written."""
     llm = model()
-    result = build_self_rag(by_query(FRUIT), llm, mode="reflect", output="full").invoke(
-        {"question": QUESTION}
-    )
+    result = reflect(by_query(FRUIT), llm)
     assert result["status"] == "declined"
     assert "answer" not in llm.tasks()
     assert any("no passage was relevant" in note for note in result["notes"])
@@ -167,8 +168,7 @@ def test_the_same_query_is_not_searched_for_twice() -> None:
     """A rewriter that repeats itself ends the loop."""
     found = by_query(FRUIT)
     llm = model(rewrite_query={"query": QUESTION.upper()})
-    graph = build_self_rag(found, llm, mode="reflect", output="full")
-    result = graph.invoke({"question": QUESTION}, context={"max_rounds": 10})
+    result = reflect(found, llm, max_rounds=10)
     assert found.queries == [QUESTION]
     assert any("tried already" in note for note in result["notes"])
 
@@ -178,7 +178,7 @@ def test_an_unusable_verdict_falls_back_and_says_so(broken: str) -> None:
     """Passages are kept, citations decide, the answer counts as useful, the loop ends."""
     llm = model(**{broken: "", "repair_json": ""})
     found = by_query(FRUIT if broken == "rewrite_query" else FAN)
-    result = build_self_rag(found, llm, mode="reflect", output="full").invoke({"question": QUESTION})
+    result = reflect(found, llm)
     name = "grade_documents" if broken == "grade_passages" else broken
     assert any(note.startswith(name) for note in result["notes"])
     assert result["answer"] == (DECLINED["en"] if broken == "rewrite_query" else GOOD)
