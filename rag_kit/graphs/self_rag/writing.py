@@ -107,17 +107,18 @@ class SegmentWriter(SelfRagNodes):
     def _groups(self, state: PaperState) -> list[Group]:
         """The ways to go on, each with the passages whose continuations are judged in one call; or with none."""
         groups: list[Group] = []
-        for beam in state["beams"]:
-            room = 0
-            for passage in _passages_for(beam, state) if beam["retrieve"] and not beam["ended"] else ():
-                length = len(state["documents"][passage].page_content)
-                if length > room or len(groups[-1][1]) == _JUDGED_AT_ONCE:
-                    groups.append((beam, []))
-                    room = self.max_passage_chars
-                groups[-1][1].append(passage)
-                room -= length
-            if not beam["retrieve"] and not beam["ended"]:
+        for beam in (beam for beam in state["beams"] if not beam["ended"]):
+            if not beam["retrieve"]:
                 groups.append((beam, [None]))
+                continue
+            group, room = list[int | None](), 0
+            for passage in _passages_for(beam, state):
+                length = len(state["documents"][passage].page_content)
+                if not group or length > room or len(group) == _JUDGED_AT_ONCE:
+                    group, room = [], self.max_passage_chars
+                    groups.append((beam, group))
+                group.append(passage)
+                room -= length
         return groups
 
     async def _write_group(

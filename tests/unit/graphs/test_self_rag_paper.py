@@ -231,6 +231,18 @@ async def test_all_passages_are_written_from_at_once_and_judged_in_one_call() ->
     assert llm.tasks() == ["retrieve_needed", *["continue_answer"] * 5, "critique"]
 
 
+def test_what_is_judged_in_one_call_is_bounded() -> None:
+    """Passages beyond max_passage_chars, or more than ten, are judged in another call; each has its own labels."""
+    documents = [Document(""), *(Document(f"Fact {i} holds. {'x' * 40}") for i in range(12))]
+    for chars, critiques in ((12_000, 2), (120, 6)):
+        llm = model(critique=lambda p: labels("relevant", "none" if "Fact 3" in passage_of(p) else "full", 5))
+        graph = build_self_rag(fixed(*documents), llm, max_passage_chars=chars, output="full")
+        result = graph.invoke({"question": "Which?"}, context={"max_segments": 1})
+        assert llm.tasks().count("critique") == critiques and len(result["trace"]) == 13
+        unsupported = [one["text"] for one in result["trace"] if one["labels"].get("support") == "none"]
+        assert unsupported == ["Fact 3 holds."]
+
+
 def test_only_the_winner_is_sent_and_nothing_twice() -> None:
     """The segment events joined are the answer; no token of a candidate reaches the messages stream."""
     graph = build_self_rag(fixed(WRONG, RIGHT, OTHER), chat_model("extractive"), mode="paper", output="full")
