@@ -82,7 +82,7 @@ def run(quick: bool = False) -> list[Row]:
     question, context = {"question": "How is the fan cleaned?"}, {"max_segments": 1}
     rows = []
     # calls that must follow one another, calls in all
-    for mode, chain, calls in (("paper", 3, 1 + 2 * PASSAGES), ("reflect", 4, PASSAGES + 3)):
+    for mode, chain, calls in (("paper", 3, PASSAGES + 2), ("reflect", 4, 4)):
         graph = build_self_rag(Five(), Timed(), mode=mode)  # type: ignore[arg-type]
         taken: dict[str, list[float]] = {"sync": [], "async": []}
         graph.invoke(question, context=context)  # type: ignore[arg-type]
