@@ -154,13 +154,12 @@ def as_chat(
     rag: Any = inner.compile()
     schema: Any = inner.context_schema
 
-    async def answer(state: MessagesState) -> Any:
+    async def answer(state: MessagesState, rag: Any) -> Any:
         watch, messages = _AnswerWatch(), state["messages"]
         given, context = _input_of(messages), run_context(schema)
+        # a chat gets a message instead of an interrupt, unless it asked for one
         if "clarify" in schema.model_fields and "clarify" not in context.model_fields_set:
-            context = context.model_copy(
-                update={"clarify": False}
-            )  # a chat gets a message instead of an interrupt
+            context = context.model_copy(update={"clarify": False})
         result = await Step(
             "rag",
             lambda config: rag.invoke(given, merge_configs(config, {"callbacks": [watch]}), context=context),
@@ -169,10 +168,10 @@ def as_chat(
         return _reply(result, messages, watch.message)
 
     chat = StateGraph(MessagesState, context_schema=schema)
-    both_forms = RunnableLambda(
-        lambda state, config: run(answer(state), config), lambda state, config: arun(answer(state), config)
-    )
-    chat.add_node("rag", both_forms)
+    # named here, `rag` is found by LangGraph, which draws it and gives its state
+    sync = lambda state, config: run(answer(state, rag), config)  # noqa: E731
+    native = lambda state, config: arun(answer(state, rag), config)  # noqa: E731
+    chat.add_node("rag", RunnableLambda(sync, native))
     chat.add_edge(START, "rag")
     chat.add_edge("rag", END)
     name = f"{graph.name}_chat"  # a server with both tells them apart by it
