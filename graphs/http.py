@@ -19,7 +19,7 @@ from rag_kit.documents.fields import did_you_mean
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.adaptive.state import AdaptiveContext
 from rag_kit.graphs.context import PlainRagContext
-from rag_kit.graphs.conversational.state import ConversationalContext
+from rag_kit.graphs.conversational.nodes import ConversationalContext
 from rag_kit.graphs.crag.state import CragContext
 from rag_kit.graphs.self_rag.shared import SelfRagContext
 

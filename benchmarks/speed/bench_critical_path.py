@@ -14,7 +14,7 @@ from typing import Any
 
 from harness import Row, at_least, at_most, unshared_seconds
 from langchain_core.messages import BaseMessage
-from scripted import MODEL, SEARCH, TEXT, Leaf, Model
+from scripted import MODEL, PASSAGES, SEARCH, TEXT, Leaf, Model
 
 from rag_kit.graphs import build_crag, build_self_rag
 from rag_kit.graphs.evaluators.models import LLMEvaluator
@@ -144,13 +144,13 @@ def _routing(count: int) -> RoutingRetriever:
 def graphs() -> list[Case]:
     """CRAG over ten passages that a model grades one by one, and Self-RAG over five."""
     asked, once = {"question": QUESTION}, {"context": {"max_segments": 1}}
-    five = Leaf(count=5, varied=False)
+    five = Leaf(count=PASSAGES, varied=False)
     paper, reflect = (build_self_rag(five, Model(), mode=mode) for mode in ("paper", "reflect"))
     return [
         Case("CRAG, 10 passages of one strip", crag(), 2, given=asked, calls=11),
         Case("CRAG, 10 passages of two strips", crag(LONG), 3, given=asked),
-        Case("Self-RAG paper, 5 passages", paper, 3, given=asked, keywords=once, calls=11),
-        Case("Self-RAG reflect, 5 passages", reflect, 4, given=asked, keywords=once, calls=8),
+        Case("Self-RAG paper, 5 passages", paper, 3, given=asked, keywords=once, calls=7),
+        Case("Self-RAG reflect, 5 passages", reflect, 4, given=asked, keywords=once),
     ]
 
 

@@ -154,7 +154,7 @@ def measure_graphs(model: Any, rounds: int) -> list[dict[str, Any]]:
         for language in _LANGUAGES:
             words = _LANGUAGES[language]
             retriever = BM25Retriever.from_documents([Document(text) for text in words["passages"]], k=3)
-            graph = build(retriever, model, language=language)
+            graph = build(retriever, model)
             for question in words["questions"][:rounds]:
                 watch = Requests()
                 thread = {"configurable": {"thread_id": question}}

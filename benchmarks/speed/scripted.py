@@ -19,11 +19,11 @@ from rag_kit.retrieval.call import Call
 
 MODEL, SEARCH = 0.2, 0.05  # seconds
 TEXT = "Passage {} tells about the pump. It starts at 40 degrees."
+PASSAGES = 5  # most that a beam's critique judges in one call
 _YES = {"relevant": True, "score": 0.9, "reason": "It says when."}
-#: Replies by the task that a prompt names; "N" passages are graded in one call.
+#: Replies by the task that a prompt names.
 REPLIES: dict[str, Any] = {
     "retrieve_needed": {"retrieve": "yes"},
-    "critique": {"relevance": "relevant", "support": "full", "usefulness": 4},
     "grade_passage": _YES,
     "grade_support": _YES,
     "grade_usefulness": _YES,
@@ -41,6 +41,9 @@ def by_task(messages: list[BaseMessage]) -> str:
     if task == "grade_passages":
         count = str(messages[-1].content).count("</passage>")
         return json.dumps({"grades": [{"id": number, **_YES} for number in range(1, count + 1)]})
+    if task == "critique":
+        label = {"relevance": "relevant", "support": "full", "usefulness": 4}
+        return json.dumps({"labels": [{"id": number, **label} for number in range(1, PASSAGES + 1)]})
     return json.dumps(REPLIES[task]) if task in REPLIES else "It starts at 40 degrees.[1]"
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
-from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
@@ -18,9 +17,9 @@ from langgraph.constants import TAG_NOSTREAM
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
+from rag_kit.concurrency.steps import Step, arun, run
 from rag_kit.documents import clean_text
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs.context import RagContext
 from rag_kit.graphs.running import run_context
 from rag_kit.graphs.state import MAX_TURNS, InputChannel, Turn
 from rag_kit.graphs.wiring import uncompiled
@@ -155,17 +154,23 @@ def as_chat(
     rag: Any = inner.compile()
     schema: Any = inner.context_schema
 
-    def sync(state: MessagesState, config: RunnableConfig) -> Any:
-        watch, given = _AnswerWatch(), _input_of(state["messages"])
-        result = rag.invoke(given, watch.added_to(config), context=_chat_settings(schema))
-        return _reply(result, state["messages"], watch.message)
-
-    async def native(state: MessagesState, config: RunnableConfig) -> Any:
-        watch, given = _AnswerWatch(), _input_of(state["messages"])
-        result = await rag.ainvoke(given, watch.added_to(config), context=_chat_settings(schema))
-        return _reply(result, state["messages"], watch.message)
+    async def answer(state: MessagesState, rag: Any) -> Any:
+        watch, messages = _AnswerWatch(), state["messages"]
+        given, context = _input_of(messages), run_context(schema)
+        # a chat gets a message instead of an interrupt, unless it asked for one
+        if "clarify" in schema.model_fields and "clarify" not in context.model_fields_set:
+            context = context.model_copy(update={"clarify": False})
+        result = await Step(
+            "rag",
+            lambda config: rag.invoke(given, merge_configs(config, {"callbacks": [watch]}), context=context),
+            lambda config: rag.ainvoke(given, merge_configs(config, {"callbacks": [watch]}), context=context),
+        )
+        return _reply(result, messages, watch.message)
 
     chat = StateGraph(MessagesState, context_schema=schema)
+    # named here, `rag` is found by LangGraph, which draws it and gives its state
+    sync = lambda state, config: run(answer(state, rag), config)  # noqa: E731
+    native = lambda state, config: arun(answer(state, rag), config)  # noqa: E731
     chat.add_node("rag", RunnableLambda(sync, native))
     chat.add_edge(START, "rag")
     chat.add_edge("rag", END)
@@ -173,13 +178,6 @@ def as_chat(
     compiled: Any = chat.compile(checkpointer=graph.checkpointer, store=graph.store, name=name)
     compiled.channels[START] = InputChannel(MessagesState)
     return compiled  # type: ignore[no-any-return]
-
-
-def _chat_settings(schema: type[RagContext]) -> RagContext:
-    """The settings of the run, with ``clarify`` off unless given: a chat gets a message instead of an interrupt."""
-    context = run_context(schema)
-    asks_back = "clarify" in schema.model_fields and "clarify" not in context.model_fields_set
-    return context.model_copy(update={"clarify": False}) if asks_back else context
 
 
 def _input_of(messages: Sequence[AnyMessage]) -> dict[str, Any]:
@@ -202,25 +200,11 @@ class _AnswerWatch(BaseCallbackHandler):
     """Keeps the last message of a model that was streamed as the answer."""
 
     run_inline = True
+    message: Any = None
 
-    def __init__(self) -> None:
-        self.message: Any = None
-        self._runs: set[UUID] = set()
-
-    def added_to(self, config: RunnableConfig) -> RunnableConfig:
-        """A config with which it is told of each call of a model."""
-        return merge_configs(config, {"callbacks": [self]})
-
-    def on_chat_model_start(
-        self, serialized: Any, messages: Any, *, run_id: UUID, tags: list[str] | None = None, **kwargs: Any
-    ) -> None:
-        """Called before each call of a model; those whose tokens are not streamed are left out."""
+    def on_llm_end(self, response: LLMResult, *, tags: list[str] | None = None, **kwargs: Any) -> None:
+        """Called with each answer; those whose tokens are not streamed are left out."""
         if TAG_NOSTREAM not in (tags or ()):
-            self._runs.add(run_id)
-
-    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:
-        """Called with each answer."""
-        if run_id in self._runs:
             self.message = getattr(response.generations[0][0], "message", None)
 
 
@@ -230,11 +214,9 @@ def _reply(result: Mapping[str, Any], messages: Sequence[AnyMessage], streamed: 
     answer, id = result["answer"], getattr(streamed, "id", None)
     if id in {message.id for message in messages}:
         id = None  # a model that gives each message the same id; it would take the place of an earlier one
-    usage = getattr(streamed, "usage_metadata", None) or _estimate_usage(result["usage"]["tokens"], answer)
+    usage = getattr(streamed, "usage_metadata", None)
+    if usage is None:  # the model does not say what its answer took
+        tokens = result["usage"]["tokens"]
+        written = min(tokens, estimate_tokens(answer))
+        usage = UsageMetadata(input_tokens=tokens - written, output_tokens=written, total_tokens=tokens)
     return {"messages": [AIMessage(answer, id=id, usage_metadata=usage, additional_kwargs=about)]}
-
-
-def _estimate_usage(tokens: int, answer: str) -> UsageMetadata:
-    """The tokens of a run, where the model does not say what its answer took."""
-    written = min(tokens, estimate_tokens(answer))
-    return UsageMetadata(input_tokens=tokens - written, output_tokens=written, total_tokens=tokens)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
@@ -40,21 +40,19 @@ def instructions_field(prompt: str, *nodes: str) -> Any:
     )
 
 
-def max_calls_field(default: int) -> Any:
-    """Setting: a cap on model calls."""
-    return setting(default, "Model calls that one run may make.", ge=0)
-
-
 class RagContext(BaseModel):
     """The settings that every graph has; what is unknown or out of range is refused in this kit's own words.
 
     LangGraph makes the object of the dict that ``invoke(..., context=...)`` was given, so the check stands here.
-    ``common_nodes`` are the nodes of a graph at which Studio shows these settings.
+    Studio shows these settings at the nodes that the class variables name.
     """
 
     model_config = ConfigDict(extra="forbid")
 
-    common_nodes: ClassVar[dict[str, tuple[str, ...]]] = {}
+    first_node: ClassVar[str] = "begin"
+    search_node: ClassVar[str] = "retrieve"
+    asking_nodes: ClassVar[tuple[str, ...]] = ()
+    citing_nodes: ClassVar[tuple[str, ...]] = ("cite",)
 
     language: Literal["auto", "en", "zh"] = setting(
         "auto", "Language of the prompts; 'auto' follows the question."
@@ -68,7 +66,7 @@ class RagContext(BaseModel):
     filter: dict[str, Any] | None = setting(
         None, 'Only passages whose metadata match, e.g. {"year": {"$gte": 2020}}.'
     )
-    max_calls: int | None = max_calls_field(8)
+    max_calls: int | None = setting(8, "Model calls that one run may make.", ge=0)
     max_tokens: int | None = setting(
         None, "Tokens, in and out, that one run may use; the call that exceeds them is the last.", ge=1
     )
@@ -122,29 +120,23 @@ class RagContext(BaseModel):
         """Tell LangGraph Studio which nodes each setting belongs to (``langgraph_nodes``)."""
         schema = handler(core)
         properties = handler.resolve_ref_schema(schema)["properties"]
-        for name, nodes in {"citation_check": ("cite",), **cls.common_nodes}.items():
-            properties[name]["langgraph_nodes"] = list(nodes)
+        for nodes, names in (
+            ([cls.first_node], ["language"]),
+            ([cls.search_node], ["index", "k", "filter"]),
+            (cls.asking_nodes, ["model", "max_calls", "max_tokens"]),
+            ([cls.search_node, *cls.asking_nodes], ["deadline"]),
+            (cls.citing_nodes, ["citation_check"]),
+        ):
+            for name in names:
+                properties[name]["langgraph_nodes"] = list(nodes)
         return schema
-
-
-def nodes_of_settings(*, language: str, retrieve: str, asks: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """The nodes of the common settings, from those that read the question, fetch passages and ask the model."""
-    return {
-        "language": (language,),
-        "model": tuple(asks),
-        "index": (retrieve,),
-        "k": (retrieve,),
-        "filter": (retrieve,),
-        "max_calls": tuple(asks),
-        "max_tokens": tuple(asks),
-        "deadline": (retrieve, *asks),
-    }
 
 
 class PlainRagContext(RagContext):
     """Settings of one run of the plain graph; each has a default."""
 
-    common_nodes = nodes_of_settings(language="condense", retrieve="retrieve", asks=("condense", "answer"))
+    first_node = "condense"
+    asking_nodes = ("condense", "answer")
 
     condense_instructions: str | None = instructions_field("condense", "condense")
     answer_instructions: str | None = instructions_field("answer", "answer")

@@ -18,6 +18,7 @@ from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 from langgraph.types import Command
 
+from rag_kit.concurrency.steps import Step, arun, run
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.crag.web import documents_in
 from rag_kit.graphs.state import AnswerCitation, AnswerStatus, Update, check_answer, digest_of
@@ -108,12 +109,7 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> Any:
         """Show the passages numbered, check the answer, send it back once if it fails."""
-        numbered = self._numbered(request)
-        first = self._check(request, handler(numbered))
-        if not self._is_sent_back(request, first):
-            return _with_update(first)
-        again = self._check(request, handler(self._request_again(numbered, first)))
-        return self._choose(first, again)
+        return run(self._answer(request, handler))
 
     async def awrap_model_call(
         self,
@@ -121,12 +117,28 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> Any:
         """As `wrap_model_call`."""
+        return await arun(self._answer(request, handler))
+
+    async def _answer(self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Any]) -> Any:
+        """The model's answer that stays, and what the check says of it."""
+
+        async def ask(given: ModelRequest[Any]) -> _Checked:
+            return self._check(
+                request, await Step("model", lambda _: handler(given), lambda _: handler(given))
+            )
+
         numbered = self._numbered(request)
-        first = self._check(request, await handler(numbered))
-        if not self._is_sent_back(request, first):
+        first = await ask(numbered)
+        status = (first.update or {}).get("citation_status")
+        if not self.send_back or status not in _SENT_BACK or request.state.get("citations_sent_back"):
             return _with_update(first)
-        again = self._check(request, await handler(self._request_again(numbered, first)))
-        return self._choose(first, again)
+        again = await ask(self._request_again(numbered, first))
+        note = f"sent back: the first answer was {status}"
+        if again.update is None:  # none to be checked: a tool is called
+            return _with_update(again._replace(update={"citation_notes": [note], **_SECOND_TRY}))
+        best = first if first.rank < again.rank else again
+        notes = [*(best.update or {}).get("citation_notes", []), note]
+        return _with_update(best._replace(update={**(best.update or {}), "citation_notes": notes}))
 
     def _found_in(self, message: AnyMessage) -> Iterator[Document]:
         """The passages of one message."""
@@ -169,11 +181,6 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
         update = {"citations": checked["citations"], "uncited": checked["uncited"], "citation_status": status}
         return _Checked(response, {**update, "citation_notes": notes})
 
-    def _is_sent_back(self, request: ModelRequest[Any], first: _Checked) -> bool:
-        update, state = first.update or {}, request.state
-        fails = update.get("citation_status") in _SENT_BACK
-        return self.send_back and fails and not state.get("citations_sent_back")
-
     def _request_again(self, request: ModelRequest[Any], first: _Checked) -> ModelRequest[Any]:
         """The request with the answer that fails, and what is wrong with it."""
         update = first.update or {}
@@ -186,15 +193,6 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
         said = [message for message in first.response.result if isinstance(message, AIMessage)]
         asked = HumanMessage(self._prompt_messages(request, "\n".join(problems))[1].text)
         return request.override(messages=[*request.messages, *said, asked])
-
-    def _choose(self, first: _Checked, again: _Checked) -> Any:
-        """The second answer, unless it is worse; a second that is none (a tool is called) goes on."""
-        note = f"sent back: the first answer was {(first.update or {})['citation_status']}"
-        if again.update is None:
-            return _with_update(again._replace(update={"citation_notes": [note], **_SECOND_TRY}))
-        best = first if first.rank < again.rank else again
-        notes = [*(best.update or {}).get("citation_notes", []), note]
-        return _with_update(best._replace(update={**(best.update or {}), "citation_notes": notes}))
 
     def _prompt_messages(self, request: ModelRequest[Any], problems: str) -> list[Any]:
         return self._prompts[_language_of(request)].format_messages(problems=problems)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import accumulate, takewhile
+from pathlib import Path
 from typing import Any, ClassVar
 
 from langchain_core.documents import Document
@@ -68,10 +69,8 @@ class RagNodes:
         self.guards = options.get("guards") or Guards()
         self.max_passage_chars = check_count("max_passage_chars", options.get("max_passage_chars", 12_000))
         _check_parts(retriever, llm)
-        self._evaluator = evaluator
-        self._evaluators: dict[str | None, Evaluator] = {}
-        if self.grades:
-            self._evaluators[None] = evaluator_of(evaluator, llm, self._folder)
+        self._grader = evaluator_of(evaluator, llm, self._folder) if self.grades else None
+        self._asks_model = evaluator is None
         self._prompts = {
             (name, language): load_prompt(name, language=language, folder=options.get("prompts"))
             for name in (*self.files, "check_citations")
@@ -106,14 +105,9 @@ class RagNodes:
 
     def evaluator(self, context: RagContext) -> Evaluator:
         """The evaluator of the run: the one that the graph was built with, else that of the run's model."""
-        name = context.model if self._evaluator is None else None
-        evaluator = self._evaluators.get(name)
-        if evaluator is None:
-            evaluator = evaluator_of(None, self.model(context), self._folder)
-            if len(self._evaluators) > _MAX_NAMED:  # of other runs at the same time, too
-                self._evaluators = {None: self._evaluators[None]}
-            self._evaluators[name] = evaluator
-        return evaluator
+        if context.model is not None and self._asks_model:
+            return _named_grader(context.model, self._folder)
+        return self._grader or evaluator_of(None, self.llm, self._folder)
 
     def prompt(self, name: str, state: Values, context: RagContext) -> PromptTemplate:
         """A prompt in the run's language, with the run's own instructions if it has any."""
@@ -222,13 +216,11 @@ class RagNodes:
         values = {"question": question, "passages": self.render_fitting_passages(documents), **more}
         written = await self.write(name, state, context, values)
         disagreements = await note_disagreements(question, self.fitting_passages(documents))
-        left_out = len(documents) - len(self.fitting_passages(documents))
-        note = f"answer: {left_out} passages did not fit into max_passage_chars={self.max_passage_chars}"
-        return {
-            "answer": written.text.strip(),
-            "cut_off": written.cut_off,
-            "notes": [*([note] if left_out else []), *note_cut_off(written.cut_off), *disagreements],
-        }
+        notes = [*note_cut_off(written.cut_off), *disagreements]
+        if left_out := len(documents) - len(self.fitting_passages(documents)):
+            limit = f"max_passage_chars={self.max_passage_chars}"
+            notes.insert(0, f"answer: {left_out} passages did not fit into {limit}")
+        return {"answer": written.text.strip(), "cut_off": written.cut_off, "notes": notes}
 
     def fitting_passages(self, documents: Sequence[Document]) -> list[Document]:
         """The passages that fit into a prompt: the first ones, at least one (which is cut when rendered)."""
@@ -260,7 +252,9 @@ class RagNodes:
             checked = check_answer(answer, documents, language=language)
         checked["status"] = self.final_status(state, checked["status"])
         if checked["status"] == "declined" and state.get("unsearched"):
-            checked["status"], answer = "incomplete", _say_what_is_missing(answer, language)
+            checked["status"] = "incomplete"
+            own_words = answer not in DECLINED.values()
+            answer = f"{answer}\n\n{NOT_ALL_SEARCHED[language]}" if own_words else INCOMPLETE[language]
         elif state.get("cut_off"):
             checked["status"] = "incomplete"
         report("cited", status=checked["status"])
@@ -297,6 +291,11 @@ def _named_model(name: str) -> Any:
     return chat_model(name)
 
 
+@lru_cache(maxsize=_MAX_NAMED)
+def _named_grader(name: str, prompts: Path | None) -> Evaluator:
+    return evaluator_of(None, _named_model(name), prompts)
+
+
 def is_refused(state: Values) -> bool:
     """Whether a guard ended the run."""
     return state.get("status") == "refused"
@@ -316,13 +315,6 @@ def unless_refused(following: str | Route) -> Route:
 def note_cut_off(cut_off: str) -> list[str]:
     """The note about an answer that ended too early, if it did."""
     return [f"answer: cut off, {cut_off}"] if cut_off else []
-
-
-def _say_what_is_missing(answer: str, language: str) -> str:
-    """The decline of a run in which something was not searched."""
-    if answer in DECLINED.values():
-        return INCOMPLETE[language]
-    return f"{answer}\n\n{NOT_ALL_SEARCHED[language]}"
 
 
 def render_turns(history: Sequence[Turn] | None, max_chars: int | None = None) -> Markup:

@@ -174,8 +174,7 @@ def _complete_update(update: Any, usage: Usage, notes: Notes) -> Any:
     if update is None or isinstance(update, Mapping):
         return clean_texts(_add_to({**(update or {})}, usage, notes))
     if isinstance(update, Command) and update.graph is None and isinstance(update.update or {}, Mapping):
-        whole: Any = update.update or {}
-        return replace(update, update=clean_texts(_add_to({**whole}, usage, notes)))
+        return replace(update, update=_complete_update(update.update, usage, notes))
     return [*(update if isinstance(update, list | tuple) else [update]), _add_to({}, usage, notes)]
 
 
@@ -254,19 +253,22 @@ def ask(
 ) -> Step[Any]:
     """Ask a model for the object that the prompt's schema describes."""
 
-    def calling(call: Callable[..., Any]) -> Callable[[RunnableConfig], Any]:
-        return lambda config: call(llm, prompt, values, fallback=fallback, config=config)
-
-    return Step(prompt.title, calling(structured_call), calling(astructured_call))
+    asked = (llm, prompt, values)
+    return Step(
+        prompt.title,
+        lambda config: structured_call(*asked, fallback=fallback, config=config),
+        lambda config: astructured_call(*asked, fallback=fallback, config=config),
+    )
 
 
 def write(llm: Runnable[Any, Any], prompt: PromptTemplate, values: Mapping[str, Any]) -> Step[TextReply]:
     """Ask a model for text; its tokens are streamed if the node streams."""
 
-    def calling(call: Callable[..., Any]) -> Callable[[RunnableConfig], Any]:
-        return lambda config: call(llm, prompt, values, config=config)
-
-    return Step(prompt.title, calling(reply_call), calling(areply_call))
+    return Step(
+        prompt.title,
+        lambda config: reply_call(llm, prompt, values, config=config),
+        lambda config: areply_call(llm, prompt, values, config=config),
+    )
 
 
 def call_within_deadline(
@@ -285,13 +287,10 @@ def call_user_function(
 ) -> Step[Any]:
     """Call a user's function, which may be asynchronous, until the run's deadline; under ``ainvoke`` on a thread."""
 
-    def values(config: RunnableConfig) -> tuple[Any, ...]:
-        return (*arguments, config) if with_config else arguments
-
     return call_within_deadline(
         name,
-        lambda config: call_function(func, *values(config)),
-        lambda config: acall_function(func, *values(config)),
+        lambda config: call_function(func, *arguments, *([config] if with_config else [])),
+        lambda config: acall_function(func, *arguments, *([config] if with_config else [])),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
-from typing import Any, cast
+from typing import Any
 
 from langchain_core.callbacks import BaseCallbackManager
 from langchain_core.messages import AIMessageChunk, BaseMessage
@@ -15,8 +15,6 @@ from rag_kit.models.replies import without_thinking
 
 _NAMES = ("think", "thinking", "thought", "reasoning")
 _TAG = re.compile(rf"<(/?)(?:{'|'.join(_NAMES)})>", re.IGNORECASE)
-_CLOSE = re.compile(rf"</(?:{'|'.join(_NAMES)})>", re.IGNORECASE)
-_LONGEST = 16  # characters of a tag, or of the end of a sentence with its citation
 # the end of a statement as the prompts ask for it, with its citation
 _CITED = re.compile(r"[.!?。！？] ?[\[［【]\d{1,4}[\]］】]|[\[［【]\d{1,4}[\]］】] ?[.!?。！？]")
 
@@ -56,8 +54,13 @@ def _filtered(handler: Any, habits: Habits, usual: bool | None) -> Any:
         if isinstance(message, AIMessageChunk):
             model = metadata.get("ls_provider"), metadata.get("ls_model_name")
             only = filters.setdefault(message.id, ThoughtFilter(habits.get(model, usual)))
-            message = _without_thoughts(message, only)
-            if only.untagged or (message.chunk_position == "last" and len(habits) < _MAX_HABITS):
+            last = message.chunk_position == "last"
+            message = _map_text(message, only.feed)
+            if last and (rest := only.flush()):
+                blocks = isinstance(message.content, list)
+                added: Any = [{"type": "text", "text": rest}] if blocks else rest
+                message = message.model_copy(update={"content": message.content + added})
+            if only.untagged or (last and len(habits) < _MAX_HABITS):
                 habits[model] = only.untagged or habits.get(model, False)
         elif isinstance(message, BaseMessage):  # and no event of LangGraph's newer protocol
             message = _map_text(message, without_thinking)
@@ -65,16 +68,6 @@ def _filtered(handler: Any, habits: Habits, usual: bool | None) -> Any:
 
     filtered.stream = stream
     return filtered
-
-
-def _without_thoughts(chunk: AIMessageChunk, only: ThoughtFilter) -> AIMessageChunk:
-    """A copy of a chunk of a message whose text has no thoughts."""
-    shown: Any = _map_text(chunk, only.feed)
-    if chunk.chunk_position == "last" and (rest := only.flush()):
-        content = shown.content
-        whole = content + rest if isinstance(content, str) else [*content, {"type": "text", "text": rest}]
-        shown = shown.model_copy(update={"content": whole})
-    return cast("AIMessageChunk", shown)
 
 
 def _map_text(message: BaseMessage, change: Any) -> BaseMessage:
@@ -110,49 +103,38 @@ class ThoughtFilter:
 
     def __init__(self, untagged: bool | None = None) -> None:
         self.untagged = bool(untagged)
-        self._waits_for_citation, self._waits = untagged is None, untagged is not False
-        self._kept, self._inside, self._started = "", False, False
+        self._is_known, self._waits = untagged is not None, untagged is not False
+        self._text = self._shown = ""
 
     def feed(self, piece: str) -> str:
         """Take one more piece; give what may be shown now."""
-        fresh, text, shown = max(0, len(self._kept) - _LONGEST), self._kept + piece, ""
-        self._kept = ""
-        if self._waits and not self._is_decided(text, fresh):
-            self._kept = text
+        self._text += piece
+        tag = _TAG.search(self._text)
+        if self._waits and not tag and (self._is_known or not _CITED.search(self._text)):
             return ""
-        while tag := (_CLOSE if self._inside else _TAG).search(text):
-            if not self._inside and tag[1]:  # nothing opened it: all before it was a thought
-                shown, self.untagged = "", True
-            elif not self._inside:
-                shown += text[: tag.start()]
-            text, self._inside = text[tag.end() :], not (self._inside or tag[1])
-        begun = _begun_tag(text)
-        self._kept, text = text[begun:], text[:begun]
-        return self._show(shown if self._inside else shown + text)
-
-    def _is_decided(self, text: str, fresh: int) -> bool:
-        """Tell whether a text that was kept back shows what it is, by what is `fresh` in it."""
-        cited = self._waits_for_citation and _CITED.search(text, fresh)
-        self._waits = not (cited or _TAG.search(text, fresh))
-        return not self._waits
+        self._waits = False
+        self.untagged = self.untagged or bool(
+            tag and tag[1]
+        )  # nothing opened it: all before it was a thought
+        return self._advance(self._text[: _begun_tag(self._text)])
 
     def flush(self) -> str:
         """Give what was kept back, at the end of the text."""
-        kept, self._kept = self._kept, ""
-        return "" if self._inside else self._show(kept)
+        return self._advance(self._text)
 
-    def _show(self, text: str) -> str:
-        """The text, without white space before the first word, as in the answer."""
-        text = text if self._started else text.lstrip()
-        self._started = self._started or bool(text)
-        return text
+    def _advance(self, text: str) -> str:
+        """The part of a text's answer that was not shown yet."""
+        answer = without_thinking(text)
+        shown = self._shown if answer.startswith(self._shown) else ""
+        self._shown = answer
+        return answer[len(shown) :]
 
 
 def _begun_tag(text: str) -> int:
     """Find where a tag begins that the end of a text may be a part of; the text's length without one."""
     start = text.rfind("<")
-    if start < 0:
-        return len(text)
-    tail = text[start:].lower()
     tags = [f"<{slash}{name}>" for name in _NAMES for slash in ("", "/")]
-    return start if any(tag.startswith(tail) for tag in tags) else len(text)
+    begun = start >= 0 and any(
+        tag.startswith(text[start:].lower()) for tag in tags if tag != text[start:].lower()
+    )
+    return start if begun else len(text)

@@ -197,8 +197,15 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         else:
             # where one waits for all branches, what comes before it does, too
             self.add_node(name, action, **{"defer": self.nodes[place].defer, **options})
-            self._lead_to(name, place)
-            self.edges.add((name, place))
+            self.edges = {(start, name if end == place else end) for start, end in self.edges} | {
+                (name, place)
+            }
+            for branches in self.branches.values():
+                for key, branch in branches.items():
+                    ends = {
+                        label: name if end == place else end for label, end in (branch.ends or {}).items()
+                    }
+                    branches[key] = branch._replace(ends=ends or None)
 
     def _remove_edges_from(self, node: str, keep_branches: str | None = None) -> None:
         """Take away the edges that lead on from a node; or hand its conditional ones to another."""
@@ -206,15 +213,6 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         branches = self.branches.pop(node, None)
         if keep_branches is not None and branches:
             self.branches[keep_branches] = branches
-
-    def _lead_to(self, name: str, place: str) -> None:
-        """Make all edges to a place lead to another node."""
-        self.edges = {(start, name if end == place else end) for start, end in self.edges}
-        self.waiting_edges = {(starts, name if end == place else end) for starts, end in self.waiting_edges}
-        for branches in self.branches.values():
-            for key, branch in branches.items():
-                ends = {label: name if end == place else end for label, end in (branch.ends or {}).items()}
-                branches[key] = branch._replace(ends=ends or None)
 
     def remove_node(self, *names: str) -> None:
         """Take nodes away, with their edges. Where one other node is left to follow, it always does.
@@ -257,8 +255,9 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         compiled = super().compile(checkpointer, name=name or self._name, **options)
         compiled.channels[START] = InputChannel(self.input_schema)
         # a turn begins with nothing of the one before: in the checkpoint of its input already
-        empty = ChannelWriteTupleEntry(mapper=partial(_empty_writes, self.state_schema))
-        compiled.nodes[START].writers.append(ChannelWrite((empty,)))
+        # and nothing where a graph is only drawn
+        empty = lambda given: None if given is None else list(empty_values(self.state_schema).items())  # noqa: E731
+        compiled.nodes[START].writers.append(ChannelWrite((ChannelWriteTupleEntry(mapper=empty),)))
         return compiled if self._steps is None else compiled.with_config(recursion_limit=self._steps)
 
     def compile_with_options(self) -> CompiledRag[StateT]:
@@ -295,11 +294,6 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         needs = partial(_check_keys, name, self._gives.get(name, ()))
         node = Node(body, self._settings, streams=self._streaming.get(name, True), needs=needs)
         self.nodes[name] = replace(spec, runnable=node, input_schema=seen)
-
-
-def _empty_writes(state: type[Any], given: Any) -> list[tuple[str, Any]] | None:
-    """Give what the input of a turn writes besides itself; nothing where a graph is only drawn."""
-    return None if given is None else list(empty_values(state).items())
 
 
 def choice_of(name: str, default: str | Route = "") -> Route:

@@ -1,9 +1,10 @@
 """Answer schemas for grading, ranking and representing passages, and for reflecting on statements as in Self-RAG."""
 
 import re
+from contextlib import suppress
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import BeforeValidator, Field, ValidationError, WithJsonSchema
 
 from rag_kit.prompts.fields import Form, Line, ask_for, list_validator, rows_type
 
@@ -136,8 +137,9 @@ class RetrieveNeeded(Form):
 
 
 class Critique(Form):
-    """The three labels of one part of an answer (Self-RAG's *IsRel*, *IsSup*, *IsUse*)."""
+    """The three labels of one of several statements (Self-RAG's *IsRel*, *IsSup*, *IsUse*)."""
 
+    id: int = ask_for("The number of the statement.", "这句陈述的编号。")
     relevance: Relevance = ask_for(
         "Whether the passage helps to answer the question.", "段落是否有助于回答问题。"
     )
@@ -146,6 +148,25 @@ class Critique(Form):
         "段落在多大程度上支持这句话：full 为完全，partial 为部分，none 为不支持。",
     )
     usefulness: Rating = _USEFUL
+
+
+def _usable_critiques(value: Any) -> Any:
+    """A validator: one bad entry does not lose the others; where all are bad, the model is asked again."""
+    entries = list_validator(MAX_LABELS)(value)
+    usable = []
+    for entry in entries if isinstance(entries, list) else ():
+        with suppress(ValidationError):
+            usable.append(Critique.model_validate(entry))
+    return usable or entries
+
+
+class Critiques(Form):
+    """The labels of each statement."""
+
+    labels: Annotated[list[Critique], BeforeValidator(_usable_critiques)] = ask_for(
+        "One entry a statement: its number and its three labels.",
+        "每句陈述一项：它的编号和三个标签。",
+    )
 
 
 class Usefulness(Form):

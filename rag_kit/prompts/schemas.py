@@ -242,7 +242,7 @@ def routes_among(names: tuple[str, ...]) -> type[Routes]:
 _FORMS: tuple[type[BaseModel], ...] = (
     Query, Queries, SubQuestions, Passages, grading.Grade, grading.PassageGrades, grading.PassageTexts,
     grading.RankedPassages, grading.ChosenSentences, SelfQuery, Routes, Classification, NextHop, UserFacts,
-    RelatedQuestions, grading.RetrieveNeeded, grading.Critique, grading.Usefulness, Keywords, grading.CitedSupport,
+    RelatedQuestions, grading.RetrieveNeeded, grading.Critiques, grading.Usefulness, Keywords, grading.CitedSupport,
     grading.SupportLabels, GeneratedQuestions, QuestionCheck, DatabaseStatement,
 )  # fmt: skip
 

@@ -7,6 +7,7 @@ import json
 import re
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -61,7 +62,9 @@ class ByTask(BaseChatModel):
         answer = self.answers[task]
         if isinstance(answer, list):
             answer = answer[min(earlier, len(answer) - 1)]
-        if callable(answer):
+        if task == "critique" and not isinstance(answer, BaseException):
+            answer = critiques(prompt, answer)
+        elif callable(answer):
             answer = answer(prompt)
         if isinstance(answer, BaseException):
             raise answer
@@ -89,6 +92,17 @@ def by_task(answers: Mapping[str, Any], **settings: Any) -> ByTask:
 def labels(relevance: str = "relevant", support: str = "full", usefulness: int = 5) -> dict[str, Any]:
     """A critique."""
     return {"relevance": relevance, "support": support, "usefulness": usefulness}
+
+
+def critiques(prompt: Prompt, answer: Any) -> Any:
+    """The labels of each statement of a critique: a constant, or by a function that sees a prompt with it alone."""
+    count = len(prompt.passages) // 2
+    entries = []
+    for passage, statement in zip(prompt.passages[:count], prompt.passages[count:], strict=True):
+        body = f"{prompt.body}\n<statement>{statement.text}</statement>"
+        given = answer(replace(prompt, passages=(passage,), body=body)) if callable(answer) else answer
+        entries += [{"id": passage.number, **given}] if isinstance(given, Mapping) else []
+    return {"labels": entries} if entries else ""
 
 
 def passage_of(prompt: Prompt) -> str:

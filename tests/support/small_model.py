@@ -70,8 +70,7 @@ def _main(path: str) -> None:
     settings.n_predict = MOST_TOKENS
     settings.hostnames, settings.port = ["127.0.0.1"], port
     for threads in (settings.cpuparams, settings.cpuparams_batch):
-        # threads of one computation wait for each other: on a busy machine two are slower than one
-        threads.n_threads = 2 if os.getloadavg()[0] < (os.cpu_count() or 1) else 1
+        threads.n_threads = 1  # threads of one computation wait for each other: beside tests, one is quicker
     server = Server(settings)
     print(port, flush=True)
     sys.stdin.read()

@@ -107,7 +107,7 @@ class AdaptiveNodes(RagNodes):
         question = written.query if written else _GENERAL_QUESTION[state["language"]]
         back = await self.guards.check_answer(question)
         if isinstance(back, Refusal):
-            return self.end_refused(state, back)
+            return self.refusal_update(back, state["asked"])
         if can_wait() and context.clarify:
             return {"question_back": back, "notes": notes}
         notes.append("clarify: the answer is a question back; ask again with what is missing")
@@ -122,12 +122,14 @@ class AdaptiveNodes(RagNodes):
             return {"route": "single", "notes": [note]}
         verdict = await self.guards.check_question(reply)
         if isinstance(verdict, Refusal):
-            return self.end_refused(state, verdict)
+            return self.refusal_update(verdict, state["asked"])
         # the reply alone may be harmless, and so may the question alone
-        whole = _join_reply(state["search_query"], verdict, state["language"])
+        # both verbatim: no model can lose either
+        brackets = "（{}）" if state["language"] == "zh" else " ({})"
+        whole = (state["search_query"] + brackets.format(verdict))[:MAX_QUESTION_CHARS]
         checked = await self.guards.check_question(whole)
         if isinstance(checked, Refusal):
-            return self.end_refused(state, checked)
+            return self.refusal_update(checked, state["asked"])
         report("clarified", reply=verdict)
         answered = Clarification(question=state["question_back"], reply=verdict)
         clarifications = [*state["clarifications"], answered]
@@ -198,10 +200,6 @@ class AdaptiveNodes(RagNodes):
         """``unsourced`` where nothing was looked up."""
         return "unsourced" if state["route"] == "direct" else status
 
-    def end_refused(self, state: AdaptiveState, refusal: Refusal) -> Update:
-        """End the run by a guard's refusal."""
-        return self.refusal_update(refusal, state["asked"])
-
 
 def classify_by_rule(question: str, earlier: Sequence[str] = ()) -> Classification:
     """Classify by wording, without a model: greetings and talk, comparisons, bridging relations, empty references.
@@ -259,12 +257,6 @@ def _documents_of_last_hop(state: AdaptiveState) -> list[Document]:
     by_key = {digest_of(document): document for document in state["documents"]}
     found = {key: by_key[key] for key in hop["found"] if key in by_key}
     return list((found | {key: one for key, one in by_key.items() if key not in others}).values())
-
-
-def _join_reply(question: str, reply: str, language: str) -> str:
-    """The question with the reply in brackets, both verbatim: no model can lose either."""
-    whole = f"{question}（{reply}）" if language == "zh" else f"{question} ({reply})"
-    return whole[:MAX_QUESTION_CHARS]
 
 
 def _render_hops(state: AdaptiveState) -> Markup:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
-from rag_kit.graphs.context import RagContext, instructions_field, max_calls_field, nodes_of_settings, setting
+from rag_kit.graphs.context import RagContext, instructions_field, setting
 from rag_kit.graphs.state import RagState
 
 Route = Literal["direct", "single", "multi", "clarify"]
 MAX_HOPS = 10
 MAX_CLARIFICATIONS = 3
-_ASKING = ("begin", "classify", "direct", "single", "ask_back", "next_hop", "answer_hop", "conclude")
 
 
 class Hop(TypedDict):
@@ -54,12 +53,11 @@ class AdaptiveState(RagState, total=False):
 class AdaptiveContext(RagContext):
     """Settings of one run of the adaptive graph; each has a default."""
 
-    common_nodes: ClassVar[dict[str, tuple[str, ...]]] = {
-        **nodes_of_settings(language="begin", retrieve="search_hop", asks=_ASKING),
-        "citation_check": ("single", "finish"),
-    }
+    search_node = "search_hop"
+    asking_nodes = ("begin", "classify", "direct", "single", "ask_back", "next_hop", "answer_hop", "conclude")
+    citing_nodes = ("single", "finish")
 
-    max_calls: int | None = max_calls_field(100)
+    max_calls: int | None = setting(100, "Model calls that one run may make.", ge=0)
     route: Literal["auto", "single", "multi"] = setting(
         "auto", "'single' or 'multi' goes that way without asking the classifier.", "classify"
     )

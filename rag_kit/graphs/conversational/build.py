@@ -8,8 +8,12 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 from langgraph.graph import END
 
-from rag_kit.graphs.conversational.nodes import ConversationalNodes, note_when_capped
-from rag_kit.graphs.conversational.state import ConversationalContext, ConversationalState
+from rag_kit.graphs.conversational.nodes import (
+    ConversationalContext,
+    ConversationalNodes,
+    ConversationalState,
+    note_when_capped,
+)
 from rag_kit.graphs.nodes import unless_refused
 from rag_kit.graphs.wiring import READY, CompiledRag, GraphOptions, RagGraph, choice_of
 from rag_kit.retrieval.base import check_count
@@ -63,13 +67,8 @@ def build_conversational_rag(
     nodes = ConversationalNodes(retriever, llm, options, max_facts=max_facts)
     graph = RagGraph(ConversationalState, ConversationalContext, "conversational_rag", options)
     ways = {"summarise": "over a cap", "condense": "history or facts", "retrieve": "first question"}
-    graph.add_step(
-        "begin",
-        nodes.begin,
-        {**ways, **nodes.refusal_edge},
-        route=unless_refused(choice_of("begin")),
-        first=True,
-    )
+    ways |= nodes.refusal_edge
+    graph.add_step("begin", nodes.begin, ways, route=unless_refused(choice_of("begin")), first=True)
     graph.add_step("summarise", nodes.summarise, "condense")
     ways = {"retrieve": READY, **nodes.refusal_edge}
     graph.add_step("condense", nodes.condense, ways, route=unless_refused("retrieve"))

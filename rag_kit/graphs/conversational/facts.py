@@ -53,9 +53,14 @@ async def read(store: BaseStore, user_id: str) -> list[str]:
     return [fact for text in texts if isinstance(text, str) and (fact := clean_fact(text))]
 
 
-def write(store: BaseStore, user_id: str, facts: Sequence[str]) -> Step[Any]:
-    """Put the facts about a user in place of those before."""
-    return _store_step(store, PutOp(namespace(user_id), KEY, {"facts": list(facts)}, index=False))
+def write(store: BaseStore, user_id: str, facts: Sequence[str] | None) -> Step[Any]:
+    """Put the facts about a user in place of those before; None deletes them."""
+    if not isinstance(store, BaseStore):
+        raise InvalidInputError(
+            f"store is a {type(store).__name__}; give the LangGraph store that the graph was built with."
+        )
+    value = None if facts is None else {"facts": list(facts)}
+    return _store_step(store, PutOp(namespace(user_id), KEY, value, index=False))
 
 
 def forget_facts(store: BaseStore, user_id: str) -> None:
@@ -68,20 +73,12 @@ def forget_facts(store: BaseStore, user_id: str) -> None:
         >>> from langgraph.store.memory import InMemoryStore
         >>> forget_facts(InMemoryStore(), "ann")
     """
-    _delete_step(store, user_id).sync(None)
+    write(store, user_id, None).sync(None)
 
 
 async def aforget_facts(store: BaseStore, user_id: str) -> None:
     """As `forget_facts`, without blocking the event loop."""
-    await _delete_step(store, user_id).native(None)
-
-
-def _delete_step(store: Any, user_id: str) -> Step[Any]:
-    if not isinstance(store, BaseStore):
-        raise InvalidInputError(
-            f"store is a {type(store).__name__}; give the LangGraph store that the graph was built with."
-        )
-    return _store_step(store, PutOp(namespace(user_id), KEY, None))
+    await write(store, user_id, None).native(None)
 
 
 def merge_facts(stored_facts: Sequence[str], new: Iterable[str], message: str, max_facts: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""The nodes of the conversational graph: long threads, facts about the user, questions to ask next."""
+"""State, settings and nodes of the conversational graph: long threads, facts about the user, questions to ask next."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from langchain_core.documents import Document
 from langgraph.graph import END
 from langgraph.runtime import get_runtime
 from langgraph.types import Overwrite
+from pydantic import field_validator
 
 from rag_kit.errors import BudgetExceededError, ModelError
+from rag_kit.graphs.context import RagContext, instructions_field, setting
 from rag_kit.graphs.conversational import facts as user_facts
-from rag_kit.graphs.conversational.state import ConversationalContext, ConversationalState
 from rag_kit.graphs.guards import Refusal
 from rag_kit.graphs.nodes import RagNodes, is_refused, render_turns
 from rag_kit.graphs.running import OnCap, attempt, report
-from rag_kit.graphs.state import Turn, Update
+from rag_kit.graphs.state import MAX_TURNS, RagState, Turn, Update
 from rag_kit.models.structured import RAISE
 from rag_kit.prompts.rendering import Markup, escape_tags
 from rag_kit.text.evidence.questions import terms
@@ -28,6 +29,47 @@ _MAX_QUESTION = 300
 _SAME_WORDS = 0.8  # share of common words from which two questions count as one
 _HELPS = 0.5  # usefulness from which a passage helps to answer a question
 MAX_SUMMARISED = 64_000  # characters of turns that a summary is made of
+_LONG = ("begin", "summarise")
+
+
+class ConversationalContext(RagContext):
+    """Settings of one run of the conversational graph; each has a default."""
+
+    asking_nodes = ("summarise", "condense", "answer", "remember", "suggest")
+
+    max_history_turns: int = setting(
+        10, "Turns kept word for word; older ones are summarised.", *_LONG, ge=1, le=MAX_TURNS - 1
+    )
+    max_history_chars: int = setting(
+        8_000, "Characters of history that go into a prompt.", *_LONG, "condense", ge=200, le=64_000
+    )
+    user_id: str | None = setting(
+        None, "Who asks; empty: nothing is known or remembered about the user.", "begin", "remember"
+    )
+    related_questions: int = setting(0, "How many questions to offer at the end.", "suggest", ge=0, le=5)
+    summarise_history_instructions: str | None = instructions_field("summarise_history", "summarise")
+    condense_instructions: str | None = instructions_field("condense", "condense")
+    condense_for_user_instructions: str | None = instructions_field("condense_for_user", "condense")
+    answer_instructions: str | None = instructions_field("answer", "answer")
+    answer_for_user_instructions: str | None = instructions_field("answer_for_user", "answer")
+    remember_facts_instructions: str | None = instructions_field("remember_facts", "remember")
+    related_questions_instructions: str | None = instructions_field("related_questions", "suggest")
+
+    @field_validator("user_id")
+    @classmethod
+    def _is_user_id(cls, value: str | None) -> str | None:
+        return user_facts.check_user_id(value) if value else None
+
+
+class ConversationalState(RagState, total=False):
+    """State of the conversational graph: ``summary`` holds the turns that are no longer in ``history``.
+
+    ``facts`` is what is known about the user in this run; ``related_questions`` what may be asked next.
+    """
+
+    summary: str
+    facts: list[str]
+    related_questions: list[str]
 
 
 class ConversationalNodes(RagNodes):
@@ -113,22 +155,20 @@ class ConversationalNodes(RagNodes):
 
     async def remember(self, state: ConversationalState, context: ConversationalContext) -> Update:
         """Note what the user said about themselves: from the user's own words alone, never from passages."""
-        store, user_id = get_runtime().store, context.user_id
-        if store is None or not user_id:
-            return {}
         values = {"question": state["asked"], "facts": user_facts.render_facts(state["facts"])}
         reply = await attempt(self.ask("remember_facts", state, context, values, RAISE))
         if isinstance(reply, Exception):
             return _note_unusable("remember", reply)
         if not reply.facts:
             return {}
-        facts = await attempt(self._merge_facts(store, user_id, reply.facts, state["asked"]), Exception)
+        facts = await attempt(self._merge_facts(context.user_id, reply.facts, state["asked"]), Exception)
         if isinstance(facts, Exception):
             return {"notes": [f"remember: the facts could not be kept ({type(facts).__name__})"]}
         return {"facts": facts}
 
-    async def _merge_facts(self, store: Any, user_id: str, new: Sequence[str], message: str) -> list[str]:
+    async def _merge_facts(self, user_id: Any, new: Sequence[str], message: str) -> list[str]:
         """The facts about a user with the new ones, stored where they changed."""
+        store: Any = get_runtime().store
         # read again, since another run of the same user may have written meanwhile
         stored = await user_facts.read(store, user_id)
         facts = user_facts.merge_facts(stored, new, message, self.max_facts)

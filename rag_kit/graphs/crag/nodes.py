@@ -21,7 +21,7 @@ from rag_kit.graphs.running import can_wait, report
 from rag_kit.graphs.state import Update, digest_of, page_of
 from rag_kit.graphs.wiring import Route
 
-_MAX_SHOWN = 80  # characters of a strip in the state
+_MAX_SHOWN = 80  # characters of a strip in the state; its passage holds the whole
 # fixed words: a grader's reason may quote a passage, and notes outlive a refusal
 _REASONS = {
     "correct": "correct: at least one passage is above {upper:.2f}; the passages are refined",
@@ -233,7 +233,6 @@ def to_the_web(following: str | Route) -> Route:
 
 
 def _shorten(text: str) -> str:
-    """The beginning of a strip; its passage holds the whole."""
     return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 1]}…"
 
 

@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 
 from rag_kit.concurrency.budget import MAX_SECONDS
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs.context import RagContext, instructions_field, max_calls_field, nodes_of_settings, setting
+from rag_kit.graphs.context import RagContext, instructions_field, setting
 from rag_kit.graphs.state import RagState, add_items, as_documents
 
 _STRIPS = ("refine", "select_external")
@@ -65,11 +65,9 @@ class CragState(RagState, total=False):
 class CragContext(RagContext):
     """Settings of one run of the CRAG graph; each has a default."""
 
-    common_nodes = nodes_of_settings(
-        language="begin", retrieve="retrieve", asks=("begin", "grade", "refine", "rewrite_query", "generate")
-    )
+    asking_nodes = ("begin", "grade", "refine", "rewrite_query", "generate")
 
-    max_calls: int | None = max_calls_field(100)
+    max_calls: int | None = setting(100, "Model calls that one run may make.", ge=0)
     lower: float | None = setting(
         None, "All passages below it: 'incorrect'; empty: the evaluator's own.", "grade", ge=-1.0, le=1.0
     )

@@ -15,7 +15,7 @@ from rag_kit.concurrency.steps import Logic
 from rag_kit.documents import redact
 from rag_kit.errors import BudgetExceededError, InvalidInputError
 
-_MAX_REASON = 200
+MAX_REASON = 200
 UNGRADED = "not graded: "
 
 Action = Literal["correct", "incorrect", "ambiguous"]
@@ -92,16 +92,12 @@ class Evaluator(ABC):
         """
 
     def ungraded(self, error: BaseException | str) -> Grading:
-        """The grading of a passage that could not be judged: ambiguous, so that nothing is decided by it.
-
-        Where a cap or an interrupt of the run is why, that is raised.
-        """
+        """The grading of a passage that could not be judged: ambiguous; an error that ends the run is raised."""
         if isinstance(error, (BudgetExceededError, GraphBubbleUp)):
             raise error
         text = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
-        line = " ".join(redact(text).split())
         score = min(max(0.0, self.thresholds.lower), self.thresholds.upper)
-        return Grading(score, f"{UNGRADED}{line[:_MAX_REASON]}")
+        return Grading(score, UNGRADED + " ".join(redact(text).split())[:MAX_REASON])
 
 
 def note_ungraded(node: str, gradings: Sequence[Grading]) -> list[str]:

@@ -76,18 +76,21 @@ def fit_thresholds(
     values, truth = _as_arrays(scores, labels)
     left_out = len(labels) - truth.size
     notes = [f"{left_out} pairs could not be judged and were left out"] if left_out else []
-    upper = _lowest_upper(values, truth, precision)
-    opposite = _lowest_upper(-values, ~truth, precision)
-    for threshold, side, action in ((upper, "above", "correct"), (opposite, "below", "incorrect")):
-        if threshold is None:
+    limits: list[float] = []
+    for sign, side, action in ((1, "above", "correct"), (-1, "below", "incorrect")):
+        limit = _lowest_upper(sign * values, truth if sign > 0 else ~truth, precision)
+        limits.append(float(sign) if limit is None else sign * limit)
+        if limit is None:
             why = f"no confidence is right in {precision:.0%} of the pairs {side} it"
             notes.append(f"{why}: nothing is {action!r}")
-    cut = _best_cut(values, truth)
-    high = 1.0 if upper is None else upper
-    low = -1.0 if opposite is None else -opposite
+    cuts, above, relevant = _candidate_cuts(values, truth)
+    right = 2 * relevant - above  # pairs rightly above, less those wrongly above
+    best = (right == right.max()).nonzero()[0]
+    cut = float(cuts[best[len(best) // 2]])  # of equal ones the middle one
+    high, low = limits
     if recall is not None:
-        relevant = sorted(values[truth])
-        low = min(low, float(relevant[int((1 - recall) * len(relevant) + 1e-9)]))
+        wanted = sorted(values[truth])
+        low = min(low, float(wanted[int((1 - recall) * len(wanted) + 1e-9)]))
     if low > high:
         low = high = min(max(cut, high), low)
     accuracy = float(((values > cut) == truth).mean())
@@ -149,14 +152,6 @@ def _candidate_cuts(scores: np.ndarray, truth: np.ndarray) -> tuple[np.ndarray, 
     below = np.searchsorted(np.sort(scores), cuts, side="right")
     lost = np.searchsorted(np.sort(scores[truth]), cuts, side="right")
     return cuts, scores.size - below, truth.sum() - lost
-
-
-def _best_cut(scores: np.ndarray, truth: np.ndarray) -> float:
-    """The threshold with the most pairs on their right side; of equal ones the middle one."""
-    cuts, above, relevant = _candidate_cuts(scores, truth)
-    right = 2 * relevant - above  # pairs rightly above, less those wrongly above
-    best = (right == right.max()).nonzero()[0]
-    return float(cuts[best[len(best) // 2]])
 
 
 def _lowest_upper(scores: np.ndarray, truth: np.ndarray, precision: float) -> float | None:

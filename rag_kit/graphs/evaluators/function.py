@@ -18,7 +18,7 @@ from langchain_core.runnables import Runnable
 from rag_kit.concurrency.steps import Step
 from rag_kit.documents.identity import field_of
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs.evaluators.base import UNGRADED, Evaluator, Grading, Thresholds
+from rag_kit.graphs.evaluators.base import MAX_REASON, UNGRADED, Evaluator, Grading, Thresholds
 from rag_kit.graphs.evaluators.lexical import LexicalEvaluator
 from rag_kit.graphs.evaluators.models import CrossEncoderEvaluator, LLMEvaluator
 from rag_kit.graphs.running import attempt, call_user_function, run_side_by_side
@@ -78,7 +78,7 @@ class FunctionEvaluator(Evaluator):
         self.name = "function" if name == "<lambda>" else name
         self.takes = "text" if self.is_chain else _second_argument(self.func, self.name)
         self.scale: Scale = scale or ("share" if self.is_chain else "confidence")
-        self.thresholds = thresholds or type(self).thresholds
+        self.thresholds = thresholds or self.thresholds
 
     async def grade(self, question: str, passages: Sequence[Document], language: str) -> list[Grading]:
         """Judge passages; see ``Evaluator.grade``."""
@@ -101,7 +101,6 @@ class FunctionEvaluator(Evaluator):
         return [grading if isinstance(grading, Grading) else self.ungraded(grading) for grading in gradings]
 
     def _call(self, question: str, passage: Document) -> Step[Any]:
-        """Ask about one passage."""
         text = passage.page_content
         if not self.is_chain:
             subject = text if self.takes == "text" else passage
@@ -134,7 +133,8 @@ def read_grade(value: Any, scale: Scale) -> Grading:
         return value
     score, reason, relevant = value, "", None
     if not hasattr(type(value), "__float__"):
-        score, reason = field_of(value, "score"), " ".join(str(field_of(value, "reason") or "").split())[:200]
+        score = field_of(value, "score")
+        reason = " ".join(str(field_of(value, "reason") or "").split())[:MAX_REASON]
         verdicts = (_read_truth(field_of(value, name)) for name in ("relevant", "binary_score"))
         relevant = next((verdict for verdict in verdicts if verdict is not None), None)
     truth = relevant if score is None else _read_truth(score)
@@ -154,23 +154,22 @@ def read_grade(value: Any, scale: Scale) -> Grading:
     return Grading(2 * number - 1 if scale == "share" else number, reason)
 
 
-def _list_values(values: Any, count: int) -> list[Any]:
-    """One value a passage of what a grader of all passages returned; what is wrong with it, where there is not."""
-    if isinstance(values, Exception):
-        return [values] * count
-    values = values.tolist() if hasattr(values, "tolist") else values
-    if not isinstance(values, (list, tuple)):
-        return [TypeError(f"it returned {values!r:.60} ({type(values).__name__}) instead of a list")] * count
-    if len(values) != count:
-        return [TypeError(f"it returned {len(values)} values for {count} passages")] * count
-    return list(values)
-
-
 def _read_truth(value: Any) -> bool | None:
     """The truth value that a verdict is, if it is one."""
     if isinstance(value, str):
         return _WORDS.get(value.strip().casefold())
     return bool(value) if type(value).__name__ in ("bool", "bool_") else None  # numpy's are not bool
+
+
+def _list_values(values: Any, count: int) -> list[Any]:
+    """One value a passage of what a grader of all passages returned; what is wrong with it, where there is not."""
+    if not isinstance(values, Exception):
+        values = values.tolist() if hasattr(values, "tolist") else values
+        if not isinstance(values, (list, tuple)):
+            values = TypeError(f"it returned {values!r:.60} ({type(values).__name__}) instead of a list")
+        elif len(values) != count:
+            values = TypeError(f"it returned {len(values)} values for {count} passages")
+    return [values] * count if isinstance(values, Exception) else list(values)
 
 
 def _second_argument(func: Any, name: str) -> Literal["passages", "passage", "text"]:
@@ -218,11 +217,7 @@ def as_evaluator(value: Any = None) -> Evaluator:
 
 
 def evaluator_of(value: Any, llm: Any, prompts: Path | None = None) -> Evaluator:
-    """Make the evaluator of a graph: from the value given, else one that asks the graph's model.
-
-    ``extractive`` is not a language model and cannot be asked: beside it the default compares words. ``prompts`` is
-    the graph's folder of prompt files.
-    """
+    """Make a graph's evaluator: from the value given, else one that asks its model; words beside ``extractive``."""
     if value is None and not is_extractive(llm):
         return LLMEvaluator(llm, prompts=prompts)
     return as_evaluator(value)

@@ -23,9 +23,6 @@ from rag_kit.text import detect_language
 from rag_kit.text.evidence.sentences import passage_text
 from rag_kit.text.evidence.usefulness import Usefulness, usefulness
 
-# so low that at most .01 of all questions lose a right answer
-_CAREFUL = Thresholds(-0.5, 0.7)
-
 
 class LexicalEvaluator(Evaluator):
     """Judge passages by the words, names, times and kinds of things they share with the question.
@@ -51,15 +48,14 @@ class LexicalEvaluator(Evaluator):
     """
 
     name = "lexical"
-    thresholds = _CAREFUL
+    thresholds = Thresholds(-0.5, 0.7)  # so low that at most .01 of all questions lose a right answer
     selective = False
 
     def __init__(self, *, embeddings: Any = None, thresholds: Thresholds | None = None) -> None:
-        self.embeddings: Embeddings | None = None if embeddings is None else check_embeddings(embeddings)
+        self.embeddings: Embeddings | None = None
         if embeddings is not None:
-            self.name = "lexical+vectors"
-        if thresholds is not None:
-            self.thresholds = thresholds
+            self.embeddings, self.name = check_embeddings(embeddings), "lexical+vectors"
+        self.thresholds = thresholds or self.thresholds
 
     async def grade(self, question: str, passages: Sequence[Document], language: str) -> list[Grading]:
         """Judge passages; see ``Evaluator.grade``."""

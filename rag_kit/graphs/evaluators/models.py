@@ -12,15 +12,13 @@ from langchain_core.documents import Document
 
 from rag_kit.documents.identity import field_of
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs.evaluators.base import Evaluator, Grading, Thresholds
-from rag_kit.graphs.running import ask, call_user_function, run_side_by_side
+from rag_kit.graphs.evaluators.base import MAX_REASON, Evaluator, Grading, Thresholds
+from rag_kit.graphs.running import ask, attempt, call_user_function, run_side_by_side
 from rag_kit.prompts import load_prompt, render_passages
 from rag_kit.retrieval.answers import grade_score, read_numbers
 from rag_kit.retrieval.base import check_count
 from rag_kit.retrieval.fields import check_model
 from rag_kit.retrieval.rerank.base import check_scores
-
-_MAX_REASON = 200
 
 
 class LLMEvaluator(Evaluator):
@@ -65,11 +63,11 @@ class LLMEvaluator(Evaluator):
         self.llm = check_model(llm)
         self.batch_size = check_count("batch_size", batch_size)
         self.max_chars = check_count("max_chars", max_chars)
-        name = "grade_passage" if self.batch_size == 1 else "grade_passages"
+        name = "grade_passage" if batch_size == 1 else "grade_passages"
         self._prompts = {
             language: load_prompt(name, language=language, folder=prompts) for language in ("en", "zh")
         }
-        self.thresholds = thresholds or type(self).thresholds
+        self.thresholds = thresholds or self.thresholds
 
     async def grade(
         self, question: str, passages: Sequence[Document], language: str, *, instructions: str | None = None
@@ -77,7 +75,7 @@ class LLMEvaluator(Evaluator):
         """Judge passages; see ``Evaluator.grade``. ``instructions`` go in place of the prompt file's own."""
         prompt = self._prompts["zh" if language == "zh" else "en"]
         prompt = prompt.with_instructions(instructions) if instructions and instructions.strip() else prompt
-        batches = self._batches([_shorten(passage, self.max_chars) for passage in passages])
+        batches = self._batches(passages)
         calls = []
         for batch in batches:
             values = {"question": question, "passages": render_passages(batch), "count": len(batch)}
@@ -87,49 +85,44 @@ class LLMEvaluator(Evaluator):
         for batch, outcome in zip(batches, fan.outcomes, strict=True):
             if isinstance(outcome.error, InvalidInputError):
                 raise outcome.error
-            if outcome.error is not None:
-                gradings += [self.ungraded(outcome.error)] * len(batch)
-            else:
-                gradings += self._gradings(outcome.value, len(batch))
+            gradings += self._read_grades(outcome.error or outcome.value, len(batch))
         return gradings
 
     def _batches(self, passages: Sequence[Document]) -> list[list[Document]]:
-        """The passages of each call, so that neither their number nor their text grows without bound."""
+        """The passages of each call, shortened, so that neither their number nor their text grows without bound."""
         batches: list[list[Document]] = []
         room = 0
         for passage in passages:
-            length = len(passage.page_content)
-            if not batches or len(batches[-1]) == self.batch_size or room < length:
+            text = passage.page_content
+            if len(text) > self.max_chars:
+                text = f"{text[: self.max_chars - 1]}…"
+            if not batches or len(batches[-1]) == self.batch_size or room < len(text):
                 batches.append([])
                 room = 4 * self.max_chars
-            batches[-1].append(passage)
-            room -= length
+            batches[-1].append(Document(text, metadata=passage.metadata))
+            room -= len(text)
         return batches
 
-    def _grading(self, grade: Any) -> Grading:
-        """The grading that a model's grade stands for."""
-        score = grade_score(grade)
-        if score is None:
-            return self.ungraded("the model gave no score from 0 to 1")
-        reason = field_of(grade, "reason")
-        line = " ".join(reason.split()) if isinstance(reason, str) else ""
-        return Grading(2 * score - 1, line[:_MAX_REASON] or "the model gave no reason")
-
-    def _gradings(self, answer: Any, count: int) -> list[Grading]:
+    def _read_grades(self, answer: Any, count: int) -> list[Grading]:
         """The grades of one call by id: unknown ids fall away, of a repeated one the first counts."""
+        if isinstance(answer, Exception):
+            return [self.ungraded(answer)] * count
         if self.batch_size == 1:
-            return [self._grading(answer)]
+            return [self._read_grade(answer)]
         grades: dict[int, Any] = {}
         for item in field_of(answer, "grades"):
             for place in read_numbers([item], count).places if isinstance(item, dict) else ():
                 grades.setdefault(place, item)
         missing = self.ungraded("the model left it out")
-        return [self._grading(grades[place]) if place in grades else missing for place in range(count)]
+        return [self._read_grade(grades[place]) if place in grades else missing for place in range(count)]
 
-
-def _shorten(passage: Document, limit: int) -> Document:
-    text = passage.page_content
-    return passage if len(text) <= limit else Document(f"{text[: limit - 1]}…", metadata=passage.metadata)
+    def _read_grade(self, grade: Any) -> Grading:
+        score = grade_score(grade)
+        if score is None:
+            return self.ungraded("the model gave no score from 0 to 1")
+        reason = field_of(grade, "reason")
+        line = " ".join(reason.split()) if isinstance(reason, str) else ""
+        return Grading(2 * score - 1, line[:MAX_REASON] or "the model gave no reason")
 
 
 class CrossEncoderEvaluator(Evaluator):
@@ -163,21 +156,20 @@ class CrossEncoderEvaluator(Evaluator):
             )
         if scale not in ("logit", "probability"):
             raise InvalidInputError(f"scale={scale!r} was given; allowed: 'logit', 'probability'.")
-        self.model = model
-        self.scale = scale
-        self.thresholds = thresholds or type(self).thresholds
+        self.model, self.scale, self.thresholds = model, scale, thresholds or self.thresholds
 
     async def grade(self, question: str, passages: Sequence[Document], language: str) -> list[Grading]:
         """Judge passages; see ``Evaluator.grade``."""
-        pairs = [(question, passage.page_content) for passage in passages]
-        try:
-            scores = check_scores(await call_user_function(self.name, self.model.score, pairs), len(passages))
-        except Exception as error:  # noqa: BLE001 - any model; `ungraded` raises what ends the run
-            return [self.ungraded(error) for _ in passages]
-        return [self._grading(score) for score in scores]
+        scores = await attempt(self._score(question, passages), Exception)
+        if isinstance(scores, Exception):
+            return [self.ungraded(scores) for _ in passages]
+        return [self._read_score(score) for score in scores]
 
-    def _grading(self, score: float | None) -> Grading:
-        """The grading that a score of the model stands for."""
+    async def _score(self, question: str, passages: Sequence[Document]) -> Sequence[float | None]:
+        pairs = [(question, passage.page_content) for passage in passages]
+        return check_scores(await call_user_function(self.name, self.model.score, pairs), len(passages))
+
+    def _read_score(self, score: float | None) -> Grading:
         if score is None or (self.scale == "probability" and not 0 <= score <= 1):
             return self.ungraded(f"the model gave {score} for a {self.scale}")
         confidence = math.tanh(score / 2) if self.scale == "logit" else 2 * score - 1

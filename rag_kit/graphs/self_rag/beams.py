@@ -83,9 +83,18 @@ def rank(
     """
     judged = [_score(candidate, beams[candidate["beam"] - 1], weights) for candidate in candidates]
     running = _select_competitors(judged, beams, hard)
-    options: list[tuple[Beam, Candidate | None]] = [
-        (_extend(beams[candidate["beam"] - 1], candidate), candidate) for candidate in running
-    ]
+    options: list[tuple[Beam, Candidate | None]] = []
+    for candidate in running:
+        segment = Segment(
+            text=candidate["text"],
+            beam=candidate["beam"],
+            passage=candidate["passage"],
+            f=candidate["f"] or 0.0,
+        )
+        segments = [*beams[candidate["beam"] - 1]["segments"], segment]
+        options.append(
+            ({**first_beam(), "segments": segments, "score": candidate["score"] or 0.0}, candidate)
+        )
     going = {candidate["beam"] for candidate in running}
     ended = [candidate for candidate in judged if candidate["f"] is None]
     complete = {candidate["beam"] for candidate in ended if not candidate["reason"].startswith(FAILED)}
@@ -147,14 +156,6 @@ def _select_competitors(
         elif by_text.setdefault(path, candidate) is not candidate:
             candidate["reason"] = "another candidate has the same text, and no lower score"
     return list(by_text.values())
-
-
-def _extend(beam: Beam, candidate: Candidate) -> Beam:
-    """The beam with the candidate as its next segment."""
-    segment = Segment(
-        text=candidate["text"], beam=candidate["beam"], passage=candidate["passage"], f=candidate["f"] or 0.0
-    )
-    return {**first_beam(), "segments": [*beam["segments"], segment], "score": candidate["score"] or 0.0}
 
 
 def clean_continuation(text: str, count: int, documents: Sequence[Document] = ()) -> str:

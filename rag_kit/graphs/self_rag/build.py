@@ -62,10 +62,11 @@ def build_self_rag(
     """Build Self-RAG (Asai et al., arXiv 2310.11511) with any chat model in place of the trained one.
 
     ``mode="paper"``: the answer is written in segments. For each one the model decides whether documents are looked
-    up; if so, one continuation is written for each passage, all side by side, and each is judged for the passage's
-    relevance, its support and the usefulness of the text. ``f = p(y) + w_rel s_rel + w_sup s_sup + w_use s_use``
-    decides which beams are kept. Where the endpoint serves log-probabilities, those of the labels and p(y) are the
-    model's own (``scoring`` in the state is ``"logprobs"``); else a label is certain and p(y) is 1 (``"labels"``).
+    up; if so, one continuation is written for each passage, all side by side, and those of a beam are judged in one
+    call: the relevance of the passage, its support, and the usefulness of the text. ``f = p(y) + w_rel s_rel + w_sup
+    s_sup + w_use s_use`` decides which beams are kept. Where the endpoint serves log-probabilities, those of the labels
+    and p(y) are the model's own (``scoring`` in the state is ``"logprobs"``); else a label is certain and p(y) is 1
+    (``"labels"``).
 
     ``mode="reflect"``: the loop that is better known: passages are graded, with none relevant the query is rewritten,
     an answer without support is written again, one that does not resolve the question leads to another search.

@@ -6,7 +6,7 @@ import math
 import re
 from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 from langchain_core.callbacks import BaseCallbackHandler
@@ -19,6 +19,7 @@ from rag_kit.models.runnables import without_retries
 #: Alternatives asked for at each token. Five labels are the most; the rest is room for capitals and quotes.
 TOP_LOGPROBS = 10
 _MAX_TOKENS = 20_000
+_ID = re.compile(r"\bid\b\W{1,12}(\d{1,4})\b")
 
 
 class Token(NamedTuple):
@@ -33,9 +34,7 @@ class TokenCatcher(BaseCallbackHandler):
     """Keeps the tokens of the last answer; none where it has no log-probabilities."""
 
     run_inline = True
-
-    def __init__(self) -> None:
-        self.tokens: list[Token] = []
+    tokens: Sequence[Token] = ()
 
     def on_llm_end(self, response: LLMResult, **kwargs: Any) -> None:
         """Called with each answer, streamed or not."""
@@ -74,6 +73,17 @@ def _read_token(entry: Mapping[str, Any]) -> Token:
         if not isinstance(text, str) or isinstance(value, bool) or not value <= 1e-6:
             raise ValueError("no token with a log-probability")
     return Token(*pairs[0], tuple(pairs[1:]))
+
+
+def tokens_of_entry(tokens: Sequence[Token], number: int) -> list[Token]:
+    """The tokens of the entry of a list that has this ``id``; none where the answer has no such entry."""
+    text = "".join(token.text for token in tokens)
+    ends = list(accumulate(len(token.text) for token in tokens))
+    starts = [(int(mark[1]), bisect_right(ends, mark.start(1))) for mark in _ID.finditer(text)]
+    for (id, first), (_, following) in pairwise([*starts, (0, len(tokens))]):
+        if id == number:
+            return list(tokens[first:following])
+    return []
 
 
 def label_probabilities(

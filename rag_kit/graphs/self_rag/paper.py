@@ -1,4 +1,4 @@
-"""Self-RAG as in the paper: segments, on-demand retrieval, one continuation per passage, critique, a beam."""
+"""Self-RAG as in the paper: retrieval on demand, segments that are written and judged, a beam of the best."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
 from operator import itemgetter
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from langchain_core.documents import Document
 from langgraph.types import Overwrite
 
 from rag_kit.documents.identity import document_key
 from rag_kit.errors import (
-    BudgetExceededError,
     ModelError,
     ModelOutputError,
     ModelUnauthorizedError,
@@ -21,55 +20,38 @@ from rag_kit.errors import (
 )
 from rag_kit.graphs.citing import note_disagreements
 from rag_kit.graphs.nodes import note_cut_off
-from rag_kit.graphs.running import ask, branch, report, run_side_by_side, values_side_by_side, write
+from rag_kit.graphs.running import (
+    branch,
+    report,
+    values_side_by_side,
+)
 from rag_kit.graphs.self_rag import logprobs
 from rag_kit.graphs.self_rag.beams import (
-    CRITIQUES,
-    FAILED,
-    WORTH,
     answer_so_far,
     cite_segments,
-    clean_continuation,
     count_shared_segments,
     critique_score,
     first_beam,
     rank,
-    sequence_probability,
     used_passages,
-    without_punctuation,
 )
 from rag_kit.graphs.self_rag.shared import (
     Beam,
-    Candidate,
     PaperState,
     SelfRagContext,
-    SelfRagNodes,
-    cap_of,
-    has_answer,
     none_if_unreadable,
-    source_of,
 )
+from rag_kit.graphs.self_rag.writing import Reply, SegmentWriter, probabilities_of
 from rag_kit.graphs.state import Update
-from rag_kit.prompts import render_passages
-from rag_kit.text import sentences
 from rag_kit.text.citations.decline import DECLINED
 
 logger = logging.getLogger(__name__)
 
 ScoringChoice = Literal["auto", "logprobs", "labels"]
-_CALLS_EACH = 2  # a continuation and its critique
 _OUT_OF_REACH = (ModelUnreachableError, ModelUnauthorizedError)
-_WORST = {"relevance": "irrelevant", "support": "none", "usefulness": "1"}
 
 
-class Reply(NamedTuple):
-    """The value of a model call, and the tokens of its last answer; no tokens without log-probabilities."""
-
-    value: Any
-    tokens: list[logprobs.Token]
-
-
-class Paper(SelfRagNodes):
+class Paper(SegmentWriter):
     """The nodes of mode ``paper``."""
 
     files = (
@@ -89,16 +71,6 @@ class Paper(SelfRagNodes):
     def fitting_passages(self, documents: Sequence[Document]) -> list[Document]:
         """All that the answer rests on: they are few, and each was shown."""
         return list(documents)
-
-    async def _ask_scored(
-        self, name: str, state: PaperState, context: SelfRagContext, values: Any, **asking: Any
-    ) -> Reply:
-        """Ask by a prompt, for an object where there is a fallback; with log-probabilities if the run has them."""
-        catcher, prompt = logprobs.TokenCatcher(), self.prompt(name, state, context)
-        llm = self.model(context)
-        llm = logprobs.with_logprobs(llm, catcher) if state["scoring"] == "logprobs" else llm
-        step = ask(llm, prompt, values, **asking) if asking else write(llm, prompt, values)
-        return Reply(await step, catcher.tokens)
 
     async def _ask_to_retrieve(
         self, state: PaperState, context: SelfRagContext, beam: Beam, fallback: Any = none_if_unreadable
@@ -128,8 +100,8 @@ class Paper(SelfRagNodes):
         for beam, reply in zip(going, replies, strict=True):
             if reply.value is None:
                 notes.append("retrieve_needed: the model gave no usable verdict; documents were looked up")
-            label = "yes" if reply.value is None else reply.value.retrieve
-            beam["wanted"] = critique_score("retrieve", _probabilities(reply, "retrieve", label))
+            label, tokens = ("yes", []) if reply.value is None else (reply.value.retrieve, reply.tokens)
+            beam["wanted"] = critique_score("retrieve", probabilities_of(tokens, "retrieve", label))
             beam["retrieve"] = beam["wanted"] > context.delta
         segment, retrieves = state["segment"] + 1, [beam["retrieve"] for beam in going]
         report("decided", segment=segment, retrieve=retrieves)
@@ -155,79 +127,6 @@ class Paper(SelfRagNodes):
         report("retrieved", segment=state["segment"], passages=sum(map(len, by_query.values())))
         documents = list(passages.values())
         return {"beams": beams, "documents": documents, "known": len(documents), "search_query": queries[-1]}
-
-    async def generate_segments(self, state: PaperState, context: SelfRagContext) -> Update:
-        """Write and judge a continuation for each passage of each way to go on, or one from none, all side by side."""
-        jobs: list[tuple[Beam, int | None]] = [
-            (beam, passage)
-            for beam in state["beams"]
-            if not beam["ended"]
-            for passage in (_passages_for(beam, state) if beam["retrieve"] else [None])
-        ]
-        notes: list[str] = []
-        label, room = f"segment {state['segment']}:", len(jobs)
-        if context.max_calls is not None:
-            # cut here and not where the calls happen to run out, so that a run can be repeated
-            room = max(0, context.max_calls - state["usage"]["calls"]) // _CALLS_EACH
-        if is_cut := len(jobs) > room:
-            cap = f"max_calls={context.max_calls}"
-            notes.append(f"{label} {cap} leaves room for {room} of {len(jobs)} candidates")
-            if not room and not has_answer(state):
-                raise BudgetExceededError("calls", context.max_calls or 0)
-            jobs = jobs[:room]
-        write_candidate = partial(self._write_candidate, state, context)
-        branches = [
-            branch(f"beam {beam['number']}, passage {passage}", partial(write_candidate, beam, passage))
-            for beam, passage in jobs
-        ]
-        outcomes = (await run_side_by_side(branches)).outcomes if branches else []
-        candidates: list[Candidate] = [
-            outcome.value or _new_candidate(state, beam, passage, f"{FAILED}: {type(outcome.error).__name__}")
-            for (beam, passage), outcome in zip(jobs, outcomes, strict=True)
-        ]
-        errors = [outcome.error for outcome in outcomes if outcome.error is not None]
-        caps = [error for error in errors if isinstance(error, BudgetExceededError)]
-        nothing = not has_answer(state) and not any(candidate["parts"] for candidate in candidates)
-        if errors and nothing and (caps or len(errors) == len(candidates)):
-            raise (caps or errors)[0]
-        if caps:
-            notes.append(f"{label} {cap_of(caps[0], context)} was reached; the answer is the best so far")
-        if failed := len(errors) - len(caps):
-            notes.append(f"{label} {failed} candidates failed")
-        if unusable := sum("critique" in candidate["labels"] for candidate in candidates):
-            notes.append(f"critique: {unusable} unusable verdicts counted as the lowest")
-        report("generated", segment=state["segment"], candidates=len(candidates))
-        return {"candidates": candidates, "notes": notes, "capped": bool(caps) or is_cut}
-
-    generate_direct = generate_segments  # the node's name where no way to go on needs passages
-
-    async def _write_candidate(
-        self, state: PaperState, context: SelfRagContext, beam: Beam, passage: int | None
-    ) -> Candidate:
-        """Write one continuation and judge it; a text that ends or repeats the answer is not judged."""
-        answer, candidate = answer_so_far(beam), _new_candidate(state, beam, passage)
-        documents = [] if passage is None else [state["documents"][passage]]
-        values = {"question": state["asked"], "answer": answer}
-        critiques: Sequence[str] = CRITIQUES[2:]
-        prompt, critique = "continue_unaided", "critique_usefulness"
-        if documents:
-            candidate["source"] = source_of(documents[0])
-            values["passages"] = render_passages(documents, max_chars=self.max_passage_chars)
-            prompt, critique, critiques = "continue_answer", "critique", CRITIQUES
-        count = context.segment_sentences
-        written = await self._ask_scored(prompt, state, context, {**values, "count": str(count)})
-        candidate["text"] = text = clean_continuation(written.value.text, count, documents)
-        if written.value.cut_off and text == clean_continuation(written.value.text, len(text), documents):
-            candidate["cut_off"] = written.value.cut_off  # what was cut is a part of it
-        earlier = [part.text for part in sentences(answer)] + [part["text"] for part in beam["segments"]]
-        if text and without_punctuation(text) in map(without_punctuation, earlier):
-            candidate["reason"] = "repeats the answer so far"
-        elif text:
-            values["statement"] = text
-            verdict = await self._ask_scored(critique, state, context, values, fallback=none_if_unreadable)
-            candidate["parts"]["p"] = sequence_probability([token.logprob for token in written.tokens])
-            _put_verdict(candidate, verdict, critiques)
-        return candidate
 
     async def rank_segments(self, state: PaperState, context: SelfRagContext) -> Update:
         """Score the candidates, keep the best beams, send what is decided, go on or finish."""
@@ -283,16 +182,6 @@ def wants_passages(state: Mapping[str, Any]) -> str:
     return "retrieve" if any(beam["retrieve"] for beam in going) else "generate_direct"
 
 
-def _passages_for(beam: Beam, state: PaperState) -> list[int]:
-    """The passages that a beam may go on from: what its search found, and what was put into the state since."""
-    count = len(state["documents"])
-    known = state.get("known", count)  # a thread of an earlier version has none
-    found = [index for index in beam["found"] if index < count]
-    if known > count:  # an editor took some away
-        return found or list(range(count))
-    return [*found, *range(known, count)]
-
-
 def _lacks_support(candidate: Mapping[str, Any]) -> bool:
     """Whether the critique says that a part of the answer has no support; one that gave no verdict says nothing."""
     labels = candidate["labels"]
@@ -313,33 +202,6 @@ def _note_critique(winners: Sequence[Mapping[str, Any]]) -> list[str]:
         if found := sum(entry.get(name) in labels for entry in judged):
             notes.append(f"critique: {found} of {count} parts of the answer {what}")
     return notes
-
-
-def _new_candidate(state: PaperState, beam: Beam, passage: int | None, reason: str = "") -> Candidate:
-    """A candidate before anything is written."""
-    return Candidate(
-        segment=state["segment"], beam=beam["number"], passage=passage, source=None, text="", cut_off="", labels={},
-        probabilities={}, parts={}, f=None, score=None, kept=False, won=False, reason=reason,
-    )  # fmt: skip
-
-
-def _put_verdict(candidate: Candidate, verdict: Reply, critiques: Sequence[str]) -> None:
-    """Put the labels of a verdict into a candidate, their probabilities and scores; the lowest without a verdict."""
-    for name in critiques:
-        label = _WORST[name] if verdict.value is None else str(getattr(verdict.value, name))
-        candidate["labels"][name] = label
-        candidate["probabilities"][name] = _probabilities(verdict, name, label)
-    if verdict.value is None:
-        candidate["labels"]["critique"] = "unusable"
-    for name in CRITIQUES:
-        candidate["parts"][name] = critique_score(name, candidate["probabilities"].get(name, {}))
-
-
-def _probabilities(verdict: Reply, name: str, label: str) -> dict[str, float]:
-    """The probabilities of a field's labels: the model's own where its tokens show them, else 1 on the label."""
-    labels, tokens = WORTH[name], [] if verdict.value is None else verdict.tokens
-    by_label = logprobs.label_probabilities(tokens, name, label, labels)
-    return by_label or {option: float(option == label) for option in labels}
 
 
 def _none_if_refused(error: Exception) -> None:

@@ -8,7 +8,7 @@ from langchain_core.documents import Document
 from typing_extensions import TypedDict
 
 from rag_kit.errors import BudgetExceededError, ModelOutputError
-from rag_kit.graphs.context import RagContext, instructions_field, max_calls_field, nodes_of_settings, setting
+from rag_kit.graphs.context import RagContext, instructions_field, setting
 from rag_kit.graphs.nodes import RagNodes
 from rag_kit.graphs.state import AnswerStatus, RagState, Update, add_items
 
@@ -122,11 +122,9 @@ class ReflectState(SelfRagState, total=False):
 class SelfRagContext(RagContext):
     """Settings of one run; the defaults are the paper's where it names any. The first group is of mode ``paper``."""
 
-    common_nodes = nodes_of_settings(
-        language="begin", retrieve="retrieve", asks=("begin", "generate_segments", "generate")
-    )
+    asking_nodes = ("begin", "generate_segments", "generate")
 
-    max_calls: int | None = max_calls_field(64)
+    max_calls: int | None = setting(64, "Model calls that one run may make.", ge=0)
     k: int | None = setting(
         None, "Passages for a segment or a round; empty: the retriever's own number.", ge=1, le=20
     )

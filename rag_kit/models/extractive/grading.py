@@ -10,7 +10,7 @@ from rag_kit.models.extractive.blocks import Prompt
 from rag_kit.text import sentences
 from rag_kit.text.citations.check import check_citations, renumber
 from rag_kit.text.citations.decline import is_declined
-from rag_kit.text.evidence.questions import analyse, offers, terms
+from rag_kit.text.evidence.questions import Question, analyse, offers, terms
 from rag_kit.text.evidence.sentences import collect, is_question, weight_of
 from rag_kit.text.evidence.usefulness import Usefulness, usefulness
 
@@ -51,31 +51,41 @@ def compress(prompt: Prompt) -> dict[str, list[int]]:
 
 
 def critique(prompt: Prompt) -> dict[str, Any]:
-    """Label a statement and the passage that it rests on."""
-    passages = prompt.passages[:1]
-    relevant = strength_of(analyse(prompt.question), passages) >= 0.5
-    return {
-        "relevance": "relevant" if relevant else "irrelevant",
-        "support": _support(prompt.block("statement"), [passage.text for passage in passages]),
-        **critique_usefulness(prompt),
-    }
+    """Label statements, each with the passage of its number that it rests on; the statements come behind these."""
+    question, count = analyse(prompt.question), len(prompt.passages) // 2
+    labels = []
+    for passage, statement in zip(prompt.passages[:count], prompt.passages[count:], strict=False):
+        relevant = strength_of(question, [passage]) >= 0.5
+        labels.append(
+            {
+                "id": passage.number,
+                "relevance": "relevant" if relevant else "irrelevant",
+                "support": _support(statement.text, [passage.text]),
+                "usefulness": _usefulness(question, statement.text, prompt.block("answer")),
+            }
+        )
+    return {"labels": labels}
 
 
 def critique_usefulness(prompt: Prompt) -> dict[str, int]:
-    """Rate a statement from 1 to 5, by how much of the question it holds with the answer before it.
+    """Rate a statement from 1 to 5, by how much of the question it holds with the answer before it."""
+    question = analyse(prompt.question)
+    return {"usefulness": _usefulness(question, prompt.block("statement"), prompt.block("answer"))}
+
+
+def _usefulness(question: Question, statement: str, answer: str) -> int:
+    """The rating of a statement.
 
     What adds nothing is worth little; what offers nothing of the kind that is asked for (a person, a time ...) is
     worth no more than the middle.
     """
-    statement, answer = prompt.block("statement"), prompt.block("answer")
-    question = analyse(prompt.question)
     before, stated = frozenset(terms(answer)), frozenset(terms(statement))
     rating = 1 + round(4 * weight_of(question, question.keys & (before | stated)))
     if is_question(statement) or (answer and not question.keys & (stated - before)):
         rating = min(2, rating)
     elif question.kind != "other" and not offers(question.kind, statement, question.text):
         rating = min(3, rating)
-    return {"usefulness": rating}
+    return rating
 
 
 def grade_support(prompt: Prompt) -> dict[str, Any]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -11,11 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command
 from support.by_task import ByTask, by_task
 from support.graphs import both, fixed, thread
-from typing_extensions import TypedDict
 
 from rag_kit.errors import BudgetExceededError, InvalidInputError
 from rag_kit.graphs import Guards, build_adaptive_rag
@@ -372,21 +368,6 @@ async def test_an_interrupt_inside_the_subgraph_is_answered_from_outside() -> No
     assert len(searched) == 2
 
 
-def test_tokens_and_events_of_the_subgraph_come_through() -> None:
-    """With subgraphs=True, as LangGraph has it, the inner answer streams and its events are heard."""
-    made = build_adaptive_rag(BM25Retriever.from_texts(TEXTS, k=2), chat_model("extractive"), output="full")
-    text, events = "", []
-    for _, mode, part in made.stream(
-        {"question": "When does the fan start?"}, stream_mode=["messages", "custom"], subgraphs=True
-    ):
-        if mode == "messages":
-            text += part[0].content
-        else:
-            events.append(part["event"])
-    assert text == "The fan starts at 60 degrees.[1]"
-    assert events[:2] == ["classified", "retrieved"] and events[-1] == "cited"
-
-
 def test_the_drawing_shows_the_subgraph_and_every_edge() -> None:
     """``xray`` opens the node; each way leads to the end."""
     made = build_adaptive_rag(
@@ -404,14 +385,6 @@ def test_the_drawing_shows_the_subgraph_and_every_edge() -> None:
     } <= edges
 
 
-def test_schemas_ask_only_for_the_question_and_describe_each_setting() -> None:
-    """Studio shows one field, and each setting beside nodes that exist."""
-    made = build_adaptive_rag(fixed(TEXTS[1]), scripted(), output="full")
-    assert list(made.get_input_jsonschema()["properties"]) == ["question"]
-    for field in (made.get_context_jsonschema() or {})["properties"].values():
-        assert field["description"] and set(field["langgraph_nodes"]) <= set(made.nodes)
-
-
 def test_follow_ups_are_made_complete_and_threads_are_apart() -> None:
     """The second turn of a thread is condensed before it is judged; another thread knows nothing of it."""
     model = scripted()
@@ -424,59 +397,3 @@ def test_follow_ups_are_made_complete_and_threads_are_apart() -> None:
     assert len(result["history"]) == 2 and result["usage"]["calls"] == 3
     other = made.invoke({"question": "fan?"}, thread("2"))
     assert len(other["history"]) == 1 and model.tasks().count("condense") == 1
-
-
-def test_it_is_a_node_of_another_graph() -> None:
-    """A parent with a checkpointer can answer the question back of the adaptive graph inside it."""
-
-    class Parent(TypedDict, total=False):
-        question: str
-        answer: str
-        status: str
-
-    outer: Any = StateGraph(Parent)
-    model = scripted(
-        classify_question=[
-            {"intent": "unclear", "complexity": "single", "reason": ""},
-            {"intent": "question", "complexity": "single", "reason": ""},
-        ]
-    )
-    outer.add_node("rag", build_adaptive_rag(fixed(TEXTS[1]), model, output="full"))
-    outer.add_edge(START, "rag")
-    outer.add_edge("rag", END)
-    made = outer.compile(checkpointer=InMemorySaver())
-    assert "__interrupt__" in made.invoke({"question": "When?"}, thread())
-    assert made.invoke(Command(resume="the fan"), thread())["status"] == "grounded"
-
-
-_PART = """
-import sys
-from langgraph.checkpoint.sqlite import SqliteSaver
-from langgraph.types import Command
-from rag_kit.graphs import build_adaptive_rag
-from rag_kit.models import chat_model
-from rag_kit.retrieval import BM25Retriever
-texts = BM25Retriever.from_texts(["The pump starts at 40 degrees.", "The fan starts at 60 degrees."])
-given = {"question": "When does it start?"} if sys.argv[2] == "ask" else Command(resume=sys.argv[2])
-with SqliteSaver.from_conn_string(sys.argv[1]) as saver:
-    graph = build_adaptive_rag(texts, chat_model("extractive"), checkpointer=saver, output="full")
-    done = graph.invoke(given, {"configurable": {"thread_id": "1"}}, durability="sync")
-    print(done["__interrupt__"][0].value["question"] if "__interrupt__" in done else done["answer"])
-"""
-
-
-@pytest.mark.slow
-def test_a_question_back_waits_in_sqlite_over_processes(tmp_path: Any) -> None:
-    """One process asks back, another goes on with the reply."""
-    pytest.importorskip("langgraph.checkpoint.sqlite")
-    said = [
-        subprocess.run(
-            [sys.executable, "-c", _PART, str(tmp_path / "threads.db"), given],
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=120,
-        ).stdout.strip()
-        for given in ("ask", "the fan")
-    ]
-    assert said == ["What is your question about?", "The fan starts at 60 degrees.[1]"]

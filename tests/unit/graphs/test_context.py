@@ -18,9 +18,6 @@ from typing_extensions import TypedDict
 from rag_kit.errors import InvalidInputError, RagKitError
 from rag_kit.graphs import as_chat, build_adaptive_rag, build_crag, build_plain_rag
 from rag_kit.graphs import nodes as nodes_of_all
-from rag_kit.graphs.crag.nodes import CragNodes
-from rag_kit.graphs.crag.state import CragContext
-from rag_kit.graphs.evaluators.base import Evaluator
 from rag_kit.indexing import DocumentIndex
 from rag_kit.models import chat_model
 
@@ -32,9 +29,12 @@ both = pytest.mark.parametrize("native", [False, True], ids=["invoke", "ainvoke"
 @pytest.fixture(autouse=True)
 def fresh_models() -> Iterator[None]:
     """No model is kept from one test for the next."""
-    nodes_of_all._named_model.cache_clear()
+    named: Any = (nodes_of_all._named_model, nodes_of_all._named_grader)
+    for cached in named:
+        cached.cache_clear()
     yield
-    nodes_of_all._named_model.cache_clear()
+    for cached in named:
+        cached.cache_clear()
 
 
 async def run(graph: Any, native: bool, **context: Any) -> Any:
@@ -89,18 +89,6 @@ async def test_another_model_answers_and_grades(
         count = len(server.requests)
         own = await run(graph, native)
         assert len(server.requests) == count and [note for note in own["notes"] if "extracts" in note]
-
-
-def test_runs_at_once_may_forget_each_others_evaluators(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run gets the evaluator that it made, though another run has emptied the table meanwhile."""
-
-    class Forgetful(dict[Any, Any]):
-        def __setitem__(self, name: Any, value: Any) -> None:
-            pass
-
-    nodes = CragNodes(fixed(FAN), chat_model("extractive"), {}, evaluator=None, web=None)
-    monkeypatch.setattr(nodes, "_evaluators", Forgetful(nodes._evaluators))
-    assert isinstance(nodes.evaluator(CragContext(model="extractive")), Evaluator)
 
 
 def test_a_name_of_no_model_is_refused_before_the_run() -> None:

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from langchain_core.documents import Document
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from support.by_task import ByTask, by_task
@@ -210,16 +209,6 @@ def test_facts_are_bounded_and_unlike(known: list[str], new: list[str], most: in
     assert all(clean_fact(fact) == fact for fact in facts)
 
 
-def test_the_newest_facts_stay_and_repeats_do_not_count() -> None:
-    """At the bound the oldest goes; the same fact again changes nothing."""
-    store = InMemoryStore()
-    for place in ("Bonn", "Rome", "Oslo", "oslo"):
-        graph(model(f"Was in {place}."), store, max_facts=2).invoke(
-            {"question": f"I was in {place}."}, context={"user_id": "ann"}
-        )
-    assert kept(store, "ann") == ["Was in Rome.", "Was in Oslo."]
-
-
 @pytest.mark.parametrize("value", [{"facts": "text"}, {"facts": [1, None, "Fine."]}, {"other": 1}])
 def test_a_stored_value_of_another_shape_is_no_fault(value: dict[str, Any]) -> None:
     """What something else wrote there is read as far as it is facts."""
@@ -296,20 +285,6 @@ async def test_forgetting_says_what_is_wrong() -> None:
             forget_facts(store, user_id)
         with pytest.raises(InvalidInputError, match=told):
             await aforget_facts(store, user_id)
-
-
-def test_a_document_of_the_index_is_not_changed() -> None:
-    """Facts go into the store alone."""
-    documents = [Document(text) for text in TEXTS]
-    made = build_conversational_rag(
-        BM25Retriever.from_documents(documents),
-        model("Lives in Bonn."),
-        remember=True,
-        store=InMemoryStore(),
-        output="full",
-    )
-    made.invoke({"question": "I live in Bonn."}, context={"user_id": "ann"})
-    assert [document.metadata for document in documents] == [{}, {}]
 
 
 @pytest.mark.parametrize("most", [0, True])

@@ -8,13 +8,11 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command
 from support.crag import Marked, Tasks, model
 from support.graphs import fixed
 
 from rag_kit.graphs.crag.build import build_crag
-from rag_kit.graphs.crag.state import CragContext, CragState
 from rag_kit.graphs.guards import Guards, Refusal
 
 QUESTION = {"question": "When does it start?"}
@@ -128,13 +126,6 @@ async def test_ambiguous_waits_with_the_answer_and_refines_once(native: bool) ->
     assert done["usage"]["calls"] == 2
 
 
-async def test_without_the_knob_nobody_is_asked() -> None:
-    """Approval is off by default."""
-    run = Run(-0.9)
-    done = run.graph.invoke(QUESTION, run.config)
-    assert "__interrupt__" not in done and run.queries == ["pump start"]
-
-
 async def test_an_edited_query_passes_the_guards() -> None:
     """A guard may mask or refuse what a person typed, as it may a question."""
 
@@ -158,36 +149,6 @@ async def test_a_new_question_may_take_the_place_of_a_reply() -> None:
     done = await run.go(Command(resume=True), False)
     assert done["question"] == "When does the other pump start?"
     assert run.queries == ["pump start"]
-
-
-@pytest.mark.parametrize("native", [False, True])
-async def test_approval_inside_another_graph(native: bool) -> None:
-    """The parent's checkpointer carries the pause of the part; the parent's context reaches it."""
-    run = Run(0.1)
-    part = build_crag(
-        run.retriever, run.llm, evaluator=run.judge, web_search=_web(run.queries), output="full"
-    )
-    parent = StateGraph(CragState, context_schema=CragContext)
-    parent.add_node("ask", part)
-    parent.add_edge(START, "ask")
-    parent.add_edge("ask", END)
-    run.graph = parent.compile(checkpointer=InMemorySaver())
-    paused = await run.go(QUESTION, native)
-    assert paused["__interrupt__"][0].value["query"] == "pump start"
-    done = await run.go(Command(resume="fan"), native)
-    assert run.queries == ["fan"]
-    assert run.llm.tasks == ["web_query", "answer"]
-    assert done["usage"]["calls"] == 2
-
-
-def _web(queries: list[str]) -> Any:
-    @tool
-    def web(query: str) -> Any:
-        """Search the web."""
-        queries.append(query)
-        return [{"content": "The fan starts at 60 degrees."}]
-
-    return web
 
 
 @pytest.mark.parametrize("native", [False, True])

@@ -10,14 +10,16 @@ from typing import Any
 
 import pytest
 from langchain_core.documents import Document
-from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import BaseTool, StructuredTool, Tool, tool
 from support.graphs import fixed
 
 from rag_kit.concurrency.steps import arun, run
 from rag_kit.documents import get_provenance
 from rag_kit.errors import BudgetExceededError, InvalidInputError
+from rag_kit.graphs import build_crag
 from rag_kit.graphs.crag.web import WebSearch, web_documents
+from rag_kit.models import chat_model
 
 PAGE = {"url": "https://a.example/x", "title": "Pumps", "content": "The pump starts at 40 degrees."}
 
@@ -277,26 +279,18 @@ def test_a_tool_that_needs_more_than_a_query_is_refused() -> None:
         WebSearch(two)
 
 
-def test_the_words_of_a_searching_model_are_not_streamed() -> None:
-    """A tool that asks a model of its own adds nothing to the streamed answer."""
-    from langchain_core.language_models import GenericFakeChatModel
-    from langchain_core.messages import AIMessage
-    from support.crag import Marked, model
-
-    from rag_kit.graphs import build_crag
-
-    inner = GenericFakeChatModel(messages=iter([AIMessage("The fan starts at 60 degrees.")]))
-
-    @tool
-    def asking(query: str, config: RunnableConfig) -> str:
-        """Search."""
-        return str(inner.invoke(query, config).content)
-
-    made = build_crag(
-        fixed(), model("It starts. [1]"), evaluator=Marked({"fan": 0.8}), web_search=asking, output="full"
+@pytest.mark.parametrize("error", ["quota used up, key sk-abcdefghijklmnop1234", ValueError("quota used up")])
+async def test_a_failure_given_back_is_told(error: Any) -> None:
+    """The notes say why, without a key; the run is incomplete, for it could not look there."""
+    nothing: Any = RunnableLambda(lambda query: [])
+    graph = build_crag(
+        nothing,
+        chat_model("extractive"),
+        web_search=RunnableLambda(lambda query: {"error": error}),
+        output="full",
     )
-    nodes = {
-        part[1]["langgraph_node"]
-        for part in made.stream({"question": "When does it start?"}, stream_mode="messages")
-    }
-    assert nodes == {"generate"}
+    question: Any = {"question": "When does the fan start?"}
+    for result in (graph.invoke(question), await graph.ainvoke(question)):
+        assert result["status"] == "incomplete"
+        assert any("failed" in note and "quota used up" in note for note in result["notes"])
+        assert "sk-abc" not in str(result["notes"])

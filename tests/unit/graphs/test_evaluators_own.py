@@ -19,8 +19,6 @@ from pydantic import BaseModel
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs import build_crag, build_self_rag, fit_thresholds
 from rag_kit.graphs.evaluators.base import Evaluator, Grading
-from rag_kit.graphs.evaluators.function import as_evaluator
-from rag_kit.graphs.evaluators.lexical import LexicalEvaluator
 from rag_kit.models import chat_model
 from rag_kit.retrieval import BM25Retriever
 
@@ -251,19 +249,3 @@ def test_a_function_of_something_else_is_refused_when_the_graph_is_built() -> No
     """A function of one argument can be no grader."""
     with pytest.raises(InvalidInputError, match="two arguments: the question"):
         graph(lambda passage: True)
-
-
-def test_thresholds_are_fitted_for_all_that_can_be_an_evaluator() -> None:
-    """A function, as the graph takes it."""
-
-    def longer(question: str, passages: list[Document]) -> list[float]:
-        return [min(1.0, len(passage.page_content) / 100) for passage in passages]
-
-    fitted = fit_thresholds(longer, PAIRS)
-    assert fitted.pairs == 4 and fitted.accuracy == 1.0
-
-
-def test_a_class_in_place_of_its_instance_is_named() -> None:
-    """The parentheses are easily forgotten."""
-    with pytest.raises(InvalidInputError, match=r"the class LexicalEvaluator; give an Evaluator"):
-        as_evaluator(LexicalEvaluator)

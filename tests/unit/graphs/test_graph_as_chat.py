@@ -93,6 +93,7 @@ def test_a_question_back_is_a_message_and_waits_only_if_asked_to() -> None:
 def test_it_is_a_node_among_others_and_settings_are_those_of_the_graph() -> None:
     """As a node of any graph over messages; a misspelt setting is refused; tokens come from inside."""
     chat = as_chat(build_plain_rag(fixed(FAN), chat_model("extractive")))
+    assert "rag:retrieve" in chat.get_graph(xray=True).nodes
     parent = StateGraph(MessagesState)
     parent.add_node("rag", chat)
     parent.add_edge(START, "rag")

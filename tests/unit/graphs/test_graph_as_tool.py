@@ -15,13 +15,11 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from rag_kit.errors import BudgetExceededError, InvalidInputError
 from rag_kit.graphs import (
-    Guards,
     as_tool,
     build_adaptive_rag,
     build_conversational_rag,
     build_plain_rag,
 )
-from rag_kit.graphs.guards import Refusal
 from rag_kit.models import chat_model
 from rag_kit.retrieval import BM25Retriever
 
@@ -83,14 +81,6 @@ async def test_an_agent_asks_it_in_both_forms(build: Any) -> None:
         assert result["messages"][-1].content.startswith("I found: ### Start\nThe fan")
         assert list(model.bound[0].args) == ["question"]
         assert model.bound[0].description == "The manual of the machines."
-
-
-async def test_alone_it_gives_text_in_both_forms() -> None:
-    """As any LangChain tool."""
-    tool = manual()
-    asked = {"question": "When does the pump start?"}
-    assert tool.invoke(asked) == await tool.ainvoke(asked)
-    assert tool.invoke(asked).startswith("The pump starts at 40 degrees.[")
 
 
 def test_the_agents_own_settings_and_threads_stay_its_own() -> None:
@@ -161,13 +151,6 @@ def test_what_the_agent_can_mend_is_told_and_the_rest_ends_it() -> None:
         create_agent(caller("When does the fan start?"), [manual(context={"max_calls": 0})]).invoke(
             {"messages": [("user", "Go.")]}
         )
-
-
-def test_guards_hold_inside_the_tool() -> None:
-    """A refusal is what the agent gets, and nothing that was found."""
-    guards = Guards(answer=[lambda text, config: Refusal("Withheld.", reason="policy")])
-    said = manual(guards=guards).invoke({"question": "When does the fan start?"})
-    assert "Withheld." in said and "60" not in said
 
 
 def test_wrong_options_are_refused_when_it_is_made() -> None:

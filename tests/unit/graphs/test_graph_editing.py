@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 import pytest
 from langchain_core.documents import Document
-from langchain_core.language_models import FakeListChatModel
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
@@ -383,14 +382,3 @@ def test_the_modes_of_self_rag_have_states_of_their_own() -> None:
         assert states[mode] <= set(graph.get_output_jsonschema()["properties"])
     assert {"beams", "candidates", "scoring", "segment"} <= states["paper"] - states["reflect"]
     assert {"drafts", "round", "tried", "generations"} <= states["reflect"] - states["paper"]
-
-
-def test_a_model_that_says_the_same_again_and_again_loses_no_turn() -> None:
-    """A fork of an old checkpoint with another question answers that question."""
-    graph = build_plain_rag(
-        searching(), FakeListChatModel(responses=["At 60 degrees.[1]"]), checkpointer=InMemorySaver()
-    )
-    graph.invoke(ASKED, thread())
-    first = list(graph.get_state_history(thread()))[-3]
-    fork = graph.update_state(first.config, {"search_query": "tea"}, as_node="condense")
-    assert graph.invoke(None, fork)["documents"][0].page_content == TEA

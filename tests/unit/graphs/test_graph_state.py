@@ -1,4 +1,4 @@
-"""What somebody edits in a thread's state is refused before it is kept, in words that say what to give."""
+"""The state of a thread: what a checkpointer can keep of it, and what somebody edits in it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,79 @@ from support.graphs import BUILDERS, fixed, thread
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs import build_crag
 from rag_kit.graphs.crag.state import CragContext
+from rag_kit.graphs.state import as_storable
 from rag_kit.models import chat_model
+
+
+class Identifier:
+    """Stands for what a store's client gives."""
+
+    def __str__(self) -> str:
+        return "65a1"
+
+
+CYCLE: dict[str, Any] = {}
+CYCLE["again"] = CYCLE
+ODD: list[Any] = [Identifier(), 10**30, {"half \ud800": 1}, {"deep": [Identifier()]}, len, CYCLE]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=["object", "number", "key", "deep", "function", "cycle"])
+@pytest.mark.parametrize("build", BUILDERS.values(), ids=BUILDERS)
+async def test_odd_metadata_do_not_end_a_run(build: Any, odd: Any) -> None:
+    """In every graph: the answer comes, and what can be kept of the metadata is."""
+
+    def search(query: str) -> list[Document]:
+        return [Document("The fan starts at 60 degrees.", metadata={"file": "fan.md", "odd": odd})]
+
+    made = build(
+        RunnableLambda(search), chat_model("extractive"), checkpointer=InMemorySaver(), output="full"
+    )
+    config: Any = {"configurable": {"thread_id": "1"}}
+    question = {"question": "At how many degrees does the fan start?"}
+    for found in (made.invoke(question, config), await made.ainvoke(question, config)):
+        assert found["answer"] == "The fan starts at 60 degrees.[1]"
+        assert found["citations"][0]["file"] == "fan.md"
+
+
+@pytest.mark.parametrize("bad", ["\0", "\ud800"], ids=["nul", "surrogate"])
+@pytest.mark.parametrize(
+    ("question", "sentence"),
+    [
+        ("At how many degrees{} does the fan start?", "The fan{} starts at 60 degrees."),
+        ("风扇在多少度{}启动？", "风扇{}在六十度启动。"),
+    ],
+)
+@pytest.mark.parametrize("build", BUILDERS.values(), ids=BUILDERS)
+async def test_what_postgresql_refuses_is_replaced(
+    build: Any, question: str, sentence: str, bad: str
+) -> None:
+    """In question, passages and answer: what is kept of a thread has neither NUL nor half a surrogate pair."""
+
+    def search(query: str) -> list[Document]:
+        assert bad not in query
+        metadata = {"file": f"fan{bad}.md", f"key{bad}": [{"tags": bad}]}
+        return [Document(sentence.format(bad), metadata=metadata)]
+
+    made = build(
+        RunnableLambda(search), chat_model("extractive"), checkpointer=InMemorySaver(), output="full"
+    )
+    config: Any = {"configurable": {"thread_id": "1"}}
+    given = {"question": question.format(bad)}
+    for found in (made.invoke(given, config), await made.ainvoke(given, config)):
+        assert found["question"] == question.format("\ufffd")
+        assert found["answer"] == sentence.format("\ufffd") + "[1]" and found["status"] == "grounded"
+        kept = repr([saved.values for saved in made.get_state_history(config)])
+        assert "\\x00" not in kept and "\\ud800" not in kept
+
+
+def test_what_can_be_kept_stays_as_it_is() -> None:
+    """Objects become their text; what was plain, and a document without fault, are left alone."""
+    odd = as_storable(Document("Text.", metadata={"id": Identifier(), "page": 2, "tags": ["a"]}, id="7"))
+    assert odd.metadata == {"id": "65a1", "page": 2, "tags": ["a"]}
+    assert (odd.page_content, odd.id) == ("Text.", "7")
+    plain = Document("Half \ud800.", metadata={"page": 2, "at": 0.5, "none": None})
+    assert as_storable(plain) is plain
+
 
 FAN = "The fan starts at 60 degrees."
 

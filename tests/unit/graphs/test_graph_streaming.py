@@ -161,7 +161,7 @@ THOUGHT = "<think>Is it 60?\nYes, [1] says so: 1 < 2.</think>\n\nAt 60 degrees.[
     [
         (THOUGHT, "At 60 degrees.[1]"),
         ("<Thinking>a</Thinking>At 60 < 70 degrees.[1]", "At 60 < 70 degrees.[1]"),
-        ("At 60 degrees.[1] <think>and now?", "At 60 degrees.[1] "),
+        ("At 60 degrees.[1] <think>and now?", "At 60 degrees.[1]"),
         ("<reasoning>想一想</reasoning>六十度。[1]", "六十度。[1]"),
         ("At 60 <t", "At 60 <t"),
         ("At 60 degrees.[1]", "At 60 degrees.[1]"),
@@ -191,10 +191,10 @@ async def test_an_answer_is_held_back_to_its_first_citation_and_only_once(native
     assert text_of(first) == text_of(second) == answer
     held = answer.index("]")
     assert not text_of(first[:held]) and text_of(first[: held + 2]).startswith("At 60 degrees.[1]")
-    assert text_of(second[:3]) == answer[:3]
+    assert text_of(second[:3]) == "At"
     graph = build_plain_rag(fixed(FAN), FakeListChatModel(responses=[answer]))
     messages = await shown(graph, native=native, config={"tags": ["rag_kit:at_once"]})
-    assert text_of(messages[:3]) == answer[:3]
+    assert text_of(messages[:3]) == "At"
 
 
 @pytest.mark.parametrize("native", [False, True], ids=["stream", "astream"])

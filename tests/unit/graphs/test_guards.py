@@ -101,15 +101,6 @@ async def test_a_refused_question_reaches_nothing() -> None:
     assert passed["status"] != "refused"
 
 
-async def test_a_masked_question_is_what_is_searched_and_asked() -> None:
-    """A text that a guard gives takes the question's place everywhere but in ``question``."""
-    guards = Guards(question=[lambda text, config: text.replace("Smith", "[name]")])
-    found = await both(graph(guards), "When does Smith start the pump?")
-    assert found["search_query"] == "When does [name] start the pump?"
-    assert found["question"] == "When does Smith start the pump?"
-    assert found["history"][-1]["question"] == "When does [name] start the pump?"
-
-
 async def test_passages_of_others_never_reach_the_model() -> None:
     """Access rights by the run's config; a coroutine guard works in both forms."""
 
@@ -163,18 +154,6 @@ def test_a_broken_guard_ends_the_run() -> None:
             )
     with pytest.raises(InvalidInputError, match="list of functions"):
         Guards(question=broken)  # type: ignore[arg-type]
-
-
-def test_a_refusal_does_not_poison_the_thread() -> None:
-    """The turn after a refused one starts clean: own notes, own usage."""
-    guards = Guards(question=[lambda text, config: Refusal("No.") if "secret" in text else None])
-    made = graph(guards, checkpointer=InMemorySaver())
-    config: Any = {"configurable": {"thread_id": "1"}}
-    refused = made.invoke({"question": "A secret?"}, config)
-    assert refused["status"] == "refused" and not refused.get("history")
-    later = made.invoke({"question": "When does the pump start in the morning?"}, config)
-    assert later["status"] == "grounded"
-    assert not any("refused" in note for note in later["notes"])
 
 
 def _no_bombs(question: str, config: RunnableConfig) -> Refusal | None:

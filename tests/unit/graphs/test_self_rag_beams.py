@@ -82,14 +82,6 @@ def test_the_best_two_are_kept_in_order_of_f() -> None:
     assert judged[1]["reason"] == "kept as beam 1"
 
 
-def test_equal_scores_keep_the_order_of_the_passages() -> None:
-    """Nothing but the rank decides between equals."""
-    beams_made, _ = rank(
-        [first_beam()], [candidate(t, passage=i) for i, t in enumerate(("A.", "B.", "C."))], width=2
-    )
-    assert texts(beams_made) == ["A.", "B."]
-
-
 def test_a_beam_is_ranked_by_the_mean_of_its_segments() -> None:
     """2.0 followed by 3.5 (mean 2.75) stays behind 3.0 followed by 3.0 (mean 3.0)."""
     weak, strong = beam(1, "W.", score=2.0), beam(2, "S.", score=3.0)
@@ -112,12 +104,6 @@ def test_an_answer_may_stop_when_a_passage_has_nothing_to_add() -> None:
     assert texts(beams_made) == ["A.", "A. Junk."]
     assert [one["ended"] for one in beams_made] == [True, False]
     assert judged[0]["reason"] == "nothing to add"
-
-
-def test_an_answer_goes_on_when_no_passage_says_that_it_is_complete() -> None:
-    """Without a candidate that ends, only continuations compete."""
-    beams_made, _ = rank([beam(1, "A.", score=3.5)], [candidate("B.", usefulness="1")], width=2)
-    assert texts(beams_made) == ["A. B."]
 
 
 def test_a_failed_candidate_ends_no_beam_that_goes_on() -> None:

@@ -31,18 +31,22 @@ def decision(yes: float) -> Reply:
     return tokens('{"', "retrieve", '":"', ("no", {"no": 1 - yes, "yes": yes}), '"}')
 
 
-def critique(relevance: float, full: float, partial: float, five: float) -> Reply:
-    """Labels whose tokens have these probabilities; what is left goes to the other labels."""
-    none = max(1e-9, 1 - full - partial)
-    return tokens(
-        '{"relevance": "',
-        ("relevant", {"relevant": relevance, "irr": 1 - relevance}),
-        '", "support": "',
-        ("full", {"full": full, "part": partial, "none": none}),
-        '", "usefulness": ',
-        ("5", {"5": five, "3": 1 - five}),
-        "}",
-    )
+def critique(texts: list[str]) -> Reply:
+    """Labels of statements whose tokens have these probabilities; what is left goes to the other labels."""
+    parts: list[Any] = ['{"labels": [']
+    for number, said in enumerate(texts, start=1):
+        relevance, full, partial, five = (0.9, 0.8, 0.1, 0.5) if said == RIGHT else (0.6, 0.5, 0.25, 0.25)
+        parts += [
+            ", " if number > 1 else "",
+            f'{{"id": {number}, "relevance": "',
+            ("relevant", {"relevant": relevance, "irr": 1 - relevance}),
+            '", "support": "',
+            ("full", {"full": full, "part": partial, "none": max(1e-9, 1 - full - partial)}),
+            '", "usefulness": ',
+            ("5", {"5": five, "3": 1 - five}),
+            "}",
+        ]
+    return tokens(*filter(None, parts), "]}")
 
 
 def serve(yes: float = 0.3) -> Callable[[Recorded], Reply]:
@@ -60,7 +64,8 @@ def serve(yes: float = 0.3) -> Callable[[Recorded], Reply]:
                 )
             return tokens((WRONG, {WRONG: 0.9}))
         if task == "critique":
-            return critique(0.9, 0.8, 0.1, 0.5) if right else critique(0.6, 0.5, 0.25, 0.25)
+            statements = request.prompt.partition("<statements>")[2]
+            return critique(re.findall(r'<passage id="\d+">(.*?)</passage>', statements))
         if task == "continue_unaided":
             return tokens(("It starts.", {"It starts.": 0.25}))
         return tokens('{"usefulness": ', ("4", {"4": 0.5, "5": 0.5}), "}")
@@ -99,7 +104,7 @@ async def test_f_by_hand_over_http() -> None:
         check(await graph.ainvoke({"question": QUESTION}, context={"max_segments": 1}))
         assert all(request.body["logprobs"] is True for request in server.chats)
         assert all(request.body["top_logprobs"] == 10 for request in server.chats)
-        assert len(server.chats) == 2 * (1 + 2 * 2)  # no call more than with labels
+        assert len(server.chats) == 2 * (1 + 2 + 1)  # both continuations are judged in one call
 
 
 def test_log_probabilities_of_a_stream() -> None:
@@ -146,7 +151,7 @@ def test_a_server_without_log_probabilities_falls_back_to_labels() -> None:
     with OpenAIServer([labelled]) as server:
         graph = build_self_rag(fixed(WRONG, RIGHT), model(server), output="full")
         result = graph.invoke({"question": QUESTION}, context={"max_segments": 1})
-        assert [bool(r.body.get("logprobs")) for r in server.chats] == [True, False, False, False, False]
+        assert [bool(r.body.get("logprobs")) for r in server.chats] == [True, False, False, False]
     assert result["scoring"] == "labels"
     assert any(note.startswith("scoring: the model gave no log-probabilities") for note in result["notes"])
     assert by_passage(result)[RIGHT]["parts"] == {

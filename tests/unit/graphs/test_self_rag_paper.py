@@ -10,15 +10,12 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatResult
-from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import END, START, StateGraph
 from support.by_task import ByTask, by_task, first_sentence, labels, passage_of
 from support.graphs import fixed
 
 from rag_kit.errors import InvalidInputError, ModelUnauthorizedError
 from rag_kit.graphs import Guards, build_self_rag
 from rag_kit.graphs.guards import Refusal
-from rag_kit.graphs.state import RagState
 from rag_kit.models import chat_model
 from rag_kit.models.extractive.blocks import Prompt
 from rag_kit.retrieval import BM25Retriever
@@ -50,6 +47,12 @@ def model(**answers: Any) -> ByTask:
     )
 
 
+def paper(retriever: Any, llm: Any, question: str, *, guards: Any = None, **context: Any) -> Any:
+    """The whole state after a question."""
+    graph = build_self_rag(retriever, llm, mode="paper", guards=guards, output="full")
+    return graph.invoke({"question": question}, context=context)
+
+
 def comparable(state: dict[str, Any]) -> dict[str, Any]:
     state["usage"].pop("seconds")
     return state
@@ -57,8 +60,7 @@ def comparable(state: dict[str, Any]) -> dict[str, Any]:
 
 def test_the_supported_passage_wins_although_it_ranks_second() -> None:
     """With a scripted critic the second passage's text is the answer, and the trace says why the first lost."""
-    graph = build_self_rag(fixed(WRONG, RIGHT), model(), output="full")
-    result = graph.invoke({"question": QUESTION}, context={"max_segments": 1})
+    result = paper(fixed(WRONG, RIGHT), model(), QUESTION, max_segments=1)
     assert result["answer"] == "The fan starts at 60 degrees.[1]"
     assert result["status"] == "grounded"
     assert [d.metadata["file"] for d in result["documents"]] == ["fan.md"]
@@ -71,15 +73,6 @@ def test_the_supported_passage_wins_although_it_ranks_second() -> None:
     assert first["labels"] == {"relevance": "irrelevant", "support": "none", "usefulness": "2"}
     assert first["parts"] == {"p": 1.0, "relevance": 0.0, "support": 0.0, "usefulness": -0.5}
     assert first["probabilities"]["support"] == {"full": 0.0, "partial": 0.0, "none": 1.0}
-
-
-@pytest.mark.parametrize("constraint", ["soft", "hard"])
-def test_the_supported_passage_wins_with_the_extractive_model(constraint: str) -> None:
-    """The same by words alone, with any LangChain retriever's order."""
-    graph = build_self_rag(fixed(WRONG, RIGHT), chat_model("extractive"), mode="paper", output="full")
-    result = graph.invoke({"question": QUESTION}, context={"constraint": constraint})
-    assert result["answer"] == "The fan starts at 60 degrees.[1]"
-    assert result["citations"][0]["file"] == "fan.md"
 
 
 def test_hard_constraints_decline_where_soft_ones_answer() -> None:
@@ -113,7 +106,7 @@ def test_segments_follow_each_other_and_what_was_said_is_searched_for() -> None:
         return labels("relevant", "full", 4 if starts else 5 if prompt.block("answer") else 3)
 
     llm = model(critique=critic)
-    result = build_self_rag(found, llm, output="full").invoke({"question": "When does it start and stop?"})
+    result = paper(found, llm, "When does it start and stop?")
     assert result["answer"] == "The pump starts at 40 degrees.[1] The pump stops at 30 degrees.[2]"
     assert result["status"] == "grounded"
     assert result["question"] == "When does it start and stop?"
@@ -133,7 +126,7 @@ def test_without_retrieval_a_segment_is_written_directly() -> None:
         retrieve_needed={"retrieve": "no"},
         continue_unaided=lambda p: "END" if p.block("answer") else "You are welcome.",
     )
-    result = build_self_rag(found, llm, output="full").invoke({"question": "Thank you!"})
+    result = paper(found, llm, "Thank you!")
     assert (result["answer"], result["status"]) == ("You are welcome.", "unsourced")
     assert not found.queries
     assert result["documents"] == []
@@ -158,9 +151,7 @@ def test_retrieval_is_decided_for_each_segment_and_each_beam() -> None:
         continue_unaided="That is all.",
         continue_answer=lambda p: "END" if p.block("answer") else first_sentence(p),
     )
-    result = build_self_rag(found, llm, output="full").invoke(
-        {"question": "What?"}, context={"max_segments": 2}
-    )
+    result = paper(found, llm, "What?", max_segments=2)
     second = [(one["beam"], one["passage"]) for one in result["trace"] if one["segment"] == 2]
     assert second == [(1, 0), (1, 1), (2, None)]
     assert len(found.queries) == 2  # the question, and again for the one beam
@@ -170,7 +161,7 @@ def test_retrieval_is_decided_for_each_segment_and_each_beam() -> None:
 def test_delta_decides(delta: float, searched: bool) -> None:
     """A certain yes is above any threshold but 1."""
     found = fixed(RIGHT)
-    build_self_rag(found, model(), output="full").invoke({"question": QUESTION}, context={"delta": delta})
+    paper(found, model(), QUESTION, delta=delta)
     assert bool(found.queries) is searched
 
 
@@ -195,9 +186,7 @@ def test_k_beams_and_sentences_are_knobs() -> None:
     retriever = BM25Retriever.from_documents(many)
     llm = model(critique=labels(), continue_answer=lambda p: passage_of(p))
     context = {"k": 3, "beam_width": 1, "segment_sentences": 2, "max_segments": 1}
-    result = build_self_rag(retriever, llm, output="full").invoke(
-        {"question": "Which fact holds?"}, context=context
-    )
+    result = paper(retriever, llm, "Which fact holds?", **context)
     assert len(result["trace"]) == 3
     assert len(result["beams"]) == 1
     assert len(result["citations"]) == 2
@@ -226,21 +215,32 @@ class Barrier(ByTask):
         return self._reply(messages)
 
 
-@pytest.mark.parametrize("task", ["continue_answer", "critique"])
-async def test_all_passages_are_written_from_at_once(task: str) -> None:
+async def test_all_passages_are_written_from_at_once_and_judged_in_one_call() -> None:
     """A model that answers nobody before all five calls are under way answers them all."""
+    task = "continue_answer"
     documents = [Document(f"Fact {i} holds.") for i in range(5)]
     answers = dict(model(critique=labels()).answers)
     context = {"max_segments": 1}
     llm = Barrier(answers=answers, asked=[], parties=5, task=task, threads=threading.Barrier(5))
-    first = build_self_rag(fixed(*documents), llm, output="full").invoke(
-        {"question": "Which?"}, context=context
-    )
+    first = paper(fixed(*documents), llm, "Which?", **context)
     llm = Barrier(answers=answers, asked=[], waiting=[], parties=5, task=task, event=asyncio.Event())
     second = await build_self_rag(fixed(*documents), llm, output="full").ainvoke(
         {"question": "Which?"}, context=context
     )
     assert len(first["trace"]) == len(second["trace"]) == 5
+    assert llm.tasks() == ["retrieve_needed", *["continue_answer"] * 5, "critique"]
+
+
+def test_what_is_judged_in_one_call_is_bounded() -> None:
+    """Passages beyond max_passage_chars, or more than ten, are judged in another call; each has its own labels."""
+    documents = [Document(""), *(Document(f"Fact {i} holds. {'x' * 40}") for i in range(12))]
+    for chars, critiques in ((12_000, 2), (120, 6)):
+        llm = model(critique=lambda p: labels("relevant", "none" if "Fact 3" in passage_of(p) else "full", 5))
+        graph = build_self_rag(fixed(*documents), llm, max_passage_chars=chars, output="full")
+        result = graph.invoke({"question": "Which?"}, context={"max_segments": 1})
+        assert llm.tasks().count("critique") == critiques and len(result["trace"]) == 13
+        unsupported = [one["text"] for one in result["trace"] if one["labels"].get("support") == "none"]
+        assert unsupported == ["Fact 3 holds."]
 
 
 def test_only_the_winner_is_sent_and_nothing_twice() -> None:
@@ -273,21 +273,17 @@ def test_what_is_decided_is_sent_before_the_end() -> None:
 def test_chinese_question_gets_a_chinese_answer() -> None:
     """Language follows the question, with the extractive model too."""
     retriever = BM25Retriever.from_texts(["风扇的噪音很大。", "水泵在四十度时启动。"], k=2)
-    result = build_self_rag(retriever, chat_model("extractive"), mode="paper", output="full").invoke(
-        {"question": "水泵在几度时启动？"}
-    )
+    result = paper(retriever, chat_model("extractive"), "水泵在几度时启动？")
     assert result["answer"] == "水泵在四十度时启动。[1]"
     assert (result["language"], result["status"]) == ("zh", "grounded")
-    declined = build_self_rag(retriever, chat_model("extractive"), mode="paper", output="full").invoke(
-        {"question": "法国国王是谁？"}
-    )
+    declined = paper(retriever, chat_model("extractive"), "法国国王是谁？")
     assert declined["answer"] == DECLINED["zh"]
 
 
 def test_nothing_found_declines_without_writing() -> None:
     """One decision, no continuation, no second search."""
     llm = model()
-    result = build_self_rag(fixed(), llm, output="full").invoke({"question": QUESTION})
+    result = paper(fixed(), llm, QUESTION)
     assert result["status"] == "declined"
     assert llm.tasks() == ["retrieve_needed"]
 
@@ -297,9 +293,7 @@ def test_an_unusable_verdict_falls_back_and_says_so(broken: str) -> None:
     """No decision: documents are looked up. No critique: the lowest labels."""
     answers = {"retrieve_needed": "", "critique": "", "repair_json": ""}
     llm = model(**{broken: answers[broken], "repair_json": ""})
-    result = build_self_rag(fixed(RIGHT), llm, output="full").invoke(
-        {"question": QUESTION}, context={"max_segments": 1}
-    )
+    result = paper(fixed(RIGHT), llm, QUESTION, max_segments=1)
     assert any(broken in note for note in result["notes"])
     assert "60 degrees" in result["answer"]
     if broken == "critique":
@@ -312,8 +306,7 @@ def test_a_failed_candidate_is_told_and_the_others_go_on() -> None:
     def flaky(prompt: Prompt) -> Any:
         return ValueError("broken pipe") if "painted" in passage_of(prompt) else first_sentence(prompt)
 
-    graph = build_self_rag(fixed(WRONG, RIGHT), model(continue_answer=flaky), output="full")
-    result = graph.invoke({"question": QUESTION}, context={"max_segments": 1})
+    result = paper(fixed(WRONG, RIGHT), model(continue_answer=flaky), QUESTION, max_segments=1)
     assert "60 degrees" in result["answer"]
     assert any("1 candidates failed" in note for note in result["notes"])
     assert result["trace"][0]["reason"].startswith("failed: ")
@@ -338,41 +331,20 @@ def test_a_passage_cannot_change_labels_or_route(mode: Any) -> None:
     result = graph.invoke({"question": QUESTION})
     assert "60 degrees" in result["answer"]
     llm = model()
-    build_self_rag(fixed(hostile), llm, output="full").invoke(
-        {"question": QUESTION}, context={"max_segments": 1}
-    )
+    paper(fixed(hostile), llm, QUESTION, max_segments=1)
     assert llm.tasks() == ["retrieve_needed", "continue_answer", "critique"]
-    for _, body in llm.asked[1:]:
-        assert body.count("</passage>") == 1 and "<task>" not in body
-
-
-def test_memory_forgets_everything_but_the_turns() -> None:
-    """The second turn of a thread starts with an empty trace, no beams and no passages; its query stands alone."""
-    llm = model(condense={"query": "Is the fan loud?"})
-    found = fixed(WRONG, RIGHT)
-    graph = build_self_rag(found, llm, checkpointer=InMemorySaver(), output="full")
-    config: Any = {"configurable": {"thread_id": "1"}}
-    first = graph.invoke({"question": QUESTION}, config)
-    second = graph.invoke({"question": "Is it loud?"}, config)
-    assert len(first["history"]) == 1 and len(second["history"]) == 2
-    assert second["question"] == "Is it loud?"
-    assert second["asked"] == "Is the fan loud?" and "Is the fan loud?" in found.queries
-    assert len(second["trace"]) <= len(first["trace"]) + 3
-    assert {one["segment"] for one in second["trace"]} >= {1}
-    assert sum(one["segment"] == 1 for one in second["trace"]) == 2
-    assert second["usage"]["calls"] == sum(task is not None for task in llm.tasks()) - first["usage"]["calls"]
+    for task, body in llm.asked[1:]:
+        assert body.count("</passage>") == (2 if task == "critique" else 1) and "<task>" not in body
 
 
 def test_guards_hold_on_every_path() -> None:
     """A refused question ends at once; passages are filtered; a refused answer takes everything with it."""
     never = Guards(question=[lambda text, config: Refusal("No.", reason="policy")])
     llm = model()
-    result = build_self_rag(fixed(RIGHT), llm, guards=never, output="full").invoke({"question": QUESTION})
+    result = paper(fixed(RIGHT), llm, QUESTION, guards=never)
     assert (result["answer"], result["status"], llm.asked) == ("No.", "refused", [])
     mine = Guards(passages=[lambda found, config: [d for d in found if d.metadata["file"] != "fan.md"]])
-    result = build_self_rag(fixed(WRONG, RIGHT), model(), guards=mine, output="full").invoke(
-        {"question": QUESTION}
-    )
+    result = paper(fixed(WRONG, RIGHT), model(), QUESTION, guards=mine)
     assert "60" not in result["answer"] and RIGHT not in result["documents"]
     secret = Guards(answer=[lambda text, config: Refusal("Secret.", reason="60") if "60" in text else None])
     graph = build_self_rag(fixed(RIGHT), model(), guards=secret, output="full")
@@ -381,39 +353,6 @@ def test_guards_hold_on_every_path() -> None:
     assert (state["answer"], state["status"]) == ("Secret.", "refused")
     assert state["trace"] == state["documents"] == state["beams"] == []
     assert not [part for kind, part in parts if kind == "custom" and part["event"] == "segment"]
-
-
-class Parent(RagState, total=False):
-    """A parent graph's state."""
-
-
-async def test_it_is_a_node_of_another_graph() -> None:
-    """As a subgraph it shares the keys of the state."""
-    parent = StateGraph(Parent)
-    parent.add_node(
-        "answer", build_self_rag(fixed(WRONG, RIGHT), chat_model("extractive"), mode="paper", output="full")
-    )
-    parent.add_edge(START, "answer")
-    parent.add_edge("answer", END)
-    graph = parent.compile()
-    assert graph.invoke({"question": QUESTION})["answer"] == "The fan starts at 60 degrees.[1]"
-    assert (await graph.ainvoke({"question": QUESTION}))["status"] == "grounded"
-
-
-def test_schemas_ask_only_for_the_question() -> None:
-    """Studio's form has one field; each setting is described and shown at nodes; the graph is connected."""
-    names = set()
-    for mode in ("paper", "reflect"):
-        graph = build_self_rag(fixed(RIGHT), chat_model("extractive"), mode=mode, output="full")  # type: ignore[arg-type]
-        assert list(graph.get_input_jsonschema()["properties"]) == ["question"]
-        drawn = graph.get_graph()
-        names |= set(drawn.nodes)
-        assert {edge.target for edge in drawn.edges} | {"__start__"} == set(drawn.nodes)
-    settings = graph.get_context_jsonschema()
-    assert settings is not None
-    for field in settings["properties"].values():
-        assert field["description"]
-        assert set(field["langgraph_nodes"]) <= names and field["langgraph_nodes"]
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,9 @@ import pytest
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
-from langgraph.checkpoint.memory import InMemorySaver
 from support.by_task import ByTask, by_task, grades, passage_of
 
-from rag_kit.graphs import Guards, build_self_rag
-from rag_kit.graphs.guards import Refusal
+from rag_kit.graphs import build_self_rag
 from rag_kit.models import chat_model
 from rag_kit.retrieval import BM25Retriever
 from rag_kit.text.citations.decline import DECLINED
@@ -60,12 +58,16 @@ def model(**answers: Any) -> ByTask:
     )
 
 
+def reflect(retriever: Any, llm: Any, **context: Any) -> Any:
+    """The whole state after the question."""
+    graph = build_self_rag(retriever, llm, mode="reflect", output="full")
+    return graph.invoke({"question": QUESTION}, context=context)
+
+
 def test_the_straight_way() -> None:
     """Relevant passages, a supported and useful answer: one round, one generation."""
     llm = model()
-    result = build_self_rag(by_query(FRUIT, FAN), llm, mode="reflect", output="full").invoke(
-        {"question": QUESTION}
-    )
+    result = reflect(by_query(FRUIT, FAN), llm)
     assert (result["answer"], result["status"]) == (GOOD, "grounded")
     assert [d.metadata["file"] for d in result["documents"]] == ["fan.md"]
     assert llm.tasks() == ["grade_passages", "answer", "grade_support", "grade_usefulness"]
@@ -82,7 +84,7 @@ def test_irrelevant_passages_lead_to_another_query_and_the_question_stays() -> N
     """The rewritten query is searched for; what is answered is the question."""
     found = by_query(FRUIT, fan=[FAN])
     llm = model()
-    result = build_self_rag(found, llm, mode="reflect", output="full").invoke({"question": QUESTION})
+    result = reflect(found, llm)
     assert found.queries == [QUESTION, "fan"]
     assert (result["question"], result["search_query"], result["answer"]) == (QUESTION, "fan", GOOD)
     asked = [body for task, body in llm.asked if task == "answer"]
@@ -93,7 +95,7 @@ def test_an_unsupported_answer_is_written_again_with_the_reason() -> None:
     """The second writing is told what had no support."""
     verdicts = iter([grade(False, "61 is nowhere"), grade(True)])
     llm = model(answer="The fan starts at 61 degrees.[1]", grade_support=lambda p: next(verdicts))
-    result = build_self_rag(by_query(FAN), llm, mode="reflect", output="full").invoke({"question": QUESTION})
+    result = reflect(by_query(FAN), llm)
     assert (result["answer"], result["status"]) == (GOOD, "grounded")
     [again] = [body for task, body in llm.asked if task == "answer_again"]
     assert "61 is nowhere" in again and "The fan starts at 61 degrees." in again
@@ -105,7 +107,7 @@ def test_an_answer_beside_the_point_leads_to_another_search() -> None:
     texts = iter(["The fan is loud.[1]", GOOD])
     found = by_query(Document("The fan is loud."), fan=[FAN])
     llm = model(answer=lambda p: next(texts), grade_usefulness=lambda p: next(verdicts))
-    result = build_self_rag(found, llm, mode="reflect", output="full").invoke({"question": QUESTION})
+    result = reflect(found, llm)
     assert (result["answer"], result["round"]) == (GOOD, 2)
     assert [draft["useful"] for draft in result["drafts"]] == [False, True]
 
@@ -113,8 +115,7 @@ def test_an_answer_beside_the_point_leads_to_another_search() -> None:
 def test_the_best_so_far_is_given_when_the_rounds_are_used_up() -> None:
     """Never useful: the first supported answer, with a note."""
     llm = model(grade_usefulness=grade(False, "no unit"))
-    graph = build_self_rag(by_query(FAN), llm, mode="reflect", output="full")
-    result = graph.invoke({"question": QUESTION}, context={"max_rounds": 2})
+    result = reflect(by_query(FAN), llm, max_rounds=2)
     assert (result["answer"], result["status"]) == (GOOD, "grounded")
     assert any("may not resolve the question: no unit" in note for note in result["notes"])
     assert llm.tasks().count("answer") == 2
@@ -141,7 +142,7 @@ def test_a_supported_answer_is_better_than_an_unsupported_one() -> None:
         answer_again="The fan is blue.[1]",
     )
     found = by_query(FAN, fan=[Document("The fan is loud.")])
-    result = build_self_rag(found, llm, mode="reflect", output="full").invoke({"question": QUESTION})
+    result = reflect(found, llm)
     assert result["answer"] == GOOD
     assert result["documents"] == [FAN]
 
@@ -149,7 +150,7 @@ def test_a_supported_answer_is_better_than_an_unsupported_one() -> None:
 def test_a_decline_searches_again_and_declines_at_last() -> None:
     """An answer that declines is not graded; another query is tried first."""
     llm = model(answer=DECLINED["en"])
-    result = build_self_rag(by_query(FAN), llm, mode="reflect", output="full").invoke({"question": QUESTION})
+    result = reflect(by_query(FAN), llm)
     assert (result["answer"], result["status"], result["round"]) == (DECLINED["en"], "declined", 2)
     assert "grade_support" not in llm.tasks()
 
@@ -157,9 +158,7 @@ def test_a_decline_searches_again_and_declines_at_last() -> None:
 def test_nothing_relevant_declines_without_writing() -> None:
     """After the last round nothing is written."""
     llm = model()
-    result = build_self_rag(by_query(FRUIT), llm, mode="reflect", output="full").invoke(
-        {"question": QUESTION}
-    )
+    result = reflect(by_query(FRUIT), llm)
     assert result["status"] == "declined"
     assert "answer" not in llm.tasks()
     assert any("no passage was relevant" in note for note in result["notes"])
@@ -169,8 +168,7 @@ def test_the_same_query_is_not_searched_for_twice() -> None:
     """A rewriter that repeats itself ends the loop."""
     found = by_query(FRUIT)
     llm = model(rewrite_query={"query": QUESTION.upper()})
-    graph = build_self_rag(found, llm, mode="reflect", output="full")
-    result = graph.invoke({"question": QUESTION}, context={"max_rounds": 10})
+    result = reflect(found, llm, max_rounds=10)
     assert found.queries == [QUESTION]
     assert any("tried already" in note for note in result["notes"])
 
@@ -180,7 +178,7 @@ def test_an_unusable_verdict_falls_back_and_says_so(broken: str) -> None:
     """Passages are kept, citations decide, the answer counts as useful, the loop ends."""
     llm = model(**{broken: "", "repair_json": ""})
     found = by_query(FRUIT if broken == "rewrite_query" else FAN)
-    result = build_self_rag(found, llm, mode="reflect", output="full").invoke({"question": QUESTION})
+    result = reflect(found, llm)
     name = "grade_documents" if broken == "grade_passages" else broken
     assert any(note.startswith(name) for note in result["notes"])
     assert result["answer"] == (DECLINED["en"] if broken == "rewrite_query" else GOOD)
@@ -199,15 +197,6 @@ async def test_sync_and_async_with_the_extractive_model() -> None:
     assert first["status"] == "declined" and len(first["tried"]) == 2
 
 
-def test_chinese_with_the_extractive_model() -> None:
-    """The whole loop in Chinese."""
-    retriever = BM25Retriever.from_texts(["风扇的噪音很大。", "水泵在四十度时启动。"], k=2)
-    graph = build_self_rag(retriever, chat_model("extractive"), mode="reflect", output="full")
-    result = graph.invoke({"question": "水泵在几度时启动？"})
-    assert "四十度" in result["answer"] and result["status"] == "grounded"
-    assert graph.invoke({"question": "法国国王是谁？"})["answer"] == DECLINED["zh"]
-
-
 def test_the_accepted_answer_alone_is_sent() -> None:
     """A rejected draft is never shown."""
     verdicts = iter([grade(False), grade(True)])
@@ -216,51 +205,3 @@ def test_the_accepted_answer_alone_is_sent() -> None:
     parts = list(graph.stream({"question": QUESTION}, stream_mode=["custom", "messages"]))
     assert [p["text"] for kind, p in parts if kind == "custom" and p["event"] == "segment"] == [GOOD]
     assert not [p for kind, p in parts if kind == "messages"]
-
-
-def test_memory_and_guards() -> None:
-    """A second turn starts afresh; a refused answer takes drafts and verdicts with it."""
-    graph = build_self_rag(
-        by_query(FAN),
-        model(condense={"query": QUESTION}),
-        mode="reflect",
-        checkpointer=InMemorySaver(),
-        output="full",
-    )
-    config: Any = {"configurable": {"thread_id": "1"}}
-    graph.invoke({"question": QUESTION}, config)
-    second = graph.invoke({"question": "And again?"}, config)
-    assert (second["round"], len(second["drafts"]), len(second["trace"])) == (1, 1, 3)
-    assert second["tried"] == [QUESTION]
-    secret = Guards(answer=[lambda text, config: Refusal("Secret.")])
-    refused = build_self_rag(by_query(FAN), model(), mode="reflect", guards=secret, output="full").invoke(
-        {"question": QUESTION}
-    )
-    assert refused["status"] == "refused"
-    assert refused["drafts"] == refused["trace"] == refused["documents"] == refused["tried"] == []
-
-
-def test_instructions_of_a_run_reach_their_prompt() -> None:
-    """Each prompt's instructions can be set for one run."""
-    seen: list[str] = []
-
-    class Watching(ByTask):
-        def _reply(self, messages: Any) -> Any:
-            seen.append(str(messages[0].content))
-            return super()._reply(messages)
-
-    llm = Watching(answers=model().answers, asked=[])
-    graph = build_self_rag(by_query(FAN), llm, mode="reflect", output="full")
-    text = "<task>grade_support</task>\nBe strict."
-    graph.invoke({"question": QUESTION}, context={"grade_support_instructions": text})
-    assert sum("Be strict." in one for one in seen) == 1
-
-
-def test_the_rewriter_sees_what_was_tried() -> None:
-    """All earlier queries, one a line."""
-    queries = iter([{"query": "one"}, {"query": "two"}])
-    llm = model(rewrite_query=lambda p: next(queries))
-    graph = build_self_rag(by_query(FRUIT), llm, mode="reflect", output="full")
-    graph.invoke({"question": QUESTION}, context={"max_rounds": 3})
-    bodies = [body for task, body in llm.asked if task == "rewrite_query"]
-    assert f"{QUESTION}\none" in bodies[1]

@@ -38,33 +38,6 @@ def test_a_candidate_by_hand() -> None:
     assert segment_score(parts) == pytest.approx(0.5 + 0.75 + 0.625 + 0.5 * 0.6)
 
 
-@pytest.mark.parametrize(
-    ("labels", "f"),
-    [
-        (("relevant", "full", "5"), 1 + 1 + 1 + 0.5),
-        (("relevant", "partial", "4"), 1 + 1 + 0.5 + 0.25),
-        (("relevant", "none", "3"), 1 + 1 + 0 + 0),
-        (("irrelevant", "none", "1"), 1 + 0 + 0 - 0.5),
-    ],
-)
-def test_prompted_labels_by_hand(labels: tuple[str, str, str], f: float) -> None:
-    """A label without log-probabilities counts as certain, p(y) is 1."""
-    parts = {
-        "p": 1.0,
-        "relevance": critique_score("relevance", {labels[0]: 1.0}),
-        "support": critique_score("support", {labels[1]: 1.0}),
-        "usefulness": critique_score("usefulness", {labels[2]: 1.0}),
-    }
-    assert segment_score(parts) == f
-
-
-def test_weights_count() -> None:
-    """Other weights give another f."""
-    parts = dict.fromkeys(("p", *CRITIQUES), 0.5)
-    assert segment_score(parts, (2, 4, 1)) == 0.5 + 1 + 2 + 0.5
-    assert segment_score(parts, (0, 0, 0)) == 0.5
-
-
 def test_the_probability_of_retrieval_is_that_of_yes_beside_no() -> None:
     """P(yes)/(P(yes)+P(no)); other mass does not matter, and without any it is 0."""
     assert critique_score("retrieve", {"yes": 0.1, "no": 0.4}) == 0.2

@@ -19,11 +19,17 @@ MODEL = chat_model("extractive")
 
 def ask(name: str, language: str = "en", **values: Any) -> Any:
     """A structured call with the packaged prompt."""
-    if "passages" in values:
-        values["passages"] = render_passages([values["passages"]])
+    for key in {"passages", "statements"} & values.keys():
+        values[key] = render_passages([values[key]])
     prompt = load_prompt(name, language=language)
     call = structured_call if prompt.output_schema is not None else text_call
     return call(MODEL, prompt, values)
+
+
+def critique(statement: str, language: str = "en", **values: Any) -> Any:
+    """The labels of one statement."""
+    [labels] = ask("critique", language, statements=statement, count=1, **values).labels
+    return labels
 
 
 @pytest.mark.parametrize(
@@ -80,7 +86,7 @@ def test_a_passage_that_does_not_answer_ends(passage: str) -> None:
 def test_a_statement_is_held_against_its_passage(statement: str, support: str) -> None:
     """A changed number is no support."""
     values = {"question": "At how many degrees does the fan start?", "passages": FAN, "answer": ""}
-    verdict = ask("critique", statement=statement, **values)
+    verdict = critique(statement, **values)
     assert (verdict.relevance, verdict.support) == ("relevant", support)
 
 
@@ -88,7 +94,7 @@ def test_usefulness_follows_what_is_asked_for() -> None:
     """The number that is asked for is worth more than a colour, a repetition or a question."""
     values = {"question": "At how many degrees does the fan start?", "passages": FAN}
     rating = {
-        statement: ask("critique", statement=statement, answer=answer, **values).usefulness
+        statement: critique(statement, answer=answer, **values).usefulness
         for statement, answer in [
             ("The fan starts at 60 degrees.", ""),
             ("The fan is red.", ""),
@@ -102,13 +108,8 @@ def test_usefulness_follows_what_is_asked_for() -> None:
 
 def test_an_irrelevant_passage_is_labelled_so() -> None:
     """By the words that it shares with the question."""
-    verdict = ask(
-        "critique",
-        question="At how many degrees does the fan start?",
-        passages="Bananas ripen faster next to apples.",
-        answer="",
-        statement="Bananas ripen faster next to apples.",
-    )
+    fruit = "Bananas ripen faster next to apples."
+    verdict = critique(fruit, question="At how many degrees does the fan start?", passages=fruit, answer="")
     assert (verdict.relevance, verdict.support, verdict.usefulness) == ("irrelevant", "full", 1)
 
 
@@ -117,7 +118,7 @@ def test_chinese_continuation_and_critique() -> None:
     question = "水泵在几度时启动？"
     said = ask("continue_answer", "zh", question=question, passages=PUMP, answer="", count="1")
     assert said == "水泵在四十度时启动，在三十度时停止。"
-    verdict = ask("critique", "zh", question=question, passages=PUMP, answer="", statement=said)
+    verdict = critique(said, "zh", question=question, passages=PUMP, answer="")
     assert (verdict.relevance, verdict.support) == ("relevant", "full")
 
 

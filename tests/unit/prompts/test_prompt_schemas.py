@@ -86,7 +86,7 @@ def test_a_decision_is_read_in_any_spelling(given: Any, label: str) -> None:
 )
 def test_support_is_read_in_the_paper_s_words(given: str, label: str) -> None:
     """The names of the paper's tokens."""
-    assert Critique(relevance="[Relevant]", support=given, usefulness=5).support == label
+    assert Critique(id=1, relevance="[Relevant]", support=given, usefulness=5).support == label
 
 
 @pytest.mark.parametrize(("given", "rating"), [(4, 4), ("4", 4), (4.0, 4), ("[5]", 5)])
@@ -115,4 +115,4 @@ def test_other_ratings_are_refused(given: Any) -> None:
 def test_other_labels_and_fields_are_refused(given: dict[str, Any]) -> None:
     """A label out of the closed list alone, and no field beside."""
     with pytest.raises(ValidationError):
-        Critique(**given)
+        Critique(id=1, **given)

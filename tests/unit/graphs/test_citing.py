@@ -1,4 +1,4 @@
-"""`citation_check="model"`: the graph's language model checks the citations of an answer in one call."""
+"""Checks of an answer: citations by the graph's language model, and passages that disagree."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from langchain_core.documents import Document
+from langchain_core.language_models import FakeListChatModel
 from langchain_core.runnables import RunnableLambda
 from langchain_openai import ChatOpenAI
 from support.graphs import BUILDERS
@@ -132,3 +133,111 @@ def test_another_check_is_refused() -> None:
     graph = build_plain_rag(retriever, chat_model("extractive"))
     with pytest.raises(InvalidInputError, match="'words' or 'model'"):
         graph.invoke({"question": EN[0]}, context={"citation_check": "judge"})
+
+
+YEARS = {2023: 120, 2025: 150, 2024: 135}
+
+
+def policies(**about: Any) -> Any:
+    """A retriever of three versions of a policy, the newest in the middle."""
+    texts = [
+        Document(
+            f"The hotel limit is {amount} EUR per night.", metadata={"title": "Travel policy", "year": year}
+        )
+        for year, amount in YEARS.items()
+    ]
+    return RunnableLambda(lambda query: texts)
+
+
+async def run(graph: Any, question: str, native: bool, **more: Any) -> Any:
+    return (
+        await graph.ainvoke({"question": question}, **more)
+        if native
+        else graph.invoke({"question": question}, **more)
+    )
+
+
+both = pytest.mark.parametrize("native", [False, True], ids=["invoke", "ainvoke"])
+
+
+@both
+@pytest.mark.parametrize("name", BUILDERS)
+async def test_the_extractive_answer_is_the_newest_value_alone(name: str, native: bool) -> None:
+    """And the note has all values with their versions, in every graph."""
+    graph = BUILDERS[name](policies(), chat_model("extractive"))
+    result = await run(graph, "What is the hotel limit per night?", native)
+    assert "150 EUR" in result["answer"] and "120" not in result["answer"] and "135" not in result["answer"]
+    [note] = [note for note in result["notes"] if "disagree" in note]
+    for year, amount in YEARS.items():
+        assert f"{amount} EUR ({year})" in note
+    newest = next(at for at, doc in enumerate(result["documents"], start=1) if "150" in doc.page_content)
+    assert note.endswith(f"the newest is [{newest}]")
+
+
+@both
+async def test_a_question_about_a_year_is_answered_for_it(native: bool) -> None:
+    """An older version stays what it is when it is asked for."""
+    texts = [Document(f"In {year} the hotel limit is {amount} EUR.") for year, amount in YEARS.items()]
+    graph = build_plain_rag(RunnableLambda(lambda query: texts), chat_model("extractive"))
+    result = await run(graph, "What was the hotel limit in 2023?", native)
+    assert "120 EUR" in result["answer"] and not [note for note in result["notes"] if "disagree" in note]
+
+
+@both
+async def test_a_language_model_reads_versions_and_the_rule(native: bool) -> None:
+    """The prompt has each passage's version, and asks for the newest; the note is there whatever it answers."""
+    seen: list[str] = []
+
+    class Model(FakeListChatModel):
+        responses: list[str] = ["150 EUR per night[2]; it was 120 EUR in 2023.[1]"]
+
+        def _call(self, messages: Any, *args: Any, **kwargs: Any) -> str:
+            seen.append("\n".join(message.text for message in messages))
+            return super()._call(messages, *args, **kwargs)
+
+    result = await run(build_plain_rag(policies(), Model()), "What is the hotel limit?", native)
+    assert 'version="2025"' in seen[0] and "newest" in seen[0]
+    assert result["notes"] == [
+        "answer: passages disagree: [1] 120 EUR (2023), [2] 150 EUR (2025), [3] 135 EUR (2024); the newest is [2]"
+    ]
+
+
+@both
+async def test_chinese_drafts_give_way_to_the_final_text(native: bool) -> None:
+    """By the title; without any version the first stays, and the note says that nothing tells."""
+    texts = ["住宿标准为每晚350元。", "住宿标准为每晚400元。"]
+    for titles, amount, end in (
+        (["差旅制度（征求意见稿）", "差旅制度（正式）"], "400元", "the newest is [2]"),
+        (["差旅制度", "差旅制度"], "350元", "nothing says which is the newest"),
+    ):
+        found = [Document(text, metadata={"title": title}) for text, title in zip(texts, titles, strict=True)]
+        graph = build_plain_rag(RunnableLambda(lambda query, found=found: found), chat_model("extractive"))
+        result = await run(graph, "住宿标准是多少？", native)
+        assert amount in result["answer"] and result["answer"].count("元") == 1
+        assert [note for note in result["notes"] if note.endswith(end)]
+
+
+def test_the_paper_mode_names_passages_that_the_answer_does_not_rest_on() -> None:
+    """They have no number there; their title stands for it."""
+    graph = build_self_rag(policies(), chat_model("extractive"), mode="paper")
+    result = graph.invoke({"question": "What is the hotel limit per night?"}, context={"max_segments": 1})
+    [note] = [note for note in result["notes"] if "disagree" in note]
+    assert len(result["documents"]) == 1 and note.count("Travel policy ") == 2 and note.count("[1]") >= 1
+
+
+@pytest.mark.parametrize(
+    ("question", "texts"),
+    [
+        ("北京和上海的住宿标准是多少？", ["北京的住宿标准为每晚300元。", "上海的住宿标准为每晚400元。"]),
+        ("What is the fee?", ["The fee for students is 20 EUR.", "The fee for adults is 50 EUR."]),
+        ("How much is the course?", ["The course on 5 May costs 100 EUR.", "The course on 9 June costs 140 EUR."]),
+        ("营业收入是多少？", ["2023年营业收入为10亿元。", "2024年营业收入为14亿元。"]),
+    ],
+)  # fmt: skip
+def test_other_things_and_series_are_no_versions(question: str, texts: list[str]) -> None:
+    """Both values are answered where another word has the same place, or each statement names a time of its own."""
+    dated = [Document(text, metadata={"title": "Fees", "year": 2023 + n}) for n, text in enumerate(texts)]
+    result = build_plain_rag(RunnableLambda(lambda _: dated), chat_model("extractive")).invoke(
+        {"question": question}
+    )
+    assert all(text in result["answer"] for text in texts)

@@ -1,10 +1,12 @@
-"""The deadline of a run holds for its retriever too, and not for models alone."""
+"""How a node runs: the deadline holds for all that it calls, and a traceback shows the user's own code."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 import time
+import traceback
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from pydantic import PrivateAttr
 
+import rag_kit.errors
 from rag_kit.errors import BudgetExceededError
 from rag_kit.graphs import (
     Guards,
@@ -26,7 +29,7 @@ from rag_kit.graphs import (
     build_self_rag,
 )
 from rag_kit.models import chat_model
-from rag_kit.retrieval import BM25Retriever
+from rag_kit.retrieval import BM25Retriever, EnsembleRetriever
 
 BUILDERS: list[Any] = [
     build_plain_rag,
@@ -81,28 +84,6 @@ async def test_a_retriever_that_hangs_ends_with_the_deadline(build: Any, native:
         retriever._end.set()
 
 
-class Broken(Hanging):
-    """Fails at once."""
-
-    def _get_relevant_documents(
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
-    ) -> list[Document]:
-        raise LookupError("no such collection")
-
-    async def _aget_relevant_documents(
-        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun
-    ) -> list[Document]:
-        raise LookupError("no such collection")
-
-
-@pytest.mark.parametrize("native", [False, True])
-async def test_a_retriever_that_fails_is_told_by_its_own_error(native: bool) -> None:
-    """The error is the retriever's, so that a retry policy and the caller can read it."""
-    graph = build_plain_rag(Broken(), chat_model("extractive"))
-    with pytest.raises(LookupError, match="no such collection"):
-        await run(graph, native)
-
-
 @pytest.mark.parametrize("native", [False, True])
 @pytest.mark.parametrize("kind", ["question", "passages", "answer", "classifier"])
 async def test_functions_of_the_users_that_hang_end_with_the_deadline(kind: str, native: bool) -> None:
@@ -124,3 +105,30 @@ async def test_functions_of_the_users_that_hang_end_with_the_deadline(kind: str,
         assert time.monotonic() - begun < 10
     finally:
         end.set()
+
+
+OURS = str(Path(rag_kit.__file__).parent)
+
+
+class Broken(BaseRetriever):
+    """A user's retriever with a fault."""
+
+    def _get_relevant_documents(self, query: str, **_: Any) -> Any:
+        raise ZeroDivisionError("in the user's code")
+
+
+@pytest.mark.parametrize("build", [build_plain_rag, build_crag])
+@pytest.mark.parametrize("native", [False, True], ids=["invoke", "ainvoke"])
+async def test_a_traceback_shows_few_frames_of_the_kit(build: Any, native: bool) -> None:
+    """At most 12 with those of the cause, and the line of the user's retriever that raised."""
+    graph = build(EnsembleRetriever(retrievers=[Broken(), Broken()]), chat_model("extractive"))
+    question = {"question": "When does the pump start?"}
+    with pytest.raises(rag_kit.errors.BranchError) as caught:
+        await graph.ainvoke(question) if native else graph.invoke(question)
+    frames: list[traceback.FrameSummary] = []
+    error: BaseException | None = caught.value
+    while error is not None:
+        frames += traceback.extract_tb(error.__traceback__)
+        error = error.__cause__
+    assert sum(frame.filename.startswith(OURS) for frame in frames) <= 12
+    assert (frames[-1].filename, frames[-1].name) == (__file__, "_get_relevant_documents")
