@@ -144,7 +144,7 @@ def _routing(count: int) -> RoutingRetriever:
 def graphs() -> list[Case]:
     """CRAG over ten passages that a model grades one by one, and Self-RAG over five."""
     asked, once = {"question": QUESTION}, {"context": {"max_segments": 1}}
-    five = Leaf(count=PASSAGES, varied=False)
+    five = Leaf(count=PASSAGES, k=PASSAGES, varied=False)
     paper, reflect = (build_self_rag(five, Model(), mode=mode) for mode in ("paper", "reflect"))
     return [
         Case("CRAG, 10 passages of one strip", crag(), 2, given=asked, calls=11),
