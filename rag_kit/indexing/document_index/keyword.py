@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -130,23 +130,18 @@ class KeywordView:
     Take a new view for each search: a view does not look into the store for what was committed after it was made.
     """
 
+    analyzer: Callable[[str], list[str]]  # gives the terms of a text, as the index makes them
+    query_terms: Callable[[str], Sequence[str]]  # those that a query is searched by, without question words
+
     def __init__(self, index: BM25Index, derived: bool) -> None:
-        self._index = index
-        self._derived = derived
+        self._index, self._derived = index, derived
+        self.analyzer, self.query_terms = index.analyzer, index.query_terms
 
     def __len__(self) -> int:
         return len(self._index)
 
     def __contains__(self, key: object) -> bool:
         return key in self._index
-
-    def analyzer(self, text: str) -> list[str]:
-        """The terms of a text, as the index makes them."""
-        return list(self._index.analyzer(text))
-
-    def query_terms(self, query: str) -> list[str]:
-        """The terms that a query is searched by, without question words."""
-        return list(self._index.query_terms(query))
 
     def search(
         self,

@@ -108,12 +108,8 @@ class WritableIndex(ReadableIndex):
     ) -> Generator[tuple[Batch, WriteReport]]:
         """Write batches in order, each in one transaction, and embed the next ones meanwhile.
 
-        Args:
-            batches: Drawn when needed, on the caller's thread.
-            max_concurrency: Most requests to an embedding endpoint at a time; default 4.
-
-        Yields:
-            Each with what it changed, once it is committed. An error leaves those before it written.
+        They are drawn when needed, on the caller's thread, and come back with what they changed, once committed. An
+        error leaves those before it written.
         """
         waiting: deque[tuple[Batch, Mapping[bytes, str]]] = deque()
 
@@ -171,14 +167,7 @@ class WritableIndex(ReadableIndex):
         return self._store.writing()
 
     def add_vectors(self, progress: Callable[[int, int], None] | None = None) -> int:
-        """Give an index that was built without an embedding model its vectors; `ingest` does so by itself.
-
-        Args:
-            progress: Called with how many of how many chunks are done.
-
-        Returns:
-            How many texts were embedded; 0 where it has vectors.
-        """
+        """Give an index that was built without an embedding model its vectors; how many texts were embedded."""
         if self.embeddings is None:
             raise InvalidInputError(
                 "Vectors need an embedding model: DocumentIndex.open(folder, mode='w', embeddings=...)."

@@ -54,6 +54,7 @@ class Grouping:
     """Looks at every file, reads those that changed, and gathers them in groups."""
 
     index: DocumentIndex
+    files: Mapping[str, SourceFile]  # those to look at, by source
     converter: Converter | ClusterConverter
     records: Mapping[str, SourceRecord]  # what is remembered of files, by source
     key: str  # how files are read and split now; a file with another key is read again
@@ -66,12 +67,11 @@ class Grouping:
     recognised: set[str] = field(default_factory=set)  # files of which text was read by OCR
     empty: dict[str, int] = field(default_factory=dict)  # file -> its pages without text
     pictures: dict[str, set[str]] = field(default_factory=dict)  # file -> names of its pictures
-    _files: Mapping[str, SourceFile] = field(default_factory=dict)  # what `groups` was given
     _originals: dict[bytes, str] = field(default_factory=dict)  # fingerprint -> what others may be copies of
 
-    def groups(self, files: Mapping[str, SourceFile]) -> Iterator[Group]:
+    def groups(self) -> Iterator[Group]:
         """The groups of files; with ``strict`` the first file that cannot be read raises ReadError."""
-        self._files, group, changed = files, Group(), list[str]()
+        files, group, changed = self.files, Group(), list[str]()
         for record in self.records.values():
             if record.source not in files and not record.original and os.path.exists(record.source):
                 self._add_original(record)
@@ -81,7 +81,7 @@ class Grouping:
 
         for source in order:
             with self._report_failure(source, files[source].file):
-                if not self._is_unchanged(group, source, files):
+                if not self._is_unchanged(group, source):
                     changed.append(source)
         if group.seen:
             yield group
@@ -89,7 +89,7 @@ class Grouping:
         self.converter.expect([files[source] for source in changed])
         for source in changed:
             with self._report_failure(source, files[source].file):
-                self._read_file(group, source, files)
+                self._read_file(group, source)
             if len(group.rows) >= self.size or len(group.new) >= _MAX_FILES:
                 yield group
                 group = Group()
@@ -111,7 +111,7 @@ class Grouping:
             self.report.failed.append((file, f"{reason}{known}"))
             self.progress.count()
 
-    def _is_unchanged(self, group: Group, source: str, files: Mapping[str, SourceFile]) -> bool:
+    def _is_unchanged(self, group: Group, source: str) -> bool:
         """Whether a file need not be read; it is counted then, and a new time of it goes into the group."""
         record = self.records.get(source)
         if record is None or record.settings != self.key:
@@ -119,22 +119,22 @@ class Grouping:
         original = self._originals.get(record.fingerprint, "")
         if bool(original) != bool(record.original) and not self._corrections_of(source):
             return False  # it is not a copy any more, or another process has written the same text meanwhile
-        self.progress.tell(files[source].file)
-        if (same := self._unchanged_record(files[source], record)) is None:
+        self.progress.tell(self.files[source].file)
+        if (same := self._unchanged_record(self.files[source], record)) is None:
             return False
         if same is not record:
             group.seen.append(same)
         if record.original:
-            self.report.count_copy(source, original, files)
+            self.report.count_copy(source, original, self.files)
         else:
             self._add_original(record)
         self.report.unchanged += 1
         self.progress.count(same.size)
         return True
 
-    def _read_file(self, group: Group, source: str, files: Mapping[str, SourceFile]) -> None:
+    def _read_file(self, group: Group, source: str) -> None:
         """Read and split a file into a group, with corrections; a copy of another file gives no chunks."""
-        file = files[source]
+        file = self.files[source]
         self.progress.tell(file.file)
         chunks, record, notes = self.converter.convert(file)
         self.report.remarks += [(file.file, note) for note in notes]
@@ -193,7 +193,7 @@ class Grouping:
             if not holds:
                 gone.add(record.source)
         for source in sorted(gone & read):
-            with self._report_failure(source, file := self._files[source].file):
+            with self._report_failure(source, file := self.files[source].file):
                 raise ReadError(
                     f"{file}: another process has just corrected it by hand or removed its original; ingest it again."
                 )

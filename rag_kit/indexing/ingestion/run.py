@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
     from rag_kit.indexing.document_index.index import DocumentIndex
-    from rag_kit.indexing.files import SourceFile
     from rag_kit.indexing.representing.representer import Representer
 
 _GROUP = 256  # chunks that are embedded, and committed, together
@@ -112,6 +111,7 @@ def ingest(
         ):
             grouping = Grouping(
                 opened,
+                listing.files,
                 converter,
                 records,
                 settings.key,
@@ -125,7 +125,7 @@ def ingest(
                 if opened.settings != settings.values:
                     opened.record_settings(settings.values)
                 _add_vectors(opened, report)
-            _write_files(opened, representer, grouping, listing.files)
+            _write_files(opened, representer, grouping)
             if listing.vanished and not dry_run:
                 opened.delete_sources(listing.vanished)
             for source in listing.vanished:
@@ -140,14 +140,9 @@ def ingest(
     return report
 
 
-def _write_files(
-    index: DocumentIndex,
-    representer: Representer | None,
-    grouping: Grouping,
-    files: Mapping[str, SourceFile],
-) -> None:
+def _write_files(index: DocumentIndex, representer: Representer | None, grouping: Grouping) -> None:
     """Write every file that changed; the next ones are read, represented and embedded meanwhile."""
-    report = grouping.report
+    report, files = grouping.report, grouping.files
 
     def count_files(batch: Batch) -> None:
         if batch.whole:  # else its files have a new time alone, and are counted
@@ -161,7 +156,7 @@ def _write_files(
             grouping.progress.tell(files[batch.records[-1].source].file)
 
     with (
-        closing(draw_ahead(grouping.groups(files))) as groups,
+        closing(draw_ahead(grouping.groups())) as groups,
         closing(map_ahead(partial(_batch_of, grouping, representer), groups)) as batches,
     ):
         if report.dry_run:

@@ -83,19 +83,19 @@ def test_no_room_on_the_device(docs: Path, small: Path, monkeypatch: pytest.Monk
 def test_a_store_that_fails_half_way(docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the midst of the third group: the two before stay, and the next run does the rest."""
     monkeypatch.setattr(run, "_GROUP", 100)
-    put, puts = writing._upsert_row, 0
+    write, groups = writing._write_vectors, 0
 
-    def failing(*arguments: Any) -> int:
-        nonlocal puts
-        puts += 1
-        if puts == 250:
+    def failing(*arguments: Any) -> None:
+        nonlocal groups
+        groups += 1
+        if groups == 3:
             error = sqlite3.OperationalError("disk I/O error")
             error.sqlite_errorcode = sqlite3.SQLITE_IOERR_WRITE
             raise error
-        return put(*arguments)
+        write(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(writing, "_upsert_row", failing)
+        patch.setattr(writing, "_write_vectors", failing)
         with pytest.raises(
             DocumentIndexError, match=r"disk I/O error.*check the disk.*, then run the same again"
         ):
