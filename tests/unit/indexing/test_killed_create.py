@@ -8,6 +8,7 @@ import random
 import signal
 import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,16 @@ def test_a_kill_in_the_first_transaction_leaves_no_index(tmp_path: Path) -> None
     process.start()
     process.join()
     assert (tmp_path / "index" / "store.sqlite3-journal").exists()
+    assert not check(tmp_path / "index")
+
+
+def test_what_a_kill_left_without_facts_is_no_index(tmp_path: Path) -> None:
+    """Without the facts that `create` writes last there is no index, for readers and writers."""
+    create(tmp_path / "index")
+    with closing(sqlite3.connect(tmp_path / "index" / "store.sqlite3")) as connection, connection:
+        connection.execute("DELETE FROM meta WHERE key != 'uid'")
+    with pytest.raises(IndexMissingError):
+        DocumentIndex.open(tmp_path / "index", mode="w")
     assert not check(tmp_path / "index")
 
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import random
 import re
 import shutil
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -19,7 +16,7 @@ from langchain_core.embeddings import Embeddings
 from support.embedding import WordEmbeddings
 
 from rag_kit.documents import Filter, matches
-from rag_kit.errors import IndexFormatError, IndexMissingError
+from rag_kit.errors import IndexFormatError
 from rag_kit.indexing import DocumentIndex
 from rag_kit.indexing.document_index import vector_leg
 
@@ -207,67 +204,3 @@ def test_a_newer_format_is_refused(large: Path, tmp_path: Path) -> None:
     for mode in ("r", "w"):
         with pytest.raises(IndexFormatError, match="version 9"):
             DocumentIndex.open(folder, mode=mode, check=False)  # type: ignore[arg-type]
-
-
-def test_what_a_kill_during_create_left_is_no_index(tmp_path: Path) -> None:
-    """Without the facts that `create` writes last there is no index; the next `create` takes the store over."""
-    with DocumentIndex.create(tmp_path / "index"):
-        pass
-    with closing(sqlite3.connect(tmp_path / "index" / "store.sqlite3")) as connection, connection:
-        connection.execute("DELETE FROM meta WHERE key != 'uid'")
-    for mode in ("r", "w"):
-        with pytest.raises(IndexMissingError):
-            DocumentIndex.open(tmp_path / "index", mode=mode)  # type: ignore[arg-type]
-    with DocumentIndex.create(tmp_path / "index") as index:
-        assert index.upsert([Document("walrus", id="1")]).added == ["1"]
-
-
-@pytest.mark.slow
-def test_verify_and_search_in_other_processes_while_one_writes(tmp_path: Path) -> None:
-    """Three processes verify and search with default settings beside a writer; none fails, nor does the index."""
-    program = (
-        "import sys\n"
-        "from rag_kit.indexing import DocumentIndex\n"
-        "from support.embedding import WordEmbeddings\n"
-        "for _ in range(3):\n"
-        "    with DocumentIndex.open(sys.argv[1], embeddings=WordEmbeddings()) as index:\n"
-        "        rounds = {d.metadata['round'] for d, _ in index.search_dense('pangolin walk', 20)}\n"
-        "        assert len(rounds) == 1, rounds\n"
-        "        wrong = index.verify().problems\n"
-        "        assert not wrong, wrong\n"
-    )
-
-    def write(number: int) -> None:
-        index.upsert(
-            [
-                Document(f"pangolin walk {i} {number}", id=str(i), metadata={"round": number})
-                for i in range(20)
-            ]
-        )
-
-    tests = str(Path(__file__).resolve().parents[2])
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([tests, os.environ.get("PYTHONPATH", "")]),
-    }
-    with DocumentIndex.create(tmp_path / "index", embeddings=WordEmbeddings()) as index:
-        write(0)
-        others = [
-            subprocess.Popen(
-                [sys.executable, "-c", program, str(tmp_path / "index")],
-                env=environment,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-            for _ in range(3)
-        ]
-        number = 0
-        while any(other.poll() is None for other in others):
-            number += 1
-            write(number)
-            if number % 3 == 0:
-                index.flush()
-        for other in others:
-            assert other.communicate()[1] == "" and other.returncode == 0
-        index.flush()
-        assert index.verify().ok and number > 3
