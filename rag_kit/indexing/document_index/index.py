@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.document_index.embedding import fill_vectors, name_of
+from rag_kit.indexing.document_index.embedding import Filling, name_of
 from rag_kit.indexing.document_index.locations import Place, store_of
 from rag_kit.indexing.document_index.state import IndexReport
 from rag_kit.indexing.document_index.store import Access, Store
@@ -189,7 +189,7 @@ class DocumentIndex(WritableIndex):
             (1, 16)
         """
         name = name_of(embeddings)
-        embedded = fill_vectors(self._store, embeddings, name, progress, max_concurrency)
+        embedded = Filling(self._store, embeddings, name, max_concurrency).run(progress)
         self.embeddings, self._embedding_name = embeddings, name
         self._check = True
         self.flush()

@@ -12,10 +12,10 @@ from langchain_core.documents import Document
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.embedding import (
+    Filling,
     check_model,
     check_vectors,
     embed_ahead,
-    fill_vectors,
     name_of,
 )
 from rag_kit.indexing.document_index.reading import ReadableIndex
@@ -174,7 +174,7 @@ class WritableIndex(ReadableIndex):
             )
         if self._state().embedding is not None:
             return 0
-        return fill_vectors(self._store, self.embeddings, name_of(self.embeddings), progress)
+        return Filling(self._store, self.embeddings, name_of(self.embeddings)).run(progress)
 
     @property
     def max_source(self) -> int | None:

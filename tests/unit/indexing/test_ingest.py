@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -24,13 +23,13 @@ import rag_kit.indexing.ingestion.converting as converting
 import rag_kit.indexing.ingestion.run as run
 from rag_kit.cli.main import main
 from rag_kit.errors import (
+    IndexMismatchError,
     InvalidInputError,
     LockedError,
     ModelUnreachableError,
     ReadError,
 )
 from rag_kit.indexing import DocumentIndex, IngestOptions, ingest
-from rag_kit.indexing.ingestion.settings import READING
 from rag_kit.indexing.readers.api import Reader
 from rag_kit.indexing.readers.limits import ReadLimits
 from rag_kit.models import embedding_model
@@ -471,6 +470,11 @@ def test_paths_that_cannot_be(docs: Path, tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match=r"file0\.md"):
         ingest(docs, docs)
     assert not (tmp_path / "index").exists() and not (docs / "store.sqlite3").exists()
+    (docs / "store.sqlite3").touch()  # a file of the store's name makes no index of a folder
+    for paths, word in ((tmp_path / "nowhere", "nowhere"), (docs / "sub", r"file0\.md")):
+        with pytest.raises(InvalidInputError, match=word):
+            ingest(paths, docs)
+    assert len(list(docs.rglob("*.md"))) == 5
 
 
 @pytest.mark.folder
@@ -545,30 +549,6 @@ def test_no_path_of_this_machine_leaves_with_an_answer(
         assert main([command, "Which value has Item3?", "--index", str(folder), "--json"]) == 0
         out = capsys.readouterr().out
         assert "file3.md" in out and str(tmp_path) not in out
-
-
-@pytest.mark.folder
-def test_an_index_with_absolute_sources_is_brought_up_to_date(
-    docs: Path, tmp_path: Path, model: WordEmbeddings
-) -> None:
-    """The next ingest of the same files reads them again and embeds nothing; ids stay as they are."""
-    folder = tmp_path / "index"
-    ingest(docs, folder, embeddings=model)
-    with DocumentIndex.open(folder) as index:
-        ids = index.ids()
-    with sqlite3.connect(folder / "store.sqlite3") as connection:  # as it was written before
-        connection.execute("UPDATE chunks SET metadata = json_set(metadata, '$.source', source)")
-        connection.execute(
-            "UPDATE sources SET settings = replace(settings, ?, ?)", (f'"reading": {READING}', '"reading": 1')
-        )
-    connection.close()
-    assert all(source.startswith(str(docs)) for source in sources_of(folder))
-    report = ingest(docs, folder, embeddings=model)
-    assert (report.updated, report.embedded, report.added) == (6, 0, 0)
-    assert sources_of(folder) == {*(f"file{n}.md" for n in range(5)), "sub/泵.txt"}
-    with DocumentIndex.open(folder) as index:
-        assert index.ids() == ids and index.verify().ok
-        assert index.search_keyword("Item3", 1)[0][0].metadata["source"] == "file3.md"
 
 
 def test_pages_without_text_are_named(tmp_path: Path) -> None:

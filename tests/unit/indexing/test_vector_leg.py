@@ -204,3 +204,44 @@ def test_a_newer_format_is_refused(large: Path, tmp_path: Path) -> None:
     for mode in ("r", "w"):
         with pytest.raises(IndexFormatError, match="version 9"):
             DocumentIndex.open(folder, mode=mode, check=False)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def index_folder(tmp_path: Path) -> Path:
+    """A closed index of two documents."""
+    with DocumentIndex.create(tmp_path / "index", embeddings=WordEmbeddings()) as index:
+        index.upsert([Document("The pump starts.", id="pump"), Document("The valve opens.", id="valve")])
+    return tmp_path / "index"
+
+
+@pytest.mark.parametrize(
+    "damage",
+    ["deleted", "short", "link", "NaN", "huge", "garbled"],
+)
+def test_damaged_vector_files_are_named_and_mended(index_folder: Path, tmp_path: Path, damage: str) -> None:
+    """Vector files gone, cut short, garbled or links: searches find the same, verify says so, repair mends them."""
+    [path] = index_folder.glob("vectors-*.index")
+    target = tmp_path / "elsewhere"
+    content = path.read_bytes()
+    path.unlink()
+    if "link" in damage:
+        target.write_bytes(content[:-1])
+        path.symlink_to(target)
+    elif damage in ("NaN", "huge"):
+        path.write_bytes(content[:64] + (b"\xff" if damage == "NaN" else b"\x60") * 8 + content[72:])
+    elif damage == "garbled":
+        path.write_bytes(b"\xff" * len(content))
+    elif not damage.endswith("deleted"):
+        path.write_bytes(content[:-7])
+    for mode in ("r", "w"):
+        with DocumentIndex.open(index_folder, embeddings=WordEmbeddings(), mode=mode) as index:  # type: ignore[arg-type]
+            assert index.search_dense("The pump starts", 1)[0][0].page_content.startswith("The pump")
+            if mode == "r":
+                report = index.verify()
+                assert not report.ok and "vectors:" in str(report)
+            else:
+                assert index.repair().ok
+    with DocumentIndex.open(index_folder, embeddings=WordEmbeddings()) as index:
+        assert index.verify().ok
+        assert index.search_dense("The pump starts", 1)[0][0].page_content.startswith("The pump")
+    assert not target.exists() or target.read_bytes() == content[:-1]
