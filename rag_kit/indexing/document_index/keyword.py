@@ -137,9 +137,6 @@ class KeywordView:
         self._index, self._derived = index, derived
         self.analyzer, self.query_terms = index.analyzer, index.query_terms
 
-    def __len__(self) -> int:
-        return len(self._index)
-
     def __contains__(self, key: object) -> bool:
         return key in self._index
 

@@ -184,10 +184,6 @@ class PostgresKeywordView(KeywordView):
         self._store, self._derived = store, state.derived
         self.analyzer, self.query_terms = analyzer, analyzer.query_terms
 
-    def __len__(self) -> int:
-        with self._store.reading() as connection:
-            return read_counts(connection.native).documents
-
     def __contains__(self, key: object) -> bool:
         with self._store.reading() as connection:
             return isinstance(key, str) and bool(read_documents(connection, [key]))
