@@ -138,7 +138,6 @@ def alone(docs: Path, folder: Path, model: Embeddings, readers: Mapping[str, Any
     from rag_kit.indexing import DocumentIndex
     from rag_kit.indexing.document_index.embedding import embed_ahead
     from rag_kit.indexing.document_index.rows import text_hash
-    from rag_kit.indexing.document_index.writing import Batch
     from rag_kit.indexing.ingestion.converting import Converter
     from rag_kit.indexing.ingestion.grouping import Grouping
     from rag_kit.indexing.ingestion.opening import list_files
@@ -172,8 +171,7 @@ def alone(docs: Path, folder: Path, model: Embeddings, readers: Mapping[str, Any
     with DocumentIndex.create(folder, embeddings=Prepared()) as index:
         index.record_settings(settings.values)
         for group in groups:
-            whole = [record.source for record in group.new]
-            index.write(Batch(rows=group.rows, whole=whole, records=group.new))
+            index.write(group)
     return {
         "read": read - start,
         "embed": embedded - read,

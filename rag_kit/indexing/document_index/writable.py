@@ -154,7 +154,7 @@ class WritableIndex(ReadableIndex):
                 if lost := _texts_without_vector(batch.rows, known):  # they were in the store a moment ago
                     known |= next(embed_ahead(self.embeddings, [lost], state.dimension))
                     embedded += len(lost)
-            report = apply_batch(self._store, batch, known)
+            report = apply_batch(self._store, connection, state, batch, known)
             report.embedded = embedded
             if vectors:
                 size = len(next(iter(vectors.values()))) // 4

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.rows import Row, text_hash
-from rag_kit.indexing.document_index.state import Connection, select_in, upsert_statement
+from rag_kit.indexing.document_index.state import Connection, State, select_in, upsert_statement
 from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.searched import REPRESENTATION, embedded_row
 
@@ -83,40 +83,37 @@ def vectors_by_hash(
     return {text_hash(embedded_row(text, metadata)): vector for text, metadata, vector in rows}
 
 
-def apply_batch(store: Store, batch: Batch, vectors: Mapping[bytes, bytes]) -> WriteReport:
-    """Do what a batch says in one transaction; where nothing changes, the generation stays.
+def apply_batch(
+    store: Store, connection: Connection, state: State, batch: Batch, vectors: Mapping[bytes, bytes]
+) -> WriteReport:
+    """Do what a batch says in the open write transaction; where nothing changes, the generation stays.
 
     `vectors` are those of all rows, by the hash of what is embedded; empty for an index without vectors.
     """
-    report = WriteReport()
-    with store.writing() as connection:
-        state = store.state(connection)
-        generation = state.generation + 1
-        sources = {*batch.whole, *batch.removed_sources}
-        _refuse_clashes(connection, batch, sources)
-        leaving = _rows_to_remove(connection, "parents", batch.parents, source=sources, id=batch.removed_ids)
-        query = "SELECT id, parent FROM chunks WHERE parent != '' AND parent IN ({})"
-        families = [*(row.id for row in batch.parents), *leaving]
-        children = dict(select_in(connection, query, families))
-        ids = [*batch.removed_ids, *children]
-        removed = _rows_to_remove(connection, "chunks", batch.rows, source=sources, id=ids)
-        report.removed, report.parents.removed = list(removed), list(leaving)
-        _delete_chunks(connection, removed, generation)
-        connection.executemany("DELETE FROM parents WHERE n = ?", [(n,) for n in leaving.values()])
-        written = _write_rows(connection, "chunks", batch.rows, report, generation)
-        _write_vectors(connection, written, vectors, generation)
-        _write_rows(connection, "parents", batch.parents, report.parents, generation)
-        # one whose children alone have changed counts as updated, too
-        changed = {row.parent for row, _, _ in written} | {
-            children[key] for key in removed if key in children
-        }
-        report.parents.updated += [key for key in report.parents.unchanged if key in changed]
-        report.parents.unchanged = [key for key in report.parents.unchanged if key not in changed]
-        if not state.derived and any(f'"{REPRESENTATION}"' in row.metadata for row in batch.rows):
-            store.set_meta(derived=True)
-        _write_records(connection, batch)
-        if any(part.added or part.updated or part.removed for part in (report, report.parents)):
-            store.set_meta(generation=generation)
+    report, generation = WriteReport(), state.generation + 1
+    sources = {*batch.whole, *batch.removed_sources}
+    _refuse_clashes(connection, batch, sources)
+    leaving = _rows_to_remove(connection, "parents", batch.parents, source=sources, id=batch.removed_ids)
+    query = "SELECT id, parent FROM chunks WHERE parent != '' AND parent IN ({})"
+    families = [*(row.id for row in batch.parents), *leaving]
+    children = dict(select_in(connection, query, families))
+    ids = [*batch.removed_ids, *children]
+    removed = _rows_to_remove(connection, "chunks", batch.rows, source=sources, id=ids)
+    report.removed, report.parents.removed = list(removed), list(leaving)
+    _delete_chunks(connection, removed, generation)
+    connection.executemany("DELETE FROM parents WHERE n = ?", [(n,) for n in leaving.values()])
+    written = _write_rows(connection, "chunks", batch.rows, report, generation)
+    _write_vectors(connection, written, vectors, generation)
+    _write_rows(connection, "parents", batch.parents, report.parents, generation)
+    # one whose children alone have changed counts as updated, too
+    changed = {row.parent for row, _, _ in written} | {children[key] for key in removed if key in children}
+    report.parents.updated += [key for key in report.parents.unchanged if key in changed]
+    report.parents.unchanged = [key for key in report.parents.unchanged if key not in changed]
+    if not state.derived and any(f'"{REPRESENTATION}"' in row.metadata for row in batch.rows):
+        store.set_meta(derived=True)
+    _write_records(connection, batch)
+    if any(part.added or part.updated or part.removed for part in (report, report.parents)):
+        store.set_meta(generation=generation)
     return report
 
 
