@@ -150,7 +150,7 @@ class KeywordView:
     ) -> Hits:
         """The best documents for a query, or for weighted terms, ties by id; see ``DocumentIndex.search_keyword``."""
         check_k(k)
-        where = passage_filter(filter, self._derived)
+        where = self._passages(filter)
         weights = term_weights(self._terms(query))
         if isinstance(query, str):
             weights = self._spell(query, weights, where)
@@ -172,12 +172,15 @@ class KeywordView:
         max_df: int = 100,
     ) -> list[tuple[Document, float, list[str]]]:
         """The documents that share rare terms with some documents (see ``BM25Index.spread``)."""
-        where = passage_filter(filter, self._derived)
-        return self._index.spread(seeds, k, where, damping=damping, max_df=max_df)
+        return self._index.spread(seeds, k, self._passages(filter), damping=damping, max_df=max_df)
 
     def maximum(self, query: str | Mapping[str, float]) -> float:
         """Give a bound that no score for the query, or for weighted terms, exceeds."""
         return self._index.maximum(query)
+
+    def _passages(self, filter: Filter | None) -> Filter | None:
+        """A filter that also leaves out what was made of passages."""
+        return passage_filter(filter, self._derived)
 
     def _best(
         self, terms: Query, k: int, where: Filter | None, ids_only: bool

@@ -179,9 +179,7 @@ class PostgresKeywordView(KeywordView):
     """See ``KeywordView``; each method reads one committed state, the newest."""
 
     def __init__(self, store: Any, analyzer: Analyzer) -> None:
-        state = store.state()
-        check_version(state)
-        self._store, self._derived = store, state.derived
+        self._store = store
         self.analyzer, self.query_terms = analyzer, analyzer.query_terms
 
     def __contains__(self, key: object) -> bool:
@@ -192,6 +190,11 @@ class PostgresKeywordView(KeywordView):
         """See ``KeywordView``; spelling, scores and their bound read the postings of a term once."""
         with self._store.reading():
             return super().search(query, k, *options, **more)
+
+    def _passages(self, filter: Filter | None) -> Filter | None:
+        state = self._store.state()
+        check_version(state)
+        return passage_filter(filter, state.derived)
 
     def _spell(self, query: str, weights: Mapping[str, float], where: Filter | None) -> Mapping[str, float]:
         with self._store.reading() as connection:
@@ -233,8 +236,9 @@ class PostgresKeywordView(KeywordView):
         The walk has two rounds: to documents that share a term with the seeds, and to those that share one with these.
         Only they are read, and numbered by their place in the sorted array of their row numbers.
         """
-        k, where = check_k(k), passage_filter(filter, self._derived)
+        k = check_k(k)
         with self._store.reading() as connection:
+            where = self._passages(filter)
             native = connection.native
             query = "SELECT n, id FROM chunks WHERE id = ANY(%b::text[])"
             weights = {n: seeds[key] for n, key in native.execute(query, (list(seeds),))}
