@@ -138,12 +138,11 @@ def alone(docs: Path, folder: Path, model: Embeddings, readers: Mapping[str, Any
     from rag_kit.indexing import DocumentIndex
     from rag_kit.indexing.document_index.embedding import embed_ahead
     from rag_kit.indexing.document_index.rows import text_hash
-    from rag_kit.indexing.document_index.writing import Batch
     from rag_kit.indexing.ingestion.converting import Converter
     from rag_kit.indexing.ingestion.grouping import Grouping
     from rag_kit.indexing.ingestion.opening import list_files
     from rag_kit.indexing.ingestion.report import IngestReport, Progress
-    from rag_kit.indexing.ingestion.settings import SplitSettings
+    from rag_kit.indexing.ingestion.settings import IngestOptions, SplitSettings
     from rag_kit.indexing.splitting.api import choose_splitter
 
     cut = choose_splitter("structure", chunk_size=CHUNK, chunk_overlap=0)
@@ -153,16 +152,16 @@ def alone(docs: Path, folder: Path, model: Embeddings, readers: Mapping[str, Any
     with empty, closing(Converter(settings, None, readers)) as converter:
         grouping = Grouping(
             empty,
+            list_files([docs], folder, []).files,
             converter,
             {},
             settings.key,
             IngestReport(),
             Progress(None, 0),
             size=256,
-            strict=False,
-            rehash=False,
+            options=IngestOptions(),
         )
-        groups = list(grouping.groups(list_files([docs], folder, []).files))
+        groups = list(grouping.groups())
     read = time.perf_counter()
     texts = ({text_hash(row.text): row.text for row in group.rows} for group in groups)
     with closing(embed_ahead(model, texts, None)) as made:
@@ -172,8 +171,7 @@ def alone(docs: Path, folder: Path, model: Embeddings, readers: Mapping[str, Any
     with DocumentIndex.create(folder, embeddings=Prepared()) as index:
         index.record_settings(settings.values)
         for group in groups:
-            whole = [record.source for record in group.new]
-            index.write(Batch(rows=group.rows, whole=whole, records=group.new))
+            index.write(group)
     return {
         "read": read - start,
         "embed": embedded - read,

@@ -103,7 +103,7 @@ def test_row_6_a_failing_parent_store_leaves_orphans(monkeypatch: pytest.MonkeyP
     ours = our_retriever(numbered("ant"))
     count = len(ours.index.ids())
     with monkeypatch.context() as patch:
-        patch.setattr(writing, "_write_parents", failing)
+        patch.setattr(writing, "_write_records", failing)
         with pytest.raises(OSError, match="down"):
             ours.upsert([OLD])
     assert len(ours.index.ids()) == count and texts(ours.invoke("walrus")) == [numbered("ant").page_content]

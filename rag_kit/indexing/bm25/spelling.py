@@ -50,15 +50,7 @@ def correct(
 
     Terms of four Latin letters or more are corrected, by the most frequent term one edit away: of each 100 mistypings
     about 80 are one edit (Damerau, "A technique for computer detection and correction of spelling errors", 1964).
-    Identifiers, numbers and other scripts are searched as typed.
-
-    Args:
-        weights: Weight of each term of the query.
-        is_known: Tells whether some document has a term.
-        find_known: Finds the candidates that documents have; only those that the caller may see.
-
-    Returns:
-        The weights to search by, and what was corrected.
+    Identifiers, numbers and other scripts are searched as typed. `find_known` gives only what the caller may see.
     """
     corrections = list[Correction]()
     for term in [term for term in weights if _can_be_misspelt(term) and not is_known(term)][:_MOST]:

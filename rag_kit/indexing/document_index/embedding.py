@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from typing import NamedTuple
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
@@ -132,112 +131,100 @@ def query_vector(value: Sequence[float], dimension: int | None) -> Vectors:
     return unit(array)
 
 
-def fill_vectors(
-    store: Store,
-    embeddings: Embeddings,
-    name: str,
-    progress: Callable[[int, int], None] | None = None,
-    max_concurrency: int | None = None,
-) -> int:
-    """Embed the chunks that have no vector by a model, and count their texts; what a kill leaves, the next call uses.
+class Filling:
+    """Makes the vectors that chunks lack by a model; what a kill leaves, the next one uses.
 
     Another model's vectors are collected beside the old ones, which serve searches until one transaction replaces them.
-    Other processes may write meanwhile, so it looks again until nothing is lacking.
     """
-    size = EMBED_BATCH * requests_of(embeddings, max_concurrency)
-    embedded = done = 0
-    with store.write_lock:
-        while lacking := _begin_or_finish(store, name, written=done > 0):
-            total, last = done + lacking, -1  # the last row number, below all at first
-            while (lacked := _lacking_rows(store, name, last, size)).rows:
-                count, filled = _embed_rows(store, name, lacked, embeddings, max_concurrency)
-                embedded, done, last = embedded + count, done + filled, lacked.rows[-1][0]
-                if progress is not None:
-                    progress(done, max(total, done))
-    return embedded
 
+    def __init__(
+        self, store: Store, embeddings: Embeddings, name: str, max_concurrency: int | None = None
+    ) -> None:
+        self._store, self._embeddings, self._name = store, embeddings, name
+        self._max_concurrency = max_concurrency
+        self._size = EMBED_BATCH * requests_of(embeddings, max_concurrency)
 
-def _vector_table(state: State, name: str) -> str:
-    return "vectors" if state.embedding == name else _NEXT
+    def run(self, progress: Callable[[int, int], None] | None = None) -> int:
+        """Embed what is lacking, and count the texts; others may write meanwhile, so it looks until nothing is."""
+        embedded = done = 0
+        with self._store.write_lock:
+            while lacking := self._begin_or_finish(written=done > 0):
+                total, last = done + lacking, -1  # the last row number, below all at first
+                while filled := self._fill(last):
+                    texts, chunks, last = filled
+                    embedded, done = embedded + texts, done + chunks
+                    if progress is not None:
+                        progress(done, max(total, done))
+        return embedded
 
+    def _table(self, state: State) -> str:
+        return "vectors" if state.embedding == self._name else _NEXT
 
-def _begin_or_finish(store: Store, name: str, *, written: bool) -> int:
-    """How many chunks lack a vector; if none, those of another model take the place of the old ones."""
-    with store.writing() as connection:
-        state = store.state(connection)
-        table = _vector_table(state, name)
-        if table == _NEXT:
-            _delete_outdated(store, connection, state, name)
-        [(lacking,)] = connection.execute(f"SELECT count(*) {_LACKING.format(table)}").fetchall()
-        if not lacking:
+    def _begin_or_finish(self, *, written: bool) -> int:
+        """How many chunks lack a vector; if none, those of another model take the place of the old ones."""
+        with self._store.writing() as connection:
+            state = self._store.state(connection)
+            table = self._table(state)
             if table == _NEXT:
-                columns = "n, vector, generation"
+                self._delete_outdated(connection, state)
+            [(lacking,)] = connection.execute(f"SELECT count(*) {_LACKING.format(table)}").fetchall()
+            if not lacking and table == _NEXT:
+                columns, dimension = "n, vector, generation", self._store.state(connection).next_dimension
                 connection.execute("DELETE FROM vectors")
                 connection.execute(f"INSERT INTO vectors ({columns}) SELECT {columns} FROM {_NEXT}")
                 connection.execute(f"DELETE FROM {_NEXT}")
-                dimension = store.state(connection).next_dimension
-                store.set_meta(embedding=name, dimension=dimension, next_embedding=None, next_dimension=None)
-            if table == _NEXT or written:
-                store.set_meta(generation=state.generation + 1)
-    return int(lacking)
+                facts = {"embedding": self._name, "dimension": dimension}
+                self._store.set_meta(**facts, next_embedding=None, next_dimension=None)
+            if not lacking and (table == _NEXT or written):
+                self._store.set_meta(generation=state.generation + 1)
+        return int(lacking)
 
+    def _delete_outdated(self, connection: Connection, state: State) -> None:
+        """Keep the vectors that an interrupted call made by this model, but for chunks that were changed since then."""
+        still_right = _RIGHT if state.next_embedding == self._name else "FALSE"
+        if state.next_embedding != self._name:
+            self._store.set_meta(next_embedding=self._name, next_dimension=None)
+        connection.execute(f"DELETE FROM {_NEXT} WHERE NOT {still_right}")
 
-def _delete_outdated(store: Store, connection: Connection, state: State, name: str) -> None:
-    """Keep the vectors that an interrupted call made by this model, but for chunks that were changed since then."""
-    still_right = _RIGHT if state.next_embedding == name else "FALSE"
-    if state.next_embedding != name:
-        store.set_meta(next_embedding=name, next_dimension=None)
-    connection.execute(f"DELETE FROM {_NEXT} WHERE NOT {still_right}")
-
-
-class _Lacking(NamedTuple):
-    """Chunks that lack a vector, and what was true when they were read: others may write from then on."""
-
-    rows: list[tuple[int, bytes, str, str]]  # number, hash, text, metadata
-    state: State
-    known: dict[bytes, bytes]  # vectors of the same texts, by the hash of what is embedded
-
-
-def _lacking_rows(store: Store, name: str, last: int, size: int) -> _Lacking:
-    """The next chunks that lack a vector."""
-    with store.reading_uncommitted() as connection:
-        state = store.state(connection)
-        table = _vector_table(state, name)
-        query = f"SELECT c.n, c.hash, c.text, c.metadata {_LACKING.format(table)} AND c.n > ? ORDER BY c.n LIMIT {size}"
-        rows = connection.execute(query, (last,)).fetchall()
-        present = f"(SELECT * FROM {_NEXT} WHERE {_RIGHT})" if table == _NEXT else table
-        return _Lacking(rows, state, vectors_by_hash(connection, {row[1] for row in rows}, present))
-
-
-def _embed_rows(
-    store: Store, name: str, lacking: _Lacking, embeddings: Embeddings, max_concurrency: int | None
-) -> tuple[int, int]:
-    """Embed some chunks, write the vectors of those that did not change meanwhile; count texts and chunks."""
-    rows, state, known = lacking
-    texts = {n: embedded_row(text, metadata) for n, _, text, metadata in rows}
-    keys = {n: text_hash(text) for n, text in texts.items()}
-    table = _vector_table(state, name)
-    length = state.dimension if table == "vectors" else state.next_dimension
-    missing = {keys[n]: text for n, text in texts.items() if keys[n] not in known}
-    embedded = next(embed_ahead(embeddings, [missing], length, max_concurrency))
-    vectors = known | embedded
-    with store.writing() as connection:
-        current_state = store.state(connection)
-        if _vector_table(current_state, name) != table:
-            return len(embedded), 0  # another process was first
-        if table == _NEXT and current_state.next_embedding != name:
-            raise LockedError(
-                f"Another process makes vectors by {current_state.next_embedding!r} in {store.location} now. Nothing "
-                "of the index was changed; run the same again when it is done."
+    def _fill(self, last: int) -> tuple[int, int, int] | None:
+        """Embed the next chunks after a row number: how many texts, how many chunks got theirs, and the last number."""
+        with self._store.reading_uncommitted() as connection:
+            state = self._store.state(connection)
+            table = self._table(state)
+            query = (
+                f"SELECT c.n, c.hash, c.text, c.metadata {_LACKING.format(table)} AND c.n > ? ORDER BY c.n"
             )
-        query = f"SELECT n FROM chunks WHERE n IN ({{}}) AND generation <= {state.generation}"
-        unchanged = {n for (n,) in select_in(connection, query, keys)}
-        generation = current_state.generation + (table == "vectors")
-        connection.executemany(
-            upsert_statement(table, "n", "vector", "generation"),
-            [(n, vectors[key], generation) for n, key in keys.items() if n in unchanged],
-        )
-        for vector in list(vectors.values())[:1]:
-            dimension = "dimension" if table == "vectors" else "next_dimension"
-            store.set_meta(**{dimension: len(vector) // 4})
-    return len(embedded), len(unchanged)
+            rows = connection.execute(f"{query} LIMIT {self._size}", (last,)).fetchall()
+            present = f"(SELECT * FROM {_NEXT} WHERE {_RIGHT})" if table == _NEXT else table
+            vectors = vectors_by_hash(connection, {row[1] for row in rows}, present)
+        if not rows:
+            return None
+        texts = {n: embedded_row(text, metadata) for n, _, text, metadata in rows}
+        keys = {n: text_hash(text) for n, text in texts.items()}
+        missing = {keys[n]: text for n, text in texts.items() if keys[n] not in vectors}
+        length = state.dimension if table == "vectors" else state.next_dimension
+        made = next(embed_ahead(self._embeddings, [missing], length, self._max_concurrency))
+        return len(made), self._write(state, table, keys, vectors | made), rows[-1][0]
+
+    def _write(
+        self, seen: State, table: str, keys: Mapping[int, bytes], vectors: Mapping[bytes, bytes]
+    ) -> int:
+        """Write the vectors of chunks that did not change since a state was seen, by row number; how many."""
+        with self._store.writing() as connection:
+            state = self._store.state(connection)
+            if self._table(state) != table:
+                return 0  # another process was first
+            if table == _NEXT and state.next_embedding != self._name:
+                raise LockedError(
+                    f"Another process makes vectors by {state.next_embedding!r} in {self._store.location} now. Nothing "
+                    "of the index was changed; run the same again when it is done."
+                )
+            query = f"SELECT n FROM chunks WHERE n IN ({{}}) AND generation <= {seen.generation}"
+            unchanged = [n for (n,) in select_in(connection, query, keys)]
+            generation = state.generation + (table == "vectors")
+            rows = [(n, vectors[keys[n]], generation) for n in unchanged]
+            connection.executemany(upsert_statement(table, "n", "vector", "generation"), rows)
+            for vector in list(vectors.values())[:1]:
+                dimension = "dimension" if table == "vectors" else "next_dimension"
+                self._store.set_meta(**{dimension: len(vector) // 4})
+        return len(unchanged)

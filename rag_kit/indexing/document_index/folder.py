@@ -7,14 +7,13 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import sqlite3
-import tempfile
 import uuid
 from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rag_kit.documents.files import replace_file
 from rag_kit.errors import DocumentIndexError, IndexFormatError, InvalidInputError, LockedError, RagKitError
 from rag_kit.indexing.document_index.state import locked_index, missing_index
 
@@ -32,7 +31,8 @@ _PART = re.compile(
     r"|\.(bm25|vectors)[^/]*\.tmp|pictures"
 )
 
-_DRAFT = re.compile(r"\.picture-[^/]*\.tmp")
+_PICTURE = re.compile(r"[0-9a-f]{32}\.(png|jpg)")
+_DRAFT = re.compile(rf"\.(picture-[^/]*|{_PICTURE.pattern}\.[0-9a-f]+)\.tmp")  # of a picture
 
 
 def is_part(name: str) -> bool:
@@ -45,27 +45,21 @@ def is_part(name: str) -> bool:
     return _PART.fullmatch(name) is not None
 
 
-def is_pictures_folder(path: Path) -> bool:
-    """Whether a path is a folder of an index's pictures: a real one, with nothing else in it."""
-    if path.name != PICTURES or path.is_symlink() or not path.is_dir():
+def _is_own(path: Path) -> bool:
+    """Whether a path in the folder of an index is the index's own; a folder of pictures has nothing else in it."""
+    if path.name != PICTURES:
+        return is_part(path.name)
+    if path.is_symlink() or not path.is_dir():
         return False
-    return all(
-        _DRAFT.fullmatch(each.name) or is_picture(f"{PICTURES}/{each.name}") for each in path.iterdir()
-    )
-
-
-def is_own(path: Path) -> bool:
-    """Whether a path in the folder of an index is the index's own; a folder of pictures by what is in it."""
-    return is_part(path.name) and (path.name != PICTURES or is_pictures_folder(path))
+    return all(_DRAFT.fullmatch(each.name) or _PICTURE.fullmatch(each.name) for each in path.iterdir())
 
 
 def remove_parts(paths: Iterable[Path], keep: Collection[str] = ()) -> None:
     """Remove, of some files in the folder of an index, those that the index wrote, but for some names."""
     for path in paths:
-        if path.name in keep or not is_own(path):
-            continue
-        with contextlib.suppress(OSError):
-            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+        if path.name not in keep and is_part(path.name):
+            with contextlib.suppress(OSError):
+                path.unlink()
 
 
 def picture_name(data: bytes) -> str:
@@ -76,7 +70,8 @@ def picture_name(data: bytes) -> str:
 
 def is_picture(name: Any) -> bool:
     """Whether a value is a name that `picture_name` gives; a user's reader may have a field of the same name."""
-    return isinstance(name, str) and re.fullmatch(rf"{PICTURES}/[0-9a-f]{{32}}\.(png|jpg)", name) is not None
+    folder, _, file = name.rpartition("/") if isinstance(name, str) else ("", "", "")
+    return folder == PICTURES and _PICTURE.fullmatch(file) is not None
 
 
 def keep_picture(folder: Path, data: bytes) -> str:
@@ -88,16 +83,7 @@ def keep_picture(folder: Path, data: bytes) -> str:
                 f"{path.parent} is a link; pictures of an index are kept in a folder of its own."
             )
         path.parent.mkdir(mode=0o700, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".picture-", suffix=".tmp")  # mode 0600
-        try:
-            with open(handle, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        replace_file(path, lambda file: file.write(data), mode=0o600)
     return name
 
 
@@ -106,8 +92,8 @@ def remove_pictures(folder: Path, keep: Collection[str]) -> None:
     if (folder / PICTURES).is_symlink():
         return
     for path in (folder / PICTURES).glob("*"):
-        name = f"{PICTURES}/{path.name}"
-        if _DRAFT.fullmatch(path.name) or (is_picture(name) and name not in keep):
+        gone = _PICTURE.fullmatch(path.name) and f"{PICTURES}/{path.name}" not in keep
+        if gone or _DRAFT.fullmatch(path.name):
             with contextlib.suppress(OSError):
                 path.unlink()
 
@@ -122,7 +108,7 @@ def prepare_new(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise InvalidInputError(f"{folder} is a file; an index needs a folder. Name a new or empty one.")
     paths = folder.iterdir() if folder.is_dir() else ()
-    if other_files := sorted(path.name for path in paths if not is_own(path)):
+    if other_files := sorted(path.name for path in paths if not _is_own(path)):
         raise InvalidInputError(
             f"{folder} is not an index and holds other files ({', '.join(other_files[:3])}"
             f"{', ...' if len(other_files) > 3 else ''}). Name a new or empty folder."
@@ -182,14 +168,9 @@ CREATE TABLE IF NOT EXISTS corrections (
     corrected TEXT);
 """
 
-_ROOM = frozenset(
-    {
-        sqlite3.SQLITE_FULL,
-        sqlite3.SQLITE_IOERR,
-        sqlite3.SQLITE_READONLY,
-        sqlite3.SQLITE_CANTOPEN,
-        sqlite3.SQLITE_PERM,
-    }
+_ROOM = (
+    *(sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY),
+    *(sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM),
 )
 
 

@@ -37,7 +37,7 @@ from rag_kit.indexing.document_index.folder import (
 )
 from rag_kit.indexing.document_index.keyword import KeywordLeg, KeywordView
 from rag_kit.indexing.document_index.state import VERSION, Connection, State, missing_index
-from rag_kit.indexing.document_index.store import Store
+from rag_kit.indexing.document_index.store import Access, Store
 from rag_kit.indexing.document_index.store_leg import ConnectedStore, StoreLeg
 from rag_kit.indexing.document_index.vector_leg import VectorLeg
 
@@ -94,55 +94,40 @@ class FolderStore(Store):
         self.writable = True
 
     @classmethod
-    def create(
-        cls,
-        folder: Path,
-        embedding: str | None,
-        settings: Mapping[str, Any],
-        wait: float,
-        connected: ConnectedStore | None,
-    ) -> FolderStore:
-        """Make an index; see ``DocumentIndex.create``."""
-        name = None if connected is None else connected.name  # connects, before there is a folder
+    def create(cls, folder: Path, access: Access, settings: Mapping[str, Any]) -> FolderStore:
+        """See `Store`."""
+        name = access.connected and access.connected.name  # connects, before there is a folder
         prepare_new(folder)
         refuse_links(folder)
-        store = cls(folder, wait)  # what a kill during an earlier create left is taken over
+        store = cls(folder, access.wait)  # what a kill during an earlier create left is taken over
         with store.close_on_error():
             with suppress(IndexMissingError):
                 store.state()
                 raise InvalidInputError(
                     f"There is an index in {folder} already. Open it: DocumentIndex.open(folder, mode='w')."
                 )
-            facts = {"embedding": embedding, "settings": dict(settings), "vector_store": name}
+            facts = {"embedding": access.embedding, "settings": dict(settings), "vector_store": name}
             store.set_meta(version=VERSION, derived=False, **facts)
-            store._choose_vector_leg(connected)
+            store._choose_vector_leg(access.connected)
         return store
 
     @classmethod
-    def open(
-        cls,
-        folder: Path,
-        embedding: str | None,
-        connected: ConnectedStore | None,
-        *,
-        writable: bool,
-        wait: float,
-        check: bool,
-    ) -> FolderStore:
-        """Open an index; see ``DocumentIndex.open``."""
+    def open(cls, folder: Path, access: Access) -> FolderStore:
+        """See `Store`."""
         refuse_links(folder)
         if not (folder / STORE).exists():
             raise missing_index(folder)
         store = cls(folder)
         with store.close_on_error():
             state = store.state()  # what is not an index gets no lock
-            if writable:
-                store._become_writer(wait)
+            if access.writable:
+                store._become_writer(access.wait)
                 state = store.state()
                 _remove_later_files(folder, state)
-            check_model(folder, state.embedding, embedding, writing=check and writable)
-            store._choose_vector_leg(connected)
-            if check:
+            writing = access.check and access.writable
+            check_model(folder, state.embedding, access.embedding, writing=writing)
+            store._choose_vector_leg(access.connected)
+            if access.check:
                 store.keyword.load(state)
         return store
 
@@ -208,10 +193,8 @@ class FolderStore(Store):
         if self.writable:
             self.writable = False
             self.readonly_because = "was opened for writing in the process that this one was forked from"
-        self.write_lock, self._read_lock = (
-            threading.RLock(),
-            threading.RLock(),
-        )  # another thread may have held them
+        # another thread may have held them
+        self.write_lock, self._read_lock = threading.RLock(), threading.RLock()
         for leg in self.legs:
             if isinstance(leg, FileLeg):
                 leg.renew_lock()

@@ -9,10 +9,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.document_index.embedding import fill_vectors, name_of
-from rag_kit.indexing.document_index.locations import Place, create_store, open_store
+from rag_kit.indexing.document_index.embedding import Filling, name_of
+from rag_kit.indexing.document_index.locations import Place, store_of
 from rag_kit.indexing.document_index.state import IndexReport
-from rag_kit.indexing.document_index.store import Store
+from rag_kit.indexing.document_index.store import Access, Store
 from rag_kit.indexing.document_index.store_leg import ConnectedStore
 from rag_kit.indexing.document_index.verifying import rebuild
 from rag_kit.indexing.document_index.writable import WritableIndex
@@ -90,9 +90,8 @@ class DocumentIndex(WritableIndex):
             LockedError: Another writer holds the folder.
             DocumentIndexError: The vector store cannot be reached.
         """
-        name = None if embeddings is None else name_of(embeddings)
-        connected = _connected_store(vector_store, embeddings)
-        store = create_store(folder, name, settings or {}, wait, connected)
+        kind, location = store_of(folder)
+        store = kind.create(location, _access(embeddings, vector_store, wait), settings or {})
         return cls(store, embeddings, True, vector_store)
 
     @classmethod
@@ -125,19 +124,14 @@ class DocumentIndex(WritableIndex):
         """
         if mode not in ("r", "w"):
             raise InvalidInputError(f"mode must be 'r' or 'w', not {mode!r}.")
-        name = None if embeddings is None else name_of(embeddings)
-        connected = _connected_store(vector_store, embeddings)
-        store = open_store(folder, name, connected, writable=mode == "w", wait=wait, check=check)
+        kind, location = store_of(folder)
+        access = _access(embeddings, vector_store, wait)._replace(writable=mode == "w", check=check)
+        store = kind.open(location, access)
         return cls(store, embeddings, check, vector_store)
 
     @staticmethod
     def recorded_embedding(folder: Place) -> str | None:
-        """The name of the embedding model that an index was built with, ``None`` for keyword search only.
-
-        Raises:
-            IndexMissingError: There is no index.
-            IndexFormatError: It is damaged, or of a newer format.
-        """
+        """The name of the embedding model that an index was built with, ``None`` for keyword search only."""
         with DocumentIndex.open(folder, check=False) as index:
             return index.embedding
 
@@ -195,7 +189,7 @@ class DocumentIndex(WritableIndex):
             (1, 16)
         """
         name = name_of(embeddings)
-        embedded = fill_vectors(self._store, embeddings, name, progress, max_concurrency)
+        embedded = Filling(self._store, embeddings, name, max_concurrency).run(progress)
         self.embeddings, self._embedding_name = embeddings, name
         self._check = True
         self.flush()
@@ -247,5 +241,6 @@ def _open_copy(folder: str, embeddings: Embeddings | None, store: MakeStore | No
     return DocumentIndex.open(folder, embeddings=embeddings, vector_store=store)
 
 
-def _connected_store(make: MakeStore | None, embeddings: Embeddings | None) -> ConnectedStore | None:
-    return None if make is None else ConnectedStore(make, embeddings)
+def _access(embeddings: Embeddings | None, make: MakeStore | None, wait: float) -> Access:
+    name = None if embeddings is None else name_of(embeddings)
+    return Access(name, None if make is None else ConnectedStore(make, embeddings), wait)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -130,23 +130,15 @@ class KeywordView:
     Take a new view for each search: a view does not look into the store for what was committed after it was made.
     """
 
-    def __init__(self, index: BM25Index, derived: bool) -> None:
-        self._index = index
-        self._derived = derived
+    analyzer: Callable[[str], list[str]]  # gives the terms of a text, as the index makes them
+    query_terms: Callable[[str], Sequence[str]]  # those that a query is searched by, without question words
 
-    def __len__(self) -> int:
-        return len(self._index)
+    def __init__(self, index: BM25Index, derived: bool) -> None:
+        self._index, self._derived = index, derived
+        self.analyzer, self.query_terms = index.analyzer, index.query_terms
 
     def __contains__(self, key: object) -> bool:
         return key in self._index
-
-    def analyzer(self, text: str) -> list[str]:
-        """The terms of a text, as the index makes them."""
-        return list(self._index.analyzer(text))
-
-    def query_terms(self, query: str) -> list[str]:
-        """The terms that a query is searched by, without question words."""
-        return list(self._index.query_terms(query))
 
     def search(
         self,
@@ -158,7 +150,7 @@ class KeywordView:
     ) -> Hits:
         """The best documents for a query, or for weighted terms, ties by id; see ``DocumentIndex.search_keyword``."""
         check_k(k)
-        where = passage_filter(filter, self._derived)
+        where = self._passages(filter)
         weights = term_weights(self._terms(query))
         if isinstance(query, str):
             weights = self._spell(query, weights, where)
@@ -180,12 +172,15 @@ class KeywordView:
         max_df: int = 100,
     ) -> list[tuple[Document, float, list[str]]]:
         """The documents that share rare terms with some documents (see ``BM25Index.spread``)."""
-        where = passage_filter(filter, self._derived)
-        return self._index.spread(seeds, k, where, damping=damping, max_df=max_df)
+        return self._index.spread(seeds, k, self._passages(filter), damping=damping, max_df=max_df)
 
     def maximum(self, query: str | Mapping[str, float]) -> float:
         """Give a bound that no score for the query, or for weighted terms, exceeds."""
         return self._index.maximum(query)
+
+    def _passages(self, filter: Filter | None) -> Filter | None:
+        """A filter that also leaves out what was made of passages."""
+        return passage_filter(filter, self._derived)
 
     def _best(
         self, terms: Query, k: int, where: Filter | None, ids_only: bool

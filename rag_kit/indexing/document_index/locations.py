@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from rag_kit.indexing.document_index.folder_store import FolderStore
 from rag_kit.indexing.document_index.store import RemoteLocation, Store
-from rag_kit.indexing.document_index.store_leg import ConnectedStore
 from rag_kit.indexing.files import as_path
 
 Place: TypeAlias = str | PathLike[str] | RemoteLocation
@@ -41,38 +39,10 @@ def location_of(place: Place) -> Path | RemoteLocation:
     return as_path(place, "folder")
 
 
-def open_store(
-    place: Place,
-    embedding: str | None,
-    connected: ConnectedStore | None,
-    *,
-    writable: bool,
-    wait: float,
-    check: bool,
-) -> Store:
-    """Open the store of an index; see ``DocumentIndex.open``."""
+def store_of(place: Place) -> tuple[type[Store], Path | RemoteLocation]:
+    """The class of the store at a place, and its location."""
     location = location_of(place)
-    kind = _type_of(location)
-    store: Store = kind.open(location, embedding, connected, writable=writable, wait=wait, check=check)
-    return store
-
-
-def create_store(
-    place: Place,
-    embedding: str | None,
-    settings: Mapping[str, Any],
-    wait: float,
-    connected: ConnectedStore | None,
-) -> Store:
-    """Make the store of a new index; see ``DocumentIndex.create``."""
-    location = location_of(place)
-    store: Store = _type_of(location).create(location, embedding, settings, wait, connected)
-    return store
-
-
-def _type_of(location: Path | RemoteLocation) -> Any:
-    """The class of the store at a location."""
     if isinstance(location, Path):
-        return FolderStore
+        return FolderStore, location
     module, _, name = location.store.partition(":")
-    return getattr(import_module(module), name)
+    return getattr(import_module(module), name), location

@@ -82,23 +82,7 @@ class ReadableIndex:
 
     @contextmanager
     def families(self) -> Iterator[FamilyView]:
-        """One consistent view of documents and their children; other threads wait.
-
-        Example:
-            >>> import tempfile
-            >>> from langchain_core.documents import Document
-            >>> from rag_kit.indexing import DocumentIndex
-            >>> from rag_kit.indexing.document_index.rows import Child, Family
-            >>> lake = Document("The lake is deep. It is cold.", id="lake")
-            >>> parts = [Child("The lake is deep.", 0, 17), Child("It is cold.", 18, 29)]
-            >>> with DocumentIndex.create(tempfile.mkdtemp()) as index:
-            ...     report = index.upsert([Family(lake, parts)])
-            ...     [(hit, _)] = index.search_keyword("cold")
-            ...     with index.families() as view:
-            ...         place = view.places([hit.id])[hit.id]
-            >>> report.parents.added, place.parent, place.ordinal
-            (['lake'], 'lake', 1)
-        """
+        """One consistent view of documents and their children; other threads wait."""
         with self._store.reading() as connection:
             yield FamilyView(connection)
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from rag_kit.errors import DocumentIndexError
 from rag_kit.indexing.document_index.keyword import KeywordView
@@ -20,6 +20,7 @@ from rag_kit.indexing.document_index.vectors import Vectors
 
 if TYPE_CHECKING:
     from rag_kit.documents import Filter
+    from rag_kit.indexing.document_index.store_leg import ConnectedStore
 
 
 class RemoteLocation(ABC):
@@ -61,15 +62,23 @@ class VectorSearch(Leg, Protocol):
         """Ids and cosines of the k nearest to a unit vector that pass a filter, best first, ties by id."""
 
 
+class Access(NamedTuple):
+    """How an index is made or opened; see ``DocumentIndex``."""
+
+    embedding: str | None  # name of the model that was given
+    connected: ConnectedStore | None = None
+    wait: float = 0.0
+    writable: bool = True
+    check: bool = True
+
+
 class Store(ABC):
     """An index, opened: see ``folder_store`` and ``rag_kit.indexing.postgres.store``."""
 
-    location: (
-        Path | RemoteLocation
-    )  # its text goes into messages, its `name` into notes that leave with answers
-    max_source: int | None = (
-        None  # most bytes of a source, where there is such a limit; then none takes NUL either
-    )
+    #: Its text goes into messages, its `name` into notes that leave with answers.
+    location: Path | RemoteLocation
+    #: Most bytes of a source, where there is such a limit; then none takes NUL either.
+    max_source: int | None = None
     vectors: VectorSearch
     legs: tuple[Leg, ...]
 
@@ -78,6 +87,16 @@ class Store(ABC):
         self.readonly_because = "was opened for reading"
         self.write_lock = threading.RLock()
         self._open: Connection | None = None
+
+    @classmethod
+    @abstractmethod
+    def create(cls, location: Any, access: Access, settings: Mapping[str, Any]) -> Store:
+        """Make an index; see ``DocumentIndex.create``."""
+
+    @classmethod
+    @abstractmethod
+    def open(cls, location: Any, access: Access) -> Store:
+        """Open an index; see ``DocumentIndex.open``."""
 
     @abstractmethod
     def translate_errors(self) -> AbstractContextManager[None]:

@@ -10,7 +10,7 @@ import numpy as np
 from langchain_core.embeddings import Embeddings
 
 from rag_kit.errors import IndexFormatError
-from rag_kit.indexing.document_index.embedding import fill_vectors
+from rag_kit.indexing.document_index.embedding import Filling
 from rag_kit.indexing.document_index.state import Connection, IndexReport, State, scan
 from rag_kit.indexing.document_index.store import Store
 
@@ -96,7 +96,7 @@ def rebuild(store: Store, embeddings: Embeddings | None) -> list[str]:
         if unsound:
             rebuilt.append(f"dropped {len(unsound)} damaged vectors")
         if state.embedding is not None and embeddings is not None:
-            filled = fill_vectors(store, embeddings, state.embedding)
+            filled = Filling(store, embeddings, state.embedding).run()
             rebuilt += [f"embedded {filled} texts again"] if filled else []
         with store.writing() as connection:
             state = store.state(connection)

@@ -12,10 +12,10 @@ from langchain_core.documents import Document
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.embedding import (
+    Filling,
     check_model,
     check_vectors,
     embed_ahead,
-    fill_vectors,
     name_of,
 )
 from rag_kit.indexing.document_index.reading import ReadableIndex
@@ -108,12 +108,8 @@ class WritableIndex(ReadableIndex):
     ) -> Generator[tuple[Batch, WriteReport]]:
         """Write batches in order, each in one transaction, and embed the next ones meanwhile.
 
-        Args:
-            batches: Drawn when needed, on the caller's thread.
-            max_concurrency: Most requests to an embedding endpoint at a time; default 4.
-
-        Yields:
-            Each with what it changed, once it is committed. An error leaves those before it written.
+        They are drawn when needed, on the caller's thread, and come back with what they changed, once committed. An
+        error leaves those before it written.
         """
         waiting: deque[tuple[Batch, Mapping[bytes, str]]] = deque()
 
@@ -158,7 +154,7 @@ class WritableIndex(ReadableIndex):
                 if lost := _texts_without_vector(batch.rows, known):  # they were in the store a moment ago
                     known |= next(embed_ahead(self.embeddings, [lost], state.dimension))
                     embedded += len(lost)
-            report = apply_batch(self._store, batch, known)
+            report = apply_batch(self._store, connection, state, batch, known)
             report.embedded = embedded
             if vectors:
                 size = len(next(iter(vectors.values()))) // 4
@@ -171,21 +167,14 @@ class WritableIndex(ReadableIndex):
         return self._store.writing()
 
     def add_vectors(self, progress: Callable[[int, int], None] | None = None) -> int:
-        """Give an index that was built without an embedding model its vectors; `ingest` does so by itself.
-
-        Args:
-            progress: Called with how many of how many chunks are done.
-
-        Returns:
-            How many texts were embedded; 0 where it has vectors.
-        """
+        """Give an index that was built without an embedding model its vectors; how many texts were embedded."""
         if self.embeddings is None:
             raise InvalidInputError(
                 "Vectors need an embedding model: DocumentIndex.open(folder, mode='w', embeddings=...)."
             )
         if self._state().embedding is not None:
             return 0
-        return fill_vectors(self._store, self.embeddings, name_of(self.embeddings), progress)
+        return Filling(self._store, self.embeddings, name_of(self.embeddings)).run(progress)
 
     @property
     def max_source(self) -> int | None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.rows import Row, text_hash
-from rag_kit.indexing.document_index.state import Connection, select_in, upsert_statement
+from rag_kit.indexing.document_index.state import Connection, State, select_in, upsert_statement
 from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.searched import REPRESENTATION, embedded_row
 
@@ -83,33 +83,37 @@ def vectors_by_hash(
     return {text_hash(embedded_row(text, metadata)): vector for text, metadata, vector in rows}
 
 
-def apply_batch(store: Store, batch: Batch, vectors: Mapping[bytes, bytes]) -> WriteReport:
-    """Do what a batch says in one transaction; where nothing changes, the generation stays.
+def apply_batch(
+    store: Store, connection: Connection, state: State, batch: Batch, vectors: Mapping[bytes, bytes]
+) -> WriteReport:
+    """Do what a batch says in the open write transaction; where nothing changes, the generation stays.
 
     `vectors` are those of all rows, by the hash of what is embedded; empty for an index without vectors.
     """
-    report = WriteReport()
-    with store.writing() as connection:
-        state = store.state(connection)
-        generation = state.generation + 1
-        sources = {*batch.whole, *batch.removed_sources}
-        _refuse_clashes(connection, batch, sources)
-        parents = _stored_rows(connection, "parents", batch.parents)
-        leaving = _rows_to_remove(connection, "parents", batch.parents, source=sources, id=batch.removed_ids)
-        query = "SELECT id, parent FROM chunks WHERE parent != '' AND parent IN ({})"
-        children = dict(select_in(connection, query, [*parents, *leaving]))
-        ids = [*batch.removed_ids, *children]
-        removed = _rows_to_remove(connection, "chunks", batch.rows, source=sources, id=ids)
-        report.removed = list(removed)
-        _delete_chunks(connection, removed, generation)
-        changed = _write_changed_rows(connection, batch.rows, report, vectors, generation)
-        changed |= {children[key] for key in removed if key in children}
-        _write_parents(connection, batch.parents, parents, leaving, changed, report.parents, generation)
-        if not state.derived and any(f'"{REPRESENTATION}"' in row.metadata for row in batch.rows):
-            store.set_meta(derived=True)
-        _write_records(connection, batch)
-        if any(part.added or part.updated or part.removed for part in (report, report.parents)):
-            store.set_meta(generation=generation)
+    report, generation = WriteReport(), state.generation + 1
+    sources = {*batch.whole, *batch.removed_sources}
+    _refuse_clashes(connection, batch, sources)
+    leaving = _rows_to_remove(connection, "parents", batch.parents, source=sources, id=batch.removed_ids)
+    query = "SELECT id, parent FROM chunks WHERE parent != '' AND parent IN ({})"
+    families = [*(row.id for row in batch.parents), *leaving]
+    children = dict(select_in(connection, query, families))
+    ids = [*batch.removed_ids, *children]
+    removed = _rows_to_remove(connection, "chunks", batch.rows, source=sources, id=ids)
+    report.removed, report.parents.removed = list(removed), list(leaving)
+    _delete_chunks(connection, removed, generation)
+    connection.executemany("DELETE FROM parents WHERE n = ?", [(n,) for n in leaving.values()])
+    written = _write_rows(connection, "chunks", batch.rows, report, generation)
+    _write_vectors(connection, written, vectors, generation)
+    _write_rows(connection, "parents", batch.parents, report.parents, generation)
+    # one whose children alone have changed counts as updated, too
+    changed = {row.parent for row, _, _ in written} | {children[key] for key in removed if key in children}
+    report.parents.updated += [key for key in report.parents.unchanged if key in changed]
+    report.parents.unchanged = [key for key in report.parents.unchanged if key not in changed]
+    if not state.derived and any(f'"{REPRESENTATION}"' in row.metadata for row in batch.rows):
+        store.set_meta(derived=True)
+    _write_records(connection, batch)
+    if any(part.added or part.updated or part.removed for part in (report, report.parents)):
+        store.set_meta(generation=generation)
     return report
 
 
@@ -129,12 +133,6 @@ def _refuse_clashes(connection: Connection, batch: Batch, leaving_sources: Colle
                 raise InvalidInputError(
                     f"The id {key!r} is that of a document {how} children. Delete it first, or give another id."
                 )
-
-
-def _stored_rows(connection: Connection, table: str, rows: Sequence[Row]) -> dict[str, Row]:
-    """The rows that a table has now under the ids of some rows, without their texts."""
-    query = f"SELECT id, source, ordinal, '', metadata, hash, parent, place FROM {table} WHERE id IN ({{}})"
-    return {row[0]: Row(*row) for row in select_in(connection, query, [row.id for row in rows])}
 
 
 def _rows_to_remove(
@@ -160,57 +158,41 @@ def _delete_chunks(connection: Connection, leaving: Mapping[str, int], generatio
     )
 
 
-def _write_changed_rows(
-    connection: Connection,
-    rows: Sequence[Row],
-    report: WriteReport,
-    vectors: Mapping[bytes, bytes],
-    generation: int,
-) -> set[str]:
-    """Write the rows that are new or differ, with their vectors; give back the ids of their documents."""
-    changed, stored = set[str](), _stored_rows(connection, "chunks", rows)
+def _write_rows(
+    connection: Connection, table: str, rows: Sequence[Row], report: Changes, generation: int
+) -> list[tuple[Row, Row | None, int]]:
+    """Write the rows of a table that are new or differ: each, what stood there without its text, and its number."""
+    query = f"SELECT id, source, ordinal, '', metadata, hash, parent, place FROM {table} WHERE id IN ({{}})"
+    stored = {row[0]: Row(*row) for row in select_in(connection, query, [row.id for row in rows])}
+    statement = f"{upsert_statement(table, *Row._fields, 'generation')} RETURNING n"
+    written = []
     for row in rows:
         old = stored.get(row.id)
         if old == row._replace(text=""):
             report.unchanged.append(row.id)
             continue
         (report.added if old is None else report.updated).append(row.id)
-        changed.add(row.parent)
-        n = _upsert_row(connection, "chunks", row, generation)
-        embedded = embedded_row(row.text, row.metadata)
-        if old is not None and old.hash == row.hash and embedded_row(row.text, old.metadata) == embedded:
-            continue  # its vector stays
-        connection.execute("DELETE FROM vectors WHERE n = ?", (n,))
-        if vectors:
-            vector = (n, vectors[text_hash(embedded)], generation)
-            connection.execute(upsert_statement("vectors", "n", "vector", "generation"), vector)
-    return changed
+        [(n,)] = connection.execute(statement, (*row, generation)).fetchall()
+        written.append((row, old, n))
+    return written
 
 
-def _write_parents(
+def _write_vectors(
     connection: Connection,
-    parents: Sequence[Row],
-    stored: Mapping[str, Row],
-    leaving: Mapping[str, int],
-    changed: Collection[str],
-    report: Changes,
+    written: Iterable[tuple[Row, Row | None, int]],
+    vectors: Mapping[bytes, bytes],
     generation: int,
 ) -> None:
-    """Write documents with children; one whose children alone have changed counts as updated, too."""
-    connection.executemany("DELETE FROM parents WHERE n = ?", [(n,) for n in leaving.values()])
-    report.removed = list(leaving)
-    for row in parents:
-        old = stored.get(row.id)
-        if old != row._replace(text=""):
-            _upsert_row(connection, "parents", row, generation)
-            (report.added if old is None else report.updated).append(row.id)
-        else:
-            (report.updated if row.id in changed else report.unchanged).append(row.id)
-
-
-def _upsert_row(connection: Connection, table: str, row: Row, generation: int) -> int:
-    statement = upsert_statement(table, *Row._fields, "generation")
-    return int(connection.execute(f"{statement} RETURNING n", (*row, generation)).fetchone()[0])
+    """Write the vectors of rows that were written; one whose text is embedded as before stays."""
+    changed: dict[int, str] = {}
+    for row, old, n in written:
+        embedded = embedded_row(row.text, row.metadata)
+        if old is None or old.hash != row.hash or embedded_row(row.text, old.metadata) != embedded:
+            changed[n] = embedded
+    connection.executemany("DELETE FROM vectors WHERE n = ?", [(n,) for n in changed])
+    if vectors:
+        rows = [(n, vectors[text_hash(embedded)], generation) for n, embedded in changed.items()]
+        connection.executemany(upsert_statement("vectors", "n", "vector", "generation"), rows)
 
 
 def _write_records(connection: Connection, batch: Batch) -> None:

@@ -14,6 +14,7 @@ from rag_kit.errors import InvalidInputError, ReadError
 from rag_kit.indexing.correcting import correct
 from rag_kit.indexing.document_index.folder import is_picture
 from rag_kit.indexing.document_index.rows import Row, make_rows
+from rag_kit.indexing.document_index.writing import Batch
 from rag_kit.indexing.ingestion.converting import as_read_errors, file_hash, look
 from rag_kit.indexing.readers.parts import Unreadable
 from rag_kit.indexing.searched import REPRESENTATION
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from rag_kit.indexing.cluster.work import ClusterConverter
     from rag_kit.indexing.document_index.index import DocumentIndex
-    from rag_kit.indexing.document_index.writing import Batch, Correction, SourceRecord
+    from rag_kit.indexing.document_index.writing import Correction, SourceRecord
     from rag_kit.indexing.files import SourceFile
     from rag_kit.indexing.ingestion.converting import Converter
     from rag_kit.indexing.ingestion.report import IngestReport, Progress
@@ -39,14 +40,14 @@ _TICK_NS = 2_000_000_000
 
 
 @dataclass
-class Group:
-    """Files that are written in one transaction: either new, or seen."""
+class Group(Batch):
+    """Files that are written in one transaction: those that were read, or those with a new time and the same bytes."""
 
-    rows: list[Row] = field(default_factory=list)  # chunks as they are stored
-    chunks: list[Document] = field(default_factory=list)  # the same as documents
+    rows: list[Row] = field(default_factory=list)
+    whole: list[str] = field(default_factory=list)  # files that were read
+    records: list[SourceRecord] = field(default_factory=list)
+    chunks: list[Document] = field(default_factory=list)  # the rows as documents
     sources: list[str] = field(default_factory=list)  # of each chunk
-    new: list[SourceRecord] = field(default_factory=list)  # of files that were read
-    seen: list[SourceRecord] = field(default_factory=list)  # of files with a new time and the same bytes
 
 
 @dataclass
@@ -54,6 +55,7 @@ class Grouping:
     """Looks at every file, reads those that changed, and gathers them in groups."""
 
     index: DocumentIndex
+    files: Mapping[str, SourceFile]  # those to look at, by source
     converter: Converter | ClusterConverter
     records: Mapping[str, SourceRecord]  # what is remembered of files, by source
     key: str  # how files are read and split now; a file with another key is read again
@@ -66,12 +68,11 @@ class Grouping:
     recognised: set[str] = field(default_factory=set)  # files of which text was read by OCR
     empty: dict[str, int] = field(default_factory=dict)  # file -> its pages without text
     pictures: dict[str, set[str]] = field(default_factory=dict)  # file -> names of its pictures
-    _files: Mapping[str, SourceFile] = field(default_factory=dict)  # what `groups` was given
     _originals: dict[bytes, str] = field(default_factory=dict)  # fingerprint -> what others may be copies of
 
-    def groups(self, files: Mapping[str, SourceFile]) -> Iterator[Group]:
+    def groups(self) -> Iterator[Group]:
         """The groups of files; with ``strict`` the first file that cannot be read raises ReadError."""
-        self._files, group, changed = files, Group(), list[str]()
+        files, group, changed = self.files, Group(check=self.check), list[str]()
         for record in self.records.values():
             if record.source not in files and not record.original and os.path.exists(record.source):
                 self._add_original(record)
@@ -81,19 +82,19 @@ class Grouping:
 
         for source in order:
             with self._report_failure(source, files[source].file):
-                if not self._is_unchanged(group, source, files):
+                if not self._is_unchanged(group, source):
                     changed.append(source)
-        if group.seen:
+        if group.records:
             yield group
-            group = Group()
+            group = Group(check=self.check)
         self.converter.expect([files[source] for source in changed])
         for source in changed:
             with self._report_failure(source, files[source].file):
-                self._read_file(group, source, files)
-            if len(group.rows) >= self.size or len(group.new) >= _MAX_FILES:
+                self._read_file(group, source)
+            if len(group.rows) >= self.size or len(group.whole) >= _MAX_FILES:
                 yield group
-                group = Group()
-        if group.new:
+                group = Group(check=self.check)
+        if group.whole:
             yield group
 
     @contextmanager
@@ -111,7 +112,7 @@ class Grouping:
             self.report.failed.append((file, f"{reason}{known}"))
             self.progress.count()
 
-    def _is_unchanged(self, group: Group, source: str, files: Mapping[str, SourceFile]) -> bool:
+    def _is_unchanged(self, group: Group, source: str) -> bool:
         """Whether a file need not be read; it is counted then, and a new time of it goes into the group."""
         record = self.records.get(source)
         if record is None or record.settings != self.key:
@@ -119,22 +120,22 @@ class Grouping:
         original = self._originals.get(record.fingerprint, "")
         if bool(original) != bool(record.original) and not self._corrections_of(source):
             return False  # it is not a copy any more, or another process has written the same text meanwhile
-        self.progress.tell(files[source].file)
-        if (same := self._unchanged_record(files[source], record)) is None:
+        self.progress.tell(self.files[source].file)
+        if (same := self._unchanged_record(self.files[source], record)) is None:
             return False
         if same is not record:
-            group.seen.append(same)
+            group.records.append(same)
         if record.original:
-            self.report.count_copy(source, original, files)
+            self.report.count_copy(source, original, self.files)
         else:
             self._add_original(record)
         self.report.unchanged += 1
         self.progress.count(same.size)
         return True
 
-    def _read_file(self, group: Group, source: str, files: Mapping[str, SourceFile]) -> None:
+    def _read_file(self, group: Group, source: str) -> None:
         """Read and split a file into a group, with corrections; a copy of another file gives no chunks."""
-        file = files[source]
+        file = self.files[source]
         self.progress.tell(file.file)
         chunks, record, notes = self.converter.convert(file)
         self.report.remarks += [(file.file, note) for note in notes]
@@ -151,7 +152,8 @@ class Grouping:
                 chunks, lost = correct(chunks, source, corrections)
                 self.report.lost += [(file.file, fix.text, fix.corrected) for fix in lost]
             elif original := self._originals.get(record.fingerprint, ""):
-                group.new.append(replace(record, original=original))
+                group.whole.append(source)
+                group.records.append(replace(record, original=original))
                 return
             rows = make_rows(chunks, source=source)
             if any(REPRESENTATION in chunk.metadata for chunk in chunks):
@@ -161,7 +163,8 @@ class Grouping:
                 )
         except InvalidInputError as error:
             raise ReadError(f"{file.file}: {error}") from error
-        group.new.append(record)
+        group.whole.append(source)
+        group.records.append(record)
         self._add_original(record)
         if getattr(self.index.embeddings, "english_only", False):
             self.chinese += sum(detect_language(row.text) == "zh" for row in rows)
@@ -193,7 +196,7 @@ class Grouping:
             if not holds:
                 gone.add(record.source)
         for source in sorted(gone & read):
-            with self._report_failure(source, file := self._files[source].file):
+            with self._report_failure(source, file := self.files[source].file):
                 raise ReadError(
                     f"{file}: another process has just corrected it by hand or removed its original; ingest it again."
                 )

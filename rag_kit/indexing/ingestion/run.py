@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING
 
 from rag_kit.concurrency.pool import draw_ahead, map_ahead
 from rag_kit.errors import InvalidInputError, ReadError
 from rag_kit.indexing.document_index.locations import Place, location_of
-from rag_kit.indexing.document_index.rows import Row, family_rows
+from rag_kit.indexing.document_index.rows import family_rows
 from rag_kit.indexing.document_index.writing import Batch
 from rag_kit.indexing.files import as_path
 from rag_kit.indexing.ingestion.grouping import Group, Grouping
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
     from rag_kit.indexing.document_index.index import DocumentIndex
-    from rag_kit.indexing.files import SourceFile
     from rag_kit.indexing.representing.representer import Representer
 
 _GROUP = 256  # chunks that are embedded, and committed, together
@@ -112,6 +110,7 @@ def ingest(
         ):
             grouping = Grouping(
                 opened,
+                listing.files,
                 converter,
                 records,
                 settings.key,
@@ -125,7 +124,7 @@ def ingest(
                 if opened.settings != settings.values:
                     opened.record_settings(settings.values)
                 _add_vectors(opened, report)
-            _write_files(opened, representer, grouping, listing.files)
+            _write_files(opened, representer, grouping)
             if listing.vanished and not dry_run:
                 opened.delete_sources(listing.vanished)
             for source in listing.vanished:
@@ -140,14 +139,9 @@ def ingest(
     return report
 
 
-def _write_files(
-    index: DocumentIndex,
-    representer: Representer | None,
-    grouping: Grouping,
-    files: Mapping[str, SourceFile],
-) -> None:
+def _write_files(index: DocumentIndex, representer: Representer | None, grouping: Grouping) -> None:
     """Write every file that changed; the next ones are read, represented and embedded meanwhile."""
-    report = grouping.report
+    report, files = grouping.report, grouping.files
 
     def count_files(batch: Batch) -> None:
         if batch.whole:  # else its files have a new time alone, and are counted
@@ -160,13 +154,13 @@ def _write_files(
                 grouping.progress.count(record.size)
             grouping.progress.tell(files[batch.records[-1].source].file)
 
-    with (
-        closing(draw_ahead(grouping.groups(files))) as groups,
-        closing(map_ahead(partial(_batch_of, grouping, representer), groups)) as batches,
-    ):
+    def represented(group: Group) -> Group:
+        return group if representer is None else _represent(grouping, representer, group)
+
+    with closing(draw_ahead(grouping.groups())) as groups, closing(map_ahead(represented, groups)) as batches:
         if report.dry_run:
-            for batch in batches:
-                count_files(batch)
+            for group in batches:
+                count_files(group)
             return
         total, unsaved = index.stats()["chunks"], 0
         with closing(index.write_all(batches, max_concurrency=grouping.options.max_concurrency)) as written:
@@ -179,25 +173,26 @@ def _write_files(
                     unsaved = 0
 
 
-def _batch_of(grouping: Grouping, representer: Representer | None, group: Group) -> Batch:
-    """Make the batch that the transaction of a group writes; of a dry run, the one that is counted."""
-    report, rows, parents, failed = grouping.report, group.rows, list[Row](), set[str]()
-    if representer is not None and report.dry_run:
+def _represent(grouping: Grouping, representer: Representer, group: Group) -> Group:
+    """Put the representations of its chunks into a group; in a dry run, count them."""
+    report = grouping.report
+    if report.dry_run:
         report.count_representations(representer.plan(group.chunks, group.sources))
-    elif representer is not None and representer.kinds:
+    elif representer.kinds:
         represented = representer.represent(group.chunks, group.sources, grouping.progress.calls)
         report.count_representations(represented)
-        parents, rows = family_rows(represented.families, sources=group.sources)
+        group.parents, group.rows = family_rows(represented.families, sources=group.sources)
+        # other settings than any ingest has: such a file is read again
         failed = {group.sources[number] for number in represented.failed}
-        if represented.failed:
+        group.records = [
+            replace(record, settings="") if record.source in failed else record for record in group.records
+        ]
+        if failed:
             report.notes.append(
                 f"degraded: the model gave no usable reply for {len(represented.failed)} of {len(group.chunks)} "
                 "chunks, so that representations are missing; the next ingest asks again"
             )
-    # other settings than any ingest has: such a file is read again
-    new = [replace(record, settings="") if record.source in failed else record for record in group.new]
-    sources = [record.source for record in new]
-    return Batch(rows, parents, sources, records=[*new, *group.seen], check=grouping.check)
+    return group
 
 
 def _closing_notes(grouping: Grouping, settings: SplitSettings, embedding: str) -> list[str]:

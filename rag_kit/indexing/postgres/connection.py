@@ -76,6 +76,7 @@ class PostgresConnection:
 
     def __init__(self, native: psycopg.Connection[Any]) -> None:
         self.native = native
+        self.postings: dict[str, Any] = {}  # of the terms that were looked up in this transaction
 
     def execute(self, sql: str, parameters: Sequence[Any] = (), /) -> Any:
         """Run one statement."""

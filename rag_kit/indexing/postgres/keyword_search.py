@@ -20,12 +20,12 @@ from rag_kit.indexing.bm25.parameters import DEFAULT_B, DEFAULT_K1, check_k
 from rag_kit.indexing.bm25.postings import Postings, inverse_frequencies
 from rag_kit.indexing.bm25.spelling import correct, note_corrections
 from rag_kit.indexing.bm25.term_graph import TermGraph
-from rag_kit.indexing.bm25.view import Query, term_weights
+from rag_kit.indexing.bm25.view import Hits, Query, term_weights
 from rag_kit.indexing.document_index.keyword import KeywordView
 from rag_kit.indexing.document_index.rows import documents_of_ids, read_documents
 from rag_kit.indexing.document_index.state import NO_GENERATION, State
 from rag_kit.indexing.document_index.vectors import TIE
-from rag_kit.indexing.postgres.connection import filter_rows
+from rag_kit.indexing.postgres.connection import PostgresConnection, filter_rows
 from rag_kit.indexing.searched import passage_filter
 from rag_kit.text import Analyzer
 from rag_kit.text.analysis import TERMS_VERSION
@@ -81,13 +81,16 @@ def read_counts(native: Connection[Any]) -> Counts:
     return Counts(*row) if row else Counts()
 
 
-def read_postings(native: Connection[Any], terms: Iterable[str]) -> dict[str, TermPostings]:
-    """The postings of those terms that occur in the tenant's documents."""
-    query = "SELECT term, block, packed FROM keyword_postings WHERE term = ANY(%b::text[])"
-    rows: dict[str, list[tuple[int, bytes]]] = defaultdict(list)
-    for term, block, packed in native.execute(query, (list(terms),), binary=True):
-        rows[term].append((block, packed))
-    return {term: unpack(blocks) for term, blocks in rows.items()}
+def read_postings(connection: PostgresConnection, terms: Iterable[str]) -> dict[str, TermPostings]:
+    """The postings of those terms that occur in the tenant's documents, each read once in a transaction."""
+    found, wanted = connection.postings, list(terms)
+    if lacking := [term for term in wanted if term not in found]:
+        query = "SELECT term, block, packed FROM keyword_postings WHERE term = ANY(%b::text[])"
+        rows: dict[str, list[tuple[int, bytes]]] = defaultdict(list)
+        for term, block, packed in connection.native.execute(query, (lacking,), binary=True):
+            rows[term].append((block, packed))
+        found.update((term, unpack(rows[term])) for term in lacking)
+    return {term: found[term] for term in wanted if len(found[term].counts)}
 
 
 def unpack(rows: Sequence[tuple[int, bytes]]) -> TermPostings:
@@ -107,10 +110,10 @@ def read_frequencies(native: Connection[Any], terms: Iterable[str]) -> dict[str,
     return {term: int(count) for term, count in native.execute(query, (list(terms),))}
 
 
-def score_all(native: Connection[Any], terms: Query) -> tuple[Numbers, Scores]:
+def score_all(connection: PostgresConnection, terms: Query) -> tuple[Numbers, Scores]:
     """Row numbers of all documents above zero, and their scores: to the last bit what a ``BM25Index`` gives."""
-    total, weights = read_counts(native), term_weights(terms)
-    postings = read_postings(native, weights)
+    total, weights = read_counts(connection.native), term_weights(terms)
+    postings = read_postings(connection, weights)
     numbers = np.concatenate([np.zeros(0, np.int64), *(its.numbers for its in postings.values())])
     # only blocks that occur have a part of the table
     blocks = np.flatnonzero(np.bincount(numbers // BLOCK))
@@ -177,30 +180,25 @@ class PostgresKeywordView(KeywordView):
 
     def __init__(self, store: Any, analyzer: Analyzer) -> None:
         self._store = store
-        self._analyzer = analyzer
-        state = store.state()
-        check_version(state)
-        self._derived = state.derived
-
-    def __len__(self) -> int:
-        with self._store.reading() as connection:
-            return read_counts(connection.native).documents
+        self.analyzer, self.query_terms = analyzer, analyzer.query_terms
 
     def __contains__(self, key: object) -> bool:
         with self._store.reading() as connection:
             return isinstance(key, str) and bool(read_documents(connection, [key]))
 
-    def analyzer(self, text: str) -> list[str]:
-        """See ``KeywordView``."""
-        return self._analyzer(text)
+    def search(self, query: str | Mapping[str, float], k: int = 4, *options: Any, **more: Any) -> Hits:
+        """See ``KeywordView``; spelling, scores and their bound read the postings of a term once."""
+        with self._store.reading():
+            return super().search(query, k, *options, **more)
 
-    def query_terms(self, query: str) -> list[str]:
-        """See ``KeywordView``."""
-        return self._analyzer.query_terms(query)
+    def _passages(self, filter: Filter | None) -> Filter | None:
+        state = self._store.state()
+        check_version(state)
+        return passage_filter(filter, state.derived)
 
     def _spell(self, query: str, weights: Mapping[str, float], where: Filter | None) -> Mapping[str, float]:
         with self._store.reading() as connection:
-            known = read_frequencies(connection.native, weights)
+            known = read_postings(connection, weights)
 
             def find_known(terms: Iterable[str]) -> Iterator[tuple[str, str]]:
                 found = read_frequencies(connection.native, terms)
@@ -209,14 +207,14 @@ class PostgresKeywordView(KeywordView):
                         yield term, text
 
             weights, corrections = correct(weights, known.__contains__, find_known)
-        note_corrections(query, corrections, self._analyzer)
+        note_corrections(query, corrections, self.analyzer)
         return weights
 
     def _best(
         self, terms: Query, k: int, where: Filter | None, ids_only: bool
     ) -> list[tuple[Document, float]]:
         with self._store.reading() as connection:
-            hits = best_hits(connection.native, *score_all(connection.native, terms), k, where)
+            hits = best_hits(connection.native, *score_all(connection, terms), k, where)
             keys = [key for key, _, _ in hits]
             if ids_only:
                 rows = dict(zip(keys, documents_of_ids(keys), strict=True))
@@ -238,8 +236,9 @@ class PostgresKeywordView(KeywordView):
         The walk has two rounds: to documents that share a term with the seeds, and to those that share one with these.
         Only they are read, and numbered by their place in the sorted array of their row numbers.
         """
-        k, where = check_k(k), passage_filter(filter, self._derived)
+        k = check_k(k)
         with self._store.reading() as connection:
+            where = self._passages(filter)
             native = connection.native
             query = "SELECT n, id FROM chunks WHERE id = ANY(%b::text[])"
             weights = {n: seeds[key] for n, key in native.execute(query, (list(seeds),))}
@@ -247,7 +246,7 @@ class PostgresKeywordView(KeywordView):
             edges: dict[str, Numbers] = {}
             for _ in range(2):
                 passing = list(filter_rows(native, places.tolist(), where))
-                edges = _documents_of_terms(native, passing, max_df)
+                edges = _documents_of_terms(connection, passing, max_df)
                 places = np.unique(np.concatenate([starts, *edges.values()]))
             ids = filter_rows(native, places.tolist(), where)
             size = read_counts(native).documents  # of all: by it the rarity of a term is counted
@@ -267,23 +266,26 @@ class PostgresKeywordView(KeywordView):
         """See ``KeywordView``; unknown terms count as rarest."""
         weights = term_weights(self._terms(query))
         with self._store.reading() as connection:
-            total = read_counts(connection.native)
-            frequencies = read_frequencies(connection.native, weights)
+            total, postings = read_counts(connection.native), read_postings(connection, weights)
         if not total.documents:
             return 0.0
-        return sum(weight * _idf(frequencies.get(term, 0), total) for term, weight in weights.items())
+        holders = {term: len(its.counts) for term, its in postings.items()}
+        return sum(weight * _idf(holders.get(term, 0), total) for term, weight in weights.items())
 
 
 def _text_with(connection: Any, term: str, where: Filter | None) -> str | None:
     """The text of a document with a term that passes a filter; ``None`` where none does."""
-    numbers = read_postings(connection.native, [term])[term].numbers.tolist()
+    numbers = read_postings(connection, [term])[term].numbers.tolist()
     keys = list(filter_rows(connection.native, numbers, where).values())[:1]
     return next((row.page_content for row in read_documents(connection, keys).values()), None)
 
 
-def _documents_of_terms(native: Connection[Any], numbers: Sequence[int], max_df: int) -> dict[str, Numbers]:
+def _documents_of_terms(
+    connection: PostgresConnection, numbers: Sequence[int], max_df: int
+) -> dict[str, Numbers]:
     """The terms of some documents that other documents have too, and the numbers of all documents with each."""
-    terms = set().union(*read_terms(native, numbers).values())
-    shared = sorted(term for term, count in read_frequencies(native, terms).items() if 1 < count <= max_df)
-    postings = read_postings(native, shared)
+    terms = set().union(*read_terms(connection.native, numbers).values())
+    frequencies = read_frequencies(connection.native, terms)
+    shared = sorted(term for term, count in frequencies.items() if 1 < count <= max_df)
+    postings = read_postings(connection, shared)
     return {term: postings[term].numbers for term in shared}

@@ -18,8 +18,7 @@ from rag_kit.errors import DocumentIndexError, InvalidInputError, MissingExtraEr
 from rag_kit.indexing.document_index.embedding import check_model
 from rag_kit.indexing.document_index.keyword import KeywordView
 from rag_kit.indexing.document_index.state import Connection, State, upsert_statement
-from rag_kit.indexing.document_index.store import Store
-from rag_kit.indexing.document_index.store_leg import ConnectedStore
+from rag_kit.indexing.document_index.store import Access, Store
 from rag_kit.indexing.postgres.location import Location
 from rag_kit.models.wheels.files import cache_folder
 from rag_kit.text.analysis import TERMS_VERSION
@@ -68,9 +67,13 @@ class PostgresStore(Store):
     location: Location
     max_source = 2_500  # that an index of the database takes, beside a tenant
 
-    def __init__(self, location: Location, *, writable: bool, wait: float = 0.0) -> None:
-        super().__init__(writable=writable)
-        self._wait = wait if wait > 0 else _TURN
+    def __init__(self, location: Location, access: Access) -> None:
+        super().__init__(writable=access.writable)
+        if access.connected is not None:
+            raise InvalidInputError(
+                "vector_store is for an index in a folder; PostgreSQL searches its vectors by itself."
+            )
+        self._wait = access.wait if access.wait > 0 else _TURN
         self.location = location
         self.keyword, self.vectors = PostgresKeywordLeg(), PostgresVectorLeg()
         self.legs = (self.vectors, self.keyword)
@@ -95,17 +98,9 @@ class PostgresStore(Store):
         self._write = sql.SQL("; ").join([writes, local, turn, self._bound])
 
     @classmethod
-    def create(
-        cls,
-        location: Location,
-        embedding: str | None,
-        settings: Mapping[str, Any],
-        wait: float,
-        connected: ConnectedStore | None,
-    ) -> PostgresStore:
-        """Make an index; see ``DocumentIndex.create``."""
-        _refuse_vector_store(connected)
-        store = cls(location, writable=True, wait=wait)
+    def create(cls, location: Location, access: Access, settings: Mapping[str, Any]) -> PostgresStore:
+        """See `Store`."""
+        store = cls(location, access)
         with store.close_on_error(), store.writing() as connection:
             make_schema(native := connection.native, location)  # type: ignore[attr-defined]
             store._refuse_tenants(native.execute(store._bound))
@@ -113,29 +108,20 @@ class PostgresStore(Store):
                 raise InvalidInputError(
                     f"There is an index in {location} already. Open it: DocumentIndex.open(url, mode='w')."
                 )
-            facts = {"uid": uuid.uuid4().hex, "embedding": embedding, "settings": dict(settings)}
+            facts = {"uid": uuid.uuid4().hex, "embedding": access.embedding, "settings": dict(settings)}
             store.set_meta(generation=0, derived=False, terms=TERMS_VERSION, **facts)
         return store
 
     @classmethod
-    def open(
-        cls,
-        location: Location,
-        embedding: str | None,
-        connected: ConnectedStore | None,
-        *,
-        writable: bool,
-        wait: float,
-        check: bool,
-    ) -> PostgresStore:
-        """Open an index; see ``DocumentIndex.open``."""
-        _refuse_vector_store(connected)
-        store = cls(location, writable=writable, wait=wait)
+    def open(cls, location: Location, access: Access) -> PostgresStore:
+        """See `Store`."""
+        store = cls(location, access)
         with store.close_on_error():
             with store.reading() as connection:
                 check_schema(connection.native, location)
                 state = store.state(connection)
-            check_model(location, state.embedding, embedding, writing=check and writable)
+            writing = access.check and access.writable
+            check_model(location, state.embedding, access.embedding, writing=writing)
         return store
 
     @property
@@ -278,10 +264,3 @@ class PostgresStore(Store):
     def close(self) -> None:
         """See `Store`."""
         self._pool.close()
-
-
-def _refuse_vector_store(connected: ConnectedStore | None) -> None:
-    if connected is not None:
-        raise InvalidInputError(
-            "vector_store is for an index in a folder; PostgreSQL searches its vectors by itself."
-        )

@@ -1,3 +1,5 @@
+"""Filters: what each operator means, what is refused, and what Chroma is asked; see also tests/contract."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -126,5 +128,10 @@ def test_to_chroma_forms() -> None:
     assert to_chroma({"a": 1, "b": {"$nin": []}}) == {"a": {"$eq": 1}}
     assert to_chroma({"$and": [{"a": 1}]}) == {"a": {"$eq": 1}}
     assert to_chroma({"a": {"$in": [1, "x"]}}) == {"$or": [{"a": {"$eq": 1}}, {"a": {"$eq": "x"}}]}
+    assert to_chroma({"a": {"$gte": 1.5}}) == {"$and": [{"a": {"$gte": 1.5}}, {"a": {"$ne": 1}}]}
+    assert to_chroma({"a": {"$lt": 1.5}}) == {"$or": [{"a": {"$lt": 1.5}}, {"a": {"$eq": 1}}]}
+    assert to_chroma({"a": {"$nin": ["x", "y"]}}) == {"a": {"$nin": ["x", "y"]}}
+    both = {"$or": [{"a": {"$contains": 1.0}}, {"a": {"$contains": 1}}]}
+    assert to_chroma({"a": {"$contains": 1}}) == both
     impossible = to_chroma({"a": {"$in": []}})
     assert impossible is not None and "$and" in impossible

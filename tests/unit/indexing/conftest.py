@@ -33,6 +33,16 @@ def postgres_url() -> Iterator[str]:
         yield server.plain_url
 
 
+@pytest.fixture(scope="session")
+def plain_url(postgres_url: str) -> str:
+    """The URL for a role that policies hold for."""
+    import psycopg
+
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute("CREATE ROLE plain LOGIN; GRANT CREATE ON DATABASE postgres TO plain")
+    return postgres_url.replace("tester@", "plain@")
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run tests of files, modes or the manifest of a folder (marked ``folder``) over a folder alone."""
     if "backend" in metafunc.fixturenames:

@@ -1,6 +1,11 @@
+"""BM25Index: scores, weights, bounds, writes in any order, filters, threads, and arguments that are refused."""
+
 from __future__ import annotations
 
+import math
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +19,10 @@ from rag_kit.documents import add_note
 from rag_kit.errors import FilterError, InvalidInputError
 from rag_kit.indexing.bm25.index import BM25Index
 from rag_kit.indexing.bm25.view import View
+from rag_kit.indexing.sparse.index import SparseIndex
+from rag_kit.retrieval import BM25Retriever, SparseRetriever, TrigramRetriever
 
+OWNERS: list[Any] = [BM25Index, BM25Retriever, SparseIndex, SparseRetriever, TrigramRetriever]
 WORDS = st.lists(st.sampled_from("abcdefgh"), max_size=8).map(" ".join)
 VARIANTS = st.sampled_from(["lucene", "okapi"])
 
@@ -133,9 +141,9 @@ def test_empty_corpus_and_empty_query(query: str) -> None:
 
 
 def test_results_are_copies_and_inputs_are_copied() -> None:
-    """Editing a result, or the document that was added, changes nothing in the index."""
+    """Editing a result, or the document that was added, changes nothing in the index; provenance is not stored."""
     source = Document("a cat", metadata={"tags": ["x"], "n": 1}, id="7")
-    index = BM25Index.from_documents([source])
+    index = BM25Index.from_documents([add_note(source, "of another search")])
     source.metadata["tags"].append("leak")
     first = index.search("cat")[0][0]
     first.metadata["tags"].append("leak")
@@ -144,12 +152,6 @@ def test_results_are_copies_and_inputs_are_copied() -> None:
     assert again.metadata == {"tags": ["x"], "n": 1}
     assert again.id == "7"
     assert index.get(["7", "none"]) == [again]
-
-
-def test_provenance_is_not_stored() -> None:
-    """Notes of another search on a document do not enter the index."""
-    index = BM25Index.from_documents([add_note(Document("a cat"), "old")])
-    assert index.search("cat")[0][0].metadata == {}
 
 
 def test_ids() -> None:
@@ -190,22 +192,6 @@ def test_filter() -> None:
         assert [doc.metadata["n"] for doc, _ in index.search("x", 7, filter=where)] == expected
     with pytest.raises(FilterError):
         index.search("x", filter={"n": {"$near": 1}})
-
-
-@pytest.mark.parametrize(
-    "arguments", [{"k1": -1}, {"k1": float("nan")}, {"b": 1.5}, {"variant": "plus"}, {"k1": "x"}]
-)
-def test_wrong_parameters_are_refused(arguments: dict[str, Any]) -> None:
-    """The message names the parameter and its range."""
-    with pytest.raises(InvalidInputError, match=next(iter(arguments))):
-        BM25Index(**arguments)
-
-
-@pytest.mark.parametrize("k", [0, -1, 1.5, True, None])
-def test_wrong_k_is_refused(k: Any) -> None:
-    """k is a whole number of 1 or more."""
-    with pytest.raises(InvalidInputError, match="k="):
-        make(["a"]).search("a", k)
 
 
 def test_add_analyses_only_what_is_new() -> None:
@@ -310,3 +296,138 @@ def test_view_keeps_its_state() -> None:
     index.delete(["0"])
     index.prepare()
     assert view.top(["a"], 5)[0].tolist() == [0]
+
+
+# Weighted terms, and the bound of a score
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(WORDS, min_size=1, max_size=20), WORDS, VARIANTS)
+def test_weight_one_is_the_plain_search(texts: list[str], query: str, variant: str) -> None:
+    """With the number of its occurrences as each term's weight, the result is that of the query."""
+    index = make(texts, variant=variant)
+    weights = {term: query.split().count(term) for term in query.split()}
+    wanted = {doc.id: pytest.approx(score, rel=1e-5) for doc, score in index.search(query, 30)}
+    assert {doc.id: score for doc, score in index.search_weighted(weights, 30)} == wanted
+    assert index.maximum(weights) == pytest.approx(index.maximum(query))
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.lists(WORDS, min_size=1, max_size=20),
+    st.dictionaries(st.sampled_from("abcdefghz"), st.just(0.0) | st.floats(1e-6, 100), max_size=5),
+)
+def test_scores_are_weighted_sums(texts: list[str], weights: dict[str, float]) -> None:
+    """Each score is the sum of the terms' own scores times their weights; none is zero, ties by insertion."""
+    index = make(texts)
+    sums = np.zeros(len(texts))
+    for term, weight in weights.items():
+        sums += index.scores(term).astype(float) * weight
+    hits = [(int(doc.id or ""), score) for doc, score in index.search_weighted(weights, 30)]
+    assert all(score > 0 and score == pytest.approx(sums[n], rel=1e-4) for n, score in hits)
+    assert {n for n, _ in hits} == set(np.flatnonzero(sums > 1e-30))
+    assert hits == sorted(hits, key=lambda hit: (-hit[1], hit[0]))
+    assert all(score <= index.maximum(weights) * (1 + 1e-5) for _, score in hits)
+
+
+@pytest.mark.parametrize(
+    "terms", ["x", ["x"], {"x": -1}, {"x": float("nan")}, {"x": "1"}, {1: 1.0}, {"x": True}],
+)  # fmt: skip
+def test_weights_that_are_refused(terms: Any) -> None:
+    """Anything but a dict from terms to finite numbers of 0 or more is refused with what to give."""
+    with pytest.raises(InvalidInputError, match="give"):
+        make(["x"]).search_weighted(terms)
+
+
+def test_a_query_of_a_megabyte_is_quick() -> None:
+    """Repeats are counted before anything is summed, so that a huge query costs little more than its analysis."""
+    index = BM25Index.from_texts(["common rare"] + ["common"] * 20_000)
+    begun = time.monotonic()
+    hits = index.search("common " * 150_000, 3)
+    assert len(hits) == 3 and time.monotonic() - begun < 5
+
+
+def test_the_maximum_by_hand() -> None:
+    """The sum of the idf of the query's terms, repeats counted, unknown ones as rarest; it follows writes."""
+    index = BM25Index.from_texts(["red fox", "red dog", "blue bird", "green bird sings"])
+    red, fox, unknown = math.log1p(2.5 / 2.5), math.log1p(3.5 / 1.5), math.log1p(4.5 / 0.5)
+    assert index.maximum("red fox") == pytest.approx(red + fox)
+    assert index.maximum("fox fox zebra") == pytest.approx(2 * fox + unknown)
+    assert index.maximum("") == 0 == BM25Index().maximum("fox")
+    index.add([Document("red fox", id="again")])
+    assert index.maximum("fox") < fox
+
+
+@pytest.mark.parametrize("variant", ["lucene", "okapi"])
+def test_no_score_exceeds_the_maximum(variant: str) -> None:
+    """However often a document repeats the query's terms, it stays below, and comes near."""
+    texts = ["red fox", "red dog", "blue bird", "green bird sings", "fox " * 5000]
+    index = BM25Index.from_texts(texts, variant=variant, b=0.0)
+    assert index.search("red fox")[0][1] < index.maximum("red fox")
+    [(_, flooded)] = index.search("fox", k=1)
+    assert flooded == pytest.approx(index.maximum("fox"), rel=1e-3)
+
+
+# Arguments that are refused
+
+
+@pytest.mark.parametrize("owner", OWNERS, ids=lambda owner: owner.__name__)
+def test_every_class_checks_what_it_is_built_of(owner: Any) -> None:
+    """Texts, documents, metadata and ids are checked by the functions that the test below calls by ``BM25Index``."""
+    for call in (
+        lambda: owner.from_texts("one string"),
+        lambda: owner.from_documents(["text"]),
+        lambda: owner.from_texts(["a"], [1]),
+        lambda: owner.from_texts(["a"], ids=["a", "b"]),
+    ):
+        with pytest.raises(InvalidInputError):
+            call()
+    assert owner.from_texts(["a b", "b"], [None, {"n": 1}], ids=iter(["1", "2"])) is not None
+
+
+@pytest.mark.parametrize(
+    ("build", "says"),
+    [
+        (lambda: BM25Index.from_texts("one string"), "texts is str.*give a list of strings"),
+        (lambda: BM25Index.from_texts({"a": "text"}), "texts is dict.*give a list of strings"),
+        (lambda: BM25Index.from_texts(["fine", 7]), "texts holds int.*give a list of strings"),
+        (lambda: BM25Index.from_texts([Document("a")]), "from_documents"),
+        (lambda: BM25Index.from_documents(None), "documents is"),
+        (lambda: BM25Index.from_documents(Document("a")), "documents (is|holds)"),
+        (lambda: BM25Index.from_documents(["text"]), "documents holds"),
+        (lambda: BM25Index.from_texts(["a"], "a"), "metadatas is str"),
+        (lambda: BM25Index.from_texts(["a"], [1]), "holds int"),
+        (lambda: BM25Index.from_texts(["a"], [{}, {}]), "1 texts but 2"),
+        (lambda: BM25Index.from_texts(["a"], ids=[1]), "ids holds int"),
+        (lambda: BM25Index.from_texts(["a"], ids=[""]), "not allowed"),
+        (lambda: BM25Index(k1=-1), r"k1=-1 .*0\.9 is the default"),
+        (lambda: BM25Index(k1=float("inf")), "k1=inf"),
+        (lambda: BM25Index(k1=float("nan")), "k1=nan"),
+        (lambda: BM25Index(k1="x"), "k1='x'"),
+        (lambda: BM25Index(b=2), r"b=2 .*0\.5 is the default"),
+        (lambda: BM25Index(variant="plus"), "lucene, okapi"),
+        (lambda: BM25Index.from_texts(["a b"], analyzer=str.lower), "must return a list"),
+        (lambda: BM25Index.from_texts(["a b"], analyzer=lambda text: None), "must return a list"),
+    ],
+)
+def test_what_an_index_is_not_built_of(build: Callable[[], Any], says: str) -> None:
+    """What is wrong is named, with what to give: no string is taken for a list of its characters."""
+    with pytest.raises(InvalidInputError, match=says):
+        build()
+
+
+def test_other_arguments() -> None:
+    """Queries, k, and ids to delete or get."""
+    assert BM25Index(k1=np.float32(0.5)).k1 == 0.5  # type: ignore[arg-type]
+    index: Any = BM25Index.from_texts(["a cat"], analyzer=str.split)
+    for call in (
+        *(lambda query=query: index.search(query) for query in (None, 3)),
+        *(lambda k=k: index.search("cat", k=k) for k in (0, -1, 1.5, True, None)),
+        lambda: index.search_weighted({"cat": 1}, 0),
+        lambda: index.scores(b"cat"),
+        lambda: index.maximum(None),
+        *(lambda ids=ids: index.delete(ids) for ids in ("cat", [1])),
+        *(lambda ids=ids: index.get(ids) for ids in ("cat", None)),
+    ):
+        with pytest.raises(InvalidInputError):
+            call()

@@ -134,12 +134,6 @@ def test_named_files_overlap_with_folders_without_doubles(tmp_path):
     assert iter_files([path]).files[0].file == "b.md"
 
 
-def test_hard_links_are_two_files(tmp_path):
-    """Two names of one file are two documents, as in any listing."""
-    os.link(put(tmp_path / "a.md"), tmp_path / "b.md")
-    assert names(tmp_path) == ["a.md", "b.md"]
-
-
 def test_missing_paths_and_too_many_files_are_refused(tmp_path, monkeypatch):
     """Wrong input is an error with the path, not an empty listing."""
     with pytest.raises(InvalidInputError, match="none"):

