@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 LIBRARY = ROOT / "rag_kit"
 FRAGMENT = re.compile(r"(What|Of|Where|Those|That|Its|Neither|Whether it is)\b")
-WORDED = ("rag_kit", "graphs", "scripts", "benchmarks")  # folders whose docstrings are looked at
+WORDED = ("rag_kit", "graphs", "scripts", "benchmarks", "tests")  # folders whose docstrings are looked at
 
 
 def module_name(path: Path) -> str:

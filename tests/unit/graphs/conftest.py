@@ -1,4 +1,4 @@
-"""What several files of these tests need."""
+"""Fixtures that several files of these tests share."""
 
 from __future__ import annotations
 

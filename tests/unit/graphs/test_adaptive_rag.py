@@ -231,7 +231,7 @@ def test_the_caps_hold_inside_the_subgraph_and_its_usage_counts_once() -> None:
 
 
 def test_settings_reach_the_subgraph() -> None:
-    """Its own settings by ``single``, common ones by name; a wrong one names itself."""
+    """A part's own settings go by ``single``, common ones by name; a wrong one names itself."""
     made = build_adaptive_rag(BM25Retriever.from_texts(TEXTS, k=4), scripted(), output="full")
     question: Any = {"question": "When does the fan start?"}
     one = made.invoke(question, context={"k": 1, "single": {"strip_threshold": -1.0}})

@@ -56,7 +56,7 @@ def kept(store: Any, user: str) -> list[str]:
 
 
 async def test_a_fact_of_one_thread_is_known_in_the_next() -> None:
-    """What the user said is kept, and shown to both prompts of a later run, sync and async alike."""
+    """Facts that the user stated are kept, and both prompts of a later run have them, sync and async alike."""
     results = []
     for native in (False, True):
         store, llm = InMemoryStore(), model("The user lives in Bonn.")
@@ -149,7 +149,7 @@ def test_each_user_has_one_namespace(user_id: str) -> None:
 
 
 async def test_the_signed_in_user_cannot_name_another() -> None:
-    """Where the server knows who asks, another id is refused, in both forms; the own one passes."""
+    """Another id is refused where the server knows who asks, in both forms; the own one passes."""
     made = graph(model(), InMemoryStore())
     config: Any = {"configurable": {"langgraph_auth_user_id": "ann"}}
     assert made.invoke({"question": "Who?"}, config, context={"user_id": "ann"})["status"]
@@ -211,7 +211,7 @@ def test_facts_are_bounded_and_unlike(known: list[str], new: list[str], most: in
 
 @pytest.mark.parametrize("value", [{"facts": "text"}, {"facts": [1, None, "Fine."]}, {"other": 1}])
 def test_a_stored_value_of_another_shape_is_no_fault(value: dict[str, Any]) -> None:
-    """What something else wrote there is read as far as it is facts."""
+    """Entries that something else wrote are read as far as they are facts."""
     store = InMemoryStore()
     store.put(namespace("ann"), KEY, value)
     result = graph(model(), store).invoke({"question": "Who?"}, context={"user_id": "ann"})

@@ -147,7 +147,7 @@ def test_the_extractive_model_summarises_what_was_asked() -> None:
 
 
 def test_offered_questions_are_new_answerable_and_few() -> None:
-    """What was asked before and what the passages cannot answer is left out, whoever offers it."""
+    """Earlier questions, and those that the passages cannot answer, are left out, whoever offers them."""
     offered = [
         "When does the pump start?",
         "WHEN does the pump start",

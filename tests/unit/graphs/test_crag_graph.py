@@ -291,7 +291,7 @@ def test_progress_and_tokens_are_streamed() -> None:
 
 
 async def test_a_model_as_evaluator_counts_in_calls_and_caps() -> None:
-    """Its gradings are calls of the run: counted, and stopped by the cap."""
+    """Gradings of an evaluator are calls of the run: counted, and stopped by the cap."""
     graded = '{"relevant": true, "score": 0.9, "reason": "r"}'
     llm = Tasks(replies={"grade_passage": graded, "answer": "It starts. [1]"}, asked=[])
     made = graph(0, llm=llm, evaluator=LLMEvaluator(llm, batch_size=1))

@@ -103,7 +103,7 @@ def test_neighbours_are_put_together_verbatim_with_their_offsets() -> None:
 
 
 def test_a_passage_that_is_one_strip_is_not_judged_twice() -> None:
-    """Its grading is known; only strips of longer passages are asked about."""
+    """A short passage's grading is known; only strips of longer passages are asked about."""
     judge = Marked({"A": 0.9})
     known = {
         digest_of(Document("A is short.")): Grading(0.25, "known"),

@@ -1,4 +1,4 @@
-"""What grades where no evaluator is given: the graph's own language model in few calls, else words."""
+"""The default grader: the graph's own language model in few calls, else words."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def answering(request: Recorded) -> Any:
 
 
 def tasks(server: OpenAIServer) -> list[str]:
-    """What was asked for, in order."""
+    """Return the tasks that were asked for, in order."""
     return [re.findall(r"<task>(\w+)</task>", chat.prompt)[0] for chat in server.chats]
 
 

@@ -106,7 +106,7 @@ async def test_a_coroutine_that_needs_an_event_loop_is_refused() -> None:
 
 
 class Grade(BaseModel):
-    """What a user's model is asked for."""
+    """The request that a user's model gets."""
 
     relevant: bool
     score: float = 0.5

@@ -55,7 +55,7 @@ def test_earlier_messages_are_the_history(kept: bool) -> None:
 
 
 def test_a_refused_turn_is_not_shown_to_the_model_again() -> None:
-    """Neither the question that was refused nor the refusal are part of the history."""
+    """The history has neither the refused question nor the refusal."""
 
     def policy(question: str, config: Any) -> Refusal | None:
         return Refusal("No.") if "salary" in question else None

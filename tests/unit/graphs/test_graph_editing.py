@@ -374,7 +374,7 @@ def test_a_checkpoint_holds_each_passage_once(name: str) -> None:
 
 
 def test_the_modes_of_self_rag_have_states_of_their_own() -> None:
-    """Neither shows the keys of the other, in the state or in its schema."""
+    """Each mode hides the keys of the other, in the state and in its schema."""
     states = {}
     for mode in ("paper", "reflect"):
         graph = build_self_rag(fixed(FAN), extractive(), mode=mode, output="full")

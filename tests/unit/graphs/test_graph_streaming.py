@@ -63,7 +63,7 @@ def lists_queries_blocking(query: str) -> list[Document]:
 
 @pytest.mark.parametrize("native", [False, True], ids=["stream", "astream"])
 async def test_models_of_retrievers_are_not_shown(native: bool) -> None:
-    """Neither those of this kit's retrievers nor those of chains and retrievers of others."""
+    """No message of retrievers or chains is streamed, be they of this kit or of others."""
     answer = FakeListChatModel(responses=["At 60 degrees.[1]"])
     words = BM25Retriever.from_texts([FAN])
     rewriting = MultiQueryRetriever.from_llm(FakeListChatModel(responses=[JSON]), words)
@@ -199,7 +199,7 @@ async def test_an_answer_is_held_back_to_its_first_citation_and_only_once(native
 
 @pytest.mark.parametrize("native", [False, True], ids=["stream", "astream"])
 async def test_a_model_whose_thoughts_have_no_opening_tag_is_known_from_then_on(native: bool) -> None:
-    """Its next thought cites as an answer does, and is not shown all the same; nor is one of two sentences."""
+    """A later thought that cites as an answer does is not shown; nor is one of two sentences."""
     thought = "The passage says: at 60 degrees.[1] That is the answer.</think>"
     replies = [f"{THOUGHT[7:]}", f"{thought}At 60 degrees.[1]", "At 60 degrees.[1]"]
     graph = build_plain_rag(fixed(FAN), FakeListChatModel(responses=replies))

@@ -36,7 +36,7 @@ def go(
 
 @cache
 def undisturbed(graph: str) -> tuple[dict[str, Any], list[str]]:
-    """What a run gives that nobody kills, and what it did."""
+    """Return the state of a run that nobody kills, and its actions."""
     pytest.importorskip("langgraph.checkpoint.sqlite")
     with TemporaryDirectory() as folder:
         log = Path(folder) / "log"

@@ -209,7 +209,7 @@ async def test_chinese_is_asked_and_checked_in_chinese(native: bool) -> None:
 
 @both
 async def test_a_cut_off_answer_is_incomplete_and_a_decline_is_one(native: bool) -> None:
-    """Neither is sent back."""
+    """No such answer is sent back."""
     cut = AIMessage(RIGHT, response_metadata={"finish_reason": "length"})
     for reply, status in ((cut, "incomplete"), ("The answer is not in the documents.", "declined")):
         model = scripted(reply)

@@ -31,7 +31,7 @@ GIVEN = {"question", "answer", "status", "citations", "documents", "notes", "usa
 
 
 class Narrow(TypedDict):
-    """What a node needs of the state, as LangGraph's documents name it."""
+    """The keys of the state that a node needs, as LangGraph's documents name them."""
 
     status: str
 

@@ -237,7 +237,7 @@ async def test_without_k_the_retriever_gives_its_own_number(mode: Any) -> None:
 
 
 def test_settings_have_bounds() -> None:
-    """What would not end is refused by name."""
+    """Settings of a run that would not end are refused by name."""
     graph = build_self_rag(Endless(), steady(), output="full")
     for name, value in {
         "max_segments": 0,

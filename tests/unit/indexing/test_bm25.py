@@ -411,7 +411,7 @@ def test_every_class_checks_what_it_is_built_of(owner: Any) -> None:
     ],
 )
 def test_what_an_index_is_not_built_of(build: Callable[[], Any], says: str) -> None:
-    """What is wrong is named, with what to give: no string is taken for a list of its characters."""
+    """Errors name the wrong argument and what to give: no string is taken for a list of its characters."""
     with pytest.raises(InvalidInputError, match=says):
         build()
 

@@ -308,7 +308,7 @@ def obey_modes() -> None:
 
 
 def test_a_folder_that_cannot_be_written_to(index_folder: Path) -> None:
-    """Where the folder is read-only, keyword and dense search work, and writing is refused in plain words."""
+    """Keyword and dense search work in a read-only folder, and writing is refused in plain words."""
     code = (
         "import os, sys\n"
         "from support.embedding import WordEmbeddings\n"
@@ -342,7 +342,7 @@ def test_a_folder_that_cannot_be_written_to(index_folder: Path) -> None:
 @pytest.mark.parametrize("name", ["store.sqlite3", "store.sqlite3-wal", "writer.lock"])
 @pytest.mark.parametrize("mode", ["r", "w"])
 def test_a_link_in_the_place_of_a_file_is_refused(tmp_path: Path, name: str, mode: Any) -> None:
-    """What it points to stays as it is."""
+    """The target of the link stays as it is."""
     folder, target = tmp_path / "index", tmp_path / "target"
     DocumentIndex.create(folder).close()
     target.write_text("not yours")

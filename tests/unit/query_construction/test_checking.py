@@ -1,4 +1,4 @@
-"""What a model answers is checked condition by condition; only fields of the schema get through."""
+"""A model's conditions are checked one by one; only fields of the schema get through."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def c(field: str, operator: str, value: Any) -> dict[str, Any]:
     ],
 )
 def test_each_condition(condition: dict[str, Any], expected: Any, repair: str) -> None:
-    """What fits is kept, what can be mended is, the rest is dropped; each change is recorded."""
+    """Conditions that fit are kept, others are mended or dropped; each change is recorded."""
     made = check(condition)
     assert made.filter == expected
     assert repair in " ".join(made.repairs) and (bool(made.repairs) or not repair)
@@ -282,7 +282,7 @@ def test_a_hostile_value_or_question_stays_data_in_the_prompt() -> None:
 
 
 def test_values_in_the_prompt_are_capped_and_those_named_come_first() -> None:
-    """Of thousands of values those are shown that the question names, then the most frequent, 40 in all."""
+    """The model reads 40 of thousands of values: those that the question names, then the most frequent."""
     schema = Schema.of([{"name": "topic", "allowed": [f"Topic number {n}" for n in range(5000)]}])
     line = describe_fields(schema, RuleConstructor.named_values(schema, "about topic number 4321"))
     assert line.count('"') == 80 and line.index("4321") < line.index("number 0") and "4960 more" in line

@@ -38,5 +38,5 @@ def test_dates(text: str, start: str, end: str) -> None:
     "text", ["hello", "31/02/2020", "2020-02-31", "2020-13-01", "99", "", "May", "2020 patients 3"]
 )
 def test_what_is_no_date(text: str) -> None:
-    """What cannot be read as one date is none."""
+    """Text that cannot be read as one date is none."""
     assert parse_period(text, TODAY) is None

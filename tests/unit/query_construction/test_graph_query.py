@@ -192,7 +192,7 @@ def test_tenants_have_a_graph_each(tmp_path: Path, server: OpenAIServer) -> None
 
 
 def test_bad_input(folder: Path, tmp_path: Path) -> None:
-    """What was given, what is allowed and what to do stands in the error; without a language model it says so."""
+    """The error says what was given, what is allowed and what to do; without a language model it says so."""
     graph = folder / "graph.lbdb"
     with pytest.raises(
         ConfigurationError, match="Text to Cypher needs a language model, and 'extractive' is none"

@@ -1,4 +1,4 @@
-"""What a Cypher statement cannot do: hostile statements are refused or end in time, without side effects."""
+"""Hostile Cypher statements are refused or end in time, without side effects."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def test_the_process_itself_stops_what_the_check_lets_pass(
 
 
 def test_ordinary_statements_run(graph: GraphDatabase) -> None:
-    """What people ask of a graph passes the check; rows and cells are cut to the limits."""
+    """Ordinary questions to a graph pass the check; rows and cells are cut to the limits."""
     for statement, rows in ALLOWED.items():
         assert graph.run(statement, LIMITS).rows == rows, statement
     cut = graph.run("MATCH (a:Person) RETURN a.name, a ORDER BY a.name", Limits(2, 1, 5.0))
@@ -244,7 +244,7 @@ _PIECES = r"""
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.sampled_from([*_PIECES.split(), " ", "\n", "\u00a0"]), max_size=12).map("".join))
 def test_no_other_word_gets_out(pieces: str) -> None:
-    """Of any statement that passes, only listed clauses and functions stand outside texts and names."""
+    """Every statement that passes has only listed clauses and functions outside texts and names."""
     try:
         written = rewrite_statement(f"MATCH (a) RETURN {pieces}")
     except StatementError:

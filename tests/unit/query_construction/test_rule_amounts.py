@@ -59,7 +59,7 @@ def test_plurals(question: str, value: str) -> None:
 
 @pytest.mark.parametrize("question", ["reporting lines", "polite words", "vir us", "ceo pay", "what is a tv"])
 def test_other_words_are_no_plurals(question: str) -> None:
-    """What only begins alike, or is no acronym, names nothing."""
+    """Words that only begin alike, or are no acronym, name nothing."""
     assert made(question) is None
 
 

@@ -67,7 +67,7 @@ def test_a_known_value_beside_an_unknown_alternative_does_not_narrow(
 def test_known_alternatives_and_turns_of_phrase_are_conditions_still(
     question: str, filter: dict[str, object]
 ) -> None:
-    """What is known on both sides, and "or" that joins nothing, is read as before."""
+    """A word that is known on both sides, and "or" that joins nothing, are read as before."""
     made = RULES.construct(question, SCHEMA)
     assert made.filter == filter
     assert made.repairs == ()

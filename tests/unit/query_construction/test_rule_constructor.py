@@ -106,7 +106,7 @@ def test_questions(question: str, expected: Any) -> None:
 
 
 def test_text_order_and_limit() -> None:
-    """What is left to search for, and the order asked for."""
+    """The rest of the question is searched for, in the requested order."""
     found = RULES.construct("How long do patients sleep? Only papers on stroke since 2010", SCHEMA)
     assert "sleep" in found.query and "2010" not in found.query and found.sort is None
     found = RULES.construct("the three latest stroke papers", SCHEMA)

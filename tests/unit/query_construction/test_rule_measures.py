@@ -54,7 +54,7 @@ def test_what_counts_as_the_same_filter(benchmark_module: Any) -> None:
 
 @measured_by("quality_self_query_fields")
 def test_filters_over_other_fields_are_right(benchmark_module: Any) -> None:
-    """Of the questions over made-up collections at least 98 of 100 give exactly the expected filter."""
+    """At least 98 of 100 questions over made-up collections give exactly the expected filter."""
     counts = benchmark_module.measure().values()
     asked = sum(count["questions"] for count in counts)
     assert asked >= 140 and sum(count["right"] for count in counts) >= 0.98 * asked

@@ -307,7 +307,7 @@ async def test_a_failing_search_raises_and_a_slow_one_times_out() -> None:
 
 
 def test_wrong_arguments() -> None:
-    """What is no model, retriever, schema or allowed value is refused at construction, by name."""
+    """Wrong models, retrievers, schemas and values are refused at construction, by name."""
     for settings, says in (
         ({"words": "bm25"}, "retriever is str"),
         ({"timeout": 0}, "timeout=0"),

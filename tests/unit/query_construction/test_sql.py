@@ -29,7 +29,7 @@ from rag_kit.retrieval import BM25Retriever, EnsembleRetriever
 
 
 def write(statement: str, reason: str = "It does.") -> dict[str, str]:
-    """What the scripted model fills in."""
+    """The scripted model's values."""
     return {"reason": reason, "statement": statement}
 
 
@@ -132,7 +132,7 @@ async def test_a_wrong_column_is_repaired(chinook: str, server: OpenAIServer) ->
 
 @pytest.mark.data
 def test_an_sqldatabase_brings_its_tables(chinook: str) -> None:
-    """Of an ``SQLDatabase`` only the usable tables are described to the model and may be read."""
+    """Only usable tables of an ``SQLDatabase`` are described to the model and may be read."""
     database = SQLDatabase.from_uri(chinook, include_tables=["Album", "Artist"])
     asked = TextToSql(scripted("SELECT count(*) FROM Track", "SELECT count(*) FROM Album"), database)
     assert '"Title"' in asked.schema and "Track" not in asked.schema
@@ -187,7 +187,7 @@ async def test_answers_from_the_rows(shop: str) -> None:
 
 
 def test_mistakes_are_told(shop: str, tmp_path: Path) -> None:
-    """What was given, what is allowed and what to do stands in the error."""
+    """The error says what was given, what is allowed and what to do."""
     model = scripted("SELECT 1")
     with pytest.raises(ConfigurationError, match="needs a language model, and 'extractive' is none"):
         sql_query("How many?", shop, chat_model("extractive"))

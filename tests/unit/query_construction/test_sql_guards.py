@@ -1,4 +1,4 @@
-"""What a statement cannot do: hostile statements on SQLite and on PostgreSQL, refused without side effects."""
+"""Hostile statements on SQLite and on PostgreSQL are refused without side effects."""
 
 from __future__ import annotations
 
@@ -289,7 +289,7 @@ def _state(engine: Any) -> Any:
 
 @pytest.mark.parametrize("statement", HOSTILE + POSTGRES)
 def test_the_check_for_postgres_refuses(statement: str) -> None:
-    """What PostgreSQL would do is refused before it sees it."""
+    """Statements that PostgreSQL would carry out are refused before it sees them."""
     pytest.importorskip("sqlglot", reason="sqlglot is not installed (extra sql)")
     with pytest.raises(StatementError):
         rewrite_statement(statement, _TABLES, "public")

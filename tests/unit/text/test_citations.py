@@ -200,7 +200,7 @@ def test_two_passages_support_together() -> None:
 
 
 def test_statement_without_citation() -> None:
-    """What is not cited is listed; a flagged citation counts more."""
+    """Uncited statements are listed; a flagged citation counts more."""
     report = check_citations("The Rhine rises in Switzerland [1]. Ships are useful things.", PASSAGES)
     assert (report.status, report.uncited) == ("uncited", ("Ships are useful things.",))
     assert status("The Rhine rises in Austria [1]. Ships are useful things.") == "flagged"
@@ -353,7 +353,7 @@ def test_documents_are_taken_as_they_are() -> None:
 
 @pytest.mark.parametrize("passages", [None, RIVERS, {1: RIVERS}, [RIVERS, None], [b"bytes"]])
 def test_passages_are_texts_or_documents(passages: object) -> None:
-    """What is no list of texts or documents is refused, cited or not."""
+    """A value that is no list of texts or documents is refused, cited or not."""
     with pytest.raises(InvalidInputError, match="passages must be a list of strings or documents"):
         check_citations("It is so.", passages)  # type: ignore[arg-type]
 
