@@ -1,4 +1,4 @@
-"""What retrievers and graphs cost besides their models and searches, as multiples of bare LangChain and LangGraph."""
+"""Costs of retrievers and graphs besides their models and searches, as multiples of bare LangChain and LangGraph."""
 
 from __future__ import annotations
 

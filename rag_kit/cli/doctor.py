@@ -29,7 +29,7 @@ _SCHEMA = {"title": "capital", **_CITY, "additionalProperties": False}
 _QUESTION = "What is the capital of France? Answer with JSON: an object whose field city holds the name."
 
 
-class Finding(NamedTuple):
+class DoctorLine(NamedTuple):
     """One line of a report: ``state`` is ``ok``, ``off`` (fine, but not in use or not there) or ``bad``."""
 
     name: str
@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     return exits.FAILED if any(finding.state == "bad" for finding in findings) else exits.OK
 
 
-def _examine_all(arguments: argparse.Namespace) -> list[Finding]:
+def _examine_all(arguments: argparse.Namespace) -> list[DoctorLine]:
     """Examine what is installed and configured."""
     checks: dict[str, Callable[[], tuple[str, str]]] = {
         "prompt files": _check_prompts,
@@ -68,7 +68,7 @@ def _examine_all(arguments: argparse.Namespace) -> list[Finding]:
     return [*_list_packages(), *(_examine(name, check) for name, check in checks.items())]
 
 
-def _examine_model(arguments: argparse.Namespace) -> list[Finding]:
+def _examine_model(arguments: argparse.Namespace) -> list[DoctorLine]:
     """Ask a model for text, objects, a stream and log-probabilities, and the embedding model for a vector."""
     from langchain_core.prompts import ChatPromptTemplate
 
@@ -90,22 +90,22 @@ def _examine_model(arguments: argparse.Namespace) -> list[Finding]:
     return [*findings, _examine("embedding model", partial(_check_embedding_model, arguments))]
 
 
-def _examine(name: str, check: Callable[[], tuple[str, str]], on_failure: str = "bad") -> Finding:
+def _examine(name: str, check: Callable[[], tuple[str, str]], on_failure: str = "bad") -> DoctorLine:
     """The state and detail that a check returns; its failure is a finding, not the end."""
     try:
-        return Finding(name, *check())
+        return DoctorLine(name, *check())
     except Exception as error:  # noqa: BLE001 - whatever it is, it is the finding
         from rag_kit.models.failures import map_model_error
 
         kit_error = error if isinstance(error, (RagKitError, OSError)) else map_model_error(error)
-        return Finding(name, on_failure, error_line(kit_error))
+        return DoctorLine(name, on_failure, error_line(kit_error))
 
 
-def _list_packages() -> list[Finding]:
+def _list_packages() -> list[DoctorLine]:
     """The kit, and the packages of its core and of each extra, as its own metadata name them."""
     packages = {part.name.lower().replace("_", "-"): part for part in importlib.metadata.distributions()}
     version = f"{__version__}, Python {platform.python_version()} on {sys.platform}"
-    findings = [Finding("rag_kit", "ok", version)]
+    findings = [DoctorLine("rag_kit", "ok", version)]
     groups: dict[str, list[str]] = {}
     for line in importlib.metadata.requires("rag-kit") or ():
         if (match := _REQUIREMENT.match(line)) and match[2] not in ("docs", "test", "check", "bench", "slow"):
@@ -113,7 +113,7 @@ def _list_packages() -> list[Finding]:
     for group, names in groups.items():
         missing = [name for name in names if name not in packages]
         versions = ", ".join(f"{name} {packages[name].version}" for name in names if name in packages)
-        findings.append(Finding(group, "off" if missing else "ok", ", ".join(missing) or versions))
+        findings.append(DoctorLine(group, "off" if missing else "ok", ", ".join(missing) or versions))
     return findings
 
 

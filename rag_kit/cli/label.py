@@ -15,7 +15,7 @@ from rag_kit.cli.output import hint, problem, say
 from rag_kit.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from rag_kit.evaluation.labelling import Case
+    from rag_kit.evaluation.labelling import LabelCase
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> None:
     say(f"\n{results}")
 
 
-def _ask(case: Case) -> str | None:
+def _ask(case: LabelCase) -> str | None:
     """A verdict that can be read; ``None`` where the input ends or the person stops."""
     while True:
         try:

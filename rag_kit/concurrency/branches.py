@@ -15,7 +15,7 @@ from typing import Any, Generic, Literal, TypeVar, cast
 
 from rag_kit._redact import error_text
 from rag_kit.concurrency.budget import TimeLimit, check_abandoned, check_count, check_seconds, time_limit
-from rag_kit.concurrency.pool import MAX_WIDTH, Call
+from rag_kit.concurrency.pool import MAX_WIDTH, PooledCall
 from rag_kit.concurrency.pool import is_full as pool_is_full
 from rag_kit.concurrency.steps import acall_in_time, cancel_tasks
 from rag_kit.errors import BranchError, BranchTimeoutError, BudgetExceededError, InvalidInputError
@@ -235,7 +235,7 @@ def _call_on_threads(branches: Sequence[_Branch[T]], width: int) -> list[Outcome
     """Run branches on threads: the caller starts them, takes what they gave, and watches the clock."""
     pending = deque(enumerate(branches))
     # number, call and time limit of each branch; all have the same time-out, so the first, the oldest, expires first
-    running: dict[Future[Outcome[T]], tuple[int, Call[Outcome[T]], TimeLimit]] = {}
+    running: dict[Future[Outcome[T]], tuple[int, PooledCall[Outcome[T]], TimeLimit]] = {}
     ended: SimpleQueue[Future[Outcome[T]]] = SimpleQueue()
     outcomes: dict[int, Outcome[T]] = {}
     try:
@@ -247,7 +247,7 @@ def _call_on_threads(branches: Sequence[_Branch[T]], width: int) -> list[Outcome
                 except BudgetExceededError as error:
                     outcomes[number] = branch.fail(error)
                     continue
-                call = Call(branch.call)
+                call = PooledCall(branch.call)
                 running[call.future] = number, call, limit
                 call.future.add_done_callback(ended.put)
                 continue

@@ -17,7 +17,7 @@ from functools import partial, wraps
 from typing import Any, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary, WeakSet, ref
 
-from rag_kit.concurrency.pool import MAX_WIDTH, Call, PoolExecutor
+from rag_kit.concurrency.pool import MAX_WIDTH, PooledCall, PoolExecutor
 
 if sys.platform == "win32":
     from asyncio import ProactorEventLoop as _Loop
@@ -76,7 +76,7 @@ async def run_in_thread(func: Callable[..., T], *args: object) -> T:
     If the caller is cancelled, the thread is abandoned; if too many hang so already, it raises BranchError.
     """
     async with _thread_slots.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(MAX_WIDTH)):
-        call = Call(partial(func, *args))
+        call = PooledCall(partial(func, *args))
         try:
             return await asyncio.wrap_future(call.future)
         finally:  # cancelled
@@ -103,7 +103,7 @@ def run_coroutine(awaitable: Awaitable[T]) -> T:
     except RuntimeError:
         return run()
     # The loop of this thread waits for us, so it cannot run the coroutine; a thread has to.
-    call = Call(run)
+    call = PooledCall(run)
     try:
         return call.future.result()
     except KeyboardInterrupt:

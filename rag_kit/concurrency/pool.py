@@ -34,11 +34,11 @@ MAX_ABANDONED = 256
 _IDLE_SECONDS = 10.0
 _END: Any = object()
 
-_idle: deque[SimpleQueue[Call[Any]]] = deque()  # one inbox for each thread without a call
-_running: set[Call[Any]] = set()
+_idle: deque[SimpleQueue[PooledCall[Any]]] = deque()  # one inbox for each thread without a call
+_running: set[PooledCall[Any]] = set()
 
 
-class Call(Generic[T]):
+class PooledCall(Generic[T]):
     """A call of a function on a thread, in a copy of the caller's context; it starts at once.
 
     Raises BranchError where too many given-up calls hang or no thread starts, BranchTimeoutError in a given-up call.
@@ -68,7 +68,7 @@ class Call(Generic[T]):
         """Stop waiting: the thread goes on, but ends at its next model call or fan-out."""
         self.given_up.set()
 
-    def run(self, inbox: SimpleQueue[Call[Any]]) -> None:
+    def run(self, inbox: SimpleQueue[PooledCall[Any]]) -> None:
         """Do the work; called on the thread that owns the inbox."""
         try:
             settle = partial(self.future.set_result, self._context.run(self._func))
@@ -93,12 +93,12 @@ def is_full() -> bool:
     return len(_running) >= MAX_THREADS
 
 
-def _idle_inbox(call: Call[Any]) -> SimpleQueue[Call[Any]]:
+def _idle_inbox(call: PooledCall[Any]) -> SimpleQueue[PooledCall[Any]]:
     """The inbox of a thread that has nothing to do."""
     try:
         return _idle.pop()
     except IndexError:
-        inbox: SimpleQueue[Call[Any]] = SimpleQueue()
+        inbox: SimpleQueue[PooledCall[Any]] = SimpleQueue()
     try:
         threading.Thread(target=_work, args=(inbox,), name="rag_kit", daemon=True).start()
     except RuntimeError as error:
@@ -107,7 +107,7 @@ def _idle_inbox(call: Call[Any]) -> SimpleQueue[Call[Any]]:
     return inbox
 
 
-def _work(inbox: SimpleQueue[Call[Any]]) -> None:
+def _work(inbox: SimpleQueue[PooledCall[Any]]) -> None:
     """The life of a thread: it ends when it had no call for a while."""
     while True:
         try:
@@ -127,7 +127,7 @@ def map_ahead(func: Callable[[S], T], items: Iterable[S], *, max_concurrency: in
     error of the function is raised after all results before it. Close the generator (``contextlib.closing``) to abandon
     the rest: a call that is running ends at its next model call or fan-out.
     """
-    calls = (Call(partial(func, item)) for item in items)
+    calls = (PooledCall(partial(func, item)) for item in items)
     running = deque(islice(calls, max_concurrency))
     try:
         while running:
@@ -156,7 +156,7 @@ class PoolExecutor(ThreadPoolExecutor):
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Start the call at once."""
-        return Call(partial(fn, *args, **kwargs)).future
+        return PooledCall(partial(fn, *args, **kwargs)).future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Do nothing."""

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Generato
 from typing import Any, Generic, TypeVar
 
 from rag_kit.concurrency.budget import time_limit
-from rag_kit.concurrency.pool import Call
+from rag_kit.concurrency.pool import PooledCall
 from rag_kit.errors import InvalidInputError
 
 T = TypeVar("T")
@@ -110,7 +110,7 @@ def call_in_time(func: Callable[[], T], timeout: float | None = None, name: str 
     seconds, make_error = time_limit(timeout, name)
     if seconds is None:
         return func()
-    call = Call(func)
+    call = PooledCall(func)
     try:
         call.future.exception(seconds)
     except TimeoutError:

@@ -46,7 +46,7 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Step:
+class CombinationStep:
     """A pipeline more to combine: it gains so many questions that none before gets; the set then gets this share."""
 
     pipeline: str
@@ -72,7 +72,9 @@ class Complementarity:
     nobody: tuple[str, ...]
     union: float | None
     best_single: float | None  # share that the best one gets alone
-    greedy: tuple[Step, ...]  # first the best one, then whichever adds most; a tie goes to the quicker one
+    greedy: tuple[
+        CombinationStep, ...
+    ]  # first the best one, then whichever adds most; a tie goes to the quicker one
 
     def combine(self, gain: float = 0.0) -> list[str]:
         """Names of the greedy set, as long as each adds more than this share of the questions, such as 0.02."""
@@ -180,9 +182,11 @@ def complementarity(
     )  # fmt: skip
 
 
-def _pick_steps(answered: np.ndarray, names: Sequence[str], seconds: Latencies) -> tuple[Step, ...]:
+def _pick_steps(
+    answered: np.ndarray, names: Sequence[str], seconds: Latencies
+) -> tuple[CombinationStep, ...]:
     """Pipelines in the order in which each adds most of the questions not got yet; of equals the quicker one."""
-    steps: list[Step] = []
+    steps: list[CombinationStep] = []
     left = list(range(len(names)))
     covered = np.zeros(len(answered), dtype=bool)
     while left:
@@ -192,7 +196,7 @@ def _pick_steps(answered: np.ndarray, names: Sequence[str], seconds: Latencies) 
             break
         covered |= answered[:, best]
         left.remove(best)
-        steps.append(Step(names[best], gains[best], float(covered.mean())))
+        steps.append(CombinationStep(names[best], gains[best], float(covered.mean())))
     return tuple(steps)
 
 

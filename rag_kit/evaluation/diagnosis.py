@@ -12,7 +12,7 @@ from rag_kit.documents.display import Table, TabularResult, one_line
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.outcomes import ANSWER, NO_ANSWER, count_outcomes, first_metric, outcomes_table
-from rag_kit.evaluation.remedies import CASES, TABLE, Case, CaseName, Level, Text, case_of, text_of
+from rag_kit.evaluation.remedies import CASES, TABLE, CaseName, Cause, Level, Text, case_of, text_of
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.runs.rows import Row
 
@@ -78,7 +78,7 @@ class Diagnosis(TabularResult):
         """The most frequent cause of a low answer score; ``None`` where there is no such question."""
         return next((name for name in self.causes if not case_of(name).good), None)
 
-    def case(self, name: CaseName) -> Case:
+    def case(self, name: CaseName) -> Cause:
         """Title, cause and remedies of a case."""
         return case_of(name)
 

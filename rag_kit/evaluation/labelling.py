@@ -21,7 +21,7 @@ _NO_END = 1e300  # of a scale
 
 
 @dataclass(frozen=True)
-class Case:
+class LabelCase:
     """One answer for a person to judge; ``print`` it, or leave it as the last expression of a Jupyter cell.
 
     ``text`` has the passages, the question, the answer and its claims, and not what the judge said of them; the verdict
@@ -76,7 +76,7 @@ class Case:
         )
 
 
-def to_label(run: Results | Path | str, metric: str | None = None, n: int = 60) -> list[Case]:
+def to_label(run: Results | Path | str, metric: str | None = None, n: int = 60) -> list[LabelCase]:
     """The next answers that a person should judge, until ``n`` are judged.
 
     They are drawn at random from those that have a value, by a hash of their ids: whoever stops after any number has a
@@ -117,7 +117,7 @@ def label(run: Results | Path | str, verdicts: Mapping[str, Any], metric: str | 
     Args:
         run: The folder of a run, which then keeps the verdicts in ``labels.jsonl``; or results, which keep them until
             they are saved.
-        verdicts: Id of an example -> what ``Case.read`` takes: a number, true, false, ``None`` for "cannot tell".
+        verdicts: Id of an example -> what ``LabelCase.read`` takes: a number, true, false, ``None`` for "cannot tell".
         metric: As for `to_label`.
 
     Raises:
@@ -149,7 +149,7 @@ def _open(run: Results | Path | str, metric: str | None) -> tuple[Results, str]:
     return results, name
 
 
-def _make_case(results: Results, metric: str, key: str) -> Case:
+def _make_case(results: Results, metric: str, key: str) -> LabelCase:
     """Make the case of one cell for a person to judge: passages first, the question to the person last."""
     from rag_kit.text import detect_language
 
@@ -181,7 +181,7 @@ def _make_case(results: Results, metric: str, key: str) -> Case:
         say("label_claims", language, text="\n".join(claims)) if claims else "",
         f"{metric}: {say(ask, language)} {scale}",
     ]
-    return Case(key, metric, clean_text("\n\n".join(filter(None, parts))), low, high)
+    return LabelCase(key, metric, clean_text("\n\n".join(filter(None, parts))), low, high)
 
 
 def _claims(details: Mapping[str, Any]) -> list[str]:

@@ -49,7 +49,7 @@ class Remedy:
 
 
 @dataclass(frozen=True)
-class Case:
+class Cause:
     """A cause: its key, a few words for it, what is wrong, and what to do, the cheapest first."""
 
     name: CaseName
@@ -69,9 +69,9 @@ def text_of(key: str, *values: Any) -> Text:
 
 
 @cache
-def case_of(name: CaseName) -> Case:
+def case_of(name: CaseName) -> Cause:
     """Title, cause and remedies of a case."""
     texts = _TEXTS["cases"][name]
     parts = [_TEXTS["remedies"][key] for key in texts["remedies"]]
     remedies = tuple(Remedy(part, Text(en, zh)) for part, en, zh in parts)
-    return Case(name, Text(*texts["title"]), Text(*texts["cause"]), remedies)
+    return Cause(name, Text(*texts["title"]), Text(*texts["cause"]), remedies)

@@ -12,7 +12,7 @@ from rag_kit.graphs.running import ask, compute
 from rag_kit.graphs.state import Update, check_answer
 from rag_kit.prompts import PromptTemplate, render_passages
 from rag_kit.text.evidence.sentences import passage_text
-from rag_kit.text.versions import Statement, find_disagreements
+from rag_kit.text.versions import VersionStatement, find_disagreements
 
 MAX_STATEMENTS = 100  # that a language model is asked about; those beyond are checked by words
 
@@ -63,7 +63,7 @@ async def note_disagreements(
     numbered = enumerate(documents, start=1)
     passages = [passage_text(at, document.page_content, document.metadata) for at, document in numbered]
 
-    def name(one: Statement) -> str:
+    def name(one: VersionStatement) -> str:
         return f"[{one.number}]" if cited is None or one.number <= cited else one.title or "another passage"
 
     notes = []

@@ -17,7 +17,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.rows import (
     Child,
     Family,
-    Row,
+    StoredRow,
     document_rows,
     dump_metadata,
     family_rows,
@@ -127,7 +127,7 @@ def import_chunks(index: DocumentIndex, path: str | PathLike[str]) -> Corrected:
 
     earlier, present = known = look_up()
     represented = bool(index.settings.get("represent"))
-    rows, families, corrections = list[Row](), list[Family](), list[Correction]()
+    rows, families, corrections = list[StoredRow](), list[Family](), list[Correction]()
     removed, restored, sources = list[str](), list[str](), list[str]()
     for key, (number, text) in lines.items():
         now, is_parent = present.get(key, (None, False))
@@ -156,7 +156,9 @@ def import_chunks(index: DocumentIndex, path: str | PathLike[str]) -> Corrected:
             families.append(Family(document, [Child(text, 0, len(text))]))
             sources.append(read.source)
         else:
-            rows.append(Row(key, read.source, read.ordinal, text, dump_metadata(metadata), text_hash(text)))
+            rows.append(
+                StoredRow(key, read.source, read.ordinal, text, dump_metadata(metadata), text_hash(text))
+            )
     # the next ingest makes again what represents them
     records = index.source_records() if represented else {}
     again = [replace(records[source], settings="") for source in sorted(records.keys() & sources)]

@@ -35,7 +35,7 @@ _FORMS = {"tools", "tool_choice", "parallel_tool_calls", "functions", "function_
 _THOUGHTS = 16_384  # tokens for the reasoning of a model that thinks before it answers
 
 
-class Limits(TypedDict, total=False):
+class CallLimits(TypedDict, total=False):
     """Bounds of a call: requests, tokens and seconds of the whole, seconds of a request, and retries."""
 
     max_calls: int | None
@@ -52,7 +52,7 @@ def check_limits(timeout: float | None, max_retries: int) -> None:
         raise InvalidInputError(f"max_retries={max_retries!r} was given; it must be 0 to 10")
 
 
-class Options(Limits, total=False):
+class Options(CallLimits, total=False):
     """Limits of a call, and the config that is passed down."""
 
     config: RunnableConfig | None
@@ -95,7 +95,7 @@ class ModelCall:
         prompt: Runnable[Any, Any],
         values: Mapping[str, Any],
         config: RunnableConfig | None = None,
-        **limits: Unpack[Limits],
+        **limits: Unpack[CallLimits],
     ) -> None:
         timeout, max_retries = limits.pop("timeout", None), limits.pop("max_retries", MAX_RETRIES)
         check_limits(timeout, max_retries)

@@ -31,7 +31,7 @@ from rag_kit.prompts.library import FOLDER_VARIABLE
 
 from .calls import ask_for_value, ask_within
 from .failures import Failure, classify, refuses_bound
-from .model_call import Limits, Method, ModelCall, in_context
+from .model_call import CallLimits, Method, ModelCall, in_context
 from .parsing import read_reply
 from .replies import text_of, written_text
 from .schema import Target, UnreadableError, strict_schema, target_of
@@ -242,7 +242,7 @@ def structured_call(
     *,
     fallback: Any = RAISE,
     config: RunnableConfig | None = None,
-    **limits: Unpack[Limits],
+    **limits: Unpack[CallLimits],
 ) -> Any:
     """Ask a model for an object of a given form.
 
@@ -292,7 +292,7 @@ async def astructured_call(
     *,
     fallback: Any = RAISE,
     config: RunnableConfig | None = None,
-    **limits: Unpack[Limits],
+    **limits: Unpack[CallLimits],
 ) -> Any:
     """``structured_call`` without blocking; a cancelled task stops at once and is never retried."""
     call = ModelCall(model, prompt, values, config, **limits)

@@ -53,7 +53,7 @@ class PromptFileError(InvalidInputError):
 
 
 @dataclass(frozen=True)
-class Section:
+class PromptSection:
     """One message of the prompt: its role, and its text with ``{{variables}}``."""
 
     role: str
@@ -73,7 +73,7 @@ class PromptFile:
     inputs: dict[str, str]
     max_tokens: int
     schema: str | dict[str, Any] | None
-    sections: tuple[Section, ...]
+    sections: tuple[PromptSection, ...]
     hash: str
     lines: dict[str, int]
 
@@ -128,7 +128,7 @@ def _decode(data: bytes, report: Report) -> str:
     return ""
 
 
-def _sections(body: str, first_line: int, report: Report) -> list[Section]:
+def _sections(body: str, first_line: int, report: Report) -> list[PromptSection]:
     """Split the body at its role markers: system at most once and first, nothing empty, the user last."""
     heads = list(_ROLE.finditer(body))
     before = body[: heads[0].start()] if heads else body
@@ -136,12 +136,12 @@ def _sections(body: str, first_line: int, report: Report) -> list[Section]:
         blank = len(before) - len(before.lstrip())
         line = first_line + before.count("\n", 0, blank if before.strip() else 0)
         report(line, 'the body must begin with a role: {{role "system"}} or {{role "user"}}')
-    sections: list[Section] = []
+    sections: list[PromptSection] = []
     ends = [*(head.start() for head in heads[1:]), len(body)]
     for head, end in zip(heads, ends, strict=False):
         role = head[1] or head[2]
         text = VARIABLE.sub(r"{{\1}}", body[head.end() : end].strip())
-        section = Section(role, text, first_line + body.count("\n", 0, head.start()))
+        section = PromptSection(role, text, first_line + body.count("\n", 0, head.start()))
         if role not in ROLES:
             report(section.line, f"unknown role {role!r}; allowed: {', '.join(ROLES)}")
         if not text:

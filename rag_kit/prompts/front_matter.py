@@ -104,7 +104,7 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class Output(_Strict):
+class OutputSchema(_Strict):
     """Schema of the answer: the name of a class, or an inline JSON schema."""
 
     schema_: Annotated[Any, AfterValidator(_check_schema)] = Field(alias="schema")
@@ -122,7 +122,7 @@ class FrontMatter(_Strict):
         Field(max_length=32),
         BeforeValidator(_read_inputs),
     ] = {}
-    output: Output | None = None
+    output: OutputSchema | None = None
 
     @property
     def output_schema(self) -> str | dict[str, Any] | None:

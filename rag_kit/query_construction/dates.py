@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any
 
-from rag_kit.query_construction.words import Span
+from rag_kit.query_construction.words import QuestionSpan
 from rag_kit.text.values.numbers import NUMBER_WORDS, read_any
 from rag_kit.text.values.reading import Value, find_values
 
@@ -36,7 +36,7 @@ class Period:
 
 
 @dataclass(frozen=True, eq=False)
-class NamedPeriod(Span):
+class NamedPeriod(QuestionSpan):
     """A period named in a text."""
 
     period: Period

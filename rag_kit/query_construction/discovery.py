@@ -37,7 +37,7 @@ _TIME_NAME = re.compile(r"date|time|created|updated|modified|_at$|日期|时间"
 _TYPES: dict[type, FieldType] = {str: "str", int: "int", float: "float", bool: "bool"}
 
 
-class Source:
+class FieldSource:
     """The rows of an index, a store or a list of documents."""
 
     def __init__(self, value: Any) -> None:
@@ -65,7 +65,7 @@ class Source:
         return [value]
 
 
-def source_of(value: Any) -> Source | None:
+def source_of(value: Any) -> FieldSource | None:
     """The rows behind a store, an index, documents, or a retriever over one of them, whatever filter it has.
 
     ``None`` where the rows cannot be listed.
@@ -75,7 +75,7 @@ def source_of(value: Any) -> Source | None:
         >>> [doc.page_content for doc in source.documents({"year": 2}, 10)]
         ['b']
     """
-    if isinstance(value, Source):
+    if isinstance(value, FieldSource):
         return value
     if isinstance(value, RunnableSequence):  # its later steps may hide rows
         return None
@@ -92,7 +92,7 @@ def source_of(value: Any) -> Source | None:
         listed = all(isinstance(item, Document) for item in value)
     else:
         listed = isinstance(value, (BM25Index, DocumentIndex))
-    return Source(value) if listed else None
+    return FieldSource(value) if listed else None
 
 
 def as_retriever(value: Any) -> Runnable[str, list[Document]]:

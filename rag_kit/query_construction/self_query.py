@@ -20,7 +20,7 @@ from rag_kit.prompts.filter_schema import SelfQuery
 from rag_kit.query_construction.calling import SelfQueryCall
 from rag_kit.query_construction.checking import check_answer
 from rag_kit.query_construction.clauses import ConstructedQuery
-from rag_kit.query_construction.discovery import Source, as_retriever, discover_schema, source_of
+from rag_kit.query_construction.discovery import FieldSource, as_retriever, discover_schema, source_of
 from rag_kit.query_construction.fields import Schema, cut_line, describe_fields
 from rag_kit.query_construction.rules.constructor import RuleConstructor
 from rag_kit.retrieval import VectorRetriever
@@ -105,7 +105,7 @@ class SelfQueryRetriever(AskingRetriever):
     use_original_query: bool = False
     relax: bool = True
 
-    _source: Source | None = PrivateAttr(default=None)
+    _source: FieldSource | None = PrivateAttr(default=None)
     _rules: RuleConstructor = PrivateAttr()
     _prompts: LanguagePrompts | None = PrivateAttr(default=None)
     _schemas: dict[str, Schema] = PrivateAttr(default_factory=dict)

@@ -44,18 +44,18 @@ def sorted_words(text: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class Span:
+class QuestionSpan:
     """A part of a text, from one character to before another."""
 
     begin: int
     end: int
 
-    def overlaps(self, others: Iterable[Span]) -> bool:
+    def overlaps(self, others: Iterable[QuestionSpan]) -> bool:
         """Whether it has characters in common with one of the others."""
         return any(self.begin < other.end and other.begin < self.end for other in others)
 
 
-S = TypeVar("S", bound=Span)
+S = TypeVar("S", bound=QuestionSpan)
 
 
 def longest_spans(spans: Iterable[S]) -> list[S]:

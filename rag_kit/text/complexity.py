@@ -10,7 +10,7 @@ from rag_kit.text.comparisons import entity_queries
 from rag_kit.text.language import detect_language
 
 
-class Kind(NamedTuple):
+class QuestionKind(NamedTuple):
     """Kinds of questions by what they need."""
 
     intent: str  # "chat" (talk), "question", or "unclear" (what it refers to is unknown)
@@ -52,7 +52,7 @@ _FRAGMENT = re.compile(
 _MAX_CHARS = 500  # the patterns look no further, so that no text keeps them busy
 
 
-def question_kind(question: str, *, has_history: bool = False) -> Kind:
+def question_kind(question: str, *, has_history: bool = False) -> QuestionKind:
     """Tell what a question needs.
 
     Talk is known by its wording as a whole. What points back without a history to point to is unclear. What compares
@@ -79,7 +79,7 @@ def question_kind(question: str, *, has_history: bool = False) -> Kind:
     else:
         name = "comparison" if entity_queries(text) else "single"
     intent, complexity, *reasons = _KINDS[name]
-    return Kind(intent, complexity, reasons[detect_language(text) == "zh"])
+    return QuestionKind(intent, complexity, reasons[detect_language(text) == "zh"])
 
 
 def points_back(question: str, max_words: int = 2) -> bool:

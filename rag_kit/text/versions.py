@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from rag_kit.text.citations.tokens import tokens
 from rag_kit.text.evidence.questions import Question, analyse, terms
-from rag_kit.text.evidence.sentences import Candidate, PassageText, is_question, weight_of
+from rag_kit.text.evidence.sentences import PassageText, SentenceCandidate, is_question, weight_of
 from rag_kit.text.sentences import sentences
 from rag_kit.text.values.reading import Value, find_values, same_value
 
@@ -45,7 +45,7 @@ class Version(NamedTuple):
     label: str = ""
 
 
-class Statement(NamedTuple):
+class VersionStatement(NamedTuple):
     """A sentence that states values, with the place, number, title and version of its passage."""
 
     text: str
@@ -66,7 +66,7 @@ class Statement(NamedTuple):
 class Disagreement:
     """Statements of several passages with different values of the same thing."""
 
-    statements: tuple[Statement, ...]
+    statements: tuple[VersionStatement, ...]
 
     @property
     def is_series(self) -> bool:
@@ -75,7 +75,7 @@ class Disagreement:
         return all(one.times and other.times and not _common(one.times, other.times) for one, other in pairs)
 
     @property
-    def newest(self) -> Statement | None:
+    def newest(self) -> VersionStatement | None:
         """The statement of the newest version; None where nothing says which that is."""
         for name in ("stage", "date", "number"):
             ranks = [getattr(statement.version, name) for statement in self.statements]
@@ -141,10 +141,10 @@ def find_disagreements(question: str, passages: Sequence[PassageText]) -> list[D
 
 def settle_versions(
     question: Question,
-    picked: Sequence[Candidate],
-    candidates: Sequence[Candidate],
+    picked: Sequence[SentenceCandidate],
+    candidates: Sequence[SentenceCandidate],
     passages: Sequence[PassageText],
-) -> list[Candidate]:
+) -> list[SentenceCandidate]:
     """Leave one of the picked sentences that state different values of the same thing: that of the newest version.
 
     Where nothing says which is the newest, or the question names a time, the first that was picked stays. Statements
@@ -165,7 +165,7 @@ def settle_versions(
     return list(dict.fromkeys(settled))
 
 
-def _relevant_statements(question: Question, passages: Sequence[PassageText]) -> Iterator[Statement]:
+def _relevant_statements(question: Question, passages: Sequence[PassageText]) -> Iterator[VersionStatement]:
     """The sentences that may answer the question and state a value, in reading order."""
     texts = ((at, span.text) for at, passage in enumerate(passages) for span in sentences(passage.text))
     for place, text in islice(texts, MAX_SENTENCES):
@@ -176,7 +176,7 @@ def _relevant_statements(question: Question, passages: Sequence[PassageText]) ->
                 yield statement
 
 
-def _statement(question: Question, text: str, place: int, passage: PassageText) -> Statement | None:
+def _statement(question: Question, text: str, place: int, passage: PassageText) -> VersionStatement | None:
     """A sentence with what is compared of it; None where it states nothing that could differ."""
     if is_question(text):
         return None
@@ -198,7 +198,7 @@ def _statement(question: Question, text: str, place: int, passage: PassageText) 
         version = read_version([text])
     subject = frozenset(token.key for token in tokens(_without_version(passage.title)) if token.content)
     place_of = (text, place, passage.number, title, version)
-    return Statement(
+    return VersionStatement(
         *place_of, words, things, frozenset(names), tuple(measures), tuple(times), subject, shown
     )
 
@@ -210,7 +210,7 @@ def _without_version(title: str) -> str:
     return _STAGE.sub(" ", _NUMBERED.sub(" ", title))
 
 
-def disagree(one: Statement, other: Statement, question: Question) -> bool:
+def disagree(one: VersionStatement, other: VersionStatement, question: Question) -> bool:
     """Tell whether two sentences say the same of the same thing but for their values."""
     known = question.keys | one.subject | other.subject
     alike = _alike(one.words, other.words, question) or _alike(one.things, other.things, question)
@@ -227,7 +227,7 @@ def disagree(one: Statement, other: Statement, question: Question) -> bool:
     return kinds[0] == kinds[1] and same == len(one.values) - 1
 
 
-def _slots(statement: Statement, words: frozenset[str]) -> set[tuple[str, str]]:
+def _slots(statement: VersionStatement, words: frozenset[str]) -> set[tuple[str, str]]:
     """Give the words on both sides of some words of a sentence; any value counts as the same one."""
     row = tokens(statement.text)
     keys = ["", *("#" if token.value else token.key for token in row), ""]

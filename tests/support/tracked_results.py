@@ -25,7 +25,10 @@ def some_results(count: int = 0, *, name: str = "hybrid 混合", dataset: str | 
             ),
             Output(
                 answer="The moon pulls it [1].", seconds=1.25, calls=2, tokens=90,
-                passages=(Passage("d1", "The moon pulls the sea."), Passage("d2", "Tides rise twice a day.")),
+                passages=(
+                    Passage("d1", "The moon pulls the sea."),
+                    Passage("d2", "Tides rise twice a day."),
+                ),
             ),
             {"faithfulness": Cell(1 / 3, reason="one of three holds", calls=1, tokens=40),
              "答案正确": Cell.ok(0.0, "wrong")},

@@ -17,7 +17,7 @@ from rag_kit.evaluation.judge.judge import Judge
 from rag_kit.evaluation.runs.metering import RunBudget, cost
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.runs.rows import PIPELINE, Row, RunFolder, digest
-from rag_kit.evaluation.runs.run import Job, Run
+from rag_kit.evaluation.runs.run import Run, RunSubject
 from rag_kit.models.replies import estimate_tokens
 from rag_kit.models.schema import target_of
 from rag_kit.text import sentences
@@ -112,7 +112,7 @@ def _make_up(schema: Mapping[str, Any], root: Mapping[str, Any], data: Mapping[s
     return _WORDS if kind == "string" else _KINDS.get(str(kind), 1)
 
 
-async def estimate_run(job: Job, folder: RunFolder | None) -> Estimate:
+async def estimate_run(job: RunSubject, folder: RunFolder | None) -> Estimate:
     """Ask the pipeline a few questions of those that are not done, and count the prompts that would judge them."""
     run = Run(job, folder, lambda progress: None)
     await run_in_thread(run.take_over)
@@ -160,7 +160,7 @@ async def estimate_run(job: Job, folder: RunFolder | None) -> Estimate:
     )
 
 
-def _pipeline_part(rows: list[Row], number: int, job: Job) -> dict[str, Any]:
+def _pipeline_part(rows: list[Row], number: int, job: RunSubject) -> dict[str, Any]:
     """Estimate the pipeline's cost for so many questions, from those that it was asked."""
     used = [counts for row in rows for counts in row.usage.get(PIPELINE, {}).values()]
     share = number / max(1, len(rows))
@@ -175,7 +175,7 @@ def _pipeline_part(rows: list[Row], number: int, job: Job) -> dict[str, Any]:
     }  # fmt: skip
 
 
-async def _metric_part(metric: Any, rows: list[Row], number: int, job: Job) -> dict[str, Any]:
+async def _metric_part(metric: Any, rows: list[Row], number: int, job: RunSubject) -> dict[str, Any]:
     """Estimate a metric's cost for so many questions; what it asks only once, such as translations, counts once."""
     judge = _Rehearsal(job.judge)  # type: ignore[arg-type]  # asked only with one
     measured = []

@@ -30,10 +30,10 @@ from rag_kit.evaluation.runs.gold import (
     searched_documents,
     searches_only_there,
 )
-from rag_kit.evaluation.runs.metering import Progress, RunBudget, read_prices, reporting
+from rag_kit.evaluation.runs.metering import RunBudget, RunProgress, read_prices, reporting
 from rag_kit.evaluation.runs.results import Results, describe_missing
 from rag_kit.evaluation.runs.rows import MANIFEST, RunFolder, digest
-from rag_kit.evaluation.runs.run import Job, Run
+from rag_kit.evaluation.runs.run import Run, RunSubject
 from rag_kit.evaluation.scorers import default_metrics, get_metrics
 from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
 from rag_kit.indexing.files import as_path
@@ -67,7 +67,7 @@ async def aevaluate(
     max_tokens: int | None = None,
     deadline: float | None = None,
     prices: float | Mapping[str, Any] | None = None,
-    progress: bool | Callable[[Progress], None] = True,
+    progress: bool | Callable[[RunProgress], None] = True,
     make_input: MakeInput | None = None,
     retry_errors: bool = True,
     max_missing_gold: float | None = MAX_MISSING,
@@ -101,7 +101,7 @@ async def aevaluate(
         deadline: Seconds for the whole run, likewise.
         prices: ``{"model": {"input": 0.15, "output": 0.6}}`` for a million tokens each, in any currency; ``"*"`` is
             any other model, one number all of them.
-        progress: A bar where somebody looks; ``False``: none; or a function that gets a `Progress`.
+        progress: A bar where somebody looks; ``False``: none; or a function that gets a `RunProgress`.
         make_input: What the pipeline is called with, for an example; default: what its kind takes.
         retry_errors: Whether cells that failed in an earlier run are computed again.
         max_missing_gold: Most of the gold (ids and spans) that the documents may lack which are searched, as a share;
@@ -133,7 +133,7 @@ async def aevaluate(
     """
     caps = {"max_calls": max_calls, "max_tokens": max_tokens, "deadline": deadline}
 
-    def prepare() -> tuple[Job, Path | None]:
+    def prepare() -> tuple[RunSubject, Path | None]:
         """Check the arguments, read the set, import the metrics: on a thread, since it reads files."""
         for argument, text in (("version", version), ("name", name)):
             is_text = text is None or (isinstance(text, str) and bool(text.strip()))
@@ -152,7 +152,7 @@ async def aevaluate(
         own_name = name or _pipeline_name(runner)
         hashes = [pipeline_hash(runner), make_input and pipeline_hash(make_input)]
         pipeline_key = digest([own_name, version or hashes])
-        job = Job(
+        job = RunSubject(
             own_name, version, pipeline_key, _make_ask(runner, make_input), make_input is not None,
             questions.name if isinstance(questions, EvaluationSet) else None, examples,
             default_metrics(examples) if metrics is None else get_metrics(metrics), judge, price_table, caps,

@@ -133,7 +133,7 @@ class RunBudget(Budget):
 
 
 @dataclass(frozen=True)
-class Progress:
+class RunProgress:
     """How far a run is, and what it cost so far; examples that are taken over from an earlier run are done."""
 
     done: int
@@ -150,14 +150,16 @@ class Progress:
 
 
 @contextmanager
-def reporting(progress: bool | Callable[[Progress], None], name: str) -> Iterator[Callable[[Progress], None]]:
-    """A function that shows a `Progress`: the user's own, or one that moves a bar of tqdm's on stderr.
+def reporting(
+    progress: bool | Callable[[RunProgress], None], name: str
+) -> Iterator[Callable[[RunProgress], None]]:
+    """A function that shows a `RunProgress`: the user's own, or one that moves a bar of tqdm's on stderr.
 
     The bar draws nothing where stderr is no terminal (nor Jupyter), is missing or is closed.
     """
     bar: Any = None
 
-    def draw(state: Progress) -> None:
+    def draw(state: RunProgress) -> None:
         nonlocal bar
         with suppress(OSError, ValueError):  # nobody looks any more: a broken pipe, a closed terminal
             if bar is None:

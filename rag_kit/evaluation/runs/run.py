@@ -22,16 +22,24 @@ from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.metric import Metric
 from rag_kit.evaluation.outputs import Output
 from rag_kit.evaluation.runs.labels import Labels
-from rag_kit.evaluation.runs.metering import Prices, Progress, RunBudget, UsageRecorder, cost, recording
+from rag_kit.evaluation.runs.metering import Prices, RunBudget, RunProgress, UsageRecorder, cost, recording
 from rag_kit.evaluation.runs.results import Results
-from rag_kit.evaluation.runs.rows import PIPELINE, Row, RunFolder, clean, digest, given_digest, read_manifest
+from rag_kit.evaluation.runs.rows import (
+    PIPELINE,
+    Row,
+    RunFolder,
+    clean,
+    digest,
+    given_digest,
+    read_manifest,
+)
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.judge.judge import Judge
 
 
 @dataclass(frozen=True)
-class Job:
+class RunSubject:
     """Subject of an evaluation: a pipeline, a set, metrics; the rest are arguments of `aevaluate`."""
 
     name: str
@@ -55,7 +63,9 @@ class Job:
 class Run:
     """A run of `aevaluate`: what to do, the folder where it is kept, and who gets the progress."""
 
-    def __init__(self, job: Job, folder: RunFolder | None, report: Callable[[Progress], None]) -> None:
+    def __init__(
+        self, job: RunSubject, folder: RunFolder | None, report: Callable[[RunProgress], None]
+    ) -> None:
         self.job, self.folder, self._report = job, folder, report
         self._rows: dict[str, Row | None] = dict.fromkeys(example.id for example in job.examples)
         self.asked = self.scored = self.calls = self.tokens = 0
@@ -162,7 +172,7 @@ class Run:
     def _report_progress(self) -> None:
         seconds = time.monotonic() - self._started
         counts = self.finished, len(self._rows), self.reused, self.calls, self.tokens
-        self._report(Progress(*counts, self.money, seconds))
+        self._report(RunProgress(*counts, self.money, seconds))
 
     async def ask_example(self, example: Example) -> Row | None:
         """The row of what the pipeline gives; ``None`` where a cap of the run ended that."""

@@ -21,7 +21,7 @@ from rag_kit.models.clients import (
 from rag_kit.retrieval.vectors import checked_vectors, unit
 from rag_kit.text import detect_language
 from rag_kit.text.evidence.sentences import passage_text
-from rag_kit.text.evidence.usefulness import Usefulness, usefulness
+from rag_kit.text.evidence.usefulness import PassageUsefulness, usefulness
 
 
 class LexicalEvaluator(Evaluator):
@@ -83,7 +83,7 @@ class LexicalEvaluator(Evaluator):
         return [float(cosine) for cosine in vectors[1:] @ vectors[0]]
 
 
-def _explain(grade: Usefulness) -> str:
+def _explain(grade: PassageUsefulness) -> str:
     """Say in one line what decided."""
     measures = grade.measures
     parts = [f"{measures['own']:.0%} of the question's terms in its best sentence"]

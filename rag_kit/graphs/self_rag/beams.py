@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from langchain_core.documents import Document
 
-from rag_kit.graphs.self_rag.shared import Beam, Candidate, Segment
+from rag_kit.graphs.self_rag.shared import AnswerSegment, Beam, Continuation
 from rag_kit.text import detect_language, sentences
 from rag_kit.text.citations.check import renumber
 
@@ -70,12 +70,12 @@ def first_beam() -> Beam:
 
 def rank(
     beams: Sequence[Beam],
-    candidates: Sequence[Candidate],
+    candidates: Sequence[Continuation],
     *,
     width: int,
     weights: Sequence[float] = WEIGHTS,
     hard: bool = False,
-) -> tuple[list[Beam], list[Candidate]]:
+) -> tuple[list[Beam], list[Continuation]]:
     """Score the candidates of a segment, and keep the best beams, best first.
 
     A beam for which some candidate had nothing to add competes as it stands, too; one that got no candidate at all
@@ -83,9 +83,9 @@ def rank(
     """
     judged = [_score(candidate, beams[candidate["beam"] - 1], weights) for candidate in candidates]
     running = _select_competitors(judged, beams, hard)
-    options: list[tuple[Beam, Candidate | None]] = []
+    options: list[tuple[Beam, Continuation | None]] = []
     for candidate in running:
-        segment = Segment(
+        segment = AnswerSegment(
             text=candidate["text"],
             beam=candidate["beam"],
             passage=candidate["passage"],
@@ -128,7 +128,7 @@ def without_punctuation(text: str) -> str:
     return _NOT_WORD.sub("", text.casefold())
 
 
-def _score(candidate: Candidate, beam: Beam, weights: Sequence[float]) -> Candidate:
+def _score(candidate: Continuation, beam: Beam, weights: Sequence[float]) -> Continuation:
     """The candidate with its ``f`` and the score of the beam that it makes; as it is where it was not judged."""
     if not candidate["parts"]:
         return {**candidate}
@@ -137,13 +137,13 @@ def _score(candidate: Candidate, beam: Beam, weights: Sequence[float]) -> Candid
 
 
 def _select_competitors(
-    judged: Sequence[Candidate], beams: Sequence[Beam], drop_unsupported: bool
-) -> list[Candidate]:
+    judged: Sequence[Continuation], beams: Sequence[Beam], drop_unsupported: bool
+) -> list[Continuation]:
     """The scored candidates, best first, each text once; the reason is written into those left out.
 
     With ``drop_unsupported``, irrelevant and unsupported ones are left out too.
     """
-    by_text: dict[tuple[str, ...], Candidate] = {}
+    by_text: dict[tuple[str, ...], Continuation] = {}
     scored = [candidate for candidate in judged if candidate["f"] is not None]
     scored.sort(key=lambda candidate: -(candidate["score"] or 0.0))  # stable: equal ones keep their order
     for candidate in scored:
@@ -170,12 +170,12 @@ def answer_so_far(beam: Beam) -> str:
     return _join([segment["text"] for segment in beam["segments"]])
 
 
-def used_passages(segments: Sequence[Segment]) -> list[int]:
+def used_passages(segments: Sequence[AnswerSegment]) -> list[int]:
     """Indices of the passages that an answer rests on, in the order of their first use."""
     return list(dict.fromkeys(part["passage"] for part in segments if part["passage"] is not None))
 
 
-def cite_segments(segments: Sequence[Segment]) -> list[str]:
+def cite_segments(segments: Sequence[AnswerSegment]) -> list[str]:
     """The segments as they stand in the answer, ``[n]`` after each sentence; joined they are the answer."""
     numbers = {passage: number for number, passage in enumerate(used_passages(segments), start=1)}
     pieces: list[str] = []

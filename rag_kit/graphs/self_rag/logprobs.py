@@ -22,7 +22,7 @@ _MAX_TOKENS = 20_000
 _ID = re.compile(r"\bid\b\W{1,12}(\d{1,4})\b")
 
 
-class Token(NamedTuple):
+class AnswerToken(NamedTuple):
     """A token of an answer: its text, its log-probability and those of what might have stood there."""
 
     text: str
@@ -34,7 +34,7 @@ class TokenCatcher(BaseCallbackHandler):
     """Keeps the tokens of the last answer; none where it has no log-probabilities."""
 
     run_inline = True
-    tokens: Sequence[Token] = ()
+    tokens: Sequence[AnswerToken] = ()
 
     def on_llm_end(self, response: LLMResult, **kwargs: Any) -> None:
         """Called with each answer, streamed or not."""
@@ -57,7 +57,7 @@ def with_logprobs(llm: Any, catcher: TokenCatcher) -> Runnable[Any, Any]:
     return asking
 
 
-def read_tokens(metadata: Any) -> list[Token]:
+def read_tokens(metadata: Any) -> list[AnswerToken]:
     """The tokens of an OpenAI-compatible answer's ``response_metadata``; none where they are malformed."""
     try:
         return [_read_token(entry) for entry in metadata["logprobs"]["content"][:_MAX_TOKENS]]
@@ -65,17 +65,17 @@ def read_tokens(metadata: Any) -> list[Token]:
         return []
 
 
-def _read_token(entry: Mapping[str, Any]) -> Token:
+def _read_token(entry: Mapping[str, Any]) -> AnswerToken:
     """One token; raises ValueError where it has no log-probability."""
     pairs = [(known["token"], known["logprob"]) for known in (entry, *(entry.get("top_logprobs") or ()))]
     for text, value in pairs:
         # a log-probability above 0 or NaN is none; minus infinity is a probability of 0
         if not isinstance(text, str) or isinstance(value, bool) or not value <= 1e-6:
             raise ValueError("no token with a log-probability")
-    return Token(*pairs[0], tuple(pairs[1:]))
+    return AnswerToken(*pairs[0], tuple(pairs[1:]))
 
 
-def tokens_of_entry(tokens: Sequence[Token], number: int) -> list[Token]:
+def tokens_of_entry(tokens: Sequence[AnswerToken], number: int) -> list[AnswerToken]:
     """The tokens of the entry of a list that has this ``id``; none where the answer has no such entry."""
     text = "".join(token.text for token in tokens)
     ends = list(accumulate(len(token.text) for token in tokens))
@@ -87,7 +87,7 @@ def tokens_of_entry(tokens: Sequence[Token], number: int) -> list[Token]:
 
 
 def label_probabilities(
-    tokens: Sequence[Token], name: str, label: str, labels: Collection[str]
+    tokens: Sequence[AnswerToken], name: str, label: str, labels: Collection[str]
 ) -> dict[str, float] | None:
     """The probabilities of the labels of a field, read where the model wrote the one that it chose."""
     text = "".join(token.text for token in tokens)

@@ -16,7 +16,7 @@ from rag_kit.graphs.state import AnswerStatus, RagState, Update, add_items
 Scoring = Literal["logprobs", "labels"]
 
 
-class Segment(TypedDict):
+class AnswerSegment(TypedDict):
     """One part of an answer.
 
     ``passage`` is the index of the passage that it rests on in the state's ``documents``; None: on none.
@@ -38,7 +38,7 @@ class Beam(TypedDict):
     """
 
     number: int
-    segments: list[Segment]
+    segments: list[AnswerSegment]
     score: float
     ended: bool
     retrieve: bool
@@ -47,7 +47,7 @@ class Beam(TypedDict):
     found: list[int]
 
 
-class Candidate(TypedDict):
+class Continuation(TypedDict):
     """One continuation that was generated: an entry of the trace.
 
     ``segment`` and ``beam`` count from 1; ``passage`` is an index into ``documents`` as they were when it was
@@ -104,7 +104,7 @@ class PaperState(SelfRagState, total=False):
     scoring: Scoring
     segment: int
     beams: list[Beam]
-    candidates: list[Candidate]
+    candidates: list[Continuation]
     known: int
     streamed: int
     capped: bool

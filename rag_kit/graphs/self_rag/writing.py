@@ -21,7 +21,7 @@ from rag_kit.graphs.self_rag.beams import (
 )
 from rag_kit.graphs.self_rag.shared import (
     Beam,
-    Candidate,
+    Continuation,
     PaperState,
     SelfRagContext,
     SelfRagNodes,
@@ -45,7 +45,7 @@ class Reply(NamedTuple):
     """The value of a model call, and the tokens of its last answer; no tokens without log-probabilities."""
 
     value: Any
-    tokens: Sequence[logprobs.Token]
+    tokens: Sequence[logprobs.AnswerToken]
 
 
 class SegmentWriter(SelfRagNodes):
@@ -81,7 +81,7 @@ class SegmentWriter(SelfRagNodes):
             for beam, passages in groups
         ]
         outcomes = (await run_side_by_side(branches)).outcomes if branches else []
-        candidates, errors = list[Candidate](), list[BaseException]()
+        candidates, errors = list[Continuation](), list[BaseException]()
         for (beam, passages), outcome in zip(groups, outcomes, strict=True):
             failed = [(_new_candidate(state, beam, passage), outcome.error) for passage in passages]
             for candidate, error in outcome.value or failed:
@@ -123,7 +123,7 @@ class SegmentWriter(SelfRagNodes):
 
     async def _write_group(
         self, state: PaperState, context: SelfRagContext, beam: Beam, passages: Sequence[int | None]
-    ) -> list[tuple[Candidate, BaseException | None]]:
+    ) -> list[tuple[Continuation, BaseException | None]]:
         """Write a continuation from each passage, and judge all in one call; those that failed have their error."""
         write = partial(self._write_candidate, state, context, beam)
         steps = [branch(f"passage {passage}", partial(write, passage)) for passage in passages]
@@ -145,7 +145,7 @@ class SegmentWriter(SelfRagNodes):
 
     async def _write_candidate(
         self, state: PaperState, context: SelfRagContext, beam: Beam, passage: int | None
-    ) -> tuple[Candidate, float]:
+    ) -> tuple[Continuation, float]:
         """Write one continuation, with its probability; a text that ends or repeats the answer will not be judged."""
         answer, candidate = answer_so_far(beam), _new_candidate(state, beam, passage)
         documents = [] if passage is None else [state["documents"][passage]]
@@ -164,7 +164,7 @@ class SegmentWriter(SelfRagNodes):
         return candidate, sequence_probability([token.logprob for token in written.tokens])
 
     async def _judge(
-        self, state: PaperState, context: SelfRagContext, beam: Beam, candidates: Sequence[Candidate]
+        self, state: PaperState, context: SelfRagContext, beam: Beam, candidates: Sequence[Continuation]
     ) -> None:
         """Ask for the labels of continuations of one way to go on, and put them into these."""
         values: dict[str, Any] = {"question": state["asked"], "answer": answer_so_far(beam)}
@@ -207,16 +207,16 @@ def _passages_for(beam: Beam, state: PaperState) -> list[int]:
     return [*found, *range(known, count)]
 
 
-def _new_candidate(state: PaperState, beam: Beam, passage: int | None) -> Candidate:
+def _new_candidate(state: PaperState, beam: Beam, passage: int | None) -> Continuation:
     """A candidate before anything is written."""
-    return Candidate(
+    return Continuation(
         segment=state["segment"], beam=beam["number"], passage=passage, source=None, text="", cut_off="", labels={},
         probabilities={}, parts={}, f=None, score=None, kept=False, won=False, reason="",
     )  # fmt: skip
 
 
 def _put_labels(
-    candidate: Candidate, verdict: Any, tokens: Sequence[logprobs.Token], critiques: Sequence[str]
+    candidate: Continuation, verdict: Any, tokens: Sequence[logprobs.AnswerToken], critiques: Sequence[str]
 ) -> None:
     """Put the labels of a verdict into a candidate, their probabilities and scores; the lowest without a verdict."""
     for name in critiques:
@@ -229,7 +229,7 @@ def _put_labels(
         candidate["parts"][name] = critique_score(name, candidate["probabilities"].get(name, {}))
 
 
-def probabilities_of(tokens: Sequence[logprobs.Token], name: str, label: str) -> dict[str, float]:
+def probabilities_of(tokens: Sequence[logprobs.AnswerToken], name: str, label: str) -> dict[str, float]:
     """The probabilities of a field's labels: the model's own where its tokens show them, else 1 on the label."""
     by_label = logprobs.label_probabilities(tokens, name, label, WORTH[name])
     return by_label or {option: float(option == label) for option in WORTH[name]}

@@ -16,10 +16,18 @@ from rag_kit.indexing.bm25 import parameters as check
 from rag_kit.indexing.bm25 import storage
 from rag_kit.indexing.bm25.inverted import InvertedIndex
 from rag_kit.indexing.bm25.parameters import DEFAULT_B, DEFAULT_K1
-from rag_kit.indexing.bm25.postings import Floats, Postings, Run, Variant, Weights, bm25_weights, count_terms
+from rag_kit.indexing.bm25.postings import (
+    Floats,
+    PostingRun,
+    Postings,
+    Variant,
+    Weights,
+    bm25_weights,
+    count_terms,
+)
 from rag_kit.indexing.bm25.spelling import correct, note_corrections
 from rag_kit.indexing.bm25.term_graph import TermGraph
-from rag_kit.indexing.bm25.view import Hits, Passes, Query, View, term_weights
+from rag_kit.indexing.bm25.view import BM25View, Hits, Passes, Query, term_weights
 from rag_kit.text import default_analyzer
 
 if TYPE_CHECKING:
@@ -56,7 +64,7 @@ class BM25Index(InvertedIndex):
         []
     """
 
-    kind = storage.Kind(b"RAGKBM25", "BM25 index", "counts")
+    kind = storage.IndexKind(b"RAGKBM25", "BM25 index", "counts")
 
     def __init__(
         self,
@@ -75,7 +83,7 @@ class BM25Index(InvertedIndex):
     def _analyse(self, texts: Sequence[str]) -> list[Sequence[str]]:
         return [check.check_terms(self.analyzer, text) for text in texts]
 
-    def _run(self, analysed: Sequence[Sequence[str]], first: int) -> Run:
+    def _run(self, analysed: Sequence[Sequence[str]], first: int) -> PostingRun:
         return count_terms(analysed, self._vocabulary, first)
 
     def _weights(self, postings: Postings, lengths: NDArray[np.int64]) -> Weights:
@@ -171,7 +179,7 @@ class BM25Index(InvertedIndex):
         return view.search(terms, k, passes)
 
     def spell(
-        self, query: str, terms: Mapping[str, float], view: View, passes: Passes | None
+        self, query: str, terms: Mapping[str, float], view: BM25View, passes: Passes | None
     ) -> Mapping[str, float]:
         """Correct the terms of a query that no document of a view has; what was corrected is noted."""
         if not getattr(self.analyzer, "typos", False):

@@ -19,9 +19,9 @@ from rag_kit.documents.identity import copy_metadata
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25 import storage
 from rag_kit.indexing.bm25.parameters import check_ids, documents_of, documents_of_texts
-from rag_kit.indexing.bm25.postings import Postings, Run, Vocabulary, Weights, merge
-from rag_kit.indexing.bm25.storage import State
-from rag_kit.indexing.bm25.view import Row, View, documents_of_rows
+from rag_kit.indexing.bm25.postings import PostingRun, Postings, Vocabulary, Weights, merge
+from rag_kit.indexing.bm25.storage import StorageState
+from rag_kit.indexing.bm25.view import BM25View, ScoreRow, documents_of_rows
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -33,28 +33,30 @@ class InvertedIndex(ABC):
     """Base of the indexes that keep documents and postings in memory.
 
     The postings of what is written, and of what is deleted or replaced, are taken over when :meth:`current` builds the
-    next :class:`View`. One lock guards everything but the analysis of texts and the searches on a view.
+    next :class:`BM25View`. One lock guards everything but the analysis of texts and the searches on a view.
     """
 
-    kind: ClassVar[storage.Kind]  # of the file that it is saved to
+    kind: ClassVar[storage.IndexKind]  # of the file that it is saved to
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._vocabulary = Vocabulary()
-        self._rows: dict[str, Row] = {}  # all documents by id, in insertion order
+        self._rows: dict[str, ScoreRow] = {}  # all documents by id, in insertion order
         self._postings = Postings.empty()  # of the documents of the last view
-        self._numbered: Sequence[Row] = ()  # these, by the numbers they have there; some may be deleted since
+        self._numbered: Sequence[
+            ScoreRow
+        ] = ()  # these, by the numbers they have there; some may be deleted since
         self._lengths = np.zeros(0, np.int64)  # terms of each of these
-        self._pending: list[Run] = []  # postings of the documents that were added since
-        self._added: list[Row] = []  # these, whose numbers go on from there
-        self._view: View | None = None  # the state after all finished writes, once it is built
+        self._pending: list[PostingRun] = []  # postings of the documents that were added since
+        self._added: list[ScoreRow] = []  # these, whose numbers go on from there
+        self._view: BM25View | None = None  # the state after all finished writes, once it is built
 
     @abstractmethod
     def _analyse(self, texts: Sequence[str]) -> Sequence[Sized]:
         """The terms of each text."""
 
     @abstractmethod
-    def _run(self, analysed: Sequence[Any], first: int) -> Run:
+    def _run(self, analysed: Sequence[Any], first: int) -> PostingRun:
         """Postings of what was analysed of some texts, the first of which has a number."""
 
     @abstractmethod
@@ -172,7 +174,7 @@ class InvertedIndex(ABC):
         """Merge what was written now, which otherwise the first search after a write does."""
         self.current()
 
-    def current(self) -> View:
+    def current(self) -> BM25View:
         """The state after all finished writes, which no later write changes."""
         if (view := self._view) is not None:
             return view
@@ -181,7 +183,7 @@ class InvertedIndex(ABC):
                 self._view = self._merge()
             return self._view
 
-    def _merge(self) -> View:
+    def _merge(self) -> BM25View:
         """Drop deleted documents, merge the postings of the last writes, and make a view of it. Holds the lock.
 
         This mostly copies arrays: the scores of a term are computed when it is first searched for.
@@ -196,7 +198,7 @@ class InvertedIndex(ABC):
             lengths = lengths[alive]
         self._postings = merge(self._postings, self._pending, len(self._vocabulary), new_numbers)
         self._numbered, self._lengths, self._pending, self._added = rows, lengths, [], []
-        return View(rows, self._postings, self._weights(self._postings, lengths), self._vocabulary)
+        return BM25View(rows, self._postings, self._weights(self._postings, lengths), self._vocabulary)
 
     def save(self, path: str | Path) -> None:
         """Write the index to one file, atomically: a crash leaves the old file or the new one.
@@ -208,9 +210,9 @@ class InvertedIndex(ABC):
         with self._lock:
             view = self.current()
             terms = list(self._vocabulary)[: view.postings.terms]
-        storage.save(path, self.kind, self._header(), State(view.rows, view.postings, terms))
+        storage.save(path, self.kind, self._header(), StorageState(view.rows, view.postings, terms))
 
-    def _restore(self, state: State) -> None:
+    def _restore(self, state: StorageState) -> None:
         """Take over what a file holds; the index must be new."""
         rows, postings, vocabulary = state
         used = postings.frequencies() > 0  # terms of deleted documents are forgotten here
@@ -238,7 +240,7 @@ class InvertedIndex(ABC):
         document_ids = [doc.id for doc in documents] if ids is None else check_ids(ids, len(documents))
         texts = [doc.page_content for doc in documents] if texts is None else texts
         copies = [copy_metadata(doc, without=PROVENANCE_KEY) for doc in documents]
-        runs, lengths = list[Run](), list[int]()
+        runs, lengths = list[PostingRun](), list[int]()
         for start in range(0, len(documents), _BATCH):
             analysed = self._analyse(texts[start : start + _BATCH])
             lengths += map(len, analysed)
@@ -249,7 +251,7 @@ class InvertedIndex(ABC):
             first = len(self._numbered) + len(self._added)
             columns = zip(keys, document_ids, documents, copies, lengths, strict=True)
             for key, document_id, doc, metadata, length in columns:
-                row = Row(key, document_id, doc.page_content, metadata, length)
+                row = ScoreRow(key, document_id, doc.page_content, metadata, length)
                 self._rows.pop(key, None)  # what replaces another comes last
                 self._rows[key] = row
                 self._added.append(row)
@@ -279,7 +281,7 @@ class InvertedIndex(ABC):
         return list(keys)
 
 
-def _positions_of_missing(rows: Sequence[Row], present: Sequence[Row]) -> list[int]:
+def _positions_of_missing(rows: Sequence[ScoreRow], present: Sequence[ScoreRow]) -> list[int]:
     """Positions of the rows that are not among those present, which are the others in the same order."""
     positions, place = list[int](), 0
     while len(positions) < len(rows) - len(present):

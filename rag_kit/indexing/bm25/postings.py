@@ -57,7 +57,7 @@ class Postings:
         return np.diff(self.pointers)
 
 
-class Run(NamedTuple):
+class PostingRun(NamedTuple):
     """Postings of newly added documents, sorted by term, each array of shape (postings,).
 
     Without pointers, so that many small runs stay small.
@@ -68,7 +68,7 @@ class Run(NamedTuple):
     counts: Counts
 
 
-def count_terms(token_lists: Sequence[Sequence[str]], vocabulary: Vocabulary, first: int) -> Run:
+def count_terms(token_lists: Sequence[Sequence[str]], vocabulary: Vocabulary, first: int) -> PostingRun:
     """Count the terms of new documents, the first of which has a number; new terms enter the vocabulary."""
     size = len(token_lists)
     lengths = np.fromiter(map(len, token_lists), np.int64, size)
@@ -82,14 +82,14 @@ def count_terms(token_lists: Sequence[Sequence[str]], vocabulary: Vocabulary, fi
     np.not_equal(ordered[1:], ordered[:-1], out=is_new[1:])
     at = np.flatnonzero(is_new)
     terms, documents = np.divmod(ordered[at], size)
-    return Run(
+    return PostingRun(
         terms.astype(np.int32),
         documents.astype(np.int32) + np.int32(first),
         np.minimum(np.diff(at, append=total), _MAX_COUNT).astype(np.uint16),
     )
 
 
-def weighted_terms(vectors: Sequence[Mapping[str, float]], vocabulary: Vocabulary, first: int) -> Run:
+def weighted_terms(vectors: Sequence[Mapping[str, float]], vocabulary: Vocabulary, first: int) -> PostingRun:
     """The weights of terms in new documents; arguments as for :func:`count_terms`."""
     lengths = [len(vector) for vector in vectors]
     total = sum(lengths)
@@ -97,11 +97,11 @@ def weighted_terms(vectors: Sequence[Mapping[str, float]], vocabulary: Vocabular
     weights = np.fromiter(chain.from_iterable(v.values() for v in vectors), np.float32, total)
     documents = np.repeat(np.arange(first, first + len(lengths), dtype=np.int32), lengths)
     order = np.argsort(terms, kind="stable")
-    return Run(terms[order], documents[order], weights[order])
+    return PostingRun(terms[order], documents[order], weights[order])
 
 
 def merge(
-    base: Postings, added: Sequence[Run], terms: int, new_numbers: NDArray[np.int32] | None = None
+    base: Postings, added: Sequence[PostingRun], terms: int, new_numbers: NDArray[np.int32] | None = None
 ) -> Postings:
     """Put the postings of added documents behind the old ones, term by term.
 
@@ -110,13 +110,13 @@ def merge(
     if not added and new_numbers is None and base.terms == terms:
         return base
     old_documents, old_counts, pointers = base.documents, base.counts, base.pointers
-    run = _join([Run(old_documents[:0], old_documents[:0], old_counts[:0]), *added])
+    run = _join([PostingRun(old_documents[:0], old_documents[:0], old_counts[:0]), *added])
     if new_numbers is not None:
         old_documents, documents = new_numbers[old_documents], new_numbers[run.documents]
         stays, new = old_documents >= 0, documents >= 0
         pointers = pointers - np.searchsorted(np.flatnonzero(~stays), pointers)
         old_documents, old_counts = old_documents[stays], old_counts[stays]
-        run = Run(run.terms[new], documents[new], run.counts[new])
+        run = PostingRun(run.terms[new], documents[new], run.counts[new])
     ends = np.append(pointers[1:], np.repeat(pointers[-1:], terms - base.terms))
     places = ends[run.terms]
     pointers = np.zeros(terms + 1, np.int64)
@@ -127,11 +127,11 @@ def merge(
     return Postings(pointers, np.insert(old_documents, places, run.documents), counts)
 
 
-def _join(runs: Sequence[Run]) -> Run:
+def _join(runs: Sequence[PostingRun]) -> PostingRun:
     """One run of several: a stable sort of runs that are sorted is a merge."""
     terms, documents, counts = (np.concatenate(arrays) for arrays in zip(*runs, strict=True))
     order = np.argsort(terms, kind="stable")
-    return Run(terms[order], documents[order], counts[order])
+    return PostingRun(terms[order], documents[order], counts[order])
 
 
 class Formula(NamedTuple):

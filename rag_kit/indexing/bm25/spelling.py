@@ -16,7 +16,7 @@ _WORDS = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _LONGEST_TEXT = 100_000  # characters of a document that are looked through for a word as it is written there
 
 
-class Correction(NamedTuple):
+class SpellingCorrection(NamedTuple):
     """A term that no document has, the nearest one that some have, and the text of one of them."""
 
     term: str
@@ -45,17 +45,17 @@ def edits(word: str) -> set[str]:
 
 def correct(
     weights: Mapping[str, float], is_known: Callable[[str], bool], find_known: FindKnown
-) -> tuple[Mapping[str, float], list[Correction]]:
+) -> tuple[Mapping[str, float], list[SpellingCorrection]]:
     """Put the nearest known term in the place of each misspelt one, with less weight.
 
     Terms of four Latin letters or more are corrected, by the most frequent term one edit away: of each 100 mistypings
     about 80 are one edit (Damerau, "A technique for computer detection and correction of spelling errors", 1964).
     Identifiers, numbers and other scripts are searched as typed. `find_known` gives only what the caller may see.
     """
-    corrections = list[Correction]()
+    corrections = list[SpellingCorrection]()
     for term in [term for term in weights if _can_be_misspelt(term) and not is_known(term)][:_MOST]:
         if nearest := next(find_known(edits(term)), None):
-            corrections.append(Correction(term, *nearest))
+            corrections.append(SpellingCorrection(term, *nearest))
     if not corrections:
         return weights, []
     instead = {correction.term: correction.nearest for correction in corrections}
@@ -71,7 +71,7 @@ def _can_be_misspelt(term: str) -> bool:
 
 
 def note_corrections(
-    query: str, corrections: Iterable[Correction], analyzer: Callable[[str], list[str]]
+    query: str, corrections: Iterable[SpellingCorrection], analyzer: Callable[[str], list[str]]
 ) -> None:
     """Write a note for each correction, in the words that the query and a document have for the terms."""
     for term, nearest, text in corrections:

@@ -20,7 +20,7 @@ import numpy as np
 from rag_kit.documents.files import replace_file
 from rag_kit.errors import IndexFormatError, IndexMissingError, InvalidInputError
 from rag_kit.indexing.bm25.postings import Postings
-from rag_kit.indexing.bm25.view import Row
+from rag_kit.indexing.bm25.view import ScoreRow
 from rag_kit.text import Analyzer
 from rag_kit.text.ngrams import CharacterNgrams
 
@@ -30,7 +30,7 @@ _DIGEST = 32
 _ANALYZERS: dict[str, type[Analyzer | CharacterNgrams]] = {"words": Analyzer, "characters": CharacterNgrams}
 
 
-class Kind(NamedTuple):
+class IndexKind(NamedTuple):
     """A kind of index file."""
 
     magic: bytes  # its first 8 bytes
@@ -38,15 +38,15 @@ class Kind(NamedTuple):
     counts: str  # name of the section of the postings' counts, or of their weights
 
 
-class State(NamedTuple):
+class StorageState(NamedTuple):
     """The documents of an index, their postings, and the terms in the order of their numbers."""
 
-    rows: Sequence[Row]
+    rows: Sequence[ScoreRow]
     postings: Postings
     vocabulary: Sequence[str]
 
 
-def save(path: str | Path, kind: Kind, header: Mapping[str, Any], state: State) -> None:
+def save(path: str | Path, kind: IndexKind, header: Mapping[str, Any], state: StorageState) -> None:
     """Write the state of an index; refuses metadata that are not JSON, and a path of something else than a file."""
     place = Path(path)
     if place.exists() and not place.is_file():
@@ -84,7 +84,7 @@ def format_errors(path: str | Path) -> Iterator[None]:
         ) from error
 
 
-def load(path: str | Path, kind: Kind) -> tuple[Any, State]:
+def load(path: str | Path, kind: IndexKind) -> tuple[Any, StorageState]:
     """Read a file and check all of it; what is in its header is for the caller to check."""
     try:
         data = Path(path).read_bytes()
@@ -118,7 +118,7 @@ def load(path: str | Path, kind: Kind) -> tuple[Any, State]:
         return header, _state(header, view[start : start + body_size], kind)
 
 
-def _state(header: Any, body: memoryview, kind: Kind) -> State:
+def _state(header: Any, body: memoryview, kind: IndexKind) -> StorageState:
     """The documents and postings of a file."""
 
     def section(name: str) -> bytes:
@@ -133,12 +133,12 @@ def _state(header: Any, body: memoryview, kind: Kind) -> State:
         np.frombuffer(section("postings"), "<i4").astype(np.int32),
         counts.astype(np.uint16 if whole else np.float32),
     )
-    rows = [Row(*json.loads(line)) for line in section("documents").splitlines()]
+    rows = [ScoreRow(*json.loads(line)) for line in section("documents").splitlines()]
     vocabulary = json.loads(section("vocabulary"))
     alike = len({row.key for row in rows}) == len(rows) and all(type(row.length) is int for row in rows)
     if len(vocabulary) != postings.terms or not alike:
         raise ValueError("terms, ids or lengths of documents do not fit")
-    return State(rows, postings, vocabulary)
+    return StorageState(rows, postings, vocabulary)
 
 
 def settings_of(analyzer: Callable[[str], list[str]]) -> dict[str, Any] | None:
@@ -158,7 +158,7 @@ def _dump(value: Any) -> bytes:
     return json.dumps(value, separators=(",", ":"), default=_plain).encode("ascii")
 
 
-def _dump_row(row: Row) -> bytes:
+def _dump_row(row: ScoreRow) -> bytes:
     try:
         return _dump(row)
     except (TypeError, ValueError, RecursionError) as error:

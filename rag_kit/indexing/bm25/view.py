@@ -29,7 +29,7 @@ Passes = Callable[[Mapping[str, Any]], bool]
 Query = Sequence[str] | Mapping[str, float]  # terms, repeats counted; or the weight of each term, above 0
 
 
-class Row(NamedTuple):
+class ScoreRow(NamedTuple):
     """A document of the index."""
 
     key: str  # identity in the index
@@ -45,7 +45,7 @@ class Hits(list["tuple[Document, float]"]):
     maximum: float = 0.0
 
 
-class View:
+class BM25View:
     """Scores documents and picks the best; never changes.
 
     Document numbers of the postings are positions in the rows. The vocabulary may grow meanwhile: terms beyond
@@ -53,7 +53,7 @@ class View:
     """
 
     def __init__(
-        self, rows: Sequence[Row], postings: Postings, weights: Weights, vocabulary: Mapping[str, int]
+        self, rows: Sequence[ScoreRow], postings: Postings, weights: Weights, vocabulary: Mapping[str, int]
     ) -> None:
         self.rows = rows
         self.postings = postings
@@ -193,7 +193,7 @@ def term_weights(terms: Query) -> Mapping[str, float]:
     return terms if isinstance(terms, Mapping) else Counter(terms)
 
 
-def documents_of_rows(rows: Iterable[Row]) -> list[Document]:
+def documents_of_rows(rows: Iterable[ScoreRow]) -> list[Document]:
     """Copies of documents of the index."""
     from langchain_core.documents import Document
 

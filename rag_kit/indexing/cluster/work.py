@@ -32,7 +32,7 @@ _AHEAD = 8  # and at least so many for each thread of the workers
 
 
 @contextmanager
-def on_cluster(client: Any, parts: worker.Parts) -> Iterator[Cluster]:
+def on_cluster(client: Any, parts: worker.WorkerParts) -> Iterator[Cluster]:
     """Send the parts of a run to the workers, and take them away afterwards."""
     from cloudpickle import dumps  # as Dask does, whose own function logs the model that it cannot send
 
@@ -59,7 +59,7 @@ def on_cluster(client: Any, parts: worker.Parts) -> Iterator[Cluster]:
             client.unregister_worker_plugin(run)
 
 
-def _register(client: Any, parts: worker.Parts, run: str) -> None:
+def _register(client: Any, parts: worker.WorkerParts, run: str) -> None:
     """Send the parts; again after a second where a worker died meanwhile, so that others may not have them."""
     for attempt in range(1, _REGISTER_ATTEMPTS + 1):
         try:

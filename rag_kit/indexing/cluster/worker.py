@@ -32,7 +32,7 @@ def versions() -> str:
 
 
 @dataclass(eq=False)
-class Parts(WorkerPlugin):  # type: ignore[misc]
+class WorkerParts(WorkerPlugin):  # type: ignore[misc]
     """Parts that a run needs on workers; Dask sends them to each once, also to those that come later."""
 
     make: Callable[
@@ -97,10 +97,10 @@ def embed(run: str, texts: list[str]) -> Any:
         return error
 
 
-def _parts_of_run(run: str) -> Parts:
+def _parts_of_run(run: str) -> WorkerParts:
     worker = get_worker()
     parts = worker.plugins.get(run)
-    if not isinstance(parts, Parts):
+    if not isinstance(parts, WorkerParts):
         raise ConfigurationError(
             f"The worker at {worker.address}, which came later, cannot do the work of this run: its log says why."
         )

@@ -11,7 +11,13 @@ from langchain_core.embeddings import Embeddings
 from rag_kit.concurrency.pool import map_ahead
 from rag_kit.errors import IndexMismatchError, InvalidInputError, LockedError, ModelOutputError
 from rag_kit.indexing.document_index.rows import text_hash
-from rag_kit.indexing.document_index.state import Connection, State, in_groups, select_in, upsert_statement
+from rag_kit.indexing.document_index.state import (
+    Connection,
+    IndexState,
+    in_groups,
+    select_in,
+    upsert_statement,
+)
 from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.document_index.vectors import Vectors, unit
 from rag_kit.indexing.document_index.writing import vectors_by_hash
@@ -157,7 +163,7 @@ class Filling:
                         progress(done, max(total, done))
         return embedded
 
-    def _table(self, state: State) -> str:
+    def _table(self, state: IndexState) -> str:
         return "vectors" if state.embedding == self._name else _NEXT
 
     def _begin_or_finish(self, *, written: bool) -> int:
@@ -179,7 +185,7 @@ class Filling:
                 self._store.set_meta(generation=state.generation + 1)
         return int(lacking)
 
-    def _delete_outdated(self, connection: Connection, state: State) -> None:
+    def _delete_outdated(self, connection: Connection, state: IndexState) -> None:
         """Keep the vectors that an interrupted call made by this model, but for chunks that were changed since then."""
         still_right = _RIGHT if state.next_embedding == self._name else "FALSE"
         if state.next_embedding != self._name:
@@ -207,7 +213,7 @@ class Filling:
         return len(made), self._write(state, table, keys, vectors | made), rows[-1][0]
 
     def _write(
-        self, seen: State, table: str, keys: Mapping[int, bytes], vectors: Mapping[bytes, bytes]
+        self, seen: IndexState, table: str, keys: Mapping[int, bytes], vectors: Mapping[bytes, bytes]
     ) -> int:
         """Write the vectors of chunks that did not change since a state was seen, by row number; how many."""
         with self._store.writing() as connection:

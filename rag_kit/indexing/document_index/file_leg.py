@@ -9,7 +9,7 @@ from typing import ClassVar, Generic, TypeVar
 
 from rag_kit.errors import IndexFormatError, IndexMissingError
 from rag_kit.indexing.document_index.folder import remove_parts, repair_advice
-from rag_kit.indexing.document_index.state import NO_GENERATION, Connection, IndexReport, State
+from rag_kit.indexing.document_index.state import NO_GENERATION, Connection, IndexReport, IndexState
 
 T = TypeVar("T")
 _ROWS_PER_CHANGE = 100  # a file is left as it is while at most one row in so many has changed since
@@ -21,7 +21,7 @@ class FileLeg(ABC):
     label: ClassVar[str]
     tables: ClassVar[tuple[str, str]]  # whose generations say what changed, and what was removed
 
-    def _is_empty(self, state: State) -> bool:
+    def _is_empty(self, state: IndexState) -> bool:
         """Whether an index has nothing for the leg to derive."""
         return self.tables[0] == "vectors" and state.embedding is None
 
@@ -34,25 +34,25 @@ class FileLeg(ABC):
         self._lock = threading.RLock()
 
     @abstractmethod
-    def _prefix(self, state: State) -> str:
+    def _prefix(self, state: IndexState) -> str:
         """How the names of its files begin: those of another index, or by another model, are not its own."""
 
     @abstractmethod
-    def _save(self, connection: Connection, state: State, path: Path) -> None:
+    def _save(self, connection: Connection, state: IndexState, path: Path) -> None:
         """Write the file of a state, with access for its owner only."""
 
     @abstractmethod
     def _forget(self) -> None:
         """Forget what is loaded."""
 
-    def _file(self, state: State, generation: int) -> Path:
+    def _file(self, state: IndexState, generation: int) -> Path:
         return self._folder / f"{self._prefix(state)}{generation}.index"
 
-    def _remove_files(self, state: State) -> None:
+    def _remove_files(self, state: IndexState) -> None:
         for path in self._folder.glob(f"{self._prefix(state)}*.index"):
             path.unlink(missing_ok=True)
 
-    def readable(self, state: State) -> list[tuple[int, Path]]:
+    def readable(self, state: IndexState) -> list[tuple[int, Path]]:
         """The files of this index with their generations, newest first, but for those ahead of the store."""
         # one is ahead where a log was lost with the power, or an older store put back
         start = self._prefix(state)
@@ -60,11 +60,11 @@ class FileLeg(ABC):
         path_of = {int(name): path for path in paths if (name := path.stem.removeprefix(start)).isdecimal()}
         return sorted(((n, path) for n, path in path_of.items() if n <= state.generation), reverse=True)
 
-    def _saved_generation(self, state: State) -> int:
+    def _saved_generation(self, state: IndexState) -> int:
         """The generation of the newest file from which the store can be followed."""
         return next((saved for saved, _ in self.readable(state) if saved >= state.floor), NO_GENERATION)
 
-    def _is_recent(self, connection: Connection, state: State) -> bool:
+    def _is_recent(self, connection: Connection, state: IndexState) -> bool:
         """Whether there is a file, from which a reader follows the store with little work."""
         if (saved := self._saved_generation(state)) == NO_GENERATION:
             return False
@@ -73,7 +73,7 @@ class FileLeg(ABC):
         [(total,)] = connection.execute(f"SELECT count(*) FROM {self.tables[0]}").fetchall()
         return bool(changes * _ROWS_PER_CHANGE <= total)
 
-    def apply(self, connection: Connection, state: State) -> int:
+    def apply(self, connection: Connection, state: IndexState) -> int:
         """Write the file of the present generation, or leave it where few rows have changed; see ``Leg``."""
         if self._is_empty(state):
             return state.generation
@@ -85,7 +85,7 @@ class FileLeg(ABC):
         remove_parts(self._folder.glob(f"{kind}-*"), [self._file(state, saved).name])
         return saved
 
-    def rebuild(self, connection: Connection, state: State) -> str:
+    def rebuild(self, connection: Connection, state: IndexState) -> str:
         """Forget what is loaded and saved, and build it anew."""
         if self._is_empty(state):
             return ""
@@ -95,7 +95,7 @@ class FileLeg(ABC):
             self.apply(connection, state)
         return f"rebuilt the file of {self.label}"
 
-    def check_saved(self, connection: Connection, state: State, report: IndexReport) -> None:
+    def check_saved(self, connection: Connection, state: IndexState, report: IndexReport) -> None:
         """Report a file that is behind the store, or lost."""
         if not self._is_empty(state) and not self._is_recent(connection, state):
             # any file of the leg counts: a writer may just have put a newer one in the place of this state's
@@ -125,18 +125,18 @@ class LoadedLeg(FileLeg, Generic[T]):
         """Read the data of a file."""
 
     @abstractmethod
-    def _empty(self, state: State) -> T:
+    def _empty(self, state: IndexState) -> T:
         """Make the data of an empty store."""
 
     @abstractmethod
-    def _follow(self, loaded: T, connection: Connection, since: int, state: State) -> T:
+    def _follow(self, loaded: T, connection: Connection, since: int, state: IndexState) -> T:
         """Bring what was derived as of a generation to the state that the connection sees."""
 
     def _refuse(self, error: Exception) -> None:
         """Raise or log that a file cannot be read; without it all comes out of the store."""
         raise IndexFormatError(f"{error} {repair_advice(self._folder)}") from error
 
-    def load(self, state: State) -> None:
+    def load(self, state: IndexState) -> None:
         """Load the newest file from which the store can be followed, where what is loaded is no better."""
         prefix = self._prefix(state)
         with self._lock:
@@ -156,7 +156,7 @@ class LoadedLeg(FileLeg, Generic[T]):
                 except (IndexFormatError, OSError) as error:
                     return self._refuse(error)
 
-    def current(self, connection: Connection, state: State) -> T:
+    def current(self, connection: Connection, state: IndexState) -> T:
         """Give the data of the state that the connection sees."""
         with self._lock:
             wanted_state = self._prefix(state), state.generation

@@ -36,7 +36,7 @@ from rag_kit.indexing.document_index.folder import (
     stamp,
 )
 from rag_kit.indexing.document_index.keyword import KeywordLeg, KeywordView
-from rag_kit.indexing.document_index.state import VERSION, Connection, State, missing_index
+from rag_kit.indexing.document_index.state import VERSION, Connection, IndexState, missing_index
 from rag_kit.indexing.document_index.store import Access, Store
 from rag_kit.indexing.document_index.store_leg import ConnectedStore, StoreLeg
 from rag_kit.indexing.document_index.vector_leg import VectorLeg
@@ -224,7 +224,7 @@ class FolderStore(Store):
             state = self.state(connection)
             return KeywordView(self.keyword.current(connection, state), state.derived)
 
-    def passes(self, connection: Connection, state: State, where: Filter) -> Callable[[int], bool]:
+    def passes(self, connection: Connection, state: IndexState, where: Filter) -> Callable[[int], bool]:
         """See `Store`."""
         mask = self.keyword.mask(connection, state, where)
         return lambda n: bool(mask[n])
@@ -283,7 +283,7 @@ class FolderStore(Store):
                 self._writer_lock.release()
 
 
-def _remove_later_files(folder: Path, state: State) -> None:
+def _remove_later_files(folder: Path, state: IndexState) -> None:
     """Remove what was derived from a later state than the store's, which is a backup then."""
     for path in folder.glob(f"*-{state.uid[:8]}-*.index"):
         if is_part(path.name) and int(path.stem.rpartition("-")[2]) > state.generation:

@@ -17,7 +17,7 @@ from rag_kit.indexing.bm25.parameters import check_k, check_query, check_weights
 from rag_kit.indexing.bm25.view import Hits, Query, term_weights
 from rag_kit.indexing.document_index.file_leg import LoadedLeg
 from rag_kit.indexing.document_index.rows import documents_of_ids, read_changed_documents, text_hash
-from rag_kit.indexing.document_index.state import NO_GENERATION, Connection, IndexReport, State
+from rag_kit.indexing.document_index.state import NO_GENERATION, Connection, IndexReport, IndexState
 from rag_kit.indexing.document_index.vectors import TIE
 from rag_kit.indexing.searched import passage_filter, searched_text
 
@@ -46,16 +46,16 @@ class KeywordLeg(LoadedLeg[BM25Index]):
         self._placed = NO_GENERATION, np.empty(0, np.int64)
         self._masks: dict[str, tuple[int, Mask]] = {}  # of recent filters, with their generations
 
-    def _prefix(self, state: State) -> str:
+    def _prefix(self, state: IndexState) -> str:
         return f"bm25-{state.uid[:8]}-"
 
     def _read(self, path: Path) -> BM25Index:
         return BM25Index.load(path)
 
-    def _empty(self, state: State) -> BM25Index:
+    def _empty(self, state: IndexState) -> BM25Index:
         return BM25Index()
 
-    def _follow(self, loaded: BM25Index, connection: Connection, since: int, state: State) -> BM25Index:
+    def _follow(self, loaded: BM25Index, connection: Connection, since: int, state: IndexState) -> BM25Index:
         """The loaded index with what was written and removed after a generation."""
         changed = read_changed_documents(connection, since)
         if len(loaded):
@@ -65,7 +65,7 @@ class KeywordLeg(LoadedLeg[BM25Index]):
         loaded._write(changed, None, replace=True, texts=searched)
         return loaded
 
-    def mask(self, connection: Connection, state: State, where: Filter) -> Mask:
+    def mask(self, connection: Connection, state: IndexState, where: Filter) -> Mask:
         """Whether the row of each number passes a filter, by number; arbitrary where there is no row."""
         key = json.dumps(where, sort_keys=True, default=repr)
         with self._lock:
@@ -85,7 +85,7 @@ class KeywordLeg(LoadedLeg[BM25Index]):
                 del self._masks[next(iter(self._masks))]
             return mask
 
-    def _new_mask(self, connection: Connection, state: State, where: Filter) -> Mask:
+    def _new_mask(self, connection: Connection, state: IndexState, where: Filter) -> Mask:
         """The mask of a filter by the metadata in memory: by position there, then by row number."""
         view = self.current(connection, state).current()
         if self._placed[0] != state.generation:
@@ -95,11 +95,11 @@ class KeywordLeg(LoadedLeg[BM25Index]):
             self._placed = state.generation, places
         return np.append(view.mask(where), False)[self._placed[1]]
 
-    def _save(self, connection: Connection, state: State, path: Path) -> None:
+    def _save(self, connection: Connection, state: IndexState, path: Path) -> None:
         self.current(connection, state).save(path)
         path.chmod(0o600)
 
-    def verify(self, connection: Connection, state: State, report: IndexReport) -> None:
+    def verify(self, connection: Connection, state: IndexState, report: IndexReport) -> None:
         """Compare ids and texts of the file with the store's."""
         self.check_saved(connection, state, report)
         with self._lock:

@@ -19,7 +19,7 @@ from rag_kit.indexing.document_index import verifying
 from rag_kit.indexing.document_index.embedding import name_of, query_vector
 from rag_kit.indexing.document_index.keyword import KeywordView
 from rag_kit.indexing.document_index.rows import FamilyView, documents_of_ids, read_documents
-from rag_kit.indexing.document_index.state import Connection, IndexReport, State, select_in
+from rag_kit.indexing.document_index.state import Connection, IndexReport, IndexState, select_in
 from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.document_index.vectors import decode_vectors
 from rag_kit.indexing.searched import REPRESENTATION, passage_filter
@@ -89,7 +89,7 @@ class ReadableIndex:
     @contextmanager
     def view(
         self, filter: Filter | None = None
-    ) -> Iterator[tuple[Connection, State, Callable[[int], bool] | None]]:
+    ) -> Iterator[tuple[Connection, IndexState, Callable[[int], bool] | None]]:
         """One committed state of the store, and whether the row of a number passes a filter; other threads wait."""
         with self._store.reading() as connection:
             state = self._store.state(connection)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 PARENT_KEY = "parent_id"
 
 
-class Row(NamedTuple):
+class StoredRow(NamedTuple):
     """A chunk, or a document with children, as it is stored."""
 
     id: str
@@ -53,10 +53,12 @@ def dump_metadata(metadata: Mapping[str, Any]) -> str:
     return json.dumps(to_plain(metadata), ensure_ascii=False, separators=(",", ":"))
 
 
-def make_row(what: str, key: str, source: str, ordinal: int, text: str, metadata: Mapping[str, Any]) -> Row:
+def make_row(
+    what: str, key: str, source: str, ordinal: int, text: str, metadata: Mapping[str, Any]
+) -> StoredRow:
     """A row of a text; `what` names it in the error."""
     try:
-        row = Row(key, source, ordinal, text, dump_metadata(metadata), text_hash(text))
+        row = StoredRow(key, source, ordinal, text, dump_metadata(metadata), text_hash(text))
         (key + source + row.metadata).encode()
     except UnicodeEncodeError as error:
         raise InvalidInputError(
@@ -68,14 +70,16 @@ def make_row(what: str, key: str, source: str, ordinal: int, text: str, metadata
 
 def make_rows(
     documents: Sequence[Document], ids: Sequence[str] | None = None, *, source: str | None = None
-) -> list[Row]:
+) -> list[StoredRow]:
     """Turn documents into rows; refuses ids that are wrong in number or kind, or name two different documents."""
     return [row for row, _ in merge_equal((row, []) for row in document_rows(documents, ids, source))]
 
 
-def merge_equal(documents: Iterable[tuple[Row, list[Row]]]) -> list[tuple[Row, list[Row]]]:
+def merge_equal(
+    documents: Iterable[tuple[StoredRow, list[StoredRow]]],
+) -> list[tuple[StoredRow, list[StoredRow]]]:
     """Rows with those of their children, without what is given twice in one call; its place there does not count."""
-    first_of: dict[str, tuple[Row, list[Row]]] = {}
+    first_of: dict[str, tuple[StoredRow, list[StoredRow]]] = {}
     for row, children in documents:
         first, its_children = first_of.setdefault(row.id, (row, children))
         if first != row._replace(ordinal=first.ordinal) or children != its_children:
@@ -89,12 +93,12 @@ def document_rows(
     documents: Sequence[Document],
     ids: Sequence[str] | None = None,
     sources: str | Sequence[str] | None = None,
-) -> list[Row]:
+) -> list[StoredRow]:
     """As `make_rows`, with one row for each document, so that an id may occur twice; or a source for each."""
     documents = documents_of(documents)
     if ids is not None and len(ids) != len(documents):
         raise InvalidInputError(f"{len(ids)} ids were given for {len(documents)} documents; give one each.")
-    rows: list[Row] = []
+    rows: list[StoredRow] = []
     counts: Counter[tuple[str, str]] = Counter()
     position: Counter[str] = Counter()
     for number, with_provenance in enumerate(documents):
@@ -175,7 +179,7 @@ class Family:
     children: Sequence[Child]  # in their order; their ids are made from the parent's id and their text
 
 
-class Place(NamedTuple):
+class ChildPlace(NamedTuple):
     """Place of a child in its document and among its siblings."""
 
     parent: str  # the id of its document
@@ -197,7 +201,7 @@ class Sibling(NamedTuple):
 
 def family_rows(
     families: Sequence[Family], ids: Sequence[str] | None = None, sources: Sequence[str] | None = None
-) -> tuple[list[Row], list[Row]]:
+) -> tuple[list[StoredRow], list[StoredRow]]:
     """Turn families into the rows of their documents and those of their children."""
     parents = document_rows([family.parent for family in families], ids, sources)
     merged = merge_equal(
@@ -206,7 +210,7 @@ def family_rows(
     return [parent for parent, _ in merged], [row for _, rows in merged for row in rows]
 
 
-def _child_rows(family: Family, parent: Row) -> Iterator[Row]:
+def _child_rows(family: Family, parent: StoredRow) -> Iterator[StoredRow]:
     """The rows of a document's children, each with its place and the spans above it."""
     inherited: dict[str, Any] = json.loads(parent.metadata)
     shift = offset_in_source(inherited, len(parent.text))
@@ -241,7 +245,7 @@ class FamilyView:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def places(self, ids: Sequence[str]) -> dict[str, Place]:
+    def places(self, ids: Sequence[str]) -> dict[str, ChildPlace]:
         """Find the places of children by id; ids of what is not a child, or is gone, are left out."""
         query = (
             "SELECT id, parent, ordinal, place, (SELECT count(*) FROM chunks s WHERE s.parent != '' "
@@ -250,7 +254,9 @@ class FamilyView:
         places = {}
         for key, parent, ordinal, place, size in select_in(self._connection, query, ids):
             start, end, path = json.loads(place)
-            places[key] = Place(parent, ordinal, start, end, tuple(Ancestor(*span) for span in path), size)
+            places[key] = ChildPlace(
+                parent, ordinal, start, end, tuple(Ancestor(*span) for span in path), size
+            )
         return places
 
     def rows(self, ids: Sequence[str]) -> set[str]:

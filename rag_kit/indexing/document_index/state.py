@@ -98,7 +98,7 @@ VERSION = 4  # of the tables
 _Count = Annotated[int, Field(ge=0, lt=2**63)]  # what the stores can hold
 
 
-class State(BaseModel):
+class IndexState(BaseModel):
     """The small facts about an index, as of one generation."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
@@ -117,7 +117,7 @@ class State(BaseModel):
     next_dimension: _Count | None = None
 
 
-def read_state(connection: Connection, location: object) -> State:
+def read_state(connection: Connection, location: object) -> IndexState:
     """The facts in a store; IndexMissingError where an index was begun, and never made."""
     rows = connection.execute("SELECT key, value FROM meta").fetchall()
     if not {key for key, _ in rows} - {"uid"}:
@@ -126,7 +126,7 @@ def read_state(connection: Connection, location: object) -> State:
         facts = {key: json.loads(value) for key, value in rows}
         # a database has it in its table of migrations
         if facts.get("version", None if isinstance(location, Path) else VERSION) == VERSION:
-            return State.model_validate(facts)
+            return IndexState.model_validate(facts)
     except (ValueError, TypeError, RecursionError) as error:
         raise IndexFormatError(
             f"{location}: the facts in its table meta cannot be read ({' '.join(str(error).split())[:300]}). Nothing "

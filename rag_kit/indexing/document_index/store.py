@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from rag_kit.errors import DocumentIndexError
 from rag_kit.indexing.document_index.keyword import KeywordView
-from rag_kit.indexing.document_index.state import Connection, IndexReport, State, read_state, upsert_statement
+from rag_kit.indexing.document_index.state import (
+    Connection,
+    IndexReport,
+    IndexState,
+    read_state,
+    upsert_statement,
+)
 from rag_kit.indexing.document_index.vectors import Vectors
 
 if TYPE_CHECKING:
@@ -40,24 +46,24 @@ class Leg(Protocol):
     All methods are given a connection inside one transaction, and the state that it sees (decision 0018).
     """
 
-    def apply(self, connection: Connection, state: State) -> int:
+    def apply(self, connection: Connection, state: IndexState) -> int:
         """Write what has changed since the saved generation, safe on disk, where it is worth it. Writer only.
 
         Returns the generation that is saved; what is later, readers take out of the store.
         """
 
-    def verify(self, connection: Connection, state: State, report: IndexReport) -> None:
+    def verify(self, connection: Connection, state: IndexState, report: IndexReport) -> None:
         """Compare what is saved with the store, and report."""
 
-    def rebuild(self, connection: Connection, state: State) -> str:
+    def rebuild(self, connection: Connection, state: IndexState) -> str:
         """Build it again from the store, and say in words what was built. Writer only."""
 
 
-class VectorSearch(Leg, Protocol):
+class VectorSearchLeg(Leg, Protocol):
     """The leg that finds the nearest vectors; the keyword leg is searched through a `KeywordView`."""
 
     def search(
-        self, connection: Connection, state: State, query: Vectors, k: int, where: Filter | None
+        self, connection: Connection, state: IndexState, query: Vectors, k: int, where: Filter | None
     ) -> list[tuple[str, float]]:
         """Ids and cosines of the k nearest to a unit vector that pass a filter, best first, ties by id."""
 
@@ -79,7 +85,7 @@ class Store(ABC):
     location: Path | RemoteLocation
     #: Most bytes of a source, where there is such a limit; then none takes NUL either.
     max_source: int | None = None
-    vectors: VectorSearch
+    vectors: VectorSearchLeg
     legs: tuple[Leg, ...]
 
     def __init__(self, *, writable: bool) -> None:
@@ -128,7 +134,7 @@ class Store(ABC):
         """The keyword leg in the present state."""
 
     @abstractmethod
-    def passes(self, connection: Connection, state: State, where: Filter) -> Callable[[int], bool]:
+    def passes(self, connection: Connection, state: IndexState, where: Filter) -> Callable[[int], bool]:
         """A function that says of a row number whether its row passes a filter."""
 
     @property
@@ -173,7 +179,7 @@ class Store(ABC):
             with self.reading() as connection:
                 yield connection
 
-    def state(self, connection: Connection | None = None) -> State:
+    def state(self, connection: Connection | None = None) -> IndexState:
         """The small facts, by default as last committed."""
         if connection is not None:
             return read_state(connection, self.location)

@@ -23,7 +23,13 @@ from rag_kit.errors import DocumentIndexError, InvalidInputError
 from rag_kit.indexing.document_index.file_leg import FileLeg
 from rag_kit.indexing.document_index.folder import remove_parts
 from rag_kit.indexing.document_index.keyword import KeywordLeg, Mask
-from rag_kit.indexing.document_index.state import NO_GENERATION, Connection, IndexReport, State, in_groups
+from rag_kit.indexing.document_index.state import (
+    NO_GENERATION,
+    Connection,
+    IndexReport,
+    IndexState,
+    in_groups,
+)
 from rag_kit.indexing.document_index.vector_leg import (
     best_by_id,
     prefix_of_vectors,
@@ -110,20 +116,20 @@ class ConnectedStore:
         with self._open_store() as store:
             return any(made_by(store, package) for package in _REPLACING)
 
-    def nearest(self, state: State, vector: Vectors, k: int) -> Numbers:
+    def nearest(self, state: IndexState, vector: Vectors, k: int) -> Numbers:
         """Numbers of the rows of this index among the k nearest to a vector."""
         with self._open_store() as store:
             hits = store.similarity_search_by_vector(vector.tolist(), k=k)
         keys = (str(document.metadata.get(_ROW)).replace("-", "") for document in hits)
         return np.array([int(key[16:], 16) for key in keys if key.startswith(state.uid[:16])], np.int64)
 
-    def delete(self, state: State, numbers: Numbers) -> None:
+    def delete(self, state: IndexState, numbers: Numbers) -> None:
         """Delete rows, whether they are there or not."""
         with self._open_store() as store:
             for group in in_groups(numbers.tolist()):
                 store.delete([_id(state, n) for n in group])
 
-    def add(self, connection: Connection, state: State, numbers: Numbers) -> None:
+    def add(self, connection: Connection, state: IndexState, numbers: Numbers) -> None:
         """Add rows with their unit vectors, which every metric orders by cosine."""
         for group, vectors in read_blocks(connection, numbers, state.dimension or 0):
             ids = [_id(state, n) for n in group.tolist()]
@@ -155,11 +161,11 @@ class StoreLeg(FileLeg):
         self._checked_file: Path | None = None  # the file for which rows were looked up
         self._sample_found = False  # whether one of them was found
 
-    def _prefix(self, state: State) -> str:
+    def _prefix(self, state: IndexState) -> str:
         return prefix_of_vectors("store", state)
 
     def search(
-        self, connection: Connection, state: State, query: Vectors, k: int, where: Filter | None
+        self, connection: Connection, state: IndexState, query: Vectors, k: int, where: Filter | None
     ) -> list[tuple[str, float]]:
         """Ids and cosines of the k nearest to a unit vector."""
         if (store := self._store) is None:
@@ -183,7 +189,7 @@ class StoreLeg(FileLeg):
             rows, scores = _score_candidates(connection, state, query, numbers, mask)
         return best_by_id(connection, *best_with_ties(rows, scores, k), k)
 
-    def _usable_generation(self, connection: Connection, state: State, store: ConnectedStore) -> int:
+    def _usable_generation(self, connection: Connection, state: IndexState, store: ConnectedStore) -> int:
         """The last write of the index that the vector store has too, or NO_GENERATION if it cannot be asked.
 
         The file says which; it is not believed if the store has none of a few rows, looked up once for each file.
@@ -195,7 +201,7 @@ class StoreLeg(FileLeg):
             self._checked_file, self._sample_found = file, _holds_sample(connection, state, store, generation)
         return generation if self._sample_found else NO_GENERATION
 
-    def apply(self, connection: Connection, state: State) -> int:
+    def apply(self, connection: Connection, state: IndexState) -> int:
         """Hand over what has changed; where the store was not given, the next writer that has it does."""
         if self._store is None and state.embedding is not None:
             return self._saved_generation(state)
@@ -203,7 +209,7 @@ class StoreLeg(FileLeg):
             self._remove_files(state)
         return super().apply(connection, state)
 
-    def _save(self, connection: Connection, state: State, path: Path) -> None:
+    def _save(self, connection: Connection, state: IndexState, path: Path) -> None:
         """Bring the store to the present generation, from that of the newest file, or from nothing."""
         assert self._store is not None
         generation = self._saved_generation(state)
@@ -218,13 +224,13 @@ class StoreLeg(FileLeg):
         self._checked_file, self._sample_found = path, True
         remove_parts(self._folder.glob("vectors-*"))  # of before the index had a vector store
 
-    def rebuild(self, connection: Connection, state: State) -> str:
+    def rebuild(self, connection: Connection, state: IndexState) -> str:
         """Fill the store anew with all vectors of the index."""
         if self._store is None or not super().rebuild(connection, state):
             return ""
         return f"filled {self._store.name} anew"
 
-    def verify(self, connection: Connection, state: State, report: IndexReport) -> None:
+    def verify(self, connection: Connection, state: IndexState, report: IndexReport) -> None:
         """Look each row up by its vector: a store may count rows that it does not find."""
         self.check_saved(connection, state, report)
         if self._store is None:
@@ -239,7 +245,7 @@ class StoreLeg(FileLeg):
             report.problems.append(f"vectors: {error}")
 
     def _look_up(
-        self, connection: Connection, state: State, store: ConnectedStore, report: IndexReport
+        self, connection: Connection, state: IndexState, store: ConnectedStore, report: IndexReport
     ) -> None:
         """Report how many rows are not among the nearest to their own vectors."""
         if (generation := self._saved_generation(state)) == NO_GENERATION:
@@ -258,7 +264,7 @@ class StoreLeg(FileLeg):
             report.problems.append(f"vectors: {lacking} rows are missing from {store.name}")
 
 
-def _holds_sample(connection: Connection, state: State, store: ConnectedStore, generation: int) -> bool:
+def _holds_sample(connection: Connection, state: IndexState, store: ConnectedStore, generation: int) -> bool:
     """Whether the store finds one of the rows handed over last; another store, or one that was emptied, does not."""
     query = f"SELECT n FROM vectors WHERE generation <= ? ORDER BY generation DESC LIMIT {_SAMPLE}"
     sample = read_numbers(connection, query, generation)
@@ -275,7 +281,7 @@ def _holds_sample(connection: Connection, state: State, store: ConnectedStore, g
 
 
 def _score_candidates(
-    connection: Connection, state: State, query: Vectors, row_numbers: Numbers, mask: Mask | None
+    connection: Connection, state: IndexState, query: Vectors, row_numbers: Numbers, mask: Mask | None
 ) -> tuple[Numbers, Vectors]:
     """Numbers of the given rows that are in the index and pass the mask, with their cosines to the query.
 
@@ -290,6 +296,6 @@ def _score_candidates(
     return np.concatenate([empty.astype(np.int64), *(n for n, _ in blocks)]), np.concatenate([empty, *scores])
 
 
-def _id(state: State, number: int) -> str:
+def _id(state: IndexState, number: int) -> str:
     """The id of a row, the same each time: a UUID, which every store takes."""
     return str(uuid.UUID(state.uid[:16] + f"{number:016x}"))

@@ -15,11 +15,17 @@ from rag_kit.errors import IndexFormatError
 from rag_kit.indexing.document_index.file_leg import LoadedLeg
 from rag_kit.indexing.document_index.folder import repair_advice
 from rag_kit.indexing.document_index.keyword import KeywordLeg, Mask
-from rag_kit.indexing.document_index.state import NO_GENERATION, Connection, IndexReport, State, select_in
+from rag_kit.indexing.document_index.state import (
+    NO_GENERATION,
+    Connection,
+    IndexReport,
+    IndexState,
+    select_in,
+)
 from rag_kit.indexing.document_index.vectors import (
     Numbers,
-    Segment,
     Vectors,
+    VectorSegment,
     best_ids,
     best_with_ties,
     candidates,
@@ -39,15 +45,15 @@ _PER_HIT = 20  # and so many for each hit that is asked for
 _COSINE = 1.001  # no score of unit vectors is larger
 
 
-class View(NamedTuple):
+class VectorView(NamedTuple):
     """The vectors of one committed state: rows of a file that are still right, and in memory what was written since."""
 
-    file: Segment  # empty where there is none
+    file: VectorSegment  # empty where there is none
     live: NDArray[np.bool_]  # which rows of the file are not replaced or removed since, shape (n,)
-    rest: Segment  # in memory
+    rest: VectorSegment  # in memory
 
 
-class VectorLeg(LoadedLeg[View]):
+class VectorLeg(LoadedLeg[VectorView]):
     """The vectors of an index; see ``Leg``."""
 
     label = "vectors"
@@ -59,11 +65,11 @@ class VectorLeg(LoadedLeg[View]):
         self._keyword = keyword
         self._forget()
 
-    def _prefix(self, state: State) -> str:
+    def _prefix(self, state: IndexState) -> str:
         return prefix_of_vectors("vectors", state)
 
     def search(
-        self, connection: Connection, state: State, query: Vectors, k: int, where: Filter | None
+        self, connection: Connection, state: IndexState, query: Vectors, k: int, where: Filter | None
     ) -> list[tuple[str, float]]:
         """Ids and cosines of the k nearest to a unit vector."""
         mask = None if where is None else self._keyword.mask(connection, state, where)
@@ -76,15 +82,17 @@ class VectorLeg(LoadedLeg[View]):
                 numbers, scores = _nearest(self._loaded, query, k, mask)
         return best_by_id(connection, numbers, scores, k)
 
-    def _read(self, path: Path) -> View:
+    def _read(self, path: Path) -> VectorView:
         file = open_file(path)
-        return View(file, np.ones(len(file.numbers), bool), segment_in_memory([], file.rows.shape[1]))
+        return VectorView(file, np.ones(len(file.numbers), bool), segment_in_memory([], file.rows.shape[1]))
 
-    def _empty(self, state: State) -> View:
+    def _empty(self, state: IndexState) -> VectorView:
         nothing = segment_in_memory([], state.dimension or 0)
-        return View(nothing, np.ones(0, bool), nothing)
+        return VectorView(nothing, np.ones(0, bool), nothing)
 
-    def _follow(self, loaded: View, connection: Connection, since: int, state: State) -> View:
+    def _follow(
+        self, loaded: VectorView, connection: Connection, since: int, state: IndexState
+    ) -> VectorView:
         """The loaded vectors with those that were written and removed after a generation."""
         file, live, rest = loaded
         changed = read_changed_numbers(connection, since, *self.tables)
@@ -92,17 +100,17 @@ class VectorLeg(LoadedLeg[View]):
             return loaded
         same, dimension = ~np.isin(rest.numbers, changed), state.dimension or 0
         blocks = [*read_blocks(connection, changed, dimension), (rest.numbers[same], rest.rows[same])]
-        return View(file, live & ~np.isin(file.numbers, changed), segment_in_memory(blocks, dimension))
+        return VectorView(file, live & ~np.isin(file.numbers, changed), segment_in_memory(blocks, dimension))
 
     def _refuse(self, error: Exception) -> None:
         logger.warning("%s Vectors are searched in memory instead. %s", error, repair_advice(self._folder))
 
-    def _save(self, connection: Connection, state: State, path: Path) -> None:
+    def _save(self, connection: Connection, state: IndexState, path: Path) -> None:
         numbers, dimension = read_changed_numbers(connection, NO_GENERATION, "vectors"), state.dimension or 0
         write_file(path, read_blocks(connection, numbers, dimension), dimension)
         self._loaded, self._loaded_as = self._read(path), (self._prefix(state), state.generation)
 
-    def verify(self, connection: Connection, state: State, report: IndexReport) -> None:
+    def verify(self, connection: Connection, state: IndexState, report: IndexReport) -> None:
         """Compare the row numbers of the file with the store's, and its content with the digest in it."""
         if state.embedding is None:
             return
@@ -134,7 +142,7 @@ def best_by_id(connection: Connection, numbers: Numbers, scores: Vectors, k: int
     return best_ids(scores[present], [ids[n] for n in numbers[present].tolist()], k)
 
 
-def _nearest(view: View, query: Vectors, k: int, mask: Mask | None) -> tuple[Numbers, Vectors]:
+def _nearest(view: VectorView, query: Vectors, k: int, mask: Mask | None) -> tuple[Numbers, Vectors]:
     """Row numbers and scores of the k nearest, and of whatever ties with the last of them, in no order."""
     numbers: list[Numbers] = [np.empty(0, np.int64)]
     scores: list[Vectors] = [np.empty(0, np.float32)]
@@ -150,7 +158,7 @@ def _nearest(view: View, query: Vectors, k: int, mask: Mask | None) -> tuple[Num
 
 
 def _score_segment(
-    segment: Segment, live: NDArray[np.bool_], query: Vectors, k: int, mask: Mask | None
+    segment: VectorSegment, live: NDArray[np.bool_], query: Vectors, k: int, mask: Mask | None
 ) -> tuple[Numbers, Vectors]:
     """Positions and scores of the rows that may be among the nearest."""
     size = len(segment.numbers)
@@ -166,7 +174,7 @@ def _score_segment(
     return places, segment.rows[places] @ query
 
 
-def prefix_of_vectors(kind: str, state: State) -> str:
+def prefix_of_vectors(kind: str, state: IndexState) -> str:
     """How the names of files begin that are of an index and its embedding model."""
     model = hashlib.sha256(str(state.embedding).encode()).hexdigest()[:8]
     return f"{kind}-{state.uid[:8]}-{model}-"

@@ -98,7 +98,7 @@ _READ_ROWS = 4096  # rows that are read and written together
 
 
 @dataclass(frozen=True)
-class Segment:
+class VectorSegment:
     """Vectors by row number of the store, in memory, or in a file, which has all fields."""
 
     numbers: Numbers  # rising, shape (n,)
@@ -131,13 +131,13 @@ def decode_vectors(stored: Iterable[tuple[Any, bytes]], dimension: int) -> tuple
     return [whole[place][0] for place in sound.tolist()], rows[sound].astype(np.float32, copy=False)
 
 
-def segment_in_memory(blocks: Blocks, dimension: int) -> Segment:
+def segment_in_memory(blocks: Blocks, dimension: int) -> VectorSegment:
     """A segment of blocks of rows, whose numbers are all different."""
     parts = [(np.empty(0, np.int64), np.empty((0, dimension), np.float32))]
     parts += [block for block in blocks if len(block[0])]  # that of an empty index has no dimension yet
     numbers = np.concatenate([numbers for numbers, _ in parts])
     order = np.argsort(numbers)
-    return Segment(numbers[order], np.concatenate([rows for _, rows in parts])[order])
+    return VectorSegment(numbers[order], np.concatenate([rows for _, rows in parts])[order])
 
 
 def write_file(path: Path, blocks: Blocks, dimension: int) -> None:
@@ -175,7 +175,7 @@ def write_file(path: Path, blocks: Blocks, dimension: int) -> None:
     replace_file(path, fill, mode=0o600)
 
 
-def open_file(path: Path) -> Segment:
+def open_file(path: Path) -> VectorSegment:
     """The segment in a file, of which only the row numbers are read yet; IndexFormatError where its head is damaged."""
     with path.open("rb") as file:
         magic, count, dimension, digest = _HEAD.unpack(file.read(_HEAD.size).ljust(_HEAD.size, b"\0"))
@@ -193,7 +193,7 @@ def open_file(path: Path) -> Segment:
     centre = np.frombuffer(content, "<f4", dimension, places[2])
     words = words_of(dimension)
     signs = np.frombuffer(content, "<u8", words * count, places[3]).reshape(words, count)
-    return Segment(numbers, rows, centre, signs, digest)
+    return VectorSegment(numbers, rows, centre, signs, digest)
 
 
 def _digest(*parts: NDArray[Any]) -> bytes:

@@ -11,7 +11,7 @@ from langchain_core.embeddings import Embeddings
 
 from rag_kit.errors import IndexFormatError
 from rag_kit.indexing.document_index.embedding import Filling
-from rag_kit.indexing.document_index.state import Connection, IndexReport, State, scan
+from rag_kit.indexing.document_index.state import Connection, IndexReport, IndexState, scan
 from rag_kit.indexing.document_index.store import Store
 
 
@@ -62,7 +62,7 @@ def _is_object(metadata: str) -> bool:
         return False
 
 
-def _check_vectors(connection: Connection, state: State, report: IndexReport) -> None:
+def _check_vectors(connection: Connection, state: IndexState, report: IndexReport) -> None:
     """Report chunks without a vector, and vectors that are damaged."""
     query = "SELECT count(*) FROM chunks LEFT JOIN vectors USING (n) WHERE vectors.n IS NULL"
     [(without,)] = connection.execute(query).fetchall()
@@ -73,7 +73,7 @@ def _check_vectors(connection: Connection, state: State, report: IndexReport) ->
     [(report.checked["vectors"],)] = connection.execute("SELECT count(*) FROM vectors").fetchall()
 
 
-def _unsound_vectors(connection: Connection, state: State) -> Iterator[int]:
+def _unsound_vectors(connection: Connection, state: IndexState) -> Iterator[int]:
     """Numbers of the rows whose vectors are of the wrong length, or not finite."""
     size = 4 * (state.dimension or 0)
     for n, blob in scan(connection, "SELECT n, vector FROM vectors"):

@@ -19,8 +19,8 @@ from rag_kit.indexing.document_index.embedding import (
     name_of,
 )
 from rag_kit.indexing.document_index.reading import ReadableIndex
-from rag_kit.indexing.document_index.rows import Family, Row, family_rows, make_rows, text_hash
-from rag_kit.indexing.document_index.state import State, select_in
+from rag_kit.indexing.document_index.rows import Family, StoredRow, family_rows, make_rows, text_hash
+from rag_kit.indexing.document_index.state import IndexState, select_in
 from rag_kit.indexing.document_index.writing import (
     Batch,
     Correction,
@@ -132,7 +132,7 @@ class WritableIndex(ReadableIndex):
                 batch, _ = waiting.popleft()
                 yield batch, self._write_batch(batch, vectors)
 
-    def _texts_to_embed(self, rows: Sequence[Row]) -> dict[bytes, str]:
+    def _texts_to_embed(self, rows: Sequence[StoredRow]) -> dict[bytes, str]:
         """The texts of rows that have no vector in the store yet, by their hash."""
         if self.embeddings is None or not rows:
             return {}
@@ -213,7 +213,7 @@ class WritableIndex(ReadableIndex):
                     chunks[row[0]] = (Correction(*row), table == "parents")
         return chunks
 
-    def _state(self) -> State:
+    def _state(self) -> IndexState:
         with self._store.reading_uncommitted() as connection:
             return self._store.state(connection)
 
@@ -250,7 +250,7 @@ def _batch(documents: Sequence[Document] | Sequence[Family], ids: Sequence[str] 
     return Batch(rows=rows)
 
 
-def _texts_without_vector(rows: Sequence[Row], known: Mapping[bytes, bytes]) -> dict[bytes, str]:
+def _texts_without_vector(rows: Sequence[StoredRow], known: Mapping[bytes, bytes]) -> dict[bytes, str]:
     """Find the embedded texts of rows that have no vector, by their hash."""
     texts = (embedded_row(row.text, row.metadata) for row in rows)
     return {key: text for text in texts if (key := text_hash(text)) not in known}

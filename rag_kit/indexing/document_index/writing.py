@@ -7,8 +7,8 @@ from dataclasses import astuple, dataclass, field, fields
 from typing import NamedTuple
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.document_index.rows import Row, text_hash
-from rag_kit.indexing.document_index.state import Connection, State, select_in, upsert_statement
+from rag_kit.indexing.document_index.rows import StoredRow, text_hash
+from rag_kit.indexing.document_index.state import Connection, IndexState, select_in, upsert_statement
 from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.searched import REPRESENTATION, embedded_row
 
@@ -42,8 +42,10 @@ class Correction(NamedTuple):
 class Batch:
     """Changes to be made in one transaction."""
 
-    rows: Sequence[Row] = ()  # to add or replace, by id; children come with their documents in `parents`
-    parents: Sequence[Row] = ()  # documents to add or replace; children not in `rows` are removed
+    rows: Sequence[
+        StoredRow
+    ] = ()  # to add or replace, by id; children come with their documents in `parents`
+    parents: Sequence[StoredRow] = ()  # documents to add or replace; children not in `rows` are removed
     whole: Iterable[str] = ()  # sources of which `rows` are all there is; their other rows are removed
     removed_ids: Sequence[str] = ()  # of rows, or of documents with children
     removed_sources: Iterable[str] = ()  # removed with all their rows
@@ -84,7 +86,7 @@ def vectors_by_hash(
 
 
 def apply_batch(
-    store: Store, connection: Connection, state: State, batch: Batch, vectors: Mapping[bytes, bytes]
+    store: Store, connection: Connection, state: IndexState, batch: Batch, vectors: Mapping[bytes, bytes]
 ) -> WriteReport:
     """Do what a batch says in the open write transaction; where nothing changes, the generation stays.
 
@@ -136,7 +138,7 @@ def _refuse_clashes(connection: Connection, batch: Batch, leaving_sources: Colle
 
 
 def _rows_to_remove(
-    connection: Connection, table: str, written: Sequence[Row], **values: Iterable[str]
+    connection: Connection, table: str, written: Sequence[StoredRow], **values: Iterable[str]
 ) -> dict[str, int]:
     """Id and row number of what goes, for its value in some columns, and is not written anew."""
     leaving: dict[str, int] = {}
@@ -159,12 +161,12 @@ def _delete_chunks(connection: Connection, leaving: Mapping[str, int], generatio
 
 
 def _write_rows(
-    connection: Connection, table: str, rows: Sequence[Row], report: Changes, generation: int
-) -> list[tuple[Row, Row | None, int]]:
+    connection: Connection, table: str, rows: Sequence[StoredRow], report: Changes, generation: int
+) -> list[tuple[StoredRow, StoredRow | None, int]]:
     """Write the rows of a table that are new or differ: each, what stood there without its text, and its number."""
     query = f"SELECT id, source, ordinal, '', metadata, hash, parent, place FROM {table} WHERE id IN ({{}})"
-    stored = {row[0]: Row(*row) for row in select_in(connection, query, [row.id for row in rows])}
-    statement = f"{upsert_statement(table, *Row._fields, 'generation')} RETURNING n"
+    stored = {row[0]: StoredRow(*row) for row in select_in(connection, query, [row.id for row in rows])}
+    statement = f"{upsert_statement(table, *StoredRow._fields, 'generation')} RETURNING n"
     written = []
     for row in rows:
         old = stored.get(row.id)
@@ -179,7 +181,7 @@ def _write_rows(
 
 def _write_vectors(
     connection: Connection,
-    written: Iterable[tuple[Row, Row | None, int]],
+    written: Iterable[tuple[StoredRow, StoredRow | None, int]],
     vectors: Mapping[bytes, bytes],
     generation: int,
 ) -> None:

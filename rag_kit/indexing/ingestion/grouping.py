@@ -13,7 +13,7 @@ from rag_kit.concurrency.budget import check_abandoned
 from rag_kit.errors import InvalidInputError, ReadError
 from rag_kit.indexing.correcting import correct
 from rag_kit.indexing.document_index.folder import is_picture
-from rag_kit.indexing.document_index.rows import Row, make_rows
+from rag_kit.indexing.document_index.rows import StoredRow, make_rows
 from rag_kit.indexing.document_index.writing import Batch
 from rag_kit.indexing.ingestion.converting import as_read_errors, file_hash, look
 from rag_kit.indexing.readers.parts import Unreadable
@@ -43,7 +43,7 @@ _TICK_NS = 2_000_000_000
 class Group(Batch):
     """Files that are written in one transaction: those that were read, or those with a new time and the same bytes."""
 
-    rows: list[Row] = field(default_factory=list)
+    rows: list[StoredRow] = field(default_factory=list)
     whole: list[str] = field(default_factory=list)  # files that were read
     records: list[SourceRecord] = field(default_factory=list)
     chunks: list[Document] = field(default_factory=list)  # the rows as documents

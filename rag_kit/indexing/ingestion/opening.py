@@ -148,12 +148,12 @@ def open_converter(
         return
     from rag_kit.indexing.cluster.connecting import cluster_client
     from rag_kit.indexing.cluster.work import ClusterConverter, ClusterEmbeddings, on_cluster
-    from rag_kit.indexing.cluster.worker import Parts
+    from rag_kit.indexing.cluster.worker import WorkerParts
     from rag_kit.models.runnables import connections_of
 
     # a model behind an endpoint only waits, which this process does as well
     model = None if connections_of(index.embeddings) else index.embeddings
-    parts = Parts(Converter, settings, options.limits, all_readers(options.readers or {}), model)
+    parts = WorkerParts(Converter, settings, options.limits, all_readers(options.readers or {}), model)
     with cluster_client(options.workers, options.scheduler) as client, on_cluster(client, parts) as cluster:
         if model is not None:
             index.embeddings = ClusterEmbeddings(model, cluster)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rag_kit.indexing.document_index.index import DocumentIndex
     from rag_kit.indexing.readers.formats import UserReader
     from rag_kit.indexing.readers.limits import ReadLimits
-    from rag_kit.indexing.splitting.api import Part, Splitter
+    from rag_kit.indexing.splitting.api import SplitPart, Splitter
     from rag_kit.indexing.splitting.named import Tokenizer
 
 #: Goes up when readers or splitter give other chunks than before; then files are read again.
@@ -108,7 +108,7 @@ class IngestOptions:
 class SplitSettings:
     """Settings of one ingest, and what its index records of them."""
 
-    cut: Callable[[Document], Iterator[Part]]
+    cut: Callable[[Document], Iterator[SplitPart]]
     chunk_size: int = 1000
     chunk_overlap: int = 100
     splitter: str = "structure"  # the name of what cuts, with its tokenizer

@@ -22,7 +22,7 @@ from rag_kit.errors import (
     RagKitError,
 )
 from rag_kit.indexing.document_index.state import VERSION, locked_index, missing_index
-from rag_kit.indexing.postgres.location import Location
+from rag_kit.indexing.postgres.location import PostgresLocation
 
 _NUMBERS = count()
 _BLOB = re.compile(r"CAST\(([\w.]+) AS BLOB\)")
@@ -105,7 +105,7 @@ def filter_rows(
     return {n: key for n, key, metadata in rows if metadata is None or passes(json.loads(metadata))}
 
 
-def explanation(error: psycopg.Error, location: Location, wait: float) -> RagKitError:
+def explanation(error: psycopg.Error, location: PostgresLocation, wait: float) -> RagKitError:
     """The rag_kit error to raise instead of psycopg's: one line, without a password."""
     text = " ".join(location.without_secrets(str(error)).split())
     state = error.sqlstate or next((number for words, number in _REFUSALS.items() if words in text), "")
@@ -129,7 +129,7 @@ def explanation(error: psycopg.Error, location: Location, wait: float) -> RagKit
     return IndexFormatError(f"{location} is not what rag_kit wrote, or damaged ({text}).")
 
 
-def check_schema(connection: psycopg.Connection[Any], location: Location) -> None:
+def check_schema(connection: psycopg.Connection[Any], location: PostgresLocation) -> None:
     """Refuse a database without tables of an index, or with those of another version."""
     name = f"{location.index}.migrations"
     [(exists,)] = connection.execute("SELECT to_regclass(%s) IS NOT NULL", (name,)).fetchall()
@@ -144,7 +144,7 @@ def check_schema(connection: psycopg.Connection[Any], location: Location) -> Non
         )
 
 
-def make_schema(connection: psycopg.Connection[Any], location: Location) -> None:
+def make_schema(connection: psycopg.Connection[Any], location: PostgresLocation) -> None:
     """Make a schema if it is not there, inside the open transaction; other processes wait."""
     lock = f"rag_kit {location.index}"
     connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (lock,))

@@ -13,7 +13,7 @@ import numpy as np
 from psycopg import Connection
 
 from rag_kit.errors import IndexFormatError
-from rag_kit.indexing.document_index.state import IndexReport, State, upsert_statement
+from rag_kit.indexing.document_index.state import IndexReport, IndexState, upsert_statement
 from rag_kit.indexing.postgres import keyword_search as packing
 from rag_kit.indexing.postgres.keyword_search import Counts, check_version, read_counts, read_terms
 from rag_kit.indexing.searched import searched_text
@@ -42,7 +42,7 @@ class PostgresKeywordLeg:
     def __init__(self) -> None:
         self.analyzer = default_analyzer()
 
-    def apply(self, connection: Any, state: State) -> int:
+    def apply(self, connection: Any, state: IndexState) -> int:
         """Follow the chunks to the state's generation; see ``Leg``."""
         native: Connection[Any] = connection.native
         check_version(state)
@@ -59,7 +59,7 @@ class PostgresKeywordLeg:
     def _terms(self, text: str, metadata: str) -> Counter[str]:
         return Counter(self.analyzer(searched_text(text, json.loads(metadata))))
 
-    def rebuild(self, connection: Any, state: State) -> str:
+    def rebuild(self, connection: Any, state: IndexState) -> str:
         """Forget the tenant's postings, and make them of the chunks."""
         for table in ("keyword_postings", "keyword_documents", "keyword_counts"):
             connection.native.execute(f"DELETE FROM {table}")
@@ -67,7 +67,7 @@ class PostgresKeywordLeg:
         self.apply(connection, state.model_copy(update={"terms": TERMS_VERSION}))
         return "rebuilt the keyword index"
 
-    def verify(self, connection: Any, state: State, report: IndexReport) -> None:
+    def verify(self, connection: Any, state: IndexState, report: IndexReport) -> None:
         """Compare ids, numbers and sums of all documents."""
         native: Connection[Any] = connection.native
         try:

@@ -23,7 +23,7 @@ from rag_kit.indexing.bm25.term_graph import TermGraph
 from rag_kit.indexing.bm25.view import Hits, Query, term_weights
 from rag_kit.indexing.document_index.keyword import KeywordView
 from rag_kit.indexing.document_index.rows import documents_of_ids, read_documents
-from rag_kit.indexing.document_index.state import NO_GENERATION, State
+from rag_kit.indexing.document_index.state import NO_GENERATION, IndexState
 from rag_kit.indexing.document_index.vectors import TIE
 from rag_kit.indexing.postgres.connection import PostgresConnection, filter_rows
 from rag_kit.indexing.searched import passage_filter
@@ -65,7 +65,7 @@ class Counts(NamedTuple):
     generation: int = NO_GENERATION  # of the store, that the postings are up to date with
 
 
-def check_version(state: State) -> None:
+def check_version(state: IndexState) -> None:
     """Raise IndexFormatError where the postings hold the terms of an older rag_kit."""
     if state.terms != TERMS_VERSION:
         raise IndexFormatError(

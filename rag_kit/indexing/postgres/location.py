@@ -22,7 +22,7 @@ _DEFAULTS = {"index": "rag_kit", "tenant": ""}
 
 
 @dataclass(frozen=True)
-class Location(RemoteLocation):
+class PostgresLocation(RemoteLocation):
     """An index in a database."""
 
     store: ClassVar[str] = "rag_kit.indexing.postgres.store:PostgresStore"
@@ -50,7 +50,7 @@ class Location(RemoteLocation):
         return text
 
 
-def location_of(place: str) -> Location:
+def location_of(place: str) -> PostgresLocation:
     """The location that a URL names; raises InvalidInputError for what is none.
 
     Example:
@@ -83,7 +83,7 @@ def location_of(place: str) -> Location:
     user, password = url["user"] or "", url["password"] or ""
     shown = "&".join(part for part, key in written if key not in _SECRET)
     for_libpq = "&".join(part for part, key in written if key not in _DEFAULTS)
-    return Location(
+    return PostgresLocation(
         f"postgresql://{user}{at}{server}{shown and '?' + shown}",
         f"postgresql://{user}{password}{at}{server}{for_libpq and '?' + for_libpq}",
         names["index"],

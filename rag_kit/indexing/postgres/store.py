@@ -17,9 +17,9 @@ from rag_kit.documents import Filter, compile_filter
 from rag_kit.errors import DocumentIndexError, InvalidInputError, MissingExtraError
 from rag_kit.indexing.document_index.embedding import check_model
 from rag_kit.indexing.document_index.keyword import KeywordView
-from rag_kit.indexing.document_index.state import Connection, State, upsert_statement
+from rag_kit.indexing.document_index.state import Connection, IndexState, upsert_statement
 from rag_kit.indexing.document_index.store import Access, Store
-from rag_kit.indexing.postgres.location import Location
+from rag_kit.indexing.postgres.location import PostgresLocation
 from rag_kit.models.wheels.files import cache_folder
 from rag_kit.text.analysis import TERMS_VERSION
 
@@ -64,10 +64,10 @@ class PostgresStore(Store):
     Readers have a snapshot each and never wait; all writers of a tenant take turns. The legs follow inside each write.
     """
 
-    location: Location
+    location: PostgresLocation
     max_source = 2_500  # that an index of the database takes, beside a tenant
 
-    def __init__(self, location: Location, access: Access) -> None:
+    def __init__(self, location: PostgresLocation, access: Access) -> None:
         super().__init__(writable=access.writable)
         if access.connected is not None:
             raise InvalidInputError(
@@ -98,7 +98,7 @@ class PostgresStore(Store):
         self._write = sql.SQL("; ").join([writes, local, turn, self._bound])
 
     @classmethod
-    def create(cls, location: Location, access: Access, settings: Mapping[str, Any]) -> PostgresStore:
+    def create(cls, location: PostgresLocation, access: Access, settings: Mapping[str, Any]) -> PostgresStore:
         """See `Store`."""
         store = cls(location, access)
         with store.close_on_error(), store.writing() as connection:
@@ -113,7 +113,7 @@ class PostgresStore(Store):
         return store
 
     @classmethod
-    def open(cls, location: Location, access: Access) -> PostgresStore:
+    def open(cls, location: PostgresLocation, access: Access) -> PostgresStore:
         """See `Store`."""
         store = cls(location, access)
         with store.close_on_error():
@@ -244,7 +244,7 @@ class PostgresStore(Store):
         """See `Store`."""
         return PostgresKeywordView(self, self.keyword.analyzer)
 
-    def passes(self, connection: Connection, state: State, where: Filter) -> Callable[[int], bool]:
+    def passes(self, connection: Connection, state: IndexState, where: Filter) -> Callable[[int], bool]:
         """See `Store`."""
         passes = compile_filter(where)
         rows = connection.execute("SELECT n, metadata FROM chunks").fetchall()

@@ -19,7 +19,7 @@ from rag_kit.indexing.postgres.connection import filter_rows
 
 if TYPE_CHECKING:
     from rag_kit.documents import Filter
-    from rag_kit.indexing.document_index.state import IndexReport, State
+    from rag_kit.indexing.document_index.state import IndexReport, IndexState
 
 #: Up to so many vectors of a tenant, each search reads all; above, it asks HNSW (docs/benchmarks.md).
 EXACT_ROWS = 20_000
@@ -47,14 +47,14 @@ class PostgresVectorLeg:
     The table ``nearest`` holds them at length 1 and half precision. What is removed from ``vectors`` goes there too.
     """
 
-    def apply(self, connection: Any, state: State) -> int:
+    def apply(self, connection: Any, state: IndexState) -> int:
         """Take over the vectors that were written since the generation ``state.floor``."""
         if state.dimension is not None:
             self._copy_vectors(connection.native, state, state.floor)
         return state.generation
 
     def search(
-        self, connection: Any, state: State, query: Vectors, k: int, where: Filter | None
+        self, connection: Any, state: IndexState, query: Vectors, k: int, where: Filter | None
     ) -> list[tuple[str, float]]:
         """Ids and cosines of the k nearest to a unit vector."""
         if state.dimension is None:
@@ -69,7 +69,7 @@ class PostgresVectorLeg:
         keys, vectors = decode_vectors(rows, state.dimension)
         return best_ids(unit(vectors) @ query, keys, k)
 
-    def verify(self, connection: Any, state: State, report: IndexReport) -> None:
+    def verify(self, connection: Any, state: IndexState, report: IndexReport) -> None:
         """Compare the table that is searched with the vectors of the store."""
         if state.dimension is None:
             return
@@ -81,14 +81,14 @@ class PostgresVectorLeg:
                 report.problems.append(f"vectors: {count} rows are {what} the table that is searched")
         [(report.checked["vector rows"],)] = connection.native.execute("SELECT count(*) FROM nearest")
 
-    def rebuild(self, connection: Any, state: State) -> str:
+    def rebuild(self, connection: Any, state: IndexState) -> str:
         """Replace what is not as of the store's generations; the HNSW index follows, or is made."""
         if state.dimension is None:
             return ""
         self._copy_vectors(connection.native, state, NO_GENERATION)
         return "replaced what differed in the table of vectors that is searched"
 
-    def _copy_vectors(self, native: psycopg.Connection[Any], state: State, since: int) -> None:
+    def _copy_vectors(self, native: psycopg.Connection[Any], state: IndexState, since: int) -> None:
         """Take over what was written since a generation."""
         size, model = state.dimension or 0, _model_key(state)
         if size > _MAX_DIMENSION:
@@ -120,7 +120,7 @@ class _CandidateSearch:
     """Finds the row numbers of what may be among the nearest."""
 
     def __init__(
-        self, native: psycopg.Connection[Any], state: State, query: Vectors, where: Filter | None
+        self, native: psycopg.Connection[Any], state: IndexState, query: Vectors, where: Filter | None
     ) -> None:
         self._native, self._state, self._where = native, state, where
         self._query = sql.Literal(_vector_literal(query))
@@ -179,14 +179,14 @@ class _CandidateSearch:
                 page = min(4 * page, _PAGE)
 
 
-def _tenant_with_graph(native: psycopg.Connection[Any], state: State) -> str | None:
+def _tenant_with_graph(native: psycopg.Connection[Any], state: IndexState) -> str | None:
     """The tenant, if it has an HNSW index of its vectors by the model."""
     query = "SELECT current_setting('rag_kit.tenant') WHERE to_regclass(%s) IS NOT NULL"
     row = native.execute(query, (_index_name(state),)).fetchone()
     return None if row is None else str(row[0])
 
 
-def _make_graph(native: psycopg.Connection[Any], state: State) -> None:
+def _make_graph(native: psycopg.Connection[Any], state: IndexState) -> None:
     """Make the HNSW index of a tenant if it is wanted and lacking; readers go on, other writers of vectors wait."""
     size = state.dimension or 0
     if size > _MAX_INDEXED_DIMENSION or _tenant_with_graph(native, state) is not None:
@@ -225,11 +225,11 @@ def _vector_literal(vector: Vectors) -> str:
     return str(vector.tolist())
 
 
-def _model_key(state: State) -> str:
+def _model_key(state: IndexState) -> str:
     """Give the key that vectors must share to be compared."""
     return f"{state.dimension} {state.embedding}"
 
 
-def _index_name(state: State) -> str:
+def _index_name(state: IndexState) -> str:
     """The name of the HNSW index of a tenant and model."""
     return f"nearest_{hashlib.sha256(f'{state.uid} {_model_key(state)}'.encode()).hexdigest()[:16]}"

@@ -15,13 +15,13 @@ import numpy as np
 from langchain_core.documents import Document
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.document_index.rows import Row, make_rows
+from rag_kit.indexing.document_index.rows import StoredRow, make_rows
 from rag_kit.indexing.document_index.vectors import Vectors, unit
 from rag_kit.indexing.document_index.writing import Batch
 from rag_kit.indexing.raptor.clusters import soft_clusters
 from rag_kit.indexing.raptor.tree import RaptorTree, short_hash
 from rag_kit.indexing.representing.asking import Asker, ModelCost, PassageRequest
-from rag_kit.indexing.representing.kinds import Kind
+from rag_kit.indexing.representing.kinds import RepresentationKind
 from rag_kit.indexing.searched import RAPTOR, REPRESENTATION, embedded_row
 from rag_kit.models import chat_model
 from rag_kit.models.replies import estimate_tokens
@@ -29,7 +29,7 @@ from rag_kit.models.replies import estimate_tokens
 if TYPE_CHECKING:
     from rag_kit.indexing.document_index.index import DocumentIndex
 
-_CLUSTER = Kind("cluster", "cluster")  # its prompts are `represent_cluster`
+_CLUSTER = RepresentationKind("cluster", "cluster")  # its prompts are `represent_cluster`
 _CHANGED = 0.3  # share of changed passages above which the clusters are made anew
 _PLACEHOLDER = "summary " * 100  # stands for a summary that is only planned
 _BEGINNINGS = 300  # tokens of what stands for a summary that the model did not give
@@ -139,7 +139,7 @@ class _TreeBuilder:
     progress: Callable[[int, int], None] | None
 
     def __post_init__(self) -> None:
-        self.items, self.rows = dict[str, _Item](), list[Row]()
+        self.items, self.rows = dict[str, _Item](), list[StoredRow]()
         self._read()
         self.report = RaptorReport(passages=len(self.items))
         self.old_nodes: dict[tuple[str, int], list[Document]] = defaultdict(list)  # by tree and level

@@ -13,7 +13,7 @@ from langchain_core.documents import Document
 
 from rag_kit.concurrency import fan_out
 from rag_kit.errors import ModelOutputError
-from rag_kit.indexing.representing.kinds import Kind
+from rag_kit.indexing.representing.kinds import RepresentationKind
 from rag_kit.models import JsonCache, structured_call
 from rag_kit.models.chat import is_extractive
 from rag_kit.models.identity import call_key
@@ -33,7 +33,7 @@ class PassageRequest(NamedTuple):
     """A request for the texts of one kind for one passage."""
 
     key: str  # the same for the same passage, kind, model and prompt
-    kind: Kind
+    kind: RepresentationKind
     language: str
     passage: Document  # with title and heading
     group: str  # only one group's passages share a call: a hostile one may bend what is written for others
@@ -55,7 +55,9 @@ class Asker:
     ``cache`` is the file of the replies, or an object with the methods of `JsonCache`; ``None`` for none.
     """
 
-    def __init__(self, kinds: Sequence[Kind], llm: Any, cache: Any, max_concurrency: int) -> None:
+    def __init__(
+        self, kinds: Sequence[RepresentationKind], llm: Any, cache: Any, max_concurrency: int
+    ) -> None:
         self._llm = llm
         self._prompts = {
             (kind.spec, language): load_prompt(f"represent_{kind.name}", language=language)
@@ -80,7 +82,9 @@ class Asker:
         hashes = sorted(str((prompt.metadata or {}).get("hash")) for prompt in self._prompts.values())
         return hashlib.sha256("".join(hashes).encode()).hexdigest()[:16]
 
-    def request(self, kind: Kind, document: Document, group: str, around: str = "") -> PassageRequest:
+    def request(
+        self, kind: RepresentationKind, document: Document, group: str, around: str = ""
+    ) -> PassageRequest:
         """The request for one kind of text on a document; its key is that of a call with this passage alone."""
         language = detect_language(document.page_content)
         metadata = {name: document.metadata[name] for name in _HEADINGS if name in document.metadata}

@@ -55,7 +55,7 @@ _FORMS = {**_ALLOWED, "cluster": _Form(1, 4_000, by_rule=True)}
 
 
 @dataclass(frozen=True)
-class Kind:
+class RepresentationKind:
     """A representation that is asked for."""
 
     spec: str  # as written, such as "children:200"; the value of the metadata field ``representation``
@@ -127,7 +127,7 @@ def split_triple(text: str) -> tuple[str, str, str] | None:
     return (parts[0], parts[1], parts[2]) if len(parts) == 3 and all(parts) else None
 
 
-def kinds_of(represent: Sequence[str] | str) -> tuple[Kind, ...]:
+def kinds_of(represent: Sequence[str] | str) -> tuple[RepresentationKind, ...]:
     """Read names of representations; a name alone takes its usual value.
 
     They are ``"children:SIZE"``, ``"summary"``, ``"questions:COUNT"``, ``"keywords:COUNT"``, ``"qa:COUNT"``,
@@ -141,7 +141,7 @@ def kinds_of(represent: Sequence[str] | str) -> tuple[Kind, ...]:
     return kinds
 
 
-def _read_kind(spec: str) -> Kind:
+def _read_kind(spec: str) -> RepresentationKind:
     name, colon, argument = spec.partition(":")
     if name not in _ALLOWED:
         raise InvalidInputError(
@@ -150,4 +150,4 @@ def _read_kind(spec: str) -> Kind:
     pattern, hint = _ALLOWED[name].argument
     if colon and not re.fullmatch(pattern, argument):
         raise InvalidInputError(f"represent={spec!r} was given; what stands behind {name}: is {hint}.")
-    return Kind(spec, name, argument)
+    return RepresentationKind(spec, name, argument)

@@ -14,7 +14,7 @@ from rag_kit.documents.explanation import SITUATION
 from rag_kit.errors import ConfigurationError
 from rag_kit.indexing.document_index.rows import Child, Family
 from rag_kit.indexing.representing.asking import Asker, ModelCost, PassageRequest
-from rag_kit.indexing.representing.kinds import REPRESENTATION, TAG_PREFIX, Kind, kinds_of
+from rag_kit.indexing.representing.kinds import REPRESENTATION, TAG_PREFIX, RepresentationKind, kinds_of
 from rag_kit.indexing.splitting.hierarchy import split_family
 from rag_kit.models import chat_model
 from rag_kit.models.chat import is_extractive
@@ -97,7 +97,7 @@ class Representer:
         requests = self._requests(documents, sources)
         represented = Represented()
         replies = self._asker.answer([request for _, request in requests], represented, progress)
-        texts: list[dict[Kind, list[str]]] = [{} for _ in documents]
+        texts: list[dict[RepresentationKind, list[str]]] = [{} for _ in documents]
         for number, request in requests:
             if request.key in replies:
                 texts[number][request.kind] = replies[request.key]
@@ -137,7 +137,7 @@ class Representer:
                 requests.append((number, self._asker.request(kind, document, group, around)))
         return requests
 
-    def _family(self, document: Document, texts: Mapping[Kind, Sequence[str]]) -> Family:
+    def _family(self, document: Document, texts: Mapping[RepresentationKind, Sequence[str]]) -> Family:
         """A document with its tags and situation, and everything made of it as its children."""
         parent = copy_document(document)
         for kind, kind_texts in texts.items():

@@ -18,7 +18,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25 import storage
 from rag_kit.indexing.bm25.inverted import InvertedIndex
 from rag_kit.indexing.bm25.parameters import check_k, check_query
-from rag_kit.indexing.bm25.postings import Postings, Run, weighted_terms
+from rag_kit.indexing.bm25.postings import PostingRun, Postings, weighted_terms
 from rag_kit.indexing.bm25.postings import Weights as Scores
 from rag_kit.indexing.bm25.view import Hits
 from rag_kit.text import default_analyzer
@@ -111,7 +111,7 @@ class SparseIndex(InvertedIndex):
         [('red dog', 2.0), ('red fox', 1.0)]
     """
 
-    kind = storage.Kind(b"RAGKSPRS", "sparse index", "weights")
+    kind = storage.IndexKind(b"RAGKSPRS", "sparse index", "weights")
 
     def __init__(
         self,
@@ -131,7 +131,7 @@ class SparseIndex(InvertedIndex):
             return [dict(Counter(analyse(text))) for text in texts]
         return encode(self.encoder, texts, self.batch_size)
 
-    def _run(self, analysed: Sequence[Vector], first: int) -> Run:
+    def _run(self, analysed: Sequence[Vector], first: int) -> PostingRun:
         return weighted_terms(analysed, self._vocabulary, first)
 
     def _weights(self, postings: Postings, lengths: NDArray[np.int64]) -> Scores:

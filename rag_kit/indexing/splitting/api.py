@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Splitter: TypeAlias = "TextSplitter | Callable[[Sequence[Document]], Sequence[Document]]"
 
 
-class Part(NamedTuple):
+class SplitPart(NamedTuple):
     """A part of a document; ``start`` and ``end`` are ``None`` where its text does not stand there verbatim."""
 
     text: str
@@ -90,7 +90,7 @@ def choose_splitter(
     chunk_overlap: int,
     embeddings: Embeddings | None = None,
     tokenizer: Tokenizer | None = None,
-) -> Callable[[Document], Iterator[Part]]:
+) -> Callable[[Document], Iterator[SplitPart]]:
     """The function that cuts a document into parts, for a splitter that was named or given; arguments as in `split`."""
     check_sizes(chunk_size, chunk_overlap)
     if splitter == "structure" and tokenizer is None:
@@ -101,7 +101,7 @@ def choose_splitter(
 
 
 def iter_chunks(
-    documents: Iterable[Document], cut: Callable[[Document], Iterator[Part]]
+    documents: Iterable[Document], cut: Callable[[Document], Iterator[SplitPart]]
 ) -> Iterator[Document]:
     """The chunks of `split`, one at a time, so that a caller can stop at a limit."""
     numbers: dict[Any, int] = {}
@@ -117,7 +117,7 @@ def iter_chunks(
             yield Document(page_content=part.text, metadata=metadata)
 
 
-def _split_by_structure(document: Document, *, chunk_size: int, chunk_overlap: int) -> Iterator[Part]:
+def _split_by_structure(document: Document, *, chunk_size: int, chunk_overlap: int) -> Iterator[SplitPart]:
     """The parts of a document along its headings, paragraphs and sentences."""
     text, heading = document.page_content, document.metadata.get("heading")
     for span in split_spans(
@@ -128,17 +128,19 @@ def _split_by_structure(document: Document, *, chunk_size: int, chunk_overlap: i
         markdown=is_markdown(document),
     ):
         more = {"heading": span.heading, "table_header": span.table_header}
-        yield Part(text[span.start : span.end], span.start, span.end, {k: v for k, v in more.items() if v})
+        yield SplitPart(
+            text[span.start : span.end], span.start, span.end, {k: v for k, v in more.items() if v}
+        )
 
 
-def _split_by(splitter: Splitter, document: Document) -> Iterator[Part]:
+def _split_by(splitter: Splitter, document: Document) -> Iterator[SplitPart]:
     heading_at = heading_lookup(document)
     for part in spans_of(document, splitter):
         if part.text.strip():
             yield part._replace(metadata={**heading_at(part.start), **part.metadata})
 
 
-def spans_of(document: Document, splitter: Any, start: int = 0, end: int | None = None) -> list[Part]:
+def spans_of(document: Document, splitter: Any, start: int = 0, end: int | None = None) -> list[SplitPart]:
     """Cut a document, or the span of it from ``start`` to ``end``, with any splitter, which gets a copy."""
     text = document.page_content[start:end]
     chunks: Any = check_splitter(splitter)([Document(text, metadata=dict(document.metadata))])
@@ -149,7 +151,7 @@ def spans_of(document: Document, splitter: Any, start: int = 0, end: int | None 
                 f"A splitter gave {type(piece).__name__}; it gets a list of documents and must give documents, such "
                 "as [Document(text), ...]."
             )
-    parts: list[Part] = []
+    parts: list[SplitPart] = []
     last, placed_to = -1, 0
     for piece in pieces:
         content, length = piece.page_content, len(piece.page_content)
@@ -159,10 +161,10 @@ def spans_of(document: Document, splitter: Any, start: int = 0, end: int | None 
             if key not in ("start", "end", "start_index") and document.metadata.get(key, _ABSENT) != value
         }
         if (place := _find_place(text, piece, last, placed_to)) < 0:
-            parts.append(Part(content, None, None, metadata))
+            parts.append(SplitPart(content, None, None, metadata))
         else:
             last, placed_to = place, max(placed_to, place + length)
-            parts.append(Part(content, start + place, start + place + length, metadata))
+            parts.append(SplitPart(content, start + place, start + place + length, metadata))
     return parts
 
 

@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.rows import Ancestor, Child, Family
-from rag_kit.indexing.splitting.api import Part, Splitter, spans_of
+from rag_kit.indexing.splitting.api import SplitPart, Splitter, spans_of
 from rag_kit.indexing.splitting.packing import check_sizes, split_spans
 from rag_kit.indexing.splitting.structure import heading_lookup, is_markdown
 from rag_kit.text import sentences
@@ -61,12 +61,12 @@ def split_family(document: Document, cuts: Sequence[Splitter | int], overlap: in
 
 def _split_span(
     document: Document, cut: Splitter | int, start: int, end: int, overlap: int
-) -> Sequence[Part]:
+) -> Sequence[SplitPart]:
     if not isinstance(cut, int):
         return spans_of(document, cut, start, end)
     text = document.page_content[start:end]
     spans = split_spans(text, chunk_size=cut, chunk_overlap=overlap, markdown=is_markdown(document))
-    return [Part(text[s.start : s.end], start + s.start, start + s.end, {}) for s in spans]
+    return [SplitPart(text[s.start : s.end], start + s.start, start + s.end, {}) for s in spans]
 
 
 def sentence_family(document: Document, *, max_chars: int = 1000) -> Family:

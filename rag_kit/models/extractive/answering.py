@@ -11,8 +11,8 @@ from rag_kit.text import detect_language
 from rag_kit.text.citations.decline import DECLINED
 from rag_kit.text.evidence.questions import Question, analyse, terms
 from rag_kit.text.evidence.sentences import (
-    Candidate,
     PassageText,
+    SentenceCandidate,
     choose,
     collect,
     drop_distraction,
@@ -101,7 +101,7 @@ def extract_answer(
     return text
 
 
-def _extract(chosen: Sequence[Candidate]) -> str:
+def _extract(chosen: Sequence[SentenceCandidate]) -> str:
     """The chosen sentences of one passage, each cited."""
     text = header = ""
     for sentence in chosen:
@@ -116,7 +116,7 @@ def _extract(chosen: Sequence[Candidate]) -> str:
     return text
 
 
-def _pick_sentences(question: str, passages: Sequence[PassageText], count: int) -> list[Candidate]:
+def _pick_sentences(question: str, passages: Sequence[PassageText], count: int) -> list[SentenceCandidate]:
     """The sentences that answer, best first; none where the passages do not support an answer."""
     analysed = analyse(question)
     if not holds_what_is_named(analysed, passages):
@@ -147,8 +147,8 @@ def strength_of(question: Question, passages: Sequence[PassageText]) -> float:
 def strength(
     question: Question,
     passages: Sequence[PassageText],
-    candidates: Sequence[Candidate],
-    picked: Sequence[Candidate],
+    candidates: Sequence[SentenceCandidate],
+    picked: Sequence[SentenceCandidate],
 ) -> float:
     """How well the passages support an answer, in [0, 1]: from 0.5 on it is given, below it is declined.
 
@@ -164,8 +164,8 @@ def strength(
 def measure(
     question: Question,
     passages: Sequence[PassageText],
-    candidates: Sequence[Candidate],
-    picked: Sequence[Candidate],
+    candidates: Sequence[SentenceCandidate],
+    picked: Sequence[SentenceCandidate],
 ) -> dict[str, float]:
     """Measure the evidence for an answer that is made of the picked sentences: the inputs of `strength`.
 

@@ -12,7 +12,7 @@ from rag_kit.text.citations.check import check_citations, renumber
 from rag_kit.text.citations.decline import is_declined
 from rag_kit.text.evidence.questions import Question, analyse, offers, terms
 from rag_kit.text.evidence.sentences import collect, is_question, weight_of
-from rag_kit.text.evidence.usefulness import Usefulness, usefulness
+from rag_kit.text.evidence.usefulness import PassageUsefulness, usefulness
 
 _MAX_STATEMENTS = 20
 _NEAR_BEST = 0.5
@@ -26,7 +26,7 @@ _REASONS = {
 def grade_passage(prompt: Prompt) -> dict[str, Any]:
     """How surely the passage helps, by itself."""
     grades = usefulness(prompt.question, prompt.passages[:1])
-    return _grade(grades[0] if grades else Usefulness(0.0, {"own": 0.0}))
+    return _grade(grades[0] if grades else PassageUsefulness(0.0, {"own": 0.0}))
 
 
 def grade_passages(prompt: Prompt) -> dict[str, Any]:
@@ -112,7 +112,7 @@ def grade_usefulness(prompt: Prompt) -> dict[str, Any]:
     return {"relevant": share > 0, "score": share, "reason": _REASONS[prompt.language][2].format(share)}
 
 
-def _grade(grade: Usefulness) -> dict[str, Any]:
+def _grade(grade: PassageUsefulness) -> dict[str, Any]:
     reason = f"{grade.measures['own']:.0%} of the question's terms in its best sentence."
     return {"relevant": grade.value >= 0.5, "score": round(grade.value, 3), "reason": reason}
 

@@ -14,7 +14,7 @@ from rag_kit.query_construction.dates import NamedPeriod
 from rag_kit.query_construction.fields import MetadataField, Schema
 from rag_kit.query_construction.rules import cues
 from rag_kit.query_construction.rules.conditions import quarter_of
-from rag_kit.query_construction.words import Span, singular
+from rag_kit.query_construction.words import QuestionSpan, singular
 from rag_kit.text.values.forms import NUMBER
 from rag_kit.text.values.reading import Value, find_values
 from rag_kit.text.values.units import is_money
@@ -26,7 +26,7 @@ _OPENING = re.compile(r"(?:\bbetween|\bfrom|介于|在)\s*$", re.IGNORECASE)
 _OR_MORE = re.compile(r"\s*(?:or\s+(?:more|fewer|less|higher|lower)\b|\+|-)?\s*", re.IGNORECASE)
 
 
-class Kind(NamedTuple):
+class AmountKind(NamedTuple):
     """A kind of quantity: words in a field's name, and patterns of what stands before and after its numbers."""
 
     names: str
@@ -35,18 +35,18 @@ class Kind(NamedTuple):
 
 
 _KINDS = (
-    Kind(
+    AmountKind(
         "price cost fee amount salary wage rent budget 价 费 金额 薪 工资 成本 租金 预算",
         r"\b(?:cost(?:s|ing)?|priced|cheaper|more\s+expensive)",
         "块",  # and all currencies of the reader of values
     ),
-    Kind("rating score star 评分 得分 分数", r"\b(?:rated|scored)", r"stars?\b|points?\b|[星分](?!钟)"),
-    Kind("age 年龄", r"\baged", r"years?[\s-]+old\b|周?岁"),
+    AmountKind("rating score star 评分 得分 分数", r"\b(?:rated|scored)", r"stars?\b|points?\b|[星分](?!钟)"),
+    AmountKind("age 年龄", r"\baged", r"years?[\s-]+old\b|周?岁"),
 )
 
 
 @dataclass(frozen=True, eq=False)
-class Amount(Span):
+class Amount(QuestionSpan):
     """A date or number in a text, the field that it belongs to, and where the words before it begin that say so."""
 
     value: Any
@@ -55,7 +55,9 @@ class Amount(Span):
     quarter: Clause | None = None  # for a quarter of a year: the condition on the field of quarters
 
 
-def find_amounts(text: str, schema: Schema, periods: list[NamedPeriod], taken: list[Span]) -> list[Amount]:
+def find_amounts(
+    text: str, schema: Schema, periods: list[NamedPeriod], taken: list[QuestionSpan]
+) -> list[Amount]:
     """The dates, and the numbers that say of which field they are, outside of what is `taken`, in order."""
     dates = [_date_amount(text, schema, period) for period in periods if not period.overlaps(taken)]
     years = [date for date in dates if text[date.begin : date.end].isdecimal()]
@@ -81,11 +83,13 @@ def _date_amount(text: str, schema: Schema, date: NamedPeriod) -> Amount:
     return Amount(date.begin, date.end, date.period, field, date.begin, quarter if field.is_year else None)
 
 
-def _find_numbers(text: str, schema: Schema, taken: Sequence[Span], years: Sequence[Span]) -> list[Amount]:
+def _find_numbers(
+    text: str, schema: Schema, taken: Sequence[QuestionSpan], years: Sequence[QuestionSpan]
+) -> list[Amount]:
     """Numbers of a field; what may be a year is one only where its field stands before it, or its currency."""
     fields = [field for field in schema if field.ordered and not field.temporal]
     found = [value for value in find_values(text) if _is_number(value)][:_MAX_NUMBERS] if fields else []
-    spans = [Span(value.start, _numeral_end(text, value)) for value in found]
+    spans = [QuestionSpan(value.start, _numeral_end(text, value)) for value in found]
     free = [(value, span) for value, span in zip(found, spans, strict=True) if not span.overlaps(taken)]
     amounts = [_number_amount(text, value, span, fields, span.overlaps(years)) for value, span in free]
     # in "between 5 and 7 years old" the field of one number is that of the other
@@ -117,7 +121,7 @@ def _plain(value: Value) -> int | float:
 
 
 def _number_amount(
-    text: str, value: Value, span: Span, fields: list[MetadataField], year: bool
+    text: str, value: Value, span: QuestionSpan, fields: list[MetadataField], year: bool
 ) -> Amount | None:
     """A number, if words before it or a unit after it say of which field it is."""
     begin, end = span.begin, span.end
@@ -170,7 +174,7 @@ def _signs(field: MetadataField) -> _Signs:
     )
 
 
-def _is_kind(field: MetadataField, kind: Kind) -> bool:
+def _is_kind(field: MetadataField, kind: AmountKind) -> bool:
     """Whether a field is of a kind, by its names."""
     words = _name_words(field)
     joined = "".join(words)

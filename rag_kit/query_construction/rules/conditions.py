@@ -21,14 +21,14 @@ from rag_kit.query_construction.clauses import (
 from rag_kit.query_construction.dates import QUARTERS, Period
 from rag_kit.query_construction.fields import MetadataField, Schema
 from rag_kit.query_construction.rules import cues
-from rag_kit.query_construction.words import Span
+from rag_kit.query_construction.words import QuestionSpan
 from rag_kit.text.values.reading import level
 
 _OPPOSITE = {"$eq": "$ne", "$gt": "$lte", "$gte": "$lt", "$lt": "$gte", "$lte": "$gt"}
 
 
 @dataclass(frozen=True, eq=False)
-class Condition(Span):
+class Condition(QuestionSpan):
     """One condition, and where its words stand, cue words ("published after") included."""
 
     field: MetadataField
@@ -71,7 +71,7 @@ def find_missing(text: str, schema: Schema, time: MetadataField | None) -> list[
     conditions: list[Condition] = []
     for field in schema:
         match = None if field.type == "bool" else _missing_pattern(field, field is time).search(text)
-        if match and not Span(*match.span()).overlaps(conditions):
+        if match and not QuestionSpan(*match.span()).overlaps(conditions):
             conditions.append(Condition(*match.span(), field, "$exists", False))
     return conditions
 

@@ -23,7 +23,7 @@ from rag_kit.query_construction.rules.conditions import (
 )
 from rag_kit.query_construction.rules.mentions import choose_mentions, is_explicit, purpose_of, read_mentions
 from rag_kit.query_construction.rules.values import NamedValue, ValueIndex
-from rag_kit.query_construction.words import Span, longest_spans
+from rag_kit.query_construction.words import QuestionSpan, longest_spans
 from rag_kit.text import content_words
 from rag_kit.text.values.numbers import NUMBER_WORDS, read_any
 from rag_kit.text.values.reading import level
@@ -113,12 +113,14 @@ def _normalize(question: str) -> str:
     return unicodedata.normalize("NFKC", question)[:_MAX_QUESTION]
 
 
-def _read_text(text: str, schema: Schema, today: date) -> tuple[list[Condition], Order | None, list[Span]]:
+def _read_text(
+    text: str, schema: Schema, today: date
+) -> tuple[list[Condition], Order | None, list[QuestionSpan]]:
     """The conditions of a text, in its order, the order that it asks for, and where else it is understood."""
     times = [field for field in schema if field.temporal]
     order = find_order(text, schema)
     missing = find_missing(text, schema, max(times, key=lambda field: field.type == "date", default=None))
-    used = [*missing, *([Span(order.begin, order.noun)] if order else [])]
+    used = [*missing, *([QuestionSpan(order.begin, order.noun)] if order else [])]
     values = [value for value in _value_index(schema).find(text) if not value.overlaps(used)]
     used += [order] if order else []  # "the last three reports": a noun may name a kind, else it says nothing
     values, amounts = _values_and_amounts(text, schema, today, values, used)
@@ -133,7 +135,7 @@ def _read_text(text: str, schema: Schema, today: date) -> tuple[list[Condition],
 
 
 def _values_and_amounts(
-    text: str, schema: Schema, today: date, values: Sequence[NamedValue], used: Sequence[Span]
+    text: str, schema: Schema, today: date, values: Sequence[NamedValue], used: Sequence[QuestionSpan]
 ) -> tuple[list[NamedValue], list[Amount]]:
     """The values that are not part of a date, and the dates and numbers that are not part of a value."""
     # "2010" is a year before it is the value of a text field
@@ -153,12 +155,12 @@ def _values_and_amounts(
     return values, find_amounts(text, schema, periods, [*values, *used])
 
 
-def _is_decimal(text: str, span: Span) -> bool:
+def _is_decimal(text: str, span: QuestionSpan) -> bool:
     return text[span.begin : span.end].isdecimal()
 
 
 @dataclass(frozen=True, eq=False)
-class Order(Span):
+class Order(QuestionSpan):
     """An order and a number that a text asks for; ``noun`` is where their noun begins."""
 
     sort: Sort

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from rag_kit.query_construction.words import Span
+from rag_kit.query_construction.words import QuestionSpan
 
 _I = re.IGNORECASE
 # Words between a cue and what it is about, or around a request, which say nothing themselves.
@@ -153,7 +153,7 @@ _BEFORE_REFERENCE = re.compile(r"(?:\d\s*[卷期]?\s*\(|\bet\s+al\.?,?\s*\(?|\([
 _AFTER_REFERENCE = re.compile(r"年?(?:\s?[;:]\s?\d|[,\s]*第?\d+[卷期])")
 
 
-def is_reference(text: str, year: Span) -> bool:
+def is_reference(text: str, year: QuestionSpan) -> bool:
     """Whether a year is a part of a reference to a publication."""
     before = text[max(0, year.begin - 64) : year.begin]
     return bool(_BEFORE_REFERENCE.search(before) or _AFTER_REFERENCE.match(text, year.end))
@@ -173,7 +173,7 @@ def with_negation(text: str, floor: int, begin: int, end: int) -> tuple[int, int
     return begin, after.end() if after else end, bool(before or after)
 
 
-def remainder(text: str, spans: Sequence[Span]) -> tuple[str, str]:
+def remainder(text: str, spans: Sequence[QuestionSpan]) -> tuple[str, str]:
     """The text without the spans, and the same without the words that only frame a request.
 
     Example:

@@ -12,7 +12,7 @@ from rag_kit.query_construction.rules import cues
 from rag_kit.query_construction.rules.amounts import Amount
 from rag_kit.query_construction.rules.conditions import Condition, carries_on
 from rag_kit.query_construction.rules.values import NamedValue
-from rag_kit.query_construction.words import Span
+from rag_kit.query_construction.words import QuestionSpan
 from rag_kit.text import content_words
 from rag_kit.text.values.reading import level
 
@@ -36,7 +36,7 @@ _NEXT = re.compile(r"\s*(?:the\s+)?(?:years?\s+)?")
 Purpose = Literal["documents", "topic", "answer"]
 
 
-def purpose_of(text: str, understood: Sequence[Span], schema: Schema, measured: bool) -> Purpose:
+def purpose_of(text: str, understood: Sequence[QuestionSpan], schema: Schema, measured: bool) -> Purpose:
     """Tell what a text asks for.
 
     "documents": documents of a kind ("papers on stroke", "red phones"), so that every value that it names is a
@@ -51,7 +51,9 @@ def purpose_of(text: str, understood: Sequence[Span], schema: Schema, measured: 
     if _DOCUMENTS.search(text) or _ORDER.search(text):
         return "documents"
     names = [re.escape(name) for field in schema for name in field.all_names]
-    places = [Span(*match.span()) for name in names for match in re.finditer(name, text, re.IGNORECASE)]
+    places = [
+        QuestionSpan(*match.span()) for name in names for match in re.finditer(name, text, re.IGNORECASE)
+    ]
     rest = content_words(cues.remainder(text, [*understood, *places])[1])
     words = [word for word in rest if word.isascii() or len(word) > 1]
     if len(words) > 1 and not measured:

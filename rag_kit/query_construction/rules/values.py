@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from rag_kit.query_construction.fields import MetadataField, Schema
-from rag_kit.query_construction.words import HAN, Span, longest_spans, singular
+from rag_kit.query_construction.words import HAN, QuestionSpan, longest_spans, singular
 from rag_kit.text import content_words
 from rag_kit.text.analysis import load_segmenter
 from rag_kit.text.values.reading import level
@@ -38,7 +38,7 @@ _AFTER_PLACE = re.compile(r"\b(?:in(?!\s+(?:general|short|special)\b)|of|from)\s
 
 
 @dataclass(frozen=True, eq=False)
-class NamedValue(Span):
+class NamedValue(QuestionSpan):
     """A value named in a text."""
 
     field: MetadataField
@@ -102,7 +102,7 @@ class ValueIndex:
                     _JOINED.fullmatch(text, left.end(), right.start())
                     for left, right in pairwise(places[start:stop])
                 ):
-                    span = Span(places[start].start(), places[stop - 1].end())
+                    span = QuestionSpan(places[start].start(), places[stop - 1].end())
                     yield _latin_value(text, span, field, value, value_words)
 
     def _find_chinese(self, text: str) -> Iterator[NamedValue]:
@@ -120,7 +120,7 @@ class ValueIndex:
 
 
 def _latin_value(
-    text: str, span: Span, field: MetadataField, value: Any, words: tuple[str, ...]
+    text: str, span: QuestionSpan, field: MetadataField, value: Any, words: tuple[str, ...]
 ) -> NamedValue:
     """A value that is named: whether as it is written (``exact``), and beyond doubt (``sure``)."""
     alone = len(words) == 1
@@ -143,7 +143,7 @@ def _latin_value(
     return NamedValue(*place, exact, sure, _is_name(written, value))
 
 
-def _is_common(text: str, span: Span, written: str) -> bool:
+def _is_common(text: str, span: QuestionSpan, written: str) -> bool:
     """Whether a word is an ordinary one here: a common word without a capital inside its sentence or "in" before it."""
     word = written.lower()
     if word not in _COMMON and content_words(word):

@@ -15,9 +15,9 @@ from rag_kit.errors import ConfigurationError, MissingExtraError, StatementError
 from rag_kit.query_construction.statements.result import (
     MAX_COLUMNS,
     MAX_STATEMENT,
-    Limits,
     QueryResult,
     RefusalError,
+    StatementLimits,
 )
 
 _NODES = """
@@ -63,7 +63,7 @@ class PostgresDatabase:
         self._schema = schema
         rewrite_statement("SELECT 1", (), schema)  # raises where sqlglot is not installed
 
-    def run(self, statement: str, limits: Limits) -> QueryResult:
+    def run(self, statement: str, limits: StatementLimits) -> QueryResult:
         """Run one statement; raises ``StatementError`` where it was refused, or failed."""
         from sqlalchemy.exc import DBAPIError
 
@@ -94,7 +94,7 @@ def _guard(connection: Any, seconds: float) -> None:
         raise ConfigurationError("The engine's transactions cannot be made read-only; make it anew.")
 
 
-def _fetch_rows(connection: Any, rewritten: str, limits: Limits) -> QueryResult:
+def _fetch_rows(connection: Any, rewritten: str, limits: StatementLimits) -> QueryResult:
     """The rows, whose long cells the server cuts."""
     query = f"({rewritten}) AS q".replace("%", "%%")
     # a statement with a parameter goes by the extended protocol, which takes one statement alone

@@ -15,7 +15,7 @@ from rag_kit.errors import ConfigurationError, InvalidInputError, MissingExtraEr
 from rag_kit.query_construction.sql.postgres import PostgresDatabase
 from rag_kit.query_construction.sql.sqlite import SqliteDatabase
 from rag_kit.query_construction.statements.asking import TextToStatement
-from rag_kit.query_construction.statements.result import Limits, QueryResult
+from rag_kit.query_construction.statements.result import QueryResult, StatementLimits
 from rag_kit.query_construction.statements.uses import StatementRetriever
 
 _SYSTEM = ("pg_", "information_schema", "sqlite_")
@@ -114,14 +114,14 @@ def open_database(
         names = _choose_tables(tables, sorted(name for name in usable if not name.startswith(_SYSTEM)))
         sqlite = engine.dialect.name == "sqlite"
         opened = SqliteDatabase(engine, names) if sqlite else PostgresDatabase(engine, names, schema)
-        limits = Limits(sample_rows, _SAMPLE_CHARS, seconds)
+        limits = StatementLimits(sample_rows, _SAMPLE_CHARS, seconds)
         return opened, "\n\n".join(_describe_table(opened, inspector, name, schema, limits) for name in names)
     except SQLAlchemyError as error:
         reason = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
         raise ConfigurationError(f"The database cannot be read: {reason}") from error
 
 
-def _describe_table(database: Any, inspector: Any, name: str, schema: str, limits: Limits) -> str:
+def _describe_table(database: Any, inspector: Any, name: str, schema: str, limits: StatementLimits) -> str:
     """Columns, keys and sample rows of one table."""
     links = {
         column: f' REFERENCES "{key["referred_table"]}" ("{target}")'

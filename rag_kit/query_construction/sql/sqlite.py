@@ -10,7 +10,12 @@ from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
 from rag_kit.errors import InvalidInputError, StatementError
-from rag_kit.query_construction.statements.result import MAX_COLUMNS, MAX_STATEMENT, Limits, QueryResult
+from rag_kit.query_construction.statements.result import (
+    MAX_COLUMNS,
+    MAX_STATEMENT,
+    QueryResult,
+    StatementLimits,
+)
 
 _NAMES = """
     -> ->> abs acos asin atan atan2 avg ceil ceiling coalesce concat concat_ws cos count cume_dist current_date
@@ -49,7 +54,7 @@ class SqliteDatabase:
         self._engine = engine
         self._tables = frozenset(map(_folded, tables))
 
-    def run(self, statement: str, limits: Limits) -> QueryResult:
+    def run(self, statement: str, limits: StatementLimits) -> QueryResult:
         """Run one statement; raises ``StatementError`` where it was refused, or failed."""
         refused: list[str] = []
         connection = self._open_read_only(limits.seconds)

@@ -21,7 +21,7 @@ class RefusalError(Exception):
     """A statement is refused; the text names what is not allowed in it."""
 
 
-class Limits(NamedTuple):
+class StatementLimits(NamedTuple):
     """Most rows to fetch, most characters of a cell, most seconds of a statement."""
 
     rows: int
@@ -57,7 +57,7 @@ class QueryResult:
 
     @classmethod
     def from_rows(
-        cls, statement: str, columns: Iterable[Any], rows: Iterable[Sequence[Any]], limits: Limits
+        cls, statement: str, columns: Iterable[Any], rows: Iterable[Sequence[Any]], limits: StatementLimits
     ) -> Self:
         """The first rows that a database gives, long cells cut; reads one row more, to know if there are more."""
         first = [tuple(cut_cell(cell, limits.chars) for cell in row) for row in islice(rows, limits.rows + 1)]

@@ -31,14 +31,14 @@ KEPT_KEY = "kept"
 
 
 @dataclass(frozen=True)
-class Passage:
+class CompressedPassage:
     """A document, which is not to be changed, and its sentences in order."""
 
     document: Document
     sentences: Sequence[Sentence]
 
     @classmethod
-    def of(cls, document: Document) -> Passage:
+    def of(cls, document: Document) -> CompressedPassage:
         """Cut a document into sentences."""
         return cls(document, sentences(document.page_content))
 
@@ -68,7 +68,7 @@ class Compressor(HasRunnables):
     name: str = "compressor"
 
     @abstractmethod
-    def select(self, query: str, passages: Sequence[Passage], call: Call) -> Logic[list[Selection]]:
+    def select(self, query: str, passages: Sequence[CompressedPassage], call: Call) -> Logic[list[Selection]]:
         """Choose sentences: a coroutine that does all waiting through ``call``, and returns one selection per passage.
 
         Each passage has at least one sentence. What is raised leaves all passages whole.
@@ -96,7 +96,7 @@ class LexicalCompressor(Compressor):
         warm_up()
         analyse("warm")
 
-    async def select(self, query: str, passages: Sequence[Passage], call: Call) -> list[Selection]:
+    async def select(self, query: str, passages: Sequence[CompressedPassage], call: Call) -> list[Selection]:
         """Choose sentences; see ``Compressor.select``."""
         question = analyse(query)
         scores = [[0.0] * len(passage.sentences) for passage in passages]
@@ -132,7 +132,7 @@ class EmbeddingCompressor(Compressor):
         self.min_score = check_number("min_score", min_score, maximum=1.0)
         self.share = check_number("share", share, maximum=1.0)
 
-    async def select(self, query: str, passages: Sequence[Passage], call: Call) -> list[Selection]:
+    async def select(self, query: str, passages: Sequence[CompressedPassage], call: Call) -> list[Selection]:
         """Choose sentences; see ``Compressor.select``."""
         texts = [sentence.text for passage in passages for sentence in passage.sentences]
         distinct = list(dict.fromkeys(texts))
@@ -165,7 +165,7 @@ class ModelCompressor(Compressor):
         self.prompts = LanguagePrompts("compress", prompt, ("question", "passages"), language)
         self.most_sentences = check_count("most_sentences", most_sentences)
 
-    async def select(self, query: str, passages: Sequence[Passage], call: Call) -> list[Selection]:
+    async def select(self, query: str, passages: Sequence[CompressedPassage], call: Call) -> list[Selection]:
         """Choose sentences; see ``Compressor.select``."""
         batches = [
             (number, start, passage.sentences[start : start + self.most_sentences])
@@ -213,7 +213,7 @@ class _Piece(NamedTuple):
     text: PassageText
 
 
-def _batches(passages: Sequence[Passage]) -> Iterator[list[_Piece]]:
+def _batches(passages: Sequence[CompressedPassage]) -> Iterator[list[_Piece]]:
     """The passages in lots of as many sentences as are looked at together; longer passages in pieces."""
     lot: list[_Piece] = []
     room = MAX_SENTENCES

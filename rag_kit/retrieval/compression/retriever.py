@@ -20,11 +20,11 @@ from rag_kit.errors import InvalidInputError, ModelOutputError
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.compression.compressors import (
     KEPT_KEY,
+    CompressedPassage,
     Compressor,
     EmbeddingCompressor,
     LexicalCompressor,
     ModelCompressor,
-    Passage,
     Selection,
     shortened,
 )
@@ -121,7 +121,7 @@ class CompressionRetriever(RefiningRetriever):
 
     async def _refine(self, documents: list[Document], call: Call) -> list[Document]:
         """Shorten the passages, leave out those without a sentence that matters, and merge near-duplicates."""
-        passages = [passage for doc in documents if (passage := Passage.of(doc)).sentences]
+        passages = [passage for doc in documents if (passage := CompressedPassage.of(doc)).sentences]
         if empty := len(documents) - len(passages):
             call.note(f"{empty} passage{'' if empty == 1 else 's'} without text left out")
         if not passages:
@@ -147,7 +147,7 @@ class CompressionRetriever(RefiningRetriever):
             call.note(f"{count} of {len(passages)} passages had no sentence that matters: {_ids(dropped)}")
         return self._merge([self._shorten(*pair, call) for pair in pairs if pair[1] != []], call)
 
-    async def _selections(self, passages: Sequence[Passage], call: Call) -> list[Selection]:
+    async def _selections(self, passages: Sequence[CompressedPassage], call: Call) -> list[Selection]:
         """The compressor's selection for each passage; refuses one that names sentences that are not there."""
         selections: list[Selection] = await self.compressor.select(call.query, passages, call)
         if len(selections) != len(passages) or any(
@@ -161,7 +161,7 @@ class CompressionRetriever(RefiningRetriever):
             )
         return selections
 
-    def _shorten(self, passage: Passage, selection: Selection, call: Call) -> Document:
+    def _shorten(self, passage: CompressedPassage, selection: Selection, call: Call) -> Document:
         """The passage cut to the sentences selected, with those around them; whole if the selection is ``None``."""
         doc, count = passage.document, len(passage.sentences)
         if selection is None:

@@ -24,7 +24,7 @@ from rag_kit.documents.provenance import peek_score
 from rag_kit.errors import IndexMissingError, InvalidInputError
 from rag_kit.indexing.bm25.parameters import documents_of
 from rag_kit.indexing.document_index.index import DocumentIndex
-from rag_kit.indexing.document_index.rows import PARENT_KEY, Family, FamilyView, Place, offset_in_source
+from rag_kit.indexing.document_index.rows import PARENT_KEY, ChildPlace, Family, FamilyView, offset_in_source
 from rag_kit.indexing.document_index.store import RemoteLocation
 from rag_kit.indexing.document_index.writing import Changes
 from rag_kit.retrieval.base import RagKitRetriever, blocking_step
@@ -44,7 +44,7 @@ class Match:
     document: Document
     rank: int
     score: float
-    place: Place | None
+    place: ChildPlace | None
 
     def as_dict(self) -> dict[str, Any]:
         """Give the entry for the provenance."""
@@ -53,7 +53,7 @@ class Match:
 
 
 @dataclass
-class Passage:
+class ParentPassage:
     """Make the passage for some matches, best first, with the score that they make together."""
 
     matches: list[Match]
@@ -224,7 +224,7 @@ class FamilyRetriever(FamilyWriter):
     @abstractmethod
     def _passages(
         self, view: FamilyView, matches: Sequence[Match], k: int, passes: Passes | None
-    ) -> list[Passage]:
+    ) -> list[ParentPassage]:
         """At most k passages, best first; what does not pass is left out."""
 
     async def _search(self, query: str, call: Call) -> list[Document]:
@@ -254,7 +254,7 @@ class FamilyRetriever(FamilyWriter):
             )
         return [self._result(passage, rank, call) for rank, passage in enumerate(passages, start=1)]
 
-    def _result(self, passage: Passage, rank: int, call: Call) -> Document:
+    def _result(self, passage: ParentPassage, rank: int, call: Call) -> Document:
         """A copy with every matched child in the provenance."""
         inner = [n for match in passage.matches for n in get_provenance(match.document).get("notes", [])]
         return call.with_stage(

@@ -14,7 +14,14 @@ from rag_kit.indexing.document_index.rows import PARENT_KEY, Family, FamilyView
 from rag_kit.indexing.splitting.api import Splitter, check_splitter
 from rag_kit.indexing.splitting.hierarchy import check_levels, split_family
 from rag_kit.indexing.splitting.named import check_name, named_splitter
-from rag_kit.retrieval.parents.base import FamilyRetriever, Match, Passage, Passes, parents_metadata, span_of
+from rag_kit.retrieval.parents.base import (
+    FamilyRetriever,
+    Match,
+    ParentPassage,
+    Passes,
+    parents_metadata,
+    span_of,
+)
 
 
 class ParentDocumentRetriever(FamilyRetriever):
@@ -93,7 +100,7 @@ class ParentDocumentRetriever(FamilyRetriever):
 
     def _passages(
         self, view: FamilyView, matches: Sequence[Match], k: int, passes: Passes | None
-    ) -> list[Passage]:
+    ) -> list[ParentPassage]:
         """A passage for each of the best ``k`` parents, in the order of the best match of each."""
         groups: dict[Any, list[Match]] = {}
         for number, match in enumerate(matches):
@@ -120,13 +127,13 @@ def _passes(match: Match, metadata: Mapping[str, dict[str, Any]], passes: Passes
     )
 
 
-def _passage(matches: list[Match], texts: Mapping[str, Document]) -> Passage:
+def _passage(matches: list[Match], texts: Mapping[str, Document]) -> ParentPassage:
     """The whole parent, or the span of it that the matches are in; what has no parent is returned itself."""
     place, score = matches[0].place, max(match.score for match in matches)
     if place is None:
-        return Passage(matches, score, matches[0].document)
+        return ParentPassage(matches, score, matches[0].document)
     document, leaves = texts[place.parent], place.size
     if place.path:
         span = place.path[0]
         document, leaves = span_of(document, span.start, span.end, span.heading), span.leaves
-    return Passage(matches, score, document, {"matched": len(matches), "of": leaves})
+    return ParentPassage(matches, score, document, {"matched": len(matches), "of": leaves})

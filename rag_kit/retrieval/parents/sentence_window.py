@@ -11,7 +11,14 @@ from pydantic import Field
 
 from rag_kit.indexing.document_index.rows import PARENT_KEY, Family, FamilyView
 from rag_kit.indexing.splitting.hierarchy import sentence_family
-from rag_kit.retrieval.parents.base import FamilyRetriever, Match, Passage, Passes, parents_metadata, span_of
+from rag_kit.retrieval.parents.base import (
+    FamilyRetriever,
+    Match,
+    ParentPassage,
+    Passes,
+    parents_metadata,
+    span_of,
+)
 
 
 class SentenceWindowRetriever(FamilyRetriever):
@@ -42,7 +49,7 @@ class SentenceWindowRetriever(FamilyRetriever):
 
     def _passages(
         self, view: FamilyView, matches: Sequence[Match], k: int, passes: Passes | None
-    ) -> list[Passage]:
+    ) -> list[ParentPassage]:
         """The best ``k`` windows around matches, as passages; windows that overlap become one."""
         metadata = parents_metadata(view, matches) if passes is not None else {}
         windows: list[_Window] = []
@@ -91,18 +98,18 @@ class _Window:
         same_parent = self.parent is not None and self.parent == other.parent
         return same_parent and self.first <= other.last and other.first <= self.last
 
-    def passage(self, view: FamilyView, texts: dict[str, Document]) -> Passage:
+    def passage(self, view: FamilyView, texts: dict[str, Document]) -> ParentPassage:
         """The text of the window, or the matching sentence alone if its position in the parent is unknown."""
         best = self.matches[0]
         siblings = [] if self.parent is None else view.siblings(self.parent, self.first, self.last)
         placed = [s for s in siblings if s.start is not None]
         if self.parent is None or not placed:  # no sentence has a position in the parent
-            return Passage(self.matches, best.score, best.document)
+            return ParentPassage(self.matches, best.score, best.document)
         start = min(s.start for s in placed if s.start is not None)
         end = max(s.end for s in placed if s.end is not None)
         heading = placed[0].metadata.get("heading")
         document = span_of(texts[self.parent], start, end, heading if isinstance(heading, str) else None)
-        return Passage(self.matches, best.score, document, {"sentences": [self.first, self.last]})
+        return ParentPassage(self.matches, best.score, document, {"sentences": [self.first, self.last]})
 
 
 def _seen(match: Match, parent: dict[str, Any]) -> dict[str, Any]:

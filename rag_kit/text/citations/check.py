@@ -11,7 +11,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.text.analysis import content_words
 from rag_kit.text.citations.decline import is_declined
 from rag_kit.text.citations.match import judge
-from rag_kit.text.citations.source import Source
+from rag_kit.text.citations.source import PassageSource
 from rag_kit.text.sentences import sentences
 
 CitationStatus = Literal["supported", "unsupported", "undecided", "missing_passage"]
@@ -111,7 +111,9 @@ def check_citations(
     if not isinstance(answer, str):
         raise InvalidInputError(f"answer is a {type(answer).__name__}; it must be a string; give its text.")
     passage_texts = _passage_texts(passages)
-    sources = [Source(text, _context(passage)) for text, passage in zip(passage_texts, passages, strict=True)]
+    sources = [
+        PassageSource(text, _context(passage)) for text, passage in zip(passage_texts, passages, strict=True)
+    ]
     if is_declined(answer):
         return CitationReport("declined")
     reasons = {key: texts[language == "zh"] for key, texts in _REASONS.items()}
@@ -150,7 +152,7 @@ def _context(passage: Any) -> str:
 
 def _check_statement(
     statement: Statement,
-    sources: Sequence[Source],
+    sources: Sequence[PassageSource],
     reasons: Mapping[str, str],
     judged: Mapping[str, Literal["supported", "unsupported"]],
 ) -> Iterator[Citation]:

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 from rag_kit.text.citations.change import MIN_CLOSE, find_change
 from rag_kit.text.citations.placing import Placed, place_values, says
-from rag_kit.text.citations.source import Source, clauses, content_keys, holds, leaves_open, letters_of
+from rag_kit.text.citations.source import PassageSource, clauses, content_keys, holds, leaves_open, letters_of
 from rag_kit.text.citations.tokens import Token, are_equal, are_opposites, has_alike, is_negation, tokens
 from rag_kit.text.language import HAN, fold, same_language, word_set
 
@@ -45,13 +45,13 @@ class Verdict(NamedTuple):
         return "undecided" if self.reason in ("language", "other", "paraphrase") else "unsupported"
 
 
-def judge(statement: str, sources: Sequence[Source]) -> list[Verdict]:
+def judge(statement: str, sources: Sequence[PassageSource]) -> list[Verdict]:
     """Judge a statement without its marks against each passage that it cites; several may support it together."""
     verdicts = [_judge_against(statement, source) for source in sources]
     if len(sources) < 2 or any(verdict.status == "supported" for verdict in verdicts):
         return verdicts
     quotes = [source.plain(start, end) for source, (*_, start, end) in zip(sources, verdicts, strict=True)]
-    both = Source("\n".join(quotes), "\n".join(source.context for source in sources))
+    both = PassageSource("\n".join(quotes), "\n".join(source.context for source in sources))
     quoted = [token for sentence in both.tokens for token in sentence]
     together, _ = _compare_words(_in_words_of(tokens(statement), both), quoted)
     if together != "covered" or not all(quotes):
@@ -62,7 +62,7 @@ def judge(statement: str, sources: Sequence[Source]) -> list[Verdict]:
     ]
 
 
-def _judge_against(statement: str, source: Source) -> Verdict:
+def _judge_against(statement: str, source: PassageSource) -> Verdict:
     """The verdict on a statement by the best quote of one passage."""
     letters = letters_of(statement)
     if not source.spans or not letters.strip():
@@ -97,7 +97,7 @@ def _weigh(
     reason: str,
     stated: Sequence[Token],
     quoted: Sequence[Token],
-    source: Source,
+    source: PassageSource,
     best: int,
     clause: Sequence[Token],
     placed: Placed,
@@ -143,7 +143,7 @@ def _closeness(stated: Sequence[Token], cited: Sequence[Token], *, with_values: 
     return (same / len(new) if new else 1.0), sum(kind in ("replace", "insert") for kind, *_ in codes)
 
 
-def _in_words_of(stated: list[Token], source: Source) -> list[Token]:
+def _in_words_of(stated: list[Token], source: PassageSource) -> list[Token]:
     """A statement's tokens, with each value under the key that the passage has for it."""
     row = []
     for token in stated:
@@ -156,7 +156,10 @@ def _in_words_of(stated: list[Token], source: Source) -> list[Token]:
 
 
 def _compare_words(
-    stated: list[Token], quoted: list[Token], source: Source | None = None, clause: Sequence[Token] = ()
+    stated: list[Token],
+    quoted: list[Token],
+    source: PassageSource | None = None,
+    clause: Sequence[Token] = (),
 ) -> tuple[str, float]:
     """The reason for the verdict, and the share of the statement's content words that the quote has.
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence, Set
 from itertools import combinations
 from typing import Literal
 
-from rag_kit.text.citations.source import Place, content_keys
+from rag_kit.text.citations.source import ValuePlace, content_keys
 from rag_kit.text.citations.tokens import Token
 from rag_kit.text.values.reading import Value, same_value
 
@@ -25,7 +25,7 @@ def says(said: Value, stated: Value) -> bool:
 
 
 def place_values(
-    stated: Sequence[Token], parts: Sequence[Sequence[Token]], places: Sequence[Place]
+    stated: Sequence[Token], parts: Sequence[Sequence[Token]], places: Sequence[ValuePlace]
 ) -> Placed:
     """Tell where the values of a statement stand in its passage.
 
@@ -44,7 +44,7 @@ def place_values(
 
 
 def _place_value(
-    value: Value, beside: Set[str], words: Set[str], mine: Sequence[Value], places: Sequence[Place]
+    value: Value, beside: Set[str], words: Set[str], mine: Sequence[Value], places: Sequence[ValuePlace]
 ) -> Literal["wrong", "sure", "unsure", "alone"]:
     """Tell whether a value stands beside some words of a statement better than all that could stand in its place."""
     same = [place for place in places if value.dimension != "id" and says(place.value, value)]
@@ -64,7 +64,7 @@ def _place_value(
     return "sure" if _fit(beside, best) > max(_fit(beside, rival) for rival in rivals) else "unsure"
 
 
-def _have_swapped(parts: Sequence[Sequence[Token]], places: Sequence[Place]) -> bool:
+def _have_swapped(parts: Sequence[Sequence[Token]], places: Sequence[ValuePlace]) -> bool:
     """Tell whether two values of a statement each stand beside words that stand beside the other in the passage."""
     held = [
         (token.value, {one.key for one in part if one.content and not one.value})
@@ -82,7 +82,7 @@ def _have_swapped(parts: Sequence[Sequence[Token]], places: Sequence[Place]) -> 
     return False
 
 
-def _is_of_another(words: Set[str], place: Place, rivals: Sequence[Place]) -> bool:
+def _is_of_another(words: Set[str], place: ValuePlace, rivals: Sequence[ValuePlace]) -> bool:
     """Tell whether a value is said of another thing than a statement names, whose value its sentence has too."""
     if not place.subject or place.subject & words:
         return False
@@ -94,7 +94,7 @@ def _kind(value: Value) -> str:
     return value.dimension.split("/")[0]
 
 
-def _is_nearer(words: Set[str], rival: Place, best: Place) -> bool:
+def _is_nearer(words: Set[str], rival: ValuePlace, best: ValuePlace) -> bool:
     """Say if a value stands nearer to the words than another; a later one needs a word that goes with it alone."""
     apart = words & rival.own - (best.own | best.within)
     if _fit(words, rival)[:2] == _fit(words, best)[:2]:
@@ -104,6 +104,6 @@ def _is_nearer(words: Set[str], rival: Place, best: Place) -> bool:
     return beside and _fit(words, rival) > _fit(words, best) and bool(apart or rival.order < best.order)
 
 
-def _fit(words: Set[str], place: Place) -> tuple[int, int, int]:
+def _fit(words: Set[str], place: ValuePlace) -> tuple[int, int, int]:
     """How many of the words stand beside a value: in the sentence up to it, in its clause, in the sentence before."""
     return len(words & (place.own | place.within)), len(words & place.own), len(words & place.before)

@@ -12,7 +12,7 @@ from rag_kit.text.language import HAN, fold
 from rag_kit.text.sentences import sentences
 from rag_kit.text.values.numbers import HAN_DIGITS
 from rag_kit.text.values.reading import Value, counted_by
-from rag_kit.text.values.tables import Row, table_rows
+from rag_kit.text.values.tables import TableRow, table_rows
 from rag_kit.text.values.units import is_money, unit_at
 
 _MAX_SENTENCES = 2000
@@ -46,7 +46,7 @@ _OPEN_QUESTION = re.compile(
 )
 
 
-class Place(NamedTuple):
+class ValuePlace(NamedTuple):
     """A value of a passage, and the words of its clause or cell, of its sentence up to it, and of the one before."""
 
     value: Value
@@ -60,7 +60,7 @@ class Place(NamedTuple):
     order: int = 0
 
 
-class Source:
+class PassageSource:
     """A passage prepared for many statements.
 
     Args:
@@ -72,7 +72,7 @@ class Source:
         self.text, self.context = text, context
 
     @cached_property
-    def rows(self) -> dict[int, Row]:
+    def rows(self) -> dict[int, TableRow]:
         """The rows of its tables by the place where they begin."""
         return {row.start: row for row in table_rows(self.text)}
 
@@ -135,9 +135,9 @@ class Source:
         return [token for line in self.context.splitlines() for token in tokens(line)]
 
     @cached_property
-    def places(self) -> list[Place]:
+    def places(self) -> list[ValuePlace]:
         """The values with the words beside them: in the clause, and before it in the sentence and the one before."""
-        found: list[Place] = []
+        found: list[ValuePlace] = []
         before: frozenset[str] = frozenset()
         for number, ((start, _), sentence) in enumerate(zip(self.spans, self.tokens, strict=True)):
             if cells := self._cells.get(start):
@@ -149,11 +149,13 @@ class Source:
                 for at, token in enumerate(clause):
                     subject = frozenset(one.key for one in clause[: at + 1] if one.name) or subject
                     if token.value:
-                        found.append(Place(token.value, own - {token.key}, within, before, subject, number))
+                        found.append(
+                            ValuePlace(token.value, own - {token.key}, within, before, subject, number)
+                        )
                 within |= own
             before = frozenset(content_keys(sentence))
         found += [
-            Place(token.value, frozenset(), self.all_keys, frozenset())
+            ValuePlace(token.value, frozenset(), self.all_keys, frozenset())
             for token in self.context_tokens
             if token.value
         ]
@@ -243,7 +245,7 @@ def _joined(parts: list[list[Token]]) -> list[list[Token]]:
     return rows or [[]]
 
 
-def _row_places(cells: Sequence[tuple[list[Token], list[Token]]]) -> list[Place]:
+def _row_places(cells: Sequence[tuple[list[Token], list[Token]]]) -> list[ValuePlace]:
     """The values of a row; beside each stand its column's header and the cells that name the row."""
     names = frozenset(
         key
@@ -252,7 +254,7 @@ def _row_places(cells: Sequence[tuple[list[Token], list[Token]]]) -> list[Place]
         for key in content_keys([*header, *cell])
     )
     return [
-        Place(token.value, (names | content_keys([*header, *cell])) - {token.key})
+        ValuePlace(token.value, (names | content_keys([*header, *cell])) - {token.key})
         for header, cell in cells
         for token in cell
         if token.value

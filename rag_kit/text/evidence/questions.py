@@ -9,7 +9,7 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 from rag_kit.text.analysis import content_words
-from rag_kit.text.evidence.times import Span, time_spans
+from rag_kit.text.evidence.times import TimeSpan, time_spans
 from rag_kit.text.language import detect_language, fold, word_set
 from rag_kit.text.values.reading import find_values
 
@@ -140,7 +140,7 @@ class Question:
     language: str  # "en" or "zh"
     kind: str  # "who", "when", "number" or "other"
     terms: tuple[Term, ...]  # its content terms in order
-    spans: tuple[Span, ...]  # the spans of time that it names
+    spans: tuple[TimeSpan, ...]  # the spans of time that it names
     keys: frozenset[str]  # the keys of its terms
     weights: Mapping[str, float]  # of its terms, together 1; 0 for dates, whose fit in time counts instead
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from rag_kit.documents.identity import version_text
 from rag_kit.text.asking import without_remarks
 from rag_kit.text.evidence.questions import Question, analyse, offers, terms
-from rag_kit.text.evidence.times import Span, TimeFit, fit_in_time, time_spans
+from rag_kit.text.evidence.times import TimeFit, TimeSpan, fit_in_time, time_spans
 from rag_kit.text.language import detect_language
 from rag_kit.text.sentences import sentences
 
@@ -87,7 +87,7 @@ _OF_A_PASSAGE = 2  # most sentences of one passage that are chosen
 
 
 @dataclass(frozen=True)
-class Candidate:
+class SentenceCandidate:
     """A sentence that may become a part of the answer."""
 
     text: str  # verbatim
@@ -117,12 +117,12 @@ class _Row(NamedTuple):
     header: str
 
 
-def collect(question: Question, passages: Sequence[PassageText]) -> list[Candidate]:
+def collect(question: Question, passages: Sequence[PassageText]) -> list[SentenceCandidate]:
     """Every sentence of the passages with its features, in reading order."""
     keys = question.keys
     rows, titles = _read_rows(keys, passages)
     weights = _rarity_weights(question, rows)
-    last: dict[int, list[Span]] = {}
+    last: dict[int, list[TimeSpan]] = {}
     candidates = []
     for order, row in enumerate(rows):
         title, rest = titles[row.place], keys - titles[row.place]
@@ -141,7 +141,9 @@ def collect(question: Question, passages: Sequence[PassageText]) -> list[Candida
         score = sum(weight * value for weight, value in zip(_WEIGHTS, features, strict=True))
         number = passages[row.place].number
         candidates.append(
-            Candidate(row.text, number, row.place, order, row.matched, near, features, score, row.header)
+            SentenceCandidate(
+                row.text, number, row.place, order, row.matched, near, features, score, row.header
+            )
         )
     return candidates
 
@@ -162,12 +164,14 @@ def _share(weights: Mapping[str, float], keys: Iterable[str]) -> float:
     return sum(weights[key] for key in keys)
 
 
-def choose(question: Question, candidates: Sequence[Candidate], count: int = 2) -> list[Candidate]:
+def choose(
+    question: Question, candidates: Sequence[SentenceCandidate], count: int = 2
+) -> list[SentenceCandidate]:
     """The best `count` distinct sentences, at most two of a passage, best first; equal scores keep reading order.
 
     After the first, a sentence gains by the terms of the question that it adds to those chosen.
     """
-    distinct: dict[str, Candidate] = {}
+    distinct: dict[str, SentenceCandidate] = {}
     for candidate in sorted(candidates, key=lambda candidate: -candidate.score):
         distinct.setdefault(_NOT_WORD.sub("", candidate.text.casefold()), candidate)
     left = list(distinct.values())
@@ -185,13 +189,13 @@ def choose(question: Question, candidates: Sequence[Candidate], count: int = 2) 
     return chosen
 
 
-def drop_distraction(picked: Sequence[Candidate]) -> list[Candidate]:
+def drop_distraction(picked: Sequence[SentenceCandidate]) -> list[SentenceCandidate]:
     """The chosen sentences without those far behind the first, in another language, or beside the question.
 
     Five less in score means that a sentence holds the answer 150 times less often.
     """
 
-    def stays(candidate: Candidate) -> bool:
+    def stays(candidate: SentenceCandidate) -> bool:
         limit = _BEHIND if candidate.place == picked[0].place else _BEHIND_ELSEWHERE
         behind = picked[0].score - candidate.score
         same_language = detect_language(candidate.text) == detect_language(picked[0].text)
@@ -314,7 +318,7 @@ def _terms_beside(rows: Sequence[_Row], order: int) -> frozenset[str]:
     return frozenset().union(*(row.matched for row in near if row.place == rows[order].place))
 
 
-def _fit_row_in_time(question: Question, row: _Row, last: dict[int, list[Span]]) -> TimeFit:
+def _fit_row_in_time(question: Question, row: _Row, last: dict[int, list[TimeSpan]]) -> TimeFit:
     """Fit in time; a sentence without a date takes the last one named before it, at half value."""
     if not question.spans:
         return TimeFit()

@@ -21,14 +21,14 @@ _LOWEST, _HIGHEST = 0.0, 9999.0
 _INSIDE = 0.7
 
 
-class Span(NamedTuple):
+class TimeSpan(NamedTuple):
     """A span of time in years; ``start`` is in it, ``end`` is not."""
 
     start: float
     end: float
 
 
-def time_spans(text: str) -> list[Span]:
+def time_spans(text: str) -> list[TimeSpan]:
     """The spans of time that a text names, in order; only years from 1000 on count.
 
     "Since 1990" ends at 9999 and "until 1990" starts at 0.
@@ -45,17 +45,17 @@ def time_spans(text: str) -> list[Span]:
     if not _YEAR.search(plain):
         return []
     named = [(value, span) for value in find_values(text) if (span := _span(plain, value))]
-    spans: list[Span] = []
+    spans: list[TimeSpan] = []
     while named:
         value, first = named.pop(0)
         before, end = plain[max(0, value.start - 12) : value.start], value.end
         if named and _reaches(plain[end : named[0][0].start], bool(_PAIR.search(before))):
             last = named.pop(0)[1]
-            spans += [Span(first.start, last.end)] if last.end > first.start else [first, last]
+            spans += [TimeSpan(first.start, last.end)] if last.end > first.start else [first, last]
         elif _ON.match(plain, end) or _SINCE.search(before):
-            spans.append(Span(first.start, _HIGHEST))
+            spans.append(TimeSpan(first.start, _HIGHEST))
         else:
-            spans.append(Span(_LOWEST, first.end) if _UNTIL.search(before) else first)
+            spans.append(TimeSpan(_LOWEST, first.end) if _UNTIL.search(before) else first)
     return spans
 
 
@@ -64,18 +64,18 @@ def _reaches(between: str, pair: bool) -> bool:
     return bool(_TO.fullmatch(between)) or (pair and between.strip().lower() == "and")
 
 
-def _span(text: str, value: Value) -> Span | None:
+def _span(text: str, value: Value) -> TimeSpan | None:
     """The years of a date or decade; "1914-17" and "1939/40" run to the end of the second year."""
     if value.dimension == "decade":
-        return Span(value.amount, value.amount + 10)
+        return TimeSpan(value.amount, value.amount + 10)
     if value.dimension != "date" or value.amount < 1000:
         return None
     year, _, rest = value.key.partition("-")
     start = float(year)
     if not rest and (short := _SHORT.match(text, value.end)) and start % 100 < float(short[1]):
-        return Span(start, start - start % 100 + float(short[1]) + 1)
+        return TimeSpan(start, start - start % 100 + float(short[1]) + 1)
     month = int(rest[:2] or 0)
-    return Span(start + (month - 1) / 12, start + month / 12) if month else Span(start, start + 1)
+    return TimeSpan(start + (month - 1) / 12, start + month / 12) if month else TimeSpan(start, start + 1)
 
 
 class TimeFit(NamedTuple):
@@ -86,7 +86,7 @@ class TimeFit(NamedTuple):
     recent: float = 0.0  # how closely its latest start precedes the question's: what began last still holds
 
 
-def fit_in_time(question_times: Sequence[Span], named: Sequence[Span]) -> TimeFit:
+def fit_in_time(question_times: Sequence[TimeSpan], named: Sequence[TimeSpan]) -> TimeFit:
     """How well the spans of a sentence fit those of a question.
 
     Example:
@@ -102,7 +102,7 @@ def fit_in_time(question_times: Sequence[Span], named: Sequence[Span]) -> TimeFi
     )
 
 
-def _match_edges(question: Span, named: Sequence[Span]) -> float:
+def _match_edges(question: TimeSpan, named: Sequence[TimeSpan]) -> float:
     """Tell whether the first and the last year of a question's span begin or end a named one: 0, 0.5 or 1."""
     last = int(question.end - 1e-6)
     starts = any(int(span.start) == int(question.start) for span in named)
@@ -110,13 +110,13 @@ def _match_edges(question: Span, named: Sequence[Span]) -> float:
     return (starts + ends) / 2
 
 
-def _overlap(question: Span, span: Span) -> float:
+def _overlap(question: TimeSpan, span: TimeSpan) -> float:
     shared = max(0.0, min(question.end, span.end) - max(question.start, span.start))
     union = max(question.end, span.end) - min(question.start, span.start)
     return max(shared / union, _INSIDE * shared / (question.end - question.start))
 
 
-def _recency(question: Span, span: Span) -> float:
+def _recency(question: TimeSpan, span: TimeSpan) -> float:
     """Less for each year by which a span begins before the question's, and half where it ended before."""
     gap = question.start - span.start
     if gap <= 0:

@@ -43,7 +43,7 @@ _NEAR_BEST = 1.5
 _REPEATED = 8
 
 
-class Usefulness(NamedTuple):
+class PassageUsefulness(NamedTuple):
     """How surely a passage helps, from 0 to 1, and the measures that this rests on, by name (`measure`)."""
 
     value: float
@@ -52,7 +52,7 @@ class Usefulness(NamedTuple):
 
 def usefulness(
     question: str, passages: Sequence[PassageText], cosines: Sequence[float] | None = None
-) -> list[Usefulness]:
+) -> list[PassageUsefulness]:
     """The probability that each passage helps, compared with the others; by words, and by cosines to the question.
 
     Without ``cosines`` it goes by words alone.
@@ -63,7 +63,7 @@ def usefulness(
         total = sum(weights[weights_column] * measures.get(name, 0.0) for name, weights in WEIGHTS.items())
         # judged by words alone, a passage without any word of the question cannot help, whatever its dates
         value = 1 / (1 + math.exp(-total)) if measures["passage"] > 0 or cosines is not None else 0.0
-        grades.append(Usefulness(value, measures))
+        grades.append(PassageUsefulness(value, measures))
     return grades
 
 

@@ -23,7 +23,7 @@ _SCALE = re.compile(
 _MAX_CELLS = 100
 
 
-class Cell(NamedTuple):
+class TableCell(NamedTuple):
     """A cell: its text, that of its column's header, and its values, whose places are those of the cell's text."""
 
     text: str
@@ -31,12 +31,12 @@ class Cell(NamedTuple):
     values: tuple[Value, ...]
 
 
-class Row(NamedTuple):
+class TableRow(NamedTuple):
     """A row of a table, which stands at ``text[start:end]``, with its cells."""
 
     start: int
     end: int
-    cells: tuple[Cell, ...]
+    cells: tuple[TableCell, ...]
 
 
 class Measure(NamedTuple):
@@ -80,7 +80,7 @@ def _scale_of(word: str) -> float:
     return {"m": 1e6}.get(word) or SCALES.get(word) or SCALES[word.removesuffix("s")]
 
 
-def table_rows(text: str) -> Iterator[Row]:
+def table_rows(text: str) -> Iterator[TableRow]:
     """The rows of the tables of a text that have a header; lines with bars are rows, and a rule ends the header.
 
     Rows above the rule are the header, and below it those without a number that rows with numbers follow. A header
@@ -102,7 +102,7 @@ def table_rows(text: str) -> Iterator[Row]:
     yield from _rows_of(block, caption)
 
 
-def _rows_of(block: list[re.Match[str]], caption: str) -> Iterator[Row]:
+def _rows_of(block: list[re.Match[str]], caption: str) -> Iterator[TableRow]:
     """The rows of one table."""
     lines = [line for line in block if not DELIMITER.fullmatch(line[0])]
     rows = [[cell.strip() for cell in line[0].strip().strip("|").split("|")[:_MAX_CELLS]] for line in lines]
@@ -126,8 +126,8 @@ def _rows_of(block: list[re.Match[str]], caption: str) -> Iterator[Row]:
             values = tuple(
                 _measured(value, measure if place or measures[0] else None) for value in find_values(cell)
             )
-            cells.append(Cell(cell, headers[place], values))
-        yield Row(line.start(), line.end(), tuple(cells))
+            cells.append(TableCell(cell, headers[place], values))
+        yield TableRow(line.start(), line.end(), tuple(cells))
 
 
 def _has_numbers(row: list[str]) -> bool:

@@ -279,7 +279,10 @@ def test_passages_are_kept_once_with_their_grades_and_steps(tmp_path: Path) -> N
     assert run["citations"][0]["quote"] in data["passages"][run["passages"][0]["head"]][1]
     stage = {"stage": "bm25", "retriever": "B", "query": "Who?", "rank": 1, "score": float("nan"), "other": 1}
     provenance = {"score": 1.5, "stages": ["no stage", stage], "notes": ["slow"]}
-    passages = (Passage("c1", "x", {"parent_id": "d1"}, provenance), Passage("d2", "y", {}, provenance))
+    passages = (
+        Passage("c1", "x", {"parent_id": "d1"}, provenance),
+        Passage("d2", "y", {}, provenance),
+    )
     row = Row(Example("q", "Why?", relevant={"d1": 2, "d2": 0}), Output("It.", passages), {"m": Cell.ok(1.0)})
     run = data_of(tmp_path, Results("p", [row]))["questions"][0]["runs"][0]
     assert [one["grade"] for one in run["passages"]] == [2, 0] and run["notes"] == ["slow"]

@@ -17,7 +17,7 @@ from rag_kit.graphs.self_rag.beams import (
     rank,
     used_passages,
 )
-from rag_kit.graphs.self_rag.shared import Beam, Candidate
+from rag_kit.graphs.self_rag.shared import Beam, Continuation
 
 
 def candidate(
@@ -30,7 +30,7 @@ def candidate(
     beam: int = 1,
     segment: int = 1,
     reason: str = "",
-) -> Candidate:
+) -> Continuation:
     """A candidate with prompted labels; an empty text has nothing to add."""
     parts = {
         "p": 1.0,
@@ -38,7 +38,7 @@ def candidate(
         "support": {"full": 1.0, "partial": 0.5, "none": 0.0}[support],
         "usefulness": WORTH["usefulness"][usefulness],
     }
-    return Candidate(
+    return Continuation(
         segment=segment, beam=beam, passage=passage, source=None, text=text,
         labels={"relevance": relevance, "support": support, "usefulness": usefulness} if text else {},
         probabilities={}, parts=parts if text else {}, f=None, score=None, kept=False, won=False, reason=reason,
@@ -198,7 +198,7 @@ labelled = st.builds(
 
 @given(st.lists(labelled, max_size=12), st.integers(1, 4), st.booleans())
 def test_any_labels_give_at_most_the_width_best_first(
-    candidates: list[Candidate], width: int, hard: bool
+    candidates: list[Continuation], width: int, hard: bool
 ) -> None:
     """Beams are bounded, ordered, numbered; every candidate has a reason, and as many are kept as beams grew."""
     beams = [beam(1, "S.", score=3.0), beam(2, "T.", score=2.0)]

@@ -16,7 +16,7 @@ from rag_kit.graphs.self_rag.beams import (
     segment_score,
     sequence_probability,
 )
-from rag_kit.graphs.self_rag.logprobs import Token, label_probabilities, read_tokens
+from rag_kit.graphs.self_rag.logprobs import AnswerToken, label_probabilities, read_tokens
 
 probability = st.floats(0, 1)
 
@@ -68,13 +68,13 @@ def test_scores_stay_in_their_bounds(known: dict[str, float]) -> None:
     assert -1 - 1e-9 <= critique_score("usefulness", known) <= 1 + 1e-9
 
 
-def tokens(*parts: tuple[str, dict[str, float]] | str) -> list[Token]:
+def tokens(*parts: tuple[str, dict[str, float]] | str) -> list[AnswerToken]:
     """Tokens with the probabilities of their alternatives."""
     made = []
     for part in parts:
         text, known = (part, {part: 1.0}) if isinstance(part, str) else part
         top = tuple((each, math.log(p)) for each, p in known.items())
-        made.append(Token(text, math.log(known.get(text, 1.0)), top))
+        made.append(AnswerToken(text, math.log(known.get(text, 1.0)), top))
     return made
 
 

@@ -18,7 +18,7 @@ from langchain_core.documents import Document
 from rag_kit.documents import add_note
 from rag_kit.errors import FilterError, InvalidInputError
 from rag_kit.indexing.bm25.index import BM25Index
-from rag_kit.indexing.bm25.view import View
+from rag_kit.indexing.bm25.view import BM25View
 from rag_kit.indexing.sparse.index import SparseIndex
 from rag_kit.retrieval import BM25Retriever, SparseRetriever, TrigramRetriever
 
@@ -291,7 +291,7 @@ def test_writers_in_parallel_lose_nothing() -> None:
 def test_view_keeps_its_state() -> None:
     """A search that holds a view is not disturbed by later writes."""
     index = make(["a", "b"])
-    view: View = index.current()
+    view: BM25View = index.current()
     index.add([Document("a a a")], ids=["z"])
     index.delete(["0"])
     index.prepare()
