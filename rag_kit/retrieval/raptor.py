@@ -23,7 +23,7 @@ from rag_kit.retrieval.vectors import ByVectorRetriever
 class _Loaded(NamedTuple):
     """The tree in one generation of the index: the vectors of summaries, and which are up to date."""
 
-    generation: int
+    as_of: tuple[str, int]  # the index and its generation
     tree: RaptorTree
     vectors: dict[str, Vectors]
     complete: set[str]
@@ -65,8 +65,9 @@ class RaptorRetriever(ByVectorRetriever):
         """The passages and summaries nearest to the query; the tree is read again when the index has changed."""
         with self.index.view(call.filter) as (connection, state, passes):
             loaded = self._loaded
-            if loaded is None or loaded.generation != state.generation:
-                loaded = self._loaded = self._load(connection, state.generation)
+            as_of = state.uid, state.generation
+            if loaded is None or loaded.as_of != as_of:
+                loaded = self._loaded = self._load(connection, as_of)
         allowed = loaded.complete
         if passes is not None:
             leaves = loaded.tree.leaves.items()
@@ -79,7 +80,7 @@ class RaptorRetriever(ByVectorRetriever):
         call.note(loaded.note)
         return [add_note(doc, loaded.note) for doc in documents]
 
-    def _load(self, connection: Any, generation: int) -> _Loaded:
+    def _load(self, connection: Any, as_of: tuple[str, int]) -> _Loaded:
         """Read the tree in one generation of the index."""
         tree = RaptorTree.of(connection)
         for node in tree.nodes.values():
@@ -87,7 +88,7 @@ class RaptorRetriever(ByVectorRetriever):
         current = {key for key, leaf in tree.leaves.items() if leaf.current}
         stored = self.index.vectors(list(tree.nodes)).items()
         rows = {key: unit(np.asarray(row, np.float32)) for key, row in stored}
-        return _Loaded(generation, tree, rows, _complete_summaries(tree, current))
+        return _Loaded(as_of, tree, rows, _complete_summaries(tree, current))
 
     def _hits(self, vector: Vectors, loaded: _Loaded, allowed: set[str], call: Call) -> Hits:
         """The passages and summaries nearest to a vector, with their cosines."""

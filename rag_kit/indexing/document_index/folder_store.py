@@ -36,7 +36,13 @@ from rag_kit.indexing.document_index.folder import (
     stamp,
 )
 from rag_kit.indexing.document_index.keyword import KeywordLeg, KeywordView
-from rag_kit.indexing.document_index.state import VERSION, Connection, IndexState, missing_index
+from rag_kit.indexing.document_index.state import (
+    VERSION,
+    Connection,
+    IndexState,
+    missing_index,
+    read_state,
+)
 from rag_kit.indexing.document_index.store import Access, Store
 from rag_kit.indexing.document_index.store_leg import ConnectedStore, StoreLeg
 from rag_kit.indexing.document_index.vector_leg import VectorLeg
@@ -78,14 +84,21 @@ class FolderStore(Store):
         self._writer: sqlite3.Connection | None = None
         self._reader: sqlite3.Connection | None = None
         self._frozen: tuple[int, int] | None = None  # the stamp of a store that is read as if nobody wrote
+        self._opened: tuple[int, int] | None = None  # the file that is open
+        self._embedding: str | None = None
         self._read_lock, self._closed = threading.RLock(), False
         self.keyword = KeywordLeg(folder)
         self.legs = (self.keyword,)
         with self.close_on_error(), self.translate_errors():
             if wait is not None:
                 self._become_writer(wait)
-            self._reader, self._frozen = connect_reader(self._file)
+            self._connect()
         _open_stores.add(self)
+
+    def _connect(self) -> sqlite3.Connection:
+        self._opened = _identity(self._file)
+        self._reader, self._frozen = connect_reader(self._file)
+        return self._reader
 
     def _become_writer(self, wait: float) -> None:
         self._writer_lock = lock_for_writing(self.location, wait)
@@ -126,6 +139,7 @@ class FolderStore(Store):
                 _remove_later_files(folder, state)
             writing = access.check and access.writable
             check_model(folder, state.embedding, access.embedding, writing=writing)
+            store._embedding = state.embedding
             store._choose_vector_leg(access.connected)
             if access.check:
                 store.keyword.load(state)
@@ -171,16 +185,30 @@ class FolderStore(Store):
                     reader.execute("COMMIT")
 
     def _current_reader(self) -> sqlite3.Connection:
-        """The connection to read by; a new one in a forked process, and where a frozen store was written to."""
-        frozen = self._frozen is not None and self._reader is not None and not self._reader.in_transaction
-        if frozen and stamp(self._file) != self._frozen and self._reader is not None:
+        """The connection to read by: a new one in a forked process, and where another file is to be read."""
+        if self._reader is not None and not self._reader.in_transaction and self._is_outdated():
             self._reader.close()
             self._reader = None
-        if self._reader is None:
-            if self._closed:
-                raise sqlite3.ProgrammingError("closed database")
-            self._reader, self._frozen = connect_reader(self._file)
-        return self._reader
+        if self._reader is not None:
+            return self._reader
+        if self._closed:
+            raise sqlite3.ProgrammingError("closed database")
+        before, reader = self._opened, self._connect()
+        if self._opened != before:
+            try:
+                embedding = read_state(reader, self.location).embedding
+                check_model(self.location, embedding, self._embedding, writing=False)
+            except RagKitError:
+                self._reader, self._opened = None, before  # refused again at the next read
+                reader.close()
+                raise
+        return reader
+
+    def _is_outdated(self) -> bool:
+        """Whether a frozen store was written to, or another index lies in the folder now."""
+        if self._frozen is not None:
+            return stamp(self._file) != self._frozen
+        return not self.writable and _identity(self._file) != self._opened
 
     def leave_to_parent(self) -> None:
         """Leave connections and the writer's lock to the process that this one was forked from.
@@ -202,6 +230,7 @@ class FolderStore(Store):
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
         assert self._writer is not None
+        self._refuse_replaced()
         self._writer.execute("BEGIN IMMEDIATE")
         try:
             yield self._writer
@@ -209,6 +238,14 @@ class FolderStore(Store):
         finally:
             if self._writer.in_transaction:
                 self._writer.execute("ROLLBACK")
+
+    def _refuse_replaced(self) -> None:
+        """Refuse to write where another index lies in the folder now: nobody could open what is written."""
+        if _identity(self._file) != self._opened:
+            raise DocumentIndexError(
+                f"The index in {self.location} was replaced by another one while it was open for writing. Nothing is "
+                "written any more; open it again."
+            )
 
     def damage(self, connection: Connection) -> str:
         """See `Store`."""
@@ -236,6 +273,7 @@ class FolderStore(Store):
 
     def flush(self) -> None:
         """See `Store`; removals that every leg has saved are forgotten."""
+        self._refuse_replaced()
         with self.reading() as connection:
             state = self.state(connection)
             try:
@@ -259,6 +297,7 @@ class FolderStore(Store):
             return
         part = "SELECT json_extract(metadata, '$.picture') FROM {} WHERE metadata LIKE '%\"picture\"%'"
         with suppress(RagKitError), self.reading() as connection:
+            self._refuse_replaced()
             query = f"{part.format('chunks')} UNION {part.format('parents')}"
             remove_pictures(self.location, {row[0] for row in connection.execute(query)})
 
@@ -288,3 +327,12 @@ def _remove_later_files(folder: Path, state: IndexState) -> None:
     for path in folder.glob(f"*-{state.uid[:8]}-*.index"):
         if is_part(path.name) and int(path.stem.rpartition("-")[2]) > state.generation:
             path.unlink(missing_ok=True)
+
+
+def _identity(file: Path) -> tuple[int, int]:
+    """Device and number of a file; IndexMissingError where there is none."""
+    try:
+        status = file.stat()
+    except FileNotFoundError:
+        raise missing_index(file.parent) from None
+    return status.st_dev, status.st_ino

@@ -67,7 +67,7 @@ class KeywordLeg(LoadedLeg[BM25Index]):
 
     def mask(self, connection: Connection, state: IndexState, where: Filter) -> Mask:
         """Whether the row of each number passes a filter, by number; arbitrary where there is no row."""
-        key = json.dumps(where, sort_keys=True, default=repr)
+        key = state.uid + json.dumps(where, sort_keys=True, default=repr)
         with self._lock:
             since, mask = self._masks.pop(key, (NO_GENERATION, None))
             if mask is None or since > state.generation:  # new, or an older store was put in its place

@@ -6,6 +6,7 @@ import ctypes
 import multiprocessing
 import os
 import random
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -18,6 +19,7 @@ from typing import Any
 
 import pytest
 from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
 from support.embedding import WordEmbeddings
 
 import rag_kit.indexing.document_index.writing as writing
@@ -25,6 +27,7 @@ import rag_kit.indexing.ingestion.run as run
 from rag_kit.errors import (
     DocumentIndexError,
     IndexFormatError,
+    IndexMismatchError,
     IndexMissingError,
     InvalidInputError,
     LockedError,
@@ -50,6 +53,56 @@ def in_child(function: Callable[[], Any]) -> Any:
 def found(index: DocumentIndex) -> list[str]:
     """The ids of the chunks with the word pump."""
     return sorted(str(document.id) for document, _ in index.search_keyword("pump", 10))
+
+
+def replace_index(folder: Path, text: str, embeddings: Any = None) -> None:
+    """Put another index in the place of the one in a folder."""
+    shutil.rmtree(folder)
+    with DocumentIndex.create(folder, embeddings=embeddings) as other:
+        other.upsert([Document(text, id="new", metadata={"year": 2})])
+
+
+def test_a_reader_reads_the_index_that_took_the_place_of_its_own(tmp_path: Path) -> None:
+    """Text, filters and vectors are those of the new index, also where both have as many writes."""
+    folder, words = tmp_path / "index", WordEmbeddings()
+    with DocumentIndex.create(folder, embeddings=words) as first:
+        first.upsert([Document("The pump starts.", id="old", metadata={"year": 1})])
+    with DocumentIndex.open(folder, embeddings=words) as reader:
+        assert found(reader) == ["old"] and not reader.search_dense(words.embed_query("pump"), 1, {"year": 2})
+        replace_index(folder, "The pump stops.", words)
+        assert found(reader) == ["new"]
+        dense = reader.search_dense(words.embed_query("pump"), 1, {"year": 2})
+        assert [document.page_content for document, _ in dense] == ["The pump stops."]
+        shutil.rmtree(folder)
+        with pytest.raises(IndexMissingError, match="There is no index"):
+            found(reader)
+
+
+def test_an_index_of_another_model_in_its_place_is_refused(tmp_path: Path) -> None:
+    """Each search is refused, not only the first, since the query's vectors would mean something else."""
+    folder = tmp_path / "index"
+    DocumentIndex.create(folder, embeddings=WordEmbeddings()).close()
+    with DocumentIndex.open(folder, embeddings=WordEmbeddings()) as reader:
+        replace_index(folder, "The pump stops.", DeterministicFakeEmbedding(size=8))
+        for _ in range(2):
+            with pytest.raises(IndexMismatchError, match="was built with the embedding model"):
+                found(reader)
+
+
+def test_a_writer_whose_index_was_replaced_writes_nothing(tmp_path: Path) -> None:
+    """Its rows would go into a file that nobody can open any more."""
+    folder = tmp_path / "index"
+    writer = DocumentIndex.create(folder)
+    writer.upsert([Document("The pump starts.", id="old")])
+    replace_index(folder, "The pump stops.")
+    before = sorted(folder.iterdir())
+    with pytest.raises(DocumentIndexError, match="was replaced by another one"):
+        writer.upsert([Document("The pump hums.", id="lost")])
+    with pytest.raises(DocumentIndexError, match="was replaced by another one"):
+        writer.close()
+    assert sorted(folder.iterdir()) == before
+    with DocumentIndex.open(folder) as reader:
+        assert found(reader) == ["new"]
 
 
 @needs_fork
