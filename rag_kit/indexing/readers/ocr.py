@@ -22,6 +22,7 @@ from rag_kit.indexing.readers.pdf_tables import with_tables
 
 _DPI = 200
 _MAX_AREA = 24_000_000  # pixels of a strip
+_LONGEST = 50  # lengths of a strip's side to the other; what is longer has no lines of text, and very many pieces
 _FIND_SIDE = 1_600  # pixels of the picture in which lines are looked for
 _SEEK = 300  # pixels before the end of a piece of a strip, where it is cut between lines
 _SHORT_SIDE = 736  # pixels to which the finder enlarges the short side of a picture
@@ -129,7 +130,7 @@ def page_picture(page: Any) -> tuple[Any, Callable[[float, float], tuple[float, 
 def _shrinking(width: float, height: float) -> float:
     """Give the factor by which a picture is made smaller; a strip keeps more, for it is looked at in pieces."""
     short, long = sorted((width, height))
-    if long <= STRIP * short:
+    if not STRIP * short < long <= _LONGEST * short:
         return min(1.0, MAX_SIDE / long)
     return float(min(1.0, MAX_SIDE / short, (_MAX_AREA / (width * height)) ** 0.5))
 
