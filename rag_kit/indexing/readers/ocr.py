@@ -22,7 +22,7 @@ from rag_kit.indexing.readers.pdf_tables import with_tables
 
 _DPI = 200
 _MAX_AREA = 24_000_000  # pixels of a strip
-_LONGEST = 50  # lengths of a strip's side to the other; what is longer has no lines of text, and very many pieces
+_LONGEST = 50  # lengths of a strip to its width; longer ones hold no lines of text
 _FIND_SIDE = 1_600  # pixels of the picture in which lines are looked for
 _SEEK = 300  # pixels before the end of a piece of a strip, where it is cut between lines
 _SHORT_SIDE = 736  # pixels to which the finder enlarges the short side of a picture

@@ -90,7 +90,7 @@ def test_an_index_of_another_model_in_its_place_is_refused(tmp_path: Path) -> No
 
 
 def test_a_writer_whose_index_was_replaced_writes_nothing(tmp_path: Path) -> None:
-    """Its rows would go into a file that nobody can open any more."""
+    """Rows would go into a file that nobody can open any more."""
     folder = tmp_path / "index"
     writer = DocumentIndex.create(folder)
     writer.upsert([Document("The pump starts.", id="old")])
