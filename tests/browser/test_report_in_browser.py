@@ -304,7 +304,7 @@ def test_the_first_screen_says_what_to_do(open_report: Open) -> None:
         "More than chance against:",
         "May be chance against:",
         "right wrong declined invented",
-        "10 of 52 answers of hybrid + multi-query are wrong.",
+        "hybrid + multi-query answers 10 of 52 questions wrongly, or not at all.",
         "A stronger chat model. rag_kit.models.chat_model",
     ):
         assert text in " ".join(shown.split()), text
