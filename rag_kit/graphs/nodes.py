@@ -24,6 +24,7 @@ from rag_kit.graphs.context import RagContext
 from rag_kit.graphs.evaluators.base import Evaluator
 from rag_kit.graphs.evaluators.function import evaluator_of
 from rag_kit.graphs.guards import Guards, Refusal
+from rag_kit.graphs.pictures import check_folder, pictures_of
 from rag_kit.graphs.running import ask, call_within_deadline, compute, report, write
 from rag_kit.graphs.state import (
     INCOMPLETE,
@@ -40,6 +41,7 @@ from rag_kit.graphs.wiring import GraphOptions, Route
 from rag_kit.models.chat import chat_model, is_extractive
 from rag_kit.models.replies import TextReply
 from rag_kit.prompts import PromptTemplate, load_prompt, render_passages
+from rag_kit.prompts.pictures import PicturePrompt
 from rag_kit.prompts.rendering import Markup, render_history
 from rag_kit.retrieval.base import check_count
 from rag_kit.retrieval.inner import acall_retriever, call_retriever
@@ -66,6 +68,7 @@ class RagNodes:
     def __init__(self, retriever: Any, llm: Any, options: GraphOptions, *, evaluator: Any = None) -> None:
         self.retriever, self.llm = retriever, llm
         self._indexes, self._folder = options.get("indexes"), options.get("prompts")
+        self._pictures = check_folder(options.get("pictures"))
         self.guards = options.get("guards") or Guards()
         self.max_passage_chars = check_count("max_passage_chars", options.get("max_passage_chars", 12_000))
         _check_parts(retriever, llm)
@@ -125,6 +128,16 @@ class RagNodes:
     def write(self, name: str, state: Values, context: RagContext, values: Values) -> Step[TextReply]:
         """Ask the model by a prompt for text."""
         return write(self.model(context), self.prompt(name, state, context), values)
+
+    def write_answer(
+        self, name: str, state: Values, context: RagContext, values: Values, documents: Sequence[Document]
+    ) -> Step[TextReply]:
+        """Ask the model by a prompt for an answer, with the pictures of the passages if it is to see them."""
+        if self._pictures is None or is_extractive(self.model(context)):
+            return self.write(name, state, context, values)
+        prompt: Any = self.prompt(name, state, context)
+        pictures = pictures_of(self._pictures, documents)
+        return write(self.model(context), PicturePrompt(prompt, pictures) if pictures else prompt, values)
 
     def empty_update(self) -> Update:
         """The graph's keys as a run begins, and as a refused one ends."""
@@ -214,10 +227,11 @@ class RagNodes:
         if not documents:
             return {"answer": DECLINED[state["language"]]}
         values = {"question": question, "passages": self.render_fitting_passages(documents), **more}
-        written = await self.write(name, state, context, values)
-        disagreements = await note_disagreements(question, self.fitting_passages(documents))
+        fitting = self.fitting_passages(documents)
+        written = await self.write_answer(name, state, context, values, fitting)
+        disagreements = await note_disagreements(question, fitting)
         notes = [*note_cut_off(written.cut_off), *disagreements]
-        if left_out := len(documents) - len(self.fitting_passages(documents)):
+        if left_out := len(documents) - len(fitting):
             limit = f"max_passage_chars={self.max_passage_chars}"
             notes.insert(0, f"answer: {left_out} passages did not fit into {limit}")
         return {"answer": written.text.strip(), "cut_off": written.cut_off, "notes": notes}

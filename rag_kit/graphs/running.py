@@ -42,6 +42,7 @@ from rag_kit.models.calls import areply_call, reply_call
 from rag_kit.models.replies import TextReply
 from rag_kit.models.structured import RAISE
 from rag_kit.prompts import PromptTemplate
+from rag_kit.prompts.pictures import PicturePrompt
 
 ContextT = TypeVar("ContextT", bound=RagContext)
 
@@ -261,7 +262,9 @@ def ask(
     )
 
 
-def write(llm: Runnable[Any, Any], prompt: PromptTemplate, values: Mapping[str, Any]) -> Step[TextReply]:
+def write(
+    llm: Runnable[Any, Any], prompt: PromptTemplate | PicturePrompt, values: Mapping[str, Any]
+) -> Step[TextReply]:
     """Ask a model for text; its tokens are streamed if the node streams."""
 
     return Step(

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, get_args, get_type_hints
 
@@ -59,6 +60,8 @@ class GraphOptions(TypedDict, total=False):
         guards: Functions that see each question, passage (of the web too), reply and answer; see `Guards`.
         indexes: Function that gives the retriever of the index that a run's context names (``index``), or raises for a
             name that is not allowed; without it a context that names one is refused.
+        pictures: Folder of the index whose passages name pictures (``ingest`` with ``pictures=True``): the answer is
+            asked for with the pictures of its passages, of a model that sees; at most eight.
         output: ``"answer"``: `invoke` gives back a `RagOutput`; ``"full"``: the whole state.
         checkpointer: Memory of threads, and what a run that waits for a person needs; leave it out for LangGraph
             Studio, which brings its own.
@@ -69,6 +72,7 @@ class GraphOptions(TypedDict, total=False):
     max_passage_chars: int
     guards: Guards | None
     indexes: Callable[[str], Runnable[str, list[Document]]] | None
+    pictures: str | PathLike[str] | None
     output: Output
     checkpointer: BaseCheckpointSaver[Any] | None
     store: BaseStore | None

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from langchain_core.messages import BaseMessage, HumanMessage
-from langchain_core.prompt_values import ChatPromptValue, PromptValue
-from langchain_core.runnables import Runnable, RunnableConfig
 
 from rag_kit.concurrency.notes import write_note
 from rag_kit.errors import ModelError
@@ -18,13 +13,13 @@ from rag_kit.models import JsonCache, chat_model
 from rag_kit.models.calls import text_call
 from rag_kit.models.identity import call_key
 from rag_kit.prompts import load_prompt
+from rag_kit.prompts.pictures import PicturePrompt
 from rag_kit.text import detect_language
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
     from rag_kit.indexing.document_index.index import DocumentIndex
-    from rag_kit.prompts import PromptTemplate
 
 _MAX_DESCRIPTION = 3_000  # characters
 _ENTRIES = 5_000_000  # of the cache of replies
@@ -78,31 +73,7 @@ class Pictures:
         assert self._cache is not None
         description = self._cache.get([key]).get(key)
         if not isinstance(description, str):
-            shown = _Shown(prompt, self._folder / name)
+            shown = PicturePrompt(prompt, [("", self._folder / name)])
             description = text_call(self._model, shown, values)[:_MAX_DESCRIPTION]
             self._cache.put({key: description})
         return description
-
-
-class _Shown(Runnable[dict[str, Any], PromptValue]):
-    """A prompt with a picture in its last message; the calls look for its limit, language and name here."""
-
-    def __init__(self, prompt: PromptTemplate, path: Path) -> None:
-        self._prompt, self._path = prompt, path
-        self.metadata, self.max_tokens, self.title = prompt.metadata, prompt.max_tokens, prompt.title
-
-    def invoke(
-        self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any
-    ) -> PromptValue:
-        """Fill in the prompt."""
-        return _with_picture(self._path, self._prompt.invoke(input, config))
-
-
-def _with_picture(path: Path, value: PromptValue) -> PromptValue:
-    """The messages of a prompt, the picture in the last of them."""
-    messages: list[BaseMessage] = value.to_messages()
-    mime = "image/png" if path.suffix == ".png" else "image/jpeg"
-    data = base64.b64encode(path.read_bytes()).decode("ascii")
-    picture: dict[str, Any] = {"type": "image", "base64": data, "mime_type": mime}
-    content: list[Any] = [{"type": "text", "text": messages[-1].text}, picture]
-    return ChatPromptValue(messages=[*messages[:-1], HumanMessage(content)])
