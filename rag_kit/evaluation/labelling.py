@@ -46,7 +46,7 @@ class LabelCase:
         Where the scale lacks an end, only a number, ``None`` or ``s`` is one.
 
         Example:
-            >>> case = Case("q1", "faithfulness", "...", 0.0, 1.0)
+            >>> case = LabelCase("q1", "faithfulness", "...", 0.0, 1.0)
             >>> case.read("y"), case.read("1/4"), case.read(0.5), case.read("s")
             (1.0, 0.25, 0.5, None)
         """

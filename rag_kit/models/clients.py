@@ -45,6 +45,11 @@ class KeptVectors:
 _kept: ContextVar[KeptVectors | None] = ContextVar("rag_kit_query_vectors", default=None)
 
 
+def keeps_query_vectors() -> bool:
+    """Whether this runs in a block of `keep_query_vectors`, which counts what embedding each query took."""
+    return _kept.get() is not None
+
+
 @contextmanager
 def keep_query_vectors() -> Iterator[KeptVectors]:
     """Embed no query twice with one model in the block, threads and tasks that it starts included."""

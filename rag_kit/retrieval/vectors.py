@@ -12,7 +12,13 @@ from langchain_core.embeddings import Embeddings
 from pydantic import Field
 
 from rag_kit.errors import InvalidInputError, ModelOutputError
-from rag_kit.models.clients import aembed_documents, aembed_query, embed_documents, embed_query
+from rag_kit.models.clients import (
+    aembed_documents,
+    aembed_query,
+    embed_documents,
+    embed_query,
+    keeps_query_vectors,
+)
 from rag_kit.models.query_vectors import QueryVectors, embed_query_step, prepare_vectors, prepared_vector
 from rag_kit.retrieval.base import RagKitRetriever, blocking_step
 from rag_kit.retrieval.call import Call, Job, value_or_raise
@@ -52,7 +58,7 @@ class ByVectorRetriever(RagKitRetriever):
 
     async def _search(self, query: str, call: Call) -> list[Document]:
         model = self._model()
-        vector = self.query_vectors.get(query, model)
+        vector = None if keeps_query_vectors() else self.query_vectors.get(query, model)
         if vector is None:
             vector = prepared_vector(self, model, query)
         if vector is None:

@@ -127,8 +127,10 @@ def _best_sentence_scores(prompt: Prompt) -> list[float]:
 
 def _support(statement: str, passages: Sequence[str]) -> str:
     """``full`` if a passage says the statement, ``partial`` where its words do not tell, else ``none``."""
+    words = set(terms(statement))
     found = {
         _SUPPORT.get(check_citations(f"{renumber(statement, {}, [text])}[1]", [text]).status, "none")
         for text in passages
+        if words & set(terms(text))  # what shares no word is undecided there, and not supported here
     }
     return next((name for name in ("full", "partial") if name in found), "none")

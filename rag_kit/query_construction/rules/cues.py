@@ -177,7 +177,7 @@ def remainder(text: str, spans: Sequence[QuestionSpan]) -> tuple[str, str]:
     """The text without the spans, and the same without the words that only frame a request.
 
     Example:
-        >>> remainder("Papers on sleep after 2010 tagged Aged", [Span(16, 26), Span(34, 38)])
+        >>> remainder("Papers on sleep after 2010 tagged Aged", [QuestionSpan(16, 26), QuestionSpan(34, 38)])
         ('Papers on sleep', 'sleep')
     """
     parts, position = [], 0

@@ -45,7 +45,7 @@ def purpose_of(text: str, understood: Sequence[QuestionSpan], schema: Schema, me
 
     Example:
         >>> texts = ("Sleep papers", "Sleep, please", "Sleep disorders: a new scale")
-        >>> [purpose_of(text, [Span(0, 5)], Schema(), False) for text in texts]
+        >>> [purpose_of(text, [QuestionSpan(0, 5)], Schema(), False) for text in texts]
         ['documents', 'documents', 'answer']
     """
     if _DOCUMENTS.search(text) or _ORDER.search(text):

@@ -152,7 +152,7 @@ def analyse(text: str) -> Question:
     Example:
         >>> question = analyse("Who led Iceland from 1990 to 1994?")
         >>> question.kind, [term.key for term in question.terms][:2], question.spans
-        ('who', ['led', 'iceland'], (Span(start=1990.0, end=1995.0),))
+        ('who', ['led', 'iceland'], (TimeSpan(start=1990.0, end=1995.0),))
     """
     text = text[:MAX_QUESTION]
     kind = next((kind for kind, pattern in _KIND_PATTERNS.items() if pattern.search(text)), "other")

@@ -35,11 +35,11 @@ def time_spans(text: str) -> list[TimeSpan]:
 
     Example:
         >>> time_spans("She led the club from May 1990 to 1994, and again in 2001.")
-        [Span(start=1990.3333333333333, end=1995.0), Span(start=2001.0, end=2002.0)]
+        [TimeSpan(start=1990.3333333333333, end=1995.0), TimeSpan(start=2001.0, end=2002.0)]
         >>> time_spans("1912年至2001年")
-        [Span(start=1912.0, end=2002.0)]
+        [TimeSpan(start=1912.0, end=2002.0)]
         >>> time_spans("2001-07-01 – 2003-06-30: in the 1990s style")
-        [Span(start=2001.5, end=2003.5), Span(start=1990.0, end=2000.0)]
+        [TimeSpan(start=2001.5, end=2003.5), TimeSpan(start=1990.0, end=2000.0)]
     """
     plain = level(text)
     if not _YEAR.search(plain):
@@ -90,7 +90,7 @@ def fit_in_time(question_times: Sequence[TimeSpan], named: Sequence[TimeSpan]) -
     """How well the spans of a sentence fit those of a question.
 
     Example:
-        >>> fit_in_time([Span(1979, 1982)], [Span(1979, 1982)])
+        >>> fit_in_time([TimeSpan(1979, 1982)], [TimeSpan(1979, 1982)])
         TimeFit(edges=1.0, overlap=1.0, recent=1.0)
     """
     if not question_times or not named:

@@ -501,5 +501,5 @@ async def test_a_warm_asynchronous_call_starts_no_thread(monkeypatch: pytest.Mon
     def refuse(*args: Any) -> None:
         raise AssertionError("a thread was started")
 
-    monkeypatch.setattr("rag_kit.concurrency.bridge.Call", refuse)
+    monkeypatch.setattr("rag_kit.concurrency.bridge.PooledCall", refuse)
     assert (await astructured_call(model, PROMPT, VALUES, Queries)).queries == ["a"]
