@@ -72,8 +72,9 @@ class RagNodes:
         self.guards = options.get("guards") or Guards()
         self.max_passage_chars = check_count("max_passage_chars", options.get("max_passage_chars", 12_000))
         _check_parts(retriever, llm)
-        self._grader = evaluator_of(evaluator, llm, self._folder) if self.grades else None
         self._asks_model = evaluator is None
+        if self.grades:
+            self._grader = evaluator_of(evaluator, llm, self._folder)
         self._prompts = {
             (name, language): load_prompt(name, language=language, folder=options.get("prompts"))
             for name in (*self.files, "check_citations")
@@ -110,7 +111,7 @@ class RagNodes:
         """The evaluator of the run: the one that the graph was built with, else that of the run's model."""
         if context.model is not None and self._asks_model:
             return _named_grader(context.model, self._folder)
-        return self._grader or evaluator_of(None, self.llm, self._folder)
+        return self._grader
 
     def prompt(self, name: str, state: Values, context: RagContext) -> PromptTemplate:
         """A prompt in the run's language, with the run's own instructions if it has any."""
@@ -129,15 +130,17 @@ class RagNodes:
         """Ask the model by a prompt for text."""
         return write(self.model(context), self.prompt(name, state, context), values)
 
-    def write_answer(
+    async def write_answer(
         self, name: str, state: Values, context: RagContext, values: Values, documents: Sequence[Document]
-    ) -> Step[TextReply]:
+    ) -> TextReply:
         """Ask the model by a prompt for an answer, with the pictures of the passages if it is to see them."""
         if self._pictures is None or is_extractive(self.model(context)):
-            return self.write(name, state, context, values)
-        prompt: Any = self.prompt(name, state, context)
-        pictures = pictures_of(self._pictures, documents)
-        return write(self.model(context), PicturePrompt(prompt, pictures) if pictures else prompt, values)
+            return await self.write(name, state, context, values)
+        prompt = self.prompt(name, state, context)
+        pictures = await compute(partial(pictures_of, self._pictures, documents))
+        return await write(
+            self.model(context), PicturePrompt(prompt, pictures) if pictures else prompt, values
+        )
 
     def empty_update(self) -> Update:
         """The graph's keys as a run begins, and as a refused one ends."""
