@@ -12,6 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from support.cancelling import cancel_at
 from support.interrupted import start_interruptible
 from support.tuning import Told
 
@@ -35,16 +36,7 @@ async def test_a_cancelled_run_lets_go_and_does_what_is_missing(tmp_path):
     def begin():
         return aevaluate(pipeline, questions(), [Told()], out=tmp_path, progress=False, max_concurrency=2)
 
-    for wanted in (-1, 0, 2, 5, 8):
-        before = asyncio.all_tasks()
-        task = asyncio.ensure_future(begin())
-        while len(asked) < wanted and not task.done():
-            await asyncio.sleep(0.003)
-        await asyncio.sleep(0 if wanted else 0.03)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert asyncio.all_tasks() <= before
+    await cancel_at((-1, 0, 2, 5, 8), asked, begin, 0.03)
     results = await begin()
     assert results.summary()["ours_told"].n == 12
     assert len(asked) <= 12 + 2 * 5, "at most what was under way is asked again"

@@ -18,6 +18,7 @@ from types import SimpleNamespace
 
 import pytest
 from support.blocking import blockbuster_ctx
+from support.cancelling import cancel_at
 from support.tuning import SPACE, Told, Wrong, make, questions, value
 
 from rag_kit.errors import ConfigurationError, InvalidInputError, MissingExtraError
@@ -561,16 +562,7 @@ async def test_a_cancelled_search_lets_go_and_goes_on(tmp_path):
     def begin():
         return atune(slowly, questions(12), Told(), space=SPACE, out=tmp_path, n_trials=3, progress=False)
 
-    for wanted in (-1, 0, 3, 10, 18):
-        before = asyncio.all_tasks()
-        task = asyncio.ensure_future(begin())
-        while len(asked) < wanted and not task.done():
-            await asyncio.sleep(0.005)
-        await asyncio.sleep(0 if wanted else 0.05)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert asyncio.all_tasks() <= before
+    await cancel_at((-1, 0, 3, 10, 18), asked, begin, 0.05)
     result = await begin()
     assert result.stopped == "n_trials=3"
     assert len(asked) - len(set(asked)) <= 5 * 8, "at most what was under way is asked again"

@@ -69,19 +69,23 @@ class Hanging(BaseRetriever):
         return []
 
 
-@pytest.mark.parametrize("native", [False, True])
-@pytest.mark.parametrize("build", BUILDERS)
-async def test_a_retriever_that_hangs_ends_with_the_deadline(build: Any, native: bool) -> None:
-    """In every graph, in both forms: the run ends when its time is up."""
-    retriever = Hanging()
-    graph = build(retriever, chat_model("extractive"))
+async def ends_with_the_deadline(graph: Any, native: bool, end: threading.Event) -> None:
+    """A run of a graph ends when its time is up, whatever hangs until the event is set."""
     begun = time.monotonic()
     try:
         with pytest.raises(BudgetExceededError, match="deadline"):
             await run(graph, native, context={"deadline": 0.5})
         assert time.monotonic() - begun < 10
     finally:
-        retriever._end.set()
+        end.set()
+
+
+@pytest.mark.parametrize("native", [False, True])
+@pytest.mark.parametrize("build", BUILDERS)
+async def test_a_retriever_that_hangs_ends_with_the_deadline(build: Any, native: bool) -> None:
+    """In every graph, in both forms: the run ends when its time is up."""
+    retriever = Hanging()
+    await ends_with_the_deadline(build(retriever, chat_model("extractive")), native, retriever._end)
 
 
 @pytest.mark.parametrize("native", [False, True])
@@ -98,13 +102,7 @@ async def test_functions_of_the_users_that_hang_end_with_the_deadline(kind: str,
     )
     retriever = BM25Retriever.from_texts(["The fan starts at 60 degrees."])
     graph = build_adaptive_rag(retriever, chat_model("extractive"), **options)
-    begun = time.monotonic()
-    try:
-        with pytest.raises(BudgetExceededError, match="deadline"):
-            await run(graph, native, context={"deadline": 0.5})
-        assert time.monotonic() - begun < 10
-    finally:
-        end.set()
+    await ends_with_the_deadline(graph, native, end)
 
 
 OURS = str(Path(rag_kit.__file__).parent)
