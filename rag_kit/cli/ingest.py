@@ -39,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--chunk-overlap", type=int, metavar="N", help="characters repeated between passages (default 100)")
     add("--splitter", metavar="NAME", help=_SPLITTERS)
     add("--represent", metavar="NAMES", help=_REPRESENTATIONS)
+    add("--legs", metavar="NAMES", help="what is searched beside words and vectors: trigram (typos), or none")
     add("--ocr", metavar="on|none", help="recognise text in pictures and scans: on (or languages), or none")
     what = "keep the pictures of documents, each with a passage of its own"
     add("--pictures", action=argparse.BooleanOptionalAction, help=what)
@@ -58,6 +59,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     settings = pick(arguments, *_SETTINGS)
     settings |= {name: "" for name in ("represent", "ocr", "vision") if settings.get(name) == "none"}
+    if arguments.legs is not None:
+        settings["legs"] = [] if arguments.legs == "none" else arguments.legs.split(",")
     settings |= {"ocr": True} if settings.get("ocr") == "on" else {}
     if arguments.model is not None:
         settings["llm"] = chat_model(arguments.model)

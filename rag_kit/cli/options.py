@@ -54,7 +54,11 @@ def _json_object(text: str) -> dict[str, Any]:
 _SHARED: dict[str, dict[str, Any]] = {
     "--index": {"metavar": "DIR", "help": "folder or postgresql://USER@HOST/DB?index=NAME (RAG_KIT_INDEX)"},
     "--wait": {"type": float, "default": 0.0, "metavar": "SECONDS", "help": "wait for another writer"},
-    "--pipeline": {"default": "hybrid", "metavar": "NAME", "help": "hybrid, bm25, dense, or module:object"},
+    "--pipeline": {
+        "default": "hybrid",
+        "metavar": "NAME",
+        "help": "hybrid, bm25, dense, trigram, or module:object",
+    },
     "-k": {"type": int, "metavar": "N", "help": f"how many passages (default {DEFAULT_K})"},
     "--filter": {"type": _json_object, "metavar": "JSON", "help": "metadata to match, e.g. '{\"page\": 3}'"},
     "--embedding-model": {"metavar": "NAME", "help": "what the index was built with (default: as recorded)"},
@@ -132,7 +136,7 @@ def open_retriever(arguments: argparse.Namespace) -> Iterator[tuple[DocumentInde
     pipeline, model, name = arguments.pipeline, arguments.embedding_model, index_name(arguments)
     embeddings: Embeddings | None = None
     failure: RagKitError | None = None
-    if model or pipeline != "bm25":
+    if model or pipeline not in ("bm25", "trigram"):
         try:
             embeddings = index_embeddings(name, model)
         except (ConfigurationError, MissingExtraError) as error:

@@ -8,12 +8,13 @@ from typing import Any, ClassVar, Literal
 
 from langchain_core.documents import Document
 
+from rag_kit.concurrency.steps import Step
 from rag_kit.documents import Filter, add_note
 from rag_kit.documents.provenance import add_first_stage
 from rag_kit.errors import InvalidInputError, ModelError
 from rag_kit.indexing.bm25.index import BM25Index
 from rag_kit.indexing.document_index.index import DocumentIndex
-from rag_kit.indexing.document_index.keyword import KeywordView
+from rag_kit.indexing.document_index.views import KeywordView, SparseView
 from rag_kit.models.query_vectors import embed_query_step
 from rag_kit.models.runnables import has_listeners
 from rag_kit.retrieval.base import RagKitRetriever, blocking_step
@@ -23,7 +24,8 @@ from rag_kit.retrieval.ensemble import EnsembleRetriever
 from rag_kit.retrieval.hybrid import IDS_ONLY, HybridRetriever
 from rag_kit.retrieval.vectors import ByVectorRetriever
 
-PIPELINES = ("hybrid", "bm25", "dense")
+PIPELINES = ("hybrid", "bm25", "dense", "trigram", "sparse")
+Pipeline = Literal["hybrid", "bm25", "dense", "trigram", "sparse"]
 Hits = list[tuple[Document, float]]
 
 
@@ -53,6 +55,24 @@ class KeywordIndexRetriever(RagKitRetriever):
 
     def _hits(self, query: str, call: Call) -> Any:
         return self.index.keyword_view().search(query, call.k, call.filter, ids_only=_ids_only(call))
+
+
+class LegIndexRetriever(RagKitRetriever):
+    """Search over the trigram or the sparse leg of an open index."""
+
+    index: DocumentIndex
+    leg: Literal["trigram", "sparse"]
+
+    async def _search(self, query: str, call: Call) -> list[Document]:
+        view: Any = await blocking_step("search", self.index.leg_view, self.leg)
+        search, asked = view.search, query
+        if isinstance(view, SparseView):
+            asked = await Step(
+                "encode", lambda _: view.encode_query(query), lambda _: view.aencode_query(query)
+            )
+            search = view.search_weighted
+        hits: Any = await blocking_step("search", search, asked, call.k, call.filter)
+        return add_first_stage(hits, self.leg, self.get_name(), query, max_score=hits.maximum)
 
 
 KeywordIndex = BM25Index | DocumentIndex
@@ -124,7 +144,7 @@ async def embed_first(retriever: Any, query: str) -> None:
 
 def rows_retriever(
     index: DocumentIndex,
-    pipeline: Literal["hybrid", "bm25", "dense"] = "hybrid",
+    pipeline: Pipeline = "hybrid",
     k: int = 5,
     filter: Mapping[str, Any] | None = None,
     *,
@@ -136,6 +156,9 @@ def rows_retriever(
         raise InvalidInputError(f"pipeline={pipeline!r} is unknown; allowed: {', '.join(PIPELINES)}.")
     if pipeline == "bm25":
         return KeywordIndexRetriever(index=index, k=k, filter=filter, name="bm25")
+    if pipeline == "trigram" or pipeline == "sparse":
+        index.leg_view(pipeline)  # says now what is missing
+        return LegIndexRetriever(index=index, leg=pipeline, k=k, filter=filter, name=pipeline)
     recorded, note = index.embedding, None
     if recorded is None:
         if pipeline == "dense":

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.retrieval.base import RagKitRetriever
-from rag_kit.retrieval.indexed import rows_retriever
+from rag_kit.retrieval.indexed import Pipeline, rows_retriever
 from rag_kit.retrieval.representations import SETTING, MultiRepresentationRetriever
 from rag_kit.retrieval.rerank.retriever import RerankRetriever
 
@@ -17,7 +17,7 @@ _MAX_QUERY = 64  # tokens; cross-encoders lost on queries of 60 words
 
 def index_retriever(
     index: DocumentIndex,
-    pipeline: Literal["hybrid", "bm25", "dense"] = "hybrid",
+    pipeline: Pipeline = "hybrid",
     k: int = 5,
     filter: Mapping[str, Any] | None = None,
     *,
@@ -31,7 +31,8 @@ def index_retriever(
         index: An open index; it must stay open as long as the retriever is used.
         pipeline: ``"bm25"``, ``"dense"``, or ``"hybrid"``: both, fused as `HybridRetriever` does. Over an index without
             vectors, and with ``on_error="skip"`` over one opened without its model, ``"hybrid"`` is keyword search,
-            and says so in the provenance of what it finds.
+            and says so in the provenance of what it finds. ``"trigram"`` and ``"sparse"`` search those legs of an
+            index that has them (``DocumentIndex.create(legs=...)``); beside others, put them into an ensemble.
         k: Most documents to return.
         filter: Metadata filter for every call.
         fetch_k: How many documents each half of a hybrid fetches; default: ten times ``k``, at least 100.
@@ -41,7 +42,7 @@ def index_retriever(
             or ``rrf_k`` the two halves are fused as these say, without feedback.
 
     Raises:
-        InvalidInputError: The pipeline is unknown, or needs vectors or a model that are not there.
+        InvalidInputError: The pipeline is unknown, or needs vectors, a leg or a model that are not there.
 
     Example:
         >>> import tempfile

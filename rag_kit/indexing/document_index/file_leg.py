@@ -48,6 +48,12 @@ class FileLeg(ABC):
     def _file(self, state: IndexState, generation: int) -> Path:
         return self._folder / f"{self._prefix(state)}{generation}.index"
 
+    def remove(self, state: IndexState) -> None:
+        """Remove what is saved and forget what is loaded, when an index is to have the leg no more."""
+        with self._lock:
+            self._remove_files(state)
+            self._forget()
+
     def _remove_files(self, state: IndexState) -> None:
         for path in self._folder.glob(f"{self._prefix(state)}*.index"):
             path.unlink(missing_ok=True)
@@ -90,8 +96,7 @@ class FileLeg(ABC):
         if self._is_empty(state):
             return ""
         with self._lock:
-            self._remove_files(state)
-            self._forget()
+            self.remove(state)
             self.apply(connection, state)
         return f"rebuilt the file of {self.label}"
 

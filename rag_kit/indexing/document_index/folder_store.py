@@ -15,6 +15,7 @@ from weakref import WeakSet
 from rag_kit.errors import (
     DocumentIndexError,
     IndexFormatError,
+    IndexMismatchError,
     IndexMissingError,
     InvalidInputError,
     RagKitError,
@@ -35,7 +36,8 @@ from rag_kit.indexing.document_index.folder import (
     remove_pictures,
     stamp,
 )
-from rag_kit.indexing.document_index.keyword import KeywordLeg, KeywordView
+from rag_kit.indexing.document_index.keyword import KeywordLeg
+from rag_kit.indexing.document_index.postings_leg import SparseLeg, TrigramLeg, encoder_name
 from rag_kit.indexing.document_index.state import (
     VERSION,
     Connection,
@@ -43,9 +45,10 @@ from rag_kit.indexing.document_index.state import (
     missing_index,
     read_state,
 )
-from rag_kit.indexing.document_index.store import Access, Store
+from rag_kit.indexing.document_index.store import Access, Leg, Store
 from rag_kit.indexing.document_index.store_leg import ConnectedStore, StoreLeg
 from rag_kit.indexing.document_index.vector_leg import VectorLeg
+from rag_kit.indexing.document_index.views import KeywordView, PostingsView
 
 if TYPE_CHECKING:
     from filelock import FileLock
@@ -88,7 +91,7 @@ class FolderStore(Store):
         self._embedding: str | None = None
         self._read_lock, self._closed = threading.RLock(), False
         self.keyword = KeywordLeg(folder)
-        self.legs = (self.keyword,)
+        self._optional: dict[str, TrigramLeg | SparseLeg] = {}
         with self.close_on_error(), self.translate_errors():
             if wait is not None:
                 self._become_writer(wait)
@@ -122,6 +125,7 @@ class FolderStore(Store):
             facts = {"embedding": access.embedding, "settings": dict(settings), "vector_store": name}
             store.set_meta(version=VERSION, derived=False, **facts)
             store._choose_vector_leg(access.connected)
+            store._choose_other_legs(access)
         return store
 
     @classmethod
@@ -141,6 +145,7 @@ class FolderStore(Store):
             check_model(folder, state.embedding, access.embedding, writing=writing)
             store._embedding = state.embedding
             store._choose_vector_leg(access.connected)
+            store._choose_other_legs(access)
             if access.check:
                 store.keyword.load(state)
         return store
@@ -160,7 +165,38 @@ class FolderStore(Store):
                 "store, open it for writing once: DocumentIndex.open(folder, mode='w', embeddings=..., "
                 "vector_store=...)."
             )
-        self.legs = (self.keyword, self.vectors)
+
+    def _choose_other_legs(self, access: Access) -> None:
+        """Take the legs that a writer asked for, else those that there are; those that it leaves out are removed."""
+        state = self.state()
+        self._optional = {
+            "trigram": TrigramLeg(self.location),
+            "sparse": SparseLeg(self.location, access.encoder),
+        }
+        name = None if access.encoder is None else encoder_name(access.encoder)
+        if access.legs is not None and access.legs != state.legs:
+            self.set_meta(legs=access.legs, sparse_encoder=name if "sparse" in access.legs else None)
+            for removed in set(state.legs) - set(access.legs):
+                self._optional[removed].remove(state)
+        elif access.encoder is not None:
+            self.check_leg("sparse", state)
+        if name and state.sparse_encoder and name != state.sparse_encoder:
+            raise IndexMismatchError(
+                f"The sparse vectors of the index in {self.location} are by {state.sparse_encoder!r}, but {name!r} was "
+                f"given. Give {state.sparse_encoder!r}, or drop the leg first: DocumentIndex.open(folder, mode='w', "
+                "legs=[...]) without 'sparse'."
+            )
+
+    def legs(self, state: IndexState) -> list[Leg]:
+        """See `Store`."""
+        return [self.keyword, self.vectors, *(self._optional[name] for name in state.legs)]
+
+    def leg_view(self, name: str) -> PostingsView:
+        """See `Store`."""
+        with self.reading() as connection:
+            state = self.state(connection)
+            self.check_leg(name, state)
+            return self._optional[name].view(connection, state)
 
     @contextmanager
     def translate_errors(self) -> Iterator[None]:
@@ -223,7 +259,7 @@ class FolderStore(Store):
             self.readonly_because = "was opened for writing in the process that this one was forked from"
         # another thread may have held them
         self.write_lock, self._read_lock = threading.RLock(), threading.RLock()
-        for leg in self.legs:
+        for leg in (self.keyword, self.vectors, *self._optional.values()):
             if isinstance(leg, FileLeg):
                 leg.renew_lock()
 
@@ -277,7 +313,7 @@ class FolderStore(Store):
         with self.reading() as connection:
             state = self.state(connection)
             try:
-                saved = min(leg.apply(connection, state) for leg in self.legs)
+                saved = min(leg.apply(connection, state) for leg in self.legs(state))
             except IndexFormatError:
                 raise
             except (OSError, DocumentIndexError) as error:

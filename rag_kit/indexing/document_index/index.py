@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
     from rag_kit.indexing.document_index.store_leg import MakeStore
+    from rag_kit.indexing.sparse.index import SparseEncoder
 
+Leg = Literal["trigram", "sparse"]
 logger = logging.getLogger(__name__)
 
 
@@ -57,11 +59,16 @@ class DocumentIndex(WritableIndex):
     """
 
     def __init__(
-        self, store: Store, embeddings: Embeddings | None, check: bool, make: MakeStore | None
+        self,
+        store: Store,
+        embeddings: Embeddings | None,
+        check: bool,
+        make: MakeStore | None,
+        encoder: SparseEncoder | None,
     ) -> None:
         """Not for callers: use `create` or `open`."""
         super().__init__(store, embeddings)
-        self._check, self._make_store = check, make
+        self._check, self._make_store, self._encoder = check, make, encoder
         self._closed = False
 
     @classmethod
@@ -73,6 +80,8 @@ class DocumentIndex(WritableIndex):
         settings: Mapping[str, Any] | None = None,
         wait: float = 0.0,
         vector_store: MakeStore | None = None,
+        legs: Sequence[Leg] = (),
+        sparse_encoder: SparseEncoder | None = None,
     ) -> DocumentIndex:
         """Make an index and open it for writing.
 
@@ -84,15 +93,20 @@ class DocumentIndex(WritableIndex):
             vector_store: Makes a LangChain vector store that can delete by id, given an embedding model; the vectors
                 are then searched there: ``lambda embeddings: Chroma("manual", embeddings, host="db")``. Pass it
                 again to `open`. If the index must be pickled, define it by ``def`` in a module, not as a lambda.
+            legs: What is searched beside words and vectors: ``"trigram"`` (`TrigramRetriever`), and in a folder
+                ``"sparse"`` (`SparseRetriever`). ``index_retriever(index, "trigram")`` searches it.
+            sparse_encoder: Makes the sparse vectors, for ``"sparse"``; pass it again to `open`.
 
         Raises:
-            InvalidInputError: There is an index already, or the folder holds other files.
+            InvalidInputError: There is an index already, the folder holds other files, or a leg is not allowed.
             LockedError: Another writer holds the folder.
             DocumentIndexError: The vector store cannot be reached.
         """
         kind, location = store_of(folder)
-        store = kind.create(location, _access(embeddings, vector_store, wait), settings or {})
-        return cls(store, embeddings, True, vector_store)
+        access = _access(embeddings, vector_store, wait)
+        access = access._replace(legs=_check_legs(legs, sparse_encoder), encoder=sparse_encoder)
+        store = kind.create(location, access, settings or {})
+        return cls(store, embeddings, True, vector_store, sparse_encoder)
 
     @classmethod
     def open(
@@ -104,6 +118,8 @@ class DocumentIndex(WritableIndex):
         wait: float = 0.0,
         check: bool = True,
         vector_store: MakeStore | None = None,
+        legs: Sequence[Leg] | None = None,
+        sparse_encoder: SparseEncoder | None = None,
     ) -> DocumentIndex:
         """Open an index.
 
@@ -115,6 +131,9 @@ class DocumentIndex(WritableIndex):
             check: Refuse a damaged keyword file; ``False`` opens it, for writing without a model too, to `repair`.
             vector_store: As for `create`. Without it an index that has one is searched by keyword alone, and what is
                 written waits for the next writer that has it. A writer may give one to an index that has none.
+            legs: For a writer, the legs that the index is to have from now on, as for `create`; ``None`` for those
+                that it has.
+            sparse_encoder: As for `create`. Without it the leg is not searched, and waits as a vector store does.
 
         Raises:
             IndexMissingError: There is no index.
@@ -124,10 +143,17 @@ class DocumentIndex(WritableIndex):
         """
         if mode not in ("r", "w"):
             raise InvalidInputError(f"mode must be 'r' or 'w', not {mode!r}.")
+        if legs is not None and mode == "r":
+            raise InvalidInputError(
+                "legs are chosen by a writer: DocumentIndex.open(folder, mode='w', legs=...)."
+            )
         kind, location = store_of(folder)
         access = _access(embeddings, vector_store, wait)._replace(writable=mode == "w", check=check)
+        access = access._replace(encoder=sparse_encoder)
+        if legs is not None:
+            access = access._replace(legs=_check_legs(legs, sparse_encoder))
         store = kind.open(location, access)
-        return cls(store, embeddings, check, vector_store)
+        return cls(store, embeddings, check, vector_store, sparse_encoder)
 
     @staticmethod
     def recorded_embedding(folder: Place) -> str | None:
@@ -230,15 +256,29 @@ class DocumentIndex(WritableIndex):
 
     def __reduce__(self) -> tuple[Any, ...]:
         folder = self.folder.resolve() if isinstance(self.folder, Path) else self.folder
-        return _open_copy, (str(folder), self.embeddings, self._make_store)
+        return _open_copy, (str(folder), self.embeddings, self._make_store, self._encoder)
 
     def __repr__(self) -> str:
         mode = "closed" if self._closed else "w" if self._store.writable else "r"
         return f"DocumentIndex({str(self.folder)!r}, {mode})"
 
 
-def _open_copy(folder: str, embeddings: Embeddings | None, store: MakeStore | None) -> DocumentIndex:
-    return DocumentIndex.open(folder, embeddings=embeddings, vector_store=store)
+def _open_copy(
+    folder: str, embeddings: Embeddings | None, store: MakeStore | None, encoder: SparseEncoder | None
+) -> DocumentIndex:
+    return DocumentIndex.open(folder, embeddings=embeddings, vector_store=store, sparse_encoder=encoder)
+
+
+def _check_legs(legs: Sequence[str], encoder: SparseEncoder | None) -> list[str]:
+    """The legs asked for, each once; InvalidInputError for unknown ones, and for a sparse one without its encoder."""
+    if isinstance(legs, str) or not set(legs) <= {"trigram", "sparse"}:
+        raise InvalidInputError(f"legs={legs!r} is not allowed; give a list of 'trigram', 'sparse', or [].")
+    if ("sparse" in legs) != (encoder is not None):
+        raise InvalidInputError(
+            "The sparse leg and its encoder go together: legs=['sparse'], sparse_encoder=a function from a list of "
+            "texts to one dict of term -> weight for each."
+        )
+    return list(dict.fromkeys(legs))
 
 
 def _access(embeddings: Embeddings | None, make: MakeStore | None, wait: float) -> Access:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
@@ -17,11 +17,11 @@ from rag_kit.indexing.bm25.parameters import check_k
 from rag_kit.indexing.bm25.view import Hits
 from rag_kit.indexing.document_index import verifying
 from rag_kit.indexing.document_index.embedding import name_of, query_vector
-from rag_kit.indexing.document_index.keyword import KeywordView
 from rag_kit.indexing.document_index.rows import FamilyView, documents_of_ids, read_documents
 from rag_kit.indexing.document_index.state import Connection, IndexReport, IndexState, select_in
 from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.document_index.vectors import decode_vectors
+from rag_kit.indexing.document_index.views import KeywordView, PostingsView
 from rag_kit.indexing.searched import REPRESENTATION, passage_filter
 from rag_kit.models.clients import embed_query
 
@@ -147,6 +147,19 @@ class ReadableIndex:
     def keyword_view(self) -> KeywordView:
         """The keyword leg to read from: its terms, search with a weight for each, counts for feedback."""
         return self._store.keyword_view()
+
+    @property
+    def legs(self) -> list[str]:
+        """Names of the legs beside keyword and vectors: ``"trigram"``, ``"sparse"``."""
+        return list(self._store.state().legs)
+
+    def leg_view(self, name: Literal["trigram", "sparse"]) -> PostingsView:
+        """A leg beside keyword and vectors to read from; its ``search(query, k, filter)`` is as `search_keyword`.
+
+        Raises:
+            InvalidInputError: The index has no such leg.
+        """
+        return self._store.leg_view(name)
 
     def search_dense(
         self,

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -112,6 +112,8 @@ class IndexState(BaseModel):
     derived: bool = True  # where nothing says so, it may
     version: int = VERSION  # of the tables
     terms: int = 1  # version of the terms in the tables of a database
+    legs: list[Literal["trigram", "sparse"]] = []  # those beside keyword and vectors
+    sparse_encoder: str | None = None  # name of the one that made the sparse vectors
     vector_store: str | None = None  # class of the store that its vectors are searched in; None for files
     next_embedding: str | None = None  # name of the model that `reembed` is making vectors by
     next_dimension: _Count | None = None

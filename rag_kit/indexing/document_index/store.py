@@ -13,8 +13,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
-from rag_kit.errors import DocumentIndexError
-from rag_kit.indexing.document_index.keyword import KeywordView
+from rag_kit.errors import DocumentIndexError, InvalidInputError
 from rag_kit.indexing.document_index.state import (
     Connection,
     IndexReport,
@@ -23,10 +22,12 @@ from rag_kit.indexing.document_index.state import (
     upsert_statement,
 )
 from rag_kit.indexing.document_index.vectors import Vectors
+from rag_kit.indexing.document_index.views import KeywordView, PostingsView
 
 if TYPE_CHECKING:
     from rag_kit.documents import Filter
     from rag_kit.indexing.document_index.store_leg import ConnectedStore
+    from rag_kit.indexing.sparse.index import SparseEncoder
 
 
 class RemoteLocation(ABC):
@@ -60,7 +61,7 @@ class Leg(Protocol):
 
 
 class VectorSearchLeg(Leg, Protocol):
-    """The leg that finds the nearest vectors; the keyword leg is searched through a `KeywordView`."""
+    """The leg that finds the nearest vectors; the others are searched through a `PostingsView`."""
 
     def search(
         self, connection: Connection, state: IndexState, query: Vectors, k: int, where: Filter | None
@@ -76,6 +77,8 @@ class Access(NamedTuple):
     wait: float = 0.0
     writable: bool = True
     check: bool = True
+    legs: list[str] | None = None  # those beside keyword and vectors; None for those that there are
+    encoder: SparseEncoder | None = None
 
 
 class Store(ABC):
@@ -86,7 +89,6 @@ class Store(ABC):
     #: Most bytes of a source, where there is such a limit; then none takes NUL either.
     max_source: int | None = None
     vectors: VectorSearchLeg
-    legs: tuple[Leg, ...]
 
     def __init__(self, *, writable: bool) -> None:
         self.writable = writable
@@ -130,8 +132,25 @@ class Store(ABC):
         """List what the database itself finds damaged; empty for a sound one."""
 
     @abstractmethod
+    def legs(self, state: IndexState) -> list[Leg]:
+        """All legs that an index has in a state."""
+
+    @abstractmethod
     def keyword_view(self) -> KeywordView:
         """The keyword leg in the present state."""
+
+    @abstractmethod
+    def leg_view(self, name: str) -> PostingsView:
+        """The trigram or sparse leg in the present state; InvalidInputError where the index has none."""
+
+    def check_leg(self, name: str, state: IndexState) -> None:
+        """Raise InvalidInputError where an index lacks a leg."""
+        if name not in state.legs:
+            raise InvalidInputError(
+                f"The index in {self.location} has no {name} leg. Add it: DocumentIndex.open(folder, mode='w', "
+                f"legs={[*state.legs, name]!r}), or rag-kit ingest PATH --index {self.location} --legs "
+                f"{','.join([*state.legs, name])}."
+            )
 
     @abstractmethod
     def passes(self, connection: Connection, state: IndexState, where: Filter) -> Callable[[int], bool]:

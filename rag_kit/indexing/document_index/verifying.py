@@ -38,7 +38,7 @@ def verify(store: Store) -> IndexReport:
                 )
         if state.embedding is not None:
             _check_vectors(connection, state, report)
-        for leg in store.legs:
+        for leg in store.legs(state):
             leg.verify(connection, state, report)
     return report
 
@@ -100,7 +100,7 @@ def rebuild(store: Store, embeddings: Embeddings | None) -> list[str]:
             rebuilt += [f"embedded {filled} texts again"] if filled else []
         with store.writing() as connection:
             state = store.state(connection)
-            rebuilt += filter(None, [leg.rebuild(connection, state) for leg in store.legs])
+            rebuilt += filter(None, [leg.rebuild(connection, state) for leg in store.legs(state)])
     return rebuilt
 
 

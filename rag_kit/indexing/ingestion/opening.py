@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any
 
 from rag_kit._redact import redact
 from rag_kit.errors import IndexMissingError, InvalidInputError
@@ -71,26 +71,32 @@ def open_index(
     paths: Sequence[Path],
     folder: Path | RemoteLocation,
     embeddings: Embeddings | None,
-    wait: float,
+    options: IngestOptions,
     *,
     dry_run: bool,
 ) -> Iterator[DocumentIndex]:
     """Open the index, or create it; for a dry run, open it for reading, or an empty one elsewhere."""
+    legs: Any = options.legs
+    given: dict[str, Any] = {"embeddings": embeddings, "wait": options.wait}
+    if options.sparse_encoder is not None:
+        given["sparse_encoder"] = options.sparse_encoder
     with contextlib.ExitStack() as stack:
         try:
-            mode: Literal["r", "w"] = "r" if dry_run else "w"
-            index = DocumentIndex.open(folder, mode=mode, embeddings=embeddings, wait=wait)
+            if dry_run:
+                index = DocumentIndex.open(folder, embeddings=embeddings)
+            else:
+                index = DocumentIndex.open(folder, mode="w", legs=legs, **given)
         except IndexMissingError:
             check_paths(paths, [])
             if dry_run:
                 folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rag-kit-")))
             try:
-                index = DocumentIndex.create(folder, embeddings=embeddings, wait=wait)
+                index = DocumentIndex.create(folder, legs=legs or (), **given)
             except InvalidInputError as refusal:
                 if isinstance(folder, Path):
                     raise
                 try:  # another process may have created it meanwhile
-                    index = DocumentIndex.open(folder, mode="w", embeddings=embeddings, wait=wait)
+                    index = DocumentIndex.open(folder, mode="w", legs=legs, **given)
                 except IndexMissingError:
                     raise refusal from None
         yield stack.enter_context(index)

@@ -94,7 +94,7 @@ def ingest(
         )
     place = location_of(index)
     with (
-        open_index(named, place, embeddings, options.wait, dry_run=dry_run) as opened,
+        open_index(named, place, embeddings, options, dry_run=dry_run) as opened,
         open_representer(opened, options, dry_run=dry_run) as representer,
     ):
         settings = settings_for(opened, options, representer.recorded if representer is not None else {})

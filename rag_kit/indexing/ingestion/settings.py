@@ -16,9 +16,10 @@ from rag_kit.indexing.splitting.named import SPLITTERS
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
-    from rag_kit.indexing.document_index.index import DocumentIndex
+    from rag_kit.indexing.document_index.index import DocumentIndex, Leg
     from rag_kit.indexing.readers.formats import UserReader
     from rag_kit.indexing.readers.limits import ReadLimits
+    from rag_kit.indexing.sparse.index import SparseEncoder
     from rag_kit.indexing.splitting.api import SplitPart, Splitter
     from rag_kit.indexing.splitting.named import Tokenizer
 
@@ -43,6 +44,9 @@ class IngestOptions:
             ``picture`` is the name of the file below that folder. Needs the extra ``ocr``.
         vision: Chat model that describes these pictures, one that sees, or its name; ``""`` for none any more. A
             description is paid for once, and kept in the index.
+        legs: Searched beside words and vectors, as for ``DocumentIndex.create``: ``["trigram"]``, ``["sparse"]``
+            with ``sparse_encoder``. Others than the recorded ones are made of, or removed from, the whole index.
+        sparse_encoder: Makes the sparse vectors; without it, an index that has them leaves its new texts to wait.
         rehash: Compare the bytes of files, even where size and time are the same.
         keep_duplicates: ``True`` to take in copies of other files, ``False`` to keep one of those with the same text;
             the report lists the others. Default: one in each folder, for searches in a folder.
@@ -76,6 +80,8 @@ class IngestOptions:
     ocr: bool | str | None = None
     pictures: bool | None = None
     vision: Any = None
+    legs: Sequence[Leg] | None = None
+    sparse_encoder: SparseEncoder | None = None
     rehash: bool = False
     keep_duplicates: bool | None = None
     chunk_size: int | None = None

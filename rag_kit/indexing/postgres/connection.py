@@ -25,6 +25,7 @@ from rag_kit.indexing.document_index.state import VERSION, locked_index, missing
 from rag_kit.indexing.postgres.location import PostgresLocation
 
 _NUMBERS = count()
+_TERMS_SQL = "0002_keyword.sql"  # makes the tables of a leg over terms
 _BLOB = re.compile(r"CAST\(([\w.]+) AS BLOB\)")
 
 _NOTHING = "Nothing of this write was changed, and what was written before stays"
@@ -76,7 +77,7 @@ class PostgresConnection:
 
     def __init__(self, native: psycopg.Connection[Any]) -> None:
         self.native = native
-        self.postings: dict[str, Any] = {}  # of the terms that were looked up in this transaction
+        self.postings: dict[str, Any] = {}  # of the terms that were looked up in this transaction, by leg
 
     def execute(self, sql: str, parameters: Sequence[Any] = (), /) -> Any:
         """Run one statement."""
@@ -161,6 +162,14 @@ def make_schema(connection: psycopg.Connection[Any], location: PostgresLocation)
     folder = files(__package__) / "migrations"
     for file in sorted(folder.iterdir(), key=lambda file: file.name):
         connection.execute(file.read_text(encoding="utf-8"))
+
+
+def make_trigram_tables(connection: psycopg.Connection[Any]) -> None:
+    """Make the tables of the trigram leg in the schema, if it has none, inside the open transaction."""
+    connection.execute("SELECT pg_advisory_xact_lock(hashtextextended('rag_kit trigram', 0))")
+    if connection.execute("SELECT to_regclass('trigram_counts')").fetchone() == (None,):
+        text = (files(__package__) / "migrations" / _TERMS_SQL).read_text(encoding="utf-8")
+        connection.execute(text.replace("keyword_", "trigram_"))
 
 
 def types_schema(connection: psycopg.Connection[Any]) -> str:

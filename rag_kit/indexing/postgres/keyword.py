@@ -1,11 +1,11 @@
-"""The keyword leg in PostgreSQL: BM25 by the kit's own analysis, written in the transaction of the chunks."""
+"""The legs over terms in PostgreSQL: BM25 by the kit's own analysis, written in the transaction of the chunks."""
 
 from __future__ import annotations
 
 import json
 import struct
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from typing import Any
 
@@ -15,45 +15,49 @@ from psycopg import Connection
 from rag_kit.errors import IndexFormatError
 from rag_kit.indexing.document_index.state import IndexReport, IndexState, upsert_statement
 from rag_kit.indexing.postgres import keyword_search as packing
-from rag_kit.indexing.postgres.keyword_search import Counts, check_version, read_counts, read_terms
+from rag_kit.indexing.postgres.keyword_search import Counts, TermTables, check_version
 from rag_kit.indexing.searched import searched_text
-from rag_kit.text import default_analyzer
 from rag_kit.text.analysis import TERMS_VERSION
 
 _PAGE = 5000  # chunks that are analysed and written together
 _COMPARED = {
     "are missing": "SELECT id FROM chunks c WHERE NOT EXISTS "
-    "(SELECT 1 FROM keyword_documents d WHERE d.n = c.n)",
-    "should be gone": "SELECT n FROM keyword_documents d WHERE NOT EXISTS "
+    "(SELECT 1 FROM {leg}_documents d WHERE d.n = c.n)",
+    "should be gone": "SELECT n FROM {leg}_documents d WHERE NOT EXISTS "
     "(SELECT 1 FROM chunks c WHERE c.n = d.n)",
 }
 # the last is 0 where each term of each document has a posting
 _SUMS = f"""
 SELECT count(n), coalesce(sum(length), 0)::bigint,
        coalesce(sum(array_length(string_to_array(terms, E'\\n'), 1)), 0)
-       - (SELECT coalesce(sum(octet_length(packed)), 0) / {packing.BYTES} FROM keyword_postings)
-FROM keyword_documents
+       - (SELECT coalesce(sum(octet_length(packed)), 0) / {packing.BYTES} FROM {{leg}}_postings)
+FROM {{leg}}_documents
 """
 
 
 class PostgresKeywordLeg:
-    """BM25 over the chunks of one tenant. All methods work in the open transaction of the connection."""
+    """BM25 over the chunks of one tenant, by words or by trigrams, in the open transaction of a connection.
 
-    def __init__(self) -> None:
-        self.analyzer = default_analyzer()
+    Args:
+        label: How the names of its tables begin.
+        analyzer: Gives the terms of a text.
+    """
+
+    def __init__(self, label: str, analyzer: Callable[[str], list[str]]) -> None:
+        self.label, self.analyzer = label, analyzer
 
     def apply(self, connection: Any, state: IndexState) -> int:
         """Follow the chunks to the state's generation; see ``Leg``."""
-        native: Connection[Any] = connection.native
+        native, tables = connection.native, TermTables(connection, self.label)
         check_version(state)
-        total = read_counts(native)
+        total = tables.counts()
         query = "SELECT n FROM removed WHERE generation > %s"
         removed = native.execute(query, (total.generation,)).fetchall()
         if removed:
-            total = write_terms(native, total, {n: None for (n,) in removed})
+            total = write_terms(tables, total, {n: None for (n,) in removed})
         for rows in _chunks_since(native, total.generation):
-            total = write_terms(native, total, {n: self._terms(*row) for n, *row in rows})
-        save_counts(native, total._replace(generation=state.generation))
+            total = write_terms(tables, total, {n: self._terms(*row) for n, *row in rows})
+        save_counts(tables, total._replace(generation=state.generation))
         return state.generation
 
     def _terms(self, text: str, metadata: str) -> Counter[str]:
@@ -61,11 +65,15 @@ class PostgresKeywordLeg:
 
     def rebuild(self, connection: Any, state: IndexState) -> str:
         """Forget the tenant's postings, and make them of the chunks."""
-        for table in ("keyword_postings", "keyword_documents", "keyword_counts"):
-            connection.native.execute(f"DELETE FROM {table}")
+        self.clear(connection)
         connection.execute(upsert_statement("meta", "key", "value"), ("terms", str(TERMS_VERSION)))
         self.apply(connection, state.model_copy(update={"terms": TERMS_VERSION}))
-        return "rebuilt the keyword index"
+        return f"rebuilt the {self.label} index"
+
+    def clear(self, connection: Any) -> None:
+        """Remove all that the leg has of the tenant."""
+        for table in ("postings", "documents", "counts"):
+            connection.native.execute(f"DELETE FROM {self.label}_{table}")
 
     def verify(self, connection: Any, state: IndexState, report: IndexReport) -> None:
         """Compare ids, numbers and sums of all documents."""
@@ -73,32 +81,31 @@ class PostgresKeywordLeg:
         try:
             check_version(state)
         except IndexFormatError as error:
-            report.problems.append(f"keyword: {error}")
-        total = read_counts(native)
+            report.problems.append(f"{self.label}: {error}")
+        total = TermTables(connection, self.label).counts()
         for what, query in _COMPARED.items():
-            if lost := native.execute(query).fetchall():
-                report.problems.append(f"keyword: {len(lost)} rows {what}, for example {lost[0][0]}")
-        [sums] = native.execute(_SUMS).fetchall()
+            if lost := native.execute(query.format(leg=self.label)).fetchall():
+                report.problems.append(f"{self.label}: {len(lost)} rows {what}, for example {lost[0][0]}")
+        [sums] = native.execute(_SUMS.format(leg=self.label)).fetchall()
         if sums != (total.documents, total.tokens, 0) or max(total.generation, 0) != state.generation:
-            report.problems.append("keyword: documents, terms or changes are not as many as were counted")
-        report.checked["keyword rows"] = total.documents
+            what = "documents, terms or changes are not as many as were counted"
+            report.problems.append(f"{self.label}: {what}")
+        report.checked[f"{self.label} rows"] = total.documents
 
 
-def write_terms(
-    native: Connection[Any], total: Counts, documents: Mapping[int, Counter[str] | None]
-) -> Counts:
+def write_terms(tables: TermTables, total: Counts, documents: Mapping[int, Counter[str] | None]) -> Counts:
     """Replace documents, by their row numbers, by the counts of their terms; ``None`` removes one."""
-    terms_before = read_terms(native, documents)
+    terms_before = tables.terms(documents)
     changed = {n: terms for n, terms in documents.items() if terms != terms_before.get(n)}
     removed = {n: terms_before[n] for n in changed if n in terms_before}
     added = {n: terms for n, terms in changed.items() if terms is not None}
-    _write_postings(native, removed, added)
-    native.execute("DELETE FROM keyword_documents WHERE n = ANY(%b::bigint[])", (list(removed),))
+    _write_postings(tables, removed, added)
+    tables.native.execute(f"DELETE FROM {tables.leg}_documents WHERE n = ANY(%b::bigint[])", (list(removed),))
     lines = [
         "\n".join(f"{term} {count}" for term, count in sorted(terms.items())) for terms in added.values()
     ]
-    native.execute(
-        "INSERT INTO keyword_documents (n, length, terms) "
+    tables.native.execute(
+        f"INSERT INTO {tables.leg}_documents (n, length, terms) "
         "SELECT * FROM unnest(%b::bigint[], %b::int[], %b::text[])",
         (list(added), [terms.total() for terms in added.values()], lines),
     )
@@ -107,7 +114,7 @@ def write_terms(
 
 
 def _write_postings(
-    native: Connection[Any], removed: Mapping[int, Iterable[str]], added: Mapping[int, Counter[str]]
+    tables: TermTables, removed: Mapping[int, Iterable[str]], added: Mapping[int, Counter[str]]
 ) -> None:
     """Take the postings of some documents out, and put those of others in."""
     packed: dict[tuple[str, int], bytes] = defaultdict(bytes)
@@ -116,11 +123,11 @@ def _write_postings(
         for term in terms:
             leaving[term, n // packing.BLOCK].append(n % packing.BLOCK)
     query = (
-        "DELETE FROM keyword_postings p USING unnest(%b::text[], %b::bigint[]) AS k (term, block) "
+        f"DELETE FROM {tables.leg}_postings p USING unnest(%b::text[], %b::bigint[]) AS k (term, block) "
         "WHERE p.term = k.term AND p.block = k.block RETURNING p.term, p.block, p.packed"
     )
     keys = [list(column) for column in zip(*leaving, strict=True)]
-    for term, block, row in native.execute(query, keys, binary=True) if keys else ():
+    for term, block, row in tables.native.execute(query, keys, binary=True) if keys else ():
         values = np.frombuffer(row, "<u8")
         packed[term, block] = values[~np.isin(values >> packing.PLACE, leaving[term, block])].tobytes()
     values_of: dict[tuple[str, int], list[int]] = defaultdict(list)
@@ -133,18 +140,18 @@ def _write_postings(
         packed[key] += struct.pack(f"<{len(values_added)}Q", *values_added)
     rows = [(*key, row) for key, row in packed.items() if row]
     if rows:
-        native.execute(
-            "INSERT INTO keyword_postings AS p (term, block, packed) "
+        tables.native.execute(
+            f"INSERT INTO {tables.leg}_postings AS p (term, block, packed) "
             "SELECT * FROM unnest(%b::text[], %b::bigint[], %b::bytea[]) "
             "ON CONFLICT (tenant, term, block) DO UPDATE SET packed = p.packed || excluded.packed",
             [list(column) for column in zip(*rows, strict=True)],
         )
 
 
-def save_counts(native: Connection[Any], total: Counts) -> None:
+def save_counts(tables: TermTables, total: Counts) -> None:
     """Write what a tenant's documents are in all."""
-    native.execute(
-        "INSERT INTO keyword_counts (documents, tokens, generation) VALUES (%s, %s, %s) "
+    tables.native.execute(
+        f"INSERT INTO {tables.leg}_counts (documents, tokens, generation) VALUES (%s, %s, %s) "
         "ON CONFLICT (tenant) DO UPDATE SET documents = excluded.documents, tokens = excluded.tokens, "
         "generation = excluded.generation",
         total,

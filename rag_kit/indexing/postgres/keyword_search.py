@@ -1,6 +1,6 @@
 """BM25 over packed postings in PostgreSQL: the scores of all documents, and the best of them that pass a filter.
 
-A row of ``keyword_postings`` holds the postings of one term in the documents of one block, which is a range of row
+A row of the table of postings holds the postings of one term in the documents of one block, which is a range of row
 numbers. A posting is one number of 64 bits: place of the document in the block, count of the term, length of the
 document. So a search reads nothing but the rows of its terms, and the number of postings is the frequency of the term.
 """
@@ -8,7 +8,8 @@ document. So a search reads nothing but the rows of its terms, and the number of
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,13 +22,12 @@ from rag_kit.indexing.bm25.postings import Postings, inverse_frequencies
 from rag_kit.indexing.bm25.spelling import correct, note_corrections
 from rag_kit.indexing.bm25.term_graph import TermGraph
 from rag_kit.indexing.bm25.view import Hits, Query, term_weights
-from rag_kit.indexing.document_index.keyword import KeywordView
 from rag_kit.indexing.document_index.rows import documents_of_ids, read_documents
 from rag_kit.indexing.document_index.state import NO_GENERATION, IndexState
 from rag_kit.indexing.document_index.vectors import TIE
+from rag_kit.indexing.document_index.views import KeywordView
 from rag_kit.indexing.postgres.connection import PostgresConnection, filter_rows
 from rag_kit.indexing.searched import passage_filter
-from rag_kit.text import Analyzer
 from rag_kit.text.analysis import TERMS_VERSION
 
 if TYPE_CHECKING:
@@ -75,22 +75,46 @@ def check_version(state: IndexState) -> None:
         )
 
 
-def read_counts(native: Connection[Any]) -> Counts:
-    """The tenant's counts."""
-    row = native.execute("SELECT documents, tokens, generation FROM keyword_counts").fetchone()
-    return Counts(*row) if row else Counts()
+class TermTables:
+    """The tables of a leg over terms, keyword or trigram, as the tenant of an open transaction sees them."""
 
+    def __init__(self, connection: PostgresConnection, leg: str) -> None:
+        self.connection, self.native, self.leg = connection, connection.native, leg
+        self._found: dict[str, TermPostings] = connection.postings.setdefault(leg, {})
 
-def read_postings(connection: PostgresConnection, terms: Iterable[str]) -> dict[str, TermPostings]:
-    """The postings of those terms that occur in the tenant's documents, each read once in a transaction."""
-    found, wanted = connection.postings, list(terms)
-    if lacking := [term for term in wanted if term not in found]:
-        query = "SELECT term, block, packed FROM keyword_postings WHERE term = ANY(%b::text[])"
-        rows: dict[str, list[tuple[int, bytes]]] = defaultdict(list)
-        for term, block, packed in connection.native.execute(query, (lacking,), binary=True):
-            rows[term].append((block, packed))
-        found.update((term, unpack(rows[term])) for term in lacking)
-    return {term: found[term] for term in wanted if len(found[term].counts)}
+    def counts(self) -> Counts:
+        """The tenant's counts."""
+        query = f"SELECT documents, tokens, generation FROM {self.leg}_counts"
+        row = self.native.execute(query).fetchone()
+        return Counts(*row) if row else Counts()
+
+    def postings(self, terms: Iterable[str]) -> dict[str, TermPostings]:
+        """The postings of those terms that occur in the tenant's documents, each read once in a transaction."""
+        found, wanted = self._found, list(terms)
+        if lacking := [term for term in wanted if term not in found]:
+            query = f"SELECT term, block, packed FROM {self.leg}_postings WHERE term = ANY(%b::text[])"
+            rows: dict[str, list[tuple[int, bytes]]] = defaultdict(list)
+            for term, block, packed in self.native.execute(query, (lacking,), binary=True):
+                rows[term].append((block, packed))
+            found.update((term, unpack(rows[term])) for term in lacking)
+        return {term: found[term] for term in wanted if len(found[term].counts)}
+
+    def frequencies(self, terms: Iterable[str]) -> dict[str, int]:
+        """In how many of the tenant's documents each term occurs; those in none are left out."""
+        query = (
+            f"SELECT term, sum(octet_length(packed)) / {BYTES} FROM {self.leg}_postings "
+            "WHERE term = ANY(%b::text[]) GROUP BY term"
+        )
+        return {term: int(count) for term, count in self.native.execute(query, (list(terms),))}
+
+    def terms(self, numbers: Iterable[int]) -> dict[int, Counter[str]]:
+        """How often each term occurs in some documents, by their row numbers."""
+        query = f"SELECT n, terms FROM {self.leg}_documents WHERE n = ANY(%b::bigint[])"
+        pairs = (
+            (n, (line.rpartition(" ") for line in lines.split("\n") if line))
+            for n, lines in self.native.execute(query, (list(numbers),))
+        )
+        return {n: Counter({term: int(count) for term, _, count in terms}) for n, terms in pairs}
 
 
 def unpack(rows: Sequence[tuple[int, bytes]]) -> TermPostings:
@@ -101,19 +125,10 @@ def unpack(rows: Sequence[tuple[int, bytes]]) -> TermPostings:
     return TermPostings(starts + (values >> PLACE), values >> LENGTH_BITS & MAX_COUNT, values & MAX_LENGTH)
 
 
-def read_frequencies(native: Connection[Any], terms: Iterable[str]) -> dict[str, int]:
-    """In how many of the tenant's documents each term occurs; those in none are left out."""
-    query = (
-        f"SELECT term, sum(octet_length(packed)) / {BYTES} FROM keyword_postings "
-        "WHERE term = ANY(%b::text[]) GROUP BY term"
-    )
-    return {term: int(count) for term, count in native.execute(query, (list(terms),))}
-
-
-def score_all(connection: PostgresConnection, terms: Query) -> tuple[Numbers, Scores]:
+def score_all(tables: TermTables, terms: Query) -> tuple[Numbers, Scores]:
     """Row numbers of all documents above zero, and their scores: to the last bit what a ``BM25Index`` gives."""
-    total, weights = read_counts(connection.native), term_weights(terms)
-    postings = read_postings(connection, weights)
+    total, weights = tables.counts(), term_weights(terms)
+    postings = tables.postings(weights)
     numbers = np.concatenate([np.zeros(0, np.int64), *(its.numbers for its in postings.values())])
     # only blocks that occur have a part of the table
     blocks = np.flatnonzero(np.bincount(numbers // BLOCK))
@@ -165,22 +180,17 @@ def best_hits(
         fetch *= 4
 
 
-def read_terms(native: Connection[Any], numbers: Iterable[int]) -> dict[int, Counter[str]]:
-    """How often each term occurs in some documents, by their row numbers."""
-    query = "SELECT n, terms FROM keyword_documents WHERE n = ANY(%b::bigint[])"
-    pairs = (
-        (n, (line.rpartition(" ") for line in lines.split("\n") if line))
-        for n, lines in native.execute(query, (list(numbers),))
-    )
-    return {n: Counter({term: int(count) for term, _, count in terms}) for n, terms in pairs}
-
-
 class PostgresKeywordView(KeywordView):
     """See ``KeywordView``; each method reads one committed state, the newest."""
 
-    def __init__(self, store: Any, analyzer: Analyzer) -> None:
-        self._store = store
-        self.analyzer, self.query_terms = analyzer, analyzer.query_terms
+    def __init__(self, store: Any, leg: str, analyzer: Callable[[str], list[str]]) -> None:
+        self._store, self._leg = store, leg
+        self.analyzer, self.query_terms = analyzer, getattr(analyzer, "query_terms", analyzer)
+
+    @contextmanager
+    def _tables(self) -> Iterator[TermTables]:
+        with self._store.reading() as connection:
+            yield TermTables(connection, self._leg)
 
     def __contains__(self, key: object) -> bool:
         with self._store.reading() as connection:
@@ -197,13 +207,15 @@ class PostgresKeywordView(KeywordView):
         return passage_filter(filter, state.derived)
 
     def _spell(self, query: str, weights: Mapping[str, float], where: Filter | None) -> Mapping[str, float]:
-        with self._store.reading() as connection:
-            known = read_postings(connection, weights)
+        if not getattr(self.analyzer, "typos", False):
+            return weights
+        with self._tables() as tables:
+            known = tables.postings(weights)
 
             def find_known(terms: Iterable[str]) -> Iterator[tuple[str, str]]:
-                found = read_frequencies(connection.native, terms)
+                found = tables.frequencies(terms)
                 for term in sorted(found, key=lambda term: (-found[term], term)):
-                    if text := _text_with(connection, term, where):
+                    if text := _text_with(tables, term, where):
                         yield term, text
 
             weights, corrections = correct(weights, known.__contains__, find_known)
@@ -214,7 +226,8 @@ class PostgresKeywordView(KeywordView):
         self, terms: Query, k: int, where: Filter | None, ids_only: bool
     ) -> list[tuple[Document, float]]:
         with self._store.reading() as connection:
-            hits = best_hits(connection.native, *score_all(connection, terms), k, where)
+            scores = score_all(TermTables(connection, self._leg), terms)
+            hits = best_hits(connection.native, *scores, k, where)
             keys = [key for key, _, _ in hits]
             if ids_only:
                 rows = dict(zip(keys, documents_of_ids(keys), strict=True))
@@ -239,17 +252,17 @@ class PostgresKeywordView(KeywordView):
         k = check_k(k)
         with self._store.reading() as connection:
             where = self._passages(filter)
-            native = connection.native
+            native, tables = connection.native, TermTables(connection, self._leg)
             query = "SELECT n, id FROM chunks WHERE id = ANY(%b::text[])"
             weights = {n: seeds[key] for n, key in native.execute(query, (list(seeds),))}
             places = starts = np.array(list(filter_rows(native, list(weights), where)), np.int64)
             edges: dict[str, Numbers] = {}
             for _ in range(2):
                 passing = list(filter_rows(native, places.tolist(), where))
-                edges = _documents_of_terms(connection, passing, max_df)
+                edges = _documents_of_terms(tables, passing, max_df)
                 places = np.unique(np.concatenate([starts, *edges.values()]))
             ids = filter_rows(native, places.tolist(), where)
-            size = read_counts(native).documents  # of all: by it the rarity of a term is counted
+            size = tables.counts().documents  # of all: by it the rarity of a term is counted
             allowed = np.zeros(size, bool)
             allowed[: len(places)] = np.isin(places, list(ids))
             numbers = np.searchsorted(places, np.concatenate([places[:0], *edges.values()])).astype(np.int32)
@@ -264,28 +277,27 @@ class PostgresKeywordView(KeywordView):
 
     def maximum(self, query: str | Mapping[str, float]) -> float:
         """See ``KeywordView``; unknown terms count as rarest."""
-        weights = term_weights(self._terms(query))
-        with self._store.reading() as connection:
-            total, postings = read_counts(connection.native), read_postings(connection, weights)
+        weights = query if isinstance(query, Mapping) else term_weights(self.query_terms(query))
+        with self._tables() as tables:
+            total, postings = tables.counts(), tables.postings(weights)
         if not total.documents:
             return 0.0
         holders = {term: len(its.counts) for term, its in postings.items()}
         return sum(weight * _idf(holders.get(term, 0), total) for term, weight in weights.items())
 
 
-def _text_with(connection: Any, term: str, where: Filter | None) -> str | None:
+def _text_with(tables: TermTables, term: str, where: Filter | None) -> str | None:
     """The text of a document with a term that passes a filter; ``None`` where none does."""
-    numbers = read_postings(connection, [term])[term].numbers.tolist()
-    keys = list(filter_rows(connection.native, numbers, where).values())[:1]
-    return next((row.page_content for row in read_documents(connection, keys).values()), None)
+    numbers = tables.postings([term])[term].numbers.tolist()
+    keys = list(filter_rows(tables.native, numbers, where).values())[:1]
+    rows = read_documents(tables.connection, keys)
+    return next((row.page_content for row in rows.values()), None)
 
 
-def _documents_of_terms(
-    connection: PostgresConnection, numbers: Sequence[int], max_df: int
-) -> dict[str, Numbers]:
+def _documents_of_terms(tables: TermTables, numbers: Sequence[int], max_df: int) -> dict[str, Numbers]:
     """The terms of some documents that other documents have too, and the numbers of all documents with each."""
-    terms = set().union(*read_terms(connection.native, numbers).values())
-    frequencies = read_frequencies(connection.native, terms)
+    terms = set().union(*tables.terms(numbers).values())
+    frequencies = tables.frequencies(terms)
     shared = sorted(term for term, count in frequencies.items() if 1 < count <= max_df)
-    postings = read_postings(connection, shared)
+    postings = tables.postings(shared)
     return {term: postings[term].numbers for term in shared}

@@ -16,12 +16,14 @@ from typing import Any
 from rag_kit.documents import Filter, compile_filter
 from rag_kit.errors import DocumentIndexError, InvalidInputError, MissingExtraError
 from rag_kit.indexing.document_index.embedding import check_model
-from rag_kit.indexing.document_index.keyword import KeywordView
 from rag_kit.indexing.document_index.state import Connection, IndexState, upsert_statement
-from rag_kit.indexing.document_index.store import Access, Store
+from rag_kit.indexing.document_index.store import Access, Leg, Store
+from rag_kit.indexing.document_index.views import KeywordView
 from rag_kit.indexing.postgres.location import PostgresLocation
 from rag_kit.models.wheels.files import cache_folder
+from rag_kit.text import default_analyzer
 from rag_kit.text.analysis import TERMS_VERSION
+from rag_kit.text.ngrams import CharacterNgrams
 
 try:
     import psycopg
@@ -33,6 +35,7 @@ try:
         check_schema,
         explanation,
         make_schema,
+        make_trigram_tables,
         types_schema,
     )
     from rag_kit.indexing.postgres.keyword import PostgresKeywordLeg
@@ -75,8 +78,12 @@ class PostgresStore(Store):
             )
         self._wait = access.wait if access.wait > 0 else _TURN
         self.location = location
-        self.keyword, self.vectors = PostgresKeywordLeg(), PostgresVectorLeg()
-        self.legs = (self.vectors, self.keyword)
+        if access.legs and "sparse" in access.legs:
+            raise InvalidInputError(
+                "legs=['sparse'] is for an index in a folder; PostgreSQL takes ['trigram']."
+            )
+        self.keyword, self.vectors = PostgresKeywordLeg("keyword", default_analyzer()), PostgresVectorLeg()
+        self._trigram = PostgresKeywordLeg("trigram", CharacterNgrams())
         self._views = threading.local()
         self._pools: dict[int, ConnectionPool[psycopg.Connection[Any]]] = {}
         with self.translate_errors(), self._probe() as probe:
@@ -110,6 +117,7 @@ class PostgresStore(Store):
                 )
             facts = {"uid": uuid.uuid4().hex, "embedding": access.embedding, "settings": dict(settings)}
             store.set_meta(generation=0, derived=False, terms=TERMS_VERSION, **facts)
+            store._choose_legs(connection, access)
         return store
 
     @classmethod
@@ -122,7 +130,25 @@ class PostgresStore(Store):
                 state = store.state(connection)
             writing = access.check and access.writable
             check_model(location, state.embedding, access.embedding, writing=writing)
+            if access.legs is not None and access.legs != state.legs:
+                with store.writing() as connection:
+                    store._choose_legs(connection, access)
         return store
+
+    def _choose_legs(self, connection: Any, access: Access) -> None:
+        """Make the trigram leg in the open transaction where it is asked for, or remove it."""
+        if access.legs:
+            make_trigram_tables(connection.native)
+            self.set_meta(legs=access.legs)
+            self._trigram.clear(connection)
+            self._trigram.apply(connection, self.state(connection))
+        elif access.legs is not None and self.state(connection).legs:
+            self.set_meta(legs=[])
+            self._trigram.clear(connection)
+
+    def legs(self, state: IndexState) -> list[Leg]:
+        """See `Store`."""
+        return [self.vectors, self.keyword, *([self._trigram] if state.legs else [])]
 
     @property
     def _pool(self) -> ConnectionPool[psycopg.Connection[Any]]:
@@ -231,7 +257,7 @@ class PostgresStore(Store):
         state = self.state(connection)
         if state.floor == state.generation:
             return
-        for leg in self.legs:
+        for leg in self.legs(state):
             leg.apply(connection, state)
         connection.execute("DELETE FROM removed")
         connection.execute(upsert_statement("meta", "key", "value"), ("floor", json.dumps(state.generation)))
@@ -242,7 +268,12 @@ class PostgresStore(Store):
 
     def keyword_view(self) -> KeywordView:
         """See `Store`."""
-        return PostgresKeywordView(self, self.keyword.analyzer)
+        return PostgresKeywordView(self, self.keyword.label, self.keyword.analyzer)
+
+    def leg_view(self, name: str) -> KeywordView:
+        """See `Store`."""
+        self.check_leg(name, self.state())
+        return PostgresKeywordView(self, name, self._trigram.analyzer)
 
     def passes(self, connection: Connection, state: IndexState, where: Filter) -> Callable[[int], bool]:
         """See `Store`."""

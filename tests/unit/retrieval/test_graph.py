@@ -13,7 +13,7 @@ from support.embedding import WordEmbeddings
 from rag_kit.documents import get_provenance
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing import BM25Index, DocumentIndex, IngestOptions, ingest
-from rag_kit.indexing.document_index.keyword import KeywordView
+from rag_kit.indexing.document_index.views import KeywordView
 from rag_kit.models import chat_model
 from rag_kit.retrieval import BM25Retriever, GraphRetriever, HybridRetriever, index_retriever
 from rag_kit.retrieval.indexed import reader_of

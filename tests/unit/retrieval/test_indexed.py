@@ -93,7 +93,7 @@ def test_without_vectors_hybrid_is_keyword_and_says_so(keyword_only: DocumentInd
 def test_wrong_arguments_are_refused(index: DocumentIndex) -> None:
     """An unknown pipeline, a wrong k, and vectors without their model are refused in words."""
     with pytest.raises(InvalidInputError, match="hybrid, bm25, dense"):
-        index_retriever(index, "sparse")  # type: ignore[arg-type]
+        index_retriever(index, "fancy")  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError):
         index_retriever(index, k=0)
     index.flush()

@@ -18,8 +18,8 @@ from support.families import children, lines, numbered
 from rag_kit.documents import get_provenance
 from rag_kit.errors import DocumentIndexError, InvalidInputError, LockedError
 from rag_kit.indexing import DocumentIndex
-from rag_kit.indexing.document_index.keyword import KeywordView
 from rag_kit.indexing.document_index.rows import Child, Family
+from rag_kit.indexing.document_index.views import KeywordView
 from rag_kit.retrieval import ParentDocumentRetriever, SentenceWindowRetriever, index_retriever
 from rag_kit.retrieval.parents.base import FamilyRetriever
 

@@ -1,0 +1,160 @@
+"""Legs over the postings of chunks, in a folder: what they share, trigrams of characters, and sparse vectors."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rag_kit.errors import IndexFormatError, InvalidInputError
+from rag_kit.indexing.bm25.index import BM25Index
+from rag_kit.indexing.bm25.inverted import InvertedIndex
+from rag_kit.indexing.document_index.file_leg import LoadedLeg
+from rag_kit.indexing.document_index.rows import read_changed_documents, text_hash
+from rag_kit.indexing.document_index.state import Connection, IndexReport, IndexState
+from rag_kit.indexing.document_index.views import KeywordView, SparseView
+from rag_kit.indexing.searched import searched_text
+from rag_kit.indexing.sparse.index import SparseEncoder, SparseIndex
+from rag_kit.text.ngrams import CharacterNgrams
+
+logger = logging.getLogger(__name__)
+
+_WAITING = (
+    "sparse: what was written since its file was, waits for a writer with the encoder (sparse_encoder=...)"
+)
+I = TypeVar("I", bound=InvertedIndex)  # noqa: E741
+
+
+class PostingsLeg(LoadedLeg[I]):
+    """Base of the legs that keep an inverted index of the chunks' texts in memory and in a file; see ``Leg``."""
+
+    tables = ("chunks", "removed")
+    takes_newer = False
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._forget()
+
+    def _follow(self, loaded: I, connection: Connection, since: int, state: IndexState) -> I:
+        """The loaded index with what was written and removed after a generation."""
+        changed = read_changed_documents(connection, since)
+        if len(loaded):
+            query = "SELECT id FROM removed WHERE generation > ?"
+            loaded.delete([key for (key,) in connection.execute(query, (since,))])
+        searched = [searched_text(document.page_content, document.metadata) for document in changed]
+        loaded._write(changed, None, replace=True, texts=searched)
+        return loaded
+
+    def _save(self, connection: Connection, state: IndexState, path: Path) -> None:
+        self.current(connection, state).save(path)
+        path.chmod(0o600)
+
+    def verify(self, connection: Connection, state: IndexState, report: IndexReport) -> None:
+        """Compare ids and texts of the file with the store's."""
+        self.check_saved(connection, state, report)
+        with self._lock:
+            try:
+                self.load(state)
+            except IndexFormatError as error:
+                report.problems.append(f"{self.label}: {error}")
+                return
+            if self._loaded is None:
+                return
+            view = self.current(connection, state).current()
+        indexed = {row.key: text_hash(row.text) for row in view.rows}
+        stored = dict(connection.execute("SELECT id, hash FROM chunks").fetchall())
+        different = {key for key in indexed.keys() & stored if indexed[key] != stored[key]}
+        for keys, what in (
+            (stored.keys() - indexed.keys(), "are missing"),
+            (indexed.keys() - stored.keys(), "should be gone"),
+            (different, "are not what was written"),
+        ):
+            if keys:
+                report.problems.append(f"{self.label}: {len(keys)} rows {what}, for example {min(keys)}")
+        report.checked[f"{self.label} rows"] = len(indexed)
+
+
+class TrigramLeg(PostingsLeg[BM25Index]):
+    """BM25 over n-grams of characters, as `TrigramRetriever` searches by."""
+
+    label = "trigram"
+
+    def _prefix(self, state: IndexState) -> str:
+        return f"trigram-{state.uid[:8]}-"
+
+    def _read(self, path: Path) -> BM25Index:
+        return BM25Index.load(path)
+
+    def _empty(self, state: IndexState) -> BM25Index:
+        return BM25Index(analyzer=CharacterNgrams())
+
+    def view(self, connection: Connection, state: IndexState) -> KeywordView:
+        """A view of the state that the connection sees."""
+        return KeywordView(self.current(connection, state), state.derived)
+
+
+class SparseLeg(PostingsLeg[SparseIndex]):
+    """Sparse vectors of an encoder. Without it, what is in the file is kept, and what was written since waits."""
+
+    label = "sparse"
+
+    def __init__(self, folder: Path, encoder: SparseEncoder | None) -> None:
+        self._lacking = encoder is None
+        self._encoder = encoder or _refuse_to_encode
+        super().__init__(folder)
+
+    def _prefix(self, state: IndexState) -> str:
+        return f"sparse-{state.uid[:8]}-"
+
+    def _read(self, path: Path) -> SparseIndex:
+        return SparseIndex.load(path, encoder=self._encoder)
+
+    def _empty(self, state: IndexState) -> SparseIndex:
+        return SparseIndex(self._encoder)
+
+    def _is_recent(self, connection: Connection, state: IndexState) -> bool:
+        # readers would have to encode whatever is not in the file
+        return self._saved_generation(state) == state.generation
+
+    def apply(self, connection: Connection, state: IndexState) -> int:
+        """See ``Leg``; without the encoder nothing is written, and removals are kept for the writer that has it."""
+        if not self._lacking:
+            return super().apply(connection, state)
+        if not self._is_recent(connection, state):
+            logger.warning("The index in %s: %s", self._folder, _WAITING)
+        return self._saved_generation(state)
+
+    def rebuild(self, connection: Connection, state: IndexState) -> str:
+        """See ``Leg``; nothing without the encoder."""
+        return "" if self._lacking else super().rebuild(connection, state)
+
+    def verify(self, connection: Connection, state: IndexState, report: IndexReport) -> None:
+        """See ``Leg``; without the encoder, what is not in the file cannot be compared."""
+        if self._lacking and not self._is_recent(connection, state):
+            report.notes.append(_WAITING)
+        else:
+            super().verify(connection, state, report)
+
+    def view(self, connection: Connection, state: IndexState) -> SparseView:
+        """A view of the state that the connection sees."""
+        return SparseView(self.current(connection, state), state.derived)
+
+
+def encoder_name(encoder: SparseEncoder) -> str:
+    """The name of an encoder, as recorded in an index: its own ``name``, else that of its function or class.
+
+    Example:
+        >>> encoder_name(encoder_name)
+        'rag_kit.indexing.document_index.postings_leg.encoder_name'
+    """
+    if isinstance(name := getattr(encoder, "name", None), str):
+        return name
+    what = encoder if hasattr(encoder, "__qualname__") else type(encoder)
+    return f"{what.__module__}.{what.__qualname__}"
+
+
+def _refuse_to_encode(texts: Sequence[str]) -> Any:
+    raise InvalidInputError(
+        "The sparse leg of the index needs its encoder: DocumentIndex.open(folder, sparse_encoder=...)."
+    )

@@ -1,0 +1,142 @@
+"""Views of the legs over postings, for searches: of the terms of an analyzer, and of sparse vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rag_kit.documents import Filter, compile_filter
+from rag_kit.indexing.bm25.index import BM25Index
+from rag_kit.indexing.bm25.parameters import check_k, check_query, check_weights
+from rag_kit.indexing.bm25.view import Hits, Query, term_weights
+from rag_kit.indexing.document_index.rows import documents_of_ids
+from rag_kit.indexing.document_index.vectors import TIE
+from rag_kit.indexing.searched import passage_filter
+from rag_kit.indexing.sparse.index import SparseIndex
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
+
+_TIES = 20  # further hits to look at, so that equal scores are ordered by id and not by who came first
+
+
+class PostingsView:
+    """Read-only view of a leg over postings, which is searched by weighted terms.
+
+    Take a new view for each search: a view does not look into the store for what was committed after it was made.
+    """
+
+    _index: BM25Index | SparseIndex
+    _derived: bool  # whether there may be rows that were made of passages
+
+    def __init__(self, index: BM25Index | SparseIndex, derived: bool) -> None:
+        self._index, self._derived = index, derived
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._index
+
+    def search_weighted(
+        self, terms: Mapping[str, float], k: int = 4, filter: Filter | None = None, *, ids_only: bool = False
+    ) -> Hits:
+        """The best documents for weighted terms, ties by id; see ``DocumentIndex.search_keyword``."""
+        check_k(k)
+        weights = check_weights(terms)
+        hits = Hits(self._best(weights, k, self._passages(filter), ids_only))
+        hits.maximum = self.maximum(weights) if hits else 0.0
+        return hits
+
+    def maximum(self, query: Any) -> float:
+        """Give a bound that no score for the query, or for weighted terms, exceeds."""
+        return self._index.maximum(query)
+
+    def _passages(self, filter: Filter | None) -> Filter | None:
+        """A filter that also leaves out what was made of passages."""
+        return passage_filter(filter, self._derived)
+
+    def _best(
+        self, terms: Query, k: int, where: Filter | None, ids_only: bool
+    ) -> list[tuple[Document, float]]:
+        """The k best documents for some terms, ties by id; with ``ids_only`` without text and metadata."""
+        # a finished state, which no writer changes; documents are made of the k that are returned only
+        view = self._index.current()
+        passes = None if where is None else compile_filter(where)
+        fetch = k + _TIES
+        while True:
+            places, scores = view.top(terms, fetch, passes)
+            if len(scores) < fetch or scores[-1] < scores[k - 1] - 2 * TIE:
+                break
+            fetch *= 4
+        # in arrays, not tuples: k may be as large as the corpus
+        ids = [view.rows[at].key for at in places.tolist()]
+        by_id = np.array(sorted(range(len(ids)), key=ids.__getitem__), np.int64)
+        steps = np.rint(scores.astype(np.float64) / TIE)[by_id]
+        best = by_id[np.argsort(-steps, kind="stable")][:k]
+        if ids_only:
+            documents = documents_of_ids(ids[at] for at in best.tolist())
+        else:
+            documents = view.documents(places[best].tolist())
+        return list(zip(documents, scores[best].tolist(), strict=True))
+
+
+class KeywordView(PostingsView):
+    """View of a leg over the terms of an analyzer; its methods mean what those of ``BM25Index`` do."""
+
+    _index: BM25Index
+    analyzer: Callable[[str], list[str]]  # gives the terms of a text, as the index makes them
+    query_terms: Callable[[str], Sequence[str]]  # those that a query is searched by, without question words
+
+    def __init__(self, index: BM25Index, derived: bool) -> None:
+        super().__init__(index, derived)
+        self.analyzer, self.query_terms = index.analyzer, index.query_terms
+
+    def search(
+        self,
+        query: str | Mapping[str, float],
+        k: int = 4,
+        filter: Filter | None = None,
+        *,
+        ids_only: bool = False,
+    ) -> Hits:
+        """The best documents for a query, or for weighted terms, ties by id; see ``DocumentIndex.search_keyword``."""
+        if isinstance(query, Mapping):
+            return self.search_weighted(query, k, filter, ids_only=ids_only)
+        weights = term_weights(self.query_terms(check_query(query)))
+        weights = self._spell(query, weights, self._passages(filter))
+        return self.search_weighted(weights, k, filter, ids_only=ids_only)
+
+    def spread(
+        self,
+        seeds: Mapping[str, float],
+        k: int = 4,
+        filter: Filter | None = None,
+        *,
+        damping: float = 0.5,
+        max_df: int = 100,
+    ) -> list[tuple[Document, float, list[str]]]:
+        """The documents that share rare terms with some documents (see ``BM25Index.spread``)."""
+        return self._index.spread(seeds, k, self._passages(filter), damping=damping, max_df=max_df)
+
+    def _spell(self, query: str, weights: Mapping[str, float], where: Filter | None) -> Mapping[str, float]:
+        """Correct the terms of a query that no document has."""
+        passes = None if where is None else compile_filter(where)
+        return self._index.spell(query, weights, self._index.current(), passes)
+
+
+class SparseView(PostingsView):
+    """View of the sparse leg, searched by the vectors that its encoder gives for questions."""
+
+    _index: SparseIndex
+
+    def encode_query(self, query: str) -> dict[str, float]:
+        """The vector of a question."""
+        return self._index.encode_query(query)
+
+    async def aencode_query(self, query: str) -> dict[str, float]:
+        """As `encode_query`, natively asynchronous."""
+        return await self._index.aencode_query(query)
+
+    def search(self, query: str, k: int = 4, filter: Filter | None = None) -> Hits:
+        """The best documents for a question by inner product, ties by id."""
+        return self.search_weighted(self.encode_query(query), k, filter)

@@ -1,0 +1,293 @@
+"""Legs beside keyword and vectors: trigrams of characters, in a folder and in PostgreSQL, and sparse vectors."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import multiprocessing
+import pickle
+import random
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+
+from rag_kit.cli.main import main
+from rag_kit.documents import get_provenance
+from rag_kit.errors import IndexMismatchError, InvalidInputError
+from rag_kit.indexing import DocumentIndex, IngestOptions, ingest
+from rag_kit.retrieval import TrigramRetriever, index_retriever
+
+TEXTS = {
+    "retrieval": "Retrieval by vectors of passages",
+    "graph": "Photographs are kept in an archive",
+    "beijing": "北京大学的图书馆",
+    "pump": "The pump starts at 40 degrees.",
+}
+DOCUMENTS = [
+    Document(text, id=key, metadata={"tenant": "a" if key == "pump" else "b"}) for key, text in TEXTS.items()
+]
+
+
+def word_counts(texts: list[str]) -> list[dict[str, float]]:
+    """The words of texts with their counts, as a sparse encoder gives them."""
+    return [dict(Counter(text.lower().split())) for text in texts]
+
+
+async def word_counts_later(texts: list[str]) -> list[dict[str, float]]:
+    await asyncio.sleep(0)
+    return word_counts(texts)
+
+
+def ids(found: Any) -> list[str | None]:
+    return [document.id for document, _ in found]
+
+
+@pytest.mark.usefixtures("backend")
+def test_trigrams_are_searched_as_in_memory(tmp_path: Path) -> None:
+    """Whatever was written in which order, results and scores are those of a `TrigramRetriever`, to 1e-5."""
+    with DocumentIndex.create(tmp_path / "i", legs=["trigram"]) as index:
+        index.upsert([*DOCUMENTS[:2], Document("old text of the library", id="beijing")])
+        index.flush()
+        index.upsert([*DOCUMENTS[2:], Document("to be removed", id="gone")])
+        index.delete(["gone"])
+    memory = TrigramRetriever.from_documents(DOCUMENTS, k=4)
+    with DocumentIndex.open(tmp_path / "i") as index:
+        retriever = index_retriever(index, "trigram", k=4)
+        for question in ("retreival", "graph", "图书馆", "strats at degres", "xyzzy"):
+            found, expected = retriever.invoke(question), memory.invoke(question)
+            scores = [
+                [get_provenance(document)["score"] for document in documents]
+                for documents in (found, expected)
+            ]
+            assert scores[0] == pytest.approx(scores[1], abs=1e-5)
+            assert {document.id for document in found} == {document.id for document in expected}
+            assert found == asyncio.run(retriever.ainvoke(question))
+        assert index.verify().ok
+        assert index.verify().checked["trigram rows"] == 4
+        assert index.legs == ["trigram"]
+
+
+@pytest.mark.usefixtures("backend")
+def test_filters_hold_for_trigrams(tmp_path: Path) -> None:
+    """Filters of the retriever and of a call are both met."""
+    with DocumentIndex.create(tmp_path / "i", legs=["trigram"]) as index:
+        index.upsert(DOCUMENTS)
+        retriever = index_retriever(index, "trigram", filter={"tenant": "a"})
+        assert [document.id for document in retriever.invoke("pumps and photographs")] == ["pump"]
+        assert retriever.invoke("photographs", filter={"tenant": "b"}) == []
+
+
+@pytest.mark.usefixtures("backend")
+def test_a_writer_adds_and_removes_the_leg(tmp_path: Path) -> None:
+    """An index that is there already gets the leg for all its documents, and loses it again."""
+    with DocumentIndex.create(tmp_path / "i") as index:
+        index.upsert(DOCUMENTS)
+        with pytest.raises(InvalidInputError, match=r"no trigram leg.*--legs trigram"):
+            index_retriever(index, "trigram")
+    with DocumentIndex.open(tmp_path / "i", mode="w", legs=["trigram"]) as index:
+        assert ids(index.leg_view("trigram").search("photografs")) == ["graph"]
+    with DocumentIndex.open(tmp_path / "i", mode="w") as index:  # keeps it
+        index.delete(["graph"])
+        assert ids(index.leg_view("trigram").search("photografs")) == []
+        assert index.verify().ok
+    with DocumentIndex.open(tmp_path / "i", mode="w", legs=[]) as index:
+        assert index.legs == []
+        with pytest.raises(InvalidInputError, match="no trigram leg"):
+            index.leg_view("trigram")
+        assert "trigram rows" not in index.verify().checked
+        assert index.verify().ok
+    with DocumentIndex.open(tmp_path / "i", mode="w", legs=["trigram"]) as index:
+        assert ids(index.leg_view("trigram").search("pumpe")) == ["pump"]
+
+
+@pytest.mark.usefixtures("backend")
+def test_legs_that_are_refused(tmp_path: Path) -> None:
+    """Unknown names, a sparse leg without its encoder, and legs of a reader are refused, and nothing is made."""
+    wrong: list[dict[str, Any]] = [{"legs": ["fancy"]}, {"legs": "trigram"}, {"legs": ["sparse"]}]
+    for settings in [*wrong, {"sparse_encoder": word_counts}]:
+        with pytest.raises(InvalidInputError):
+            DocumentIndex.create(tmp_path / "i", **settings)
+    DocumentIndex.create(tmp_path / "i").close()
+    with pytest.raises(InvalidInputError, match="by a writer"):
+        DocumentIndex.open(tmp_path / "i", legs=["trigram"])
+
+
+@pytest.mark.usefixtures("backend")
+def test_ingest_with_a_leg(tmp_path: Path) -> None:
+    """The option of `ingest` makes the leg, what is not said keeps it, and an empty list removes it."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "pump.md").write_text("# Pump\n\nThe centrifugal pump starts at 40 degrees.")
+    for options, legs in (
+        (IngestOptions(legs=["trigram"]), ["trigram"]),
+        (IngestOptions(), ["trigram"]),
+        (IngestOptions(legs=[]), []),
+    ):
+        ingest(tmp_path / "docs", tmp_path / "i", options=options)
+        with DocumentIndex.open(tmp_path / "i") as index:
+            assert index.legs == legs
+
+
+def test_legs_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A misspelt word is found by ``--pipeline trigram`` in an index that ``--legs trigram`` made."""
+    (tmp_path / "pump.md").write_text("# Pump\n\nThe centrifugal pump starts at 40 degrees.")
+    where = ["--index", str(tmp_path / "i")]
+    assert main(["ingest", str(tmp_path / "pump.md"), *where, "--legs", "trigram"]) == 0
+    capsys.readouterr()
+    assert main(["retrieve", "centrifuglapump", *where, "--pipeline", "trigram", "--json"]) == 0
+    assert "centrifugal" in json.dumps(json.loads(capsys.readouterr().out))
+    assert main(["verify", *where]) == 0
+    assert "trigram rows" in capsys.readouterr().out
+    assert main(["ingest", str(tmp_path / "pump.md"), *where, "--legs", "fancy"]) != 0
+    assert "'trigram', 'sparse'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("leg", ["trigram", "sparse"])
+def test_a_damaged_file_is_named_and_mended(tmp_path: Path, leg: str) -> None:
+    """A flipped byte is found by `verify` and by the search, and `repair` writes the file again."""
+    encoder: Any = {"sparse_encoder": word_counts} if leg == "sparse" else {}
+    with DocumentIndex.create(tmp_path / "i", legs=[leg], **encoder) as index:  # type: ignore[list-item]
+        index.upsert(DOCUMENTS)
+    [file] = (tmp_path / "i").glob(f"{leg}-*.index")
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(bytes(data))
+    with DocumentIndex.open(tmp_path / "i", mode="w", **encoder) as index:
+        assert any(problem.startswith(f"{leg}:") for problem in index.verify().problems)
+        assert index.repair().ok
+        assert ids(index.leg_view(leg).search("pump"))  # type: ignore[arg-type,attr-defined]
+
+
+def test_a_lost_file_is_told_and_searched_all_the_same(tmp_path: Path) -> None:
+    """A reader makes the leg of the stored texts; the next writer saves it."""
+    with DocumentIndex.create(tmp_path / "i", legs=["trigram"]) as index:
+        index.upsert(DOCUMENTS)
+    next((tmp_path / "i").glob("trigram-*.index")).unlink()
+    with DocumentIndex.open(tmp_path / "i") as index:
+        assert ids(index.leg_view("trigram").search("photografs")) == ["graph"]
+        assert not index.verify().ok
+    DocumentIndex.open(tmp_path / "i", mode="w").close()
+    assert next((tmp_path / "i").glob("trigram-*.index"), None)
+
+
+@pytest.mark.parametrize("encoder", [word_counts, word_counts_later])
+def test_sparse_vectors_are_searched_as_in_memory(tmp_path: Path, encoder: Any) -> None:
+    """Scores are inner products; the encoder is asked once for each text that is written."""
+    asked: list[str] = []
+
+    def counted(texts: list[str]) -> Any:
+        asked.extend(texts)
+        return encoder(texts)
+
+    with DocumentIndex.create(tmp_path / "i", legs=["sparse"], sparse_encoder=counted) as index:
+        index.upsert(DOCUMENTS)
+    assert sorted(asked) == sorted(TEXTS.values())
+    with DocumentIndex.open(tmp_path / "i", mode="w", sparse_encoder=counted) as index:
+        index.upsert([Document("The pump at the pump house", id="house")])
+    assert len(asked) == 5
+    with DocumentIndex.open(tmp_path / "i", sparse_encoder=counted) as index:
+        retriever = index_retriever(index, "sparse", k=2)
+        found = retriever.invoke("The pump")
+        scores = [(document.id, get_provenance(document)["score"]) for document in found]
+        assert scores == [("house", 4.0), ("pump", 2.0)]
+        assert found == asyncio.run(retriever.ainvoke("The pump"))
+        assert index.verify().ok
+    assert len(asked) == 7
+
+
+def test_a_writer_without_the_encoder_leaves_texts_to_wait(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The next writer with the encoder takes over its texts and removals; searches say what is missing."""
+    with DocumentIndex.create(tmp_path / "i", legs=["sparse"], sparse_encoder=word_counts) as index:
+        index.upsert(DOCUMENTS)
+    with DocumentIndex.open(tmp_path / "i", mode="w") as index:
+        index.upsert([Document("A pump house", id="house")])
+        index.delete(["pump"])
+        with pytest.raises(InvalidInputError, match="sparse_encoder="):
+            index_retriever(index, "sparse").invoke("pump")
+        index.repair()
+    assert "waits" in caplog.text
+    with DocumentIndex.open(tmp_path / "i", mode="w", sparse_encoder=word_counts) as index:
+        assert ids(index.leg_view("sparse").search("pump")) == ["house"]  # type: ignore[attr-defined]
+    with DocumentIndex.open(tmp_path / "i", sparse_encoder=word_counts) as index:
+        assert index.verify().ok and not index.verify().notes
+
+
+def test_another_encoder_is_refused(tmp_path: Path) -> None:
+    """Vectors of two encoders would be compared; an index without the leg takes no encoder."""
+    with DocumentIndex.create(tmp_path / "i", legs=["sparse"], sparse_encoder=word_counts) as index:
+        index.upsert(DOCUMENTS)
+        copy = pickle.loads(pickle.dumps(index))
+    assert copy.leg_view("sparse").search("pump")
+    copy.close()
+    with pytest.raises(IndexMismatchError, match="word_counts'"):
+        DocumentIndex.open(tmp_path / "i", sparse_encoder=word_counts_later)
+    DocumentIndex.create(tmp_path / "plain").close()
+    with pytest.raises(InvalidInputError, match="no sparse leg"):
+        DocumentIndex.open(tmp_path / "plain", sparse_encoder=word_counts)
+
+
+def test_postgres_refuses_the_sparse_leg(postgres_url: str) -> None:
+    with pytest.raises(InvalidInputError, match="trigram"):
+        DocumentIndex.create(f"{postgres_url}&index=sparse", legs=["sparse"], sparse_encoder=word_counts)
+
+
+def test_tenants_of_a_database_have_legs_of_their_own(plain_url: str) -> None:
+    """The leg of one tenant says nothing of another's."""
+    first, second = (f"{plain_url}&index=legs&tenant={name}" for name in "ab")
+    with DocumentIndex.create(first, legs=["trigram"]) as a, DocumentIndex.create(second) as b:
+        a.upsert(DOCUMENTS)
+        b.upsert([Document("A secret pump", id="secret")])
+        assert ids(a.leg_view("trigram").search("pumpe")) == ["pump"]
+        with pytest.raises(InvalidInputError, match="no trigram leg"):
+            b.leg_view("trigram")
+    with DocumentIndex.open(second, mode="w", legs=["trigram"]) as b:
+        assert ids(b.leg_view("trigram").search("pumpe")) == ["secret"]
+
+
+def test_a_leg_that_is_added_meanwhile_is_followed(postgres_url: str) -> None:
+    """A writer that was open before another added the leg writes into it."""
+    url = f"{postgres_url}&index=added"
+    with DocumentIndex.create(url) as first:
+        first.upsert(DOCUMENTS[:2])
+        DocumentIndex.open(url, mode="w", legs=["trigram"]).close()
+        first.upsert(DOCUMENTS[2:])
+        first.delete(["graph"])
+        assert ids(first.leg_view("trigram").search("pumpe photografs")) == ["pump"]
+        assert first.verify().ok
+
+
+def write_on(folder: Path) -> None:
+    """Write one document after another until killed."""
+    with DocumentIndex.open(folder, mode="w", sparse_encoder=word_counts) as index:
+        for number in range(10_000):
+            index.upsert([Document(f"item{number} of the pump", id=str(number % 50))])
+            index.flush()
+
+
+def test_kills_leave_whole_legs(tmp_path: Path) -> None:
+    """After kill -9 at any moment each leg finds what the store holds, and is whole."""
+    if "fork" not in multiprocessing.get_all_start_methods():
+        pytest.skip("this system cannot fork")
+    folder, chance = tmp_path / "i", random.Random(20261129)
+    with DocumentIndex.create(folder, legs=["trigram", "sparse"], sparse_encoder=word_counts) as index:
+        index.upsert(DOCUMENTS)
+    for _ in range(8):
+        process = multiprocessing.get_context("fork").Process(target=write_on, args=(folder,))
+        process.start()
+        time.sleep(0.1 + chance.random() / 4)
+        process.kill()
+        process.join()
+        with DocumentIndex.open(folder, sparse_encoder=word_counts) as index:
+            assert index.verify().problems == []
+            for leg in ("trigram", "sparse"):
+                view: Any = index.leg_view(leg)  # type: ignore[arg-type]
+                assert {*ids(view.search("pump", k=100))} == {*index.ids()} - {
+                    "retrieval",
+                    "graph",
+                    "beijing",
+                }
