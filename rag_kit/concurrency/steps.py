@@ -64,9 +64,9 @@ def run(logic: Logic[T], context: Any = None) -> T:
     raise AssertionError("a blocking step was suspended")
 
 
-async def arun(logic: Logic[T], context: Any = None) -> T:
-    """As `run`, without blocking the event loop."""
-    return await _carry_out(logic, lambda step: step.native(context))
+def arun(logic: Logic[T], context: Any = None) -> Awaitable[T]:
+    """As `run`, to be awaited on an event loop, which it does not block."""
+    return _carry_out(logic, lambda step: step.native(context))
 
 
 def run_logic(make: Callable[[], Logic[T]]) -> T:
@@ -96,7 +96,7 @@ def _carry_out(logic: Logic[T], act: Callable[[Step[Any]], Awaitable[Any]]) -> G
                     f"a coroutine that also runs without an event loop awaited {step!r:.80}; it may await steps only "
                     "(rag_kit.concurrency.steps.Step)"
                 )
-            value = yield from act(step).__await__()
+            value = yield from act(step)  # type: ignore[misc] # a coroutine or a future
             resume = logic.send
         except BaseException as error:  # noqa: BLE001 - the logic decides
             value, resume = error, logic.throw

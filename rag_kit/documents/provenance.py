@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar
+from math import isfinite
 from typing import TYPE_CHECKING, Any, cast
 
 from rag_kit.documents.identity import copy_document, copy_metadata, to_plain
@@ -139,12 +140,13 @@ def add_first_stage(
 
     As ``with_provenance``, for documents without provenance; ``name`` is the retriever's.
     """
-    documents = []
+    documents, inside = [], retriever_depth.get()
     shared = _make_stage(stage, name, query, rank=None, score=None, weight=None, **extra)
     for rank, (doc, score) in enumerate(hits, start=1):
-        entry = {**shared, "rank": rank, "score": to_plain(score)}
-        record = {"score": entry["score"], "rank": rank, "stages": [entry], "notes": []}
-        doc.metadata[PROVENANCE_KEY] = record if retriever_depth.get() else encode_provenance(record)
+        score = score if type(score) is float and isfinite(score) else to_plain(score)
+        stages = [{**shared, "rank": rank, "score": score}]
+        record = {"score": score, "rank": rank, "stages": stages, "notes": []}
+        doc.metadata[PROVENANCE_KEY] = record if inside else encode_provenance(record)
         documents.append(doc)
     return documents
 

@@ -113,7 +113,8 @@ async def ask_within(call: ModelCall, messages: list[Any], bind: Method | None =
 
     None where the model lacks the method.
     """
-    bound, runnable = call.bound, call.runnable(bind)
+    bound = call.bound
+    runnable = call.runnable(bind, bound)
     if runnable is None:
         return None
     reply = await ask(call, runnable, messages)

@@ -128,6 +128,8 @@ class ModelCall:
         With ``bind`` by a method of structured output; None where the model does not have it.
         """
         self.has_failed = False
+        if not self.is_wrapped:
+            return self._asked(bind, bound, self.model, {}, True)
         return change_models(self.model, partial(self._asked, bind, bound), self.config, {})
 
     def _asked(

@@ -128,8 +128,10 @@ def base_url(model: Any) -> str | None:
 
 
 def _first_text(model: Any, *names: str) -> str | None:
-    values = (getattr(model, name, None) for name in _attributes(model.__class__, names))
-    return next((value for value in values if isinstance(value, str) and value), None)
+    for name in _attributes(model.__class__, names):
+        if isinstance(value := getattr(model, name, None), str) and value:
+            return value
+    return None
 
 
 def without_retries(model: Any, timeout: float | None) -> Any:

