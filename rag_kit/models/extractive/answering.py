@@ -91,10 +91,10 @@ def extract_answer(
     """
     chosen = _pick_sentences(question, passages, count)
     text = ""
-    for place in dict.fromkeys(sentence.place for sentence in chosen):
-        extract = _extract(sorted((s for s in chosen if s.place == place), key=lambda s: s.order))
-        if headings and passages[place].heading:
-            extract = f"### {MARKS.sub('', passages[place].heading)}\n{extract}"
+    for index in dict.fromkeys(sentence.passage_index for sentence in chosen):
+        extract = _extract(sorted((s for s in chosen if s.passage_index == index), key=lambda s: s.order))
+        if headings and passages[index].heading:
+            extract = f"### {MARKS.sub('', passages[index].heading)}\n{extract}"
         on_line = not text or "\n" in text + extract or "|" in (extract[0], text.rpartition("\n")[2][:1])
         blank = "" if not text else "\n" if on_line else "" if detect_language(extract) == "zh" else " "
         text += blank + extract
@@ -188,6 +188,6 @@ def measure(
         "lead": best - sum(covers) / len(covers) if len(covers) > 2 else _USUAL_LEAD,
         "score": max((sentence.score for sentence in picked), default=0.0) / 10,
         "open": float(question.kind == "other"),
-        "together": float(len({sentence.place for sentence in picked}) == 1),
+        "together": float(len({sentence.passage_index for sentence in picked}) == 1),
         "passage squared": best**2,
     }

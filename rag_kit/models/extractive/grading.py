@@ -38,8 +38,8 @@ def grade_passages(prompt: Prompt) -> dict[str, Any]:
 def rank(prompt: Prompt) -> dict[str, list[int]]:
     """All passages, that with the best sentence first; equal ones keep their order."""
     values = _best_sentence_scores(prompt)
-    order = sorted(range(len(values)), key=lambda place: -values[place])
-    return {"ranking": [prompt.passages[place].number for place in order]}
+    order = sorted(range(len(values)), key=lambda position: -values[position])
+    return {"ranking": [prompt.passages[position].number for position in order]}
 
 
 def compress(prompt: Prompt) -> dict[str, list[int]]:
@@ -121,7 +121,7 @@ def _best_sentence_scores(prompt: Prompt) -> list[float]:
     """For each passage the score of its best sentence, 0 if it has none with evidence."""
     values = [0.0] * len(prompt.passages)
     for sentence in collect(analyse(prompt.question), prompt.passages):
-        values[sentence.place] = max(values[sentence.place], sentence.worth())
+        values[sentence.passage_index] = max(values[sentence.passage_index], sentence.worth())
     return values
 
 

@@ -103,12 +103,12 @@ class LexicalCompressor(Compressor):
         for batch in _batches(passages):
             positions = [piece.start for piece in batch]
             for sentence in collect(question, [piece.text for piece in batch]):
-                number = batch[sentence.place].passage
+                number = batch[sentence.passage_index].passage
                 sentences = passages[number].sentences
                 # headings are passed over in the scoring
-                for position in range(positions[sentence.place], len(sentences)):
+                for position in range(positions[sentence.passage_index], len(sentences)):
                     if sentences[position].text.strip() == sentence.text:
-                        positions[sentence.place] = position + 1
+                        positions[sentence.passage_index] = position + 1
                         scores[number][position] = sentence.worth(self.min_score)
                         break
         return _keep(scores, 0.0, self.share)

@@ -99,8 +99,8 @@ def measure(
     leads = {f"lead {name}": _lead_over_others([row[name] for row in rows]) for name in compared}
     leads["repeated"] = _lead_over_others(_repetition([max(row["score"], 0.0) for row in rows], words))
     crowd = sum(row["passage"] for row in rows) / max(len(rows), 1)
-    for place, row in enumerate(rows):
-        row |= {name: values[place] for name, values in leads.items()}
+    for position, row in enumerate(rows):
+        row |= {name: values[position] for name, values in leads.items()}
         row |= {"crowd": crowd, "repeated": crowd * row["repeated"]}
     return rows
 
