@@ -35,7 +35,7 @@ def clean_text(text: str) -> str:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under a header.
+    """A table: a header and rows.
 
     ``None`` is a ``-``, floats get three decimals, and in HTML a list has a line for each item. Columns whose numbers
     are in ``right`` are set flush right; a cell wider than ``width`` columns of a terminal is cut. ``more`` is said of
@@ -110,20 +110,20 @@ class TabularResult:
 
 
 def tables_text(title: str, tables: Iterable[Table], notes: Iterable[str] = ()) -> str:
-    """A title of one line or several, the tables that have rows, and notes, one below the other."""
+    """Join a title, the tables that have rows, and notes into one text."""
     head = map(one_line, title.split("\n"))
     return "\n".join([*head, *(table.text() for table in tables if table.rows), *map(one_line, notes)])
 
 
 def tables_html(title: str, tables: Iterable[Table], notes: Iterable[str] = ()) -> str:
-    """The same for Jupyter."""
+    """Join a title, the tables that have rows, and notes into HTML for Jupyter."""
     lines = [html.escape(one_line(line)) for line in title.split("\n") if line]
     head = "".join(f"<p><strong>{line}</strong></p>" for line in lines)
     return _inert(head) + "".join(table.html() for table in tables if table.rows) + _inert(_notes(notes))
 
 
 def one_line(value: Any) -> str:
-    """A value as one line in which nothing can steer or hide; three decimals of a float, ``-`` for ``None``."""
+    """Write a value as one line in which nothing can steer or hide; three decimals of a float, ``-`` for ``None``."""
     if value is None:
         return "-"
     text = f"{value:.3f}" if isinstance(value, float) else str(value)
@@ -131,7 +131,7 @@ def one_line(value: Any) -> str:
 
 
 def columns(text: str) -> int:
-    """Columns that a text takes on a terminal: Chinese characters take two, combining marks none."""
+    """Count the columns that a text takes on a terminal: Chinese characters take two, combining marks none."""
     if text.isascii():
         return len(text)
     return sum(
@@ -141,7 +141,7 @@ def columns(text: str) -> int:
 
 
 def cut(text: str, width: int, end: str = "...") -> str:
-    """A text of at most ``width`` columns; a longer one ends in ``end``.
+    """Cut a text to at most ``width`` columns; a cut text ends in ``end``.
 
     Example:
         >>> cut("检索检索检索", 9, "…")

@@ -80,15 +80,15 @@ class Comparison(TabularResult):
 
     @cached_property
     def slices(self) -> list[Slice]:
-        """Every score on every part of the questions."""
+        """Scores on parts of the questions."""
         return slice_scores(self._matched, self.sliced_by, level=self.level)
 
     def score(self, pipeline: str, metric: str) -> Score:
-        """A row of the table."""
+        """Return a row of the table."""
         return _find_row({(row.pipeline, row.metric): row for row in self.table}, pipeline, metric)
 
     def pair(self, pipeline: str, other: str, metric: str) -> Pair:
-        """The test of one pipeline against another, in the order in which they were compared."""
+        """Return the test of one pipeline against another, in the order in which they were compared."""
         rows = {(row.pipeline, row.other, row.metric): row for row in self.pairs}
         return _find_row(rows, pipeline, other, metric)
 
@@ -117,7 +117,7 @@ class Comparison(TabularResult):
         }  # fmt: skip
 
     def slices_table(self) -> Table:
-        """The slices for people; a way of slicing that gives only one part is left out."""
+        """Make the table of slices; a way of slicing that gives only one part is left out."""
         parts = {(part.by, part.value) for part in self.slices}
         several = {by for by in self.sliced_by if sum(by == each for each, _ in parts) > 1}
         rows = [
@@ -143,7 +143,7 @@ class Comparison(TabularResult):
         return super()._repr_html_() + (folded if slices.rows else "")
 
     def _tables(self) -> list[Table]:
-        """All but the slices. Metrics without a value in any pipeline are left out of the longer ones."""
+        """Make all tables but the slices; the longer ones leave out metrics without a value in any pipeline."""
         empty = self._metrics_without_value()
         scores: list[list[Any]] = [
             [row.metric, row.pipeline, row.mean, interval_text(row.low, row.high), f"{row.n} / {row.total}",
@@ -176,7 +176,7 @@ class Comparison(TabularResult):
         return [Table(header.split("|"), rows, name, right, limit=60) for name, header, rows, right in tables]
 
     def _explanations(self) -> list[str]:
-        """Say what is needed to read the tables right."""
+        """Explain how to read the tables."""
         thresholds = ", ".join(f"{name} {value:g}" for name, value in self.thresholds.items())
         labels = [
             f"{row.metric} of {row.pipeline}: judge {row.mean:.3f}; {self._with_caveats(row, row.pipeline)}."
@@ -202,7 +202,7 @@ class Comparison(TabularResult):
         return lines
 
     def _with_caveats(self, row: Score | Pair, *pipelines: str) -> str:
-        """Labels of one run, or of both of a pair, and what their interval does not say."""
+        """Write the labels of one run, or of a pair of runs, and what their interval does not say."""
         runs = [self._matched.runs[name] for name in pipelines]
         values = set.intersection(*(set(run.values(row.metric)) for run in runs))
         verdicts = [run.labels.verdicts.get(row.metric, {}) for run in runs]

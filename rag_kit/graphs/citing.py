@@ -56,7 +56,7 @@ async def check_answer_by_model(
 async def note_disagreements(
     question: str, documents: Sequence[Document], cited: int | None = None
 ) -> list[str]:
-    """The notes about passages that state different values of the same thing, with their versions.
+    """Note passages that state different values of the same thing, with their versions.
 
     Passages beyond the first `cited` ones have no number in the answer; they are named by their title.
     """

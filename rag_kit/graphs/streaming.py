@@ -26,7 +26,7 @@ _MAX_HABITS = 100
 
 
 def cut_thoughts(config: RunnableConfig, habits: Habits) -> RunnableConfig:
-    """A config with which LangGraph's ``messages`` stream shows no thoughts that end with ``</think>``."""
+    """Make a config with which LangGraph's ``messages`` stream shows no thoughts before ``</think>``."""
     callbacks = config.get("callbacks")
     if not isinstance(callbacks, BaseCallbackManager):
         return config
@@ -44,7 +44,7 @@ def cut_thoughts(config: RunnableConfig, habits: Habits) -> RunnableConfig:
 
 
 def _filtered(handler: Any, habits: Habits, usual: bool | None) -> Any:
-    """A handler that streams messages, with a filter before its exit; any other as it is."""
+    """Put a filter before the exit of a handler that streams messages; return others as they are."""
     if not isinstance(handler, StreamMessagesHandler):
         return handler
     filtered, send, filters = copy.copy(handler), handler.stream, dict[Any, ThoughtFilter]()
@@ -71,7 +71,7 @@ def _filtered(handler: Any, habits: Habits, usual: bool | None) -> Any:
 
 
 def _map_text(message: BaseMessage, change: Any) -> BaseMessage:
-    """A copy of a message with other text; blocks of other kinds stay."""
+    """Copy a message with other text; blocks of other kinds stay."""
     content: Any = message.content
     if isinstance(content, str):
         return message.model_copy(update={"content": change(content)}) if content else message
@@ -85,7 +85,7 @@ def _map_text(message: BaseMessage, change: Any) -> BaseMessage:
 
 
 class ThoughtFilter:
-    """Takes a text in pieces and gives back what is no thought.
+    """Removes thoughts from a text that comes in pieces.
 
     A piece that may be the beginning of a tag is kept back until the next one. Some servers write the opening tag
     themselves, so that only ``</think>`` comes. From a model that does so (``untagged`` is True) all is kept back until
@@ -107,7 +107,7 @@ class ThoughtFilter:
         self._text = self._shown = ""
 
     def feed(self, piece: str) -> str:
-        """Take one more piece; give what may be shown now."""
+        """Take one more piece; return what may be shown now."""
         self._text += piece
         tag = _TAG.search(self._text)
         if self._waits and not tag and (self._is_known or not _CITED.search(self._text)):
@@ -119,11 +119,11 @@ class ThoughtFilter:
         return self._advance(self._text[: _begun_tag(self._text)])
 
     def flush(self) -> str:
-        """Give what was kept back, at the end of the text."""
+        """Return what was held back, at the end of the text."""
         return self._advance(self._text)
 
     def _advance(self, text: str) -> str:
-        """The part of a text's answer that was not shown yet."""
+        """Return the part of the answer that was not shown yet."""
         answer = without_thinking(text)
         shown = self._shown if answer.startswith(self._shown) else ""
         self._shown = answer
@@ -131,7 +131,7 @@ class ThoughtFilter:
 
 
 def _begun_tag(text: str) -> int:
-    """Find where a tag begins that the end of a text may be a part of; the text's length without one."""
+    """Find where the end of a text may begin a tag; the text's length if nowhere."""
     start = text.rfind("<")
     tags = [f"<{slash}{name}>" for name in _NAMES for slash in ("", "/")]
     begun = start >= 0 and any(

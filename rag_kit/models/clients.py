@@ -23,7 +23,7 @@ _MAX_KEPT = 20_000  # vectors
 
 
 class KeptVectors:
-    """The vectors of the queries of a block, by model and text; ``saved`` are the seconds that embedding anew takes."""
+    """Vectors of queries, kept for a block, by model and text; ``saved`` counts the seconds not spent again."""
 
     def __init__(self) -> None:
         self.saved = 0.0
@@ -46,13 +46,13 @@ _kept: ContextVar[KeptVectors | None] = ContextVar("rag_kit_query_vectors", defa
 
 
 def keeps_query_vectors() -> bool:
-    """Whether this runs in a block of `keep_query_vectors`, which counts what embedding each query took."""
+    """Tell whether this runs inside `keep_query_vectors`, which measures how long embedding takes."""
     return _kept.get() is not None
 
 
 @contextmanager
 def keep_query_vectors() -> Iterator[KeptVectors]:
-    """Embed no query twice with one model in the block, threads and tasks that it starts included."""
+    """Embed each query at most once a model in the block, also on threads and in tasks started there."""
     token = _kept.set(kept := KeptVectors())
     try:
         yield kept
@@ -91,12 +91,12 @@ async def aembed_documents(embeddings: Embeddings, texts: list[str]) -> list[lis
 
 
 async def aembed_bare(embeddings: Embeddings, texts: list[str]) -> list[list[float]]:
-    """As ``aembed_documents``, with the provider's own errors, for callers that retry on some of them."""
+    """Embed documents without blocking; the provider's own errors are raised, for callers that retry."""
     return await _embed_native(embeddings, "documents", texts)  # type: ignore[no-any-return]
 
 
 async def _embed(embeddings: Embeddings, what: str, texts: Any) -> Any:
-    """Embed, a query once a block of `keep_query_vectors`; an error of the provider becomes one of the kit."""
+    """Embed; inside `keep_query_vectors` a query only once; a provider's error becomes one of the kit."""
     kept = _kept.get() if what == "query" else None
     if kept is not None and (vector := kept.get(embeddings, texts)) is not None:
         return vector

@@ -76,7 +76,7 @@ class VectorRetriever(RagKitRetriever):
         return await self._nearest(query if vector is None else [*vector], call)
 
     async def _nearest(self, sought: str | list[float], call: Call, static: Any = None) -> list[Document]:
-        """Search for a text or a vector, ever deeper, until enough documents pass a filter not taken by the store.
+        """Search for a text or a vector; go deeper until enough documents pass a filter that the store cannot check.
 
         ``static`` is a filter in the store's own language, which holds beside the kit's.
         """
@@ -92,7 +92,7 @@ class VectorRetriever(RagKitRetriever):
     def _attempts(
         self, call: Call, static: Any
     ) -> list[tuple[int, Any, Callable[[dict[str, Any]], bool] | None]]:
-        """How deep to search, by which filter of the store's, and what to filter here."""
+        """Return how deep to search in turn, the filter for the store, and the filter to check afterwards."""
         if call.filter is None:
             return [(call.k, static, None)]
         translator = self.structured_query_translator
@@ -129,7 +129,7 @@ class VectorRetriever(RagKitRetriever):
         return await run_in_thread(blocking)
 
     def _with_stages(self, call: Call, scored: _Scored) -> list[Document]:
-        """The documents, with the store's score and its relevance (0 to 1) in the provenance."""
+        """Put the store's score and its relevance (0 to 1) into the documents' provenance."""
         relevance = self._relevance()
         # what a store keeps from an earlier search is not of this one
         fresh: dict[str, Any] = {"sources": (), "notes": ()}
@@ -139,7 +139,7 @@ class VectorRetriever(RagKitRetriever):
         ]
 
     def _relevance(self) -> Callable[[float], float] | None:
-        """The store's own map from its scores to relevance, if it has one."""
+        """Return the store's own function from scores to relevance, if it has one."""
         try:
             return self.vectorstore._select_relevance_score_fn()
         except (NotImplementedError, ValueError):
@@ -154,7 +154,7 @@ def _relevant(raw: float | None, relevance: Callable[[float], float] | None) -> 
 
 
 def _finds_alike_by_vector(store: VectorStore) -> bool:
-    """Whether the store finds by vector what its search by text does; of classes made from these two it may not."""
+    """Tell whether searching the store by vector finds the same as by text; a subclass may differ."""
     search = type(store).similarity_search_with_score
     if search is InMemoryVectorStore.similarity_search_with_score:
         return True

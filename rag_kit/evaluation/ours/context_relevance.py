@@ -74,7 +74,7 @@ class ContextRelevance(Metric):
 
 
 async def _ask_numbers(judge: Judge, values: dict[str, Any], total: int) -> list[int]:
-    """The numbers that the judge chooses, each once, in order."""
+    """Ask the judge for the numbers of the sentences needed, each once, in order."""
     for repeat in range(2):
         reply = await judge.ask(_PROMPT, values, repeat=repeat)
         entries = [re.fullmatch(r"\D*(\d+)\D*", str(entry)) for entry in reply.sentences]  # such as "[3]"

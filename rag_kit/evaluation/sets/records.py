@@ -72,7 +72,7 @@ _PAIRS_OF_MARKS = ('""', "''", "“”", "‘’", "《》", "「」", "<>", "``
 def read_examples(
     records: Iterable[Record], columns: Mapping[str, Any] | None, source: str
 ) -> Iterator[Example]:
-    """An example for each record; one without an id gets one from its content.
+    """Make an example of each record; one without an id gets one from its content.
 
     ``columns`` is as in `EvaluationSet.load`; ``source`` is what the records are from, for messages.
     """
@@ -121,7 +121,7 @@ def _check_columns(columns: Mapping[str, Any] | None) -> dict[str, Any]:
 def part_saved(
     records: Iterable[Record], header: dict[str, Any], passages: list[Passage]
 ) -> Iterator[Record]:
-    """The records of examples; those that `EvaluationSet.save` adds go into its header and its corpus."""
+    """Separate the records of examples from the header and corpus that `EvaluationSet.save` adds."""
     for where, record in records:
         kind, content = next(iter(record.items())) if len(record) == 1 else ("", None)
         if kind not in ("evaluation_set", "passage") or not isinstance(content, Mapping):
@@ -136,7 +136,7 @@ def part_saved(
 
 
 def corpus_passages(corpus: Iterable[Passage | Document | str]) -> tuple[Passage, ...]:
-    """Passages, documents or texts as the corpus of a set."""
+    """Turn passages, documents or texts into the corpus of a set."""
     from langchain_core.documents import Document
 
     by_id: dict[str, Passage] = {}
@@ -156,7 +156,7 @@ def corpus_passages(corpus: Iterable[Passage | Document | str]) -> tuple[Passage
 
 
 def _read_fields(record: Mapping[str, Any], user_columns: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """The fields of the example that a record makes; columns that match no field become metadata."""
+    """Return the fields of a record's example; columns that match no field become metadata."""
     if not user_columns and {"id", "question"} <= set(record) <= set(FIELDS):
         try:  # as save() writes it: nothing is to be guessed, nothing is lost
             Example(**record)
@@ -197,7 +197,7 @@ def _read_fields(record: Mapping[str, Any], user_columns: Mapping[str, Any], whe
 
 
 def _give_documents(spans: list[dict[str, Any]], documents: Sequence[str]) -> None:
-    """Name the document of spans that have none: the only relevant one, or of as many as spans the one in its place."""
+    """Name the document of spans without one: the only relevant one, or one each in their order."""
     if len(documents) not in (1, len(spans)) or any(span["document"] for span in spans):
         return
     for number, span in enumerate(spans):
@@ -205,7 +205,7 @@ def _give_documents(spans: list[dict[str, Any]], documents: Sequence[str]) -> No
 
 
 def _find_column(field: str, user_columns: Mapping[str, Any], folded: Mapping[str, str]) -> Any:
-    """The name of a field's column: the one that is named, else the first usual one that is filled."""
+    """Return the column of a field: the one named, else the first usual name that is filled."""
     if field in user_columns:
         return user_columns[field] if isinstance(user_columns[field], str) else None
     candidates = (folded[name] for name in USUAL[field] if name in folded)
@@ -217,7 +217,7 @@ def _fold_name(name: str) -> str:
 
 
 def plain_cell(value: Any) -> Any:
-    """A cell as plain JSON, ``None`` where a table has a gap (NaN, NaT, blank text)."""
+    """Return a cell as plain JSON, ``None`` for a gap (NaN, NaT, blank text)."""
     if isinstance(value, str):
         value = value.replace("_x000D_", "")  # how Excel's files write the line breaks of other programs
     blank = isinstance(value, str) and not value.strip()
@@ -225,7 +225,7 @@ def plain_cell(value: Any) -> Any:
 
 
 def field_value(field: str, cell: Any, where: str) -> Any:
-    """A cell as the value of a field."""
+    """Read a cell as the value of a field."""
     if field == "id":
         return text_of(cell, where).strip()
     if field in ("question", "reference"):
@@ -250,7 +250,7 @@ def field_value(field: str, cell: Any, where: str) -> Any:
 
 
 def ids_of(cell: str) -> list[str]:
-    """The ids that people write into one cell: parted by semicolons, bars and line breaks.
+    """Split the ids that people write into one cell, by semicolons, bars and line breaks.
 
     Commas, blanks, "and" and 和 part them only where each part ends as files do that can be read, or all end alike, or
     (commas) all parts have one form, such as d1, d2: a name may hold them. What stands in quotation marks stays whole.
@@ -282,7 +282,7 @@ def ids_of(cell: str) -> list[str]:
 
 
 def _split_weakly(text: str, quoted: Sequence[str]) -> list[str]:
-    """The ids of a text that no strong sign parts."""
+    """Split ids by blanks, "and" or commas, if the parts then look like ids."""
     for sign in (_BLANKS, _WORDS, _COMMAS):
         parts = list(filter(None, map(_bare_id, sign.split(text))))
         if len(parts) > 1:
@@ -304,14 +304,14 @@ def _split_weakly(text: str, quoted: Sequence[str]) -> list[str]:
 
 
 def _bare_id(text: str) -> str:
-    """An id without the bullet before it and the quotation marks around it."""
+    """Remove the bullet before an id and the quotation marks around it."""
     name = _BULLET.sub("", text).strip()
     quoted = name[:1] + name[-1:] in _PAIRS_OF_MARKS and name[-1] not in name[1:-1]
     return name[1:-1].strip() if quoted else name
 
 
 def _spans_of(cell: Any, where: str) -> list[Any]:
-    """Gold spans: objects, or texts alone, which may be in any document; a blank line parts those of one cell."""
+    """Read gold spans: objects, or texts alone, in any document; a blank line separates those of one cell."""
     items = re.split(r"\n\s*\n", cell.replace("\r\n", "\n")) if isinstance(cell, str) else cell
     try:
         return [check_span(item) for item in (items if isinstance(items, list) else [items])]
@@ -320,7 +320,7 @@ def _spans_of(cell: Any, where: str) -> list[Any]:
 
 
 def _can_be_spans(name: str, row: Mapping[str, Any]) -> bool:
-    """Tell whether a column that was only guessed holds spans; one of a name that says so does, or is at fault."""
+    """Tell whether a column holds spans, if its name alone does not say so."""
     if _fold_name(name) not in _MAYBE_SPANS:
         return True
     try:
@@ -336,7 +336,7 @@ def _can_be_spans(name: str, row: Mapping[str, Any]) -> bool:
 
 
 def spelled_out(cell: Any, where: str) -> Any:
-    """A list or an object that a text cell spells out, as JSON or as Python prints it; other cells as they are."""
+    """Read a list or an object written as JSON or Python into a text cell; other cells stay."""
     text = cell.strip() if isinstance(cell, str) else ""
     if text[:1] + text[-1:] not in ("[]", "{}"):
         return cell
@@ -353,7 +353,7 @@ def spelled_out(cell: Any, where: str) -> Any:
 
 
 def text_of(cell: Any, where: str) -> str:
-    """A text that is not blank; a whole number of a table (``3.0``) and a list of one text are one."""
+    """Return a text that is not blank; a whole number of a table (``3.0``) and a list of one text are one."""
     if isinstance(cell, list) and len(cell) == 1:
         cell = cell[0]
     if isinstance(cell, float) and cell.is_integer():
@@ -366,7 +366,7 @@ def text_of(cell: Any, where: str) -> str:
 
 
 def texts_of(cell: Any, where: str) -> list[str]:
-    """A list of texts without repetitions; also one text, and SQuAD's ``{"text": [...]}``."""
+    """Return a list of distinct texts; also of one text, and of SQuAD's ``{"text": [...]}``."""
     if isinstance(cell, Mapping):
         cell = cell.get("text", cell)
     items = cell if isinstance(cell, list) else [cell]
@@ -375,7 +375,7 @@ def texts_of(cell: Any, where: str) -> list[str]:
 
 
 def turns_of(cell: Any, where: str) -> list[dict[str, str]]:
-    """Earlier turns: objects with ``question`` and ``answer``, pairs, or chat messages."""
+    """Read earlier turns: objects with ``question`` and ``answer``, pairs, or chat messages."""
     turns: list[dict[str, str]] = []
     for item in cell if isinstance(cell, list) else [cell]:
         pair = {"question": item[0], "answer": item[1]} if isinstance(item, list) and len(item) == 2 else item
@@ -394,7 +394,7 @@ def turns_of(cell: Any, where: str) -> list[dict[str, str]]:
 
 
 def message(item: Any) -> tuple[str | None, str]:
-    """``("question" | "answer" | "other", text)`` of a chat message as JSON; ``(None, "")`` where it is none."""
+    """Return ``("question" | "answer" | "other", text)`` of a chat message; ``(None, "")`` if it is none."""
     inner = (item.get("data") or item.get("kwargs") or item) if isinstance(item, Mapping) else None
     if not isinstance(inner, Mapping):  # data or kwargs: a message as LangChain writes it out
         return None, ""
@@ -408,5 +408,5 @@ def message(item: Any) -> tuple[str | None, str]:
 
 
 def made_id(*parts: str | None) -> str:
-    """An id from what an example holds: the same content has the same id in every file."""
+    """Make an id from an example's content: the same in every file."""
     return f"q-{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]}"

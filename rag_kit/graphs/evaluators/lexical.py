@@ -72,7 +72,7 @@ class LexicalEvaluator(Evaluator):
         return [Grading(2 * grade.value - 1, f"{_explain(grade)}{trouble}") for grade in grades]
 
     async def _cosines(self, question: str, texts: list[str]) -> list[float]:
-        """The cosine of the question and each passage; 0 beside a zero vector."""
+        """Return the cosine of the question and each passage; 0 beside a zero vector."""
         model: Any = self.embeddings
         query = Step("query", lambda _: embed_query(model, question), lambda _: aembed_query(model, question))
         texts_step = Step(

@@ -55,7 +55,7 @@ class Thesaurus:
             raise InvalidInputError(f"{path}: {error}") from error
 
     def find(self, text: str) -> dict[str, list[str]]:
-        """The terms of the thesaurus that stand in a text, as it writes them -> their related terms, in order."""
+        """Return the terms of the thesaurus in a text, as the text writes them -> their related terms."""
         folded = fold(text)
         # Positions are shown as the user wrote them wherever folding kept the length.
         surface = text if len(folded) == len(text) else folded
@@ -81,7 +81,7 @@ class Thesaurus:
 
 
 def _pairs(entries: Any) -> Iterator[tuple[str, list[str]]]:
-    """Each term with its related ones: of a mapping the value, of a group of synonyms all others."""
+    """Yield each term with its related ones: in a group of synonyms, with all others."""
     if isinstance(entries, Mapping):
         for term, related in entries.items():
             [term_text] = _terms([term])
@@ -117,7 +117,7 @@ def _stemmer() -> Analyzer:
 
 
 def _read_entries(path: str | PathLike[str]) -> Any:
-    """Read a file into what the constructor of ``Thesaurus`` takes."""
+    """Read a file into entries for ``Thesaurus``."""
     file = Path(path)
     try:
         text = file.read_text("utf-8-sig")
@@ -131,7 +131,7 @@ def _read_entries(path: str | PathLike[str]) -> Any:
 
 
 def _rows(text: str) -> dict[str, list[str]]:
-    """The rows of a table: a term, and its related terms in the further cells."""
+    """Yield the rows of a table: a term, and its related terms in the other cells."""
     entries: dict[str, list[str]] = {}
     reader = csv.reader(io.StringIO(text, newline=""))
     for row in reader:

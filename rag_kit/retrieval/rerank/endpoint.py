@@ -99,7 +99,7 @@ class EndpointReranker(Reranker):
 
 
 async def _scores(call: ModelCall, texts: list[Any]) -> list[float | None]:
-    """Ask for the scores of all texts after the first, which is the query; ``None`` where a text got none."""
+    """Ask for the scores of all texts after the first, the query; ``None`` where a text got none."""
     reply = await ask_for_value(call, texts)
     rows = reply.get("results") if isinstance(reply, dict) else reply
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
@@ -119,7 +119,7 @@ async def _scores(call: ModelCall, texts: list[Any]) -> list[float | None]:
 
 
 class _Endpoint(Runnable[list[str], Any]):
-    """One POST: the query and the passages in, the parsed JSON of the reply out."""
+    """One POST: sends the query and the passages, returns the parsed JSON of the reply."""
 
     def __init__(self, url: str, field: str, body: dict[str, Any], key: str | None) -> None:
         self.base_url, self.field, self.body = url, field, body

@@ -36,7 +36,7 @@ Decision = tuple[list[Choice], Mapping[str, float]]
 def choose(
     scores: Mapping[str, float], threshold: float, max_choices: int, reason: Callable[[str], str]
 ) -> Decision:
-    """The names whose scores reach a threshold, best first, with reasons; and the scores, rounded."""
+    """Return the names whose scores reach a threshold, best first, with reasons; and the scores, rounded."""
     # Rounded, so that equal texts give equal scores whatever the order of the sums.
     scores = {name: round(score, 6) for name, score in scores.items()}
     fitting = [name for name, score in scores.items() if score >= threshold and math.isfinite(score)]
@@ -119,7 +119,7 @@ class SimilarityWay:
         return choose(scores, self._threshold, max_choices, nearest.__getitem__)
 
     def _vectors(self) -> np.ndarray:
-        """The unit vectors of all texts; whoever asks first has them made."""
+        """Return the unit vectors of all texts, made at the first use."""
         with self._lock:
             if self._matrix is None:
                 answer = embed_documents(self._embeddings, self._texts)
