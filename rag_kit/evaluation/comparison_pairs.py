@@ -72,9 +72,8 @@ class Complementarity:
     nobody: tuple[str, ...]
     union: float | None
     best_single: float | None  # share that the best one gets alone
-    greedy: tuple[
-        CombinationStep, ...
-    ]  # first the best one, then whichever adds most; a tie goes to the quicker one
+    # first the best pipeline, then whichever adds most; a tie goes to the quicker one
+    greedy: tuple[CombinationStep, ...]
 
     def combine(self, gain: float = 0.0) -> list[str]:
         """Return the pipelines to combine, as long as each adds more than this share of the questions."""

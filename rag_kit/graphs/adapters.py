@@ -100,15 +100,13 @@ def _tool_reply(state: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     if status in _STATUS:
         parts.append(f"Note: {_STATUS[status]}")
     if citations:
-        lines = dict.fromkeys(
-            f"[{citation['number']}] {_describe_source(citation)}" for citation in citations
-        )
+        lines = dict.fromkeys(f"[{citation['number']}] {_name_source(citation)}" for citation in citations)
         parts.append("Sources:\n" + "\n".join(lines))
     artifact = {"status": status, "citations": citations, "notes": list(state.get("notes") or [])}
     return "\n\n".join(parts), artifact
 
 
-def _describe_source(citation: Mapping[str, Any]) -> str:
+def _name_source(citation: Mapping[str, Any]) -> str:
     """Write file, page, heading and quote on one line, with control characters made visible."""
     page = citation["page"]
     where = [citation["file"] or citation["title"], page and f"page {page}", citation["heading"]]

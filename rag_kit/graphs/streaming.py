@@ -113,9 +113,8 @@ class ThoughtFilter:
         if self._waits and not tag and (self._is_known or not _CITED.search(self._text)):
             return ""
         self._waits = False
-        self.untagged = self.untagged or bool(
-            tag and tag[1]
-        )  # nothing opened it: all before it was a thought
+        # a closing tag that nothing opened: all before it was a thought
+        self.untagged = self.untagged or bool(tag and tag[1])
         return self._advance(self._text[: _begun_tag(self._text)])
 
     def flush(self) -> str:

@@ -93,9 +93,7 @@ class _Terms(dict[str, tuple[str, ...]]):
             terms = tuple(self._analyse(word))
             if len(self) >= _CACHE_LIMIT:
                 self.clear()
-            if (
-                len(word) <= _MAX_TERM
-            ):  # longer runs come once, and a few thousand of them would fill the memory
+            if len(word) <= _MAX_TERM:  # a longer run comes once, and many of them would fill the memory
                 self[word] = terms
         return terms
 

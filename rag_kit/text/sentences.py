@@ -160,9 +160,8 @@ def _joins_next_line(line: str, following: str) -> bool:
 
 def _ends_sentence(text: str, begin: int, end: int, match: re.Match[str]) -> bool:
     """Tell whether the stop ``match`` ends the sentence from ``begin``, in a block that ends at ``end``."""
-    following = text[
-        match.end() : min(end, match.end() + 40)
-    ]  # enough for the next word or the end of a title
+    # 40 characters are enough for the next word or the end of a title
+    following = text[match.end() : min(end, match.end() + 40)]
     if not following.strip():
         return True
     if _inside_title(text, begin, match.start(), following, match["close"]):

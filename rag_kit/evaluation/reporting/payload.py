@@ -178,10 +178,7 @@ def _describe_cases(diagnoses: Mapping[str, Diagnosis]) -> dict[str, Any]:
 
 def _choose_metric(metrics: Sequence[Mapping[str, Any]]) -> int | None:
     """Choose the metric for the summary: of those with values for most pipelines, the most telling one."""
-    counts = [
-        sum(bool(summary) and summary["mean"] is not None for summary in metric["summary"])
-        for metric in metrics
-    ]
+    counts = [sum((one or {}).get("mean") is not None for one in metric["summary"]) for metric in metrics]
     usable = [number for number, count in enumerate(counts) if count and count == max(counts)]
     by_preference = [*PREFERRED, *(metric["name"] for metric in metrics)]
     return min(usable, key=lambda number: by_preference.index(metrics[number]["name"]), default=None)

@@ -113,10 +113,8 @@ def _passage_json(passage: Passage, example: Example, heads: Heads, common: Sequ
     """Make the page's data of a passage for one question; its text and source go into ``heads``."""
     metadata, provenance = passage.metadata, passage.provenance
     name = next((metadata[key] for key in ("file", "source", "title") if metadata.get(key)), passage.id)
-    location = {"name": name} | {
-        key: metadata[key] for key in _LOCATION if metadata.get(key) not in (None, "")
-    }
-    source = tuple((kind, cleaned(str(value))) for kind, value in location.items())
+    location = {key: metadata[key] for key in _LOCATION if metadata.get(key) not in (None, "")}
+    source = tuple((kind, cleaned(str(value))) for kind, value in {"name": name, **location}.items())
     head = (cleaned(passage.id), cleaned(passage.text), source)
     grades = [example.relevant[name] for name in passage.ids if name in example.relevant]
     notes = [str(note) for note in provenance.get("notes") or ()]

@@ -121,9 +121,7 @@ async def estimate_run(job: RunSubject, folder: RunFolder | None) -> Estimate:
     asked: list[Row] = []
     try:
         with use_budget(RunBudget(**job.caps)):
-            for example in sorted(left, key=lambda item: digest(item.id))[
-                :SAMPLE
-            ]:  # from anywhere in the set
+            for example in sorted(left, key=lambda item: digest(item.id))[:SAMPLE]:  # from anywhere
                 if row := await run.ask_example(example):
                     asked.append(row)
                 if run.stopped:

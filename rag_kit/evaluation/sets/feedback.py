@@ -51,12 +51,8 @@ class _Case:
             "also_liked": [answer for answer in undisputed if answer != reference],
             "corrected": bool(self.corrections),
         }
-        feedback = {
-            (True, True): "mixed",
-            (True, False): "up",
-            (False, True): "down",
-            (False, False): "none",
-        }[bool(self.liked), bool(self.rejected)]
+        thumbs = [name for name, answers in (("up", self.liked), ("down", self.rejected)) if answers]
+        feedback = "mixed" if len(thumbs) > 1 else (*thumbs, "none")[0]
         return Example(
             made_id(self.question, *(f"{turn['question']}\n{turn['answer']}" for turn in self.history)),
             self.question,

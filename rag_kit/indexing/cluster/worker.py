@@ -35,9 +35,8 @@ def versions() -> str:
 class WorkerParts(WorkerPlugin):  # type: ignore[misc]
     """The parts of a run on workers; Dask sends them to each once, also to later ones."""
 
-    make: Callable[
-        [Any, ReadLimits | None, Mapping[str, UserReader] | None], Any
-    ]  # a converter of the following
+    # makes a converter of the next three
+    make: Callable[[Any, ReadLimits | None, Mapping[str, UserReader] | None], Any]
     splitter: Any
     limits: ReadLimits | None = None
     readers: Mapping[str, UserReader] | None = None  # by pattern, also those of `register_reader`

@@ -75,7 +75,7 @@ class RaptorTree:
         return [key for key in self.nodes if key not in below]
 
     def show(self, depth: int | None = None, width: int = 100) -> str:
-        """Write the tree as text: ``depth`` levels from the top (default: all), in lines of at most ``width`` characters."""
+        """Write the tree as text: ``depth`` levels (default: all), in lines of at most ``width`` characters."""
         top = max((node.metadata["level"] for node in self.nodes.values()), default=0)
         lines = [f"tree of {top} levels: {len(self.leaves)} passages, {len(self.nodes)} summaries"]
         lines += [line for root in self.roots for line in self._lines(root, "", depth)]

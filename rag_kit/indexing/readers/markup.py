@@ -150,9 +150,8 @@ def _list_text(node: Any) -> str:
         inner = "\n".join(_blocks_inside(child) if child.tag == "li" else _blocks_of(child))
         if inner:
             pad = " " * len(mark or "- ")
-            lines.append(
-                (mark or pad) + inner.replace("\n", f"\n{pad}")
-            )  # no mark: a list straight inside a list
+            # without a mark it is a list straight inside a list
+            lines.append((mark or pad) + inner.replace("\n", f"\n{pad}"))
     return "\n".join(lines)
 
 

@@ -35,8 +35,8 @@ def place_values(
     if _have_swapped(parts, mentions):
         return "wrong"
     values = [(token.key, token.value) for token in stated if token.value][:_MAX_PLACED]
-    words, stated_values = content_keys(stated), [value for _, value in values]
-    found = [_place_value(value, words - {key}, words, stated_values, mentions) for key, value in values]
+    words, all_values = content_keys(stated), [value for _, value in values]
+    found = [_place_value(value, words - {key}, words, all_values, mentions) for key, value in values]
     if "wrong" in found:
         return "wrong"
     sure, unsure = found.count("sure"), found.count("unsure")
@@ -46,11 +46,7 @@ def place_values(
 
 
 def _place_value(
-    value: Value,
-    beside: Set[str],
-    words: Set[str],
-    stated_values: Sequence[Value],
-    mentions: Sequence[ValueMention],
+    value: Value, beside: Set[str], words: Set[str], values: Sequence[Value], mentions: Sequence[ValueMention]
 ) -> Literal["wrong", "sure", "unsure", "alone"]:
     """Tell whether a value fits the words beside it in a statement better than its rivals in the passage do."""
     same = [mention for mention in mentions if value.dimension != "id" and says(mention.value, value)]
@@ -58,9 +54,7 @@ def _place_value(
     rivals = [
         mention
         for mention in mentions
-        if same
-        and _kind(mention.value) == kind
-        and not any(says(mention.value, one) for one in stated_values)
+        if same and _kind(mention.value) == kind and not any(says(mention.value, one) for one in values)
     ]
     if not rivals:
         return "alone"
@@ -80,10 +74,7 @@ def _have_swapped(parts: Sequence[Sequence[Token]], mentions: Sequence[ValueMent
         for token in part
         if token.value
     ][:_MAX_PLACED]
-    found = [
-        (value, words, [mention for mention in mentions if says(mention.value, value)])
-        for value, words in held
-    ]
+    found = [(value, words, [one for one in mentions if says(one.value, value)]) for value, words in held]
     for (value, words, first), (other, other_words, second) in combinations(found, 2):
         if words is other_words or not (len(first) == len(second) == 1) or _kind(value) != _kind(other):
             continue
@@ -108,16 +99,12 @@ def _kind(value: Value) -> str:
 
 def _is_nearer(words: Set[str], rival: ValueMention, best: ValueMention) -> bool:
     """Tell whether a rival stands nearer to the words than `best`; one later in the passage needs a word of its own."""
-    only_beside_rival = words & rival.own - (best.own | best.within)
+    unshared = words & rival.own - (best.own | best.within)
     if _fit(words, rival)[:2] == _fit(words, best)[:2]:
         return rival.own <= words and not best.own <= words  # of large tanks, where the statement is of tanks
     # "14 months with the drug and 9 months in the control arm": the second has a word of its own, and no other
     beside = rival.own <= words or len(words & rival.own) >= len(words & best.own)
-    return (
-        beside
-        and _fit(words, rival) > _fit(words, best)
-        and bool(only_beside_rival or rival.order < best.order)
-    )
+    return beside and _fit(words, rival) > _fit(words, best) and bool(unshared or rival.order < best.order)
 
 
 def _fit(words: Set[str], mention: ValueMention) -> tuple[int, int, int]:

@@ -24,9 +24,8 @@ _HEADING = re.compile(r"#{1,6}\s")
 _FIRST_HEADING = re.compile(r"[^\n]{0,99}[^\n.!?。！？…;；:：]")  # a short first line without a full stop
 _DELIMITER = re.compile(r"\|(?:\s*:?-+:?\s*\|)+")
 _NOT_WORD = re.compile(r"\W+")
-_IDENTIFIER = re.compile(
-    r"(?<![A-Za-z0-9.])(?=[A-Za-z]+[./_-]?\d)[A-Za-z][A-Za-z0-9./_-]+[A-Za-z0-9]"
-)  # XP-9900, FY2022
+# XP-9900, FY2022
+_IDENTIFIER = re.compile(r"(?<![A-Za-z0-9.])(?=[A-Za-z]+[./_-]?\d)[A-Za-z][A-Za-z0-9./_-]+[A-Za-z0-9]")
 _NO_LETTER_OR_DIGIT = re.compile(r"[^a-z0-9]+")
 _MIN_MISSPELLED, _MISSPELLED = 6, 0.85  # letters of a name; how alike the right word must be
 _FENCE = re.compile(r"^[ \t]*(?:```+|~~~+)[ \t]*(\S*)[^\n]*$", re.MULTILINE)
