@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _ask(case: LabelCase) -> str | None:
-    """A verdict that can be read; ``None`` where the input ends or the person stops."""
+    """Ask until a verdict can be read; return ``None`` if the input ends or the person stops."""
     while True:
         try:
             answer = input("> ").strip()

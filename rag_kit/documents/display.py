@@ -59,13 +59,13 @@ class Table:
     more: str = "... and {0} more rows: to_pandas() has them all"
 
     def text(self) -> str:
-        """The table with columns parted by two blanks; Chinese characters count as two columns."""
+        """Write the table with two blanks between columns; Chinese characters count as two columns."""
         heading = [f"\n{one_line(self.heading)}"] if self.heading else []
         rows = [self.header, *self.rows[: self.limit]]
         cells = [[cut(one_line(cell), self.width) for cell in row] for row in rows]
         widths = [max(map(columns, column)) for column in zip(*cells, strict=True)]
         lines = [
-            "  ".join(_pad(cell, widths[at], at in self.right) for at, cell in enumerate(row)).rstrip()
+            "  ".join(_pad(cell, widths[n], n in self.right) for n, cell in enumerate(row)).rstrip()
             for row in cells
         ]
         return "\n".join([*heading, *lines, *self._hidden_rows()])
@@ -87,11 +87,11 @@ class Table:
     def _row(self, cells: Sequence[Any], first_tag: str, tag: str) -> str:
         """A row as an element; its first cell has a tag of its own."""
         elements = []
-        for at, cell in enumerate(cells):
-            side = "right" if at in self.right else "left"
+        for number, cell in enumerate(cells):
+            side = "right" if number in self.right else "left"
             lines = cell if isinstance(cell, list) else [cell]
             inner = "<br>".join(f"<bdi>{html.escape(one_line(line))}</bdi>" for line in lines)
-            opening, style = tag if at else first_tag, f"text-align:{side};vertical-align:middle"
+            opening, style = tag if number else first_tag, f"text-align:{side};vertical-align:middle"
             elements.append(f'<{opening} style="{style}">{inner}</{opening[:2]}>')
         return f"<tr>{''.join(elements)}</tr>"
 

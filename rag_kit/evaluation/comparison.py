@@ -6,6 +6,7 @@ import html
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -267,10 +268,10 @@ def compare(
         raise InvalidInputError(f"the baseline {baseline!r:.80} is no pipeline; there are {', '.join(names)}")
     limits = paired.check_thresholds(thresholds, matched.values)
     sliced_by = check_slices(matched.examples.values(), slices)
-    couples = [
-        (i, j) for i, first in enumerate(names) for j, second in enumerate(names)
-        if (i < j if baseline is None else second == baseline != first)
-    ]  # fmt: skip
+    if baseline is None:
+        couples = list(combinations(range(len(names)), 2))
+    else:
+        couples = [(i, names.index(baseline)) for i, name in enumerate(names) if name != baseline]
     columns = [*matched.values.values(), paired.differences(matched, couples)]  # all share their resamples
     intervals = column_intervals(np.concatenate(columns, axis=1), level=level)
     table = scores(matched, intervals, prices, level=level)

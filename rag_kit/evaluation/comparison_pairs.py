@@ -201,8 +201,8 @@ def _pick_steps(
 
 def _count_hits(matched: MatchedRuns, metric: str, threshold: float, i: int, j: int) -> dict[str, int]:
     """Count the questions that each of two gets, and that it alone gets, of those with a value for both."""
-    values, answered = matched.values[metric][:, [i, j]], _reaches_threshold(matched, metric, threshold)
-    first, second = answered[(values == values).all(axis=1)][:, [i, j]].T
+    values, got = matched.values[metric][:, [i, j]], _reaches_threshold(matched, metric, threshold)[:, [i, j]]
+    first, second = got[~np.isnan(values).any(axis=1)].T
     return {
         "pipeline": int(first.sum()), "other": int(second.sum()),
         "only_pipeline": int((first & ~second).sum()), "only_other": int((second & ~first).sum()),

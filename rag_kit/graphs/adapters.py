@@ -182,17 +182,19 @@ def as_chat(
 
 def _input_of(messages: Sequence[AnyMessage]) -> dict[str, Any]:
     """Return the input of the graph: the last question and the turns before it."""
-    human_positions = [at for at, message in enumerate(messages) if isinstance(message, HumanMessage)]
+    human_positions = [
+        position for position, message in enumerate(messages) if isinstance(message, HumanMessage)
+    ]
     if not human_positions:
         raise InvalidInputError(
             'messages hold none of the user\'s; give {"messages": [("user", "How ...?")]}.'
         )
     turns = []
-    for at, following in pairwise(human_positions):
-        between = messages[at:following]
+    for position, following in pairwise(human_positions):
+        between = messages[position:following]
         replies = [message for message in between if isinstance(message, AIMessage) and message.text]
         if replies and replies[-1].additional_kwargs.get("status") != "refused":
-            turns.append(Turn(question=messages[at].text, answer=replies[-1].text))
+            turns.append(Turn(question=messages[position].text, answer=replies[-1].text))
     return {"question": messages[human_positions[-1]].text, "history": turns[-MAX_TURNS:]}
 
 
@@ -211,12 +213,12 @@ class _AnswerWatch(BaseCallbackHandler):
 def _reply(result: Mapping[str, Any], messages: Sequence[AnyMessage], streamed: Any) -> dict[str, Any]:
     """Return the answer as a message, under the id of its stream, so that a front end shows it once."""
     about = {key: result.get(key) for key in ("status", "citations", "notes")}
-    answer, id = result["answer"], getattr(streamed, "id", None)
-    if id in {message.id for message in messages}:
-        id = None  # a model that gives each message the same id; it would take the place of an earlier one
+    answer, message_id = result["answer"], getattr(streamed, "id", None)
+    if message_id in {message.id for message in messages}:
+        message_id = None  # a model that gives each message the same id; it would replace an earlier one
     usage = getattr(streamed, "usage_metadata", None)
     if usage is None:  # the model does not say what its answer took
         tokens = result["usage"]["tokens"]
         written = min(tokens, estimate_tokens(answer))
         usage = UsageMetadata(input_tokens=tokens - written, output_tokens=written, total_tokens=tokens)
-    return {"messages": [AIMessage(answer, id=id, usage_metadata=usage, additional_kwargs=about)]}
+    return {"messages": [AIMessage(answer, id=message_id, usage_metadata=usage, additional_kwargs=about)]}

@@ -61,7 +61,9 @@ async def note_disagreements(
     Passages beyond the first `cited` ones have no number in the answer; they are named by their title.
     """
     numbered = enumerate(documents, start=1)
-    passages = [passage_text(at, document.page_content, document.metadata) for at, document in numbered]
+    passages = [
+        passage_text(number, document.page_content, document.metadata) for number, document in numbered
+    ]
 
     def name(one: VersionStatement) -> str:
         return f"[{one.number}]" if cited is None or one.number <= cited else one.title or "another passage"

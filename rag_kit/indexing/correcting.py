@@ -67,8 +67,8 @@ def export_chunks(index: DocumentIndex, path: str | PathLike[str]) -> int:
     removed = [correction for correction in corrections.values() if correction.corrected is None]
     try:
         with Path(path).open("x", encoding="utf-8") as file:
-            for at in range(0, len(ids), 500):
-                for chunk in index.get(ids[at : at + 500]):
+            for start in range(0, len(ids), 500):
+                for chunk in index.get(ids[start : start + 500]):
                     line = {"id": chunk.id, "text": chunk.page_content, "metadata": chunk.metadata}
                     if chunk.id in corrections and chunk.metadata.get(CORRECTED) is True:
                         line["original"] = corrections[chunk.id].text

@@ -116,10 +116,14 @@ class Target:
         )
 
     def _readings(self, value: Any) -> list[dict[str, Any]]:
-        """List the objects that a value may stand for, the likeliest first."""
+        """List the objects that a value may stand for, the likeliest first.
+
+        A bare value is that of the only field; an object may be wrapped in a list of one, or under a key.
+        """
         only = self.only_field
-        if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict):
-            value = value if only is not None and self.kinds[only] == "strings" else value[0]
+        wants_list = only is not None and self.kinds[only] == "strings"
+        if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict) and not wants_list:
+            value = value[0]
         if not isinstance(value, dict):
             return [{only: value}] if only is not None and isinstance(value, list | str) else []
         wrappers = _WRAPPERS | {_name_key(self.name)}

@@ -383,18 +383,18 @@ class Call:
         schema = form if form_holds else getattr(prompt, "result_schema", None) or form
         used = [{key: row[key] for key in row if key in prompt.input_variables} for row in values]
         outcomes, keys = await self._from_cache(model, prompt, used, schema, names)
-        missing = [at for at, outcome in enumerate(outcomes) if outcome is None]
+        missing = [number for number, outcome in enumerate(outcomes) if outcome is None]
         cap = self.budget.max_calls
         room = len(missing) if cap is None else max(0, cap - self.budget.calls)
-        jobs = [self._model_job(names[at], model, prompt, used[at], schema) for at in missing[:room]]
+        jobs = [self._model_job(names[n], model, prompt, used[n], schema) for n in missing[:room]]
         with self.before_search():
             answers = await self.side_by_side(jobs, timed=False) if jobs else []
-        answers += [Outcome(names[at], error=BudgetExceededError("calls", cap or 0)) for at in missing[room:]]
-        for at, outcome in zip(missing, answers, strict=True):
-            outcomes[at] = outcome
+        answers += [Outcome(names[n], error=BudgetExceededError("calls", cap or 0)) for n in missing[room:]]
+        for number, outcome in zip(missing, answers, strict=True):
+            outcomes[number] = outcome
             if isinstance(outcome.error, InvalidInputError):
                 raise outcome.error
-            if (key := keys[at]) is not None and outcome.ok:
+            if (key := keys[number]) is not None and outcome.ok:
                 value = outcome.value
                 self._new_replies[key] = (
                     value.model_dump(mode="json") if isinstance(value, BaseModel) else value

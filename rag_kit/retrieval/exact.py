@@ -146,4 +146,4 @@ def nearest_rows(
     best, scores = best_with_ties(rows, (matrix @ unit(np.asarray(query, np.float32)))[rows], k)
     steps = np.rint(scores.astype(np.float64) / TIE)
     order = np.lexsort((best, -steps))[:k]
-    return [(int(best[at]), round(float(steps[at]) * TIE, 6)) for at in order]
+    return [(int(best[row]), round(float(steps[row]) * TIE, 6)) for row in order]

@@ -306,14 +306,12 @@ def _put_first(
     role: str,
 ) -> list[tuple[str, float]]:
     """Move the best document of each search with a role to the top, in turn; the rest keeps its order."""
-    of_role = [
-        at for search, at in zip(searches, positions, strict=True) if role and search.role == role and at
+    keys_of_role = [
+        list(keys) for search, keys in zip(searches, positions, strict=True) if role and search.role == role
     ]
-    first = dict.fromkeys(next(iter(at)) for at in of_role)
-    if not first:
-        return ranking
+    best_keys = dict.fromkeys(keys[0] for keys in keys_of_role if keys)
     scores = dict(ranking)
-    return [(key, scores[key]) for key in first] + [pair for pair in ranking if pair[0] not in first]
+    return [(key, scores[key]) for key in best_keys] + [pair for pair in ranking if pair[0] not in best_keys]
 
 
 def nothing_found(search: Search) -> str:

@@ -74,7 +74,7 @@ def own_filter(
 
 def _any_of(filters: Sequence[Filter | None]) -> Filter | None:
     """OR the filters of several retrievers; None if one of them lets everything pass."""
-    distinct = [where for at, where in enumerate(filters) if where is not None and where not in filters[:at]]
+    distinct = [where for n, where in enumerate(filters) if where is not None and where not in filters[:n]]
     if not distinct or None in filters:
         return None
     return distinct[0] if len(distinct) == 1 else {"$or": distinct}

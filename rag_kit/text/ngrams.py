@@ -52,7 +52,7 @@ class CharacterNgrams(StoredAnalyzer):
         """The n-grams of a word, remembered for the next time."""
         spaced = not SPECIAL.match(word)
         text, sizes = (f" {word} ", self.sizes) if spaced else (word, self.close_sizes)
-        grams = tuple(text[at : at + size] for size in sizes for at in range(len(text) - size + 1)) or (text,)
+        grams = tuple(text[n : n + size] for size in sizes for n in range(len(text) - size + 1)) or (text,)
         if len(word) <= _LONGEST_CACHED:
             if len(self._grams_of) >= _CACHE_LIMIT:
                 self._grams_of.clear()

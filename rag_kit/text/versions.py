@@ -170,7 +170,7 @@ def settle_versions(
 
 def _relevant_statements(question: Question, passages: Sequence[PassageText]) -> Iterator[VersionStatement]:
     """Yield the sentences that may answer the question and state a value, in reading order."""
-    texts = ((at, span.text) for at, passage in enumerate(passages) for span in sentences(passage.text))
+    texts = ((n, span.text) for n, passage in enumerate(passages) for span in sentences(passage.text))
     for passage_index, text in islice(texts, MAX_SENTENCES):
         passage, said = passages[passage_index], question.keys & set(terms(text))
         if said and weight_of(question, said | question.keys & set(terms(passage.title))) >= _RELEVANT:
@@ -236,9 +236,7 @@ def _neighbours(statement: VersionStatement, words: frozenset[str]) -> set[tuple
     """Return the words before and after each of some words of a sentence; all values count as the same word."""
     row = tokens(statement.text)
     keys = ["", *("#" if token.value else token.key for token in row), ""]
-    return {
-        (keys[at], keys[at + 2]) for at, token in enumerate(row) if token.content and keys[at + 1] in words
-    }
+    return {(keys[n], keys[n + 2]) for n, token in enumerate(row) if token.content and keys[n + 1] in words}
 
 
 def _common(some: Sequence[Value], others: Sequence[Value]) -> int:

@@ -196,21 +196,24 @@ def _short_answer(
     their means; ``failed`` says where cells could not be computed.
     """
     failed = [
-        {"metric": number, "pipeline": at, "errors": summary["errors"], "total": summary["total"]}
+        {"metric": number, "pipeline": index, "errors": summary["errors"], "total": summary["total"]}
         for number, metric in enumerate(metrics)
-        for at, summary in enumerate(metric["summary"])
-        if summary and summary["errors"] > pipelines[at]["failed"]  # where one fails, all its metrics do
+        for index, summary in enumerate(metric["summary"])
+        if summary and summary["errors"] > pipelines[index]["failed"]  # where one fails, all its metrics do
     ]
     answer: dict[str, Any] = {"metric": None, "best": None, "tests": [], "diagnosed": None, "failed": failed}
     if (number := _choose_metric(metrics)) is None:
         return answer
     metric, names = metrics[number], [pipeline["name"] for pipeline in pipelines]
-    means = {at: s["mean"] for at, s in enumerate(metric["summary"]) if s and s["mean"] is not None}
-    order = sorted(means, key=lambda at: -means[at] if metric["higher"] else means[at])
+    means = {index: s["mean"] for index, s in enumerate(metric["summary"]) if s and s["mean"] is not None}
+    order = sorted(means, key=lambda index: -means[index] if metric["higher"] else means[index])
 
     def tests() -> list[dict[str, Any]]:
         best = names[order[0]]
-        return [{"pipeline": at, "test": _find_test(best, names[at], metric, comparison)} for at in order[1:]]
+        return [
+            {"pipeline": index, "test": _find_test(best, names[index], metric, comparison)}
+            for index in order[1:]
+        ]
 
     for each in tests():  # on the shared questions, another one may do better than the one with the best mean
         if each["test"] and each["test"]["better"] == names[each["pipeline"]]:

@@ -126,11 +126,9 @@ class Results(TabularResult):
 
     def scale(self, metric: str) -> tuple[float | None, float | None]:
         """Return least and greatest value of a metric by the manifest, else 0 and 1; ``None``: no end."""
-        entries = [entry for entry in self.manifest.get("metrics") or () if entry.get("name") == metric]
-        low, high = [
-            (*(entry.get(end, at) for entry in entries), at)[0] for end, at in (("low", 0.0), ("high", 1.0))
-        ]
-        return low, high
+        entries = (entry for entry in self.manifest.get("metrics") or () if entry.get("name") == metric)
+        entry: Mapping[str, Any] = next(entries, {})
+        return entry.get("low", 0.0), entry.get("high", 1.0)
 
     def values(self, metric: str) -> dict[str, float]:
         """Return example id -> value, of the cells that have one."""

@@ -64,7 +64,7 @@ _QUOTED = re.compile(
     r"""(?<![^\s;；|｜,，、&+和与及])(?:"[^"\n]+"|'[^'\n]+'|“[^“”\n]+”|‘[^‘’\n]+’|《[^《》\n]+》|「[^「」\n]+」|`[^`\n]+`)"""
     r"(?=[\s;；|｜,，、&+和与及以]|$)"
 )
-_HELD = re.compile(r"\0(\d+)\0")  # stands for one while the text around it is split
+_NUMBER = re.compile(r"\0(\d+)\0")  # stands for one while the text around it is split
 _BULLET = re.compile(r"^\s*[-*•·–]\s+")
 _PAIRS_OF_MARKS = ('""', "''", "“”", "‘’", "《》", "「」", "<>", "``")
 
@@ -252,8 +252,8 @@ def field_value(field: str, cell: Any, where: str) -> Any:
 def ids_of(cell: str) -> list[str]:
     """Split the ids that people write into one cell, by semicolons, bars and line breaks.
 
-    Commas, blanks, "and" and 和 part them only where each part ends as files do that can be read, or all end alike, or
-    (commas) all parts have one form, such as d1, d2: a name may hold them. What stands in quotation marks stays whole.
+    Commas, blanks, "and" and 和 may be part of a name: they separate ids only if each part has the suffix of a readable
+    file, if all have one suffix, or (commas) if all have one form, such as d1, d2. Text in quotation marks stays whole.
 
     Example:
         >>> ids_of("a.pdf;b.pdf"), ids_of("报告.docx；附件 2.xlsx\\n合同.pdf"), ids_of("a.pdf, b.pdf and c.md")
@@ -265,16 +265,16 @@ def ids_of(cell: str) -> list[str]:
     """
     quoted: list[str] = []
 
-    def hold(found: re.Match[str]) -> str:
+    def replace_by_number(found: re.Match[str]) -> str:
         quoted.append(found[0])
         return f"\0{len(quoted) - 1}\0"
 
-    held = cell if "\0" in cell else _QUOTED.sub(hold, cell)
-    parts = list(filter(None, map(_bare_id, _PARTS.split(held))))
+    numbered = cell if "\0" in cell else _QUOTED.sub(replace_by_number, cell)
+    parts = list(filter(None, map(_bare_id, _PARTS.split(numbered))))
     if "://" in cell and not all("://" in part for part in parts):  # a semicolon of an address
         return [cell.strip()]
     names = (
-        _HELD.sub(lambda found: quoted[int(found[1])], name)
+        _NUMBER.sub(lambda found: quoted[int(found[1])], name)
         for part in parts
         for name in _split_weakly(part, quoted)
     )
@@ -286,18 +286,16 @@ def _split_weakly(text: str, quoted: Sequence[str]) -> list[str]:
     for sign in (_BLANKS, _WORDS, _COMMAS):
         parts = list(filter(None, map(_bare_id, sign.split(text))))
         if len(parts) > 1:
-            held = [_HELD.fullmatch(part) for part in parts]
-            bare = [
-                _bare_id(quoted[int(one[1])]) if one else part for one, part in zip(held, parts, strict=True)
+            numbers = [_NUMBER.fullmatch(part) for part in parts]
+            names = [
+                _bare_id(quoted[int(number[1])]) if number else part
+                for number, part in zip(numbers, parts, strict=True)
             ]
-            endings = {name.rpartition(".")[2].casefold() if _FILE.match(name) else "" for name in bare}
-            if (
-                all(held)
-                or all(f".{ending}" in FORMATS for ending in endings)
-                or (len(endings) == 1 and all(endings))
-            ):
+            suffixes = {name.rpartition(".")[2].casefold() if _FILE.match(name) else "" for name in names}
+            are_files = all(f".{suffix}" in FORMATS for suffix in suffixes)
+            if all(numbers) or are_files or (len(suffixes) == 1 and all(suffixes)):
                 return parts
-    if _HELD.search(text):
+    if _NUMBER.search(text):
         return [text]
     forms = {re.sub(r"\d+", "0", re.sub(r"[^\W\d_]+", "a", part)) for part in parts}
     return parts if len(forms) == 1 and "0" in forms.pop() and "://" not in text else [text]

@@ -250,7 +250,9 @@ def select_questions(
 ) -> list[str]:
     """Choose the suggested follow-up questions that are new and that a passage helps to answer, judged by words."""
     numbered = enumerate(documents, start=1)
-    passages = [passage_text(at, document.page_content, document.metadata) for at, document in numbered]
+    passages = [
+        passage_text(number, document.page_content, document.metadata) for number, document in numbered
+    ]
     earlier_terms = [set(terms(text)) for text in earlier_questions]
     questions: list[str] = []
     for text in (" ".join(item.split()) for item in offered):

@@ -40,7 +40,7 @@ def cut(text: str, size: int = 3) -> list[tuple[int, int]]:
         return []
     if len(parts) <= SHORT:
         return [(parts[0].start, parts[-1].end)]
-    groups = (parts[at : at + size] for at in range(0, len(parts), size))
+    groups = (parts[first : first + size] for first in range(0, len(parts), size))
     return [(group[0].start, group[-1].end) for group in groups]
 
 

@@ -133,14 +133,14 @@ class SegmentWriter(SelfRagNodes):
             outcome.value[0] if outcome.ok else new for outcome, new in zip(outcomes, failed, strict=True)
         ]
         errors = [outcome.error for outcome in outcomes]
-        judged = [at for at, candidate in enumerate(made) if candidate["text"] and not candidate["reason"]]
+        judged = [n for n, candidate in enumerate(made) if candidate["text"] and not candidate["reason"]]
         if judged:
-            judge = self._judge(state, context, beam, [made[at] for at in judged])
+            judge = self._judge(state, context, beam, [made[number] for number in judged])
             verdict = await attempt(judge, Exception)
-            for at in judged:
-                errors[at] = verdict
+            for number in judged:
+                errors[number] = verdict
                 if verdict is None:
-                    made[at]["parts"]["p"] = outcomes[at].value[1]
+                    made[number]["parts"]["p"] = outcomes[number].value[1]
         return list(zip(made, errors, strict=True))
 
     async def _write_candidate(

@@ -111,14 +111,14 @@ class Characters:
 
     def decoded(self, start: int, end: int) -> str:
         """Return the text of some characters, with superscripts in line and without invisible signs."""
-        line, at = "", start
+        line, done = "", start
         low, high = (bisect_left(self._shifts, position, key=itemgetter(0)) for position in (start, end))
         for first, last, shift in self._shifts[low:high]:
-            line += _decode(self.text[at:first])
+            line += _decode(self.text[done:first])
             piece = _decode(self.text[first:last])
             line += raised(line, piece, self.text[last : last + 1]) if shift > 0 else lowered(line, piece)
-            at = last
-        return line + _decode(self.text[at:end])
+            done = last
+        return line + _decode(self.text[done:end])
 
     def _close_break(self, match: re.Match[str]) -> str:
         """Replace a line break that PDFium puts within a line by blanks or nothing; keep a real one."""

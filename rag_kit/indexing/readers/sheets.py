@@ -113,14 +113,14 @@ def _drop_hidden(sheet: Any, rows: Rows) -> Rows:
     areas = [area for area in sheet.column_dimensions.values() if area.hidden and area.min]
     last = max(columns, default=0)
     gone = sorted({column for area in areas for column in range(area.min, min(area.max, last) + 1)})
-    places = {column: column - bisect_left(gone, column) for column in columns.difference(gone)}
+    new_column = {column: column - bisect_left(gone, column) for column in columns.difference(gone)}
     last_row = max(rows, default=0)
     hidden = {row for row, area in sheet.row_dimensions.items() if area.hidden and row <= last_row}
-    if (filled := len(hidden & rows.keys())) or len(places) < len(columns):
-        what = f"{filled} hidden rows, {len(columns) - len(places)} hidden columns"
+    if (filled := len(hidden & rows.keys())) or len(new_column) < len(columns):
+        what = f"{filled} hidden rows, {len(columns) - len(new_column)} hidden columns"
         write_note(f"sheet {sheet.title}: {what}{LEFT_OUT}the sheet does not show them")
     shown = {
-        row: {places[at]: text for at, text in cells.items() if at in places}
+        row: {new_column[column]: text for column, text in cells.items() if column in new_column}
         for row, cells in rows.items()
         if row not in hidden
     }
@@ -203,7 +203,7 @@ def _area(block: Rows, numbers: list[int], *, by_columns: bool) -> Rows:
     if not by_columns:
         return {row: block[row] for row in numbers}
     piece = set(numbers)
-    cut = {row: {at: cells[at] for at in cells.keys() & piece} for row, cells in block.items()}
+    cut = {row: {n: cells[n] for n in cells.keys() & piece} for row, cells in block.items()}
     return {row: cells for row, cells in cut.items() if cells or not block[row]}
 
 

@@ -167,7 +167,9 @@ def _read_chart(chart: Any) -> Iterator[str]:
             labels = max((one["labels"] for one in series), key=len)
             names = (" ".join(one["name"].values()) for one in series)
             points = sorted({*labels, *(point for one in series for point in one["values"])})
-            rows = [[labels.get(at, ""), *(one["values"].get(at, "") for one in series)] for at in points]
+            rows = [
+                [labels.get(point, ""), *(one["values"].get(point, "") for one in series)] for point in points
+            ]
             yield markdown_table([["", *names], *rows])
 
 

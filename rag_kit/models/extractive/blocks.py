@@ -90,16 +90,16 @@ def _passages(body: str) -> list[PassageText]:
 def _elements(body: str, name: str) -> Iterator[tuple[dict[str, str], str]]:
     """Yield attributes and text of each element with this tag name, in linear time whatever is left open."""
     opening, closing = f"<{name} ", f"</{name}>"
-    at = 0
+    position = 0
     for _ in range(_MAX_BLOCKS):
-        start = body.find(opening, at)
+        start = body.find(opening, position)
         head = body.find(">", start)
         end = body.find(closing, head)
         if start < 0 or head < 0 or end < 0:
             return
         attributes = _ATTRIBUTE.finditer(body, start, head)
         yield {match[1]: html.unescape(match[2]) for match in attributes}, _inner(body[head + 1 : end])
-        at = end + len(closing)
+        position = end + len(closing)
 
 
 def _block(body: str, name: str) -> str:

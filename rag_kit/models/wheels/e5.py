@@ -47,16 +47,16 @@ class _Cursor:
     """Reads a buffer from its start."""
 
     def __init__(self, data: bytes) -> None:
-        self.data, self.at = data, 0
+        self.data, self.position = data, 0
 
     def take(self, form: str) -> tuple[Any, ...]:
-        values = struct.unpack_from(f"<{form}", self.data, self.at)
-        self.at += struct.calcsize(f"<{form}")
+        values = struct.unpack_from(f"<{form}", self.data, self.position)
+        self.position += struct.calcsize(f"<{form}")
         return values
 
     def array(self, kind: str, count: int) -> Any:
-        values = np.frombuffer(self.data, kind, count, self.at)
-        self.at += values.nbytes
+        values = np.frombuffer(self.data, kind, count, self.position)
+        self.position += values.nbytes
         return values
 
 

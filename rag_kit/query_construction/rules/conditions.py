@@ -78,7 +78,7 @@ def find_missing(text: str, schema: Schema, time: MetadataField | None) -> list[
 
 @lru_cache(maxsize=256)
 def _missing_pattern(field: MetadataField, time: bool) -> re.Pattern[str]:
-    """Make the pattern of questions for documents without a field: "without an author", "undated"."""
+    """Make the pattern of questions for documents without a field: "without an author", "unassigned", "undated"."""
     names, patterns = list(field.all_names), []
     if time:
         names += ["year", "date", "publication year", "publication date", "年份", "日期"]

@@ -61,16 +61,16 @@ class Thesaurus:
         surface = text if len(folded) == len(text) else folded
         units = [(match.start(), match.end(), _stem(match[0])) for match in _UNITS.finditer(folded)]
         result: dict[str, list[str]] = {}
-        at = 0
-        while at < len(units):
+        first = 0
+        while first < len(units):
             step = 1
-            for size in range(min(self._longest.get(units[at][2], 0), len(units) - at), 0, -1):
-                key = tuple(unit for _, _, unit in units[at : at + size])
+            for size in range(min(self._longest.get(units[first][2], 0), len(units) - first), 0, -1):
+                key = tuple(unit for _, _, unit in units[first : first + size])
                 if related := self._related.get(key):
-                    result.setdefault(surface[units[at][0] : units[at + size - 1][1]], list(related))
+                    result.setdefault(surface[units[first][0] : units[first + size - 1][1]], list(related))
                     step = size
                     break
-            at += step
+            first += step
         return result
 
     def __len__(self) -> int:

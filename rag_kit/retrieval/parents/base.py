@@ -234,10 +234,10 @@ class FamilyRetriever(FamilyWriter):
         while True:
             fetch = min(fetch, max_fetch)
             children = await call.search(self._rows, query, fetch)
-            more = len(children) >= fetch
-            cut = more and fetch == max_fetch
+            may_be_more = len(children) >= fetch
+            cut = may_be_more and fetch == max_fetch
             results = await blocking_step("parents", self._results, call, children, cut)
-            if len(results) >= call.k or cut or not more:
+            if len(results) >= call.k or cut or not may_be_more:
                 return results
             fetch *= _GROWTH
 

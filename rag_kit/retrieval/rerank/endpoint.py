@@ -77,7 +77,7 @@ class EndpointReranker(Reranker):
     async def rank(self, query: str, documents: Sequence[Document], call: Call) -> Ranking:
         """Order the documents; see ``Reranker.rank``."""
         texts = [doc.page_content for doc in documents]
-        batches = [texts[at : at + self.batch_size] for at in range(0, len(texts), self.batch_size)]
+        batches = [texts[start : start + self.batch_size] for start in range(0, len(texts), self.batch_size)]
         outcomes = await call.side_by_side([self._score_call(query, batch, call) for batch in batches])
         for outcome in failures_or_raise(outcomes, call):
             call.note_failure(outcome.name, outcome.error)

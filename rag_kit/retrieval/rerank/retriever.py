@@ -62,9 +62,11 @@ class ScoreGap:
         min_count = min(self.min_k, max_count)
         positions = range(min_count, min(max_count, len(scores) - 1) + 1)
         # rounded, so that equal drops stay equal
-        drops = {at: round(scores[at - 1] - scores[at], _DIGITS) for at in positions}
+        drops = {position: round(scores[position - 1] - scores[position], _DIGITS) for position in positions}
         largest = max(drops.values(), default=0.0)
-        return max_count if largest <= 0 else max(at for at, drop in drops.items() if drop == largest)
+        if largest <= 0:
+            return max_count
+        return max(position for position, drop in drops.items() if drop == largest)
 
 
 class RerankRetriever(RefiningRetriever):

@@ -144,8 +144,8 @@ class PassageSource:
             within = subject = frozenset[str]()
             for clause in self.clauses[start]:
                 own = frozenset(content_keys(clause))
-                for at, token in enumerate(clause):
-                    subject = frozenset(one.key for one in clause[: at + 1] if one.name) or subject
+                for position, token in enumerate(clause):
+                    subject = frozenset(one.key for one in clause[: position + 1] if one.name) or subject
                     if token.value:
                         found.append(
                             ValueMention(token.value, own - {token.key}, within, before, subject, number)

@@ -59,7 +59,7 @@ def terms(text: str) -> tuple[str, ...]:
     keys: list[str] = []
     for number, part in enumerate(_HAN.split(fold(text))):
         is_chinese = number % 2  # the split alternates between other text and runs of Chinese characters
-        pairs = [part[at : at + 2] for at in range(len(part) - 1)] or [part]
+        pairs = [part[start : start + 2] for start in range(len(part) - 1)] or [part]
         keys.extend(pairs if is_chinese else content_words(part))
     return tuple(keys)
 
