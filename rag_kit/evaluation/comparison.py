@@ -205,11 +205,12 @@ class Comparison(TabularResult):
     def _with_caveats(self, row: Score | Pair, *pipelines: str) -> str:
         """Write the labels of one run, or of a pair of runs, and what their interval does not say."""
         runs = [self._matched.runs[name] for name in pipelines]
-        values = set.intersection(*(set(run.values(row.metric)) for run in runs))
+        scored = set.intersection(*(set(run.values(row.metric)) for run in runs))
         verdicts = [run.labels.verdicts.get(row.metric, {}) for run in runs]
-        shared = [key for key in verdicts[0] if key in values and all(key in given for given in verdicts)]
-        by_key = {key: None if any(given[key] is None for given in verdicts) else 0.0 for key in shared}
-        return "; ".join([str(row.labelled), *caveats(by_key, values)])
+        labelled = [key for key in verdicts[0] if key in scored and all(key in of_run for of_run in verdicts)]
+        # for the caveats only counts whether each verdict is there
+        by_key = {key: None if None in [of_run[key] for of_run in verdicts] else 0.0 for key in labelled}
+        return "; ".join([str(row.labelled), *caveats(by_key, scored)])
 
     def _metrics_without_value(self) -> list[str]:
         with_value = {score.metric for score in self.table if score.n}

@@ -195,8 +195,9 @@ def with_all_holders(example: Example, corpus: Mapping[str, str]) -> Example:
     wanted = [squeeze(answer) for answer in answers]
     for document in example.relevant:
         quoted = [span for span in example.spans if span.document == document]
-        words = [squeeze(span.text) for span in quoted] + [a for a in wanted if a in corpus[document]]
-        holders = [key for key, text in corpus.items() if all(part in text for part in words)]
+        evidence = [squeeze(span.text) for span in quoted]
+        evidence += [answer for answer in wanted if answer in corpus[document]]
+        holders = [key for key, text in corpus.items() if all(part in text for part in evidence)]
         relevant |= dict.fromkeys(holders, 1)
         spans += quoted if len(holders) < 2 else [GoldSpan("", span.text) for span in quoted]
     return replace(example, relevant=relevant, spans=tuple(spans))

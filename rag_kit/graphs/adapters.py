@@ -182,20 +182,18 @@ def as_chat(
 
 def _input_of(messages: Sequence[AnyMessage]) -> dict[str, Any]:
     """Return the input of the graph: the last question and the turns before it."""
-    human_positions = [
-        position for position, message in enumerate(messages) if isinstance(message, HumanMessage)
-    ]
-    if not human_positions:
+    asked_at = [position for position, message in enumerate(messages) if isinstance(message, HumanMessage)]
+    if not asked_at:
         raise InvalidInputError(
             'messages hold none of the user\'s; give {"messages": [("user", "How ...?")]}.'
         )
     turns = []
-    for position, following in pairwise(human_positions):
+    for position, following in pairwise(asked_at):
         between = messages[position:following]
         replies = [message for message in between if isinstance(message, AIMessage) and message.text]
         if replies and replies[-1].additional_kwargs.get("status") != "refused":
             turns.append(Turn(question=messages[position].text, answer=replies[-1].text))
-    return {"question": messages[human_positions[-1]].text, "history": turns[-MAX_TURNS:]}
+    return {"question": messages[asked_at[-1]].text, "history": turns[-MAX_TURNS:]}
 
 
 class _AnswerWatch(BaseCallbackHandler):

@@ -38,7 +38,8 @@ from rag_kit.graphs.context import RagContext
 from rag_kit.graphs.state import Update, Usage, clean_texts
 from rag_kit.graphs.streaming import Habits, cut_thoughts
 from rag_kit.models import astructured_call, structured_call
-from rag_kit.models.calls import areply_call, reply_call
+from rag_kit.models.calls import ask_for_reply
+from rag_kit.models.model_call import ModelCall
 from rag_kit.models.replies import TextReply
 from rag_kit.models.structured import RAISE
 from rag_kit.prompts import PromptTemplate
@@ -269,8 +270,8 @@ def write(
 
     return Step(
         prompt.title,
-        lambda config: reply_call(llm, prompt, values, config=config),
-        lambda config: areply_call(llm, prompt, values, config=config),
+        lambda config: ModelCall(llm, prompt, values, config=config).run(ask_for_reply),
+        lambda config: ModelCall(llm, prompt, values, config=config).arun(ask_for_reply),
     )
 
 

@@ -137,34 +137,12 @@ async def ask_for_value(call: ModelCall, messages: list[Any]) -> Any:
     return reply
 
 
-async def _ask_for_reply(call: ModelCall) -> TextReply:
+async def ask_for_reply(call: ModelCall) -> TextReply:
     """Return the reply of a model; a refusal or an empty reply is an error."""
     message = await in_context(call, lambda messages: ask_for_value(call, messages))
     if refusal := refusal_of(message):
         raise ModelOutputError(f"The model refused to answer: {call.without_secrets(refusal)}")
     return text_reply(message)
-
-
-def reply_call(
-    model: Runnable[Any, Any],
-    prompt: Runnable[Any, Any],
-    values: Mapping[str, Any],
-    **options: Unpack[Options],
-) -> TextReply:
-    """Ask a model for text, and why the text was cut off, if it was."""
-    call = ModelCall(model, prompt, values, **options)
-    return call.run(partial(_ask_for_reply, call))
-
-
-async def areply_call(
-    model: Runnable[Any, Any],
-    prompt: Runnable[Any, Any],
-    values: Mapping[str, Any],
-    **options: Unpack[Options],
-) -> TextReply:
-    """As `reply_call`, without blocking."""
-    call = ModelCall(model, prompt, values, **options)
-    return await call.arun(partial(_ask_for_reply, call))
 
 
 def text_call(
@@ -195,7 +173,7 @@ def text_call(
         >>> text_call(FakeListChatModel(responses=["Hello."]), ChatPromptTemplate([("user", "{q}")]), {"q": "Hi"})
         'Hello.'
     """
-    return _noted(reply_call(model, prompt, values, **options), prompt)
+    return _noted(ModelCall(model, prompt, values, **options).run(ask_for_reply), prompt)
 
 
 async def atext_call(
@@ -205,7 +183,7 @@ async def atext_call(
     **options: Unpack[Options],
 ) -> str:
     """``text_call`` without blocking; a cancelled task stops at once and is never retried."""
-    return _noted(await areply_call(model, prompt, values, **options), prompt)
+    return _noted(await ModelCall(model, prompt, values, **options).arun(ask_for_reply), prompt)
 
 
 def _noted(reply: TextReply, prompt: Any) -> str:

@@ -90,11 +90,6 @@ async def aembed_documents(embeddings: Embeddings, texts: list[str]) -> list[lis
     return await arun(_embed(embeddings, "documents", texts))
 
 
-async def aembed_bare(embeddings: Embeddings, texts: list[str]) -> list[list[float]]:
-    """Embed documents without blocking; the provider's own errors are raised, for callers that retry."""
-    return await _embed_native(embeddings, "documents", texts)  # type: ignore[no-any-return]
-
-
 async def _embed(embeddings: Embeddings, what: str, texts: Any) -> Any:
     """Embed; inside `keep_query_vectors` a query only once; a provider's error becomes one of the kit."""
     kept = _kept.get() if what == "query" else None
@@ -104,7 +99,7 @@ async def _embed(embeddings: Embeddings, what: str, texts: Any) -> Any:
     blocking = partial(getattr(embeddings, f"embed_{what}"), texts)
     failure: Exception | None = None
     try:
-        vectors = await Step("embed", lambda _: blocking(), lambda _: _embed_native(embeddings, what, texts))
+        vectors = await Step("embed", lambda _: blocking(), lambda _: aembed_bare(embeddings, what, texts))
     except RagKitError:
         raise
     except Exception as error:  # noqa: BLE001 - raised below, outside of this block: it holds the request
@@ -116,8 +111,8 @@ async def _embed(embeddings: Embeddings, what: str, texts: Any) -> Any:
     return vectors
 
 
-async def _embed_native(embeddings: Embeddings, what: str, texts: Any) -> Any:
-    """Embed by the model's own coroutine, else on a thread."""
+async def aembed_bare(embeddings: Embeddings, what: str, texts: Any) -> Any:
+    """Embed ``"documents"`` or a ``"query"`` by the model's own coroutine, else on a thread; raises its own errors."""
     blocking = partial(getattr(embeddings, f"embed_{what}"), texts)
     native = f"aembed_{what}"
     # LangChain's default runs on asyncio's small pool.

@@ -230,7 +230,7 @@ def _context_error(error: BaseException, model: Any, text: str) -> ContextLength
     if limit is not None:
         sizes = f" The context holds {limit:,} tokens" + (f", {given:,} were sent." if given > limit else ".")
     return ContextLengthError(
-        f"The prompt is too long for the model{_at_endpoint(error, model)}: {text}.{sizes} Give fewer or shorter "
+        f"The prompt is too long for the model{_at_host(error, model)}: {text}.{sizes} Give fewer or shorter "
         "passages (k, max_passage_chars), or a model with a longer context. With its context_tokens set "
         "(RAG_KIT_CONTEXT_TOKENS) passages are left out before a request is made.",
         given if limit is not None and (exact or given > limit) else None,
@@ -267,11 +267,7 @@ def map_model_error(error: BaseException, *, model: Any = None) -> ModelError:
         fewer = ", send fewer texts in a request (RAG_KIT_EMBEDDING_BATCH)"
     elif kind is Failure.REFUSED_FOR_GOOD and _is_too_long(error):
         return _context_error(error, model, text)
-    fields = {
-        "place": _at_endpoint(error, model),
-        "code": f" (HTTP {status})" if status else "",
-        "text": text,
-    }
+    fields = {"place": _at_host(error, model), "code": f" (HTTP {status})" if status else "", "text": text}
     message = message.format(what=what, variable=variable, target=target, fewer=fewer, **fields)
     return _ERRORS.get(kind, ModelError)(message)
 
@@ -332,7 +328,7 @@ def _secrets_sent(error: BaseException) -> list[str]:
     return [key for key in (*values, *keys) if len(key) >= MIN_SECRET]
 
 
-def _at_endpoint(error: BaseException, model: Any) -> str:
+def _at_host(error: BaseException, model: Any) -> str:
     """Say where an endpoint is (" at https://host"): as the request went there, else as the model has it."""
     addresses = [str(getattr(request, "url", "")) for request in _requests(error)]
     origins = (origin_of(address) for address in (*addresses, base_url(model)))

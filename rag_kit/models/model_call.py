@@ -185,15 +185,15 @@ class ModelCall:
             handlers.sort(key=lambda handler: handler is not self.watch)  # the first one, for it masks errors
         return merged
 
-    def run(self, logic: Callable[[], Logic[T]]) -> T:
-        """Carry out the logic within the caps, blocking."""
+    def run(self, logic: Callable[[ModelCall], Logic[T]]) -> T:
+        """Carry out the logic of this call within the caps, blocking."""
         with use_budget(self._budget()):
-            return run(logic(), self)
+            return run(logic(self), self)
 
-    async def arun(self, logic: Callable[[], Logic[T]]) -> T:
+    async def arun(self, logic: Callable[[ModelCall], Logic[T]]) -> T:
         """As `run`, on an event loop."""
         with use_budget(self._budget()):
-            return await arun(logic(), self)
+            return await arun(logic(self), self)
 
     def without_secrets(self, text: str | Exception) -> str:
         """A message on one line, without the model's keys."""

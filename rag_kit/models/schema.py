@@ -148,8 +148,9 @@ class Target:
         kind = self.kinds.get(name)
         if kind == "strings":
             items = value if isinstance(value, list) else split_lines(value)
-            texts = map(_single_string, items) if isinstance(items, list) else ()
-            return [text for text in texts if text != ""] if isinstance(items, list) else items
+            if not isinstance(items, list):
+                return items
+            return [text for text in map(_single_string, items) if text != ""]
         if kind == "string" and isinstance(value, dict | list):
             return _single_string(value[0] if isinstance(value, list) and len(value) == 1 else value)
         if isinstance(value, str) and kind == "boolean":

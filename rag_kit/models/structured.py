@@ -281,7 +281,7 @@ def structured_call(
         'What is BM25?'
     """
     call = ModelCall(model, prompt, values, config, **limits)
-    return call.run(Ladder(call, schema, fallback).answer)
+    return call.run(lambda call: Ladder(call, schema, fallback).answer())
 
 
 async def astructured_call(
@@ -296,4 +296,4 @@ async def astructured_call(
 ) -> Any:
     """``structured_call`` without blocking; a cancelled task stops at once and is never retried."""
     call = ModelCall(model, prompt, values, config, **limits)
-    return await call.arun(Ladder(call, schema, fallback).answer)
+    return await call.arun(lambda call: Ladder(call, schema, fallback).answer())

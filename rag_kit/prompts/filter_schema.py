@@ -212,10 +212,12 @@ def _read_group(entries: dict[str, Any], value: Any, depth: int) -> list[dict[st
 
 def _read_list(join: str | None, value: Any, depth: int) -> list[dict[str, Any]]:
     """Read the parts of a group, joined by `join`, else by the words between or inside them, else by "and"."""
-    items = [item for item in value if _join_of(item) is None] if isinstance(value, list) else [value]
-    between = [_join_of(item) for item in value if _join_of(item)] if isinstance(value, list) else []
-    inside = [_join_of(item.get(name)) for item in items if isinstance(item, Mapping) and "field" in item
-              for name in _LOGIC if _join_of(item.get(name)) in ("and", "or")]  # fmt: skip
+    entries = value if isinstance(value, list) else [value]
+    items = [entry for entry in entries if not isinstance(value, list) or _join_of(entry) is None]
+    between = [_join_of(entry) for entry in value if _join_of(entry)] if isinstance(value, list) else []
+    conditions = [item for item in items if isinstance(item, Mapping) and "field" in item]
+    joins = [_join_of(condition.get(name)) for condition in conditions for name in _LOGIC]
+    inside = [join for join in joins if join in ("and", "or")]
     words = {*between, *inside, *([_join_of(join) or join.lower()] if join else [])}
     # "a or b" has one word between, or one in each, or in all but the first or last
     if len(words) > 1 or (not join and words and max(len(between), len(inside)) < len(items) - 1):
@@ -224,9 +226,9 @@ def _read_list(join: str | None, value: Any, depth: int) -> list[dict[str, Any]]
     read = [_read_parts(item, depth + 1) for item in items]
     if isinstance(value, Mapping) and word == "or":
         return _joined("or", read[0])
-    return _joined(
-        word, [part for parts in read for part in (parts if word == "and" else _joined("and", parts))]
-    )
+    if word != "and":
+        read = [_joined("and", parts) for parts in read]
+    return _joined(word, [part for parts in read for part in parts])
 
 
 def _read_entry(name: str, operand: Any, depth: int) -> list[dict[str, Any]]:

@@ -217,11 +217,9 @@ def _choices(value: Any) -> Any:
     if isinstance(value, dict):
         value = [value] if "name" in value else [{"name": name, "reason": why} for name, why in value.items()]
     choices = list_validator(MAX_CHOICES)(split_lines(value))
-    named = [{"name": item} if isinstance(item, str) else item for item in choices]
-    return [
-        {"name": item.get("name"), "reason": item.get("reason")} if isinstance(item, dict) else item
-        for item in named
-    ]
+    choices = [{"name": choice} if isinstance(choice, str) else choice for choice in choices]
+    known = ("name", "reason")
+    return [{key: each.get(key) for key in known} if isinstance(each, dict) else each for each in choices]
 
 
 class Routes(Form):

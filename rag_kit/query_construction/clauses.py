@@ -85,13 +85,13 @@ def none_of(part: Clause) -> Clause:
 
 def shorten_clause(where: Clause) -> Clause:
     """Write ``year = 2010 or year = 2012`` as ``year in (2010, 2012)``, and the same for "not"."""
-    alternatives = "$or" in where
-    single, several = ("$eq", "$in") if alternatives else ("$ne", "$nin")
-    parts = [split_clause(part) for part in where.get("$or" if alternatives else "$and", [])]
-    if not parts or any((field, operator) != (parts[0][0], single) for field, operator, _ in parts):
+    join, of_one, of_several = ("$or", "$eq", "$in") if "$or" in where else ("$and", "$ne", "$nin")
+    parts = [split_clause(part) for part in where.get(join, [])]
+    name = parts[0][0] if parts else ""
+    if not parts or any((field, operator) != (name, of_one) for field, operator, _ in parts):
         return where
     values = list(dict.fromkeys(operand for _, _, operand in parts))
-    return {parts[0][0]: {several: values} if len(values) > 1 else {single: values[0]}}
+    return {name: {of_several: values} if len(values) > 1 else {of_one: values[0]}}
 
 
 def top_clauses(where: Filter | None) -> list[Clause]:

@@ -164,7 +164,7 @@ class Vectors:
             async with self._judge.slots.for_running_loop():
                 try:
                     async with asyncio.timeout(seconds):
-                        return await aembed_bare(cast(Embeddings, self._model), batch)
+                        return await aembed_bare(cast(Embeddings, self._model), "documents", batch)
                 except Exception as error:  # noqa: BLE001 - sorted by kind below, and raised without its request
                     failure = error
             requested_pause = retry_after(failure)

@@ -93,7 +93,8 @@ def _record_answer(
     run.arms.update(name for name in stages if not name.startswith("fusion"))
     run.degraded += any(note.startswith("degraded") for note in notes)
     if spans is not None and example.spans:
-        passages = [Passage(i, d.page_content, d.metadata) for i, d in zip(ids, documents, strict=True)]
+        named = zip(ids, documents, strict=True)
+        passages = [Passage(doc_id, doc.page_content, doc.metadata) for doc_id, doc in named]
         run.span_hits[example.id] = spans.cell(example, passages).value or 0.0
 
 

@@ -205,15 +205,12 @@ def _short_answer(
     if (number := _choose_metric(metrics)) is None:
         return answer
     metric, names = metrics[number], [pipeline["name"] for pipeline in pipelines]
-    means = {index: s["mean"] for index, s in enumerate(metric["summary"]) if s and s["mean"] is not None}
-    order = sorted(means, key=lambda index: -means[index] if metric["higher"] else means[index])
+    means = {n: one["mean"] for n, one in enumerate(metric["summary"]) if one and one["mean"] is not None}
+    order = sorted(means, key=lambda n: -means[n] if metric["higher"] else means[n])
 
     def tests() -> list[dict[str, Any]]:
         best = names[order[0]]
-        return [
-            {"pipeline": index, "test": _find_test(best, names[index], metric, comparison)}
-            for index in order[1:]
-        ]
+        return [{"pipeline": n, "test": _find_test(best, names[n], metric, comparison)} for n in order[1:]]
 
     for each in tests():  # on the shared questions, another one may do better than the one with the best mean
         if each["test"] and each["test"]["better"] == names[each["pipeline"]]:

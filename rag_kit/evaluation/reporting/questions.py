@@ -40,19 +40,19 @@ def questions(
     ``diagnosed`` has for each pipeline: id of a question -> what the diagnosis says of it.
     """
     rows = [{row.example.id: row for row in run.rows} for run in results]
-    examples = {id_: row.example for of_pipeline in reversed(rows) for id_, row in of_pipeline.items()}
-    order = dict.fromkeys(id_ for of_pipeline in rows for id_ in of_pipeline)
+    examples: dict[str, Example] = {}
+    for run in results:
+        for row in run.rows:
+            examples.setdefault(row.example.id, row.example)
     talks = any(example.history for example in examples.values())
-    return [
-        {
-            **_example_json(examples[id_], talks),
-            "runs": [
-                _row_json(row, metrics, causes.get(id_), heads) if (row := of_pipeline.get(id_)) else None
-                for of_pipeline, causes in zip(rows, diagnosed, strict=True)
-            ],
-        }
-        for id_ in order
-    ]
+    described = []
+    for key, example in examples.items():
+        runs = [
+            _row_json(of_run[key], metrics, causes.get(key), heads) if key in of_run else None
+            for of_run, causes in zip(rows, diagnosed, strict=True)
+        ]
+        described.append({**_example_json(example, talks), "runs": runs})
+    return described
 
 
 def cleaned(text: str) -> str:

@@ -271,9 +271,9 @@ def describe_missing(
     """Name the gold that was not found, each with its questions; ``count``: how much it is in all."""
     named = [f"{key} ({', '.join(ids[:3])}{', ...' if len(ids) > 3 else ''})" for key, ids in missing.items()]
     more = [f"and {len(named) - _NAMED} more"] if len(named) > _NAMED else []
-    of = "" if total is None else f" of {total}"
+    of_total = "" if total is None else f" of {total}"
     return (
-        f"{count or len(missing)}{of} gold ids and spans are not in the documents that are searched: "
+        f"{count or len(missing)}{of_total} gold ids and spans are not in the documents that are searched: "
         f"{', '.join([*named[:_NAMED], *more])}."
     )
 

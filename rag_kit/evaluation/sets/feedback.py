@@ -132,7 +132,8 @@ def _read_ratings(run: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         entries = [item if isinstance(item, Mapping) else {"score": item} for item in thumbs]
     else:
         is_rating = isinstance(thumbs, Mapping) and {*_THUMBS, *_CORRECTIONS, *_COMMENTS} & set(thumbs)
-        entries = [{**run, **dict.fromkeys(_THUMBS), **thumbs} if is_rating else run]
+        rest = {name: value for name, value in run.items() if name not in _THUMBS}
+        entries = [{**rest, **thumbs} if is_rating else run]
     people = [entry for entry in entries if re.search("user|thumb", str(entry.get("key")).casefold())]
     return people or entries
 

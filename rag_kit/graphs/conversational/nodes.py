@@ -21,7 +21,7 @@ from rag_kit.graphs.state import MAX_TURNS, RagState, Turn, Update
 from rag_kit.models.structured import RAISE
 from rag_kit.prompts.rendering import Markup, escape_tags
 from rag_kit.text.evidence.questions import terms
-from rag_kit.text.evidence.sentences import passage_text
+from rag_kit.text.evidence.sentences import passage_texts
 from rag_kit.text.evidence.usefulness import usefulness
 
 _MAX_HISTORY = 8_000
@@ -249,10 +249,7 @@ def select_questions(
     offered: Iterable[str], documents: Sequence[Document], earlier_questions: Iterable[str], limit: int
 ) -> list[str]:
     """Choose the suggested follow-up questions that are new and that a passage helps to answer, judged by words."""
-    numbered = enumerate(documents, start=1)
-    passages = [
-        passage_text(number, document.page_content, document.metadata) for number, document in numbered
-    ]
+    passages = passage_texts(documents)
     earlier_terms = [set(terms(text)) for text in earlier_questions]
     questions: list[str] = []
     for text in (" ".join(item.split()) for item in offered):

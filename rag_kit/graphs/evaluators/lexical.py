@@ -20,7 +20,7 @@ from rag_kit.models.clients import (
 )
 from rag_kit.retrieval.vectors import checked_vectors, unit
 from rag_kit.text import detect_language
-from rag_kit.text.evidence.sentences import passage_text
+from rag_kit.text.evidence.sentences import passage_texts
 from rag_kit.text.evidence.usefulness import PassageUsefulness, usefulness
 
 
@@ -59,8 +59,7 @@ class LexicalEvaluator(Evaluator):
 
     async def grade(self, question: str, passages: Sequence[Document], language: str) -> list[Grading]:
         """Judge passages; see ``Evaluator.grade``."""
-        numbered = enumerate(passages, start=1)
-        texts = [passage_text(number, passage.page_content, passage.metadata) for number, passage in numbered]
+        texts = passage_texts(passages)
         cosines, trouble = None, ""
         english = detect_language(question) == "en"
         if self.embeddings is not None and (english or not getattr(self.embeddings, "english_only", False)):

@@ -155,13 +155,14 @@ class _Places:
     def __init__(self, tokens: Sequence[_Token]) -> None:
         point = tokens.index(_POINT) if _POINT in tokens else len(tokens)
         places = [n for n, token in enumerate(tokens) if token.kind == "place"]
-        whole = [n for n in places if n < point]
+        before_point = [n for n in places if n < point]
+        first, last = (before_point[0], before_point[-1]) if before_point else (point, point)
         commas = [n for n, token in enumerate(tokens) if token == _COMMA] if places else []
-        divided = sum(n > places[-1] or (bool(whole) and whole[-1] < n < point) for n in commas)
-        self.factor = Decimal(100) ** tokens.count(_PERCENT) / Decimal(1000) ** divided
+        dividing = sum(n > places[-1] or last < n < point for n in commas)
+        self.factor = Decimal(100) ** tokens.count(_PERCENT) / Decimal(1000) ** dividing
         self.has_power = any(token.kind == "exponent" for token in tokens)
-        self._grouped = any(whole and whole[0] < n < whole[-1] for n in commas)
-        self._step = Decimal(1).scaleb(len(whole) - len(places))
+        self._grouped = any(first < n < last for n in commas)
+        self._step = Decimal(1).scaleb(len(before_point) - len(places))
         self._left, self._right = (
             [token for token in part if token != _COMMA] for part in (tokens[:point], tokens[point + 1 :])
         )
@@ -226,15 +227,17 @@ def _fraction_text(number: Decimal, tokens: tuple[_Token, ...]) -> str:
     below = list(takewhile(lambda token: token.kind == "place" or token.text.isdigit(), tokens[slash + 1 :]))
     before, after = tokens[: slash - len(above)], tokens[slash + 1 + len(below) :]
     mixed = any(token.kind == "place" for token in before)
-    fixed = "".join(token.text for token in below).strip("#?")
+    fixed = int("".join(token.text for token in below).strip("#?") or 0)
     rest = Fraction(number) - (int(number) if mixed else 0)
-    part = rest.limit_denominator(10 ** len(below) - 1)
-    over, under = (
-        (round(rest * int(fixed)), int(fixed)) if int(fixed or 0) else (part.numerator, part.denominator)
-    )
-    whole, over = (int(number) + 1, 0) if mixed and over == under else (int(number), over)
-    texts = [str(whole)] if mixed and (whole or not over) else []
-    texts += [f"{over}/{under}"] if over or not mixed else []
+    if fixed:
+        numerator, denominator = round(rest * fixed), fixed
+    else:
+        numerator, denominator = rest.limit_denominator(10 ** len(below) - 1).as_integer_ratio()
+    whole = int(number)
+    if mixed and numerator == denominator:
+        whole, numerator = whole + 1, 0
+    texts = [str(whole)] if mixed and (whole or not numerator) else []
+    texts += [f"{numerator}/{denominator}"] if numerator or not mixed else []
     return " ".join([_join(before).strip(), *texts]).strip() + _join(after)
 
 

@@ -229,11 +229,15 @@ def _turn_of(engine: Any, lines: Sequence[Any], corners: Sequence[Any]) -> int:
     """
     sides = [(dist(box[0], box[1]), dist(box[0], box[3])) for box in corners]
     lengths = [max(side) - min(side) for side in sides]
-    tall = [high >= _TALL * wide for wide, high in sides]
-    across = 2 * sum(length for length, is_tall in zip(lengths, tall, strict=True) if is_tall) > sum(lengths)
-    few = sorted((n for n in range(len(lines)) if tall[n] is across), key=lambda n: -lengths[n])[:_VOTES]
+    is_tall = [high >= _TALL * wide for wide, high in sides]
+    mostly_tall = 2 * sum(length for length, tall in zip(lengths, is_tall, strict=True) if tall) > sum(
+        lengths
+    )
+    usual = [n for n in range(len(lines)) if is_tall[n] is mostly_tall]
+    longest = sorted(usual, key=lambda n: -lengths[n])[:_VOTES]
     # the model sees a picture of four times its height, to which it would squeeze a longer one
-    starts = [lines[n][:, : 4 * lines[n].shape[0]] for n in few]
+    starts = [lines[n][:, : 4 * lines[n].shape[0]] for n in longest]
     _, found = engine.cls_and_rotate(starts)
     votes = sum(score if label == "180" else -score for label, score in found.cls_res)
-    return 90 * across + 180 * bool(votes > 0)
+    is_upside_down = bool(votes > 0)
+    return 90 * mostly_tall + 180 * is_upside_down

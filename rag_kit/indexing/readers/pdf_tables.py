@@ -23,7 +23,7 @@ _MIN_FILLED = 0.35  # least share of its cells that hold text
 
 
 def with_tables(lines: Sequence[Line], rules: Sequence[Rule]) -> list[Line]:
-    """The lines of a page, those of each table replaced by one line that holds it as markdown."""
+    """Replace the lines of each table of a page by one line that holds it as markdown."""
     left = list(lines)
     for grid in _find_grids(rules):
         inside = [line for line in left if grid.holds(line)]
@@ -177,11 +177,11 @@ def _row_groups(stretch: list[Line]) -> list[list[list[Line]]]:
     ordered = sorted(stretch, key=lambda line: -line.bottom)
     rows = split_runs(ordered, lambda line, after: line.bottom - after.bottom < 0.4 * after.size)
     groups = split_runs(rows, lambda row, after: row[0].bottom - after[0].bottom < 3.2 * after[0].size)
-    full = [
-        [n for n, row in enumerate(group) if sum(len(_read_cells(line)) for line in row) > 1]
-        for group in groups
-    ]
-    return [group[ns[0] : ns[-1] + 1] for group, ns in zip(groups, full, strict=True) if ns]
+    trimmed = []
+    for group in groups:
+        if full := [n for n, row in enumerate(group) if sum(len(_read_cells(line)) for line in row) > 1]:
+            trimmed.append(group[full[0] : full[-1] + 1])
+    return trimmed
 
 
 def _read_table(rows: list[list[Word]], rules: Sequence[Rule]) -> list[list[str]]:
@@ -223,18 +223,19 @@ def _is_ruled_off(word: Word, after: Word, rules: Sequence[Rule], column: tuple[
 def _with_row_spans(table: list[list[str]], heights: Sequence[float], cuts: Sequence[int]) -> list[list[str]]:
     """Repeat each name in the first column in every row that it stands for.
 
-    Its rows are those between two ``cuts``, where rules are drawn; else such a name is in the first of its rows, and
-    then all their other cells are filled, or at their middle.
+    Its rows are those between two ``cuts``, where rules are drawn. Without rules, the name is in the first of its rows,
+    whose other cells are all filled, or at their middle. Rows are known by their numbers.
     """
     body = [n for n in range(1, len(table)) if any(table[n][1:])]
     names = [n for n in range(1, len(table)) if table[n][0]]
     if not body or not names:
         return table
-    ends = [*cuts, len(table)] if len(cuts) > 1 and cuts[0] == 1 else []
-    groups = [[n for n in body if first <= n < end] for first, end in pairwise(ends)]
-    if len(groups) != len(names) or any(
-        not a <= n < b for n, (a, b) in zip(names, pairwise(ends), strict=True)
+    bands = list(pairwise([*cuts, len(table)] if len(cuts) > 1 and cuts[0] == 1 else []))
+    if len(bands) == len(names) and all(
+        start <= name < end for name, (start, end) in zip(names, bands, strict=True)
     ):
+        groups = [[n for n in body if start <= n < end] for start, end in bands]
+    else:
         groups = [[n for n in body if name <= n < after] for name, after in pairwise([*names, len(table)])]
         spanned = [group for group in groups if len(group) > 1]
         full = all(all(table[n][1:]) for group in spanned for n in group)

@@ -112,8 +112,9 @@ def _drop_hidden(sheet: Any, rows: Rows) -> Rows:
     columns = {column for row in rows.values() for column in row}
     areas = [area for area in sheet.column_dimensions.values() if area.hidden and area.min]
     last = max(columns, default=0)
-    gone = sorted({column for area in areas for column in range(area.min, min(area.max, last) + 1)})
-    new_column = {column: column - bisect_left(gone, column) for column in columns.difference(gone)}
+    hidden_columns = sorted({n for area in areas for n in range(area.min, min(area.max, last) + 1)})
+    shown_columns = columns.difference(hidden_columns)
+    new_column = {column: column - bisect_left(hidden_columns, column) for column in shown_columns}
     last_row = max(rows, default=0)
     hidden = {row for row, area in sheet.row_dimensions.items() if area.hidden and row <= last_row}
     if (filled := len(hidden & rows.keys())) or len(new_column) < len(columns):

@@ -51,9 +51,11 @@ def condense(prompt: Prompt) -> dict[str, str]:
 def _names_in(turns: Sequence[tuple[str, str]], asked: Sequence[str]) -> list[str]:
     """Return words of an answer that may be names, without those of the question."""
     answer = next((text for role, text in turns if role == "assistant"), "")
-    said = next((one.text for one in sentences(MARKS.sub("", answer))), "")
-    words = (word for word in _keywords(said) if word[0].isupper() or not word.isascii())
-    return [] if is_declined(answer) else [word for word in words if word not in asked][:_MOST_NAMES]
+    if is_declined(answer):
+        return []
+    first_sentence = next((sentence.text for sentence in sentences(MARKS.sub("", answer))), "")
+    words = (word for word in _keywords(first_sentence) if word[0].isupper() or not word.isascii())
+    return [word for word in words if word not in asked][:_MOST_NAMES]
 
 
 def summarise_history(prompt: Prompt) -> str:

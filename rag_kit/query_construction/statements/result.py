@@ -84,9 +84,9 @@ class QueryResult:
 
     def _row_document(self, row: tuple[Any, ...]) -> Document:
         """Make a document of a row."""
-        named = list(zip(self.columns, row, strict=True))
-        text = "\n".join(f"{name}: {'NULL' if cell is None else cell}" for name, cell in named)
-        values = {name: float(cell) if isinstance(cell, Decimal) else to_plain(cell) for name, cell in named}
+        cells = list(zip(self.columns, row, strict=True))
+        text = "\n".join(f"{name}: {'NULL' if cell is None else cell}" for name, cell in cells)
+        values = {name: float(cell) if isinstance(cell, Decimal) else to_plain(cell) for name, cell in cells}
         values.pop(PROVENANCE_KEY, None)  # a statement names its columns as it likes
         return Document(page_content=text, metadata={"source": self.kind, **values})
 

@@ -203,8 +203,7 @@ class RerankRetriever(RefiningRetriever):
             compressed = await call.attempt(stage, steps, instead)
             if compressed is None:
                 return documents, None
-            unscored = {position for position, doc in enumerate(compressed) if peek_score(doc) is None}
-            return compressed, unscored
+            return compressed, {n for n, doc in enumerate(compressed) if peek_score(doc) is None}
         if (reason := self._unfit(reranker, call.query)) is not None:
             call.note(f"{stage} left out: {reason}")
             return documents, None
@@ -254,9 +253,7 @@ class RerankRetriever(RefiningRetriever):
         """Drop passages below the threshold, then those after the gap; documents that could not be judged pass both."""
         kept = [(position, doc, peek_score(doc)) for position, doc in enumerate(documents)]
         if (low := self.score_threshold) is not None:
-            kept = [
-                entry for entry in kept if entry[0] in failed or (entry[2] is not None and entry[2] >= low)
-            ]
+            kept = [(n, doc, s) for n, doc, s in kept if n in failed or (s is not None and s >= low)]
             if dropped := len(documents) - len(kept):
                 call.note(f"{dropped} of {len(documents)} passages below score_threshold={low:g} left out")
         if isinstance(self.score_gap, ScoreGap):

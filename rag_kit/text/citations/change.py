@@ -22,33 +22,33 @@ def find_change(cited: Sequence[Token], stated: Sequence[Token], passage: Set[st
     number, another name, an opposite, or from elsewhere in the passage. Words that the passage does not have are a
     paraphrase; where they are the only difference, the reason is "other", since nothing tells whether they fit.
     """
-    voices = (cited, stated)
-    cited, stated = ([t for t in row if t.content or is_negation(t.key)] for row in voices)
+    old_voice, new_voice = (_VOICE.intersection(token.key for token in text) for text in (cited, stated))
+    cited, stated = ([t for t in text if t.content or is_negation(t.key)] for text in (cited, stated))
     old_keys, new_keys = [token.key for token in cited], [token.key for token in stated]
+    # ("equal" or else, start and end in the sentence, start and end in the statement)
     codes = SequenceMatcher(None, old_keys, new_keys, autojunk=False).get_opcodes()
     surplus = Counter(old_keys)
     surplus.subtract(new_keys)
     # how many words each part has in common, padded at both ends
-    equal = [0, *(b - a if kind == "equal" else 0 for kind, a, b, _, _ in codes), 0]
+    equal = [0, *(end - start if kind == "equal" else 0 for kind, start, end, _, _ in codes), 0]
     changes = [code for code in codes if code[0] != "equal"]
-    single = sum(any(token.content for token in stated[c:d]) for _, _, _, c, d in changes) == 1
-    for number, (kind, a, b, c, d) in enumerate(codes):
+    single = sum(any(token.content for token in stated[code[3] : code[4]]) for code in changes) == 1
+    for number, (kind, old_start, old_end, new_start, new_end) in enumerate(codes):
         before, after = equal[number], equal[number + 2]
-        if kind == "equal" or not (len(changes) == 1 or (before and after) or before + after >= _MIN_CONTEXT):
+        has_context = len(changes) == 1 or (before and after) or before + after >= _MIN_CONTEXT
+        if kind == "equal" or not has_context:
             continue
-        old_words = _without_forms(cited[a:b], stated[c:d])
-        new_words = _without_forms(stated[c:d], cited[a:b])
+        old_part, new_part = cited[old_start:old_end], stated[new_start:new_end]
+        old_words, new_words = _without_forms(old_part, new_part), _without_forms(new_part, old_part)
         if not old_words or not new_words:
             continue
-        inside = (before and after) or (a == c == 0 and after >= _MIN_CONTEXT)
-        small = bool(inside) and max(len(old_words), len(new_words)) <= _MAX_THING
+        at_beginning = old_start == new_start == 0 and after >= _MIN_CONTEXT
+        small = max(len(old_words), len(new_words)) <= _MAX_THING and bool((before and after) or at_beginning)
         if reason := _find_replacement(old_words, new_words, surplus, passage, small=small, single=single):
             return reason
-    old_voice, new_voice = (_VOICE.intersection(token.key for token in row) for row in voices)
-    same_voice = old_voice == new_voice
     share = len(set(old_keys) & set(new_keys)) / max(1, len(set(new_keys)))
-    swapped = same_voice and share >= MIN_CLOSE and _have_swapped_words(cited, stated)
-    return "order" if swapped else ""
+    is_reordered = share >= MIN_CLOSE and old_voice == new_voice and _have_swapped_words(cited, stated)
+    return "order" if is_reordered else ""
 
 
 def _have_swapped_words(cited: list[Token], stated: list[Token]) -> bool:

@@ -141,8 +141,9 @@ def _closeness(stated: Sequence[Token], cited: Sequence[Token], *, with_values: 
     """Return the share of a statement's content words that a sentence has in their order, and the number of changes."""
     old, new = ([t.key for t in row if t.content and (with_values or not t.value)] for row in (cited, stated))
     codes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
-    same = sum(d - c for kind, _, _, c, d in codes if kind == "equal")
-    return (same / len(new) if new else 1.0), sum(kind in ("replace", "insert") for kind, *_ in codes)
+    same = sum(end - start for kind, _, _, start, end in codes if kind == "equal")
+    changes = sum(kind in ("replace", "insert") for kind, *_ in codes)
+    return (same / len(new) if new else 1.0), changes
 
 
 def _in_words_of(stated: list[Token], source: PassageSource) -> list[Token]:
@@ -168,11 +169,11 @@ def _compare_words(
     Words of the passage's first sentence, title and headings are not missing: the quote may refer back to them ("the
     company"). Words that only other sentences have belong to something else.
     """
-    opening = content_keys(source.context_tokens) if source else set()
-    passage = source.all_keys - opening if source else frozenset()
-    inside = bool(source and source.rows)
+    headings = content_keys(source.context_tokens) if source else set()
+    passage = source.all_keys - headings if source else frozenset()
+    has_table = bool(source and source.rows)
     content = list(dict.fromkeys(token for token in stated if token.content))
-    keys = content_keys(quoted) | opening
+    keys = content_keys(quoted) | headings
     words = [token.key for token in quoted if token.content and not token.value and not token.name]
     words += [token.key for token in source.context_tokens if not token.value] if source else []
     missing = [
@@ -184,31 +185,24 @@ def _compare_words(
     if not score:
         thin = len(content) > _FEW or any(token.name or token.value for token in content)
         return ("thin" if thin else "paraphrase"), score
-    first = source.keys[0] if source and not inside else set()
-    unknown = [token for token in missing if token.value or token.key not in first]
-    kinds = (
-        {mention.value.dimension for mention in source.mentions}
-        if source and any(t.value for t in unknown)
-        else set()
-    )
-    if any(
-        token.value and (token.value.dimension not in _WEAK or token.value.dimension in kinds)
-        for token in unknown
-    ):
+    first_sentence = source.keys[0] if source and not has_table else set()
+    unknown = [token for token in missing if token.value or token.key not in first_sentence]
+    unknown_kinds = {token.value.dimension for token in unknown if token.value}
+    if unknown_kinds and source:
+        known_kinds = {mention.value.dimension for mention in source.mentions}
+        unknown_kinds -= set(_WEAK) - known_kinds
+    if unknown_kinds:
         return "number", score
     if any(token.name for token in unknown):
         return "name", score
-    if sum(token.key in passage for token in unknown) > (not inside):
+    if sum(token.key in passage for token in unknown) > (0 if has_table else 1):
         return "changed", score
-    said = {token.key for token in quoted}
-    new = {
-        key for key in {token.key for token in stated} - said if not any(are_equal(key, one) for one in said)
-    }
-    lost = said - {token.key for token in stated}
-    if any(are_opposites(a, b) for a in new for b in lost):
+    old, new = {token.key for token in quoted}, {token.key for token in stated}
+    added = [key for key in new - old if not any(are_equal(key, other) for other in old)]
+    if any(are_opposites(key, lost) for key in added for lost in old - new):
         return "opposite", score
-    whole = 2 * len(content_keys(stated) & content_keys(clause)) < len(content_keys(stated))
-    if negated := _negates_alone(stated, quoted if whole else clause):
+    is_of_clause = 2 * len(content_keys(stated) & content_keys(clause)) >= len(content_keys(stated))
+    if negated := _negates_alone(stated, clause if is_of_clause else quoted):
         return negated, score
     return ("paraphrase" if len(unknown) > _MAX_UNKNOWN * len(content) else "covered"), score
 
@@ -216,12 +210,13 @@ def _compare_words(
 def _negates_alone(stated: Sequence[Token], quoted: Sequence[Token]) -> str:
     """Return "negation" where one text denies a word that the other affirms, "paraphrase" if it negates more."""
     for text, other in ((stated, quoted), (quoted, stated)):
-        there = [denied for pair in _denied(other) for denied in pair]
-        keys, count = content_keys(other), Counter(token.key for token in text)
+        denied_by_other = [word for words in _denied(other) for word in words]
+        keys_of_other, count = content_keys(other), Counter(token.key for token in text)
         denials = list(_denied(text))
-        for first, *more in denials:
-            once = count[first] == sum(first == denied for denied, *_ in denials)
-            if once and has_alike(first, keys) and not any(has_alike(word, there) for word in (first, *more)):
+        for words in denials:
+            always_denied = count[words[0]] == sum(words[0] == first for first, *_ in denials)
+            denied_by_both = any(has_alike(word, denied_by_other) for word in words)
+            if always_denied and has_alike(words[0], keys_of_other) and not denied_by_both:
                 return "negation"
     if sum(is_negation(t.key) for t in stated) > sum(is_negation(t.key) for t in quoted):
         return "paraphrase"

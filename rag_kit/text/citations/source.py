@@ -84,12 +84,9 @@ class PassageSource:
     @cached_property
     def tokens(self) -> list[list[Token]]:
         """List the tokens of each sentence; a table row has those of its cells and their headers."""
-        return [
-            [token for cell in cells for part in cell for token in part]
-            if (cells := self._cells.get(start))
-            else [token for clause in self.clauses[start] for token in clause]
-            for start, _ in self.spans
-        ]
+        of_rows = {start: [part for cell in cells for part in cell] for start, cells in self._cells.items()}
+        parts = (of_rows.get(start) or self.clauses[start] for start, _ in self.spans)
+        return [[token for part in sentence for token in part] for sentence in parts]
 
     @cached_property
     def _cells(self) -> dict[int, list[tuple[list[Token], list[Token]]]]:
@@ -217,7 +214,7 @@ class PassageSource:
 
 
 def clauses(text: str) -> list[list[Token]]:
-    """Split a sentence into the tokens of its clauses; "and" splits only where both sides have a value."""
+    """Map the start of each sentence to the tokens of its clauses; lines of a table, with their bars, have none."""
     found = placed_tokens(text)
     values = [(token.value.start, token.value.end) for _, token in found if token.value]
     ends = [match.start() for match in _CLAUSE.finditer(text)]

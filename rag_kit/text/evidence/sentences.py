@@ -59,6 +59,11 @@ def passage_text(number: int, text: str, metadata: Mapping[str, Any]) -> Passage
     return PassageText(number, text, f"{title}\n{path}".strip(), path.rpartition(" > ")[2], marks)
 
 
+def passage_texts(documents: Iterable[Any]) -> list[PassageText]:
+    """Make a `PassageText` of each document, numbered from 1."""
+    return [passage_text(n, doc.page_content, doc.metadata) for n, doc in enumerate(documents, start=1)]
+
+
 class Features(NamedTuple):
     """Measures that speak for a sentence, each from 0 to 1; shares are of the weight of the question's terms."""
 

@@ -219,7 +219,7 @@ def counted_by(value: Value, by: Unit | None) -> Value:
 
 
 def _amount(text: str) -> tuple[float, str]:
-    """Return the amount of a numeral with its scale or half ("2 million", "one and a half"), and the numeral."""
+    """Return the amount of a numeral with its scale or half ("2 million", "one and a half"), and the bare numeral."""
     lowered = text.lower()
     if lowered.startswith("half a") or text == "半":
         return 0.5, text
