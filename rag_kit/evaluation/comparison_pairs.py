@@ -118,7 +118,7 @@ def compare_pairs(
     """Test all pairs metric by metric; also return the number of tests that were corrected for."""
     names, table = list(matched.runs), differences(matched, couples)
     keys = [(metric, *couple) for metric in matched.values for couple in couples]
-    binary = {metric: bool(np.isin(v[v == v], (0, 1)).all()) for metric, v in matched.values.items()}
+    binary = {name: bool(np.isin(v[~np.isnan(v)], (0, 1)).all()) for name, v in matched.values.items()}
     flips = sign_flip_tests(np.nan_to_num(table, nan=0.0))
     pairs: list[Pair] = []
     p_values: dict[tuple[int, str], float] = {}  # by number of the pair and by field

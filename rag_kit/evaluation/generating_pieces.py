@@ -125,15 +125,16 @@ def single_hop(pieces: Sequence[Piece], seed: int) -> list[tuple[Piece, ...]]:
 def multi_hop(pieces: Sequence[Piece], seed: int) -> list[tuple[Piece, ...]]:
     """Pair pieces about the same things, from different documents where there are any."""
     index = BM25Index.from_documents([Document(id=str(n), page_content=p.text) for n, p in enumerate(pieces)])
-    several = len({piece.document for piece in pieces}) > 1
+    has_several_documents = len({piece.document for piece in pieces}) > 1
     pairs: dict[tuple[int, ...], tuple[Piece, ...]] = {}
-    for position in _draw_order(pieces, seed):
-        piece, words = pieces[position], dict.fromkeys(content_words(pieces[position].text))
-        for near in (int(str(match.id)) for match, _ in index.search(" ".join(list(words)[:24]), k=6)):
-            pair, other = tuple(sorted((position, near))), pieces[near]
-            apart = other.document != piece.document if several else near != position
-            if apart and other.language == piece.language and pair not in pairs:
-                pairs[pair] = tuple(pieces[number] for number in pair)
+    for number in _draw_order(pieces, seed):
+        piece = pieces[number]
+        query = " ".join(list(dict.fromkeys(content_words(piece.text)))[:24])
+        for other_number in (int(str(match.id)) for match, _ in index.search(query, k=6)):
+            pair, other = tuple(sorted((number, other_number))), pieces[other_number]
+            is_other = other.document != piece.document if has_several_documents else other_number != number
+            if is_other and other.language == piece.language and pair not in pairs:
+                pairs[pair] = tuple(pieces[n] for n in pair)
                 break
     return list(pairs.values())
 

@@ -26,9 +26,10 @@ COLOURS = {
     "s3": "#00785a", "s4": "#a4407f", "s5": "#7a6a00", "s6": "#4d4fb3", "s7": "#2c7d8c", "s8": "#6b6f76",
 }  # fmt: skip
 WIDTH = 360  # units of every drawing: it is readable on a phone as it is, and twice as large elsewhere
-_SIZE = 11.0
+_SIZE = 11.0  # of letters
 _SMALL = 9.5
-_ROW = 19.0
+_ROW = 19.0  # height of a line of text
+_LEGEND_ROW = 17
 _MARKERS = (
     "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0Z", "M-3.6 -3.6H3.6V3.6H-3.6Z", "M0 -4.6L4.4 3.4H-4.4Z",
     "M0 -5L4.4 0L0 5L-4.4 0Z", "M0 4.6L4.4 -3.4H-4.4Z", "M-4.4 -1.5H-1.5V-4.4H1.5V-1.5H4.4V1.5H1.5V4.4H-1.5V1.5H-4.4Z",
@@ -118,15 +119,15 @@ def latency_against_quality(
     (chosen,) = _check_metrics(comparison, [comparison.metrics[0] if metric is None else metric])
     rows = [comparison.score(name, chosen) for name in comparison.pipelines]
     complete = [row for row in rows if row.mean is not None and row.p50_seconds is not None]
-    bottom = 220.0
-    drawing = _Drawing(bottom + 44 + 17 * len(rows), language)
+    left, right, top, bottom = 40, WIDTH - 12, 24, 220.0  # of the field with the points; the legend is below
+    drawing = _Drawing(bottom + 44 + _LEGEND_ROW * len(rows), language)
     slowest = max((row.p95_seconds or 0.0 for row in complete), default=0.0)
-    across = _Scale(_round_ticks(0.0, 1.05 * slowest or 1e-6), 40, WIDTH - 12)
-    upright = _value_scale(complete, bottom, 24)
-    across.draw_across(drawing, 24, bottom)
-    upright.draw_upright(drawing, 40, WIDTH - 12)
+    across = _Scale(_round_ticks(0.0, 1.05 * slowest or 1e-6), left, right)
+    upright = _value_scale(complete, bottom, top)
+    across.draw_across(drawing, top, bottom)
+    upright.draw_upright(drawing, left, right)
     drawing.text(4, 13, _fit_text(chosen, WIDTH - 8), font_weight="bold")
-    drawing.say(WIDTH - 12, bottom + 28, "svg_seconds", text_anchor="end", font_size=_SMALL)
+    drawing.say(right, bottom + 28, "svg_seconds", text_anchor="end", font_size=_SMALL)
     if not complete:
         drawing.say(200, 120, "svg_no_point", text_anchor="middle")
     best = _best_tradeoffs(complete, chosen in comparison.lower_is_better)
@@ -134,7 +135,7 @@ def latency_against_quality(
     for start, end in pairwise(positions):
         drawing.line(*start, *end, "muted", stroke_dasharray="4 3")
     for number, row in enumerate(rows):
-        y = bottom + 48 + 17 * number
+        y = bottom + 48 + _LEGEND_ROW * number
         drawing.marker(46, y - 4, number, hollow=row not in complete)
         if row not in complete:
             drawing.say(58, y, "svg_none_of", name=_fit_text(row.pipeline, 200))
@@ -240,9 +241,10 @@ def _value_scale(rows: Sequence[Score], start: float, end: float) -> _Scale:
 
 def _round_ticks(low: float, high: float) -> list[float]:
     """Return about six round numbers from below ``low`` to above ``high``."""
-    rough = (high - low) / 5
-    unit = 10.0 ** math.floor(math.log10(rough))
-    step = next((m * unit for m in (1, 2, 2.5, 5) if m * unit >= rough * 0.999), 10 * unit)
+    rough_step = (high - low) / 5
+    unit = 10.0 ** math.floor(math.log10(rough_step))
+    # the small tolerances forgive what floats round off
+    step = next((n * unit for n in (1, 2, 2.5, 5) if n * unit >= rough_step * 0.999), 10 * unit)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     return [round(number * step, 12) for number in range(first, last + 1)]
 

@@ -122,21 +122,20 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
     async def _answer(self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Any]) -> Any:
         """Return the answer to keep, with its check."""
 
-        async def ask(given: ModelRequest[Any]) -> _Checked:
-            return self._check(
-                request, await Step("model", lambda _: handler(given), lambda _: handler(given))
-            )
+        async def ask(changed: ModelRequest[Any]) -> _Checked:
+            response = await Step("model", lambda _: handler(changed), lambda _: handler(changed))
+            return self._check(request, response)
 
         numbered = self._numbered(request)
         first = await ask(numbered)
         status = (first.update or {}).get("citation_status")
         if not self.send_back or status not in _SENT_BACK or request.state.get("citations_sent_back"):
             return _with_update(first)
-        again = await ask(self._request_again(numbered, first))
+        second = await ask(self._request_again(numbered, first))
         note = f"sent back: the first answer was {status}"
-        if again.update is None:  # none to be checked: a tool is called
-            return _with_update(again._replace(update={"citation_notes": [note], **_SECOND_TRY}))
-        best = first if first.rank < again.rank else again
+        if second.update is None:  # no answer to be checked: the model calls a tool
+            return _with_update(second._replace(update={"citation_notes": [note], **_SECOND_TRY}))
+        best = first if first.rank < second.rank else second
         notes = [*(best.update or {}).get("citation_notes", []), note]
         return _with_update(best._replace(update={**(best.update or {}), "citation_notes": notes}))
 

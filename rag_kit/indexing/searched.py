@@ -92,13 +92,13 @@ def _put_below_names(text: str, metadata: Mapping[str, Any], room: int) -> str:
     title, heading = metadata.get("title"), metadata.get("heading")
     names = [title] if isinstance(title, str) else []
     names += heading.split(" > ") if isinstance(heading, str) else []
-    lower, before = text.casefold(), ""
+    folded, path = text.casefold(), ""
     for name in dict.fromkeys(names):
-        longer = f"{before} > {name}" if before else name
-        if len(longer) <= room and name.strip() and not _contains_name(lower, name):
-            before = longer
+        longer = f"{path} > {name}" if path else name
+        if len(longer) <= room and name.strip() and not _contains_name(folded, name):
+            path = longer
     situation = "" if REPRESENTATION in metadata else metadata.get(SITUATION)
-    lines = (before, situation if isinstance(situation, str) else "")
+    lines = (path, situation if isinstance(situation, str) else "")
     return "\n".join([*filter(None, lines), text])
 
 

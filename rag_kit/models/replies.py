@@ -100,10 +100,9 @@ def written_text(reply: Any) -> str:
     message, parsed = split_reply(reply)
     if message is None:
         return parsed if isinstance(parsed, str) else ""
-    broken = [call.get("args") for call in getattr(message, "invalid_tool_calls", None) or []]
-    valid = [call.get("args") for call in getattr(message, "tool_calls", None) or []]
-    arguments = next((args for args in broken if args), None)
-    return arguments or text_of(message) or (str(valid[0]) if valid else "")
+    invalid = [call.get("args") for call in getattr(message, "invalid_tool_calls", None) or []]
+    valid = [str(call.get("args")) for call in getattr(message, "tool_calls", None) or []]
+    return next(filter(None, [*invalid, text_of(message), *valid[:1]]), "")
 
 
 class TextReply(NamedTuple):

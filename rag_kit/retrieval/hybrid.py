@@ -104,13 +104,14 @@ class HybridRetriever(EnsembleRetriever):
         return documents
 
     def _merged(self, call: Call, answered: Sequence[Search]) -> list[Document]:
+        """Fuse the searches, and again with one by feedback on the vectors; make the documents of the best keys."""
         keys, notes = self._identify(answered)
         fused = self._fuse(call, answered, keys)
         searches = self._with_feedback(call, answered, keys, fused.ranking[:_FIRST])
         if len(searches) > len(answered):
-            known = keys
+            first_keys = keys
             keys, notes = self._identify(searches)
-            fused = self._fuse(call, searches, keys, fused.tables if keys[:2] == known else ())
+            fused = self._fuse(call, searches, keys, fused.tables if keys[:2] == first_keys else ())
         ranking = fused.ranking[: call.k]
         empty = [nothing_found(search) for search in searches if not search.documents and not search.role]
         return join_documents(

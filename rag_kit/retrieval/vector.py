@@ -24,11 +24,12 @@ from rag_kit.retrieval.stores import deeper, is_native, native_filter
 
 _Scored = list[tuple[Document, float | None]]
 # Searches that also give scores, and one that does not; for the former by vector LangChain has no common name.
-_BY_TEXT = ("similarity_search_with_score",), "similarity_search"
-_BY_VECTOR = (
-    ("similarity_search_with_score_by_vector", "similarity_search_by_vector_with_relevance_scores"),
-    "similarity_search_by_vector",
-)
+#: Methods of stores by what they search for: those that give scores, and the one that does not.
+_SCORED = {
+    str: ("similarity_search_with_score",),
+    list: ("similarity_search_with_score_by_vector", "similarity_search_by_vector_with_relevance_scores"),
+}
+_UNSCORED = {str: "similarity_search", list: "similarity_search_by_vector"}
 
 
 class VectorRetriever(RagKitRetriever):
@@ -111,17 +112,17 @@ class VectorRetriever(RagKitRetriever):
 
     def _from_store(self, sought: str | list[float], arguments: dict[str, Any]) -> _Scored:
         """Search the store, with scores where it gives them."""
-        scored, plain = _BY_TEXT if isinstance(sought, str) else _BY_VECTOR
-        for name in scored:
+        kind = str if isinstance(sought, str) else list
+        for name in _SCORED[kind]:
             if hasattr(self.vectorstore, name):
                 with suppress(NotImplementedError):
                     return list(getattr(self.vectorstore, name)(sought, **arguments))
-        return [(doc, None) for doc in getattr(self.vectorstore, plain)(sought, **arguments)]
+        return [(doc, None) for doc in getattr(self.vectorstore, _UNSCORED[kind])(sought, **arguments)]
 
     async def _afrom_store(self, sought: str | list[float], arguments: dict[str, Any]) -> _Scored:
         """As ``_from_store``; a store without a coroutine of its own is searched on a thread."""
         store, blocking = self.vectorstore, partial(self._from_store, sought, arguments)
-        for name in (_BY_TEXT if isinstance(sought, str) else _BY_VECTOR)[0]:
+        for name in _SCORED[str if isinstance(sought, str) else list]:
             if is_native(store, f"a{name}"):
                 search = partial(getattr(store, f"a{name}"), sought, **arguments)
                 with suppress(NotImplementedError):

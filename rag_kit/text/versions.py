@@ -82,7 +82,8 @@ class Disagreement:
         """The statement of the newest version; None where nothing says which that is."""
         for name in ("stage", "date", "number"):
             ranks = [getattr(statement.version, name) for statement in self.statements]
-            if not any(rank in (None, "", ()) for rank in ranks) and ranks.count(max(ranks)) < len(ranks):
+            all_known = not any(rank in (None, "", ()) for rank in ranks)
+            if all_known and len(set(ranks)) > 1:
                 newest = [one for one, rank in zip(self.statements, ranks, strict=True) if rank == max(ranks)]
                 return newest[0] if len({one.shown for one in newest}) == 1 else None
         return None

@@ -48,7 +48,7 @@ class AnswerFound(Metric):
     example_needs = frozenset({"answers"})
 
     async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
-        """1 or 0, and which of the answers was found."""
+        """Return 1 or 0, with the accepted answers that were found."""
         # the marks of citations hold numbers that the answer does not state
         text = normalize(renumber(output.answer or "", {}))
         accepted = {answer: normalize(answer) for answer in example.answers}
@@ -78,7 +78,7 @@ class Decline(Metric):
     example_needs = frozenset({"answerable"})
 
     async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
-        """1 or 0, with the kind of case."""
+        """Return 1 or 0, with the kind of case."""
         if output.status in _NEITHER:
             return Cell.undefined(_NEITHER[output.status])
         declined = output.declined

@@ -68,13 +68,14 @@ def _place_value(
 
 def _have_swapped(parts: Sequence[Sequence[Token]], mentions: Sequence[ValueMention]) -> bool:
     """Tell whether a statement has swapped two values: each has the words beside the other in the passage."""
-    held = [
-        (token.value, {one.key for one in part if one.content and not one.value})
-        for part in parts
-        for token in part
-        if token.value
-    ][:_MAX_PLACED]
-    found = [(value, words, [one for one in mentions if says(one.value, value)]) for value, words in held]
+    stated: list[tuple[Value, set[str]]] = []
+    for part in parts:
+        words = {token.key for token in part if token.content and not token.value}
+        stated += [(token.value, words) for token in part if token.value]
+    found = [
+        (value, words, [mention for mention in mentions if says(mention.value, value)])
+        for value, words in stated[:_MAX_PLACED]
+    ]
     for (value, words, first), (other, other_words, second) in combinations(found, 2):
         if words is other_words or not (len(first) == len(second) == 1) or _kind(value) != _kind(other):
             continue

@@ -137,10 +137,12 @@ def _date(text: str) -> tuple[float, str, bool] | None:
 def _decade(text: str) -> tuple[float, str, bool]:
     """Read the first year of a decade; 80年代 without a century is of the 20th."""
     century, _, decade = text.rpartition("世纪")
-    number = read_any(re.findall(rf"\d+|[{_H}]+", decade)[0])
-    if century and century != "上":
-        number += (read_any(century.strip()) - 1) * 100
-    return number if number > 99 else number + (1900 if number > 20 or century else 2000), "", False
+    year = read_any(re.findall(rf"\d+|[{_H}]+", decade)[0])
+    if century and century != "上":  # 上世纪: the last one
+        year += (read_any(century.strip()) - 1) * 100
+    if year <= 99:
+        year += 1900 if year > 20 or century else 2000
+    return year, "", False
 
 
 def _rank(text: str) -> tuple[float, str, bool]:
