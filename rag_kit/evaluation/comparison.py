@@ -208,9 +208,8 @@ class Comparison(TabularResult):
         scored = set.intersection(*(set(run.values(row.metric)) for run in runs))
         verdicts = [run.labels.verdicts.get(row.metric, {}) for run in runs]
         labelled = [key for key in verdicts[0] if key in scored and all(key in of_run for of_run in verdicts)]
-        # for the caveats only counts whether each verdict is there
-        by_key = {key: None if None in [of_run[key] for of_run in verdicts] else 0.0 for key in labelled}
-        return "; ".join([str(row.labelled), *caveats(by_key, scored)])
+        unclear = sum(None in [of_run[key] for of_run in verdicts] for key in labelled)
+        return "; ".join([str(row.labelled), *caveats(labelled, unclear, scored)])
 
     def _metrics_without_value(self) -> list[str]:
         with_value = {score.metric for score in self.table if score.n}

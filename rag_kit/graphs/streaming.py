@@ -44,7 +44,7 @@ def cut_thoughts(config: RunnableConfig, habits: Habits) -> RunnableConfig:
 
 
 def _filtered(handler: Any, habits: Habits, usual: bool | None) -> Any:
-    """Put a filter before the exit of a handler that streams messages; return others as they are."""
+    """Copy a handler that streams messages so that it streams no thoughts; return others as they are."""
     if not isinstance(handler, StreamMessagesHandler):
         return handler
     filtered, send, filters = copy.copy(handler), handler.stream, dict[Any, ThoughtFilter]()
@@ -53,15 +53,14 @@ def _filtered(handler: Any, habits: Habits, usual: bool | None) -> Any:
         namespace, mode, (message, metadata) = chunk
         if isinstance(message, AIMessageChunk):
             model = metadata.get("ls_provider"), metadata.get("ls_model_name")
-            only = filters.setdefault(message.id, ThoughtFilter(habits.get(model, usual)))
-            last = message.chunk_position == "last"
-            message = _map_text(message, only.feed)
-            if last and (rest := only.flush()):
-                blocks = isinstance(message.content, list)
-                added: Any = [{"type": "text", "text": rest}] if blocks else rest
+            thoughts = filters.setdefault(message.id, ThoughtFilter(habits.get(model, usual)))
+            is_last = message.chunk_position == "last"
+            message = _map_text(message, thoughts.feed)
+            if is_last and (rest := thoughts.flush()):
+                added: Any = [{"type": "text", "text": rest}] if isinstance(message.content, list) else rest
                 message = message.model_copy(update={"content": message.content + added})
-            if only.untagged or (last and len(habits) < _MAX_HABITS):
-                habits[model] = only.untagged or habits.get(model, False)
+            if thoughts.untagged or (is_last and len(habits) < _MAX_HABITS):
+                habits[model] = thoughts.untagged or habits.get(model, False)
         elif isinstance(message, BaseMessage):  # and no event of LangGraph's newer protocol
             message = _map_text(message, without_thinking)
         send((namespace, mode, (message, metadata)))

@@ -34,9 +34,8 @@ Change = Callable[[Any, Mapping[str, Any], bool], Runnable[Any, Any] | None]
 class OnRefusal(Runnable[Any, Any]):
     """Looks at the errors of a model inside its wrappers, where fallbacks and retries would hide them.
 
-    ``handle`` gives for an error what is asked in place of the model, or the error itself to be the reply, so that no
-    wrapper sees a failure; or None: it is raised. ``charge`` is called before each request; a used-up budget is the
-    reply too.
+    ``handle`` turns an error into a runnable to ask instead, into a reply (the error itself, so that no wrapper sees a
+    failure), or into None, and it is raised. ``charge`` is called before each request; a used-up budget is a reply too.
     """
 
     def __init__(
@@ -91,7 +90,10 @@ def change_models(
     arguments: Mapping[str, Any],
     first: bool = True,
 ) -> Any:
-    """Change each chat model inside its wrappers, as the config chooses it; None where the first one has no change."""
+    """Change each chat model inside its wrappers, as the config chooses it; None if `change` gives None for the first.
+
+    ``first`` says that no other model is asked before this one; fallbacks are not the first.
+    """
     if isinstance(runnable, DynamicRunnable):
         runnable, config = runnable.prepare(config)
         return change_models(runnable, change, config, arguments, first)
@@ -100,11 +102,12 @@ def change_models(
     if isinstance(runnable, RunnableBindingBase):
         below = merge_configs(runnable.config, config or {})
         inner = change_models(runnable.bound, change, below, {**runnable.kwargs, **arguments}, first)
-        return inner and runnable.model_copy(update={"bound": inner, "kwargs": {}})
+        return None if inner is None else runnable.model_copy(update={"bound": inner, "kwargs": {}})
     if isinstance(runnable, RunnableWithFallbacks):
         asked = change_models(runnable.runnable, change, config, arguments, first)
         others = [change_models(other, change, config, arguments, False) for other in runnable.fallbacks]
-        return asked and runnable.model_copy(update={"runnable": asked, "fallbacks": others})
+        changed = {"runnable": asked, "fallbacks": others}
+        return None if asked is None else runnable.model_copy(update=changed)
     return change(runnable, arguments, first)
 
 

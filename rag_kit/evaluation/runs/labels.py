@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -89,18 +89,18 @@ class Labels:
             unclear = sum(value is None for value in verdicts.values())
             few = f"{len(verdicts) - unclear} labels, and from 10 on an interval"
             parts = [f"{metric}: judge {sum(values.values()) / len(values):.3f}", str(found or few)]
-            notes.append("; ".join([*parts, *caveats(verdicts, values)]) + ".")
+            notes.append("; ".join([*parts, *caveats(verdicts, unclear, values)]) + ".")
         if self.outdated:
             notes.append(f"{self.outdated} labels are of answers that have changed since, and are left out.")
         return notes
 
 
-def caveats(verdicts: Mapping[str, float | None], values: Iterable[str]) -> list[str]:
-    """Note the limits of an interval from verdicts: questions left open, a choice by hand."""
-    unclear, parts = sum(value is None for value in verdicts.values()), []
+def caveats(labelled: Collection[str], unclear: int, scored: Iterable[str]) -> list[str]:
+    """Note the limits of an interval by labels: answers that people could not judge, a choice by hand."""
+    parts = []
     if unclear:
         parts.append(f"it says nothing of answers like the {unclear} of which people could not tell")
-    if verdicts.keys() != set(draw_order(values)[: len(verdicts)]):
+    if set(labelled) != set(draw_order(scored)[: len(labelled)]):
         parts.append("it holds if the labels are a random sample, as rag-kit label draws one")
     return parts
 

@@ -199,12 +199,11 @@ def are_alike(a: str, b: str) -> bool:
         >>> are_alike("invent", "inventor"), are_alike("长", "长度"), are_alike("最大", "最小")
         (True, True, False)
     """
-    if a == b or not (a.isascii() and b.isascii()):
-        return (
-            a in b
-            or b in a
-            or (len(a) == len(b) > _MIN_HAN and _differ_by_one(a, b) and not are_opposites(a, b))
-        )
+    if a == b:
+        return True
+    if not (a.isascii() and b.isascii()):
+        one_differs = len(a) == len(b) > _MIN_HAN and _differ_by_one(a, b) and not are_opposites(a, b)
+        return one_differs or a in b or b in a
     shorter = min(len(a), len(b))
     prefix = max(_MIN_PREFIX, round(0.7 * shorter))
     return shorter >= prefix and a[:prefix] == b[:prefix] and not a[0].isdigit()

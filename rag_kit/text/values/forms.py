@@ -146,7 +146,7 @@ def _decade(text: str) -> tuple[float, str, bool]:
 
 
 def _rank(text: str) -> tuple[float, str, bool]:
-    """Read the number of an ordinal in figures or words."""
+    """Read the number of an ordinal, century or quarter in figures or words."""
     word = next((word for word in re.findall(r"[a-z]+", text.lower()) if word in _ORDINALS), None)
     if word:
         return _ORDINALS[word], "", False
