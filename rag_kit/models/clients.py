@@ -30,11 +30,12 @@ class KeptVectors:
         self._vectors: dict[tuple[int, str], tuple[Embeddings, array[float], float]] = {}
 
     def get(self, model: Embeddings, text: str) -> list[float] | None:
-        """The vector of a query that this very model has embedded."""
-        if (kept := self._vectors.get((id(model), text))) is None:
+        """Return the vector of a query that this very model has embedded; ``None`` if it has not."""
+        if (id(model), text) not in self._vectors:
             return None
-        self.saved += kept[2]
-        return kept[1].tolist()
+        _, vector, seconds = self._vectors[id(model), text]
+        self.saved += seconds
+        return vector.tolist()
 
     def put(self, model: Embeddings, text: str, vector: list[float], seconds: float) -> None:
         """Keep a vector, and how long it took."""

@@ -14,6 +14,7 @@ from typing import Any
 from langchain_core.embeddings import Embeddings
 
 from rag_kit.concurrency import afan_out, fan_out
+from rag_kit.concurrency.branches import FanOut
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.concurrency.steps import Step
 from rag_kit.errors import BranchTimeoutError, BudgetExceededError
@@ -123,23 +124,25 @@ async def embed_together(model: Embeddings | None, queries: list[str]) -> Sequen
 
 
 async def _embed_together(model: Embeddings, queries: list[str]) -> Sequence[Vector] | None:
-    own = getattr(model, "embed_queries", None)
-    if callable(own):
-        step = Step[Sequence[Vector]]("embed", lambda _: own(queries), lambda _: run_in_thread(own, queries))
-        vectors = await step
-        return vectors if len(vectors) == len(queries) else None
-    alike = _remembered(model)
-    if alike is False:
+    """Embed queries by the model's ``embed_queries``, else as documents if the model embeds both alike."""
+    embed_queries = getattr(model, "embed_queries", None)
+    is_alike = _remembered(model)
+    if callable(embed_queries):
+        embed = partial(embed_queries, queries)
+        vectors = await Step[Sequence[Vector]]("embed", lambda _: embed(), lambda _: run_in_thread(embed))
+    elif is_alike is False:
         return None
-    tasks: list[Any] = [partial(embed_documents, model, queries)]
-    atasks: list[Any] = [partial(aembed_documents, model, queries)]
-    if alike is None:
-        tasks.append(partial(embed_query, model, queries[0]))
-        atasks.append(partial(aembed_query, model, queries[0]))
-    values = (await Step("embeddings", lambda _: fan_out(tasks), lambda _: afan_out(atasks))).values
-    if alike is None and not _compare(model, values[0][0], values[1]):
-        return None
-    return values[0] if len(values[0]) == len(queries) else None
+    else:
+        tasks: list[Any] = [partial(embed_documents, model, queries)]
+        atasks: list[Any] = [partial(aembed_documents, model, queries)]
+        if is_alike is None:
+            tasks.append(partial(embed_query, model, queries[0]))
+            atasks.append(partial(aembed_query, model, queries[0]))
+        step = Step[FanOut[Any]]("embeddings", lambda _: fan_out(tasks), lambda _: afan_out(atasks))
+        vectors, *as_query = (await step).values
+        if as_query and not _compare(model, vectors[0], as_query[0]):
+            return None
+    return vectors if len(vectors) == len(queries) else None
 
 
 def _remembered(model: Embeddings) -> bool | None:

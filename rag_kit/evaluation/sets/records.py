@@ -204,11 +204,11 @@ def _give_documents(spans: list[dict[str, Any]], documents: Sequence[str]) -> No
         span["document"] = documents[number % len(documents)]
 
 
-def _find_column(field: str, user_columns: Mapping[str, Any], folded: Mapping[str, str]) -> Any:
-    """Return the column of a field: the one named, else the first usual name that is filled."""
+def _find_column(field: str, user_columns: Mapping[str, Any], filled: Mapping[str, str]) -> Any:
+    """Return the column of a field: the one that the user named, else the first filled one with a usual name."""
     if field in user_columns:
         return user_columns[field] if isinstance(user_columns[field], str) else None
-    candidates = (folded[name] for name in USUAL[field] if name in folded)
+    candidates = (filled[name] for name in USUAL[field] if name in filled)
     return next((name for name in candidates if name not in user_columns.values()), None)
 
 
