@@ -46,9 +46,7 @@ def bootstrap_interval(
     return _resample(_finite_array(values)[:, None], level, n, seed)[0]
 
 
-def column_intervals(
-    table: np.ndarray, *, level: float = 0.95, n: int = 10_000, seed: int = 0
-) -> list[Interval]:
+def column_intervals(table: np.ndarray, *, level: float = 0.95, n: int = 10_000) -> list[Interval]:
     """Confidence interval of each column's mean; the table has a row for each question, NaN for no value.
 
     All columns share their resamples, which draw from all questions: in a column with gaps the number of values
@@ -60,7 +58,7 @@ def column_intervals(
         [(1.0, 1.0), (None, None)]
     """
     enough = (~np.isnan(table)).sum(axis=0) > 1
-    intervals = iter(_resample(table[:, enough], level, n, seed) if enough.any() else ())
+    intervals = iter(_resample(table[:, enough], level, n, 0) if enough.any() else ())
     return [next(intervals) if has_enough else (None, None) for has_enough in enough]
 
 
@@ -76,7 +74,7 @@ def sign_flip_test(differences: Numbers, *, seed: int = 0) -> float:
 
 
 def sign_flip_tests(table: np.ndarray, *, seed: int = 0) -> list[float]:
-    """The p-value of every column, whose 0 changes no sum; above 50 columns with ten times as many random patterns."""
+    """Return the p-value of every column; above 50 columns ten times as many random patterns are drawn."""
     largest = np.abs(table).max(axis=0, initial=0.0)
     # scaled, so that what counts as the same sum does not depend on the metric's unit; 0.9 - 0.7 is not quite 0.2
     scaled = np.round(table / np.where(largest > 0, largest, 1.0), 12)

@@ -254,7 +254,6 @@ def ask(
     llm: Runnable[Any, Any], prompt: PromptTemplate, values: Mapping[str, Any], *, fallback: Any = RAISE
 ) -> Step[Any]:
     """Ask a model for the object that the prompt's schema describes."""
-
     asked = (llm, prompt, values)
     return Step(
         prompt.title,
@@ -267,7 +266,6 @@ def write(
     llm: Runnable[Any, Any], prompt: PromptTemplate | PicturePrompt, values: Mapping[str, Any]
 ) -> Step[TextReply]:
     """Ask a model for text; its tokens are streamed if the node streams."""
-
     return Step(
         prompt.title,
         lambda config: ModelCall(llm, prompt, values, config=config).run(ask_for_reply),
@@ -290,7 +288,6 @@ def call_user_function(
     name: str, func: Callable[..., Any], *arguments: Any, with_config: bool = False
 ) -> Step[Any]:
     """Call a user's function, which may be asynchronous, until the run's deadline; under ``ainvoke`` on a thread."""
-
     return call_within_deadline(
         name,
         lambda config: call_function(func, *arguments, *([config] if with_config else [])),

@@ -116,10 +116,7 @@ class Target:
         )
 
     def _readings(self, value: Any) -> list[dict[str, Any]]:
-        """List the objects that a value may stand for, the likeliest first.
-
-        A bare value is that of the only field; an object may be wrapped in a list of one, or under a key.
-        """
+        """List the objects that a value may stand for, bare, in a list or under a key, the likeliest first."""
         only = self.only_field
         wants_list = only is not None and self.kinds[only] == "strings"
         if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict) and not wants_list:

@@ -88,12 +88,9 @@ def change_models(
     change: Change,
     config: RunnableConfig | None,
     arguments: Mapping[str, Any],
-    first: bool = True,
+    first: bool = True,  # no other model is asked before this one, as before a fallback
 ) -> Any:
-    """Change each chat model inside its wrappers, as the config chooses it; None if `change` gives None for the first.
-
-    ``first`` says that no other model is asked before this one; fallbacks are not the first.
-    """
+    """Change each chat model inside its wrappers, as the config chooses it; None if the first has no change."""
     if isinstance(runnable, DynamicRunnable):
         runnable, config = runnable.prepare(config)
         return change_models(runnable, change, config, arguments, first)

@@ -112,7 +112,7 @@ def _value_period(text: str, value: Value) -> tuple[int, int, Period | None]:
 
 def _day_period(value: Value) -> Period | None:
     """Return the days of a year, a month or a day."""
-    year, month, day = ([int(part) for part in value.key.split("-")] + [0, 0])[:3]
+    year, month, day = (*map(int, value.key.split("-")), 0, 0)[:3]
     if not month:
         return _months(year, 1, 12, "year")
     if not day:

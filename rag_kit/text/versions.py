@@ -37,15 +37,12 @@ _ALIKE = 0.6  # share of the words of two sentences, or of two titles, that both
 
 
 class Version(NamedTuple):
-    """How new a document is, as far as its title or text says so.
+    """How new a document is, as far as its title or text says so."""
 
-    ``stage`` is 0 for a draft and 1 for a final version; ``label`` shows all of it to people.
-    """
-
-    stage: int | None = None
+    stage: int | None = None  # 0: a draft, 1: final
     date: str = ""
     number: tuple[int, ...] = ()
-    label: str = ""
+    label: str = ""  # all of it, for people
 
 
 class VersionStatement(NamedTuple):

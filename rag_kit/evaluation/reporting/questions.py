@@ -91,7 +91,7 @@ def _row_json(row: Row, metrics: Sequence[str], diagnosis: Any, heads: Heads) ->
     """Make the page's data of a question in one run: output, passages, notes, diagnosis, cells."""
     output, example = row.output, row.example
     lists = [list(map(str, passage.provenance.get("notes") or ())) for passage in output.passages or ()]
-    # what every passage bears speaks of the search, and is shown once
+    # a note on every passage is about the search, and is shown once
     common = [note for note in lists[0] if all(note in notes for notes in lists)] if len(lists) > 1 else []
     return {
         **{key: plain(getattr(output, key), cleaned) for key in ("answer", "status", "queries", "messages", "seconds")},

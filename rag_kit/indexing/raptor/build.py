@@ -185,11 +185,11 @@ class _TreeBuilder:
 
     def _needs_new_clusters(self, tree: str, ids: Sequence[str]) -> bool:
         """Tell whether a tree is clustered anew; count the passages that changed since it was made."""
-        hashes = self._hashes(ids).items()
-        first = {pair for node in self.old_nodes[tree, 1] for pair in node.metadata[RAPTOR]["first"].items()}
-        changed = max(len(hashes - first), len(first - hashes)) if first or len(hashes) > 1 else 0
+        now = self._hashes(ids).items()
+        then = {pair for node in self.old_nodes[tree, 1] for pair in node.metadata[RAPTOR]["first"].items()}
+        changed = max(len(now - then), len(then - now)) if then or len(now) > 1 else 0
         self.report.changed += changed
-        return self.rebuild or changed > _CHANGED * len(first)
+        return self.rebuild or changed > _CHANGED * len(then)
 
     def build(self) -> None:
         """Cluster and summarise level by level, all trees at once; then replace the rows in one transaction."""

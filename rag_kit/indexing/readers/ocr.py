@@ -239,5 +239,4 @@ def _turn_of(engine: Any, lines: Sequence[Any], corners: Sequence[Any]) -> int:
     starts = [lines[n][:, : 4 * lines[n].shape[0]] for n in longest]
     _, found = engine.cls_and_rotate(starts)
     votes = sum(score if label == "180" else -score for label, score in found.cls_res)
-    is_upside_down = bool(votes > 0)
-    return 90 * mostly_tall + 180 * is_upside_down
+    return 90 * mostly_tall + 180 * bool(votes > 0)  # upside down

@@ -196,11 +196,7 @@ class PassageSource:
         return best, range(min([best, *neighbours]), max([best, *neighbours]) + 1)
 
     def best_clause(self, sentence: int, stated: Sequence[Token]) -> list[Token]:
-        """Choose the clause of a sentence that shares most with a statement.
-
-        Shared values count first, then words shared up to the end of the clause, then words shared in the clause
-        itself; of equal clauses the shortest wins.
-        """
+        """Choose the clause that shares most with a statement: values, words up to its end, own words."""
         keys, values = content_keys(stated), {token.key for token in stated if token.value}
         up_to_clause: set[str] = set()
         ranked = []
