@@ -56,7 +56,7 @@ class CombinationStep:
 
 @dataclass(frozen=True)
 class Complementarity:
-    """What pipelines gain over each other on a metric, over the ``n`` questions with a value for all.
+    """Gains of pipelines over each other on a metric, over the ``n`` questions with a value for all.
 
     No combination helps with the questions that ``nobody`` gets: the cause lies before retrieval or in the gold.
     ``union`` is the share that at least one gets: what an oracle that always picks the right one reaches.

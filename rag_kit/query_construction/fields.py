@@ -98,7 +98,7 @@ class MetadataField:
 
     @property
     def temporal(self) -> bool:
-        """Whether it is compared with dates."""
+        """Whether the field is compared with dates."""
         return self.ordered and (self.type == "date" or self.is_year)
 
 

@@ -28,7 +28,7 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass
 class PipelineRun:
-    """What one pipeline returned; mappings go by the query's id."""
+    """Results of one pipeline; mappings go by the query's id."""
 
     rankings: dict[str, list[str]] = field(default_factory=dict)  # document ids, best first, each once
     seconds: dict[str, float] = field(default_factory=dict)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunSubject:
-    """What is evaluated: pipeline, set, metrics, and the other arguments of `aevaluate`."""
+    """Subject of an evaluation: pipeline, set, metrics, and the other arguments of `aevaluate`."""
 
     name: str
     version: str | None

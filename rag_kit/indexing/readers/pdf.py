@@ -43,7 +43,7 @@ _MAX_RUNNING = 150  # characters of a running line; a longer one is text
 
 
 class _Page(NamedTuple):
-    """What was read of a page: a sheet for each direction of text, and whether its text comes from OCR."""
+    """Content of a page: a sheet for each direction of text, and whether its text comes from OCR."""
 
     sheets: list[Sheet]
     recognised: bool = False

@@ -64,7 +64,7 @@ class RepresentationKind:
 
     @property
     def by_rule(self) -> bool:
-        """Whether it is made without a language model."""
+        """Whether the kind needs no language model."""
         return _FORMS[self.name].by_rule
 
     @property

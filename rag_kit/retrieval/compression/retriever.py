@@ -215,7 +215,7 @@ def _ids(documents: Sequence[Document]) -> str:
 
 
 class _Fingerprint:
-    """What is compared of a text: its runs of three words, its numbers and its negations."""
+    """Features of a text for comparison: its runs of three words, its numbers and its negations."""
 
     def __init__(self, text: str) -> None:
         folded = fold(text)
