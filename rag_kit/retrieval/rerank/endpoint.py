@@ -91,10 +91,11 @@ class EndpointReranker(Reranker):
         return by_scores(scores)
 
     def _score_call(self, query: str, texts: list[str], call: Call) -> Job:
-        config = call.child("model")
+        """Make the job that scores some texts in one request."""
         # without a prompt: query and passages are sent as they are
-        model_call = ModelCall(self._endpoint, RunnablePassthrough(), {}, config, timeout=self.timeout)
-        logic = partial(_scores, model_call, [query, *texts])
+        endpoint, prompt = self._endpoint, RunnablePassthrough[Any]()
+        model_call = ModelCall(endpoint, prompt, {}, call.child("model"), timeout=self.timeout)
+        logic = partial(_scores, texts=[query, *texts])
         return Job(f"rerank:{self.name}", partial(model_call.run, logic), partial(model_call.arun, logic))
 
 
