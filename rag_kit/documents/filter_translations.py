@@ -58,17 +58,18 @@ def _chroma_clause(key: str, operator: str, operand: Any, negated: bool) -> Clau
 
 
 def _chroma_comparison(key: str, operator: str, value: Any) -> Clause:
-    """Chroma (1.5.9) cuts a number's fraction off before it compares it with a stored integer: mend that.
+    """Make a comparison that also holds for stored integers.
 
-    ``{"a": {"$gte": 1.5}}`` would find the integer 1, and ``{"a": {"$lt": 1.5}}`` would not.
+    Chroma (1.5.9) cuts the fraction off before it compares with an integer: ``{"a": {"$gte": 1.5}}`` would find 1, and
+    ``{"a": {"$lt": 1.5}}`` would not.
     """
     clause: Clause = {key: {operator: value}}
     if not isinstance(value, float) or value.is_integer():
         return clause
     whole = int(value)
     passes = operator == "$ne" or (operator in ORDER and ORDER[operator](whole, value))
-    word, mending = ("or", "$eq") if passes else ("and", "$ne")
-    return _join_in_chroma(word, [clause, {key: {mending: whole}}])
+    join, mend = ("or", "$eq") if passes else ("and", "$ne")
+    return _join_in_chroma(join, [clause, {key: {mend: whole}}])
 
 
 def _join_in_chroma(word: str, clauses: list[Any]) -> dict[str, Any]:

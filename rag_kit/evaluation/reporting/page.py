@@ -76,7 +76,7 @@ def _pack(data: Any) -> str:
 
 
 def _section_html(name: str, plots: Mapping[str, str], language: str) -> str:
-    """Make a section of the page; the script fills its body, but for that of the plots."""
+    """Make a section of the page, whose body the script fills later; plots are there at once."""
     lead = f'<p class="lead" data-text="{name}_lead"></p>' if _SECTIONS[name] else ""
     figures = [_figure_html(kind, svg, language) for kind, svg in plots.items()] if name == "plots" else []
     return (

@@ -59,11 +59,12 @@ def retrievers_in(value: Any) -> Iterator[Any]:
 
 def is_all_known(value: Any) -> bool:
     """Tell whether a pipeline holds only parts of known packages, models aside: others could search anywhere."""
-    return not any(
-        _package_of(part if inspect.isroutine(part) else type(part)) not in _KNOWN
-        for part in _parts_in(value)
-        if inspect.isroutine(part) or (isinstance(part, Runnable) and not isinstance(part, BaseLanguageModel))
-    )
+    for part in _parts_in(value):
+        is_function = inspect.isroutine(part)
+        can_search = is_function or (isinstance(part, Runnable) and not isinstance(part, BaseLanguageModel))
+        if can_search and _package_of(part if is_function else type(part)) not in _KNOWN:
+            return False
+    return True
 
 
 def _package_of(value: Any) -> str:

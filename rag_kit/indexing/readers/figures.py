@@ -48,7 +48,7 @@ class Figures:
         self._seen: set[bytes] = set()
         self._bytes = self._count = self._tried = 0
         self._full = False
-        self._passed: Counter[str] = Counter()  # why pictures were passed over
+        self._passed: Counter[str] = Counter()  # how many pictures are left out, by reason
 
     def pass_over(self, reason: str) -> None:
         """Count a picture that is left out; one note will tell of all with this reason."""

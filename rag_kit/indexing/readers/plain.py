@@ -162,6 +162,7 @@ def _load_json(text: str) -> Any:
 
 
 def _record_part(value: Any, number: int | None) -> Part:
+    """Make the part of a record: its lines, number and title."""
     metadata: dict[str, Scalar] = {} if number is None else {"record": number}
     titles = [value.get(key) for key in _TITLE_KEYS] if isinstance(value, dict) else []
     title = next((title for title in titles if isinstance(title, str)), "")

@@ -68,21 +68,21 @@ Mention = tuple[Named, Condition]
 def read_mentions(text: str, named: Sequence[Named]) -> list[Mention]:
     """Read how each date, number and value is compared, and whether it is denied; no cue reaches over another."""
     mentions: list[Mention] = []
-    rest = list(named)
-    while rest:
-        item = rest.pop(0)
-        before, previous = mentions[-1] if mentions else (None, None)
-        floor = max(0, item.begin - cues.REACH, previous.end if previous else 0)
+    waiting = list(named)
+    while waiting:
+        item = waiting.pop(0)
+        last_item, last = mentions[-1] if mentions else (None, None)
+        floor = max(0, item.begin - cues.REACH, last.end if last else 0)  # cues begin from here on
         if isinstance(item, NamedValue):
-            plain = _read_value(text, floor, item)
+            condition = _read_value(text, floor, item)
         else:
-            high = rest.pop(0) if rest and _is_range(text, floor, item, rest[0]) else None
-            plain = _read_amount(text, floor, item, high, rest[0] if rest else None)
-        begin, end, negated = cues.with_negation(text, floor, plain.begin, plain.end)
-        alike = type(before) is type(item) and plain.operator in ("$eq", "$contains")
-        if previous and previous.negated and alike:
-            negated = negated or carries_on(text[previous.end : begin])  # "not in 2010 or 2012"
-        mentions.append((item, replace(plain, begin=begin, end=end, negated=negated)))
+            high = waiting.pop(0) if waiting and _is_range(text, floor, item, waiting[0]) else None
+            condition = _read_amount(text, floor, item, high, waiting[0] if waiting else None)
+        begin, end, negated = cues.with_negation(text, floor, condition.begin, condition.end)
+        is_plain = condition.operator in ("$eq", "$contains")
+        if last and last.negated and is_plain and type(last_item) is type(item):
+            negated = negated or carries_on(text[last.end : begin])  # "not in 2010 or 2012"
+        mentions.append((item, replace(condition, begin=begin, end=end, negated=negated)))
     return mentions
 
 

@@ -166,7 +166,7 @@ def marginal_relevance(
 
 
 def as_rerankers(value: Any) -> list[Reranker | DocumentCompressor]:
-    """One reranker or several in a row, of anything that ``RerankRetriever`` takes as ``reranker``."""
+    """Make a list of one reranker or several, of anything that ``RerankRetriever`` takes as ``reranker``."""
     items = list(value) if isinstance(value, (list, tuple)) else [value]
     if not items:
         raise InvalidInputError("reranker is an empty list; give at least one reranker.")

@@ -187,7 +187,7 @@ def _number(text: str, match: re.Match[str]) -> Value | None:
     ):
         amount += 0.5
         end += 2
-        unit = (unit[0], end + 1 if text[end] == "月" else unit[1])
+        unit = unit._replace(end=end + 1) if text[end] == "月" else unit
     in_brackets = not text[max(0, start - 1) : start].strip(" (：:")
     if numeral in _ONLY_SCALES[: 3 + 2 * in_brackets] or (
         not coin and unit is None and _counts_nothing(text, numeral, end)
@@ -195,15 +195,15 @@ def _number(text: str, match: re.Match[str]) -> Value | None:
         return None
     symbol, dimension, factor = "", "", 1.0
     if coin:
-        symbol, dimension, factor = coin[0]
+        symbol, dimension, factor = coin.unit
     elif unit:
         (symbol, dimension, factor), end = unit
         if half := _HALF_AFTER.match(text, end) if dimension in ("time", "months") else None:
             amount, end = amount + 0.5, half.end()
     if parts["sign"] == "-":
         amount = -amount
-    by, end = _counted_by(text, start, end, unit[0] if unit else None)
-    if unit and (rate := rate_of(unit[0])):
+    by, end = _counted_by(text, start, end, unit.unit if unit else None)
+    if unit and (rate := rate_of(unit.unit)):
         symbol, dimension, factor = rate[0]
     bound, begin = _bound(text, start, end)
     value = Value(start, end, amount, dimension, symbol, bound=bound, factor=factor, begin=begin)
@@ -248,13 +248,13 @@ def _counted_by(text: str, start: int, end: int, unit: Unit | None) -> tuple[Uni
     if match := _PER.match(text, end):
         following = unit_at(text, match.end() - (text[match.end() - 1] == " "))
         if following and (
-            following[0].dimension in ("time", "months", "calendar days")
+            following.unit.dimension in ("time", "months", "calendar days")
             or match[0].strip() in ("/", "per", "每")
         ):
-            return following[0], following[1]
+            return following.unit, following.end
     before = _PER_BEFORE.search(text, max(0, start - 12), start)
     by = unit_at(before[1], 0) if before else None
-    return (by[0] if by else None), end
+    return (by.unit if by else None), end
 
 
 def _bound(text: str, start: int, end: int) -> tuple[str, int]:

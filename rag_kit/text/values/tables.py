@@ -48,28 +48,25 @@ class Measure(NamedTuple):
 
 
 def read_measure(text: str) -> Measure | None:
-    """The scale and unit that a text is, or None.
+    """Read a text as a scale and a unit; None if it is more than that.
 
     Example:
         >>> read_measure("万元").scale, read_measure("m EUR").unit.symbol, read_measure("kg").unit.symbol
         (10000.0, 'EUR', 'kg')
     """
     text = level(text).strip()
-    if whole := unit_at(text, 0):
-        rest = text[whole[1] :].strip()
-        by = (
-            unit_at(rest.lstrip("/").removeprefix("per ").strip(), 0)
-            if rest.startswith(("/", "per "))
-            else None
-        )
+    if found := unit_at(text, 0):
+        rest = text[found.end :].strip()
+        counted_by = rest.lstrip("/").removeprefix("per ").strip() if rest.startswith(("/", "per ")) else ""
+        by = unit_at(counted_by, 0)
         if not rest or by or rest.startswith("/"):
-            return Measure(1.0, whole[0], by[0] if by else None)
-        if is_money(whole[0].dimension) and (scale := _SCALE.fullmatch(rest)):
-            return Measure(_scale_of(scale[1]), whole[0])
+            return Measure(1.0, found.unit, by.unit if by else None)
+        if is_money(found.unit.dimension) and (scale := _SCALE.fullmatch(rest)):
+            return Measure(_scale_of(scale[1]), found.unit)
     if scale := _SCALE.match(text):
-        unit = unit_at(text, scale.end())
-        if unit and is_money(unit[0].dimension) and not text[unit[1] :].strip("/ 件人月年"):
-            return Measure(_scale_of(scale[1]), unit[0])
+        found = unit_at(text, scale.end())
+        if found and is_money(found.unit.dimension) and not text[found.end :].strip("/ 件人月年"):
+            return Measure(_scale_of(scale[1]), found.unit)
         if scale.end() == len(text) and len(text) > 1:
             return Measure(_scale_of(scale[1]), None)
     return None
