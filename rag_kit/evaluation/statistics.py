@@ -118,7 +118,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def latency_percentiles(seconds: Sequence[float]) -> tuple[float | None, float | None]:
-    """The median and the 95th percentile of what took any time; ``None`` where nothing did.
+    """Return the median and the 95th percentile of what took any time; ``None`` if nothing did.
 
     Example:
         >>> latency_percentiles([0.0, 1.0, 2.0, 3.0]), latency_percentiles([])
@@ -129,13 +129,13 @@ def latency_percentiles(seconds: Sequence[float]) -> tuple[float | None, float |
 
 
 def check_level(level: Any) -> None:
-    """Refuse what is no share of an interval."""
+    """Refuse a level that is no share."""
     if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
         raise InvalidInputError(f"level is {level!r:.80}; give a number between 0 and 1, such as 0.95")
 
 
 def _resample(table: np.ndarray, level: float, n: int, seed: int) -> list[tuple[float, float]]:
-    """Percentiles of the means of resampled rows; NaN is a gap."""
+    """Return percentiles of the means of resampled rows; NaN is a gap."""
     count, generator = len(table), np.random.default_rng(seed)
     present = (~np.isnan(table)).astype(np.float64)
     values, means = np.nan_to_num(table), np.empty((n, table.shape[1]))
@@ -152,7 +152,7 @@ def _resample(table: np.ndarray, level: float, n: int, seed: int) -> list[tuple[
 
 
 def _random_flips(count: int, patterns: int, seed: int) -> Iterator[np.ndarray]:
-    """Random patterns by batches: patterns by questions, 1 where the sign is flipped."""
+    """Yield random sign patterns in batches: patterns by questions, 1 where the sign is flipped."""
     generator = np.random.default_rng(seed)
     for _, size in _draw_batches(patterns, count):
         yield generator.integers(0, 2, size=(size, count), dtype=np.int8)
@@ -172,14 +172,14 @@ def _count_extreme(table: np.ndarray, flips: Any) -> np.ndarray:
 
 
 def _draw_batches(rows: int, columns: int) -> Iterator[tuple[int, int]]:
-    """Start and size of the batches in which so many rows are drawn."""
+    """Yield start and size of the batches in which so many rows are drawn."""
     step = max(1, _DRAWN // columns)
     for start in range(0, rows, step):
         yield start, min(step, rows - start)
 
 
 def _finite_array(values: Any) -> np.ndarray:
-    """A flat array of one or more finite numbers."""
+    """Return a flat array of one or more finite numbers."""
     try:
         array = np.asarray(values, dtype=np.float64)
     except (AttributeError, TypeError, ValueError, OverflowError) as error:
