@@ -131,7 +131,7 @@ def _take_turn(line: str, last: dict[str, Any], printer: AnswerPrinter, runner: 
 
 
 async def finish_or_cancel(call: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
-    """Await a call; if this is cancelled, as by Ctrl-C, cancel the call again and again until it ends.
+    """Await a call; if this is cancelled, as by Ctrl-C, cancel the call until it ends.
 
     LangChain's client awaits each token in `asyncio.wait_for`, which in 3.11 loses a cancellation that comes with one.
     """
@@ -146,7 +146,7 @@ async def finish_or_cancel(call: Coroutine[Any, Any, dict[str, Any]]) -> dict[st
 
 
 class AnswerPrinter:
-    """Runs a graph on questions and prints the answers with their sources; to explain, steps and passages too."""
+    """Runs a graph on questions, and prints the answers with their sources, or also steps and passages."""
 
     def __init__(self, opened: OpenGraph, context: Mapping[str, Any], *, explain: bool) -> None:
         self.index, _, self.graph, self.model = opened
@@ -155,7 +155,7 @@ class AnswerPrinter:
         self._notes: set[str] = set()
 
     async def answer(self, message: Any, config: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Run the graph, print the answer, on a terminal as it is streamed, then its sources; give the final state."""
+        """Run the graph, print its answer (as it is streamed, on a terminal) and sources; return the final state."""
         from rag_kit.graphs.streaming import AT_ONCE
 
         STATUS.show("searching ...")

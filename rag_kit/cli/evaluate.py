@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _pair(text: str) -> tuple[str, str]:
-    """The two sides of ``NAME=VALUE``; the name may hold ``=``."""
+    """Split ``NAME=VALUE``; the name may hold ``=``."""
     name, _, value = (part.strip() for part in text.rpartition("="))
     if not name or not value:
         raise argparse.ArgumentTypeError(f"{text!r:.80} has no form such as answers=Solution")
@@ -78,7 +78,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _minimum(text: str) -> tuple[str, float]:
-    """A metric and the least mean that it must have; read before a run that may take hours."""
+    """Read a metric and its least mean, before a run that may take hours."""
     name, value = _pair(text)
     if not math.isfinite(float(value)):
         raise ValueError(value)
@@ -123,7 +123,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check_folder(out: Path | None, ids: set[str]) -> None:
-    """Refuse a folder with results of other questions only: they would be gone."""
+    """Refuse a folder with results of other questions only: they would be lost."""
     from rag_kit.evaluation import Results
 
     if out is None or not (out / "manifest.json").is_file():
@@ -138,7 +138,7 @@ def _check_folder(out: Path | None, ids: set[str]) -> None:
 
 
 def _hint_replaced(out: Path | None, version: str | None) -> None:
-    """Say that results of another index, model or setting are replaced."""
+    """Hint that results of another index, model or setting are replaced."""
     before = None
     # there are none, or the run itself says that they are damaged
     with suppress(OSError, ValueError, AttributeError):
@@ -151,7 +151,7 @@ def _hint_replaced(out: Path | None, version: str | None) -> None:
 
 @contextmanager
 def _open_pipeline(arguments: argparse.Namespace) -> Iterator[tuple[Any, str, str | None]]:
-    """The pipeline, its name, and what identifies it where its settings do not; the index is closed in the end."""
+    """Open the pipeline, with its name and what identifies it; the index is closed in the end."""
     name = arguments.pipeline
     of_index = pick(arguments, "index", "graph", "k", "filter", "model", "base_url")
     if ":" in name and not of_index:
@@ -169,7 +169,7 @@ def _open_pipeline(arguments: argparse.Namespace) -> Iterator[tuple[Any, str, st
 
 
 def _hash_of(index: DocumentIndex) -> str:
-    """A hash of what an index holds: with another content the pipeline is another one."""
+    """Hash what an index holds: with other content the pipeline is another one."""
     digest = hashlib.sha256()
     ids = sorted(index.ids())
     for start in range(0, len(ids), 1000):
@@ -179,7 +179,7 @@ def _hash_of(index: DocumentIndex) -> str:
 
 
 def _make_judge(arguments: argparse.Namespace, metrics: Sequence[Metric]) -> Judge | None:
-    """The judge, if a metric needs one."""
+    """Make the judge, if a metric needs one."""
     judged = any(metric.needs_judge for metric in metrics)
     if not judged and not any(metric.needs_embeddings for metric in metrics):
         return None
@@ -192,7 +192,7 @@ def _make_judge(arguments: argparse.Namespace, metrics: Sequence[Metric]) -> Jud
 
 
 def _exit_code(results: Results, minima: dict[str, float]) -> int:
-    """The exit code, after the problem that it stands for."""
+    """Print what went wrong, and return the exit code for it."""
     from rag_kit.evaluation.runs.results import QualityError, assert_quality
 
     if stopped := results.manifest.get("stopped_by"):

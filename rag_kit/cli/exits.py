@@ -34,14 +34,14 @@ _BY_ERROR: tuple[tuple[Any, int], ...] = (
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM: ends a command as Ctrl-C does, and a session too, which Ctrl-C does not end."""
+    """SIGTERM: ends a command as Ctrl-C does, and a session too."""
 
 
 def terminate(number: int, frame: FrameType | None) -> NoReturn:
-    """Handle a signal as Ctrl-C is handled, so that files are closed and locks are given back."""
+    """Handle SIGTERM as Ctrl-C is handled, so that files are closed and locks are released."""
     raise Terminated
 
 
 def exit_code(error: BaseException) -> int:
-    """The exit code for an exception."""
+    """Return the exit code for an exception."""
     return next((code for kind, code in _BY_ERROR if isinstance(error, kind)), FAILED)

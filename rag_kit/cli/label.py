@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Show one case after the other until all are judged or the input ends, then what the labels say."""
+    """Show one case after the other until all are judged or the input ends; then show what the labels say."""
     from rag_kit.evaluation import Results
     from rag_kit.evaluation.labelling import label, to_label
 
@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _ask(case: LabelCase) -> str | None:
-    """A verdict that can be read; ``None`` where the input ends or the person stops."""
+    """Ask until a verdict can be read; return ``None`` if the input ends or the person stops."""
     while True:
         try:
             answer = input("> ").strip()

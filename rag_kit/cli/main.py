@@ -56,14 +56,14 @@ written to; 9 a cap was reached; 10 index damaged; 130 interrupted. RAG_KIT_DEBU
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose complaints are one line, as those of the library are."""
+    """A parser that complains in one line, as the library does."""
 
     def error(self, message: str) -> NoReturn:
         raise InvalidInputError(f"{message}; see {self.prog} --help")
 
 
 def parser(command: str = "") -> argparse.ArgumentParser:
-    """The parser of one command, or of the whole command line; building it imports no LangChain module."""
+    """Make the parser of one command, or of the whole command line; no LangChain module is imported."""
     about = "Ask your own documents, with citations."
     top = _Parser("rag-kit", description=about, epilog=_EPILOG, allow_abbrev=False)
     top.add_argument("--version", action="version", version=f"rag-kit {__version__}")
@@ -127,7 +127,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _root_cause(error: Exception) -> Exception:
-    """The error inside those of fan-out branches; one of a provider's client as the kit's own class."""
+    """Return the error inside those of fan-out branches; a provider's as the kit's own class."""
     while isinstance(error, BranchError) and isinstance(error.__cause__, Exception):
         error = error.__cause__
     if type(error).__module__.partition(".")[0] in ("openai", "httpx", "httpx2", "httpcore"):

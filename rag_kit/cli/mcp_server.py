@@ -40,7 +40,7 @@ _INSTRUCTIONS = (
 
 
 class IndexServer(MCPServer):  # type: ignore[misc]
-    """Serves an index that is open for reading, the retriever that searches it, and a graph that answers, as a tool.
+    """Serves an open index, the retriever that searches it, and a graph that answers.
 
     The filter is the operator's: no tool takes one, and each keeps to it. Without ``k`` the retriever's own holds.
     """
@@ -65,7 +65,7 @@ class IndexServer(MCPServer):  # type: ignore[misc]
         query: Annotated[str, Field(description="What to search for.")],
         k: Annotated[int | None, Field(ge=1, le=50, description="How many passages.")] = None,
     ) -> dict[str, Any]:
-        """Finds the passages that fit a query best; where `unsearched` names something, there may be more."""
+        """Find the passages that fit a query best; if `unsearched` names something, there may be more."""
         check_question(query, example='{"query": "How ...?"}')
         with use_notes() as run:
             documents = await acall_retriever(self._retriever, query, k=k or self._k, filter=self._filter)
@@ -74,7 +74,7 @@ class IndexServer(MCPServer):  # type: ignore[misc]
     async def ask(
         self, question: Annotated[str, Field(description="One question, complete in itself.")]
     ) -> dict[str, Any]:
-        """Answers a question, with its sources."""
+        """Answer a question, with its sources."""
         call = {"type": "tool_call", "id": "ask", "name": self._answer.name, "args": {"question": question}}
         message = await self._answer.ainvoke(call)
         if message.status == "error":
@@ -84,14 +84,14 @@ class IndexServer(MCPServer):  # type: ignore[misc]
     async def read_passage(
         self, id: Annotated[str, Field(description="A passage's id, as `search` gives it.")]
     ) -> dict[str, Any]:
-        """Gives one passage whole."""
+        """Return one passage whole."""
         documents = await run_in_thread(self._visible, [id])
         if not documents:
             raise InvalidInputError(f"There is no passage {id!r:.80}; search gives ids.")
         return _passage(documents[0])
 
     async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
-        """Run a tool; what the model can mend is said to it, any other failure to the operator."""
+        """Run a tool; an error that the model can mend goes to it, any other to the operator."""
         if (tool := self._tool_manager.get_tool(name)) is not None:
             _check_arguments(tool, arguments or {})
         try:
@@ -104,7 +104,7 @@ class IndexServer(MCPServer):  # type: ignore[misc]
             raise
 
     async def list_resources(self) -> list[Resource]:
-        """The first documents, in the order of their keys, that may be seen; ``search`` finds the others."""
+        """List the first documents, in the order of their keys, that may be seen."""
         return await run_in_thread(lambda: list(self._list_resources()))
 
     def _list_resources(self) -> Iterator[Resource]:
@@ -117,7 +117,7 @@ class IndexServer(MCPServer):  # type: ignore[misc]
                 yield Resource(uri=_URI + key, name=name, title=title, mime_type="text/plain")
 
     async def read_resource(self, uri: Any, context: Any = None) -> list[ReadResourceContents]:
-        """The passages of a document that may be seen."""
+        """Return the passages of a document that may be seen."""
         return [ReadResourceContents(await run_in_thread(self._read_resource, str(uri)), "text/plain")]
 
     def _read_resource(self, uri: str) -> str:
@@ -128,17 +128,17 @@ class IndexServer(MCPServer):  # type: ignore[misc]
         return "\n\n".join(passage.page_content for passage in passages)
 
     def _sources(self) -> dict[str, str]:
-        """Key -> source: a source may be a path of this machine, which is not shown."""
+        """Map keys to sources: a source may be a path of this machine, which is not shown."""
         return {hashlib.sha256(name.encode()).hexdigest()[:32]: name for name in self._index.sources()}
 
     def _visible(self, ids: list[str]) -> list[Document]:
-        """The passages that may be seen. A summary may not: it may be made of passages that the filter hides."""
+        """Return the passages that may be seen, without summaries: the filter may hide their passages."""
         documents, passes = self._index.get(ids), compile_filter(self._filter)
         return [doc for doc in documents if REPRESENTATION not in doc.metadata and passes(doc.metadata)]
 
 
 def _check_arguments(tool: Any, arguments: dict[str, Any]) -> None:
-    """Refuse in a sentence what a tool cannot take, and arguments that it does not have, which the SDK would drop."""
+    """Refuse what a tool cannot take, and unknown arguments, which the SDK would drop."""
     known = tool.parameters["properties"]
     for name in arguments.keys() - known.keys():
         raise ToolError(
@@ -152,7 +152,7 @@ def _check_arguments(tool: Any, arguments: dict[str, Any]) -> None:
 
 
 def _passage(document: Document) -> dict[str, Any]:
-    """A passage as JSON, with its place and score."""
+    """Turn a passage into JSON, with its source and score."""
     value = plain_document(document)
     score = value["metadata"].pop(PROVENANCE_KEY).get("score")
     return {**value, "place": place_of(document.metadata), "score": score}

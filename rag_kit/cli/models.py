@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _rows() -> list[dict[str, Any]]:
-    """Each model of the table, and whether it can be used."""
+    """List each model of the table, and whether it can be used."""
     from rag_kit.models.wheels.files import has_weights, is_installed
     from rag_kit.models.wheels.table import MODELS
 

@@ -41,7 +41,7 @@ ANSWER = (*MODEL, "--graph", "--prompts", "--language")
 
 
 def _json_object(text: str) -> dict[str, Any]:
-    """The value of ``--filter``."""
+    """Read the value of ``--filter``."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -88,13 +88,13 @@ def add_options(parser: Any, *flags: str) -> None:
 
 
 def pick(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:
-    """The options among these that were given, for a function that takes them under the same names."""
+    """Return the options among these that were given, for a function with arguments of the same names."""
     values = {name: getattr(arguments, name) for name in names}
     return {name: value for name, value in values.items() if value is not None}
 
 
 def index_name(arguments: argparse.Namespace) -> str:
-    """The folder or URL of the index."""
+    """Return the folder or URL of the index."""
     if arguments.index is None:
         raise InvalidInputError(
             "no index is named; give --index DIR or set RAG_KIT_INDEX. Make one: rag-kit ingest PATH --index DIR"
@@ -103,7 +103,7 @@ def index_name(arguments: argparse.Namespace) -> str:
 
 
 def index_embeddings(index: str, name: str | None = None) -> Embeddings | None:
-    """The model named by ``name`` or RAG_KIT_EMBEDDING_MODEL, else the one the index was built with, if any."""
+    """Make the model named by ``name`` or RAG_KIT_EMBEDDING_MODEL, else the index's own, if any."""
     from rag_kit.indexing import DocumentIndex
     from rag_kit.models import embedding_model
     from rag_kit.models.embedding import recorded_embedding_model
@@ -116,7 +116,7 @@ def index_embeddings(index: str, name: str | None = None) -> Embeddings | None:
 
 
 def make_chat_model(arguments: argparse.Namespace, **settings: Any) -> tuple[BaseChatModel, str]:
-    """The chat model of ``--model`` and ``--base-url`` with these settings, and what it is in words."""
+    """Make the chat model of ``--model`` and ``--base-url``; also describe it in words."""
     from rag_kit.models import chat_model
     from rag_kit.models.chat import describe_model
 
@@ -126,7 +126,7 @@ def make_chat_model(arguments: argparse.Namespace, **settings: Any) -> tuple[Bas
 
 @contextmanager
 def open_retriever(arguments: argparse.Namespace) -> Iterator[tuple[DocumentIndex, BaseRetriever]]:
-    """Open the index for reading, and make the retriever that ``--pipeline`` names.
+    """Open the index for reading, and make the retriever named by ``--pipeline``.
 
     No embedding model is made where no vector is searched. A half of a hybrid that fails stops the command, unless
     ``--allow-degraded`` was given: whoever named an embedding endpoint wants to hear that it refuses the key.
@@ -159,7 +159,7 @@ def open_retriever(arguments: argparse.Namespace) -> Iterator[tuple[DocumentInde
 
 
 def _make_retriever(index: DocumentIndex, arguments: argparse.Namespace) -> BaseRetriever:
-    """The retriever of ``--pipeline``: a built-in one with the options of the search, or one of the user's own."""
+    """Make the retriever of ``--pipeline``: a built-in one with the search's options, or the user's own."""
     if ":" in arguments.pipeline:
         if arguments.rerank:
             raise InvalidInputError("--rerank is for the built-in pipelines; let your own rerank by itself.")
@@ -210,10 +210,10 @@ def open_graph(arguments: argparse.Namespace, **settings: Any) -> Iterator[OpenG
 
 
 def call_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
-    """``k`` and ``filter`` of a call: a retriever of the user's own was not made with them."""
+    """Return ``k`` and ``filter`` of a call: a retriever of the user's own was made without them."""
     return pick(arguments, "k", "filter") if ":" in arguments.pipeline else {}
 
 
 def run_context(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The context of each run of a graph."""
+    """Return the context of each run of a graph."""
     return {"language": arguments.language, **call_arguments(arguments), **pick(arguments, *CAPS)}

@@ -20,12 +20,12 @@ _STYLES = {"bold": "1", "dim": "2", "red": "31", "yellow": "33", "cyan": "36"}
 
 
 def say(text: str = "", *, style: str = "", indent: str = "", end: str = "\n") -> None:
-    """Print a text whose control and bidirectional characters are escaped, in a style of `_STYLES` on a terminal."""
+    """Print a text with control and bidirectional characters escaped, in a style of `_STYLES` on a terminal."""
     _print(textwrap.indent(clean_text(text), indent), sys.stdout, style, end)
 
 
 def _print(text: str, stream: TextIO, style: str = "", end: str = "\n") -> None:
-    """Print a text that is safe in the place of the status line."""
+    """Print a safe text over the status line."""
     STATUS.clear()
     if style and _takes_codes(stream):
         text = f"\x1b[{_STYLES[style]}m{text}\x1b[0m"
@@ -51,7 +51,7 @@ def say_table(rows: Iterable[Sequence[str]]) -> None:
 
 
 class Status:
-    """A line on the terminal that says what the command is doing; erased by the next output.
+    """A line on the terminal about what the command is doing; erased by the next output.
 
     It is written without escape codes and before anything heavy is imported, so that it is there at once.
     """
@@ -68,7 +68,7 @@ class Status:
             self._columns = columns(line)
 
     def count(self, what: str, done: int, total: int, **_: Any) -> None:
-        """Show how much is done, and what is worked on now: a ``progress`` of the library's functions."""
+        """Show how much is done, and what is worked on: a ``progress`` for the library's functions."""
         self.show(f"{done} of {total}  {what}")
 
     def clear(self) -> None:
@@ -83,14 +83,14 @@ STATUS = Status()
 
 
 class _Warnings(logging.Handler):
-    """Prints log records with `hint`, so that a warning does not run into the status line."""
+    """Prints log records as hints, so that a warning does not run into the status line."""
 
     def emit(self, record: logging.LogRecord) -> None:
         hint(self.format(record))
 
 
 def prepare_streams() -> None:
-    """Make stdout and stderr take every text: what they cannot show is escaped, a closed one swallows it."""
+    """Make stdout and stderr take every text: what they cannot show is escaped."""
     logging.lastResort = _Warnings(logging.WARNING)
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
@@ -101,7 +101,7 @@ def prepare_streams() -> None:
 
 
 def problem(text: str) -> None:
-    """Print one line of trouble on stderr, without passwords of URLs."""
+    """Print one line of trouble on stderr, without passwords in URLs."""
     _print("rag-kit: " + _PASSWORD.sub(r"\1***@", one_line(text)), sys.stderr, "red")
 
 
@@ -111,7 +111,7 @@ def hint(text: str) -> None:
 
 
 def say_json(value: Any, *, indent: int | None = 2) -> None:
-    """Print a JSON document in which nothing steers a terminal; what the stream does not know is escaped."""
+    """Print JSON that steers no terminal; what the stream cannot show is escaped."""
     unicode = str(sys.stdout.encoding or "utf-8").lower().startswith("utf")
     text = json.dumps(value, ensure_ascii=not unicode, indent=indent)
     # outside of strings JSON is ASCII, so whatever is unsafe stands in a string and may be escaped there
@@ -120,7 +120,7 @@ def say_json(value: Any, *, indent: int | None = 2) -> None:
 
 
 def error_line(error: BaseException) -> str:
-    """An exception as one line; one that is neither the kit's nor the system's is named as unexpected."""
+    """Write an exception as one line; one that is neither the kit's nor the system's is called unexpected."""
     text = " ".join(str(error).split()) or type(error).__name__
     if isinstance(error, RagKitError):
         return text

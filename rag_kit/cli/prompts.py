@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run one of the three actions; 1 when ``check`` found problems."""
+    """Run one of the three actions; return 1 if ``check`` found problems."""
     from rag_kit.prompts.library import PromptLibrary
 
     action = {"list": _list, "show": _show, "check": _check}[arguments.action]
@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _list(library: PromptLibrary, arguments: argparse.Namespace) -> int:
-    """Print a row a prompt and language; files that cannot be loaded are named."""
+    """Print a row for each prompt and language; name files that cannot be loaded."""
     records: list[dict[str, Any]] = []
     for name, language in library.entries():
         if arguments.language in (None, language):
@@ -54,7 +54,7 @@ def _list(library: PromptLibrary, arguments: argparse.Namespace) -> int:
 
 
 def _row(record: dict[str, Any]) -> list[str]:
-    """A prompt as a row of the listing."""
+    """Make a row of the listing."""
     if "error" in record:
         return [record["name"], record["language"], f"broken: {record['error'].splitlines()[0]}", "", ""]
     schema = record["schema"] or "text"
@@ -64,7 +64,7 @@ def _row(record: dict[str, Any]) -> list[str]:
 
 
 def _show(library: PromptLibrary, arguments: argparse.Namespace) -> int:
-    """Print the file itself on stdout, where it lies on stderr."""
+    """Print the file on stdout, its path on stderr."""
     prompt = library.read(arguments.name, arguments.language or "en")
     if arguments.json:
         say_json(asdict(prompt))
@@ -75,7 +75,7 @@ def _show(library: PromptLibrary, arguments: argparse.Namespace) -> int:
 
 
 def _check(library: PromptLibrary, arguments: argparse.Namespace) -> int:
-    """Print each problem on a line as ``file:line: message``."""
+    """Print each problem as ``file:line: message``."""
     from rag_kit.prompts.library import check_library
 
     problems = check_library(library, arguments.language)

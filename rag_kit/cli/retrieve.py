@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def all_notes(run: Notes, documents: list[Document]) -> dict[str, list[str]]:
-    """The notes of a search and of the passages it found, and those of them that name what was not searched."""
+    """Collect the notes of a search and of the passages found, and what was not searched."""
     from rag_kit.documents.provenance import passage_notes
 
     notes = list(dict.fromkeys([*run.texts, *passage_notes(documents)]))
@@ -52,7 +52,7 @@ def all_notes(run: Notes, documents: list[Document]) -> dict[str, list[str]]:
 
 
 def say_passages(documents: list[Document], *, explain: bool = False, whole: bool = True) -> None:
-    """Print the source and the beginning of each passage, or where it was found for which query at which rank.
+    """Print the source and the beginning of each passage, or where and for which query it was found.
 
     ``whole`` tells whether all was searched that was to be.
     """
@@ -71,7 +71,7 @@ def say_passages(documents: list[Document], *, explain: bool = False, whole: boo
 
 
 def place_of(metadata: Mapping[str, Any]) -> str:
-    """The source of a passage in a line: file, page or slide or sheet, heading, picture."""
+    """Write the source of a passage as one line: file, page or slide or sheet, heading, picture."""
     source = metadata.get("file") or metadata.get("source") or metadata.get("title") or "(no source)"
     names = [name for name in ("page", "slide", "sheet") if metadata.get(name) is not None]
     pages = [f"{name} {metadata[name]}" for name in names]
@@ -81,12 +81,12 @@ def place_of(metadata: Mapping[str, Any]) -> str:
 
 
 def shorten(text: str, width: int = 160) -> str:
-    """One line of at most ``width`` columns."""
+    """Cut a text to one line of at most ``width`` columns."""
     return cut(one_line(text), width, "…")
 
 
 def plain_document(document: Document) -> dict[str, Any]:
-    """A document as JSON."""
+    """Turn a document into JSON."""
     from rag_kit.documents import PROVENANCE_KEY, get_provenance
     from rag_kit.documents.identity import to_plain
 

@@ -167,7 +167,7 @@ async def afan_out_map(func: Callable[[S], Awaitable[T]], items: Iterable[S], **
 
 @dataclass
 class _Branch(Generic[T]):
-    """A task, and what is to be done about its end; the task of an asynchronous one returns an awaitable."""
+    """A task of a fan-out, and how its end becomes an outcome; an asynchronous task returns an awaitable."""
 
     name: str
     task: Callable[[], T]
@@ -196,7 +196,7 @@ class _Branch(Generic[T]):
         return Outcome(self.name, value) if failure is None else self.fail(failure)
 
     def fail(self, error: BaseException) -> Outcome[Any]:
-        """The outcome of a failure, or raise it; a used-up budget or time-out as it is: it stops the caller."""
+        """Make the outcome of a failure; a used-up budget or a caller's time-out is raised, for it stops the caller."""
         if self.on_error == "skip":
             return Outcome(self.name, error=error)
         if isinstance(error, (BranchTimeoutError, BudgetExceededError)):
@@ -211,7 +211,7 @@ def _make_branches(
     on_error: OnError,
     names: Sequence[str] | None,
 ) -> list[_Branch[T]]:
-    """The branches of a fan-out, or the error for a wrong argument or a deadline that has passed."""
+    """Check the arguments of a fan-out, and make its branches."""
     tasks = list(tasks)
     for number, task in enumerate(tasks):
         if not callable(task):
@@ -232,7 +232,7 @@ def _make_branches(
 
 
 def _call_on_threads(branches: Sequence[_Branch[T]], width: int) -> list[Outcome[T]]:
-    """Run branches on threads: the caller starts them, takes what they gave, and watches the clock."""
+    """Run branches on threads; the caller starts them, collects results and watches the clock."""
     pending = deque(enumerate(branches))
     # number, call and time limit of each branch; all have the same time-out, so the first, the oldest, expires first
     running: dict[Future[Outcome[T]], tuple[int, PooledCall[Outcome[T]], TimeLimit]] = {}

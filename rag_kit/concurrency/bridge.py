@@ -38,7 +38,7 @@ _thread_slots: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] =
 
 
 class BridgeLoop(_Loop):
-    """The event loop of one blocking call; before it ends, it closes the connections that were opened on it.
+    """The event loop of one blocking call; it closes the connections opened on it before it ends.
 
     The kit opens none here. A coroutine function of the user's may; a pool that finds its sockets closed opens new
     ones, while sockets of a loop that is gone make requests fail.
@@ -84,7 +84,7 @@ async def run_in_thread(func: Callable[..., T], *args: object) -> T:
 
 
 def run_coroutine(awaitable: Awaitable[T]) -> T:
-    """Run a coroutine from blocking code, also where an event loop already runs in this thread (Jupyter).
+    """Run a coroutine from blocking code, also inside a running event loop (Jupyter).
 
     Ctrl-C cancels it, and is raised when it has ended (after 30 seconds at the latest).
     """
@@ -128,7 +128,7 @@ def blocking(function: Callable[P, Coroutine[Any, Any, T]], name: str) -> Callab
 async def call_client(
     native: Callable[[], Awaitable[T]], blocking: Callable[[], T] | None, connections: Sequence[object] = ()
 ) -> T:
-    """Call a model, a retriever or a graph by its async or its blocking side, whichever works on this event loop.
+    """Call a model, a retriever or a graph by its async side, or by its blocking side where only that works.
 
     On a `BridgeLoop` that is the blocking side, on a thread. On a user's loop it is the async side, unless one of its
     ``connections`` (as far as known) is of another loop that still runs, or that ended without closing it: then, too,
@@ -153,7 +153,7 @@ async def call_client(
 
 
 def of_another_loop(error: BaseException) -> bool:
-    """Whether a call failed because a connection or lock belongs to another event loop, or to a closed one."""
+    """Tell whether a call failed because a connection or lock belongs to another, or a closed, event loop."""
     pending: list[BaseException | None] = [error]
     seen_ids: set[int] = set()
     while pending:
@@ -182,7 +182,7 @@ async def acall_function(func: Callable[..., Any], *args: object) -> Any:
 
 
 async def _claim_connections(loop: asyncio.AbstractEventLoop, connections: Sequence[object]) -> bool:
-    """Whether this loop owns all connections; it becomes the owner of those without one, and closes them as it ends."""
+    """Claim the connections that have no owner for this loop; tell whether it now owns all of them."""
     for client in connections:
         try:
             owner, _ = _owners[client]

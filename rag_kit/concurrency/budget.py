@@ -90,7 +90,7 @@ class Budget:
 
 @contextmanager
 def use_budget(*budgets: Budget) -> Iterator[Budget]:
-    """Make budgets count everything in the block, branches of fan-outs included; all nested ones are charged, checked.
+    """Charge and check these budgets, and those around the block, for everything done inside it.
 
     Example:
         >>> with use_budget(Budget(max_calls=5)) as budget:
@@ -155,12 +155,12 @@ def time_limit(timeout: float | None = None, name: str = "It") -> TimeLimit:
 
 
 def _first_to_end() -> Budget | None:
-    """The active budget whose deadline comes first; one without a deadline where none has one."""
+    """Return the active budget with the nearest deadline; one without a deadline if none has one."""
     return min(_active.get(), key=lambda budget: budget.ends, default=None)
 
 
 def check_abandoned() -> None:
-    """Raise `BranchTimeoutError` in a branch that is still running although nobody waits for it, or one inside it."""
+    """Raise `BranchTimeoutError` inside a branch that nobody waits for any more."""
     if any(abandoned.is_set() for abandoned in abandonments.get()):
         raise BranchTimeoutError(
             "This branch was abandoned (its time-out passed, or its fan-out was stopped); it ends here."
@@ -176,7 +176,7 @@ def check_count(name: str, value: Any, *, minimum: int = 0) -> None:
 
 
 def check_seconds(name: str, value: Any, *, zero: bool = False) -> float | None:
-    """Refuse a time-out or deadline that cannot be waited for (NaN, 0 without ``zero``); ``None`` is no limit."""
+    """Refuse a time-out or deadline that is no positive number (0 only if ``zero``); ``None`` is no limit."""
     if value is None:
         return None
     number = isinstance(value, int | float) and not isinstance(value, bool)

@@ -89,12 +89,12 @@ def count_abandoned() -> int:
 
 
 def is_full() -> bool:
-    """Whether so many threads are at work that no more than needed should be started."""
+    """Tell whether so many threads are at work that no more than needed should be started."""
     return len(_running) >= MAX_THREADS
 
 
 def _idle_inbox(call: PooledCall[Any]) -> SimpleQueue[PooledCall[Any]]:
-    """The inbox of a thread that has nothing to do."""
+    """Return the inbox of an idle thread, or start one."""
     try:
         return _idle.pop()
     except IndexError:
@@ -108,7 +108,7 @@ def _idle_inbox(call: PooledCall[Any]) -> SimpleQueue[PooledCall[Any]]:
 
 
 def _work(inbox: SimpleQueue[PooledCall[Any]]) -> None:
-    """The life of a thread: it ends when it had no call for a while."""
+    """Take calls from an inbox until none came for a while: the life of a thread."""
     while True:
         try:
             inbox.get(timeout=_IDLE_SECONDS).run(inbox)
@@ -141,14 +141,14 @@ def map_ahead(func: Callable[[S], T], items: Iterable[S], *, max_concurrency: in
 
 
 def draw_ahead(items: Iterable[T]) -> Generator[T]:
-    """Draw items on threads, one after the other, while the caller uses those before; as `map_ahead`."""
+    """Draw items on threads, one after the other, while the caller uses the ones before; else as `map_ahead`."""
     source = iter(items)
     with closing(map_ahead(lambda _: next(source, _END), repeat(None))) as results:
         yield from takewhile(lambda item: item is not _END, results)
 
 
 class PoolExecutor(ThreadPoolExecutor):
-    """An event loop's default executor whose threads are those of this module, so that closing the loop joins none.
+    """The default executor of an event loop, on this module's threads; closing the loop waits for none.
 
     asyncio looks host names up on its default executor and joins its threads when the loop closes: a name server that
     does not answer would keep a cancelled run from ending.
@@ -163,7 +163,7 @@ class PoolExecutor(ThreadPoolExecutor):
 
 
 def _forget_threads() -> None:
-    """Start anew in a forked process, which has no thread but the one that forked."""
+    """Drop all threads in a forked process, where none of them runs."""
     _idle.clear()
     _running.clear()
 

@@ -70,7 +70,7 @@ def arun(logic: Logic[T], context: Any = None) -> Awaitable[T]:
 
 
 def run_logic(make: Callable[[], Logic[T]]) -> T:
-    """Make logic and carry it out, blocking: the form of a branch on a thread."""
+    """Make logic and run it, blocking: what a branch on a thread does."""
     return run(make())
 
 
@@ -81,7 +81,7 @@ async def arun_logic(make: Callable[[], Logic[T]]) -> T:
 
 @types.coroutine
 def _carry_out(logic: Logic[T], act: Callable[[Step[Any]], Awaitable[Any]]) -> Generator[Any, Any, T]:
-    """Await ``act(step)`` for each step of the logic; what fails is raised where the logic awaits the step."""
+    """Await ``act(step)`` for each step; an error of a step is raised where the logic awaits it."""
     resume: Callable[[Any], Any] = logic.send
     value: Any = None
     while True:
@@ -103,7 +103,7 @@ def _carry_out(logic: Logic[T], act: Callable[[Step[Any]], Awaitable[Any]]) -> G
 
 
 def call_in_time(func: Callable[[], T], timeout: float | None = None, name: str = "It") -> T:
-    """Call a function and wait no longer than allowed; its thread is abandoned then. Without a limit, call it here.
+    """Call a function with a time limit; its thread is abandoned when it is late. Without one, call it here.
 
     Raises BranchTimeoutError after ``timeout`` seconds, BudgetExceededError if an active budget's deadline is first.
     """
@@ -123,7 +123,7 @@ def call_in_time(func: Callable[[], T], timeout: float | None = None, name: str 
 async def acall_in_time(
     func: Callable[[], Awaitable[T]], timeout: float | None = None, name: str = "It"
 ) -> T:
-    """As `call_in_time`; what is late is cancelled, and one second is waited for its end.
+    """Await a call with a time limit; a late call is cancelled and gets one second to end.
 
     The clock runs outside the task, so that one which swallows cancellation cannot stop it.
     """
@@ -141,7 +141,7 @@ async def acall_in_time(
 
 
 async def cancel_tasks(tasks: Collection[asyncio.Future[Any]]) -> None:
-    """Cancel those tasks that have not ended, and wait a second for their end; errors of all are taken note of."""
+    """Cancel tasks, give them a second to end, and take note of their errors."""
     running = [task for task in tasks if not task.done()]
     for task in tasks:
         task.cancel()

@@ -1,6 +1,6 @@
 """Filters over many documents at once: the metadata as columns, a filter as a mask of rows.
 
-Every column keeps its distinct values once, in an order, and for each row the place of its value. So a condition is
+Every column keeps its distinct values once, in order, and for each row the position of its value. So a condition is
 decided on few values, or by bisection, and the rows follow by one look-up. The meaning is that of ``matches``.
 """
 
@@ -50,7 +50,7 @@ class MetadataColumns:
         return MetadataColumns, (self._rows,)
 
     def mask(self, where: Filter | None) -> Mask:
-        """Which rows pass a filter, one boolean a row, in an array that the caller may change."""
+        """Return which rows pass a filter, one boolean a row, in an array that the caller may change."""
         import numpy as np
 
         def leaf(key: str, operator: str, operand: Any, negated: bool) -> Mask:
@@ -71,7 +71,7 @@ class MetadataColumns:
 
 
 class _Column:
-    """The distinct values of one key, and for each row the place of its value among them.
+    """The distinct values of one key, and for each row the position of its value among them.
 
     Numbers come first, in their order, then strings in theirs, then everything else.
     """
@@ -85,38 +85,38 @@ class _Column:
         self.strings = sorted(name for name in cell_of if isinstance(name, str))
         other_names = [name for name in cell_of if isinstance(name, tuple)]
         order = [*self.numbers, *self.strings, *other_names]
-        self.places = {name: place for place, name in enumerate(order)}
+        self.position_of = {name: position for position, name in enumerate(order)}
         self.values = [*self.numbers, *self.strings, *(cell_of[name] for name in other_names)]
         kind: Any = np.int16 if len(order) < 2**15 else np.int32
-        codes = (self.places[name] for name in names)
+        codes = (self.position_of[name] for name in names)
         self.codes: NDArray[Any] = np.fromiter(codes, dtype=kind, count=len(names))
 
     def mask(self, operator: str, operand: Any) -> Mask:
-        """The rows that pass a condition as `translate` gives it."""
+        """Return which rows pass a condition as `translate` gives it."""
         import numpy as np
 
         if operator in ORDER:
             return self._compare_order(operator, operand)
-        table = np.zeros(len(self.places), dtype=np.bool_)
+        table = np.zeros(len(self.position_of), dtype=np.bool_)
         if operator in ("$eq", "$in"):
             names = map(equality_key, operand if operator == "$in" else [operand])
-            table[[self.places[name] for name in names if name in self.places]] = True
+            table[[self.position_of[name] for name in names if name in self.position_of]] = True
         else:  # each distinct value is asked once
             table[:] = list(map(value_test(operator, operand), self.values))
         result: Mask = table[self.codes]
         return result
 
     def _compare_order(self, operator: str, operand: Any) -> Mask:
-        """The rows whose number or string is on one side of the operand, found by bisection."""
+        """Return the rows whose number or string is on one side of the operand, found by bisection."""
         values, offset = (self.strings, len(self.numbers)) if isinstance(operand, str) else (self.numbers, 0)
-        place = (bisect_left if operator in ("$gte", "$lt") else bisect_right)(values, operand)
-        low, high = (place, len(values)) if operator in ("$gt", "$gte") else (0, place)
+        bound = (bisect_left if operator in ("$gte", "$lt") else bisect_right)(values, operand)
+        low, high = (bound, len(values)) if operator in ("$gt", "$gte") else (0, bound)
         result: Mask = (self.codes >= offset + low) & (self.codes < offset + high)
         return result
 
 
 def _identity(cell: Any) -> Any:
-    """Equal for two cells that no filter can tell apart; a tuple for what is neither text nor number."""
+    """Return a key that is equal for two cells that no filter can tell apart."""
     value = plain_scalar(cell)
     if isinstance(cell, LISTS):
         return ("list", frozenset(equality_key(plain_scalar(item)) for item in cell))

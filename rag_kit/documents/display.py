@@ -35,7 +35,7 @@ def clean_text(text: str) -> str:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under a header.
+    """A table: a header and rows.
 
     ``None`` is a ``-``, floats get three decimals, and in HTML a list has a line for each item. Columns whose numbers
     are in ``right`` are set flush right; a cell wider than ``width`` columns of a terminal is cut. ``more`` is said of
@@ -59,13 +59,13 @@ class Table:
     more: str = "... and {0} more rows: to_pandas() has them all"
 
     def text(self) -> str:
-        """The table with columns parted by two blanks; Chinese characters count as two columns."""
+        """Write the table with two blanks between columns; Chinese characters count as two columns."""
         heading = [f"\n{one_line(self.heading)}"] if self.heading else []
         rows = [self.header, *self.rows[: self.limit]]
         cells = [[cut(one_line(cell), self.width) for cell in row] for row in rows]
         widths = [max(map(columns, column)) for column in zip(*cells, strict=True)]
         lines = [
-            "  ".join(_pad(cell, widths[at], at in self.right) for at, cell in enumerate(row)).rstrip()
+            "  ".join(_pad(cell, widths[n], n in self.right) for n, cell in enumerate(row)).rstrip()
             for row in cells
         ]
         return "\n".join([*heading, *lines, *self._hidden_rows()])
@@ -87,11 +87,11 @@ class Table:
     def _row(self, cells: Sequence[Any], first_tag: str, tag: str) -> str:
         """A row as an element; its first cell has a tag of its own."""
         elements = []
-        for at, cell in enumerate(cells):
-            side = "right" if at in self.right else "left"
+        for number, cell in enumerate(cells):
+            side = "right" if number in self.right else "left"
             lines = cell if isinstance(cell, list) else [cell]
             inner = "<br>".join(f"<bdi>{html.escape(one_line(line))}</bdi>" for line in lines)
-            opening, style = tag if at else first_tag, f"text-align:{side};vertical-align:middle"
+            opening, style = tag if number else first_tag, f"text-align:{side};vertical-align:middle"
             elements.append(f'<{opening} style="{style}">{inner}</{opening[:2]}>')
         return f"<tr>{''.join(elements)}</tr>"
 
@@ -110,20 +110,20 @@ class TabularResult:
 
 
 def tables_text(title: str, tables: Iterable[Table], notes: Iterable[str] = ()) -> str:
-    """A title of one line or several, the tables that have rows, and notes, one below the other."""
+    """Join a title, the tables that have rows, and notes into one text."""
     head = map(one_line, title.split("\n"))
     return "\n".join([*head, *(table.text() for table in tables if table.rows), *map(one_line, notes)])
 
 
 def tables_html(title: str, tables: Iterable[Table], notes: Iterable[str] = ()) -> str:
-    """The same for Jupyter."""
+    """Join a title, the tables that have rows, and notes into HTML for Jupyter."""
     lines = [html.escape(one_line(line)) for line in title.split("\n") if line]
     head = "".join(f"<p><strong>{line}</strong></p>" for line in lines)
     return _inert(head) + "".join(table.html() for table in tables if table.rows) + _inert(_notes(notes))
 
 
 def one_line(value: Any) -> str:
-    """A value as one line in which nothing can steer or hide; three decimals of a float, ``-`` for ``None``."""
+    """Write a value as one line in which nothing can steer or hide; three decimals of a float, ``-`` for ``None``."""
     if value is None:
         return "-"
     text = f"{value:.3f}" if isinstance(value, float) else str(value)
@@ -131,7 +131,7 @@ def one_line(value: Any) -> str:
 
 
 def columns(text: str) -> int:
-    """Columns that a text takes on a terminal: Chinese characters take two, combining marks none."""
+    """Count the columns that a text takes on a terminal: Chinese characters take two, combining marks none."""
     if text.isascii():
         return len(text)
     return sum(
@@ -141,7 +141,7 @@ def columns(text: str) -> int:
 
 
 def cut(text: str, width: int, end: str = "...") -> str:
-    """A text of at most ``width`` columns; a longer one ends in ``end``.
+    """Cut a text to at most ``width`` columns; a cut text ends in ``end``.
 
     Example:
         >>> cut("检索检索检索", 9, "…")

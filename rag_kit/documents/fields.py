@@ -18,7 +18,7 @@ _MAX_LISTED = 40
 
 
 def fields_of_filter(where: Filter | None) -> set[str]:
-    """The fields that a filter needs: not those that it asks for with ``$exists``, which may be missing.
+    """Return the fields that a filter needs, without those of ``$exists``, which may be missing.
 
     Example:
         >>> sorted(fields_of_filter({"year": 2020, "tags": {"$contains": "a"}, "draft": {"$exists": False}}))
@@ -39,7 +39,7 @@ def fields_of_filter(where: Filter | None) -> set[str]:
 
 
 def read_fields(rows: Iterable[Mapping[str, Any]], needed: Set[str]) -> tuple[set[str], bool]:
-    """Read metadata until all fields that are needed were seen: the fields seen, and whether all rows were read."""
+    """Read metadata until all wanted fields were seen; return the fields, and whether all rows were read."""
     fields: set[str] = set()
     for row in rows:
         for name, value in row.items():
@@ -73,7 +73,7 @@ def unknown_field_error(missing: Set[str], known: Set[str], *, listed: bool = Tr
 
 
 def did_you_mean(name: str, allowed: Iterable[str]) -> str:
-    """A hint at the allowed name that is spelled most like a wrong one; empty where none is alike.
+    """Return a hint at the allowed name spelled most like a wrong one; empty where none is alike.
 
     Example:
         >>> did_you_mean("yaer", ["source", "year"])

@@ -73,7 +73,7 @@ class AppendLog:
                 raise _cannot_write(self.path, error) from error
 
     def release(self) -> None:
-        """Bring the lines to the disk and close the file, so that it can be replaced; the lock stays."""
+        """Write the lines to the disk and close the file, so that it can be replaced; keep the lock."""
         with self._guard:
             if self._file is not None:
                 os.fsync(self._file.fileno())
@@ -93,7 +93,7 @@ class AppendLog:
 
 
 def read_log(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
-    """``(line number from 1, record)`` of a log; ``None`` for a line that holds none: cut off by a kill, or damaged.
+    """Yield line number (from 1) and record of a log; ``None`` for a damaged line, as a kill leaves behind.
 
     A file that is not there has no lines.
     """
@@ -134,7 +134,7 @@ def _open_private(path: str, flags: int) -> int:
 
 
 def _cut_half_line(path: Path) -> None:
-    """Take off a line that was cut off, which must not run into the next one."""
+    """Remove a last line without its end, so that the next line does not run into it."""
     with path.open("r+b") as file:
         if path.stat().st_size:
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
@@ -143,7 +143,7 @@ def _cut_half_line(path: Path) -> None:
 
 
 def replace_file(path: Path, write: Callable[[IO[bytes]], object], *, mode: int | None = None) -> None:
-    """Create or replace a file with what `write` puts into the open draft of it.
+    """Create or replace a file in one step, with what `write` puts into a draft of it.
 
     After a crash at any moment there is the old file or the new one. Without ``mode`` the old one's permissions stay.
     """

@@ -17,7 +17,7 @@ _MAX_EXACT = 2**53
 
 
 def to_chroma(where: Filter | None) -> dict[str, Any] | None:
-    """A filter as Chroma's ``where``; ``None`` if everything passes.
+    """Translate a filter into Chroma's ``where``; ``None`` if everything passes.
 
     Raises:
         FilterError: If the filter is wrong, or asks for what Chroma lacks: ``$exists``, ``$startswith``, ordering
@@ -33,7 +33,7 @@ def to_chroma(where: Filter | None) -> dict[str, Any] | None:
 
 
 def _chroma_clause(key: str, operator: str, operand: Any, negated: bool) -> Clause:
-    """One condition in Chroma's language."""
+    """Translate a condition into Chroma's language."""
     values = operand if operator == "$in" else [operand]
     if (
         key.startswith(("#", "chroma:"))  # Chroma's own keys
@@ -58,17 +58,18 @@ def _chroma_clause(key: str, operator: str, operand: Any, negated: bool) -> Clau
 
 
 def _chroma_comparison(key: str, operator: str, value: Any) -> Clause:
-    """Chroma (1.5.9) cuts a number's fraction off before it compares it with a stored integer: mend that.
+    """Make a comparison that also holds for stored integers.
 
-    ``{"a": {"$gte": 1.5}}`` would find the integer 1, and ``{"a": {"$lt": 1.5}}`` would not.
+    Chroma (1.5.9) cuts the fraction off before it compares with an integer: ``{"a": {"$gte": 1.5}}`` would find 1, and
+    ``{"a": {"$lt": 1.5}}`` would not.
     """
     clause: Clause = {key: {operator: value}}
     if not isinstance(value, float) or value.is_integer():
         return clause
     whole = int(value)
     passes = operator == "$ne" or (operator in ORDER and ORDER[operator](whole, value))
-    word, mending = ("or", "$eq") if passes else ("and", "$ne")
-    return _join_in_chroma(word, [clause, {key: {mending: whole}}])
+    join, mend = ("or", "$eq") if passes else ("and", "$ne")
+    return _join_in_chroma(join, [clause, {key: {mend: whole}}])
 
 
 def _join_in_chroma(word: str, clauses: list[Any]) -> dict[str, Any]:
@@ -76,7 +77,7 @@ def _join_in_chroma(word: str, clauses: list[Any]) -> dict[str, Any]:
 
 
 def to_qdrant(where: Filter | None, *, metadata_key: str = "metadata") -> Any | None:
-    """A filter as a ``qdrant_client.models.Filter``; ``None`` if everything passes.
+    """Translate a filter into a ``qdrant_client.models.Filter``; ``None`` if everything passes.
 
     Qdrant looks into lists for plain conditions too, so a comparison here also asks that the value is not a list;
     ``$contains`` asks for lists alone. Numbers are compared as ranges, for Qdrant keeps 1 and 1.0 apart. The payload
@@ -102,7 +103,7 @@ def _join_in_qdrant(models: Any, word: str, clauses: list[Any]) -> Any:
 
 
 def _qdrant_clause(models: Any, prefix: str, key: str, operator: str, operand: Any, negated: bool) -> Clause:
-    """One condition as a ``Filter``."""
+    """Translate a condition into a ``Filter``."""
     values = operand if operator == "$in" else [operand]
     if (
         operator in ("$exists", "$startswith")  # Qdrant lacks it, or means something else by it
@@ -117,8 +118,8 @@ def _qdrant_clause(models: Any, prefix: str, key: str, operator: str, operand: A
     name = key if _PLAIN_KEY.fullmatch(key) else f'"{key}"'
     path = f"{prefix}.{name}" if prefix else name
     item = f"{path}[]"
-    place = item if operator == "$contains" else path
-    tests = [_qdrant_test(models, place, operator, value) for value in values]
+    target = item if operator == "$contains" else path
+    tests = [_qdrant_test(models, target, operator, value) for value in values]
     clause = models.Filter(should=tests)
     if operator != "$contains":  # Qdrant looks into lists too, these operators do not
         no_list = models.IsEmptyCondition(is_empty=models.PayloadField(key=item))
@@ -127,7 +128,7 @@ def _qdrant_clause(models: Any, prefix: str, key: str, operator: str, operand: A
 
 
 def _qdrant_test(models: Any, path: str, operator: str, value: Any) -> Any:
-    """A condition on the value at a path."""
+    """Make Qdrant's condition on the value at a path."""
     if isinstance(value, (str, bool)):
         return models.FieldCondition(key=path, match=models.MatchValue(value=value))
     # equal numbers as a range too: MatchValue takes no floats, and tells 1 from 1.0
@@ -136,5 +137,5 @@ def _qdrant_test(models: Any, path: str, operator: str, value: Any) -> Any:
 
 
 def _cannot_ask(store: str, key: str, operator: str) -> FilterError:
-    """The error for a condition that a store cannot check as the kit does."""
+    """Make the error for a condition that a store cannot check as the kit does."""
     return FilterError(f"{store} cannot ask {operator} of {key!r}. Leave it out, or filter the results.")

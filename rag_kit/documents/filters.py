@@ -63,7 +63,7 @@ def validate_filter(where: Filter | None) -> None:
 
 
 def compile_filter(where: Filter | None) -> Predicate:
-    """Check a filter as ``validate_filter`` does; returns a test of metadata, for many documents, that never raises.
+    """Check a filter, and make a function from metadata to whether it passes, which never raises.
 
     Example:
         >>> recent = compile_filter({"year": {"$gte": 2020}})
@@ -75,7 +75,7 @@ def compile_filter(where: Filter | None) -> Predicate:
 
 
 def matches(where: Filter | None, metadata: Mapping[str, Any]) -> bool:
-    """Whether metadata passes a filter (checked as by ``validate_filter``); for many documents use ``compile_filter``.
+    """Tell whether metadata passes a filter; for many documents use ``compile_filter``.
 
     Example:
         >>> matches({"lang": "en", "year": {"$lt": 2000}}, {"lang": "en", "year": 1999})
@@ -102,7 +102,7 @@ def combine_filters(*filters: Filter | None) -> Filter | None:
 
 
 def plain_scalar(value: Any) -> Any:
-    """The plain scalar behind a value (numpy scalars and dates too), or ``MISSING`` if it is none."""
+    """Return the plain scalar behind a value (numpy scalars and dates too), or ``MISSING`` if it is none."""
     # numpy's float64 and str_ are floats and texts, yet compare with a tuple item by item
     if isinstance(value, (str, bool, int, float)) and not hasattr(value, "dtype"):
         return value
@@ -161,7 +161,7 @@ def _translate(where: Any, negate: bool, leaf: Leaf, join: Join, depth: int = 0)
 
 
 def _conditions(key: Any, value: Any) -> list[tuple[str, Any, Any]]:
-    """Key, operator and operand of each condition on a metadata key; a plain value asks for what is equal to it."""
+    """Yield key, operator and operand of each condition on a metadata key; a plain value means "equal to"."""
     if not isinstance(key, str) or not key or key.startswith("$"):
         raise FilterError(
             f"The key {to_plain(key)!r:.80} is not allowed: keys must be non-empty strings, metadata keys or one of "
@@ -197,7 +197,7 @@ def _translate_condition(key: str, operator: Any, operand: Any, negate: bool, le
 
 
 def _check_scalar(key: str, operator: str, value: Any) -> Any:
-    """The plain scalar behind an operand, or the error for what is none."""
+    """Return the plain scalar behind an operand; refuse anything else."""
     plain = plain_scalar(value)
     if plain is MISSING or (isinstance(plain, float) and not math.isfinite(plain)):
         raise FilterError(
@@ -208,7 +208,7 @@ def _check_scalar(key: str, operator: str, value: Any) -> Any:
 
 
 def join_clauses(word: str, parts: Sequence[Clause], join: Join) -> Clause:
-    """Join conditions by ``"and"`` or ``"or"``; those that are always true or never are worked out here.
+    """Join conditions by ``"and"`` or ``"or"``; those that are always true or never true are resolved.
 
     With "and", a part that is False makes all False, and parts that are True are left out; with "or", the reverse.
     """
@@ -232,14 +232,14 @@ def _join_predicates(word: str, parts: list[Predicate]) -> Predicate:
 
 
 def equality_key(value: Any) -> Any:
-    """A hashable that is equal exactly where the filter language says equal (booleans are not numbers)."""
+    """Return a hashable key that is equal exactly where filters say equal (booleans are not numbers)."""
     if isinstance(value, bool):
         return ("bool", value)
     return value if isinstance(value, (str, int, float)) else MISSING
 
 
 def value_test(operator: str, operand: Any) -> Callable[[Any], bool]:
-    """A function from a value (``None``: missing) to whether it passes a condition as `translate` gives it."""
+    """Make a function from a value (``None``: missing) to whether it passes a condition of `translate`."""
     if operator == "$exists":
         return lambda value: (value is not None) is operand
     if operator == "$startswith":

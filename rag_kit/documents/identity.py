@@ -81,7 +81,7 @@ def document_keys(rankings: Sequence[Sequence[Document]], id_key: str | None = N
 
 
 def _ids_of_same_chunks(rankings: Sequence[Sequence[Document]]) -> dict[str, str]:
-    """For ids that several stores made up for one chunk: id of a later list -> id of the first."""
+    """Map ids that later stores made up for a chunk to the id of the first store."""
     repeated: set[str] = set()  # texts that one list has under several ids
     for ranking in rankings:
         texts = Counter(text for text, _ in {(doc.page_content, doc.id) for doc in ranking})
@@ -137,7 +137,7 @@ def copy_metadata(doc: Document, *, without: str | None = None) -> dict[str, Any
 
 
 def copy_value(value: Any) -> Any:
-    """Copy a metadata value to any depth, with a short way for JSON data, which metadata nearly always is."""
+    """Copy a metadata value to any depth, quickly where it is JSON data."""
     kind = type(value)
     if kind in (str, int, float, bool, type(None)):
         return value
@@ -153,7 +153,7 @@ _PLAIN_TYPES = frozenset({str, int, bool, type(None)})
 
 
 def field_of(value: Any, name: str) -> Any:
-    """A field of a mapping, or of an object such as a dataclass or a model; None where it has none of that name."""
+    """Return a field of a mapping or an object; None where it has none of that name."""
     return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
 
 
@@ -209,7 +209,7 @@ _MAX_VERSION = 80
 
 
 def version_text(metadata: Mapping[str, Any]) -> str:
-    """Describe a document's version by its metadata, for people and models; "" where they say nothing.
+    """Describe a document's version by its metadata, for people and models; "" where nothing says it.
 
     Example:
         >>> version_text({"year": 2024, "version": "2.1", "status": "draft"})

@@ -41,7 +41,7 @@ def get_provenance(doc: Document) -> dict[str, Any]:
 
 
 def peek_provenance(doc: Document) -> Mapping[str, Any]:
-    """As ``get_provenance``, without a copy: to be read, never changed."""
+    """Read a document's provenance without a copy: never change it."""
     record = doc.metadata.get(PROVENANCE_KEY)
     if isinstance(record, str):
         record = decode_provenance(record)
@@ -136,7 +136,7 @@ def strip_provenance(doc: Document) -> Document:
 def add_first_stage(
     hits: Iterable[tuple[Document, float]], stage: str, name: str, query: str, **extra: Any
 ) -> list[Document]:
-    """Put the first stage into documents with scores, best first, which are changed: the retriever's own copies.
+    """Start the provenance of scored documents, best first, in place: they are the retriever's own copies.
 
     As ``with_provenance``, for documents without provenance; ``name`` is the retriever's.
     """
@@ -161,13 +161,13 @@ def compact_provenance(documents: list[Document]) -> list[Document]:
 
 
 def peek_score(doc: Document) -> float | None:
-    """The score that a document was found with, if there is one."""
+    """Return the score that a document was found with, if any."""
     score = peek_provenance(doc).get("score")
     return float(score) if isinstance(score, (int, float)) and not isinstance(score, bool) else None
 
 
 def _copy_with_record(doc: Document, record: dict[str, Any]) -> Document:
-    """Copy a document with another record of provenance."""
+    """Copy a document with other provenance."""
     metadata = copy_metadata(doc, without=PROVENANCE_KEY)
     metadata[PROVENANCE_KEY] = record if retriever_depth.get() else encode_provenance(record)
     return doc.model_copy(update={"metadata": metadata})
@@ -177,7 +177,7 @@ _TEXTS, _NUMBERS = ("stage", "retriever", "query"), ("rank", "score", "weight")
 
 
 def encode_provenance(record: Mapping[str, Any]) -> Any:
-    """The string for a record: each name and query once, and a row of places and numbers for each stage.
+    """Encode a record as a string: each name and query once, a row of numbers for each stage.
 
     What is not a record of this kit (somebody else's, under this key) comes back as it is.
 
@@ -202,35 +202,35 @@ def encode_provenance(record: Mapping[str, Any]) -> Any:
 
 
 def _encode_stages(stages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """All texts once, and a row for each stage: places of its texts, numbers, and what else there is."""
-    places: dict[Any, int] = {}
+    """Encode stages: all texts once, and for each stage the positions of its texts, its numbers and the rest."""
+    position_of: dict[Any, int] = {}
     rows: list[list[Any]] = []
     for stage in stages:
         more = {**stage}
-        row: list[Any] = [places.setdefault(more.pop(name, None), len(places)) for name in _TEXTS]
+        row: list[Any] = [position_of.setdefault(more.pop(name, None), len(position_of)) for name in _TEXTS]
         row += [more.pop(name, None) for name in _NUMBERS]
         if type(queries := more.get("queries")) is list:
-            more["queries"] = [places.setdefault(query, len(places)) for query in queries]
+            more["queries"] = [position_of.setdefault(query, len(position_of)) for query in queries]
         if more:
             row.append(more)
         while row[-1] is None:
             row.pop()
         rows.append(row)
-    return {"texts": list(places), "stages": rows}
+    return {"texts": list(position_of), "stages": rows}
 
 
 def decode_provenance(text: str) -> dict[str, Any]:
-    """The record of a string; ``{}`` for somebody else's text."""
+    """Decode a record; ``{}`` for a string that is none."""
     try:
         record: dict[str, Any] = json.loads(text)
         texts = record.pop("texts")
         stages: list[dict[str, Any]] = []
         for row in record["stages"]:
             *values, more = [*row, *[None] * 7][:7]  # a row ends with its last value
-            values[:3] = [texts[place] for place in values[:3]]
+            values[:3] = [texts[position] for position in values[:3]]
             stage = dict(zip(_TEXTS + _NUMBERS, values, strict=True)) | (more or {})
             if "queries" in stage:
-                stage["queries"] = [texts[place] for place in stage["queries"]]
+                stage["queries"] = [texts[position] for position in stage["queries"]]
             stages.append(stage)
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
         return {}

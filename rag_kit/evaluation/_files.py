@@ -1,4 +1,4 @@
-"""Files of an evaluation: read record by record, each with its place, and written as a whole or not at all.
+"""Files of an evaluation: read record by record, each with its line, and written as a whole or not at all.
 
 Whatever cannot be read or written is an `InvalidInputError` that names the file, and the line or the row.
 """
@@ -28,19 +28,19 @@ MAX_LINE = 2**28
 
 
 def find_file(folder: Path, *names: str) -> Path | None:
-    """The first of ``names`` that is a file in ``folder``, else ``None``."""
+    """Return the first of ``names`` that is a file in ``folder``, else ``None``."""
     return next((folder / name for name in names if (folder / name).is_file()), None)
 
 
 def first_few(values: Iterable[Any], limit: int = 5) -> str:
-    """Up to ``limit`` of the values, quoted, and how many more there are."""
+    """Quote up to ``limit`` of the values, and say how many more there are."""
     quoted = [f"{str(value)[:60]!r}" for value in values]
     more = f" and {len(quoted) - limit} more" if len(quoted) > limit else ""
     return f"{', '.join(quoted[:limit]) or 'none'}{more}"
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Give ``(line number from 1, line with its end)`` of a UTF-8 file, plain or ``.gz``."""
+    """Yield ``(line number from 1, line with its end)`` of a UTF-8 file, plain or ``.gz``."""
     number = 0
     try:
         with _open_file(path) as file:
@@ -63,7 +63,7 @@ def _open_file(path: Path) -> Any:
 
 
 def read_jsonl(path: Path) -> Iterator[Record]:
-    """Give ``("file:line", object)`` for every line of a JSON Lines file that is not blank."""
+    """Yield ``("file:line", object)`` for every line of a JSON Lines file that is not blank."""
     for number, line in read_lines(path):
         if line.strip():
             where = f"{path.name}:{number}"
@@ -79,7 +79,7 @@ def read_jsonl(path: Path) -> Iterator[Record]:
 
 
 def read_records(path: Path) -> Iterator[Record]:
-    """Records of a file, each with its place; the form goes by the ending, Parquet and Excel are read by pandas."""
+    """Yield the records of a file with where each is; the suffix says the form, pandas reads Parquet and Excel."""
     if not path.is_file():
         kind = "a folder" if path.is_dir() else "not there"
         raise InvalidInputError(f"{str(path)!r} is {kind}; give the name of a file")
@@ -106,7 +106,7 @@ def _read_sheet(path: Path) -> Iterator[Record]:
 
 
 def frame_records(frame: Any, source: str) -> Iterator[Record]:
-    """Records of a pandas frame, each placed by the label of its row."""
+    """Yield the records of a pandas frame, each with the label of its row."""
     if not hasattr(frame, "itertuples") or not hasattr(frame, "columns"):
         raise InvalidInputError(f"the frame is a {type(frame).__name__}; give a pandas DataFrame")
     names = _check_header(list(map(str, frame.columns)), source)
@@ -115,7 +115,7 @@ def frame_records(frame: Any, source: str) -> Iterator[Record]:
 
 
 def huggingface_records(source: Any, name: str | None, split: str | None) -> tuple[str, Iterator[Record]]:
-    """Name and records of a Hugging Face data set: of a folder, or one that is loaded."""
+    """Return name and records of a Hugging Face data set, in a folder or loaded."""
     folder = as_path(source, "source") if isinstance(source, (str, Path)) else None
     data = _load_huggingface(folder) if folder else source
     if isinstance(data, Mapping):
@@ -134,7 +134,7 @@ def huggingface_records(source: Any, name: str | None, split: str | None) -> tup
 
 
 def _load_huggingface(folder: Path) -> Any:
-    """The data set in a folder, by the library of Hugging Face."""
+    """Load the data set in a folder by Hugging Face's library."""
     try:
         import datasets
     except ImportError as error:
@@ -151,7 +151,7 @@ def _load_huggingface(folder: Path) -> Any:
 
 
 def _labelled_rows(data: Any, name: str) -> Iterator[Record]:
-    """Rows of a data set, with the names of its class labels."""
+    """Yield the rows of a data set, with the names of class labels for their numbers."""
     names = {column: kind.names for column, kind in (data.features or {}).items() if hasattr(kind, "names")}
     try:
         for number, row in enumerate(data, start=1):
@@ -162,7 +162,7 @@ def _labelled_rows(data: Any, name: str) -> Iterator[Record]:
 
 
 def _read_csv(path: Path) -> Iterator[Record]:
-    """Rows below a header line, each placed by the line that it begins on; Excel's GB18030 is known by its bytes."""
+    """Yield the rows below a header, each with its first line; Excel's GB18030 is known by its bytes."""
     try:
         with _open_file(path) as file:
             data = file.read(MAX_LINE + 1)
@@ -206,14 +206,14 @@ _READERS: dict[str, Callable[[Path], Iterator[Record]]] = {
 
 
 def _check_header(names: list[str], where: str) -> list[str]:
-    """The names; a header that has a column twice is refused."""
+    """Return the names of the columns; refuse a header that has a column twice."""
     if repeated := next((name for name, count in Counter(names).items() if count > 1), None):
         raise InvalidInputError(f"{where}: the header has the column {repeated!r:.80} twice; rename one")
     return names
 
 
 def check_target(path: Path | None) -> None:
-    """Refuse a file that could not be written, before the work that it is for."""
+    """Refuse a path that could not be written, before the work whose result it is for."""
     existing = next((folder for folder in path.absolute().parents if folder.exists()), None) if path else None
     if path and (path.is_dir() or not (existing and existing.is_dir())):
         raise InvalidInputError(f"{str(path)!r} is a folder, or lies below a file; give the name of a file")

@@ -59,22 +59,22 @@ class Cell(Recorded):
 
     @classmethod
     def ok(cls, value: float, reason: str = "", **details: Any) -> Cell:
-        """A score, and the plain data behind it."""
+        """Make a cell with a score, and the plain data behind it."""
         return cls(value, "ok", reason, details=details)
 
     @classmethod
     def undefined(cls, reason: str, **details: Any) -> Cell:
-        """The metric has no value here."""
+        """Make a cell without a value: the metric has none here."""
         return cls(None, "undefined", reason, details=details)
 
     @classmethod
     def error(cls, reason: str, **details: Any) -> Cell:
-        """The value could not be computed."""
+        """Make a cell without a value: it could not be computed."""
         return cls(None, "error", reason, details=details)
 
     @classmethod
     def not_applicable(cls, reason: str) -> Cell:
-        """The question or the pipeline lacks what the metric reads."""
+        """Make a cell without a value: the question or the pipeline lacks what the metric reads."""
         return cls(None, "not_applicable", reason)
 
     def to_json(self) -> dict[str, Any]:
@@ -86,7 +86,7 @@ class Cell(Recorded):
 
 @dataclass(frozen=True)
 class Labelled:
-    """The mean that people would give, by ``n`` verdicts of theirs and the judge's values, and its interval."""
+    """The mean that people would give, estimated from their ``n`` verdicts and the judge's values."""
 
     n: int
     mean: float
@@ -99,7 +99,7 @@ class Labelled:
 
 @dataclass(frozen=True)
 class Summary:
-    """Summary of one metric over all questions: a mean with its bootstrap interval, and counts of cells by kind.
+    """Summary of a metric over all questions: mean, bootstrap interval, counts of cells by kind.
 
     ``n + undefined + errors + not_applicable + missing == total``. ``mean`` is ``None`` without a value, ``low`` and
     ``high`` below two. ``missing`` are examples that the run has not come to yet. ``labelled`` is there from ten
@@ -125,7 +125,7 @@ class Summary:
         ends: tuple[float | None, float | None] | None = None,
         labelled: Labelled | None = None,
     ) -> Summary:
-        """Summarize the cells of some of ``total`` examples; ``ends`` are those of the interval, where known."""
+        """Summarize the cells of some of ``total`` examples; ``ends`` are the ends of the interval, where known."""
         from rag_kit.evaluation.statistics import bootstrap_interval
 
         all_cells = list(cells)
@@ -138,5 +138,5 @@ class Summary:
 
     @property
     def coverage(self) -> float:
-        """Share of the examples that the mean speaks of."""
+        """Share of the examples that have a value."""
         return self.n / self.total if self.total else 0.0

@@ -6,6 +6,7 @@ import html
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -80,15 +81,15 @@ class Comparison(TabularResult):
 
     @cached_property
     def slices(self) -> list[Slice]:
-        """Every score on every part of the questions."""
+        """Scores on parts of the questions."""
         return slice_scores(self._matched, self.sliced_by, level=self.level)
 
     def score(self, pipeline: str, metric: str) -> Score:
-        """A row of the table."""
+        """Return a row of the table."""
         return _find_row({(row.pipeline, row.metric): row for row in self.table}, pipeline, metric)
 
     def pair(self, pipeline: str, other: str, metric: str) -> Pair:
-        """The test of one pipeline against another, in the order in which they were compared."""
+        """Return the test of one pipeline against another, in the order in which they were compared."""
         rows = {(row.pipeline, row.other, row.metric): row for row in self.pairs}
         return _find_row(rows, pipeline, other, metric)
 
@@ -117,7 +118,7 @@ class Comparison(TabularResult):
         }  # fmt: skip
 
     def slices_table(self) -> Table:
-        """The slices for people; a way of slicing that gives only one part is left out."""
+        """Make the table of slices; a way of slicing that gives only one part is left out."""
         parts = {(part.by, part.value) for part in self.slices}
         several = {by for by in self.sliced_by if sum(by == each for each, _ in parts) > 1}
         rows = [
@@ -143,7 +144,7 @@ class Comparison(TabularResult):
         return super()._repr_html_() + (folded if slices.rows else "")
 
     def _tables(self) -> list[Table]:
-        """All but the slices. Metrics without a value in any pipeline are left out of the longer ones."""
+        """Make all tables but the slices; the longer ones leave out metrics without a value in any pipeline."""
         empty = self._metrics_without_value()
         scores: list[list[Any]] = [
             [row.metric, row.pipeline, row.mean, interval_text(row.low, row.high), f"{row.n} / {row.total}",
@@ -176,7 +177,7 @@ class Comparison(TabularResult):
         return [Table(header.split("|"), rows, name, right, limit=60) for name, header, rows, right in tables]
 
     def _explanations(self) -> list[str]:
-        """Say what is needed to read the tables right."""
+        """Explain how to read the tables."""
         thresholds = ", ".join(f"{name} {value:g}" for name, value in self.thresholds.items())
         labels = [
             f"{row.metric} of {row.pipeline}: judge {row.mean:.3f}; {self._with_caveats(row, row.pipeline)}."
@@ -202,13 +203,13 @@ class Comparison(TabularResult):
         return lines
 
     def _with_caveats(self, row: Score | Pair, *pipelines: str) -> str:
-        """Labels of one run, or of both of a pair, and what their interval does not say."""
+        """Write the labels of one run, or of a pair of runs, and what their interval does not say."""
         runs = [self._matched.runs[name] for name in pipelines]
-        values = set.intersection(*(set(run.values(row.metric)) for run in runs))
+        scored = set.intersection(*(set(run.values(row.metric)) for run in runs))
         verdicts = [run.labels.verdicts.get(row.metric, {}) for run in runs]
-        shared = [key for key in verdicts[0] if key in values and all(key in given for given in verdicts)]
-        by_key = {key: None if any(given[key] is None for given in verdicts) else 0.0 for key in shared}
-        return "; ".join([str(row.labelled), *caveats(by_key, values)])
+        labelled = [key for key in verdicts[0] if key in scored and all(key in of_run for of_run in verdicts)]
+        unclear = sum(None in [of_run[key] for of_run in verdicts] for key in labelled)
+        return "; ".join([str(row.labelled), *caveats(labelled, unclear, scored)])
 
     def _metrics_without_value(self) -> list[str]:
         with_value = {score.metric for score in self.table if score.n}
@@ -267,10 +268,10 @@ def compare(
         raise InvalidInputError(f"the baseline {baseline!r:.80} is no pipeline; there are {', '.join(names)}")
     limits = paired.check_thresholds(thresholds, matched.values)
     sliced_by = check_slices(matched.examples.values(), slices)
-    couples = [
-        (i, j) for i, first in enumerate(names) for j, second in enumerate(names)
-        if (i < j if baseline is None else second == baseline != first)
-    ]  # fmt: skip
+    if baseline is None:
+        couples = list(combinations(range(len(names)), 2))
+    else:
+        couples = [(i, names.index(baseline)) for i, name in enumerate(names) if name != baseline]
     columns = [*matched.values.values(), paired.differences(matched, couples)]  # all share their resamples
     intervals = column_intervals(np.concatenate(columns, axis=1), level=level)
     table = scores(matched, intervals, prices, level=level)

@@ -18,7 +18,7 @@ Latencies = Sequence[float | None]  # seconds of each pipeline
 
 @dataclass(frozen=True)
 class Pair:
-    """A pipeline against another one, over the ``n`` questions that both have an ok cell for.
+    """One pipeline against another on a metric, over the ``n`` questions with a value for both.
 
     ``difference`` is the mean of first minus second, ``low`` and ``high`` its paired bootstrap interval (``None`` below
     two questions), ``wins`` and ``losses`` count questions. ``p`` is of the sign-flip test, ``mcnemar_p`` of McNemar's
@@ -47,7 +47,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class CombinationStep:
-    """A pipeline more to combine: it gains so many questions that none before gets; the set then gets this share."""
+    """A further pipeline in a combination: it gains ``gain`` questions that none before gets."""
 
     pipeline: str
     gain: int
@@ -56,7 +56,7 @@ class CombinationStep:
 
 @dataclass(frozen=True)
 class Complementarity:
-    """Gain of pipelines over each other on one metric, over the ``n`` questions for which every one has a value.
+    """Gains of pipelines over each other on a metric, over the ``n`` questions with a value for all.
 
     No combination helps with the questions that ``nobody`` gets: the cause lies before retrieval or in the gold.
     ``union`` is the share that at least one gets: what an oracle that always picks the right one reaches.
@@ -72,16 +72,15 @@ class Complementarity:
     nobody: tuple[str, ...]
     union: float | None
     best_single: float | None  # share that the best one gets alone
-    greedy: tuple[
-        CombinationStep, ...
-    ]  # first the best one, then whichever adds most; a tie goes to the quicker one
+    # first the best pipeline, then whichever adds most; a tie goes to the quicker one
+    greedy: tuple[CombinationStep, ...]
 
     def combine(self, gain: float = 0.0) -> list[str]:
-        """Names of the greedy set, as long as each adds more than this share of the questions, such as 0.02."""
+        """Return the pipelines to combine, as long as each adds more than this share of the questions."""
         return [step.pipeline for step in self.greedy if self.n and step.gain / self.n > gain]
 
     def records(self) -> list[dict[str, Any]]:
-        """A line for each pipeline: what it gets, what it alone gets, its place in the greedy set and its gain."""
+        """Make a line for each pipeline: what it gets, gets alone, its position in the combination, its gain."""
         positions = {step.pipeline: position for position, step in enumerate(self.greedy, start=1)}
         return [
             {
@@ -95,7 +94,7 @@ class Complementarity:
 
 
 def check_thresholds(thresholds: Any, metrics: Iterable[str]) -> dict[str, float]:
-    """Thresholds by metric; one number is that of all, ``None`` of none."""
+    """Return thresholds by metric; one number is that of all, ``None`` of none."""
     by_metric = thresholds if isinstance(thresholds, Mapping) else dict.fromkeys(metrics, thresholds)
     if unknown := [metric for metric in by_metric if metric not in metrics]:
         raise InvalidInputError(
@@ -116,10 +115,10 @@ def compare_pairs(
     level: float,
     thresholds: Mapping[str, float],
 ) -> tuple[list[Pair], int]:
-    """A pair for each metric and couple, in the order of the intervals, and the number of tests corrected for."""
+    """Test all pairs metric by metric; also return the number of tests that were corrected for."""
     names, table = list(matched.runs), differences(matched, couples)
     keys = [(metric, *couple) for metric in matched.values for couple in couples]
-    binary = {metric: bool(np.isin(v[v == v], (0, 1)).all()) for metric, v in matched.values.items()}
+    binary = {name: bool(np.isin(v[~np.isnan(v)], (0, 1)).all()) for name, v in matched.values.items()}
     flips = sign_flip_tests(np.nan_to_num(table, nan=0.0))
     pairs: list[Pair] = []
     p_values: dict[tuple[int, str], float] = {}  # by number of the pair and by field
@@ -153,7 +152,7 @@ def compare_pairs(
 
 
 def differences(matched: MatchedRuns, couples: Sequence[tuple[int, int]]) -> np.ndarray:
-    """Questions by differences of these couples, metric by metric; NaN where one of two has no value."""
+    """Return questions by differences of the couples, metric by metric; NaN where one has no value."""
     first, second = np.array(couples).T
     return np.concatenate([table[:, first] - table[:, second] for table in matched.values.values()], axis=1)
 
@@ -161,7 +160,7 @@ def differences(matched: MatchedRuns, couples: Sequence[tuple[int, int]]) -> np.
 def complementarity(
     matched: MatchedRuns, metric: str, threshold: float, seconds: Latencies
 ) -> Complementarity:
-    """Set the pipelines against each other on one metric; ``seconds`` is the latency of each, for ties."""
+    """Measure what pipelines gain over each other on one metric; ``seconds``, their latencies, break ties."""
     values, names = matched.values[metric], tuple(matched.runs)
     complete = (values == values).all(axis=1)
     answered = _reaches_threshold(matched, metric, threshold)[complete]
@@ -185,7 +184,7 @@ def complementarity(
 def _pick_steps(
     answered: np.ndarray, names: Sequence[str], seconds: Latencies
 ) -> tuple[CombinationStep, ...]:
-    """Pipelines in the order in which each adds most of the questions not got yet; of equals the quicker one."""
+    """Order pipelines so that each adds most of the questions not got yet; of equals the quicker first."""
     steps: list[CombinationStep] = []
     left = list(range(len(names)))
     covered = np.zeros(len(answered), dtype=bool)
@@ -201,9 +200,9 @@ def _pick_steps(
 
 
 def _count_hits(matched: MatchedRuns, metric: str, threshold: float, i: int, j: int) -> dict[str, int]:
-    """Questions that each of two gets, and that it alone gets, of those that both have a value for."""
-    values, answered = matched.values[metric][:, [i, j]], _reaches_threshold(matched, metric, threshold)
-    first, second = answered[(values == values).all(axis=1)][:, [i, j]].T
+    """Count the questions that each of two gets, and that it alone gets, of those with a value for both."""
+    values, got = matched.values[metric][:, [i, j]], _reaches_threshold(matched, metric, threshold)[:, [i, j]]
+    first, second = got[~np.isnan(values).any(axis=1)].T
     return {
         "pipeline": int(first.sum()), "other": int(second.sum()),
         "only_pipeline": int((first & ~second).sum()), "only_other": int((second & ~first).sum()),
@@ -211,6 +210,6 @@ def _count_hits(matched: MatchedRuns, metric: str, threshold: float, i: int, j: 
 
 
 def _reaches_threshold(matched: MatchedRuns, metric: str, threshold: float) -> np.ndarray:
-    """Whether each pipeline gets each question: questions by pipelines; False where there is no value."""
+    """Tell which pipeline gets which question: questions by pipelines; False without a value."""
     values = matched.values[metric]
     return values <= threshold if metric in matched.lower_is_better else values >= threshold

@@ -31,7 +31,7 @@ _UNTAGGED = "(not said)"
 
 @dataclass
 class MatchedRuns:
-    """Runs by name; ``values`` has, by metric, questions by pipelines, NaN where there is no ok cell."""
+    """Runs by name; ``values`` has by metric: questions by pipelines, NaN without an ok cell."""
 
     runs: dict[str, Results]
     examples: dict[str, Example]
@@ -64,7 +64,7 @@ class MatchedRuns:
 
 @dataclass(frozen=True, kw_only=True)
 class Score(Summary):
-    """One metric of one pipeline: its `Summary` over the questions compared, and what a question takes.
+    """A metric of a pipeline over the questions compared, and what a question costs.
 
     Half of the answers took at most ``p50_seconds``, 95 of 100 at most ``p95_seconds``; ``calls``, ``tokens`` and
     ``money`` are the pipeline's, on average. What is not known, such as a price, is ``None``.
@@ -85,7 +85,7 @@ class Score(Summary):
 
 @dataclass(frozen=True)
 class Slice:
-    """One metric of one pipeline on the part of the questions where ``by`` (``language``, a tag) is ``value``.
+    """A metric of a pipeline on the questions where ``by`` (``language``, a tag) is ``value``.
 
     ``n`` of its ``total`` questions have a value; without any there is no mean, below five no interval.
     """
@@ -102,7 +102,7 @@ class Slice:
 
 
 def match_runs(results: Any, metrics: Iterable[str] | str | None = None) -> MatchedRuns:
-    """Lay runs side by side, matched by the ids of their questions; arguments as for `compare`."""
+    """Match runs by the ids of their questions; arguments as for `compare`."""
     runs = name_runs(results)
     examples = _merge_examples(runs)
     position = {key: number for number, key in enumerate(examples)}
@@ -118,7 +118,7 @@ def match_runs(results: Any, metrics: Iterable[str] | str | None = None) -> Matc
 def scores(
     matched: MatchedRuns, intervals: Iterable[Interval], prices: Any = None, *, level: float = 0.95
 ) -> list[Score]:
-    """One for each metric and pipeline, metric by metric, as the intervals are."""
+    """Score each pipeline by each metric, metric by metric."""
     ends = iter(intervals)
     costs_by_run = {name: costs(run, prices) for name, run in matched.runs.items()}
     rows = []
@@ -132,7 +132,7 @@ def scores(
 
 
 def costs(run: Results, prices: Any = None) -> dict[str, Any]:
-    """Mean cost of a question: seconds of those that were answered; calls, tokens and money of all."""
+    """Return the mean cost of a question: seconds of the answered ones; calls, tokens and money of all."""
     p50, p95 = latency_percentiles([row.output.seconds for row in run.rows if row.output.error is None])
     return {
         "p50_seconds": p50,
@@ -144,7 +144,7 @@ def costs(run: Results, prices: Any = None) -> dict[str, Any]:
 
 
 def slice_scores(matched: MatchedRuns, slices: Sequence[str], *, level: float) -> list[Slice]:
-    """Scores of every pipeline on every part; parts in order of size."""
+    """Score every pipeline on every part of the questions; parts in order of size."""
     rows = []
     columns = [(metric, name) for metric in matched.values for name in matched.runs]
     table = np.concatenate(list(matched.values.values()), axis=1)
@@ -162,7 +162,7 @@ def slice_scores(matched: MatchedRuns, slices: Sequence[str], *, level: float) -
 
 
 def check_slices(examples: Collection[Example], slices: Iterable[str] | str) -> tuple[str, ...]:
-    """Names of the ways to part the questions; one that is neither built in nor a tag of an example is refused."""
+    """Return the ways to slice; refuse one that is neither built in nor a tag of an example."""
     talks = any(example.history or "turn" in example.tags for example in examples)
     names = (slices,) if isinstance(slices, str) or not isinstance(slices, Iterable) else tuple(slices)
     tags = sorted({tag for example in examples for tag in example.tags})
@@ -178,19 +178,19 @@ def check_slices(examples: Collection[Example], slices: Iterable[str] | str) -> 
 
 
 def present_values(column: np.ndarray) -> list[float]:
-    """The values of a column without its gaps."""
+    """Return the values of a column without gaps."""
     values: list[float] = column[column == column].tolist()
     return values
 
 
 def mean(values: Sequence[float | None]) -> float | None:
-    """The mean; ``None`` where one of them is unknown, because an unknown price is not zero."""
+    """Return the mean; ``None`` where a value is unknown, because an unknown price is not zero."""
     numbers = [value for value in values if value is not None]
     return math.fsum(numbers) / len(numbers) if numbers and len(numbers) == len(values) else None
 
 
 def name_runs(results: Any, least: int = 2) -> dict[str, Results]:
-    """Name -> run, at least so many of different names."""
+    """Map names to runs; refuse fewer than so many, or equal names."""
     if isinstance(results, (str, Path, Results)) or not isinstance(results, Iterable):
         results = ()
     named_items = results.items() if isinstance(results, Mapping) else ((None, item) for item in results)
@@ -217,7 +217,7 @@ def name_runs(results: Any, least: int = 2) -> dict[str, Results]:
 
 
 def _merge_examples(runs: Mapping[str, Results]) -> dict[str, Example]:
-    """Id -> example of all runs, which must agree in question and gold."""
+    """Map ids to the examples of all runs, which must agree in question and gold."""
     examples: dict[str, tuple[str, Example]] = {}
     for name, run in runs.items():
         if examples and not any(row.example.id in examples for row in run.rows):
@@ -238,7 +238,7 @@ def _merge_examples(runs: Mapping[str, Results]) -> dict[str, Example]:
 
 
 def _choose_metrics(runs: Iterable[Results], metrics: Iterable[str] | str | None) -> list[str]:
-    """The metrics that are named; without names, all that at least two runs have."""
+    """Return the metrics named; without names, all that at least two runs have."""
     present = Counter(metric for run in runs for metric in run.metrics)
     chosen: list[Any] = [metric for metric in present if present[metric] > 1]
     if metrics is not None:
@@ -254,7 +254,7 @@ def _choose_metrics(runs: Iterable[Results], metrics: Iterable[str] | str | None
 
 
 def _label_examples(examples: Iterable[Example], by: str) -> list[str]:
-    """The part of the slicing `by` (a tag, the language or the turn) that each example belongs to."""
+    """Return the part that each example belongs to, sliced by a tag, the language or the turn."""
     if by == "language":
         from rag_kit.text import detect_language
 

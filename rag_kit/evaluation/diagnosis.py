@@ -70,7 +70,7 @@ class Diagnosis(TabularResult):
 
     @property
     def causes(self) -> list[CaseName]:
-        """Causes that occur: those of wrong answers first, the most frequent of them first."""
+        """Causes that occur: those of wrong answers first, the most frequent first."""
         return sorted(self.counts, key=lambda name: (case_of(name).good, -self.counts[name]))
 
     @property
@@ -79,15 +79,15 @@ class Diagnosis(TabularResult):
         return next((name for name in self.causes if not case_of(name).good), None)
 
     def case(self, name: CaseName) -> Cause:
-        """Title, cause and remedies of a case."""
+        """Return title, cause and remedies of a case."""
         return case_of(name)
 
     def questions(self, case: CaseName | None) -> list[Finding]:
-        """The questions with a cause; of ``None``, those without."""
+        """Return the questions with a cause; for ``None``, those without."""
         return [row for row in self.rows if row.case == case]
 
     def in_language(self, language: Literal["en", "zh"]) -> Diagnosis:
-        """This diagnosis with its texts in another language."""
+        """Copy this diagnosis with its texts in another language."""
         return replace(self, language=_choose_language(language, []))
 
     def to_json(self) -> dict[str, Any]:
@@ -119,7 +119,7 @@ class Diagnosis(TabularResult):
         return records
 
     def _text(self, text: Text | str, *values: Any) -> str:
-        """A text, or the one with this key, in the language of the diagnosis."""
+        """Return a text, or the text of a key, in the language of the diagnosis."""
         pair = text_of(text, *values) if isinstance(text, str) else text
         return pair.zh if self.language == "zh" else pair.en
 
@@ -218,25 +218,24 @@ def diagnose(
 
 
 def choose_metrics(results: Results) -> dict[Role, str]:
-    """Role -> the first metric that can play it and has a value; a role that none can play is left out."""
+    """Map each role to the first metric that can play it and has a value."""
     return {role: name for role, names in ROLES.items() if (name := first_metric(results, names))}
 
 
 def diagnose_all(results: Mapping[str, Results], language: Any = "auto") -> dict[str, Diagnosis]:
-    """Name -> diagnosis of every run that has a score of the answer, one of recall and one of precision."""
+    """Map the name of each run that can be diagnosed to its diagnosis."""
     complete = {name: run for name, run in results.items() if len(choose_metrics(run)) == len(ROLES)}
     return {name: replace(diagnose(run, language=language), name=name) for name, run in complete.items()}
 
 
 def _diagnose_row(row: Row, metrics: Mapping[Role, str], limits: Mapping[Role, float]) -> Finding:
-    """The three scores against their thresholds, and the cause where all three are known."""
+    """Hold the three scores against their thresholds; name the cause if all three are known."""
     cells = {role: row.cells.get(name) for role, name in metrics.items()}
     values = {role: cell.value if cell else None for role, cell in cells.items()}
-    levels: dict[Role, Level | None] = {
-        # ContextPrecision of a half comes out as 0.49999999995
-        role: None if value is None else "high" if value >= limits[role] - 1e-9 else "low"
-        for role, value in values.items()
-    }
+    levels: dict[Role, Level | None] = dict.fromkeys(values)
+    for role, value in values.items():
+        if value is not None:  # ContextPrecision of a half comes out as 0.49999999995
+            levels[role] = "high" if value >= limits[role] - 1e-9 else "low"
     case = TABLE.get(tuple(levels.values()))
     unknown = [_explain_missing(metrics[role], cell) for role, cell in cells.items() if values[role] is None]
     if row.example.answerable is False and row.output.error is None:
@@ -255,7 +254,7 @@ def _explain_missing(metric: str, cell: Cell | None) -> Text:
 
 
 def _hints_of(row: Row) -> tuple[Text, ...]:
-    """Read the causes that the output itself shows: failed, nothing retrieved, declined, wrong citations."""
+    """Read hints in the output itself: it failed, found nothing, declined, or cites wrongly."""
     output = row.output
     wrong = sum(item.get("status") not in _CITATION_OK for item in output.citations)
     hints = {
@@ -281,7 +280,7 @@ def _read_thresholds(thresholds: Any) -> dict[Role, float]:
 
 
 def _choose_language(language: Any, rows: Sequence[Row]) -> str:
-    """The language that is named; for ``auto`` that of most questions."""
+    """Return the language named; for ``auto`` that of most questions."""
     if language not in ("auto", "en", "zh"):
         raise InvalidInputError(f"language is {language!r:.80}; allowed are auto, en, zh")
     if language != "auto":

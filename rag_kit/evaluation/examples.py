@@ -29,7 +29,7 @@ _Text = Annotated[str, AfterValidator(_not_blank)]  # a pattern would refuse hal
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def checked(cls: type[T]) -> type[T]:
-    """A frozen dataclass of which Pydantic checks the fields; what does not fit is an `InvalidInputError`."""
+    """Make a frozen dataclass whose fields Pydantic checks; what does not fit is an `InvalidInputError`."""
     checked_class: Any = dataclass(frozen=True, config=ConfigDict(extra="forbid"))(cls)
     names, create = tuple(checked_class.__dataclass_fields__), checked_class.__init__
 
@@ -72,7 +72,7 @@ class GoldSpan:
 
 
 def check_span(span: Any) -> Any:
-    """A gold span as the fields of `GoldSpan`; a text alone may be of any document."""
+    """Read a gold span as the fields of `GoldSpan`; a text alone may be in any document."""
     if isinstance(span, str):
         span = {"text": span.strip()}
     if isinstance(span, Mapping) and "text" in span and not set(span) - {"document", "text", "start"}:
@@ -96,7 +96,7 @@ def _check_turn(turn: Any) -> Any:
 
 @checked
 class Example(Recorded):
-    """One question and its gold: whatever is known; a metric that wants more is not applicable.
+    """One question and what is known of its gold; a metric that needs more is not applicable.
 
     Args:
         id: Unique in its set.
@@ -134,7 +134,7 @@ class Example(Recorded):
 
     @property
     def conversation(self) -> str:
-        """The question as a judge reads it: after the earlier turns, where there are any.
+        """The question as a judge reads it: after the earlier turns, if any.
 
         Example:
             >>> turn = {"question": "长江在哪里？", "answer": "在中国。"}
@@ -152,11 +152,11 @@ class Example(Recorded):
 
     @property
     def turn(self) -> int:
-        """Which turn of its conversation it is, from 1."""
+        """The number of its turn in the conversation, from 1."""
         return len(self.history) + 1
 
     def missing(self, needs: set[str] | frozenset[str]) -> list[str]:
-        """Names of the needed fields that are empty, and of those as ``metadata.key`` that are not there."""
+        """Return the needed fields that are empty, and those as ``metadata.key`` that are not there."""
         return [name for name in sorted(needs) if self._is_missing(name)]
 
     def _is_missing(self, name: str) -> bool:
@@ -164,7 +164,7 @@ class Example(Recorded):
         return self.metadata.get(key) is None if key else getattr(self, field) in (None, (), {}, "")
 
     def to_json(self) -> dict[str, Any]:
-        """The example as plain JSON; what is not known is left out."""
+        """Return the example as plain JSON, without unknown fields."""
         record = vars(self) | {"spans": [vars(span) for span in self.spans]}
         return {key: value for key, value in to_plain(record).items() if value not in (None, [], {}, "")}
 

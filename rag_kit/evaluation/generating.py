@@ -59,11 +59,11 @@ class GeneratedSet(EvaluationSet):
 
     @property
     def dropped(self) -> dict[str, int]:
-        """Reason -> how many questions were refused for it."""
+        """Number of refused questions by reason."""
         return dict(Counter(record["reason"] for record in self.refused))
 
     def report(self) -> str:
-        """How many questions were kept, how many were refused and why; for people."""
+        """Say how many questions were kept, and how many were refused and why."""
         kinds = ", ".join(f"{len(part)} {kind}" for kind, part in self.slices("type").items())
         lines = [f"{len(self)} questions ({kinds or 'none'}) from {self.asked} times asking"]
         lines += [f"  {n:>5} refused, {reason}: {REASONS[reason]}" for reason, n in self.dropped.items()]
@@ -86,7 +86,7 @@ async def agenerate(
     max_tokens: int | None = None,
     deadline: float | None = None,
 ) -> GeneratedSet:
-    """Let a model write an evaluation set from documents: questions with answers, gold passages and gold spans.
+    """Let a model write an evaluation set from documents: questions, answers, gold passages and gold spans.
 
     `generate` is the same for scripts and Jupyter.
 
@@ -161,7 +161,7 @@ generate = blocking(agenerate, "generate")
 
 
 class _Writer:
-    """Asks a model for questions and for checks of them; keeps what is good, notes why the others are refused."""
+    """Asks a model for questions and for checks of them; keeps the good ones, notes why others are refused."""
 
     def __init__(
         self, source: Any, llm: Any, target: Path | None, language: str, count: int, prompts: Path | None
@@ -191,7 +191,7 @@ class _Writer:
             self.known = {record.get("key"): record.get("items") for _, record in read_log(path) if record}
 
     async def write(self, kind: str, groups: Sequence[Sequence[Piece]], count: int, width: int) -> None:
-        """Ask in waves, each as large as what is missing; what came of them is taken in the order of the groups."""
+        """Ask in waves as large as the number still missing; results are taken in the order of the groups."""
         goal = len(self.kept) + count
         keyed = ((digest([self.identity, kind, list(map(astuple, group))]), group) for group in groups)
         queue = islice(keyed, 4 * count + 16)
@@ -212,7 +212,7 @@ class _Writer:
                     raise outcome.error
 
     async def _write_items(self, kind: str, pieces: Sequence[Piece]) -> list[list[Any]]:
-        """Read what the model wrote: questions, each with the reason why it is refused or ``None``."""
+        """Read the questions that the model wrote, each with the reason to refuse it, or ``None``."""
         passages = render_passages([Document(piece.text, metadata=piece.metadata) for piece in pieces])
         items: list[list[Any]] = []
         try:
@@ -234,7 +234,7 @@ class _Writer:
         return (await astructured_call(self.model, prompt, values, timeout=_TIMEOUT)).model_dump()
 
     def _collect(self, kind: str, pieces: Sequence[Piece], items: Sequence[Sequence[Any]], goal: int) -> None:
-        """Keep the questions that are good, up to the goal, and note why the others are refused."""
+        """Keep good questions up to the goal, and note why others are refused."""
         self.asked += 1
         for item, reason in items:
             result = reason or example_of(item, kind, pieces, self.language)

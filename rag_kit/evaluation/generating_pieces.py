@@ -56,7 +56,7 @@ _POINTS = re.compile(
 
 @dataclass(frozen=True)
 class Piece:
-    """A stretch of a document, where it begins there, and the metadata that the prompt shows."""
+    """A stretch of a document, its offset there, and the metadata that the prompt shows."""
 
     document: str
     text: str
@@ -66,7 +66,7 @@ class Piece:
 
 
 def documents_of(source: Any) -> list[Document]:
-    """The documents of a source: Documents, texts, an index, or a folder, of which each file is a document."""
+    """Read the documents of a source: Documents, texts, an index, or a folder of files."""
     items: Any = ()
     if isinstance(source, (str, Path)):
         items = _read_files(as_path(source, "documents"))
@@ -84,7 +84,7 @@ def documents_of(source: Any) -> list[Document]:
 
 
 def _read_files(folder: Path) -> Iterator[Document]:
-    """Each file as one document; those that cannot be read are left out, and named in a warning."""
+    """Read each file as one document; a warning names those that cannot be read."""
     for file in iter_files([folder]).files if folder.exists() else ():
         try:
             parts = read(file.path, root=file.root)
@@ -97,7 +97,7 @@ def _read_files(folder: Path) -> Iterator[Document]:
 
 
 def pieces_of(corpus: Iterable[Passage], language: str) -> list[Piece]:
-    """Cut texts into pieces long enough to ask about; ``language`` other than ``"auto"`` leaves out the other one."""
+    """Cut texts into pieces long enough to ask about, in ``language`` unless that is ``"auto"``."""
     pieces = []
     for passage in corpus:
         chunks = [Document(passage.text, metadata={"start": 0})]
@@ -118,28 +118,29 @@ def pieces_of(corpus: Iterable[Passage], language: str) -> list[Piece]:
 
 
 def single_hop(pieces: Sequence[Piece], seed: int) -> list[tuple[Piece, ...]]:
-    """The pieces, each alone, in the order in which they are asked about."""
+    """List the pieces, each alone, in the order in which they are asked about."""
     return [(pieces[position],) for position in _draw_order(pieces, seed)]
 
 
 def multi_hop(pieces: Sequence[Piece], seed: int) -> list[tuple[Piece, ...]]:
-    """Pairs of pieces that speak of the same things, from different documents where there are any."""
+    """Pair pieces about the same things, from different documents where there are any."""
     index = BM25Index.from_documents([Document(id=str(n), page_content=p.text) for n, p in enumerate(pieces)])
-    several = len({piece.document for piece in pieces}) > 1
+    has_several_documents = len({piece.document for piece in pieces}) > 1
     pairs: dict[tuple[int, ...], tuple[Piece, ...]] = {}
-    for position in _draw_order(pieces, seed):
-        piece, words = pieces[position], dict.fromkeys(content_words(pieces[position].text))
-        for near in (int(str(match.id)) for match, _ in index.search(" ".join(list(words)[:24]), k=6)):
-            pair, other = tuple(sorted((position, near))), pieces[near]
-            apart = other.document != piece.document if several else near != position
-            if apart and other.language == piece.language and pair not in pairs:
-                pairs[pair] = tuple(pieces[place] for place in pair)
+    for number in _draw_order(pieces, seed):
+        piece = pieces[number]
+        query = " ".join(list(dict.fromkeys(content_words(piece.text)))[:24])
+        for other_number in (int(str(match.id)) for match, _ in index.search(query, k=6)):
+            pair, other = tuple(sorted((number, other_number))), pieces[other_number]
+            is_other = other.document != piece.document if has_several_documents else other_number != number
+            if is_other and other.language == piece.language and pair not in pairs:
+                pairs[pair] = tuple(pieces[n] for n in pair)
                 break
     return list(pairs.values())
 
 
 def _draw_order(pieces: Sequence[Piece], seed: int) -> list[int]:
-    """A draw by a hash of each piece, in which documents take turns, so that a long one is not asked about most."""
+    """Order pieces at random by a hash, with documents taking turns, so that no long one dominates."""
     order = sorted(range(len(pieces)), key=lambda n: digest([seed, pieces[n].document, pieces[n].start]))
     turns, drawn = dict[int, int](), Counter[str]()
     for position in order:
@@ -149,7 +150,7 @@ def _draw_order(pieces: Sequence[Piece], seed: int) -> list[int]:
 
 
 def example_of(item: Mapping[str, Any], kind: str, pieces: Sequence[Piece], target: str) -> Example | str:
-    """The example that a question as a model wrote it makes, or the reason why it makes none."""
+    """Make an example of a question as a model wrote it; or return the reason to refuse it."""
     question, reference, answers = item["question"].strip(), item["reference"].strip(), item["answers"]
     spans = _find_spans(item["quotes"], pieces)
     language = detect_language("\n".join(span.text for span in spans)) if spans else pieces[0].language
@@ -186,7 +187,7 @@ def example_of(item: Mapping[str, Any], kind: str, pieces: Sequence[Piece], targ
 
 
 def with_all_holders(example: Example, corpus: Mapping[str, str]) -> Example:
-    """The example with every document as gold that holds the same words as the one that was shown.
+    """Add every document that holds the same words as the shown one to an example's gold.
 
     ``corpus`` has the texts by id, as `squeeze` gives them. Spans that several documents hold may lie in any of them.
     """
@@ -195,15 +196,16 @@ def with_all_holders(example: Example, corpus: Mapping[str, str]) -> Example:
     wanted = [squeeze(answer) for answer in answers]
     for document in example.relevant:
         quoted = [span for span in example.spans if span.document == document]
-        words = [squeeze(span.text) for span in quoted] + [a for a in wanted if a in corpus[document]]
-        holders = [key for key, text in corpus.items() if all(part in text for part in words)]
+        evidence = [squeeze(span.text) for span in quoted]
+        evidence += [answer for answer in wanted if answer in corpus[document]]
+        holders = [key for key, text in corpus.items() if all(part in text for part in evidence)]
         relevant |= dict.fromkeys(holders, 1)
         spans += quoted if len(holders) < 2 else [GoldSpan("", span.text) for span in quoted]
     return replace(example, relevant=relevant, spans=tuple(spans))
 
 
 def refused_by(check: Mapping[str, Any], answers: Sequence[str], kind: str) -> str | None:
-    """The reason to refuse a question, from the model's check of it in a second call; ``None`` where it passes."""
+    """Return the reason to refuse a question, from the model's second reading of it; ``None`` if it passes."""
     if not check["stands_alone"]:
         return "not_alone"
     if not check["answerable"] or not agrees(check["answer"], answers):
@@ -212,7 +214,7 @@ def refused_by(check: Mapping[str, Any], answers: Sequence[str], kind: str) -> s
 
 
 def is_duplicate(example: Example, accepted: Sequence[Example]) -> bool:
-    """Whether an accepted question asks the same: the same words, or nearly all of them with the same answer."""
+    """Tell whether a question was accepted already: with the same words, or nearly so and the same answer."""
     words, answer = frozenset(content_words(example.question)), (example.answers, example.metadata)
     for other in accepted:
         other_words = frozenset(content_words(other.question))
@@ -223,12 +225,12 @@ def is_duplicate(example: Example, accepted: Sequence[Example]) -> bool:
 
 
 def points_outside(question: str) -> bool:
-    """Whether a question speaks of "the passage", or of "it", with nothing named; quotations aside."""
+    """Tell whether a question, quotations aside, points at "the passage" or at an unnamed "it"."""
     return bool(_POINTS.search(re.sub(r"“[^”]*”|\"[^\"]*\"", "", question)))
 
 
 def leaks(answer: str, question: str) -> bool:
-    """Whether a question holds the answer, or all its content words."""
+    """Tell whether a question holds the answer, or all its content words."""
     folded = re.escape(fold(answer).strip())
     edge = rf"(?<![a-z0-9]){folded}(?![a-z0-9])" if folded.isascii() else folded
     words, question_words = frozenset(content_words(answer)), frozenset(content_words(question))
@@ -236,7 +238,7 @@ def leaks(answer: str, question: str) -> bool:
 
 
 def agrees(other: str, answers: Sequence[str]) -> bool:
-    """Whether another answer says the same: every part stands in it, or nearly all its words do."""
+    """Tell whether another answer says the same: it has every part, or nearly all words."""
     words = frozenset(content_words(other))
     folded = fold(other)
     needed = [(fold(part), frozenset(content_words(part))) for part in answers]
@@ -244,7 +246,7 @@ def agrees(other: str, answers: Sequence[str]) -> bool:
 
 
 def _find_spans(quotes: Sequence[str], pieces: Sequence[Piece]) -> dict[GoldSpan, Piece]:
-    """Find the quotes, whatever white space and outer quotation marks they have; empty if one is nowhere."""
+    """Find quotes, whatever their white space and outer quotation marks; empty if one is not found."""
     spans: dict[GoldSpan, Piece] = {}
     for quote in quotes:
         words = quote.strip(" \t\n\"“”'‘’…").removesuffix("...").split()

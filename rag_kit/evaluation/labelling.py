@@ -41,7 +41,7 @@ class LabelCase:
         return f'<pre class="mathjax_ignore" style="white-space: pre-wrap">{html.escape(self.text)}</pre>'
 
     def read(self, verdict: Any) -> float | None:
-        """The value of a verdict: a number on the scale, true or ``y``, false or ``n``, ``3/4``; ``None`` or ``s``.
+        """Read a verdict: a number on the scale, ``3/4``, true or ``y``, false or ``n``; ``None`` or ``s`` to skip.
 
         Where the scale lacks an end, only a number, ``None`` or ``s`` is one.
 
@@ -77,7 +77,7 @@ class LabelCase:
 
 
 def to_label(run: Results | Path | str, metric: str | None = None, n: int = 60) -> list[LabelCase]:
-    """The next answers that a person should judge, until ``n`` are judged.
+    """List the next answers that a person should judge, until ``n`` are judged.
 
     They are drawn at random from those that have a value, by a hash of their ids: whoever stops after any number has a
     random sample, without which no interval holds, and two runs over one set are labelled on the same questions.
@@ -112,7 +112,7 @@ def to_label(run: Results | Path | str, metric: str | None = None, n: int = 60) 
 
 
 def label(run: Results | Path | str, verdicts: Mapping[str, Any], metric: str | None = None) -> Results:
-    """Keep verdicts of people, and give the results with them: their means are then corrected by the labels.
+    """Keep people's verdicts, and return the results with means corrected by them.
 
     Args:
         run: The folder of a run, which then keeps the verdicts in ``labels.jsonl``; or results, which keep them until
@@ -140,7 +140,7 @@ def label(run: Results | Path | str, verdicts: Mapping[str, Any], metric: str | 
 
 
 def _open(run: Results | Path | str, metric: str | None) -> tuple[Results, str]:
-    """The results, and the metric to label; one that is not there is refused."""
+    """Load the results, and choose the metric to label; refuse one that is not there."""
     results = run if isinstance(run, Results) else Results.load(run)
     entries = results.manifest.get("metrics") or ()
     judged = [entry["name"] for entry in entries if entry.get("asks_judge")]
@@ -150,7 +150,7 @@ def _open(run: Results | Path | str, metric: str | None) -> tuple[Results, str]:
 
 
 def _make_case(results: Results, metric: str, key: str) -> LabelCase:
-    """Make the case of one cell for a person to judge: passages first, the question to the person last."""
+    """Show one cell to a person: passages first, the question to the person last."""
     from rag_kit.text import detect_language
 
     example, output = results[key].example, results[key].output
@@ -185,7 +185,7 @@ def _make_case(results: Results, metric: str, key: str) -> LabelCase:
 
 
 def _claims(details: Mapping[str, Any]) -> list[str]:
-    """The statements of an answer, as the judge or the kit cut them."""
+    """Return the statements of an answer, as the judge or the kit cut them."""
     for record in (*(details.get("replies") or ()), details):
         items = record.get("statements") or record.get("claims") if isinstance(record, Mapping) else None
         if isinstance(items, list):

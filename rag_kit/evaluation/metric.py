@@ -58,11 +58,11 @@ class Metric:
         self.name = name or self.name
 
     async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
-        """Compute the cell; exceptions may leave it. ``judge`` is there where ``needs_judge`` says so."""
+        """Compute the cell; exceptions may escape. ``judge`` is given if ``needs_judge`` says so."""
         raise NotImplementedError
 
     def settings(self) -> dict[str, Any]:
-        """Plain JSON that decides the value beside the judge: settings, versions, prompt hashes.
+        """Settings that decide the value beside the judge, as plain JSON: versions, prompt hashes.
 
         A result is taken up again only while this, the judge's fingerprint, the example and the output are the same.
         """
@@ -76,7 +76,7 @@ class Metric:
         return record | {"asks_judge": asks_judge, "settings": self.settings()}
 
     async def measure(self, example: Example, output: Output, judge: Judge | None = None) -> Cell:
-        """The cell for one question: needs are checked, what it took is counted, an exception becomes an error.
+        """Compute the cell for one question: check what it needs, count what it takes, turn exceptions into errors.
 
         A cap of the whole run that is reached (`BudgetExceededError`) is raised on: the run ends, and what is missing
         is computed when it is taken up again.
@@ -101,7 +101,7 @@ class Metric:
         return replace(cell, calls=budget.calls, tokens=budget.tokens, seconds=seconds)
 
     def _explain_missing(self, example: Example, output: Output, judge: Judge | None) -> Cell | None:
-        """The cell that says what is missing for a score; ``None`` if nothing is."""
+        """Make the cell that says what is missing for a score; ``None`` if nothing is."""
         if output.error is not None:
             return Cell.error(f"the pipeline failed: {output.error}")
         lacks = example.missing(self.example_needs)

@@ -30,14 +30,14 @@ _WORDS = ("right", "wrong", "declines", "declined_rightly", "invented", "not_kno
 
 
 def first_metric(results: Results, names: Sequence[str] = ANSWER) -> str | None:
-    """The first of these metrics that has a value, ``name@`` with any cut-off; ``None`` where there is none."""
+    """Return the first of these metrics that has a value, with any cut-off; ``None`` without one."""
     usable = [name for name in results.metrics if results.values(name)]
     fitting = (m for name in names for m in usable if m == name or f"{m.split('@')[0]}@" == name)
     return next(fitting, None)
 
 
 def outcome_of(row: Row, metric: str | None, limit: float = LIMIT) -> Outcome:
-    """The outcome of one question, by a metric that scores its answer."""
+    """Return the outcome of one question, by a metric that scores its answer."""
     output, cell = row.output, row.cells.get(metric or "")
     if output.error is not None or output.answer is None or output.status in NO_ANSWER:
         return "unknown"
@@ -51,7 +51,7 @@ def outcome_of(row: Row, metric: str | None, limit: float = LIMIT) -> Outcome:
 
 
 def count_outcomes(results: Results, metric: str | None, limit: float = LIMIT) -> dict[str, int]:
-    """Outcome -> number of questions; ``declined_rightly`` are those of ``declined`` that have no answer."""
+    """Count questions by outcome; ``declined_rightly`` are those of ``declined`` without an answer."""
     outcomes = [(outcome_of(row, metric, limit), row.example.answerable) for row in results.rows]
     counts = Counter[str](outcome for outcome, _ in outcomes)
     counts["declined_rightly"] = outcomes.count(("declined", False))
@@ -59,7 +59,7 @@ def count_outcomes(results: Results, metric: str | None, limit: float = LIMIT) -
 
 
 def outcomes_table(counts: Mapping[str, Mapping[str, int]], chinese: bool = False) -> Table:
-    """The counts of several pipelines for people."""
+    """Make a table of the counts of several pipelines."""
     words = [text_of(word) for word in ("outcomes", *_WORDS)]
     heading, *header = [word.zh if chinese else word.en for word in words]
     rows = [[name, *(row[column] for column in _COLUMNS)] for name, row in counts.items()]

@@ -41,7 +41,7 @@ class Passage:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """Every id that a judgement may name: its own, that of its document, and the name of its file."""
+        """Every id that a judgement may name: the passage's, its document's, and the name of its file."""
         ids = [self.id, *(str(self.metadata[name]) for name in DOCUMENT_IDS if self.metadata.get(name))]
         if self.metadata.get("file"):
             ids.append(str(self.metadata["file"]).rpartition("/")[2])
@@ -49,7 +49,7 @@ class Passage:
 
     @classmethod
     def of(cls, document: Document) -> Passage:
-        """A LangChain document as plain data."""
+        """Read a LangChain document."""
         metadata = {key: value for key, value in document.metadata.items() if key != "rag_kit"}
         key, text = document_key(document), document.page_content
         return cls(key, text, to_plain(metadata), get_provenance(document))
@@ -96,7 +96,7 @@ class Output(Recorded):
 
     @property
     def declined(self) -> bool:
-        """Whether it says that the documents hold no answer: by its status, or by its words."""
+        """Whether it says that the documents hold no answer, by its status or its words."""
         from rag_kit.text.citations.decline import is_declined  # loads slowly
 
         return self.status == "declined" or is_declined(self.answer or "")
@@ -133,7 +133,7 @@ class Output(Recorded):
         )
 
     def missing(self, needs: set[str] | frozenset[str]) -> list[str]:
-        """Names of the needed fields that the pipeline did not give; an empty list of passages was given."""
+        """Return the needed fields that the pipeline did not give; an empty list of passages was given."""
         empty = {name for name in needs if getattr(self, name) in (None, "", ())}
         return sorted(name for name in empty if not (name == "passages" and self.passages == ()))
 
@@ -151,7 +151,7 @@ _READ = {"answer", "documents", "context", "search_query", "usage", "status", "q
 
 
 def _read_mapping(value: Mapping[str, Any]) -> Output:
-    """The output that a mapping describes: answer, documents, messages, usage and the kit's own fields."""
+    """Read the output in a mapping: answer, documents, messages, usage and the kit's own fields."""
     documents, usage = value.get("documents", value.get("context")), value.get("usage") or {}
     messages = tuple(map(_message_record, value.get("messages") or ()))
     answer: Any = value.get("answer")
@@ -178,7 +178,7 @@ def _read_mapping(value: Mapping[str, Any]) -> Output:
 
 
 def _plain_documents(item: Any) -> Any:
-    """Documents as mappings: as plain text they would be their ``repr``, which nobody can read."""
+    """Turn documents into mappings: as plain text they would be an unreadable ``repr``."""
     if isinstance(item, (list, tuple)):
         return [_plain_documents(element) for element in item]
     return {"text": item.page_content, "metadata": item.metadata} if hasattr(item, "page_content") else item
@@ -199,7 +199,7 @@ def _is_message(value: Any) -> bool:
 
 
 def _message_record(message: Any) -> dict[str, Any]:
-    """A chat message as plain JSON: ``type``, ``content``, and ``tool_calls`` where there are any."""
+    """Turn a chat message into plain JSON: ``type``, ``content``, and ``tool_calls`` if any."""
     if isinstance(message, Mapping):
         return dict(to_plain(message))
     if not _is_message(message):

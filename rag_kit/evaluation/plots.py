@@ -26,9 +26,10 @@ COLOURS = {
     "s3": "#00785a", "s4": "#a4407f", "s5": "#7a6a00", "s6": "#4d4fb3", "s7": "#2c7d8c", "s8": "#6b6f76",
 }  # fmt: skip
 WIDTH = 360  # units of every drawing: it is readable on a phone as it is, and twice as large elsewhere
-_SIZE = 11.0
+_SIZE = 11.0  # of letters
 _SMALL = 9.5
-_ROW = 19.0
+_ROW = 19.0  # height of a line of text
+_LEGEND_ROW = 17
 _MARKERS = (
     "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0Z", "M-3.6 -3.6H3.6V3.6H-3.6Z", "M0 -4.6L4.4 3.4H-4.4Z",
     "M0 -5L4.4 0L0 5L-4.4 0Z", "M0 4.6L4.4 -3.4H-4.4Z", "M-4.4 -1.5H-1.5V-4.4H1.5V-1.5H4.4V1.5H1.5V4.4H-1.5V1.5H-4.4Z",
@@ -52,7 +53,7 @@ class Plot:
     title: str
 
     def save(self, path: Path | str) -> Path:
-        """Write it as a file whose name ends in ``.svg``; one that is there is replaced.
+        """Write an ``.svg`` file, also over an existing one.
 
         Raises:
             InvalidInputError: If the name does not end so, or nothing can be written there.
@@ -70,7 +71,7 @@ class Plot:
 def scores_with_intervals(
     comparison: Comparison, *, metrics: Sequence[str] | None = None, language: str = "en"
 ) -> Plot:
-    """A point and its interval for each pipeline, metric by metric; an open point speaks of some questions only.
+    """Plot each pipeline's mean and interval, metric by metric; an open point covers some questions only.
 
     Args:
         comparison: What `compare` gave.
@@ -110,7 +111,7 @@ def scores_with_intervals(
 def latency_against_quality(
     comparison: Comparison, *, metric: str | None = None, language: str = "en"
 ) -> Plot:
-    """Each pipeline by its typical latency and its mean; the line joins those that none beats in both.
+    """Plot each pipeline by its typical latency and its mean, with a line along the best trade-offs.
 
     The line to the right reaches to the 95th percentile of the latency, the upright one is the interval of the mean.
     ``metric`` is the first one by default; else as `scores_with_intervals`.
@@ -118,15 +119,15 @@ def latency_against_quality(
     (chosen,) = _check_metrics(comparison, [comparison.metrics[0] if metric is None else metric])
     rows = [comparison.score(name, chosen) for name in comparison.pipelines]
     complete = [row for row in rows if row.mean is not None and row.p50_seconds is not None]
-    bottom = 220.0
-    drawing = _Drawing(bottom + 44 + 17 * len(rows), language)
+    left, right, top, bottom = 40, WIDTH - 12, 24, 220.0  # of the field with the points; the legend is below
+    drawing = _Drawing(bottom + 44 + _LEGEND_ROW * len(rows), language)
     slowest = max((row.p95_seconds or 0.0 for row in complete), default=0.0)
-    across = _Scale(_round_ticks(0.0, 1.05 * slowest or 1e-6), 40, WIDTH - 12)
-    upright = _value_scale(complete, bottom, 24)
-    across.draw_across(drawing, 24, bottom)
-    upright.draw_upright(drawing, 40, WIDTH - 12)
+    across = _Scale(_round_ticks(0.0, 1.05 * slowest or 1e-6), left, right)
+    upright = _value_scale(complete, bottom, top)
+    across.draw_across(drawing, top, bottom)
+    upright.draw_upright(drawing, left, right)
     drawing.text(4, 13, _fit_text(chosen, WIDTH - 8), font_weight="bold")
-    drawing.say(WIDTH - 12, bottom + 28, "svg_seconds", text_anchor="end", font_size=_SMALL)
+    drawing.say(right, bottom + 28, "svg_seconds", text_anchor="end", font_size=_SMALL)
     if not complete:
         drawing.say(200, 120, "svg_no_point", text_anchor="middle")
     best = _best_tradeoffs(complete, chosen in comparison.lower_is_better)
@@ -134,7 +135,7 @@ def latency_against_quality(
     for start, end in pairwise(positions):
         drawing.line(*start, *end, "muted", stroke_dasharray="4 3")
     for number, row in enumerate(rows):
-        y = bottom + 48 + 17 * number
+        y = bottom + 48 + _LEGEND_ROW * number
         drawing.marker(46, y - 4, number, hollow=row not in complete)
         if row not in complete:
             drawing.say(58, y, "svg_none_of", name=_fit_text(row.pipeline, 200))
@@ -149,7 +150,7 @@ def latency_against_quality(
 
 
 class _Drawing:
-    """Collects elements; text stays text. Coordinates are units from the left and from the top."""
+    """Collects the elements of a drawing. Coordinates are units from the left and from the top."""
 
     def __init__(self, height: float, language: str) -> None:
         if language not in ("en", "zh", "both"):
@@ -159,11 +160,11 @@ class _Drawing:
         self._parts: list[str] = []
 
     def line(self, x1: float, y1: float, x2: float, y2: float, colour: str, **looks: Any) -> None:
-        """A straight line."""
+        """Draw a straight line."""
         self._append("line", colour, {"x1": x1, "y1": y1, "x2": x2, "y2": y2} | looks, stroke=True)
 
     def marker(self, x: float, y: float, number: int, *, hollow: bool = False) -> None:
-        """The sign of the n-th pipeline: shape and colour, so that nobody needs to tell colours apart."""
+        """Draw the sign of the n-th pipeline, with a shape and colour of its own."""
         shape = {"d": _MARKERS[number % len(_MARKERS)], "transform": f"translate({x:.1f} {y:.1f})"}
         if hollow:
             self._append("path", "surface", shape)
@@ -171,11 +172,11 @@ class _Drawing:
         self._append("path", _series(number), shape, stroke=hollow)
 
     def text(self, x: float, y: float, text: str, colour: str = "ink", **looks: Any) -> None:
-        """A text that begins at a place; with ``text_anchor`` its ``middle`` or its ``end`` is there."""
+        """Draw a text from a point on; with ``text_anchor`` its ``middle`` or its ``end`` is there."""
         self._append("text", colour, {"x": x, "y": y, "font_size": _SIZE} | looks, escape(one_line(text)))
 
     def say(self, x: float, y: float, key: str, colour: str = "muted", **values: Any) -> None:
-        """A text of the kit, in the language of the drawing or in both; looks may be among the values."""
+        """Draw a text of the kit in the drawing's language; values that are looks style it."""
         looks: dict[str, Any] = {k: values.pop(k) for k in ("text_anchor", "font_size") if k in values}
         for language in self._languages:
             if len(self._languages) > 1:
@@ -183,7 +184,7 @@ class _Drawing:
             self.text(x, y, say(key, language, **values), colour, **looks)
 
     def plot(self, title: str) -> Plot:
-        """Give the drawing on a ground of its own: Jupyter may be dark and the page that shows it light."""
+        """Finish the drawing on a light ground, for Jupyter may be dark."""
         return Plot(
             f'<svg xmlns="http://www.w3.org/2000/svg" class="plot" role="img" viewBox="0 0 {WIDTH} {self.height:.0f}" '
             f'width="{1.5 * WIDTH:.0f}" font-family="system-ui, sans-serif"><title>{escape(one_line(title))}</title>'
@@ -195,7 +196,7 @@ class _Drawing:
     def _append(
         self, tag: str, colour: str, attributes: dict[str, Any], text: str = "", *, stroke: bool = False
     ) -> None:
-        """Add an element with its class and colour; ``stroke``: only its outline is drawn."""
+        """Add an element with its class and colour; with ``stroke`` only its outline is drawn."""
         paint = 'fill="none" stroke="currentColor"' if stroke else 'fill="currentColor"'
         attrs = " ".join(
             f'{name.replace("_", "-")}="{round(value, 2) if isinstance(value, float) else value}"'
@@ -207,7 +208,7 @@ class _Drawing:
 
 @dataclass(frozen=True)
 class _Scale:
-    """From values to places on the drawing, with round numbers as ticks."""
+    """Maps values to coordinates, with round numbers as ticks."""
 
     ticks: list[float]
     start: float
@@ -218,14 +219,14 @@ class _Scale:
         return self.start + (self.end - self.start) * (value - low) / (high - low)
 
     def draw_across(self, drawing: _Drawing, top: float, bottom: float) -> None:
-        """The ticks below, each with a line up to the top."""
+        """Draw the ticks below, each with a line up to the top."""
         for tick in self.ticks:
             x = self(tick)
             drawing.line(x, top, x, bottom, "line")
             drawing.text(x, bottom + 13, f"{tick:.6g}", "muted", text_anchor="middle", font_size=10)
 
     def draw_upright(self, drawing: _Drawing, left: float, right: float) -> None:
-        """The ticks at the left, each with a line to the right."""
+        """Draw the ticks at the left, each with a line to the right."""
         for tick in self.ticks:
             y = self(tick)
             drawing.line(left, y, right, y, "line")
@@ -233,16 +234,17 @@ class _Scale:
 
 
 def _value_scale(rows: Sequence[Score], start: float, end: float) -> _Scale:
-    """From 0 to 1, and as far beyond as the values reach."""
+    """Make a scale from 0 to 1, and beyond where values are."""
     ends = [value for row in rows for value in (row.mean, row.low, row.high) if value is not None]
     return _Scale(_round_ticks(min([0.0, *ends]), max([1.0, *ends])), start, end)
 
 
 def _round_ticks(low: float, high: float) -> list[float]:
-    """About six round numbers from below ``low`` to above ``high``."""
-    rough = (high - low) / 5
-    unit = 10.0 ** math.floor(math.log10(rough))
-    step = next((m * unit for m in (1, 2, 2.5, 5) if m * unit >= rough * 0.999), 10 * unit)
+    """Return about six round numbers from below ``low`` to above ``high``."""
+    rough_step = (high - low) / 5
+    unit = 10.0 ** math.floor(math.log10(rough_step))
+    # the small tolerances forgive what floats round off
+    step = next((n * unit for n in (1, 2, 2.5, 5) if n * unit >= rough_step * 0.999), 10 * unit)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     return [round(number * step, 12) for number in range(first, last + 1)]
 
@@ -252,12 +254,12 @@ def _series(number: int) -> str:
 
 
 def _text_width(text: str) -> float:
-    """About how wide a text is, from its columns: the reader may have other fonts than this machine."""
+    """Estimate the width of a text from its columns: the reader may have other fonts."""
     return columns(text) * _SIZE * 0.58
 
 
 def _fit_text(name: str, width: float) -> str:
-    """A name as one line that fits into a width."""
+    """Cut a name to one line of a width."""
     return cut(one_line(name), max(4, int(width / (_SIZE * 0.58))), "…")
 
 
@@ -273,7 +275,7 @@ def _check_metrics(comparison: Comparison, metrics: Sequence[str] | None) -> lis
 
 
 def _best_tradeoffs(rows: Sequence[Score], lower: bool) -> list[Score]:
-    """The rows of the pipelines for which no other is both quicker and better."""
+    """Return the rows of pipelines for which no other is both quicker and better."""
     best: list[Score] = []
     sign = -1 if lower else 1
     for row in sorted(rows, key=lambda r: (r.p50_seconds or 0.0, -sign * (r.mean or 0.0))):

@@ -28,7 +28,7 @@ def labelled_mean(
     level: float = 0.95,
     of_differences: bool = False,
 ) -> Labelled | None:
-    """The mean that people would give to all questions, and its interval; ``None`` below ten labels.
+    """Estimate the mean that people would give to all questions; ``None`` below ten labels.
 
     The judge's values count as much as they help: not at all where they say nothing, fully where they are right. The
     interval speaks of questions of this kind, as a bootstrap interval does, and holds if the labelled questions are a
@@ -76,7 +76,7 @@ def labelled_mean(
 def _ends(
     scale: tuple[float | None, float | None], seen: np.ndarray, of_differences: bool
 ) -> tuple[float, float]:
-    """Least and greatest value that a mean can have."""
+    """Return the least and greatest value that a mean can have."""
     low = float(seen.min()) if scale[0] is None else scale[0]
     high = float(seen.max()) if scale[1] is None else scale[1]
     if not of_differences:
@@ -88,13 +88,13 @@ def _ends(
 def difference(
     first: Mapping[str, float | None], second: Mapping[str, float | None]
 ) -> dict[str, float | None]:
-    """First minus second, of the questions that both have; ``None`` where one of the two is."""
+    """Subtract the values of questions in both; ``None`` where one of the two is ``None``."""
     pairs = {key: (value, second[key]) for key, value in first.items() if key in second}
     return {key: None if a is None or b is None else a - b for key, (a, b) in pairs.items()}
 
 
 def _t_quantile(share: float, freedom: int) -> float:
-    """Quantile of Student's t, by its expansion around the normal one: without SciPy, right to .002."""
+    """Quantile of Student's t by expansion around the normal one: right to .002, without SciPy."""
     z = NormalDist().inv_cdf(share)
     terms = (
         (z**3 + z) / 4,

@@ -135,7 +135,7 @@ class RagasMetric(Metric):
         return {**record, "prompts": [], **sent} if self.needs_judge else record
 
     async def prompts(self, judge: Judge, language: str) -> dict[str, Any]:
-        """The prompts of Ragas's that are sent in ``"en"`` or ``"zh"``, by attribute; made once a judge."""
+        """Return Ragas's prompts as sent in ``"en"`` or ``"zh"``, by attribute; made once a judge."""
         metric = await self._get_object()
         originals = adapter.prompts_of(metric)
         if language not in adapter.LANGUAGES:
@@ -156,7 +156,7 @@ class RagasMetric(Metric):
     async def _compute(
         self, metric: Any, values: Mapping[str, Any], example: Example, judge: Judge | None
     ) -> Cell:
-        """Ask Ragas for the value: without a model on a thread, else by a copy that asks the judge."""
+        """Ask Ragas for the value: on a thread without a model, else through a copy that asks the judge."""
         row = self._row
         if (cell := row.cell_without_ragas(values)) is not None:
             return cell
@@ -182,7 +182,7 @@ class RagasMetric(Metric):
         return _make_cell(result, result.reason or _first_rejected(calls.replies), **details)
 
     async def _copy_for(self, metric: Any, calls: adapter.Calls, language: str) -> tuple[Any, dict[str, Any]]:
-        """A copy of the object that asks through these calls, and which prompts it sends."""
+        """Copy the metric so that it asks through these calls; also say which prompts it sends."""
         metric_copy = copy.copy(metric)
         if self.needs_embeddings:
             metric_copy.embeddings = adapter.ragas_embeddings(calls)
@@ -196,7 +196,7 @@ class RagasMetric(Metric):
         return metric_copy, {"prompts": used}
 
     def _read_arguments(self, metric: Any, example: Example, output: Output) -> dict[str, Any]:
-        """The arguments of ``ascore``; an optional one that has no value is left out."""
+        """Return the arguments of ``ascore``; an optional one without a value is left out."""
         arguments = {}
         for name, (column, is_required) in arguments_of(metric).items():
             if name == "reference" and getattr(metric, "with_reference", None) is False:
@@ -207,7 +207,7 @@ class RagasMetric(Metric):
         return arguments
 
     async def _get_object(self) -> Any:
-        """The metric object of Ragas's; a class is made one when it is first needed."""
+        """Return the metric object; of a class one is made at the first use."""
         if self._object is None:
             self._object = await run_in_thread(self._build_object)
         return self._object
@@ -228,7 +228,7 @@ _PARTS = ("llm", "embeddings")  # of a class of Ragas's: the judge plays both
 
 
 def _find_table_row(metric: Any) -> RagasRow:
-    """The row of a class, an object, or a class that they derive from; else what their ``ascore`` says."""
+    """Return the row of a class, an object, or a base class; else one made from their ``ascore``."""
     kind = metric if isinstance(metric, type) else type(metric)
     if "MultiModal" in kind.__name__:
         raise InvalidInputError(
@@ -244,7 +244,7 @@ def _find_table_row(metric: Any) -> RagasRow:
 
 
 def _check_settings(metric_class: Any, settings: Mapping[str, Any]) -> None:
-    """Refuse settings that the class does not name: Ragas's classes accept any keyword, and ignore it."""
+    """Refuse settings that the class does not name: Ragas's classes ignore unknown keywords."""
     takes = inspect.signature(metric_class).parameters.values()
     named = {parameter.name for parameter in takes if parameter.kind is not parameter.VAR_KEYWORD}
     valid = named - {*_PARTS, "name"}
@@ -255,7 +255,7 @@ def _check_settings(metric_class: Any, settings: Mapping[str, Any]) -> None:
 
 
 def _public_settings(metric: Any) -> dict[str, Any]:
-    """The settings of an object that decide its value: plain attributes, and the texts of its prompts."""
+    """Return the settings of an object that decide its value: plain attributes, texts of prompts."""
     values = {name: value.value if isinstance(value, Enum) else value for name, value in vars(metric).items()}
     plain = (str, int, float, list, tuple, dict)
     parts = {name: value for name, value in values.items() if isinstance(value, plain)}
@@ -274,7 +274,7 @@ def _make_cell(result: Any, reason: str, **details: Any) -> Cell:
 
 
 def _first_rejected(replies: Sequence[Any]) -> str:
-    """The first statement that the judge did not accept."""
+    """Return the first statement that the judge did not accept."""
     lists = [value for reply in replies for value in vars(reply).values() if isinstance(value, list)]
     for statement in (item for verdicts in lists for item in verdicts):
         if 0 in (getattr(statement, "verdict", 1), getattr(statement, "attributed", 1)):

@@ -42,7 +42,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Remedy:
-    """Remedy for a cause, and the part of this kit that is one, such as ``rag_kit.retrieval.RerankRetriever``."""
+    """A remedy for a cause, and the part of this kit that provides it."""
 
     name: str
     text: Text
@@ -50,7 +50,7 @@ class Remedy:
 
 @dataclass(frozen=True)
 class Cause:
-    """A cause: its key, a few words for it, what is wrong, and what to do, the cheapest first."""
+    """A cause: its key, a short name, what is wrong, and what to do, the cheapest first."""
 
     name: CaseName
     title: Text
@@ -64,13 +64,13 @@ class Cause:
 
 
 def text_of(key: str, *values: Any) -> Text:
-    """A text of the kit with its places filled."""
+    """Return a text of the kit with its values filled in."""
     return Text(*(template.format(*values) for template in _TEXTS["words"][key]))
 
 
 @cache
 def case_of(name: CaseName) -> Cause:
-    """Title, cause and remedies of a case."""
+    """Return title, cause and remedies of a case."""
     texts = _TEXTS["cases"][name]
     parts = [_TEXTS["remedies"][key] for key in texts["remedies"]]
     remedies = tuple(Remedy(part, Text(en, zh)) for part, en, zh in parts)

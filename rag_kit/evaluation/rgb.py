@@ -57,7 +57,7 @@ class GivenPassages(BaseRetriever):
 
 
 class AbilityMetric(Metric):
-    """A figure of RGB, by searching for strings; no judge is asked.
+    """A figure of RGB, by searching for strings, without a judge.
 
     A reply that holds words of a decline sentence declines, whatever else it says; else it is right where one text of
     each part of the answer occurs in it, whatever the case of letters. Blanks of a Chinese reply do not count.
@@ -98,7 +98,7 @@ class AbilityReport(TabularResult):
 
     @cached_property
     def scores(self) -> dict[tuple[str, str, str, float], Summary]:
-        """``(ability, figure, language, noise)`` -> mean, interval and counts."""
+        """Mean, interval and counts by ``(ability, figure, language, noise)``."""
         groups: dict[tuple[str, str, str], list[Row]] = {}
         for row in self.results:
             tags = row.example.tags
@@ -189,7 +189,7 @@ abilities = blocking(aabilities, "abilities")
 
 
 def _asker(pipeline: Any) -> Callable[[Example], Awaitable[Any]]:
-    """A function that asks the pipeline an example with its passages."""
+    """Make a function that asks the pipeline an example with its passages."""
     prompts = {language: load_prompt("answer_or_doubt", language=language) for language in ("en", "zh")}
 
     async def ask(example: Example) -> Any:
@@ -206,7 +206,7 @@ def _asker(pipeline: Any) -> Callable[[Example], Awaitable[Any]]:
 def examples_of(
     folder: Path | str, abilities: Any, rates: Any, count: int, limit: int | None
 ) -> EvaluationSet:
-    """One example for each question, ability and noise rate: tags name them, metadata hold passages and parts."""
+    """Make an example for each question, ability and noise rate, with its passages in the metadata."""
     if not abilities or isinstance(abilities, str) or set(abilities) - set(ABILITIES):
         raise InvalidInputError(f"abilities is {abilities!r:.120}; give a list of {', '.join(ABILITIES)}")
     if not isinstance(rates, Sequence) or not all(isinstance(r, (int, float)) and 0 <= r < 1 for r in rates):
@@ -242,7 +242,7 @@ def _make_example(ability: str, language: str, record: Mapping[str, Any], rate: 
 
 
 def passages_of(kind: str, record: Mapping[str, Any], rate: float, count: int) -> list[str]:
-    """The passages that a question is asked with, drawn as RGB's own script draws them.
+    """Draw the passages that a question is asked with, as RGB's own script draws them.
 
     ``ceil(count * rate)`` of them are noise. Where there are too few of one kind, those of the other fill up; with
     several parts each part's passages come first, and noise takes what room they leave; a counterfactual question has
@@ -268,7 +268,7 @@ def passages_of(kind: str, record: Mapping[str, Any], rate: float, count: int) -
 
 
 def _read_questions(folder: Path) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Kind, language and record; those about noise are of ``en_refine`` or ``en``, else of ``en_fact``."""
+    """Yield kind, language and record; the noise questions are of ``en_refine`` or ``en``, else ``en_fact``."""
     for language in ("en", "zh"):
         for kind, names in (
             ("plain", (f"{language}_refine", language, f"{language}_fact")),

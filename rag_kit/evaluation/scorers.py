@@ -42,7 +42,7 @@ _CUTOFF = re.compile(r"@[1-9][0-9]{0,5}$")
 
 
 def get_metric(metric: Any) -> Metric:
-    """The metric of a name; a metric object is given back as it is, one of Ragas's is wrapped.
+    """Return the metric of a name; a metric object is returned as it is, one of Ragas's is wrapped.
 
     Args:
         metric: A name; the name of a class of ``ragas.metrics.collections``; an object of a subclass of `Metric`; or
@@ -71,14 +71,14 @@ def get_metric(metric: Any) -> Metric:
 
 
 def _suggest_name(name: str) -> str:
-    """``; did you mean ...?`` where a name of the table is near."""
+    """Return ``; did you mean ...?`` if a name of the table is near."""
     bare, _, k = name.lower().replace("-", "_").replace(" ", "_").partition("@")
     near = difflib.get_close_matches(f"{bare}@k" if k else bare, METRICS, n=1, cutoff=0.7)
     return f"; did you mean {near[0].replace('@k', f'@{k or 10}')!r}?" if near else ""
 
 
 def get_metrics(metrics: Any) -> tuple[Metric, ...]:
-    """Several at once; none twice."""
+    """Return the metrics of several names, each once."""
     if not isinstance(metrics, (list, tuple, set, frozenset)):
         metrics = [metrics]
     objects = tuple(map(get_metric, metrics))
@@ -89,7 +89,7 @@ def get_metrics(metrics: Any) -> tuple[Metric, ...]:
 
 
 def default_metrics(examples: Sequence[Example]) -> tuple[Metric, ...]:
-    """The metrics of `WITHOUT_MODEL` that some of the examples can be scored with."""
+    """Return the metrics of `WITHOUT_MODEL` that some of the examples can be scored with."""
 
     def can_score(metric: Metric) -> bool:
         return not all(example.missing(metric.example_needs) for example in examples)

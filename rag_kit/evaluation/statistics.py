@@ -46,9 +46,7 @@ def bootstrap_interval(
     return _resample(_finite_array(values)[:, None], level, n, seed)[0]
 
 
-def column_intervals(
-    table: np.ndarray, *, level: float = 0.95, n: int = 10_000, seed: int = 0
-) -> list[Interval]:
+def column_intervals(table: np.ndarray, *, level: float = 0.95, n: int = 10_000) -> list[Interval]:
     """Confidence interval of each column's mean; the table has a row for each question, NaN for no value.
 
     All columns share their resamples, which draw from all questions: in a column with gaps the number of values
@@ -60,7 +58,7 @@ def column_intervals(
         [(1.0, 1.0), (None, None)]
     """
     enough = (~np.isnan(table)).sum(axis=0) > 1
-    intervals = iter(_resample(table[:, enough], level, n, seed) if enough.any() else ())
+    intervals = iter(_resample(table[:, enough], level, n, 0) if enough.any() else ())
     return [next(intervals) if has_enough else (None, None) for has_enough in enough]
 
 
@@ -76,7 +74,7 @@ def sign_flip_test(differences: Numbers, *, seed: int = 0) -> float:
 
 
 def sign_flip_tests(table: np.ndarray, *, seed: int = 0) -> list[float]:
-    """The p-value of every column, whose 0 changes no sum; above 50 columns with ten times as many random patterns."""
+    """Return the p-value of every column; above 50 columns ten times as many random patterns are drawn."""
     largest = np.abs(table).max(axis=0, initial=0.0)
     # scaled, so that what counts as the same sum does not depend on the metric's unit; 0.9 - 0.7 is not quite 0.2
     scaled = np.round(table / np.where(largest > 0, largest, 1.0), 12)
@@ -120,7 +118,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def latency_percentiles(seconds: Sequence[float]) -> tuple[float | None, float | None]:
-    """The median and the 95th percentile of what took any time; ``None`` where nothing did.
+    """Return the median and the 95th percentile of what took any time; ``None`` if nothing did.
 
     Example:
         >>> latency_percentiles([0.0, 1.0, 2.0, 3.0]), latency_percentiles([])
@@ -131,13 +129,13 @@ def latency_percentiles(seconds: Sequence[float]) -> tuple[float | None, float |
 
 
 def check_level(level: Any) -> None:
-    """Refuse what is no share of an interval."""
+    """Refuse a level that is no share."""
     if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
         raise InvalidInputError(f"level is {level!r:.80}; give a number between 0 and 1, such as 0.95")
 
 
 def _resample(table: np.ndarray, level: float, n: int, seed: int) -> list[tuple[float, float]]:
-    """Percentiles of the means of resampled rows; NaN is a gap."""
+    """Return percentiles of the means of resampled rows; NaN is a gap."""
     count, generator = len(table), np.random.default_rng(seed)
     present = (~np.isnan(table)).astype(np.float64)
     values, means = np.nan_to_num(table), np.empty((n, table.shape[1]))
@@ -154,7 +152,7 @@ def _resample(table: np.ndarray, level: float, n: int, seed: int) -> list[tuple[
 
 
 def _random_flips(count: int, patterns: int, seed: int) -> Iterator[np.ndarray]:
-    """Random patterns by batches: patterns by questions, 1 where the sign is flipped."""
+    """Yield random sign patterns in batches: patterns by questions, 1 where the sign is flipped."""
     generator = np.random.default_rng(seed)
     for _, size in _draw_batches(patterns, count):
         yield generator.integers(0, 2, size=(size, count), dtype=np.int8)
@@ -174,14 +172,14 @@ def _count_extreme(table: np.ndarray, flips: Any) -> np.ndarray:
 
 
 def _draw_batches(rows: int, columns: int) -> Iterator[tuple[int, int]]:
-    """Start and size of the batches in which so many rows are drawn."""
+    """Yield start and size of the batches in which so many rows are drawn."""
     step = max(1, _DRAWN // columns)
     for start in range(0, rows, step):
         yield start, min(step, rows - start)
 
 
 def _finite_array(values: Any) -> np.ndarray:
-    """A flat array of one or more finite numbers."""
+    """Return a flat array of one or more finite numbers."""
     try:
         array = np.asarray(values, dtype=np.float64)
     except (AttributeError, TypeError, ValueError, OverflowError) as error:

@@ -36,7 +36,7 @@ _LIMITS = {"MLFLOW_HTTP_REQUEST_TIMEOUT": "30", "MLFLOW_HTTP_REQUEST_MAX_RETRIES
 
 @dataclass
 class Tracked:
-    """Report of writing to a tracker: its name, where people find it, the id of the experiment (MLflow: of the run).
+    """A report of writing to a tracker: its name, where people find it, the id of the experiment or run.
 
     ``written`` counts what was missing or other: examples, runs and scores; with MLflow params, metrics, files.
     """
@@ -48,7 +48,7 @@ class Tracked:
 
 
 class Upload:
-    """Results made ready: names, a fingerprint, metadata without keys, each row as plain JSON."""
+    """Results made ready for a tracker: names, a fingerprint, metadata without keys, rows as plain JSON."""
 
     def __init__(self, results: Results, dataset: str | None, experiment: str | None) -> None:
         manifest, summary = storable(clean(results.manifest)), results.summary()
@@ -87,7 +87,7 @@ class Upload:
 
 
 def _row_record(row: Row) -> dict[str, Any]:
-    """A row as plain JSON; its key is the example's id, and two that differ stay two."""
+    """Make plain JSON of a row; its key is the example's id, and two that differ stay two."""
     example, output, key = row.example.to_json(), row.output.to_json(), storable(row.example.id)
     for passage in output.get("passages", ()):
         del passage["metadata"], passage["provenance"]
@@ -106,7 +106,7 @@ def _row_record(row: Row) -> dict[str, Any]:
 
 
 def storable(value: Any) -> Any:
-    """Plain JSON without what databases refuse: NUL, and halves of surrogate pairs."""
+    """Remove from plain JSON what databases refuse: NUL, and halves of surrogate pairs."""
     value = to_plain(value)
     if isinstance(value, str):
         return value.replace("\x00", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -116,7 +116,7 @@ def storable(value: Any) -> Any:
 
 
 def write_mlflow(client: Any, upload: Upload, tracked: Tracked) -> None:
-    """Write results as a run, found again by its fingerprint; a run that is complete stays as it is."""
+    """Write results as a run, found again by its fingerprint; a complete run stays as it is."""
     tracked.url, fingerprint = str(client.tracking_uri), upload.fingerprint
     with _default_limits(), tempfile.TemporaryDirectory() as folder:
         name = upload.chosen or upload.dataset
@@ -140,7 +140,7 @@ def write_mlflow(client: Any, upload: Upload, tracked: Tracked) -> None:
 
 
 def _log_summary(client: Any, run: Any, upload: Upload, tracked: Tracked) -> None:
-    """Log settings and the summary of each metric; what has no value (a mean of nothing) is left out."""
+    """Log settings and the summary of each metric, without those that have no value."""
     from mlflow.entities import Metric, Param
 
     texts, values = {"name": upload.pipeline}, dict[str, float]()

@@ -92,13 +92,13 @@ def _write_examples(client: Any, dataset: uuid.UUID, upload: Upload, tracked: Tr
 
 
 def _score_ids(client: Any, runs: list[uuid.UUID]) -> set[uuid.UUID]:
-    """Ids of the scores that runs have, asked for 20 runs at a time."""
+    """Return ids of the scores that runs have, asked for 20 runs at a time."""
     parts = [runs[start : start + 20] for start in range(0, len(runs), 20)]
     return {score.id for part in parts for score in client.list_feedback(run_ids=part)}
 
 
 def _uuid(parent: uuid.UUID, name: str) -> uuid.UUID:
-    """The same id for the same parent and name, so that nothing is written twice."""
+    """Derive an id from parent and name, so that nothing is written twice."""
     return uuid.uuid5(parent, digest(name))
 
 
@@ -221,7 +221,7 @@ def log_results(
 
 
 def _make_client(to: str, url: str | None, api_key: str | None, client: Any) -> Any:
-    """The client that is handed in, or a new one."""
+    """Return the given client, or a new one."""
     title, path, *_ = _TRACKERS[to]
     if to == "mlflow":
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # read when MLflow is imported
@@ -243,7 +243,7 @@ def _make_client(to: str, url: str | None, api_key: str | None, client: Any) -> 
 
 
 def _tracking_error(to: str, error: BaseException, tracked: Tracked, *keys: str | None) -> TrackingError:
-    """A `TrackingError` for an error of a client: its text without keys, and what to do."""
+    """Make a `TrackingError` for a client's error: its text without keys, and what to do."""
     title, _, _, variables = _TRACKERS[to]
     # LangSmith's client prints parts of the key
     text = f"{type(error).__name__}: {error}".partition("API Key:")[0]

@@ -10,7 +10,7 @@ from typing import Any
 
 @cache
 def texts() -> dict[str, dict[str, str]]:
-    """Language -> key -> text."""
+    """Texts by language and key."""
     path = files("rag_kit.evaluation") / "reporting" / "assets" / "texts.json"
     by_key: dict[str, list[str]] = json.loads(path.read_text(encoding="utf-8"))
     return {
@@ -19,7 +19,7 @@ def texts() -> dict[str, dict[str, str]]:
 
 
 def say(key: str, language: str, **values: Any) -> str:
-    """The text of a key with its places filled; of ``one|many`` the one that fits ``n``.
+    """Return the text of a key with its values filled in; of ``one|many`` the one that fits ``n``.
 
     Example:
         >>> say("questions_all", "en", n=1), say("questions_all", "zh", n=2)

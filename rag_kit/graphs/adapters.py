@@ -94,20 +94,20 @@ def as_tool(
 
 
 def _tool_reply(state: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The answer, what is to be known about it, and its sources; then the same as data."""
+    """Return the answer with its notes and sources as text, and the same as data."""
     status, citations = state.get("status", ""), list(state.get("citations") or [])
     parts = [str(state.get("answer", ""))]
     if status in _STATUS:
         parts.append(f"Note: {_STATUS[status]}")
     if citations:
-        lines = dict.fromkeys(f"[{citation['number']}] {_describe_place(citation)}" for citation in citations)
+        lines = dict.fromkeys(f"[{citation['number']}] {_name_source(citation)}" for citation in citations)
         parts.append("Sources:\n" + "\n".join(lines))
     artifact = {"status": status, "citations": citations, "notes": list(state.get("notes") or [])}
     return "\n\n".join(parts), artifact
 
 
-def _describe_place(citation: Mapping[str, Any]) -> str:
-    """File, page, heading and quote on one line; control characters are made visible."""
+def _name_source(citation: Mapping[str, Any]) -> str:
+    """Write file, page, heading and quote on one line, with control characters made visible."""
     page = citation["page"]
     where = [citation["file"] or citation["title"], page and f"page {page}", citation["heading"]]
     quote = " ".join((citation["quote"] or "").split())
@@ -181,42 +181,42 @@ def as_chat(
 
 
 def _input_of(messages: Sequence[AnyMessage]) -> dict[str, Any]:
-    """The input of the graph: the last question and the turns before it."""
-    human_positions = [at for at, message in enumerate(messages) if isinstance(message, HumanMessage)]
-    if not human_positions:
+    """Return the input of the graph: the last question and the turns before it."""
+    asked_at = [position for position, message in enumerate(messages) if isinstance(message, HumanMessage)]
+    if not asked_at:
         raise InvalidInputError(
             'messages hold none of the user\'s; give {"messages": [("user", "How ...?")]}.'
         )
     turns = []
-    for at, following in pairwise(human_positions):
-        between = messages[at:following]
+    for position, following in pairwise(asked_at):
+        between = messages[position:following]
         replies = [message for message in between if isinstance(message, AIMessage) and message.text]
         if replies and replies[-1].additional_kwargs.get("status") != "refused":
-            turns.append(Turn(question=messages[at].text, answer=replies[-1].text))
-    return {"question": messages[human_positions[-1]].text, "history": turns[-MAX_TURNS:]}
+            turns.append(Turn(question=messages[position].text, answer=replies[-1].text))
+    return {"question": messages[asked_at[-1]].text, "history": turns[-MAX_TURNS:]}
 
 
 class _AnswerWatch(BaseCallbackHandler):
-    """Keeps the last message of a model that was streamed as the answer."""
+    """Keeps the last message that a model streamed as the answer."""
 
     run_inline = True
     message: Any = None
 
     def on_llm_end(self, response: LLMResult, *, tags: list[str] | None = None, **kwargs: Any) -> None:
-        """Called with each answer; those whose tokens are not streamed are left out."""
+        """Keep a model's message, unless its tokens are not streamed."""
         if TAG_NOSTREAM not in (tags or ()):
             self.message = getattr(response.generations[0][0], "message", None)
 
 
 def _reply(result: Mapping[str, Any], messages: Sequence[AnyMessage], streamed: Any) -> dict[str, Any]:
-    """The answer as a message: with the id under which it was streamed, so that a front end shows it once."""
+    """Return the answer as a message, under the id of its stream, so that a front end shows it once."""
     about = {key: result.get(key) for key in ("status", "citations", "notes")}
-    answer, id = result["answer"], getattr(streamed, "id", None)
-    if id in {message.id for message in messages}:
-        id = None  # a model that gives each message the same id; it would take the place of an earlier one
+    answer, message_id = result["answer"], getattr(streamed, "id", None)
+    if message_id in {message.id for message in messages}:
+        message_id = None  # a model that gives each message the same id; it would replace an earlier one
     usage = getattr(streamed, "usage_metadata", None)
     if usage is None:  # the model does not say what its answer took
         tokens = result["usage"]["tokens"]
         written = min(tokens, estimate_tokens(answer))
         usage = UsageMetadata(input_tokens=tokens - written, output_tokens=written, total_tokens=tokens)
-    return {"messages": [AIMessage(answer, id=id, usage_metadata=usage, additional_kwargs=about)]}
+    return {"messages": [AIMessage(answer, id=message_id, usage_metadata=usage, additional_kwargs=about)]}

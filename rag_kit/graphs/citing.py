@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 from rag_kit.graphs.running import ask, compute
 from rag_kit.graphs.state import Update, check_answer
 from rag_kit.prompts import PromptTemplate, render_passages
-from rag_kit.text.evidence.sentences import passage_text
+from rag_kit.text.evidence.sentences import passage_texts
 from rag_kit.text.versions import VersionStatement, find_disagreements
 
 MAX_STATEMENTS = 100  # that a language model is asked about; those beyond are checked by words
@@ -56,12 +56,11 @@ async def check_answer_by_model(
 async def note_disagreements(
     question: str, documents: Sequence[Document], cited: int | None = None
 ) -> list[str]:
-    """The notes about passages that state different values of the same thing, with their versions.
+    """Note passages that state different values of the same thing, with their versions.
 
     Passages beyond the first `cited` ones have no number in the answer; they are named by their title.
     """
-    numbered = enumerate(documents, start=1)
-    passages = [passage_text(at, document.page_content, document.metadata) for at, document in numbered]
+    passages = passage_texts(documents)
 
     def name(one: VersionStatement) -> str:
         return f"[{one.number}]" if cited is None or one.number <= cited else one.title or "another passage"

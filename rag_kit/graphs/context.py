@@ -15,7 +15,7 @@ from rag_kit.retrieval.fields import as_invalid_input
 
 
 def setting(default: Any, description: str, *nodes: str, **more: Any) -> Any:
-    """A setting that Studio shows beside the nodes that read it; `more` goes to Pydantic's ``Field``."""
+    """Make a setting that Studio shows beside the nodes that read it; `more` goes to Pydantic's ``Field``."""
     return Field(
         default=default, description=description, json_schema_extra={"langgraph_nodes": list(nodes)}, **more
     )
@@ -25,7 +25,7 @@ _default_texts: set[str] = set()
 
 
 def instructions_field(prompt: str, *nodes: str) -> Any:
-    """Setting: other instructions (the system message) for a prompt; Studio shows the file's own, to be edited.
+    """Make a setting for other instructions (the system message) in a prompt; Studio shows the file's own.
 
     Given back unchanged, they mean the file's own, in the language of the run.
     """
@@ -79,7 +79,7 @@ class RagContext(BaseModel):
     @field_validator("model", "index")
     @classmethod
     def _check_name(cls, value: str | None, info: ValidationInfo) -> str | None:
-        """Take what is blank, as Studio's form gives it, for nothing; see that a model's name is one."""
+        """Turn a blank name, as Studio's form sends it, into None; check a model's name."""
         name = (value or "").strip() or None
         return check_model_name(name) if name and info.field_name == "model" else name
 
@@ -96,7 +96,7 @@ class RagContext(BaseModel):
 
     @classmethod
     def from_parent(cls, parent: Any) -> Self:
-        """Settings from another graph's context: a dict, a dataclass or any other object.
+        """Read settings from another graph's context: a dict, a dataclass or any other object.
 
         What this graph has no setting for, and None, is left out. A value that is not allowed for the setting of its
         name is an error, since a filter or a cap that is left out would be worse.

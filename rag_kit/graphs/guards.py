@@ -72,15 +72,15 @@ class Guards:
                 raise InvalidInputError(f"Guards({kind}=...) takes a list of functions, e.g. [check].")
 
     async def check_question(self, question: str) -> str | Refusal:
-        """The question as the guards leave it, or the refusal."""
+        """Pass the question through the guards: return what they make of it, or the refusal."""
         return await _run_text_guards(self.question, question)
 
     async def check_answer(self, answer: str) -> str | Refusal:
-        """The answer as the guards leave it, or the refusal."""
+        """Pass the answer through the guards: return what they make of it, or the refusal."""
         return await _run_text_guards(self.answer, answer)
 
     async def check_passages(self, documents: Sequence[Document]) -> Sequence[Document]:
-        """The passages that the guards leave."""
+        """Return the passages that the guards leave."""
         for guard in self.passages:
             name = _name_of(guard)
             documents = await call_user_function(name, guard, list(documents), with_config=True)
@@ -93,7 +93,7 @@ class Guards:
 
 
 async def _run_text_guards(guards: Sequence[TextGuard], text: str) -> str | Refusal:
-    """The text as the last guard leaves it, or the first refusal."""
+    """Pass a text through guards: return what they make of it, or the first refusal."""
     for guard in guards:
         name = _name_of(guard)
         verdict = await call_user_function(name, guard, text, with_config=True)

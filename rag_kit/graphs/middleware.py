@@ -47,7 +47,7 @@ class CitationState(AgentState[Any]):
 
 
 class _Checked(NamedTuple):
-    """An answer of the model, and what the check says of it; None where it is none to be checked."""
+    """An answer of the model with its check; no check if it is not to be checked."""
 
     response: Any
     update: Update | None
@@ -94,7 +94,7 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
         self._prompts = {name: load_prompt("agent_citations", language=name) for name in ("en", "zh")}
 
     def passages(self, messages: Sequence[AnyMessage]) -> list[Document]:
-        """The passages that a conversation's tools found, each once: number n of a citation is the n-th."""
+        """The distinct passages that a conversation's tools found; citation n means the n-th."""
         by_digest: dict[str, Document] = {}
         for message in messages:
             for document in self._found_in(message):
@@ -102,13 +102,13 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
         return list(by_digest.values())
 
     def before_agent(self, state: CitationState, runtime: Any) -> dict[str, Any]:
-        """Begin a turn with nothing of the one before."""
+        """Begin a turn without the state of the one before."""
         return {"citations": [], "uncited": [], "citation_status": None, "citation_notes": [], **_FIRST_TRY}
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> Any:
-        """Show the passages numbered, check the answer, send it back once if it fails."""
+        """Show the passages numbered, check the answer, and send it back once if it fails."""
         return run(self._answer(request, handler))
 
     async def awrap_model_call(
@@ -120,28 +120,27 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
         return await arun(self._answer(request, handler))
 
     async def _answer(self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Any]) -> Any:
-        """The model's answer that stays, and what the check says of it."""
+        """Return the answer to keep, with its check."""
 
-        async def ask(given: ModelRequest[Any]) -> _Checked:
-            return self._check(
-                request, await Step("model", lambda _: handler(given), lambda _: handler(given))
-            )
+        async def ask(changed: ModelRequest[Any]) -> _Checked:
+            response = await Step("model", lambda _: handler(changed), lambda _: handler(changed))
+            return self._check(request, response)
 
         numbered = self._numbered(request)
         first = await ask(numbered)
         status = (first.update or {}).get("citation_status")
         if not self.send_back or status not in _SENT_BACK or request.state.get("citations_sent_back"):
             return _with_update(first)
-        again = await ask(self._request_again(numbered, first))
+        second = await ask(self._request_again(numbered, first))
         note = f"sent back: the first answer was {status}"
-        if again.update is None:  # none to be checked: a tool is called
-            return _with_update(again._replace(update={"citation_notes": [note], **_SECOND_TRY}))
-        best = first if first.rank < again.rank else again
+        if second.update is None:  # no answer to be checked: the model calls a tool
+            return _with_update(second._replace(update={"citation_notes": [note], **_SECOND_TRY}))
+        best = first if first.rank < second.rank else second
         notes = [*(best.update or {}).get("citation_notes", []), note]
         return _with_update(best._replace(update={**(best.update or {}), "citation_notes": notes}))
 
     def _found_in(self, message: AnyMessage) -> Iterator[Document]:
-        """The passages of one message."""
+        """Return the passages of one message."""
         if not isinstance(message, ToolMessage) or message.status == "error":
             return
         found = list(_documents_of(message.artifact))[:_MAX_PASSAGES]
@@ -154,7 +153,7 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
                 )
 
     def _numbered(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
-        """The request with numbered passages in place of the results of tools, and the rules for citing."""
+        """Replace the results of tools in a request by numbered passages, and add the rules for citing."""
         documents = self.passages(request.messages)
         if not documents:
             return request
@@ -182,7 +181,7 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
         return _Checked(response, {**update, "citation_notes": notes})
 
     def _request_again(self, request: ModelRequest[Any], first: _Checked) -> ModelRequest[Any]:
-        """The request with the answer that fails, and what is wrong with it."""
+        """Add the failed answer, and what is wrong with it, to the request."""
         update = first.update or {}
         problems = [
             f"[{citation['number']}] {citation['statement']!r}: {citation['reason']}"
@@ -205,12 +204,12 @@ def _with_update(checked: _Checked) -> Any:
 
 
 def _documents_of(artifact: Any) -> Iterator[Document]:
-    """The documents in what a tool gave besides its text; of an answer of `as_tool`, the quotes of its citations."""
+    """Yield the documents that a tool returned beside its text; of `as_tool`, the quotes of its citations."""
     if isinstance(artifact, Mapping) and isinstance(artifact.get("citations"), list):
         for citation in artifact["citations"]:
             if citation.get("quote"):
-                place = {name: citation.get(name) for name in ("file", "title", "page", "heading", "source")}
-                yield Document(citation["quote"], metadata=place)
+                source = {name: citation.get(name) for name in ("file", "title", "page", "heading", "source")}
+                yield Document(citation["quote"], metadata=source)
         return
     documents = getattr(artifact, "documents", artifact)
     if documents is not None:
@@ -218,12 +217,12 @@ def _documents_of(artifact: Any) -> Iterator[Document]:
 
 
 def _tagged(document: Document, number: int) -> str:
-    """A passage as the model reads it, with its number."""
+    """Write a passage with its number, as the model reads it."""
     return render_passages([document]).replace('<passage id="1"', f'<passage id="{number}"', 1)
 
 
 def _extended(message: SystemMessage | None, rules: str) -> SystemMessage:
-    """The system message with the rules at its end."""
+    """Add the rules to the end of the system message."""
     if message is None:
         return SystemMessage(rules)
     content: Any = message.content
@@ -234,6 +233,6 @@ def _extended(message: SystemMessage | None, rules: str) -> SystemMessage:
 
 
 def _language_of(request: ModelRequest[Any]) -> str:
-    """The language of the last question."""
+    """Return the language of the last question."""
     asked = [message.text for message in request.messages if isinstance(message, HumanMessage)]
     return "zh" if asked and detect_language(asked[-1]) == "zh" else "en"

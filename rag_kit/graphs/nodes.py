@@ -84,12 +84,12 @@ class RagNodes:
 
     @property
     def streams(self) -> bool:
-        """Whether the answer's tokens may be streamed: not where a guard must see the answer first."""
+        """Tell whether the answer's tokens may be streamed: not if a guard must see the answer first."""
         return not self.guards.answer
 
     @property
     def refusal_edge(self) -> dict[str, str]:
-        """The edge to the end of a node that asks the guards of questions, if there are any."""
+        """The edge to the end from a node that asks the guards of questions, if there are any."""
         return {END: "refused"} if self.guards.question else {}
 
     def model(self, context: RagContext) -> Any:
@@ -97,7 +97,7 @@ class RagNodes:
         return self.llm if context.model is None else _named_model(context.model)
 
     def searched(self, context: RagContext) -> Any:
-        """The retriever of the run: the graph's own, or that of the index that the context names."""
+        """Return the retriever of the run: the graph's own, or that of the index named in the context."""
         if context.index is None:
             return self.retriever
         if self._indexes is None:
@@ -108,13 +108,13 @@ class RagNodes:
         return self._indexes(context.index)
 
     def evaluator(self, context: RagContext) -> Evaluator:
-        """The evaluator of the run: the one that the graph was built with, else that of the run's model."""
+        """Return the evaluator of the run: the graph's own, else that of the run's model."""
         if context.model is not None and self._asks_model:
             return _named_grader(context.model, self._folder)
         return self._grader
 
     def prompt(self, name: str, state: Values, context: RagContext) -> PromptTemplate:
-        """A prompt in the run's language, with the run's own instructions if it has any."""
+        """Return a prompt in the run's language, with the run's own instructions if it has any."""
         language = "zh" if state["language"] == "zh" else "en"
         instructions: str = getattr(context, f"{name}_instructions", None) or ""
         prompt = self._prompts[name, language]
@@ -123,17 +123,17 @@ class RagNodes:
     def ask(
         self, name: str, state: Values, context: RagContext, values: Values, fallback: Any = None
     ) -> Step[Any]:
-        """Ask the model by a prompt for an object; answered by the fallback where it gives nothing usable."""
+        """Ask the model for an object; the fallback is returned if its reply is of no use."""
         return ask(self.model(context), self.prompt(name, state, context), values, fallback=fallback)
 
     def write(self, name: str, state: Values, context: RagContext, values: Values) -> Step[TextReply]:
-        """Ask the model by a prompt for text."""
+        """Ask the model for text."""
         return write(self.model(context), self.prompt(name, state, context), values)
 
     async def write_answer(
         self, name: str, state: Values, context: RagContext, values: Values, documents: Sequence[Document]
     ) -> TextReply:
-        """Ask the model by a prompt for an answer, with the pictures of the passages if it is to see them."""
+        """Ask the model for an answer, with the passages' pictures if it is to see them."""
         if self._pictures is None or is_extractive(self.model(context)):
             return await self.write(name, state, context, values)
         prompt = self.prompt(name, state, context)
@@ -143,11 +143,11 @@ class RagNodes:
         )
 
     def empty_update(self) -> Update:
-        """The graph's keys as a run begins, and as a refused one ends."""
+        """Reset the graph's keys, for the beginning of a run or a refused one."""
         return empty_values(self.state)
 
     async def first_update(self, state: Values, context: RagContext) -> Update:
-        """The update of a first node; where a guard refuses the question, its ``status`` is ``refused``."""
+        """Make the update of a first node; if a guard refuses the question, its ``status`` is ``refused``."""
         question = check_question(state.get("question"), example="{'question': 'How ...?'}")
         if context.model or context.index:  # what is read and imported for them blocks no event loop later
             await compute(lambda: (self.model(context), self.searched(context)))
@@ -160,7 +160,7 @@ class RagNodes:
         return {"language": language, "asked": question, "search_query": question}
 
     async def begin(self, state: Any, context: Any) -> Update:
-        """Check the question, and make a follow-up stand alone; no model call at the first turn of a thread."""
+        """Check the question, and complete a follow-up; the first turn of a thread needs no model call."""
         update = await self.first_update(state, context)
         history = state.get("history")
         if not history or is_refused(update):
@@ -170,7 +170,7 @@ class RagNodes:
     async def complete_question(
         self, state: Values, context: RagContext, history: Markup, name: str = "condense", **more: Any
     ) -> Update:
-        """Make the question stand alone, by the prompt `name`; the guards may refuse what it becomes."""
+        """Make the question complete by the prompt `name`; the guards may refuse the result."""
         values = {"question": state["asked"], "history": history, **more}
         query = await self.ask(name, state, context, values)
         if query is None:
@@ -194,13 +194,13 @@ class RagNodes:
         return call_within_deadline("retrieve", sync, native)
 
     async def search(self, query: str, context: RagContext, **details: Any) -> list[Document]:
-        """The passages for a query that this user may see."""
+        """Search for the passages that this user may see."""
         allowed = await self.visible_passages(await self.fetch(query, context))
         report("retrieved", **details, passages=len(allowed))
         return allowed
 
     async def visible_passages(self, documents: Sequence[Document]) -> list[Document]:
-        """The passages that the guards leave, as a checkpointer takes them."""
+        """Return the passages that the guards leave, as a checkpointer takes them."""
         if self.guards.passages:
             documents = await self.guards.check_passages(documents)
         for note in passage_notes(documents):
@@ -208,7 +208,7 @@ class RagNodes:
         return [as_storable(document) for document in documents]
 
     async def retrieve(self, state: Any, context: Any) -> Any:
-        """Fetch the passages that this user may see."""
+        """Retrieve the passages that this user may see."""
         return {"documents": await self.search(state["search_query"], context)}
 
     async def answer(self, state: Any, context: Any) -> Update:
@@ -226,7 +226,7 @@ class RagNodes:
         name: str = "answer",
         **more: Any,
     ) -> Update:
-        """Answer from the passages, by the prompt `name` with `more` values; without passages the answer declines."""
+        """Answer from the passages by the prompt `name` with `more` values; decline without passages."""
         if not documents:
             return {"answer": DECLINED[state["language"]]}
         values = {"question": question, "passages": self.render_fitting_passages(documents), **more}
@@ -240,13 +240,13 @@ class RagNodes:
         return {"answer": written.text.strip(), "cut_off": written.cut_off, "notes": notes}
 
     def fitting_passages(self, documents: Sequence[Document]) -> list[Document]:
-        """The passages that fit into a prompt: the first ones, at least one (which is cut when rendered)."""
+        """Return the first passages, as many as fit into a prompt, at least one."""
         chars = accumulate(len(document.page_content) for document in documents)
         count = sum(1 for _ in takewhile(lambda total: total <= self.max_passage_chars, chars))
         return list(documents[: max(1, count)])
 
     def render_fitting_passages(self, documents: Sequence[Document]) -> str:
-        """Passages for a prompt, as many as fit into it."""
+        """Render as many passages as fit into a prompt."""
         return render_passages(self.fitting_passages(documents), max_chars=self.max_passage_chars)
 
     async def cite(self, state: Any, context: Any) -> Any:
@@ -284,11 +284,11 @@ class RagNodes:
         return {**checked, "answer": answer, "notes": notes, "history": [turn]}
 
     def final_status(self, state: Any, status: AnswerStatus) -> AnswerStatus:
-        """The status of the run, by that of its citations."""
+        """Return the status of the run, by that of its citations."""
         return status
 
     def refusal_update(self, refusal: Refusal, question: str) -> Update:
-        """The state of a run that a guard ended: its message is the answer, all that was searched and found is gone."""
+        """Make the state of a refused run: the guard's message is the answer, what was found is removed."""
         report("refused", reason=refusal.reason)
         return {
             **self.empty_update(),
@@ -299,7 +299,7 @@ class RagNodes:
         }
 
     def refuse_question(self, refusal: Refusal, **more: Any) -> Update:
-        """End a run whose question is refused; it is not remembered, or the next turn would show it to the model."""
+        """End a run whose question is refused, and forget it: the next turn would show it to the model."""
         return {**self.refusal_update(refusal, ""), "history": [], **more}
 
 
@@ -314,12 +314,12 @@ def _named_grader(name: str, prompts: Path | None) -> Evaluator:
 
 
 def is_refused(state: Values) -> bool:
-    """Whether a guard ended the run."""
+    """Tell whether a guard ended the run."""
     return state.get("status") == "refused"
 
 
 def unless_refused(following: str | Route) -> Route:
-    """The route to a node (or by another route), or to the end where a guard ended the run."""
+    """Make the route to a node, or to the end if a guard ended the run."""
 
     def route(state: Values) -> str | Sequence[str]:
         if is_refused(state):
@@ -330,12 +330,12 @@ def unless_refused(following: str | Route) -> Route:
 
 
 def note_cut_off(cut_off: str) -> list[str]:
-    """The note about an answer that ended too early, if it did."""
+    """Note that an answer ended too early, if it did."""
     return [f"answer: cut off, {cut_off}"] if cut_off else []
 
 
 def render_turns(history: Sequence[Turn] | None, max_chars: int | None = None) -> Markup:
-    """A thread's turns for a prompt; nothing where there are none."""
+    """Render a thread's turns for a prompt; "" if there are none."""
     turns = []
     for turn in history or []:
         turns += [("user", turn["question"]), ("assistant", turn["answer"])]
@@ -343,7 +343,7 @@ def render_turns(history: Sequence[Turn] | None, max_chars: int | None = None) -
 
 
 def _check_parts(retriever: Any, llm: Any) -> None:
-    """Refuse parts of the wrong kind when a graph is built, and not when it is first asked."""
+    """Refuse a model as retriever or a retriever as model when a graph is built, not when it first runs."""
     for name, part, wrong, allowed in (
         ("retriever", retriever, BaseChatModel, "retriever, e.g. BM25Retriever.from_texts(...)"),
         ("llm", llm, BaseRetriever, "chat model, e.g. chat_model('extractive')"),

@@ -16,7 +16,7 @@ MOST = 8  # pictures in a prompt
 
 
 def check_folder(pictures: object) -> Path | None:
-    """The folder of an index as a path, or None; InvalidInputError for anything else."""
+    """Return the folder of an index as a path, or None; InvalidInputError for anything else."""
     if pictures is None:
         return None
     if not isinstance(pictures, (str, os.PathLike)) or not Path(pictures).is_dir():
@@ -28,7 +28,7 @@ def check_folder(pictures: object) -> Path | None:
 
 
 def pictures_of(folder: Path, documents: Sequence[Document]) -> list[tuple[str, Path]]:
-    """The pictures that passages name, each with the tag of its passage's number; notes say which are left out."""
+    """Read the pictures that passages name, each tagged with its passage's number; notes name those left out."""
     named = [
         (number, str(document.metadata["picture"]))
         for number, document in enumerate(documents, 1)

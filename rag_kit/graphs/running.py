@@ -38,7 +38,8 @@ from rag_kit.graphs.context import RagContext
 from rag_kit.graphs.state import Update, Usage, clean_texts
 from rag_kit.graphs.streaming import Habits, cut_thoughts
 from rag_kit.models import astructured_call, structured_call
-from rag_kit.models.calls import areply_call, reply_call
+from rag_kit.models.calls import ask_for_reply
+from rag_kit.models.model_call import ModelCall
 from rag_kit.models.replies import TextReply
 from rag_kit.models.structured import RAISE
 from rag_kit.prompts import PromptTemplate
@@ -61,7 +62,7 @@ _FINAL = (
 
 
 def _may_pass(error: BaseException) -> bool:
-    """Whether another attempt may mend an error; that of a branch is as its cause."""
+    """Tell whether another attempt may help after an error; a branch's error counts as its cause."""
     while isinstance(error, BranchError) and error.__cause__ is not None:
         error = error.__cause__
     return isinstance(error, Exception) and not isinstance(error, _FINAL)
@@ -77,7 +78,7 @@ _INTERNAL_MODULES = ("rag_kit.concurrency.", "rag_kit.graphs.running", "rag_kit.
 
 
 class Node(Runnable[Any, Any]):
-    """One node, within the run's caps; what it used, and the notes written while it ran, go into the state.
+    """One node, run within the run's caps; adds what it used and the notes written meanwhile to the state.
 
     The tokens of the models that it calls are streamed only where it `streams`: where their text is the answer. A node
     that hands over what was found before a cap was reached is not `capped`; others may give their update at a cap by
@@ -118,7 +119,7 @@ class Node(Runnable[Any, Any]):
 
     @contextmanager
     def _config(self, config: RunnableConfig | None) -> Iterator[RunnableConfig]:
-        """The config of all that the node calls, also of functions of the user's that are handed none."""
+        """Return the config of all that the node calls, also of user functions that get none."""
         config = config or {}
         quiet: Any = {**config, "tags": [*(config.get("tags") or ()), TAG_NOSTREAM]}
         own = cut_thoughts(config, self._habits) if self.streams else quiet
@@ -129,7 +130,7 @@ class Node(Runnable[Any, Any]):
             var_child_runnable_config.reset(token)
 
     async def _logic(self, state: Any) -> Any:
-        """The body within the caps of the run; what it used and noted goes into the update."""
+        """Run the body within the caps; add what it used and noted to the update."""
         context = run_context(self.schema)
         usage_before = state.get("usage") if isinstance(state, dict) else getattr(state, "usage", None)
         budget, start, update = Budget(), time.perf_counter(), None
@@ -150,7 +151,7 @@ class Node(Runnable[Any, Any]):
 
 
 class _State(dict[str, Any]):
-    """The state as a node sees it: a key that is missing was not written by an earlier node of this graph."""
+    """The state as a node reads it; a missing key has an error that says who should have written it."""
 
     def __missing__(self, key: str) -> Any:
         raise InvalidInputError(
@@ -160,7 +161,7 @@ class _State(dict[str, Any]):
 
 
 def _drop_internal_frames(error: BaseException) -> None:
-    """Take the frames of `_INTERNAL_MODULES` out of the tracebacks of an error and its causes: the user's stand out."""
+    """Remove the frames of `_INTERNAL_MODULES` from tracebacks, so that the user's own stand out."""
     cause: BaseException | None = error
     while cause is not None:
         trace, below = None, cause.__traceback__
@@ -171,7 +172,7 @@ def _drop_internal_frames(error: BaseException) -> None:
 
 
 def _complete_update(update: Any, usage: Usage, notes: Notes) -> Any:
-    """A node's update, or the command that holds it, with what the node used and noted; its texts are cleaned."""
+    """Add usage and notes to a node's update, or to the command that holds it; clean its texts."""
     if update is None or isinstance(update, Mapping):
         return clean_texts(_add_to({**(update or {})}, usage, notes))
     if isinstance(update, Command) and update.graph is None and isinstance(update.update or {}, Mapping):
@@ -180,7 +181,7 @@ def _complete_update(update: Any, usage: Usage, notes: Notes) -> Any:
 
 
 def _add_to(update: Update, usage: Usage, notes: Notes) -> Update:
-    """An update with usage and notes; one that overwrites the notes says all that may be known."""
+    """Add usage and notes to an update; one that overwrites the notes keeps them all."""
     update["usage"] = usage
     if isinstance(written := update.get("notes", []), Overwrite):
         return update
@@ -192,7 +193,7 @@ def _add_to(update: Update, usage: Usage, notes: Notes) -> Update:
 
 
 def run_context(schema: type[ContextT]) -> ContextT:
-    """The settings of this run: what the caller gave, else the defaults.
+    """Return the settings of this run: what the caller gave, else the defaults.
 
     LangGraph passes None in plain Python and an instance on the server. In a parent graph that gave no ``context``
     it passes the parent's, of whatever class: what has the name of a setting is taken from it.
@@ -222,7 +223,7 @@ def report(event: str, **details: Any) -> None:
 
 
 def remaining_caps(used: Mapping[str, Any] | None, context: RagContext) -> dict[str, Any]:
-    """Give what a run may still use: ``max_calls``, ``max_tokens`` and ``deadline``; None where there is no cap.
+    """Return what a run may still use: ``max_calls``, ``max_tokens`` and ``deadline``; None without a cap.
 
     What was used is kept in the state and not in a context variable, so that the caps hold across nodes, threads and
     a resume from a checkpoint; time spent waiting between nodes (an interrupt, a restart) is not counted.
@@ -240,7 +241,7 @@ def remaining_caps(used: Mapping[str, Any] | None, context: RagContext) -> dict[
 
 @contextmanager
 def name_caps(context: RagContext) -> Iterator[None]:
-    """Make an error name the cap that the caller set, not what was left of it for one node or an inner run."""
+    """Make an error name the caller's cap, not what was left of it for one node or an inner run."""
     try:
         yield
     except BudgetExceededError as error:
@@ -253,7 +254,6 @@ def ask(
     llm: Runnable[Any, Any], prompt: PromptTemplate, values: Mapping[str, Any], *, fallback: Any = RAISE
 ) -> Step[Any]:
     """Ask a model for the object that the prompt's schema describes."""
-
     asked = (llm, prompt, values)
     return Step(
         prompt.title,
@@ -266,18 +266,17 @@ def write(
     llm: Runnable[Any, Any], prompt: PromptTemplate | PicturePrompt, values: Mapping[str, Any]
 ) -> Step[TextReply]:
     """Ask a model for text; its tokens are streamed if the node streams."""
-
     return Step(
         prompt.title,
-        lambda config: reply_call(llm, prompt, values, config=config),
-        lambda config: areply_call(llm, prompt, values, config=config),
+        lambda config: ModelCall(llm, prompt, values, config=config).run(ask_for_reply),
+        lambda config: ModelCall(llm, prompt, values, config=config).arun(ask_for_reply),
     )
 
 
 def call_within_deadline(
     name: str, sync: Callable[..., Any], native: Callable[..., Any], *, timeout: float | None = None
 ) -> Step[Any]:
-    """A step of others' code (called with ``config=``), abandoned at its time-out or the run's deadline."""
+    """Call a function of others (with ``config=``) in a step that ends at its time-out or the run's deadline."""
     return Step(
         name,
         lambda config: call_in_time(partial(sync, config=config), timeout),
@@ -289,7 +288,6 @@ def call_user_function(
     name: str, func: Callable[..., Any], *arguments: Any, with_config: bool = False
 ) -> Step[Any]:
     """Call a user's function, which may be asynchronous, until the run's deadline; under ``ainvoke`` on a thread."""
-
     return call_within_deadline(
         name,
         lambda config: call_function(func, *arguments, *([config] if with_config else [])),
@@ -303,17 +301,17 @@ def compute(work: Callable[[], Any]) -> Step[Any]:
 
 
 def can_wait() -> bool:
-    """Whether the run can wait for a person: LangGraph puts a saver, also a parent's, into the configuration."""
+    """Tell whether the run can wait for a person: then LangGraph's configuration has a saver."""
     return get_config()["configurable"].get("__pregel_checkpointer") is not None
 
 
 def branch(name: str, make: Callable[[], Logic[Any]]) -> Step[Any]:
-    """Several steps as one, to be done beside others."""
+    """Make one job of several steps, to be done beside others."""
     return Step(name, lambda config: run(make(), config), lambda config: arun(make(), config))
 
 
 def run_side_by_side(branches: Sequence[Step[Any]]) -> Step[FanOut[Any]]:
-    """Do several steps side by side; answered by their ``FanOut`` in the order given, failed ones with their errors."""
+    """Do several jobs side by side; return their ``FanOut`` in order, failed ones with their errors."""
     options: Any = {"names": [branch.name for branch in branches], "on_error": "skip"}
     return Step(
         "beside",
@@ -323,7 +321,7 @@ def run_side_by_side(branches: Sequence[Step[Any]]) -> Step[FanOut[Any]]:
 
 
 async def values_side_by_side(branches: Sequence[Step[Any]]) -> list[Any]:
-    """The values of steps done side by side; the first that failed raises its own error."""
+    """Do several jobs side by side; return their values, or raise the error of the first that failed."""
     if len(branches) == 1:
         return [await branches[0]]
     fan = await run_side_by_side(branches)
@@ -334,7 +332,7 @@ async def values_side_by_side(branches: Sequence[Step[Any]]) -> list[Any]:
 
 
 async def attempt(step: Awaitable[Any], *allowed: type[Exception]) -> Any:
-    """Do a step that the run can do without: an error of these classes, by default a model's, is handed back."""
+    """Do a step that the run can do without: an error of these classes, by default a model's, is returned."""
     try:
         return await step
     except Exception as error:

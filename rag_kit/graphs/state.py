@@ -80,7 +80,7 @@ NOT_ALL_SEARCHED = {"en": "Some documents could not be searched.", "zh": "有些
 
 
 def _validate(kind: TypeAdapter[Any], value: Any, expected: str) -> Any:
-    """Check a value that a node, or a user editing a thread, writes to the state; ``expected`` says what is allowed."""
+    """Check a value that a node, or an editor of a thread, writes to the state; ``expected`` says what is allowed."""
     try:
         return kind.validate_python(value)
     except ValidationError:
@@ -94,7 +94,7 @@ def keep_last_turns(old: Sequence[Turn], new: Sequence[Turn]) -> list[Turn]:
 
 
 def add_usage(old: Mapping[str, Any], new: Mapping[str, Any]) -> Usage:
-    """Add up what nodes used, also of nodes that ran side by side."""
+    """Add up what nodes used, side by side too."""
     added = _validate(_USAGE, new, "a dict with calls, tokens and seconds (numbers)")
     usage = {"calls": 0, "tokens": 0, "seconds": 0.0, **old}
     sums: Any = {name: usage[name] + value for name, value in added.items()}
@@ -102,7 +102,7 @@ def add_usage(old: Mapping[str, Any], new: Mapping[str, Any]) -> Usage:
 
 
 def add_items(old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
-    """Append, also from nodes that ran side by side; the first node of a run overwrites (`empty_values`)."""
+    """Append items, also from nodes side by side; the first node of a run overwrites (`empty_values`)."""
     return [*old, *_validate(_ITEMS, new, "a list")]
 
 
@@ -112,12 +112,12 @@ def add_notes(old: Sequence[str], new: Sequence[str]) -> list[str]:
 
 
 def merge_choices(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """Take what nodes chose to follow them; nodes that ran side by side each write their own key."""
+    """Merge what nodes chose to follow them; each writes its own key."""
     return {**old, **_validate(_CHOICES, new, "a dict: node -> the node (or list of nodes) that follows it")}
 
 
 def as_documents(old: Sequence[Document], new: Sequence[Any]) -> list[Document]:
-    """Take the new passages; those that come as plain JSON (a state edited in Studio or over HTTP) become Documents."""
+    """Return new passages as Documents, also those that come as plain JSON (from Studio or over HTTP)."""
     return list(_validate(_DOCUMENTS, new, "Documents, or dicts with page_content and metadata"))
 
 
@@ -195,7 +195,7 @@ class RagOutput(TypedDict, total=False):
 
 
 def as_storable(document: Document) -> Document:
-    """The document, or a copy with texts in place of the metadata that LangGraph's serializer refuses.
+    """Copy a document with texts in place of metadata that LangGraph's serializer refuses, if it has any.
 
     Stores give back objects of their own (identifiers, numbers beyond 64 bits); with a checkpointer one of them would
     end the run with an error that does not say where it is.
@@ -212,7 +212,7 @@ def as_storable(document: Document) -> Document:
 
 
 def digest_of(document: Document) -> str:
-    """A short hash that says which passage a key of the state means, and whether its text is still the same."""
+    """Hash a passage, to know it again in the state, and whether its text is still the same."""
     identity = f"{document_key(document)}\0{document.page_content}"
     return hashlib.blake2b(identity.encode("utf-8", "replace"), digest_size=8).hexdigest()
 
@@ -226,7 +226,7 @@ def _is_serializable(value: Any) -> bool:
 
 
 def clean_texts(value: Any, depth: int = 6) -> Any:
-    """The value with U+FFFD for NUL and halves of surrogate pairs, which threads in PostgreSQL cannot hold."""
+    """Replace NUL and halves of surrogate pairs in a value by U+FFFD: threads in PostgreSQL refuse them."""
     if isinstance(value, str):
         return _UNSTORABLE.sub("\ufffd", value) if _UNSTORABLE.search(value) else value
     if isinstance(value, Overwrite):
@@ -249,20 +249,20 @@ def check_answer(
     language: str | None = None,
     judged: Mapping[str, Literal["supported", "unsupported"]] | None = None,
 ) -> Update:
-    """Check the answer's citations against the documents, numbered from 1: citations, uncited statements, status."""
+    """Check the answer's citations against the documents, numbered from 1."""
     report = check_citations(answer, documents, language=language, judged=judged)
     citations: list[Any] = []
     for item in report.citations:
         metadata = documents[item.number - 1].metadata if 1 <= item.number <= len(documents) else {}
         names = ("number", "statement", "quote", "status", "reason", "score")
-        place = {key: metadata.get(key) for key in ("file", "title", "heading", "source")}
-        place |= {"picture": metadata["picture"]} if "picture" in metadata else {}
-        citations.append({name: getattr(item, name) for name in names} | place | {"page": page_of(metadata)})
+        source = {key: metadata.get(key) for key in ("file", "title", "heading", "source")}
+        source |= {"picture": metadata["picture"]} if "picture" in metadata else {}
+        citations.append({name: getattr(item, name) for name in names} | source | {"page": page_of(metadata)})
     return {"citations": citations, "uncited": list(report.uncited), "status": report.status}
 
 
 def page_of(metadata: Mapping[str, Any]) -> Any:
-    """The page, slide or sheet of a passage."""
+    """Return the page, slide or sheet of a passage."""
     return metadata.get("page", metadata.get("slide", metadata.get("sheet")))
 
 
@@ -272,7 +272,7 @@ _NOTHING_USED = Usage(calls=0, tokens=0, seconds=0.0)
 
 
 def empty_values(state: type[Any]) -> Update:
-    """An empty value for each key that a run writes: nothing of an earlier turn of the thread is left."""
+    """Return an empty value for each key that a run writes, so that nothing of an earlier turn is left."""
     kinds: Mapping[str, Any] = _kinds(state)  # type: ignore[arg-type]
     return {key: _empty(kind) for key, kind in kinds.items() if key not in _LASTING}
 
@@ -283,7 +283,7 @@ def _kinds(state: Any) -> dict[str, Any]:
 
 
 def _empty(kind: Any) -> Any:
-    """The value of a key of this type before anything is written."""
+    """Return the empty value of a type."""
     if get_origin(kind) is Annotated:
         value, reducer = get_args(kind)
         if reducer is add_usage:

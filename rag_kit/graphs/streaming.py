@@ -26,7 +26,7 @@ _MAX_HABITS = 100
 
 
 def cut_thoughts(config: RunnableConfig, habits: Habits) -> RunnableConfig:
-    """A config with which LangGraph's ``messages`` stream shows no thoughts that end with ``</think>``."""
+    """Make a config with which LangGraph's ``messages`` stream shows no thoughts before ``</think>``."""
     callbacks = config.get("callbacks")
     if not isinstance(callbacks, BaseCallbackManager):
         return config
@@ -44,7 +44,7 @@ def cut_thoughts(config: RunnableConfig, habits: Habits) -> RunnableConfig:
 
 
 def _filtered(handler: Any, habits: Habits, usual: bool | None) -> Any:
-    """A handler that streams messages, with a filter before its exit; any other as it is."""
+    """Copy a handler that streams messages so that it streams no thoughts; return others as they are."""
     if not isinstance(handler, StreamMessagesHandler):
         return handler
     filtered, send, filters = copy.copy(handler), handler.stream, dict[Any, ThoughtFilter]()
@@ -53,15 +53,14 @@ def _filtered(handler: Any, habits: Habits, usual: bool | None) -> Any:
         namespace, mode, (message, metadata) = chunk
         if isinstance(message, AIMessageChunk):
             model = metadata.get("ls_provider"), metadata.get("ls_model_name")
-            only = filters.setdefault(message.id, ThoughtFilter(habits.get(model, usual)))
-            last = message.chunk_position == "last"
-            message = _map_text(message, only.feed)
-            if last and (rest := only.flush()):
-                blocks = isinstance(message.content, list)
-                added: Any = [{"type": "text", "text": rest}] if blocks else rest
+            thoughts = filters.setdefault(message.id, ThoughtFilter(habits.get(model, usual)))
+            is_last = message.chunk_position == "last"
+            message = _map_text(message, thoughts.feed)
+            if is_last and (rest := thoughts.flush()):
+                added: Any = [{"type": "text", "text": rest}] if isinstance(message.content, list) else rest
                 message = message.model_copy(update={"content": message.content + added})
-            if only.untagged or (last and len(habits) < _MAX_HABITS):
-                habits[model] = only.untagged or habits.get(model, False)
+            if thoughts.untagged or (is_last and len(habits) < _MAX_HABITS):
+                habits[model] = thoughts.untagged or habits.get(model, False)
         elif isinstance(message, BaseMessage):  # and no event of LangGraph's newer protocol
             message = _map_text(message, without_thinking)
         send((namespace, mode, (message, metadata)))
@@ -71,7 +70,7 @@ def _filtered(handler: Any, habits: Habits, usual: bool | None) -> Any:
 
 
 def _map_text(message: BaseMessage, change: Any) -> BaseMessage:
-    """A copy of a message with other text; blocks of other kinds stay."""
+    """Copy a message with other text; blocks of other kinds stay."""
     content: Any = message.content
     if isinstance(content, str):
         return message.model_copy(update={"content": change(content)}) if content else message
@@ -85,7 +84,7 @@ def _map_text(message: BaseMessage, change: Any) -> BaseMessage:
 
 
 class ThoughtFilter:
-    """Takes a text in pieces and gives back what is no thought.
+    """Removes thoughts from a text that comes in pieces.
 
     A piece that may be the beginning of a tag is kept back until the next one. Some servers write the opening tag
     themselves, so that only ``</think>`` comes. From a model that does so (``untagged`` is True) all is kept back until
@@ -107,23 +106,22 @@ class ThoughtFilter:
         self._text = self._shown = ""
 
     def feed(self, piece: str) -> str:
-        """Take one more piece; give what may be shown now."""
+        """Take one more piece; return what may be shown now."""
         self._text += piece
         tag = _TAG.search(self._text)
         if self._waits and not tag and (self._is_known or not _CITED.search(self._text)):
             return ""
         self._waits = False
-        self.untagged = self.untagged or bool(
-            tag and tag[1]
-        )  # nothing opened it: all before it was a thought
+        # a closing tag that nothing opened: all before it was a thought
+        self.untagged = self.untagged or bool(tag and tag[1])
         return self._advance(self._text[: _begun_tag(self._text)])
 
     def flush(self) -> str:
-        """Give what was kept back, at the end of the text."""
+        """Return what was held back, at the end of the text."""
         return self._advance(self._text)
 
     def _advance(self, text: str) -> str:
-        """The part of a text's answer that was not shown yet."""
+        """Return the part of the answer that was not shown yet."""
         answer = without_thinking(text)
         shown = self._shown if answer.startswith(self._shown) else ""
         self._shown = answer
@@ -131,7 +129,7 @@ class ThoughtFilter:
 
 
 def _begun_tag(text: str) -> int:
-    """Find where a tag begins that the end of a text may be a part of; the text's length without one."""
+    """Find where the end of a text may begin a tag; the text's length if nowhere."""
     start = text.rfind("<")
     tags = [f"<{slash}{name}>" for name in _NAMES for slash in ("", "/")]
     begun = start >= 0 and any(

@@ -149,7 +149,7 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
                 self.branches[name][key] = branch._replace(input_schema=self.state_schema)
 
     def replace_node(self, name: str, action: Any, **options: Any) -> None:
-        """Put a node of yours in the place of another; the edges that lead to it and from it stay.
+        """Replace a node by one of yours; its edges stay.
 
         Args:
             name: The node that goes.
@@ -172,7 +172,7 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
     def insert_node(
         self, name: str, action: Any, *, after: str | None = None, before: str | None = None, **options: Any
     ) -> None:
-        """Put a node of yours behind a node, on all ways that lead on from it, or before one, on all that lead to it.
+        """Insert a node of yours after a node, on all edges from it, or before one, on all edges to it.
 
         Args:
             name: The new node's name.
@@ -187,39 +187,39 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         """
         if (after is None) == (before is None):
             raise InvalidInputError("give one of after= and before=, the node next to the new one.")
-        place = self._existing_node(before or after or "")
-        if name in self.nodes or (after is not None and self.nodes[place].ends):
+        neighbour = self._existing_node(before or after or "")
+        if name in self.nodes or (after is not None and self.nodes[neighbour].ends):
             raise InvalidInputError(
-                f"{name!r} cannot stand {'after' if before is None else 'before'} {place!r}: give a name that is not "
-                "taken, and after= a node that does not say itself (by Command) what follows."
+                f"{name!r} cannot stand {'after' if before is None else 'before'} {neighbour!r}: give a name that is "
+                "not taken, and after= a node that does not say itself (by Command) what follows."
             )
         if before is None:
             self.add_node(name, action, **options)
-            following = {end for start, end in self.edges if start == place}
-            self._remove_edges_from(place, keep_branches=name)
-            self.edges |= {(place, name), *((name, end) for end in following)}
+            following = {end for start, end in self.edges if start == neighbour}
+            self._remove_edges_from(neighbour, keep_branches=name)
+            self.edges |= {(neighbour, name), *((name, end) for end in following)}
         else:
             # where one waits for all branches, what comes before it does, too
-            self.add_node(name, action, **{"defer": self.nodes[place].defer, **options})
-            self.edges = {(start, name if end == place else end) for start, end in self.edges} | {
-                (name, place)
+            self.add_node(name, action, **{"defer": self.nodes[neighbour].defer, **options})
+            self.edges = {(start, name if end == neighbour else end) for start, end in self.edges} | {
+                (name, neighbour)
             }
             for branches in self.branches.values():
                 for key, branch in branches.items():
                     ends = {
-                        label: name if end == place else end for label, end in (branch.ends or {}).items()
+                        label: name if end == neighbour else end for label, end in (branch.ends or {}).items()
                     }
                     branches[key] = branch._replace(ends=ends or None)
 
     def _remove_edges_from(self, node: str, keep_branches: str | None = None) -> None:
-        """Take away the edges that lead on from a node; or hand its conditional ones to another."""
+        """Remove the edges from a node; or move its conditional ones to another."""
         self.edges = {edge for edge in self.edges if edge[0] != node}
         branches = self.branches.pop(node, None)
         if keep_branches is not None and branches:
             self.branches[keep_branches] = branches
 
     def remove_node(self, *names: str) -> None:
-        """Take nodes away, with their edges. Where one other node is left to follow, it always does.
+        """Remove nodes with their edges; if one other node is left to follow, it always does.
 
         Raises:
             InvalidInputError: There is no node of that name.
@@ -269,14 +269,14 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         return self.compile(self._options.get("checkpointer"), store=self._options.get("store"))
 
     def _existing_node(self, name: str) -> str:
-        """The name of a node, if there is one."""
+        """Return the name of a node; refuse one that does not exist."""
         if name not in self.nodes:
             meant = did_you_mean(name, self.nodes)
             raise InvalidInputError(f"{name!r} is no node{meant}. Nodes: {', '.join(self.nodes)}.")
         return name
 
     def _apply_caps(self, name: str) -> None:
-        """Wrap a node of the user's, so that the run's deadline and usage hold for it too."""
+        """Wrap a user's node in the run's deadline and usage."""
         spec: Any = self.nodes[name]
         if isinstance(spec.runnable, Pregel):  # a graph of its own; LangGraph must see it to stream from it
             return
@@ -301,7 +301,7 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
 
 
 def choice_of(name: str, default: str | Route = "") -> Route:
-    """The route that the node itself wrote down; by default another one, or one node."""
+    """Make the route that the node itself wrote into the state; without one, a default."""
 
     def route(state: Mapping[str, Any]) -> str | Sequence[str]:
         chosen: str | Sequence[str] = (state.get("choices") or {}).get(name, "")
@@ -311,7 +311,7 @@ def choice_of(name: str, default: str | Route = "") -> Route:
 
 
 def _follow(name: str, labels: Mapping[str, str], route: Route) -> Callable[[Any], list[str]]:
-    """The function of a node's conditional edges: from the state to the labels of those that are taken."""
+    """Make the function of a node's conditional edges: from the state to the labels taken."""
 
     def follow(state: Any) -> list[str]:
         values = state if isinstance(state, Mapping) else vars(state)
@@ -329,7 +329,7 @@ def _follow(name: str, labels: Mapping[str, str], route: Route) -> Callable[[Any
 
 
 def _check_keys(name: str, keys: Sequence[str], update: Any) -> None:
-    """See that a node in the place of one of the kit's wrote what later nodes read."""
+    """Check that a replacement of one of the kit's nodes wrote what later nodes read."""
     written = update.update if isinstance(update, Command) else update
     if not isinstance(written, Mapping | None):
         return  # a list of updates, or an object of a state: LangGraph reads them
@@ -346,14 +346,14 @@ class _Used(TypedDict, total=False):
 
 
 def _merge_schemas(*schemas: type[Any]) -> Any:
-    """One schema of a state with the keys of all."""
+    """Make one schema with the keys of all."""
     make: Any = TypedDict
     hints = [get_type_hints(schema, include_extras=True) for schema in schemas]
     return make("NodeState", {key: kind for fields in hints for key, kind in fields.items()})
 
 
 def uncompiled(graph: CompiledStateGraph[StateT, Any, Any, Any]) -> RagGraph[StateT]:
-    """A copy of the graph before it was compiled, to be changed and compiled again.
+    """Copy the graph as it was before it was compiled, to be changed and compiled again.
 
     Args:
         graph: What a builder of this kit gave. Its checkpointer and store are given to ``compile`` again.

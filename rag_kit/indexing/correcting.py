@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class _Line(BaseModel):
-    """Parsed line of the file of chunks."""
+    """A line of the file of chunks."""
 
     model_config = ConfigDict(strict=True)
 
@@ -67,8 +67,8 @@ def export_chunks(index: DocumentIndex, path: str | PathLike[str]) -> int:
     removed = [correction for correction in corrections.values() if correction.corrected is None]
     try:
         with Path(path).open("x", encoding="utf-8") as file:
-            for at in range(0, len(ids), 500):
-                for chunk in index.get(ids[at : at + 500]):
+            for start in range(0, len(ids), 500):
+                for chunk in index.get(ids[start : start + 500]):
                     line = {"id": chunk.id, "text": chunk.page_content, "metadata": chunk.metadata}
                     if chunk.id in corrections and chunk.metadata.get(CORRECTED) is True:
                         line["original"] = corrections[chunk.id].text
@@ -86,7 +86,7 @@ def export_chunks(index: DocumentIndex, path: str | PathLike[str]) -> int:
 
 
 def import_chunks(index: DocumentIndex, path: str | PathLike[str]) -> Corrected:
-    """Take over the texts of a file of `export_chunks` that differ from the index, in one transaction.
+    """Apply the changed texts of a file of `export_chunks` to the index, in one transaction.
 
     Only ``id`` and ``text`` count; chunks that are not in the file stay as they are. A corrected chunk keeps its id, is
     embedded and searched by its new text, has the metadata field ``corrected_by_hand`` and no place in the file any
@@ -180,7 +180,7 @@ def import_chunks(index: DocumentIndex, path: str | PathLike[str]) -> Corrected:
 def correct(
     chunks: Sequence[Document], source: str, corrections: Sequence[Correction]
 ) -> tuple[list[Document], list[Correction]]:
-    """Make corrections in the chunks of a file, and return with them the corrections that have no place any more.
+    """Apply corrections to the chunks of a file; also return the corrections that fit nowhere any more.
 
     A chunk with the text that was corrected gets the correction's. Where the file is cut otherwise, the text is
     replaced in each chunk that has all of it. Each chunk gets the id of what was read.
@@ -204,13 +204,13 @@ def correct(
 
 
 def _corrected_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
-    """The metadata of a chunk whose text is not what stands in the file."""
+    """Return the metadata of a chunk whose text was corrected."""
     fields = {key: value for key, value in metadata.items() if key not in ("start", "end")}
     return {**fields, CORRECTED: True}
 
 
 def _read_lines(path: Path) -> dict[str, tuple[int, str | None]]:
-    """Id -> number and text of each line that is not blank."""
+    """Read the lines that are not blank: id -> number and text."""
     lines: dict[str, tuple[int, str | None]] = {}
     number = 0
     try:

@@ -17,7 +17,7 @@ _IGNORED = frozenset({"__pycache__", "node_modules", "__MACOSX", "Thumbs.db", "d
 
 
 def as_path(value: Any, argument: str) -> Path:
-    """A path that a user gave; an empty one, which pathlib takes for the current folder, is refused."""
+    """Return a user's path; refuse an empty one, which pathlib takes for the current folder."""
     try:
         if not isinstance(value, (str, os.PathLike)) or not os.fspath(value) or "\0" in str(value):
             raise ValueError
@@ -38,7 +38,7 @@ class SourceFile:
 
 
 class FileProblem(NamedTuple):
-    """Something that was not taken, and why; ``file`` is its name as valid text."""
+    """A file that was left out, and why; ``file`` is its name as valid text."""
 
     path: Path
     file: str
@@ -46,14 +46,14 @@ class FileProblem(NamedTuple):
 
 
 class FileListing(NamedTuple):
-    """Files that `iter_files` found and those it passed over; unpacks to the two lists."""
+    """The files that `iter_files` found and those left out; unpacks to the two lists."""
 
     files: list[SourceFile]
     problems: list[FileProblem]
 
 
 def iter_files(paths: Iterable[str | Path], *, exclude: Sequence[str | Path] = ()) -> FileListing:
-    """List the files under paths, folders searched to their depths, sorted by root and name; and what is not taken.
+    """List the files under paths, in folders of any depth, sorted by root and name; and those left out.
 
     Hidden files and folders (among them those of version control) and leavings of programs (``__pycache__``,
     ``node_modules``, ``~$letter.docx``) are passed over in silence, as is what `exclude` names. A symbolic link counts
@@ -92,7 +92,7 @@ def iter_files(paths: Iterable[str | Path], *, exclude: Sequence[str | Path] = (
 
 
 def printable_path(path: str) -> str:
-    """A path as valid text, different for different paths: bytes that are no UTF-8 become ``\\xNN``.
+    """Write a path as valid text, different for different paths: bytes that are no UTF-8 become ``\\xNN``.
 
     Where a backslash of the name could be mistaken for one of an escape, the name's own are doubled.
 
@@ -108,7 +108,7 @@ def printable_path(path: str) -> str:
 
 
 def _walk(root: Path, passed: set[str], problems: list[FileProblem]) -> Iterator[Path]:
-    """All files and links below a folder that are not hidden."""
+    """Yield all files and links below a folder that are not hidden."""
 
     def refuse(error: OSError) -> None:
         reason = f"the folder cannot be read ({error.strerror or error})"

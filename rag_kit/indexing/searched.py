@@ -23,7 +23,7 @@ _NAMES, _SHARE = 60, 10
 
 
 def searched_text(text: str, metadata: Mapping[str, Any]) -> str:
-    """The text that is analysed for keywords in place of a chunk's own.
+    """Return the text that is analysed for keywords instead of a chunk's own.
 
     Metadata ``title`` and each heading of ``heading`` (``"A > B"``) come first, on a line of their own, without those
     that the text has in it, which twice would only be heavier, and without those that are too long beside the text.
@@ -39,7 +39,7 @@ def searched_text(text: str, metadata: Mapping[str, Any]) -> str:
 
 
 def embedded_text(text: str, metadata: Mapping[str, Any]) -> str:
-    """The text that is embedded in place of a chunk's own: as `searched_text`, but a short text stays alone.
+    """Return the text that is embedded instead of a chunk's own: as `searched_text`, but a short text stays alone.
 
     Where titles are more than half as long as the text, short lines would come before paragraphs (docs/benchmarks.md).
 
@@ -53,7 +53,7 @@ def embedded_text(text: str, metadata: Mapping[str, Any]) -> str:
 
 
 def embedded_row(text: str, metadata: str) -> str:
-    """As `embedded_text`, for a row of a store; its text alone where its JSON is damaged."""
+    """Return `embedded_text` for a row of a store; its text alone if its JSON is damaged."""
     try:
         fields = json.loads(metadata)
     except (ValueError, RecursionError):
@@ -62,7 +62,7 @@ def embedded_row(text: str, metadata: str) -> str:
 
 
 def passage_filter(where: Filter | None, derived: bool) -> Filter | None:
-    """A user's filter that also leaves out what was made of passages, unless it names `representation` itself.
+    """Restrict a user's filter to passages, unless it names `representation` itself.
 
     The summaries of a tree stay out in any case. `derived` says whether the index may have any such row.
 
@@ -82,27 +82,27 @@ def passage_filter(where: Filter | None, derived: bool) -> Filter | None:
 
 
 def _names_field(where: Filter) -> bool:
-    """Whether a filter names the field."""
+    """Tell whether a filter names the field."""
     parts = [*where.get("$and", ()), *where.get("$or", ()), where.get("$not", {})]
     return REPRESENTATION in where or any(_names_field(part) for part in parts if part)
 
 
 def _put_below_names(text: str, metadata: Mapping[str, Any], room: int) -> str:
-    """A text below its title and headings, as many of these as fit into `room` characters."""
+    """Put a text below its title and headings, as many of these as fit into `room` characters."""
     title, heading = metadata.get("title"), metadata.get("heading")
     names = [title] if isinstance(title, str) else []
     names += heading.split(" > ") if isinstance(heading, str) else []
-    lower, before = text.casefold(), ""
+    folded, path = text.casefold(), ""
     for name in dict.fromkeys(names):
-        longer = f"{before} > {name}" if before else name
-        if len(longer) <= room and name.strip() and not _contains_name(lower, name):
-            before = longer
+        longer = f"{path} > {name}" if path else name
+        if len(longer) <= room and name.strip() and not _contains_name(folded, name):
+            path = longer
     situation = "" if REPRESENTATION in metadata else metadata.get(SITUATION)
-    lines = (before, situation if isinstance(situation, str) else "")
+    lines = (path, situation if isinstance(situation, str) else "")
     return "\n".join([*filter(None, lines), text])
 
 
 def _contains_name(lower: str, name: str) -> bool:
-    """Whether a name stands in a text in lower case, and not only as a part of a longer word."""
+    """Tell whether a name is in a text in lower case, not only inside a longer word."""
     pattern = rf"(?<![a-z0-9]){re.escape(name.casefold())}(?![a-z0-9])"
     return re.search(pattern, lower) is not None

@@ -40,7 +40,7 @@ _GRACE = 0.05
 
 
 async def ask(call: ModelCall, runnable: Runnable[Any, Any], messages: list[Any]) -> Any:
-    """Ask, and ask again after a rate limit, a server error, a time-out or a broken connection.
+    """Send a request; retry after a rate limit, a server error, a time-out or a broken connection.
 
     The reply; or the exception where this form of the request is refused, or the client could not read the answer.
     Any other failure is raised as a ``ModelError``, that of the last retry too.
@@ -70,7 +70,7 @@ async def ask(call: ModelCall, runnable: Runnable[Any, Any], messages: list[Any]
 
 
 def _take_retry(call: ModelCall, error: Exception, kind: Failure, pause: float) -> float:
-    """Use up one retry: the seconds to wait before it; raises the error where none is left or useful."""
+    """Use up one retry: return the seconds to wait before it, or raise the error if none is left or useful."""
     mapped = map_model_error(error, model=call.model)
     if kind not in RETRYABLE or call.retries_left < 1 or call.watch.started:
         raise mapped
@@ -94,7 +94,7 @@ def _wait(seconds: float) -> Step[None]:
 
 
 async def _ask_once(call: ModelCall, runnable: Runnable[Any, Any], messages: list[Any]) -> Any:
-    """The reply, or the error, which the caller may retry."""
+    """Send one request: return the reply, or an error that the caller may retry."""
     send = partial(runnable.invoke, messages, call.config)
     asend = partial(acall_runnable, runnable, messages, call.config)
     try:
@@ -109,7 +109,7 @@ async def _ask_once(call: ModelCall, runnable: Runnable[Any, Any], messages: lis
 
 
 async def ask_within(call: ModelCall, messages: list[Any], bind: Method | None = None) -> Any:
-    """As `ask`, with the bound on the reply; one that is cut off there is asked for once more with twice the bound.
+    """Send a request with a bound on the reply; a reply cut off there is asked for once more with twice the bound.
 
     None where the model lacks the method.
     """
@@ -138,34 +138,12 @@ async def ask_for_value(call: ModelCall, messages: list[Any]) -> Any:
     return reply
 
 
-async def _ask_for_reply(call: ModelCall) -> TextReply:
-    """The answer; a refusal or an empty answer is an error."""
+async def ask_for_reply(call: ModelCall) -> TextReply:
+    """Return the reply of a model; a refusal or an empty reply is an error."""
     message = await in_context(call, lambda messages: ask_for_value(call, messages))
     if refusal := refusal_of(message):
         raise ModelOutputError(f"The model refused to answer: {call.without_secrets(refusal)}")
     return text_reply(message)
-
-
-def reply_call(
-    model: Runnable[Any, Any],
-    prompt: Runnable[Any, Any],
-    values: Mapping[str, Any],
-    **options: Unpack[Options],
-) -> TextReply:
-    """As `text_call`, with the reason why the answer was cut off, if it was."""
-    call = ModelCall(model, prompt, values, **options)
-    return call.run(partial(_ask_for_reply, call))
-
-
-async def areply_call(
-    model: Runnable[Any, Any],
-    prompt: Runnable[Any, Any],
-    values: Mapping[str, Any],
-    **options: Unpack[Options],
-) -> TextReply:
-    """As `reply_call`, without blocking."""
-    call = ModelCall(model, prompt, values, **options)
-    return await call.arun(partial(_ask_for_reply, call))
 
 
 def text_call(
@@ -196,7 +174,7 @@ def text_call(
         >>> text_call(FakeListChatModel(responses=["Hello."]), ChatPromptTemplate([("user", "{q}")]), {"q": "Hi"})
         'Hello.'
     """
-    return _noted(reply_call(model, prompt, values, **options), prompt)
+    return _noted(ModelCall(model, prompt, values, **options).run(ask_for_reply), prompt)
 
 
 async def atext_call(
@@ -206,11 +184,11 @@ async def atext_call(
     **options: Unpack[Options],
 ) -> str:
     """``text_call`` without blocking; a cancelled task stops at once and is never retried."""
-    return _noted(await areply_call(model, prompt, values, **options), prompt)
+    return _noted(await ModelCall(model, prompt, values, **options).arun(ask_for_reply), prompt)
 
 
 def _noted(reply: TextReply, prompt: Any) -> str:
-    """The text of a reply; a note where it was cut off."""
+    """Return the text of a reply; write a note if it was cut off."""
     if reply.cut_off:
         write_note(f"{getattr(prompt, 'title', 'a text')} is not whole: {reply.cut_off}")
     return reply.text

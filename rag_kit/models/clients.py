@@ -23,18 +23,19 @@ _MAX_KEPT = 20_000  # vectors
 
 
 class KeptVectors:
-    """The vectors of the queries of a block, by model and text; ``saved`` are the seconds that embedding anew takes."""
+    """Vectors of queries, kept for a block, by model and text; ``saved`` counts the seconds not spent again."""
 
     def __init__(self) -> None:
         self.saved = 0.0
         self._vectors: dict[tuple[int, str], tuple[Embeddings, array[float], float]] = {}
 
     def get(self, model: Embeddings, text: str) -> list[float] | None:
-        """The vector of a query that this very model has embedded."""
-        if (kept := self._vectors.get((id(model), text))) is None:
+        """Return the vector of a query that this very model has embedded; ``None`` if it has not."""
+        if (id(model), text) not in self._vectors:
             return None
-        self.saved += kept[2]
-        return kept[1].tolist()
+        _, vector, seconds = self._vectors[id(model), text]
+        self.saved += seconds
+        return vector.tolist()
 
     def put(self, model: Embeddings, text: str, vector: list[float], seconds: float) -> None:
         """Keep a vector, and how long it took."""
@@ -46,13 +47,13 @@ _kept: ContextVar[KeptVectors | None] = ContextVar("rag_kit_query_vectors", defa
 
 
 def keeps_query_vectors() -> bool:
-    """Whether this runs in a block of `keep_query_vectors`, which counts what embedding each query took."""
+    """Tell whether this runs inside `keep_query_vectors`, which measures how long embedding takes."""
     return _kept.get() is not None
 
 
 @contextmanager
 def keep_query_vectors() -> Iterator[KeptVectors]:
-    """Embed no query twice with one model in the block, threads and tasks that it starts included."""
+    """Embed each query at most once a model in the block, also on threads and in tasks started there."""
     token = _kept.set(kept := KeptVectors())
     try:
         yield kept
@@ -90,13 +91,8 @@ async def aembed_documents(embeddings: Embeddings, texts: list[str]) -> list[lis
     return await arun(_embed(embeddings, "documents", texts))
 
 
-async def aembed_bare(embeddings: Embeddings, texts: list[str]) -> list[list[float]]:
-    """As ``aembed_documents``, with the provider's own errors, for callers that retry on some of them."""
-    return await _embed_native(embeddings, "documents", texts)  # type: ignore[no-any-return]
-
-
 async def _embed(embeddings: Embeddings, what: str, texts: Any) -> Any:
-    """Embed, a query once a block of `keep_query_vectors`; an error of the provider becomes one of the kit."""
+    """Embed; inside `keep_query_vectors` a query only once; a provider's error becomes one of the kit."""
     kept = _kept.get() if what == "query" else None
     if kept is not None and (vector := kept.get(embeddings, texts)) is not None:
         return vector
@@ -104,7 +100,7 @@ async def _embed(embeddings: Embeddings, what: str, texts: Any) -> Any:
     blocking = partial(getattr(embeddings, f"embed_{what}"), texts)
     failure: Exception | None = None
     try:
-        vectors = await Step("embed", lambda _: blocking(), lambda _: _embed_native(embeddings, what, texts))
+        vectors = await Step("embed", lambda _: blocking(), lambda _: aembed_bare(embeddings, what, texts))
     except RagKitError:
         raise
     except Exception as error:  # noqa: BLE001 - raised below, outside of this block: it holds the request
@@ -116,8 +112,8 @@ async def _embed(embeddings: Embeddings, what: str, texts: Any) -> Any:
     return vectors
 
 
-async def _embed_native(embeddings: Embeddings, what: str, texts: Any) -> Any:
-    """Embed by the model's own coroutine, else on a thread."""
+async def aembed_bare(embeddings: Embeddings, what: str, texts: Any) -> Any:
+    """Embed ``"documents"`` or a ``"query"`` by the model's own coroutine, else on a thread; raises its own errors."""
     blocking = partial(getattr(embeddings, f"embed_{what}"), texts)
     native = f"aembed_{what}"
     # LangChain's default runs on asyncio's small pool.

@@ -20,7 +20,7 @@ WEB_PAGE = "a web page (HTML)"
 
 
 def chain(error: BaseException) -> Iterator[BaseException]:
-    """The exception, its causes, and what was being handled when they were raised."""
+    """Yield an exception, its causes, and the exceptions being handled when these were raised."""
     current: BaseException | None = error
     for _ in range(_MAX_CAUSES):
         if current is None:
@@ -30,18 +30,18 @@ def chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def is_tls_failure(error: BaseException) -> bool:
-    """Tell whether a connection failed for its certificate, or for what speaks no TLS: a second try changes nothing."""
+    """Tell whether a connection failed for its certificate or lack of TLS: a second try changes nothing."""
     cause = _deepest(error)
     return isinstance(cause, ssl.SSLError) and not _is_broken_off(cause)
 
 
 def _is_broken_off(error: ssl.SSLError) -> bool:
-    """Whether the other side closed the connection, as a balancer does whose servers restart."""
+    """Tell whether the other side closed the connection, as a balancer does whose servers restart."""
     return isinstance(error, ssl.SSLEOFError) or error.reason == "UNEXPECTED_EOF_WHILE_READING"
 
 
 def connection_problem(error: BaseException) -> str:
-    """The deepest cause of a failed connection in words, with what to do about it; "" where nothing is known."""
+    """Explain a failed connection by its deepest cause, with what to do; "" where nothing is known."""
     cause = _deepest(error)
     if isinstance(cause, ssl.SSLCertVerificationError):
         why = f"its certificate is not trusted: {cause.verify_message}"
@@ -64,7 +64,7 @@ def connection_problem(error: BaseException) -> str:
 
 
 def proxy_of(request: Any) -> str:
-    """The proxy that a request of the kit's own clients went through, and what named it; "" where there was none."""
+    """Return the proxy that a request went through, and the variable that named it; "" if there was none."""
     extensions = getattr(request, "extensions", None)
     if not isinstance(extensions, dict) or PROXY not in extensions:
         return ""
@@ -79,7 +79,7 @@ def proxy_of(request: Any) -> str:
 
 
 def _deepest(error: BaseException) -> BaseException | None:
-    """The cause that says most: the deepest error of the system, else the deepest that has words."""
+    """Return the cause that says most: the deepest error of the system, else the deepest with words."""
     causes = list(chain(error))
     system = [cause for cause in causes if isinstance(cause, OSError) and cause.errno is not None]
     spoken = [cause for cause in causes[1:] if str(cause).strip()]

@@ -88,7 +88,7 @@ def embedding_model(name: str | None = None, **settings: Any) -> Embeddings | No
 
 
 def _batch_size() -> int:
-    """Most texts of one request: few enough for a slow server to embed in time."""
+    """Return how many texts a request holds at most: few enough for a slow server to embed in time."""
     text, wanted = os.environ.get(BATCH) or BATCH_SIZE, "texts; set a whole number of 1 or more"
     return int(read_number(BATCH, text, r"\d{1,9}", wanted))
 
@@ -141,7 +141,7 @@ def embedding_name(embeddings: Embeddings | None) -> str:
 
 
 def sending_text(embeddings: Embeddings | None) -> Embeddings | None:
-    """A copy of OpenAI embeddings that sends texts, not token numbers, to an endpoint of another provider.
+    """Copy OpenAI embeddings so that they send texts, not token numbers, to another provider's endpoint.
 
     LangChain's default, numbers of tokens, is OpenAI's own form, and needs a tokenizer that is downloaded.
     """

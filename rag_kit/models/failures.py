@@ -153,7 +153,7 @@ def _is_web_page(error: BaseException) -> bool:
 
 
 def _kind(error: BaseException) -> Failure | None:
-    """The kind of one exception, its causes aside."""
+    """Return the kind of one exception, without its causes."""
     # the code in an error's body may say what no other form of the request mends
     if not _FINAL_CODES.isdisjoint(_codes(error)):
         return Failure.REFUSED_FOR_GOOD
@@ -230,8 +230,8 @@ def _context_error(error: BaseException, model: Any, text: str) -> ContextLength
     if limit is not None:
         sizes = f" The context holds {limit:,} tokens" + (f", {given:,} were sent." if given > limit else ".")
     return ContextLengthError(
-        f"The prompt is too long for the model{_place(error, model)}: {text}.{sizes} Give fewer or shorter passages "
-        "(k, max_passage_chars), or a model with a longer context. With its context_tokens set "
+        f"The prompt is too long for the model{_at_host(error, model)}: {text}.{sizes} Give fewer or shorter "
+        "passages (k, max_passage_chars), or a model with a longer context. With its context_tokens set "
         "(RAG_KIT_CONTEXT_TOKENS) passages are left out before a request is made.",
         given if limit is not None and (exact or given > limit) else None,
         limit,
@@ -267,7 +267,7 @@ def map_model_error(error: BaseException, *, model: Any = None) -> ModelError:
         fewer = ", send fewer texts in a request (RAG_KIT_EMBEDDING_BATCH)"
     elif kind is Failure.REFUSED_FOR_GOOD and _is_too_long(error):
         return _context_error(error, model, text)
-    fields = {"place": _place(error, model), "code": f" (HTTP {status})" if status else "", "text": text}
+    fields = {"place": _at_host(error, model), "code": f" (HTTP {status})" if status else "", "text": text}
     message = message.format(what=what, variable=variable, target=target, fewer=fewer, **fields)
     return _ERRORS.get(kind, ModelError)(message)
 
@@ -280,13 +280,13 @@ def _body(error: BaseException) -> dict[str, Any]:
 
 
 def _codes(error: BaseException) -> set[Any]:
-    """The words by which an exception, or the body of its response, says what is wrong."""
+    """Return the words by which an exception, or the body of its response, says what is wrong."""
     codes = (getattr(error, "code", None), _body(error).get("code"), _body(error).get("type"))
     return {code for code in codes if isinstance(code, str)}
 
 
 def _message(error: BaseException) -> str:
-    """The server's own message, or what the kit's client notes, or the exception's."""
+    """Return the server's own message, else the note of the kit's client, else the exception's text."""
     messages = [_body(cause).get("message") for cause in chain(error)]
     messages += [note for cause in chain(error) for note in getattr(cause, "__notes__", ())]
     text = next((text for text in messages if isinstance(text, str) and text.strip()), str(error))
@@ -301,7 +301,7 @@ def _requests(error: BaseException) -> Iterator[Any]:
 
 
 def mask_error(error: BaseException, model: Any) -> None:
-    """Mask keys in a provider's exception and all that it came from, before callbacks and tracers write it down."""
+    """Mask keys in an exception and all its causes, before callbacks and tracers record it."""
     linked = _linked(error)
     secrets = [*secrets_of(model), *(secret for cause in linked for secret in _secrets_sent(cause))]
     for cause in linked:
@@ -312,7 +312,7 @@ def mask_error(error: BaseException, model: Any) -> None:
 
 
 def _linked(error: BaseException) -> list[BaseException]:
-    """The exception, and each that is its cause or was being handled, or theirs."""
+    """List an exception, and each that is its cause or was being handled, in turn."""
     found = [error]
     for each in found:
         near = (each.__cause__, each.__context__)
@@ -321,15 +321,15 @@ def _linked(error: BaseException) -> list[BaseException]:
 
 
 def _secrets_sent(error: BaseException) -> list[str]:
-    """Keys as they were sent: a function may have given them, so that the model does not have them."""
+    """Return the keys that a request carried: a function may have given them, unknown to the model."""
     headers = [getattr(request, "headers", None) or {} for request in _requests(error)]
     values = [value for sent in headers for name, value in sent.items() if _KEY_HEADER.search(name)]
     keys = [value.rpartition(" ")[2] for value in values]  # "Bearer KEY"
     return [key for key in (*values, *keys) if len(key) >= MIN_SECRET]
 
 
-def _place(error: BaseException, model: Any) -> str:
-    """Scheme, host and port of the endpoint, as the request went there, else as the model has it."""
+def _at_host(error: BaseException, model: Any) -> str:
+    """Say where an endpoint is (" at https://host"): as the request went there, else as the model has it."""
     addresses = [str(getattr(request, "url", "")) for request in _requests(error)]
     origins = (origin_of(address) for address in (*addresses, base_url(model)))
     origin = next((origin for origin in origins if origin), None)

@@ -114,7 +114,7 @@ class _SparseModel(_LocalModel):
 
 
 def sparse_encoders(model: str, *, batch_size: int = 64, **settings: Any) -> dict[str, Callable[..., Any]]:
-    """The ``encoder`` and ``query_encoder`` of `SparseRetriever`, as a dict, from a sparse model of fastembed.
+    """Make ``encoder`` and ``query_encoder`` of `SparseRetriever`, as a dict, of a sparse model of fastembed.
 
     `settings` are those of fastembed's class.
 
@@ -127,12 +127,12 @@ def sparse_encoders(model: str, *, batch_size: int = 64, **settings: Any) -> dic
 
 
 def _weights(vector: Any) -> dict[int, float]:
-    """Weights by term; terms that a text lacks weigh nothing."""
+    """Return weights by term, without those that are 0."""
     return {int(term): float(weight) for term, weight in zip(vector.indices, vector.values, strict=True)}
 
 
 def _classes() -> dict[str, Any]:
-    """fastembed's classes by name."""
+    """Return fastembed's classes by name."""
     try:
         from fastembed import LateInteractionTextEmbedding, SparseTextEmbedding, TextEmbedding
         from fastembed.rerank.cross_encoder import TextCrossEncoder

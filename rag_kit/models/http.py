@@ -26,7 +26,7 @@ _STREAM_TIMEOUTS = 10  # a streamed answer may take so many times the time-out o
 
 
 def with_http_clients(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of ``ChatOpenAI`` or ``OpenAIEmbeddings`` with the kit's HTTP clients, unless clients were given."""
+    """Add the kit's HTTP clients to the settings of ``ChatOpenAI`` or ``OpenAIEmbeddings``, unless given."""
     if settings.get("http_client") is not None or settings.get("http_async_client") is not None:
         return dict(settings)
     proxy = settings.get("openai_proxy", os.environ.get("OPENAI_PROXY")) or None
@@ -36,7 +36,7 @@ def with_http_clients(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 @lru_cache(maxsize=_MAX_CLIENTS)
 def _clients(base_url: str | None, proxy: str | None) -> dict[str, Any]:
-    """The clients of an endpoint; its models share them, and so their open connections."""
+    """Return the clients of an endpoint; its models share them, and so their open connections."""
     options: dict[str, Any] = {"follow_redirects": False, **({"proxy": proxy} if proxy else {})}
     return {
         "http_client": openai.DefaultHttpxClient(
@@ -58,7 +58,7 @@ async def _astamp(proxy: str | None, request: httpx2.Request) -> None:
 
 
 def _watch(response: httpx2.Response) -> None:
-    """Have a reply read through a check of its size, its time and, of a stream, its end; a web page is refused."""
+    """Check a reply as it is read: its size, its time, the end of a stream; refuse a web page."""
     if response.is_success and "text/html" in response.headers.get("content-type", ""):
         raise _problem(response, httpx2.RemoteProtocolError, f"the reply is {WEB_PAGE}")
     response.iter_bytes = partial(_check, response, response.iter_bytes)  # type: ignore[method-assign]
@@ -70,7 +70,7 @@ async def _awatch(response: httpx2.Response) -> None:
 
 
 class _Reply:
-    """Counts what has come of a reply."""
+    """Counts the bytes, seconds and end mark of a reply as it comes."""
 
     def __init__(self, response: httpx2.Response) -> None:
         self._response = response
@@ -103,7 +103,7 @@ class _Reply:
 def _problem(
     response: httpx2.Response, kind: type[httpx2.TransportError], text: str
 ) -> httpx2.TransportError:
-    """An error of the connection; its note is its text, which clients that wrap it leave out of theirs."""
+    """Make a connection error with its text as a note, for clients that wrap it drop the text."""
     error = kind(text, request=response.request)
     error.add_note(text)
     return error
@@ -126,7 +126,7 @@ async def _acheck(response: httpx2.Response, read: Any, *args: Any) -> AsyncGene
 
 
 def _end_of_stream(tail: bytes, piece: bytes) -> bytes:
-    """Give the end of the text that may begin an end mark; the mark itself, once it came."""
+    """Return the end of a text that may begin an end mark, or the end mark itself."""
     text = tail + piece
     mark = _END_MARK.search(text)
     return mark[0] if mark else text[-_MAX_MARK:]

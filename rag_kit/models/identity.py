@@ -29,7 +29,7 @@ def call_key(
     schema: Any,
     config: RunnableConfig | None = None,
 ) -> str | None:
-    """The key of a call's answer, 64 hexadecimal digits; None if the model cannot be distinguished from others.
+    """Return the key of a call's answer, 64 hexadecimal digits; None if the model cannot be told from others.
 
     Of a prompt file the content hash counts, and so do the messages it gives. The schema is a Pydantic class, a JSON
     schema, or ``str`` for text; the config's ``configurable`` may choose the model.
@@ -45,7 +45,7 @@ def call_key(
 
 
 def model_identity(model: Any, config: RunnableConfig | None = None) -> Any:
-    """Class, name, endpoint and sampling of a model, however wrapped, as JSON to hash; None if it is not a model."""
+    """Describe a model, however wrapped, as JSON to hash: class, name, endpoint, sampling; None if it is none."""
     if isinstance(model, BaseLanguageModel):
         return _identity(model)
     found = [[_identity(inner), dict(arguments)] for inner, arguments in models_inside(model, config)]
@@ -66,7 +66,7 @@ def _identity(model: Any) -> dict[str, Any] | None:
 
 
 def plain_endpoint(url: str | None) -> str | None:
-    """Host, port and path of an address: who calls makes no difference."""
+    """Return host, port and path of an address, without user and password."""
     if not url:
         return None
     parts = urlsplit(url if "//" in url else f"//{url}")
@@ -74,5 +74,5 @@ def plain_endpoint(url: str | None) -> str | None:
 
 
 def _canonical(value: Any) -> str:
-    """JSON with sorted keys; what JSON does not know counts by its type, so that no secret and no address does."""
+    """Write JSON with sorted keys; other objects count by their type, so that no secret or address gets in."""
     return json.dumps(value, sort_keys=True, ensure_ascii=False, default=lambda part: type(part).__qualname__)

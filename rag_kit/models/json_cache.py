@@ -59,7 +59,7 @@ class JsonCache:
             ) from error
 
     def get(self, keys: Sequence[str]) -> dict[str, Any]:
-        """The values there are, by key."""
+        """Return the stored values, by key."""
         with self._transaction("read") as connection:
             rows = connection.execute(
                 "SELECT key, answer FROM answers WHERE key IN (SELECT value FROM json_each(?))",
@@ -102,7 +102,7 @@ class JsonCache:
 
     @contextmanager
     def _transaction(self, done: str) -> Iterator[sqlite3.Connection]:
-        """A transaction on a connection of its own."""
+        """Open a transaction on a connection of its own."""
         try:
             with _connection(self.path) as connection:
                 yield connection
@@ -114,7 +114,7 @@ class JsonCache:
 
 @contextmanager
 def _connection(path: Path) -> Iterator[sqlite3.Connection]:
-    """A transaction; the file must be there."""
+    """Open a transaction; the file must be there."""
     with closing(sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=_BUSY_SECONDS)) as connection:
         # A crash of the machine may damage the file. Waiting for the disk is not worth it.
         connection.execute("PRAGMA synchronous=OFF")
@@ -124,7 +124,7 @@ def _connection(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def _make_file(path: Path) -> None:
-    """Make the file and its table, where it is not there; raise an error where it is something else."""
+    """Make the file and its table if missing; raise an error if it is something else."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600))
     with _connection(path) as connection:

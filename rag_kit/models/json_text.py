@@ -35,7 +35,7 @@ class TruncatedError(ValueError):
 
 
 def json_values(text: str) -> Iterator[Any]:
-    """Every JSON object or array in the first 100,000 characters of a text, the likeliest answer first.
+    """Find every JSON object or array in the first 100,000 characters of a text, the likeliest answer first.
 
     The whole text comes first, then fenced blocks and embedded values, the last before the first: models think first.
 
@@ -59,12 +59,12 @@ def json_values(text: str) -> Iterator[Any]:
 
 
 def is_truncated(text: str) -> bool:
-    """Whether the text ends in JSON that breaks off (behind a fence or a preamble, too)."""
+    """Tell whether a text ends in JSON that breaks off, also behind a fence or a preamble."""
     return _find_values(text[:MAX_TEXT])[1]
 
 
 def _find_values(text: str) -> tuple[list[Any], bool]:
-    """The values in a text, and whether the last one breaks off; parts of a broken value don't count."""
+    """Find the values in a text, and whether the last one breaks off; parts of a broken value do not count."""
     values: list[Any] = []
     position = 0
     for _ in range(_MAX_STARTS):
@@ -84,7 +84,7 @@ def _find_values(text: str) -> tuple[list[Any], bool]:
 
 
 def _read_value(text: str, start: int) -> tuple[Any, int]:
-    """The value that starts at a place, and the place after it."""
+    """Read the value that starts at a position; also return where it ends."""
     try:
         value, end = _DECODER.raw_decode(text, start)
     except (ValueError, RecursionError):
@@ -135,7 +135,7 @@ def _read_string(text: str, start: int) -> tuple[str, int]:
 
 
 def _quote_json(raw: str) -> str:
-    """The inside of a string as a JSON string."""
+    """Write the inside of a string as a JSON string."""
     try:
         return json.dumps(json.loads('"' + re.sub(r'(?<!\\)"', r"\"", raw) + '"', strict=False))
     except ValueError:

@@ -59,7 +59,7 @@ class Options(CallLimits, total=False):
 
 
 class _Watch(BaseCallbackHandler):
-    """Notes whether a token went out to a listener: then a retry would say everything twice. Masks keys in errors."""
+    """Notes whether a token was streamed, after which a retry would repeat the text; masks keys in errors."""
 
     run_inline = True  # on the event loop itself: a thread for each token would cost more than this does
     ignore_chain = ignore_chat_model = True  # only tokens and errors count
@@ -117,13 +117,13 @@ class ModelCall:
 
     @property
     def bound(self) -> int:
-        """Most tokens of the reply: the prompt's, with room for thoughts, and at most a quarter of a known context."""
+        """The most tokens of a reply: the prompt's bound with room for thoughts, at most a quarter of the context."""
         bound = self.max_reply + (_THOUGHTS if self.endpoint.thinks else 0)
         context = context_tokens(self.inner_model)
         return bound if context is None else min(bound, max(1, context // 4))
 
     def runnable(self, bind: Method | None = None, bound: int | None = None) -> Any:
-        """The model as it is asked, inside its wrappers: without retries of its own, with a bound on the reply.
+        """The model as it is asked, inside its wrappers: with a bound on the reply, without its own retries.
 
         With ``bind`` by a method of structured output; None where the model does not have it.
         """
@@ -135,7 +135,7 @@ class ModelCall:
     def _asked(
         self, bind: Method | None, bound: int | None, model: Any, arguments: Mapping[str, Any], first: bool
     ) -> Runnable[Any, Any] | None:
-        """One of the models inside the wrappers, as `runnable`."""
+        """Bound one of the models inside the wrappers, as in `runnable`."""
         endpoint = self.endpoint if first else endpoint_of(model)
         changed, rest, sent = without_retries(model, self.timeout), dict(arguments), None
         if endpoint.takes_bound:
@@ -150,13 +150,13 @@ class ModelCall:
             return asked
 
         def refusal(error: Exception) -> Exception | None:
-            """The error where the form was refused: no reason to ask one that stands by."""
+            """Return the error if the form of the request was refused: a fallback would refuse it too."""
             self.has_failed = True
             is_form = classify(error) is Failure.REFUSED if bind is not None else refuses_bound(error)
             return error if is_form and (bind is not None or sent is not None) else None
 
         def without_bound(error: Exception) -> Runnable[Any, Any] | None:
-            """One that stands by, asked again where it refused the bound."""
+            """Ask a fallback again without the bound that it refused."""
             if sent is None or not refuses_bound(error):
                 return None
             endpoint.takes_bound = False
@@ -167,13 +167,13 @@ class ModelCall:
         return OnRefusal(asked, refusal if first else without_bound, self.charge_request)
 
     def charge_request(self) -> None:
-        """Charge a request inside wrappers (retries, a model that stands by); the first of an attempt is charged."""
+        """Charge a request that wrappers (retries, fallbacks) make; the first one of an attempt is charged already."""
         self.requests += 1
         if self.requests > 1:
             charge_call()
 
     def _config(self, config: RunnableConfig | None, about: Mapping[str, Any]) -> RunnableConfig:
-        """The caller's config, which prompt ran and, if anybody may listen, a watch for tokens."""
+        """Return the caller's config with the prompt's name and, if anybody may listen, a watch for tokens."""
         names = [name for name in ("name", "language", "version", "hash") if name in about]
         metadata = {f"prompt_{name}": about[name] for name in names}
         whole = ensure_config(config)
@@ -187,15 +187,15 @@ class ModelCall:
             handlers.sort(key=lambda handler: handler is not self.watch)  # the first one, for it masks errors
         return merged
 
-    def run(self, logic: Callable[[], Logic[T]]) -> T:
-        """Carry out the logic within the caps, blocking."""
+    def run(self, logic: Callable[[ModelCall], Logic[T]]) -> T:
+        """Carry out the logic of this call within the caps, blocking."""
         with use_budget(self._budget()):
-            return run(logic(), self)
+            return run(logic(self), self)
 
-    async def arun(self, logic: Callable[[], Logic[T]]) -> T:
+    async def arun(self, logic: Callable[[ModelCall], Logic[T]]) -> T:
         """As `run`, on an event loop."""
         with use_budget(self._budget()):
-            return await arun(logic(), self)
+            return await arun(logic(self), self)
 
     def without_secrets(self, text: str | Exception) -> str:
         """A message on one line, without the model's keys."""
@@ -203,7 +203,7 @@ class ModelCall:
 
 
 def _check_parts(model: Any, prompt: Any, values: Any) -> None:
-    """Refuse parts of another kind, and values that lack a variable of the prompt."""
+    """Refuse a prompt or model of another kind, and values that lack a variable of the prompt."""
     for name, part, is_right, allowed in (
         ("model", model, hasattr(model, "invoke"), "a chat model, e.g. chat_model('openai:MODEL')"),
         ("prompt", prompt, hasattr(prompt, "invoke"), "load_prompt(NAME) or a ChatPromptTemplate"),
@@ -233,7 +233,7 @@ async def format_prompt(call: ModelCall) -> list[BaseMessage]:
 
 
 async def in_context(call: ModelCall, logic: Callable[[list[BaseMessage]], Logic[T]]) -> T:
-    """Carry out the logic with the prompt's messages, with fewer passages where the model's context is too small.
+    """Run the logic with the prompt's messages; with fewer passages if the model's context is too small.
 
     The first try goes by an estimate, where the context is known; the second by what the endpoint said of it.
     """
@@ -254,7 +254,7 @@ async def in_context(call: ModelCall, logic: Callable[[list[BaseMessage]], Logic
 
 
 def _leave_out_passages(call: ModelCall, messages: list[BaseMessage], tokens: int) -> bool:
-    """Leave out passages where messages of so many tokens are too long for the model's context; whether any were."""
+    """Remove passages if messages of so many tokens are too long for the context; tell whether any were."""
     context, passages = context_tokens(call.inner_model), call.values.get("passages")
     room = 0 if context is None else context - call.bound
     if context is None or tokens <= room or not isinstance(passages, Markup):

@@ -45,7 +45,7 @@ _QUOTED = (('"', '"'), ("“", "”"), ("'", "'"), ("`", "`"), ("「", "」"), (
 
 
 def parse_text(text: str, target: Target, *, lines: bool = True) -> Any:
-    """Find the value a model meant to give, as ``target.accept`` returns it; raises the first problem where none fits.
+    """Find the value that a model meant to give, as ``target.accept`` returns it; raise the first problem if none fits.
 
     With ``lines`` unmarked lines count too (one entry a line, or one line as the only string); not where the model was
     bound to JSON natively, so that prose means it did not do the task.
@@ -76,7 +76,7 @@ def parse_text(text: str, target: Target, *, lines: bool = True) -> Any:
 
 
 def _candidate_values(text: str, body: str, target: Target) -> Iterator[Any]:
-    """Find the values that a text may hold, the likeliest first: an order of passages, JSON, tags."""
+    """Yield the values that a text may hold, the likeliest first: a ranking, JSON, tags."""
     if (ranking := _read_ranking(body, target)) is not None:
         yield ranking
     if text.lstrip()[:1] in ("{", "["):  # most replies are JSON and nothing else
@@ -90,7 +90,7 @@ def _candidate_values(text: str, body: str, target: Target) -> Iterator[Any]:
 
 
 def _first_fitting(values: Iterable[Any], target: Target) -> Any:
-    """The first value that fits; raises the first problem where none does."""
+    """Return the first value that fits; raise the first problem if none does."""
     problem: UnreadableError | None = None
     for value in values:
         try:
@@ -132,7 +132,7 @@ def _read_ranking(text: str, target: Target) -> dict[str, list[int]] | None:
 
 
 def _read_tags(text: str, target: Target) -> dict[str, Any]:
-    """``<query>...</query>``; a list field takes its own tag with lines, or its singular several times."""
+    """Read ``<query>...</query>``; a list may be lines under its own tag, or several tags in the singular."""
     fields: dict[str, Any] = {}
     for name in target.fields:
         parts = _tag_contents(text, name)
@@ -148,7 +148,7 @@ def _read_tags(text: str, target: Target) -> dict[str, Any]:
 
 
 def _tag_contents(text: str, tag: str) -> list[str]:
-    """The text of each element with this tag name."""
+    """Return the text of each element with this tag name."""
     parts: list[str] = []
     start: int | None = None
     for mark in re.finditer(rf"<(/?){re.escape(tag)}(?:\s[^<>]*)?>", text, re.IGNORECASE):
@@ -161,7 +161,7 @@ def _tag_contents(text: str, tag: str) -> list[str]:
 
 
 def _read_plain_value(text: str, target: Target, name: str, lines: bool) -> Any:
-    """The value of the only field, written without JSON or tags; None or nothing where there is none."""
+    """Read the value of the only field, written without JSON or tags; None if there is none."""
     kind = target.kinds[name]
     if kind == "strings":
         items = _marked_lines(text) or (_unmarked_lines(text) if lines else [])
@@ -181,14 +181,14 @@ def _read_plain_value(text: str, target: Target, name: str, lines: bool) -> Any:
 
 
 def _marked_lines(text: str) -> list[str]:
-    """The numbered or bulleted lines, without their marks."""
+    """Return numbered or bulleted lines, without their marks."""
     marked = ((line, _MARK.match(line)) for line in text.splitlines())
     items = (_strip_quotes(line[mark.end() :]) for line, mark in marked if mark)
     return [item for item in items if item]
 
 
 def _unmarked_lines(text: str) -> list[str]:
-    """One entry a line, without a preamble and without closing remarks after a blank line."""
+    """Return one entry a line, without a preamble, and without remarks after a blank line."""
     block: list[str] = []
     for line in map(str.strip, text.splitlines()):
         if not line and len(block) > 1:
@@ -204,7 +204,7 @@ def _is_preamble(line: str) -> bool:
 
 
 def _strip_quotes(text: str) -> str:
-    """A text without the quotation marks or bold marks around it."""
+    """Remove the quotation marks or bold marks around a text."""
     text = text.strip()
     for mark in ("**", "__"):
         if text.startswith(mark) and text.endswith(mark) and len(text) > 2 * len(mark):

@@ -34,7 +34,7 @@ _INFERRED = (
 
 
 def split_name(name: str) -> tuple[str | None, str]:
-    """Provider and model of a name such as ``"openai:gpt-5.5"``; the provider is None if it is unknown.
+    """Split a name such as ``"openai:gpt-5.5"`` into provider and model; the provider is None if unknown.
 
     Example:
         >>> split_name("openai:org/model:free"), split_name("gpt-5.5"), split_name("my-model")
@@ -90,7 +90,7 @@ def read_number(source: str, value: Any, form: str, wanted: str) -> float:
 
 
 def request_seconds() -> float:
-    """Most seconds of one request to an endpoint: what the variable ``RAG_KIT_TIMEOUT`` says, else 60."""
+    """Return the time limit of a request to an endpoint: ``RAG_KIT_TIMEOUT``, else 60 seconds."""
     text, wanted = os.environ.get(TIMEOUT) or _SECONDS, "seconds; set one above 0, such as 300"
     return read_number(TIMEOUT, text, r"\d{1,6}(\.\d+)?", wanted)
 
@@ -106,8 +106,8 @@ def make(name: str, build: Callable[[], T]) -> T:
         package = match.group(1) if match else (error.name or "").replace("_", "-").split(".")[0]
         problem = f"{name!r} needs a package that is not installed: pip install {package}"
     except ValidationError as error:  # its own text holds the input
-        places = ((".".join(map(str, item["loc"])), item["msg"]) for item in error.errors()[:5])
-        problem = f"{name!r} cannot be used: {short('; '.join(map(': '.join, places)))}"
+        problems = ((".".join(map(str, item["loc"])), item["msg"]) for item in error.errors()[:5])
+        problem = f"{name!r} cannot be used: {short('; '.join(map(': '.join, problems)))}"
     except Exception as error:  # noqa: BLE001 - each provider raises its own; values in it may be secret
         text = short(str(error).split("\n")[0]).rstrip(".") or type(error).__name__
         problem = f"{name!r} cannot be used: {text}"

@@ -14,6 +14,7 @@ from typing import Any
 from langchain_core.embeddings import Embeddings
 
 from rag_kit.concurrency import afan_out, fan_out
+from rag_kit.concurrency.branches import FanOut
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.concurrency.steps import Step
 from rag_kit.errors import BranchTimeoutError, BudgetExceededError
@@ -29,7 +30,7 @@ _embeds_alike: dict[int, tuple[weakref.ref[Embeddings], bool]] = {}
 
 
 class QueryVectors:
-    """The vectors of the last queries of a retriever, so that none is embedded twice for one question."""
+    """The vectors of a retriever's last queries, so that none is embedded twice."""
 
     def __init__(self) -> None:
         self._vectors: OrderedDict[str, tuple[Any, Vector]] = OrderedDict()
@@ -59,7 +60,7 @@ _shared: ContextVar[_Shared | None] = ContextVar("rag_kit_shared_vectors", defau
 
 @contextmanager
 def share_vectors() -> Iterator[None]:
-    """Keep what `prepare_vectors` embeds for the searches in this block, or in the one around it."""
+    """Let the searches in this block share the vectors that `prepare_vectors` embeds."""
     token = _shared.set({} if _shared.get() is None else _shared.get())
     try:
         yield
@@ -68,7 +69,7 @@ def share_vectors() -> Iterator[None]:
 
 
 async def prepare_vectors(owner: Any, model: Any, queries: Sequence[str]) -> None:
-    """Embed queries of a retriever in one request, where the model can, for the searches of a `share_vectors`."""
+    """Embed several queries of a retriever in one request, if the model can, for searches in `share_vectors`."""
     shared = _shared.get()
     if shared is None or model is None:
         return
@@ -86,7 +87,7 @@ async def prepare_vectors(owner: Any, model: Any, queries: Sequence[str]) -> Non
 
 
 def give_up_vectors(queries: Sequence[str], error: BaseException | None) -> None:
-    """Remember that the time for preparing queries is over, if that is the error: no search waits for it again."""
+    """Remember a time-out while queries were embedded, so that no search waits for it again."""
     shared = _shared.get()
     if shared is not None and isinstance(error, BranchTimeoutError | BudgetExceededError):
         for key, (parts, value) in [*shared.items()]:
@@ -95,7 +96,7 @@ def give_up_vectors(queries: Sequence[str], error: BaseException | None) -> None
 
 
 def prepared_vector(owner: Any, model: Any, query: str) -> Vector | None:
-    """The vector of a query that was embedded with others; raises where the request for them took too long."""
+    """Return the vector of a query that was embedded with others; raises if the request took too long."""
     value = (_shared.get() or {}).get((id(owner), id(model), query), _NOTHING)[1]
     if isinstance(value, Exception):
         raise copy(value)  # several threads may raise it
@@ -103,12 +104,12 @@ def prepared_vector(owner: Any, model: Any, query: str) -> Vector | None:
 
 
 def embed_query_step(model: Embeddings, query: str) -> Step[list[float]]:
-    """A step that embeds one query."""
+    """Make a step that embeds one query."""
     return Step("embedding", lambda _: embed_query(model, query), lambda _: aembed_query(model, query))
 
 
 async def embed_together(model: Embeddings | None, queries: list[str]) -> Sequence[Vector] | None:
-    """Embed queries in one request; ``None`` where each is to be embedded by itself.
+    """Embed queries in one request; ``None`` if each must be embedded by itself.
 
     So it is without a model, with one that embeds questions in a way of its own, and where the request fails. A model
     may have a method ``embed_queries``. Of others, the first query is embedded both ways once: the same vector shows
@@ -123,33 +124,35 @@ async def embed_together(model: Embeddings | None, queries: list[str]) -> Sequen
 
 
 async def _embed_together(model: Embeddings, queries: list[str]) -> Sequence[Vector] | None:
-    own = getattr(model, "embed_queries", None)
-    if callable(own):
-        step = Step[Sequence[Vector]]("embed", lambda _: own(queries), lambda _: run_in_thread(own, queries))
-        vectors = await step
-        return vectors if len(vectors) == len(queries) else None
-    alike = _remembered(model)
-    if alike is False:
+    """Embed queries by the model's ``embed_queries``, else as documents if the model embeds both alike."""
+    embed_queries = getattr(model, "embed_queries", None)
+    is_alike = _remembered(model)
+    if callable(embed_queries):
+        embed = partial(embed_queries, queries)
+        vectors = await Step[Sequence[Vector]]("embed", lambda _: embed(), lambda _: run_in_thread(embed))
+    elif is_alike is False:
         return None
-    tasks: list[Any] = [partial(embed_documents, model, queries)]
-    atasks: list[Any] = [partial(aembed_documents, model, queries)]
-    if alike is None:
-        tasks.append(partial(embed_query, model, queries[0]))
-        atasks.append(partial(aembed_query, model, queries[0]))
-    values = (await Step("embeddings", lambda _: fan_out(tasks), lambda _: afan_out(atasks))).values
-    if alike is None and not _compare(model, values[0][0], values[1]):
-        return None
-    return values[0] if len(values[0]) == len(queries) else None
+    else:
+        tasks: list[Any] = [partial(embed_documents, model, queries)]
+        atasks: list[Any] = [partial(aembed_documents, model, queries)]
+        if is_alike is None:
+            tasks.append(partial(embed_query, model, queries[0]))
+            atasks.append(partial(aembed_query, model, queries[0]))
+        step = Step[FanOut[Any]]("embeddings", lambda _: fan_out(tasks), lambda _: afan_out(atasks))
+        vectors, *as_query = (await step).values
+        if as_query and not _compare(model, vectors[0], as_query[0]):
+            return None
+    return vectors if len(vectors) == len(queries) else None
 
 
 def _remembered(model: Embeddings) -> bool | None:
-    """Whether a model embeds questions as it embeds documents; ``None`` before it was compared."""
+    """Tell whether a model embeds questions as it embeds documents; ``None`` before it was compared."""
     entry = _embeds_alike.get(id(model))
     return entry[1] if entry is not None and entry[0]() is model else None
 
 
 def _compare(model: Embeddings, as_document: Any, as_query: Any) -> bool:
-    """Compare a model's two vectors of one text, and remember whether they are alike."""
+    """Compare a model's vectors of one text as question and as document, and remember whether they are alike."""
     import numpy as np
 
     first, second = (np.asarray(vector, np.float64) for vector in (as_document, as_query))

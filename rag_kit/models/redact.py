@@ -90,5 +90,5 @@ def origin_of(url: str | None) -> str | None:
     if not url or not host_of(url):
         return None
     parts = urlsplit(url if "//" in url else f"//{url}")
-    place = parts.netloc.rpartition("@")[2]
-    return f"{parts.scheme}://{place}" if parts.scheme else place
+    host = parts.netloc.rpartition("@")[2]
+    return f"{parts.scheme}://{host}" if parts.scheme else host

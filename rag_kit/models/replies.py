@@ -49,7 +49,7 @@ def estimate_tokens(text: str) -> int:
 
 
 def used_tokens(value: Any, messages: Iterable[Any]) -> int:
-    """Tokens in and out of one call: the ``usage_metadata`` of what the model gave, else an estimate."""
+    """Return tokens in and out of a call: those that the model reported, else an estimate."""
     reply = value.get("raw", value) if isinstance(value, dict) else value
     usage = getattr(reply, "usage_metadata", None) or {}
     if reported := (usage.get("input_tokens") or 0) + (usage.get("output_tokens") or 0):
@@ -67,7 +67,7 @@ def count_tokens(messages: Iterable[Any]) -> int:
 
 
 def was_cached(value: Any) -> bool:
-    """Tell whether LangChain's cache gave the reply: it says then that the reply cost nothing."""
+    """Tell whether LangChain's cache gave the reply, at no cost."""
     usage = getattr(split_reply(value)[0], "usage_metadata", None) or {}
     return usage.get("total_cost") == 0
 
@@ -82,7 +82,7 @@ def text_of(message: Any) -> str:
 
 
 def without_thinking(text: str) -> str:
-    """Drop reasoning blocks, also one whose opening tag the server swallowed or whose end is missing."""
+    """Remove reasoning blocks, also one whose opening tag or end is missing."""
     return _END.split(_THOUGHT.sub("", text))[-1].strip()
 
 
@@ -96,14 +96,13 @@ def split_reply(reply: Any) -> tuple[Any, Any]:
 
 
 def written_text(reply: Any) -> str:
-    """Read what a model wrote: the arguments of a tool call that is not valid JSON, else the text or others."""
+    """Return what a model wrote: the arguments of a tool call that is not valid JSON, else its text."""
     message, parsed = split_reply(reply)
     if message is None:
         return parsed if isinstance(parsed, str) else ""
-    broken = [call.get("args") for call in getattr(message, "invalid_tool_calls", None) or []]
-    valid = [call.get("args") for call in getattr(message, "tool_calls", None) or []]
-    arguments = next((args for args in broken if args), None)
-    return arguments or text_of(message) or (str(valid[0]) if valid else "")
+    invalid = [call.get("args") for call in getattr(message, "invalid_tool_calls", None) or []]
+    valid = [str(call.get("args")) for call in getattr(message, "tool_calls", None) or []]
+    return next(filter(None, [*invalid, text_of(message), *valid[:1]]), "")
 
 
 class TextReply(NamedTuple):
@@ -133,7 +132,7 @@ def text_reply(message: Any) -> TextReply:
 
 
 def finish_of(message: Any) -> Finish:
-    """Why a model stopped writing, whatever its provider calls it; ``stop`` where the message does not say."""
+    """Return why a model stopped, in one vocabulary for all providers; ``stop`` if the message does not say."""
     metadata = getattr(message, "response_metadata", None)
     metadata = metadata if isinstance(metadata, dict) else {}
     found = {_finish_named(reason) for key in _REASON_KEYS for reason in _reasons_in(metadata.get(key))}
@@ -143,7 +142,7 @@ def finish_of(message: Any) -> Finish:
 
 
 def cut_off_reply(error: BaseException) -> AIMessage | None:
-    """The reply inside the error that OpenAI's client raises in place of one that was cut off."""
+    """Return the cut-off reply inside the error that OpenAI's client raises in its place."""
     completion = getattr(error, "completion", None)
     if completion is None or type(error).__name__ != "LengthFinishReasonError":
         return None
@@ -161,7 +160,7 @@ def cut_off_reply(error: BaseException) -> AIMessage | None:
 
 
 def has_thoughts(message: Any) -> bool:
-    """Tell whether a model reasoned before it answered: by the count of tokens, a field or a block beside the text."""
+    """Tell whether a model reasoned before it answered, by a count of tokens, a field or a block."""
     details = (getattr(message, "usage_metadata", None) or {}).get("output_token_details") or {}
     apart = (getattr(message, "additional_kwargs", None) or {}).get("reasoning_content")
     kinds = {block.get("type") for block in _blocks(message)}
@@ -176,7 +175,7 @@ def _blocks(message: Any) -> list[dict[str, Any]]:
 
 
 def _reasons_in(value: Any) -> list[str]:
-    """The words of a reason: a text, an enumeration of Google's, or an object that has it as ``reason``."""
+    """Return the words of a reason: a text, an enumeration of Google's, or an object's ``reason``."""
     if isinstance(value, list):
         return [word for item in value for word in _reasons_in(item)]
     if isinstance(value, dict):
@@ -195,7 +194,7 @@ def _finish_named(word: str) -> Finish:
 
 
 def refusal_of(message: Any) -> str | None:
-    """Why the model refused, if it is marked so; a ModelOutputError for an answer endless or nested too deeply."""
+    """Return why a model refused, if its reply is marked so; refuse to read an endless or deeply nested one."""
     _check_size(message)
     if reason := _refusal_text(message):
         return reason[:200]
@@ -207,7 +206,7 @@ def refusal_of(message: Any) -> str | None:
 
 
 def _refusal_text(message: Any) -> str | None:
-    """The words of a refusal, also one that came in chunks; None where there is none."""
+    """Return the words of a refusal, also from chunks; None if there is none."""
     extras = [block["value"] for block in _blocks(message) if isinstance(block.get("value"), dict)]
     refusals = [(getattr(message, "additional_kwargs", None) or {}).get("refusal")]
     for block in (*_blocks(message), *extras):
@@ -217,7 +216,7 @@ def _refusal_text(message: Any) -> str | None:
 
 
 def _check_size(message: Any) -> None:
-    """Refuse an endless answer before anything reads it, whether it is text or the arguments of a tool call."""
+    """Refuse an endless reply, text or arguments of a tool call, before anything reads it."""
     size = len(text_of(message))
     try:
         for name in ("invalid_tool_calls", "tool_calls"):

@@ -45,7 +45,7 @@ _MAX_DEPTH = 8
 
 
 def parts_of(value: object, names: tuple[str, ...] = INSIDE, depth: int = 0) -> Iterator[Any]:
-    """A Runnable and the parts that it calls, found by the names of attributes."""
+    """Yield a Runnable and the parts that it calls, found by the names of attributes."""
     if depth > _MAX_DEPTH:
         return
     if isinstance(value, Mapping):
@@ -62,7 +62,7 @@ def parts_of(value: object, names: tuple[str, ...] = INSIDE, depth: int = 0) -> 
 
 
 def connections_of(value: object) -> list[object]:
-    """The asynchronous HTTP clients inside a Runnable or model, each once; LangChain's OpenAI models may share one."""
+    """Return the asynchronous HTTP clients inside a Runnable or model, each once."""
     connections: dict[int, object] = {}
     for part in parts_of(value, _SEARCHED):
         clients = (getattr(part, name, None) for name in _attributes(part.__class__, _ASYNC_CLIENTS))
@@ -76,7 +76,7 @@ def connections_of(value: object) -> list[object]:
 
 @lru_cache(maxsize=_MAX_REMEMBERED)
 def _attributes(kind: type, names: tuple[str, ...]) -> tuple[str, ...]:
-    """List the names that an instance may have; a Pydantic model takes 3 us to find out that it lacks one."""
+    """Return the names of a class's attributes; looking for one that a Pydantic model lacks takes 3 us."""
     if not issubclass(kind, BaseModel) or kind.model_config.get("extra") == "allow":
         return names
     fields = {*kind.model_fields, *kind.__private_attributes__}
@@ -84,7 +84,7 @@ def _attributes(kind: type, names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def has_blocking_side(runnable: object) -> bool:
-    """Whether no part of a Runnable or graph is written as a coroutine function alone.
+    """Tell whether ``invoke`` works: no part of a Runnable or graph is only a coroutine function.
 
     Example:
         >>> from langchain_core.runnables import RunnableLambda
@@ -106,7 +106,7 @@ def has_blocking_side(runnable: object) -> bool:
 async def acall_runnable(
     runnable: Runnable[Any, Any], value: Any, config: RunnableConfig | None = None, **kwargs: Any
 ) -> Any:
-    """As ``runnable.ainvoke``, or ``invoke`` on a thread where only that works; see ``call_client``."""
+    """Await ``runnable.ainvoke``, or call ``invoke`` on a thread where only that works."""
     return await call_client(
         lambda: runnable.ainvoke(value, config, **kwargs),
         partial(runnable.invoke, value, config, **kwargs) if has_blocking_side(runnable) else None,
@@ -135,7 +135,7 @@ def _first_text(model: Any, *names: str) -> str | None:
 
 
 def without_retries(model: Any, timeout: float | None) -> Any:
-    """A copy of an OpenAI client model that neither retries by itself nor waits longer than the time-out.
+    """Copy an OpenAI model so that it neither retries by itself nor waits longer than the time-out.
 
     Structured calls retry within their caps; a client's own retries would outlast the deadline. Other models stay.
     """
@@ -162,7 +162,7 @@ def has_handlers(config: RunnableConfig) -> bool:
 
 
 def has_listeners(config: RunnableConfig) -> bool:
-    """Whether a run under this config would be reported to any handler."""
+    """Tell whether a run under this config would be reported to any handler."""
     if has_handlers(config):
         return True
     if get_debug() or _tracing_v2_is_enabled():
@@ -177,7 +177,7 @@ def has_listeners(config: RunnableConfig) -> bool:
 
 
 def silent_manager(kind: type[_Manager], config: RunnableConfig) -> _Manager:
-    """The callbacks of a run that nothing listens to; a part inside may have listeners of its own."""
+    """Return the callbacks of a run that nothing listens to; a part inside may have its own listeners."""
     above, inherited = config.get("callbacks") or None, {}
     if isinstance(above, BaseCallbackManager):
         names = ("parent_run_id", "inheritable_tags", "inheritable_metadata")
@@ -186,7 +186,7 @@ def silent_manager(kind: type[_Manager], config: RunnableConfig) -> _Manager:
 
 
 def callbacks_below(manager: AnyManager, tag: str | None) -> BaseCallbackManager:
-    """The callbacks for a part of a run: LangChain's ``get_child``, but quicker where there is nothing in them."""
+    """Return the callbacks for a part of a run, as LangChain's ``get_child``, but quicker without handlers."""
     handed_down = manager.inheritable_handlers or manager.inheritable_tags or manager.inheritable_metadata
     if manager.handlers or handed_down:
         return manager.get_child(tag)

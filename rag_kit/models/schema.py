@@ -78,7 +78,7 @@ class Target:
         return self._sent or copy.deepcopy(self.json_schema)
 
     def _field_kind(self, field: dict[str, Any]) -> str:
-        """The type of a field, by the first of its alternatives that names one."""
+        """Return the type of a field, by the first of its alternatives that names one."""
         options = [self._resolve(option) for option in field.get("anyOf", [])] or [field]
         for option in options:
             kind = option.get("type")
@@ -89,13 +89,13 @@ class Target:
         return "other"
 
     def _resolve(self, field: Any) -> dict[str, Any]:
-        """A field's own schema in place of a reference to it."""
+        """Follow a reference to the schema that it names."""
         if isinstance(field, dict) and field.get("$ref", "").startswith("#/$defs/"):
             field = self.json_schema.get("$defs", {}).get(field["$ref"].removeprefix("#/$defs/"))
         return field if isinstance(field, dict) else {}
 
     def accept(self, value: Any) -> Any:
-        """Validate a parsed value, forgiving its form but never its content: an instance of the class, or a plain dict.
+        """Validate a value, lenient about its form but not its content: an instance of the class, or a plain dict.
 
         Forgiven: case and dashes in names, fields that the schema does not know, a wrapper around the object, a
         bare list or string for the only field, "yes" for true, "8" for 8. What does not fit is an UnreadableError.
@@ -116,10 +116,11 @@ class Target:
         )
 
     def _readings(self, value: Any) -> list[dict[str, Any]]:
-        """The objects that a value may stand for, the likeliest first."""
+        """List the objects that a value may stand for, bare, in a list or under a key, the likeliest first."""
         only = self.only_field
-        if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict):
-            value = value if only is not None and self.kinds[only] == "strings" else value[0]
+        wants_list = only is not None and self.kinds[only] == "strings"
+        if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict) and not wants_list:
+            value = value[0]
         if not isinstance(value, dict):
             return [{only: value}] if only is not None and isinstance(value, list | str) else []
         wrappers = _WRAPPERS | {_name_key(self.name)}
@@ -132,7 +133,7 @@ class Target:
         return readings
 
     def _with_known_names(self, value: dict[Any, Any]) -> dict[str, Any]:
-        """An object with the schema's own names; others are left out, unless a JSON schema allows them."""
+        """Rename keys to the schema's names; drop others, unless the schema allows them."""
         names = self._names_by_key
         renamed = {names[_name_key(key)]: item for key, item in value.items() if _name_key(key) in names}
         if self.model is None and self.json_schema.get("additionalProperties", True) is not False:
@@ -140,24 +141,25 @@ class Target:
         return renamed
 
     def _convert(self, name: str, value: Any) -> Any:
-        """A value in the type of its field, where a model wrote it in another."""
+        """Convert a value that a model wrote in another type to the type of its field."""
         kind = self.kinds.get(name)
         if kind == "strings":
             items = value if isinstance(value, list) else split_lines(value)
-            texts = map(_single_string, items) if isinstance(items, list) else ()
-            return [text for text in texts if text != ""] if isinstance(items, list) else items
+            if not isinstance(items, list):
+                return items
+            return [text for text in map(_single_string, items) if text != ""]
         if kind == "string" and isinstance(value, dict | list):
             return _single_string(value[0] if isinstance(value, list) and len(value) == 1 else value)
         if isinstance(value, str) and kind == "boolean":
             word = value.strip().strip("。.！!*\"'").lower()
-            return True if word in _TRUE else False if word in _FALSE else value
+            return word in _TRUE if word in (*_TRUE, *_FALSE) else value
         if isinstance(value, str) and kind in ("number", "integer") and self.model is None:
             with suppress(ValueError):  # a class converts it by itself
                 return int(value) if value.strip().isdecimal() else float(value)
         return value
 
     def _validate(self, value: dict[str, Any]) -> Any:
-        """The validated value; raises with each place that does not fit."""
+        """Validate a value; raises with the path of each part that does not fit."""
         if self.model is None:
             problems = _json_problems(value, self.json_schema)
             result: Any = value
@@ -169,13 +171,13 @@ class Target:
                 errors = error.errors()[:_MAX_PROBLEMS]
                 problems = [(item["loc"] or (self.name,), item["msg"]) for item in errors]
         if problems:
-            places = ((".".join(map(str, place)), text) for place, text in problems)
-            raise UnreadableError("; ".join(f"{place}: {text}" if place else text for place, text in places))
+            lines = ((".".join(map(str, path)), text) for path, text in problems)
+            raise UnreadableError("; ".join(f"{path}: {text}" if path else text for path, text in lines))
         return result
 
 
 def _json_problems(value: Any, schema: Mapping[str, Any]) -> list[tuple[Iterable[Any], str]]:
-    """Path and message of each place where a plain value does not fit a JSON schema."""
+    """Return path and message of each part of a value that does not fit a JSON schema."""
     from jsonschema import Draft202012Validator  # takes 0.13 s; only for schemas that are not classes
     from referencing import Registry
 
@@ -205,7 +207,7 @@ def _name_key(name: Any) -> str:
 
 
 def _single_string(item: Any) -> Any:
-    """The one string in a one-key object, as in ``{"query": "..."}`` for a plain string."""
+    """Return the one string in an object with one key: ``{"query": "..."}`` where a string was asked for."""
     if isinstance(item, dict):
         strings = [value for value in item.values() if isinstance(value, str)]
         item = strings[0] if len(strings) == 1 else item
@@ -226,7 +228,7 @@ def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _make_strict(node: Any) -> bool:
-    """Change a part of a schema; whether strict mode can express it."""
+    """Make a part of a schema strict in place; tell whether strict mode can express it."""
     if isinstance(node, list):
         return all(map(_make_strict, node))
     if not isinstance(node, dict):

@@ -74,7 +74,7 @@ class Ladder:
         return self.fallback(failure) if callable(self.fallback) else self.fallback
 
     async def _descend(self, messages: list[BaseMessage]) -> Any:
-        """Ask by one method after the other, until one is served and its answer can be read."""
+        """Ask by one method after the other, until one is served and its reply can be read."""
         call = self.call
         was_refused = was_unfit = False
         for index in range(call.endpoint.first_method, len(METHODS)):
@@ -109,7 +109,7 @@ class Ladder:
     def _bind(
         self, method: str, instructed: list[BaseMessage], model: Any, arguments: dict[str, Any], first: bool
     ) -> Any:
-        """A model bound to a method; one that stands by and lacks or refuses it gets messages with instructions."""
+        """Bind a model to a method; a fallback that lacks it gets messages with instructions instead."""
         bound = _bind_method(model, method, self.target, arguments)
         if first:
             return bound
@@ -146,7 +146,7 @@ class Ladder:
         return value
 
     def _read(self, reply: Any, *, lines: bool) -> Any:
-        """The value of a reply, or why it does not fit; a refusal of the model itself is final."""
+        """Read the value of a reply, or why it does not fit; a refusal by the model is raised."""
         problem: UnreadableError
         if isinstance(reply, Exception):  # the client gave up on the answer
             refused = "Filter" in type(reply).__name__
@@ -190,16 +190,16 @@ def render_kit_prompt(name: str, language: str, values: Mapping[str, Any]) -> St
 
 
 def _describe_in_chinese(problem: str) -> str:
-    """Which fields are wrong, without an English sentence; what is allowed is in the schema."""
-    places = (re.match(r"([\w.\[\]-]+): ", part) for part in problem.split("; "))
-    named = "；".join(dict.fromkeys(f"{place[1]}：不符合模式的要求" for place in places if place))
+    """Name the wrong fields in Chinese; the schema in the prompt says what is allowed."""
+    matches = (re.match(r"([\w.\[\]-]+): ", part) for part in problem.split("; "))
+    named = "；".join(dict.fromkeys(f"{match[1]}：不符合模式的要求" for match in matches if match))
     return named or "不符合模式的要求"
 
 
 def _bind_method(
     model: Any, method: str, target: Target, arguments: Mapping[str, Any]
 ) -> Runnable[Any, Any] | None:
-    """The model bound to one method and to further arguments, or None where it does not have it."""
+    """Bind the model to a method and further arguments; None if it lacks the method."""
     if not isinstance(model, BaseChatModel) or (
         type(model).with_structured_output is BaseChatModel.with_structured_output
         and type(model).bind_tools is BaseChatModel.bind_tools
@@ -226,7 +226,7 @@ def _bind_method(
 
 
 def _without_parser(bound: Any) -> Runnable[Any, Any]:
-    """The bound model without LangChain's parser, which takes a time that grows with the square of a broken answer."""
+    """Remove LangChain's parser, whose time grows with the square of a broken reply's length."""
     if isinstance(bound, RunnableSequence) and isinstance(bound.first, RunnableParallel):
         parts = bound.first.steps__
         if parts.keys() == {"raw"}:
@@ -281,7 +281,7 @@ def structured_call(
         'What is BM25?'
     """
     call = ModelCall(model, prompt, values, config, **limits)
-    return call.run(Ladder(call, schema, fallback).answer)
+    return call.run(lambda call: Ladder(call, schema, fallback).answer())
 
 
 async def astructured_call(
@@ -296,4 +296,4 @@ async def astructured_call(
 ) -> Any:
     """``structured_call`` without blocking; a cancelled task stops at once and is never retried."""
     call = ModelCall(model, prompt, values, config, **limits)
-    return await call.arun(Ladder(call, schema, fallback).answer)
+    return await call.arun(lambda call: Ladder(call, schema, fallback).answer())

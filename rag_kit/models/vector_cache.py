@@ -40,7 +40,7 @@ class CachedEmbeddings(Embeddings):
         self._known: dict[str, np.ndarray] = {}
 
     def vectors(self, texts: Sequence[str]) -> np.ndarray:
-        """The vectors of a list of texts: ``float32``, shape ``(len(texts), dimensions)``."""
+        """Return the vectors of texts: ``float32``, shape ``(len(texts), dimensions)``."""
         for start in range(0, len(texts), _SLICE):
             part = texts[start : start + _SLICE]
             self._embed_missing(part)
@@ -48,7 +48,7 @@ class CachedEmbeddings(Embeddings):
         return np.asarray([self._known[text] for text in texts], dtype=np.float32)
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """One vector a text; the model is asked for those that are not known."""
+        """Embed texts; the model is asked for those that are not known."""
         self._embed_missing(texts)
         return [self._known[text].tolist() for text in texts]
 
@@ -61,7 +61,7 @@ class CachedEmbeddings(Embeddings):
         return await aembed_query(self._model, text)
 
     def _embed_missing(self, texts: Iterable[str]) -> None:
-        """Take the vectors that are not in memory from the file, or from the model."""
+        """Take the vectors that are not in memory from the file, else from the model."""
         keys = {text: self._key(text) for text in texts if text not in self._known}
         stored = self._file.get(list(keys.values())) if self._file is not None and keys else {}
         for text in [text for text, key in keys.items() if key in stored]:

@@ -32,11 +32,10 @@ Change = Callable[[Any, Mapping[str, Any], bool], Runnable[Any, Any] | None]
 
 
 class OnRefusal(Runnable[Any, Any]):
-    """A model whose errors are looked at inside its wrappers: fallbacks and retries of LangChain hide them.
+    """Looks at the errors of a model inside its wrappers, where fallbacks and retries would hide them.
 
-    ``handle`` gives for an error what is asked in place of the model, or the error itself to be the reply, so that no
-    wrapper sees a failure; or None: it is raised. ``charge`` is called before each request; a used-up budget is the
-    reply too.
+    ``handle`` turns an error into a runnable to ask instead, into a reply (the error itself, so that no wrapper sees a
+    failure), or into None, and it is raised. ``charge`` is called before each request; a used-up budget is a reply too.
     """
 
     def __init__(
@@ -74,14 +73,14 @@ class OnRefusal(Runnable[Any, Any]):
         return await OnRefusal(found, _raised, self.charge).ainvoke(input, config, **kwargs)
 
     def _charged(self, bound: Runnable[Any, Any]) -> Runnable[Any, Any]:
-        """A runnable, after its request was charged; one of this class charges by itself."""
+        """Charge a request to a runnable, which is returned; an `OnRefusal` charges by itself."""
         if not isinstance(bound, OnRefusal):
             self.charge()
         return bound
 
 
 def _raised(error: Exception) -> None:
-    """No other form: the error of the second one is raised."""
+    """Return None: without another form to ask in, the error of the second request is raised."""
 
 
 def change_models(
@@ -89,9 +88,9 @@ def change_models(
     change: Change,
     config: RunnableConfig | None,
     arguments: Mapping[str, Any],
-    first: bool = True,
+    first: bool = True,  # no other model is asked before this one, as before a fallback
 ) -> Any:
-    """Change each chat model inside its wrappers, as the config chooses it; None where the first one has no change."""
+    """Change each chat model inside its wrappers, as the config chooses it; None if the first has no change."""
     if isinstance(runnable, DynamicRunnable):
         runnable, config = runnable.prepare(config)
         return change_models(runnable, change, config, arguments, first)
@@ -100,16 +99,17 @@ def change_models(
     if isinstance(runnable, RunnableBindingBase):
         below = merge_configs(runnable.config, config or {})
         inner = change_models(runnable.bound, change, below, {**runnable.kwargs, **arguments}, first)
-        return inner and runnable.model_copy(update={"bound": inner, "kwargs": {}})
+        return None if inner is None else runnable.model_copy(update={"bound": inner, "kwargs": {}})
     if isinstance(runnable, RunnableWithFallbacks):
         asked = change_models(runnable.runnable, change, config, arguments, first)
         others = [change_models(other, change, config, arguments, False) for other in runnable.fallbacks]
-        return asked and runnable.model_copy(update={"runnable": asked, "fallbacks": others})
+        changed = {"runnable": asked, "fallbacks": others}
+        return None if asked is None else runnable.model_copy(update=changed)
     return change(runnable, arguments, first)
 
 
 def models_inside(model: Any, config: RunnableConfig | None = None) -> list[tuple[Any, Mapping[str, Any]]]:
-    """The models inside LangChain's wrappers, as the config chooses them, that which is asked first as the first.
+    """Return the models inside LangChain's wrappers, as the config chooses them, the first one asked first.
 
     Each with the arguments that are bound around it.
     """
@@ -124,7 +124,7 @@ def models_inside(model: Any, config: RunnableConfig | None = None) -> list[tupl
 
 
 def bare_model(model: Any, config: RunnableConfig | None = None) -> Any:
-    """The model inside LangChain's wrappers, as the config chooses it; of fallbacks the one that is asked first."""
+    """Return the model inside LangChain's wrappers, as the config chooses it; of fallbacks the first."""
     return models_inside(model, config)[0][0]
 
 
@@ -149,7 +149,7 @@ _endpoints: dict[tuple[str, str, str], Endpoint] = {}
 
 
 def endpoint_of(model: Any) -> Endpoint:
-    """Give the findings about a model's endpoint, to be added to; of a model without a name nothing is kept."""
+    """Return what was found out about a model's endpoint, to be added to; nothing is kept without a model name."""
     if (name := model_name(model)) is None:
         return Endpoint()
     if len(_endpoints) >= _MAX_REMEMBERED:
@@ -159,7 +159,7 @@ def endpoint_of(model: Any) -> Endpoint:
 
 
 def context_tokens(model: Any) -> int | None:
-    """The tokens that a model reads at most: what its endpoint said, else the ``max_input_tokens`` of its profile."""
+    """Return how many tokens a model reads: as its endpoint said, else as its profile says."""
     profile = getattr(model, "profile", None)
     stated = profile.get("max_input_tokens") if isinstance(profile, dict) else None
     known = endpoint_of(model).context or stated
@@ -169,7 +169,7 @@ def context_tokens(model: Any) -> int | None:
 def with_bound(
     model: Any, arguments: Mapping[str, Any], bound: int
 ) -> tuple[Any, dict[str, Any], int | None]:
-    """A copy of a model that writes at most `bound` tokens a reply, or fewer where it was made or bound so.
+    """Copy a model so that it writes at most `bound` tokens a reply, or fewer if it was made or bound so.
 
     The bound goes into the field that the class itself has for it, and so to the provider under the right name.
 

@@ -28,19 +28,19 @@ class Form(BaseModel):
 
 
 def ask_for(english: str, chinese: str) -> Any:
-    """A field that is described to a model in the language of the prompt."""
+    """Make a field with a description for the model in the language of the prompt."""
     CHINESE[english] = chinese
     return Field(description=english)
 
 
 def text_type(limit: int, *, empty: bool = False) -> Any:
-    """A text without blanks around it, of at most ``limit`` characters."""
+    """Make the type of a text of at most ``limit`` characters, without blanks around it."""
     length = StringConstraints(strip_whitespace=True, min_length=0 if empty else 1, max_length=limit)
     return Annotated[str, length, WithJsonSchema({"type": "string"})]
 
 
 def list_validator(max_items: int) -> Any:
-    """A validator of lists of at most so many entries, whatever they are."""
+    """Make a validator of lists of at most so many entries of any kind."""
 
     def check(value: Any) -> Any:
         """The list, if it has an allowed length."""
@@ -54,20 +54,20 @@ def list_validator(max_items: int) -> Any:
 
 
 def texts_type(max_items: int, min_items: int = 0) -> Any:
-    """From ``min_items`` to ``max_items`` texts without blanks around them."""
+    """Make the type of ``min_items`` to ``max_items`` texts without blanks around them."""
     item = Annotated[str, StringConstraints(strip_whitespace=True)]
     return Annotated[list[item], Field(min_length=min_items, max_length=max_items), _TEXTS]
 
 
 def split_lines(value: Any) -> Any:
-    """A text as a list of its lines, without empty ones; a missing list as an empty one, and others as they are."""
+    """Split a text into its non-empty lines; a missing list is empty, other values stay."""
     if isinstance(value, str):
         return [line for line in (part.strip(" -*\t") for part in value.splitlines()) if line]
     return [] if value is None else value
 
 
 def rows_type(max_rows: int, **kinds: Any) -> Any:
-    """At most ``max_rows`` objects with these properties; who asked judges each, so that one bad one loses no other."""
+    """Make the type of at most ``max_rows`` objects, each judged by the caller, so that a bad one loses no other."""
     fields = {name: {"type": kind} if isinstance(kind, str) else kind for name, kind in kinds.items()}
     row = {"type": "object", "properties": fields, "required": list(kinds), "additionalProperties": False}
     schema = WithJsonSchema({"type": "array", "items": row})
@@ -75,7 +75,7 @@ def rows_type(max_rows: int, **kinds: Any) -> Any:
 
 
 def one_line(value: Any) -> str:
-    """A text on one line, cut to MAX_LINE characters; a missing one is empty."""
+    """Cut a text to one line of MAX_LINE characters; a missing one is empty."""
     return "" if value is None else " ".join(str(value).split())[:MAX_LINE]
 
 
@@ -92,7 +92,7 @@ _FOR_PROGRAMMERS = re.compile(
 
 @lru_cache(maxsize=256)
 def for_model(schema: type[BaseModel], language: str, description: str = "") -> type[BaseModel]:
-    """A subclass of the same name, its JSON schema in a language; `description` replaces a docstring of the kit."""
+    """Make a subclass whose JSON schema is in a language; `description` replaces a docstring of the kit."""
     json_schema = schema.model_json_schema()
     is_ours = schema.__module__.partition(".")[0] == "rag_kit"
     for node in (json_schema, *json_schema.get("$defs", {}).values()):

@@ -101,7 +101,7 @@ class SelfQuery(Form):
 
 
 def read_filter(value: Any) -> dict[str, Any] | None:
-    """A filter in any usual shape as conditions and groups; what cannot be read is marked, so that it can be noted.
+    """Read a filter in any usual shape as conditions and groups; what cannot be read is marked, to be noted.
 
     Read are this form's own names, LangChain's (``comparator``, ``attribute``, ``arguments``), lists, and
     Mongo-style mappings such as ``{"year": {"$gte": 2010}}``.
@@ -117,7 +117,7 @@ def read_filter(value: Any) -> dict[str, Any] | None:
 
 
 def _top_filter(data: Mapping[str, Any]) -> Any:
-    """The filter of an answer, joined or negated as the answer says beside it."""
+    """Return the filter of an answer, joined or negated as the answer says beside it."""
     where = next((data[key] for key in ("filter", "filters", "where", "conditions") if data.get(key)), None)
     beside = {name: data[name] for name in _LOGIC if _join_of(data.get(name))}
     beside |= {name: data[name] for name in _NOT if isinstance(data.get(name), bool)}
@@ -129,24 +129,24 @@ def _unreadable(value: Any, why: str) -> list[dict[str, Any]]:
 
 
 def _join_of(word: Any) -> str | None:
-    """The join that a word means; None if it means none."""
+    """Return the join that a word means; None if it means none."""
     return _JOINS.get(word.strip().lower().lstrip("$")) if isinstance(word, str) else None
 
 
 def _take(entries: dict[str, Any], names: Sequence[str]) -> Any:
-    """Take the first entry of some names that is not null out of the entries; None without one."""
+    """Remove the entries of some names; return the first value that is not null."""
     name = next((name for name in names if entries.get(name) is not None), None)
     return None if name is None else entries.pop(name)
 
 
 def _not_understood(entries: dict[str, Any]) -> str:
-    """Why entries that are left of a condition or group make it unreadable; empty where they say nothing."""
+    """Return why the entries left over make a condition or group unreadable; "" if they say nothing."""
     left = [name for name, operand in entries.items() if operand not in (None, "", [], {})]
     return f"its key {left[0][:40]!r} is not understood" if left else ""
 
 
 def _joined(join: str, parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Some parts as one group; a part alone needs none."""
+    """Join parts into a group; a single part needs none."""
     if not parts or (len(parts) == 1 and join != "not"):
         return parts
     # what joins nothing is mended, and noted, where conditions are checked
@@ -154,7 +154,7 @@ def _joined(join: str, parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _read_parts(value: Any, depth: int) -> list[dict[str, Any]]:
-    """The conditions and groups in a filter of any shape; all of them must hold."""
+    """Read the conditions and groups in a filter of any shape; all of them must hold."""
     if depth > MAX_DEPTH:
         return _unreadable("a group", f"it is nested deeper than {MAX_DEPTH} levels")
     if isinstance(value, list):
@@ -180,12 +180,12 @@ def _read_parts(value: Any, depth: int) -> list[dict[str, Any]]:
 
 
 def _take_flags(entries: dict[str, Any], names: Sequence[str]) -> list[bool]:
-    """Take the entries of some names that are true or false out of the entries."""
+    """Remove the entries of some names that are true or false; return their values."""
     return [entries.pop(name) for name in names if isinstance(entries.get(name), bool)]
 
 
 def _read_condition(entries: dict[str, Any], value: Any, depth: int) -> list[dict[str, Any]]:
-    """The condition with these entries; one with a key that is not understood is marked, to be dropped and noted."""
+    """Read a condition; one with an unknown key is marked, to be dropped and noted."""
     field, operator, valued = _take(entries, _FIELD), _take(entries, _OPERATOR), entries.keys() & {*_VALUE}
     operand, why = _take(entries, _VALUE), _not_understood(entries)
     if why and operator is None and not valued:  # its operators are keys: {"field": "year", ">=": 2010}
@@ -196,14 +196,14 @@ def _read_condition(entries: dict[str, Any], value: Any, depth: int) -> list[dic
 
 
 def _read_operator(field: str, name: str, operand: Any, depth: int) -> list[dict[str, Any]]:
-    """The condition of an entry ``operator: value``, or the negation of those of ``not: {operator: value}``."""
+    """Read an entry ``operator: value``, or ``not: {operator: value}``, as conditions."""
     if _join_of(name) == "not" and isinstance(operand, Mapping):
         return _joined("not", _joined("and", _read_parts({"field": field, **operand}, depth + 1)))
     return [_condition(field, name, operand)]
 
 
 def _read_group(entries: dict[str, Any], value: Any, depth: int) -> list[dict[str, Any]]:
-    """The group with these entries."""
+    """Read a group."""
     parts, join = _take(entries, _PARTS), _take(entries, _LOGIC + _OPERATOR)
     if why := _not_understood(entries):
         return _unreadable(value, why)
@@ -211,11 +211,13 @@ def _read_group(entries: dict[str, Any], value: Any, depth: int) -> list[dict[st
 
 
 def _read_list(join: str | None, value: Any, depth: int) -> list[dict[str, Any]]:
-    """The parts of a group, joined by `join`, else by the word between them or in each of them, else by and."""
-    items = [item for item in value if _join_of(item) is None] if isinstance(value, list) else [value]
-    between = [_join_of(item) for item in value if _join_of(item)] if isinstance(value, list) else []
-    inside = [_join_of(item.get(name)) for item in items if isinstance(item, Mapping) and "field" in item
-              for name in _LOGIC if _join_of(item.get(name)) in ("and", "or")]  # fmt: skip
+    """Read the parts of a group, joined by `join`, else by the words between or inside them, else by "and"."""
+    entries = value if isinstance(value, list) else [value]
+    items = [entry for entry in entries if not isinstance(value, list) or _join_of(entry) is None]
+    between = [_join_of(entry) for entry in value if _join_of(entry)] if isinstance(value, list) else []
+    conditions = [item for item in items if isinstance(item, Mapping) and "field" in item]
+    joins = [_join_of(condition.get(name)) for condition in conditions for name in _LOGIC]
+    inside = [join for join in joins if join in ("and", "or")]
     words = {*between, *inside, *([_join_of(join) or join.lower()] if join else [])}
     # "a or b" has one word between, or one in each, or in all but the first or last
     if len(words) > 1 or (not join and words and max(len(between), len(inside)) < len(items) - 1):
@@ -224,13 +226,13 @@ def _read_list(join: str | None, value: Any, depth: int) -> list[dict[str, Any]]
     read = [_read_parts(item, depth + 1) for item in items]
     if isinstance(value, Mapping) and word == "or":
         return _joined("or", read[0])
-    return _joined(
-        word, [part for parts in read for part in (parts if word == "and" else _joined("and", parts))]
-    )
+    if word != "and":
+        read = [_joined("and", parts) for parts in read]
+    return _joined(word, [part for parts in read for part in parts])
 
 
 def _read_entry(name: str, operand: Any, depth: int) -> list[dict[str, Any]]:
-    """The conditions of an entry ``name: operand``: "$and" with a group, a field with operators or with its value."""
+    """Read an entry ``name: operand``: "$and" with a group, a field with operators or with its value."""
     if _join_of(name) and isinstance(operand, (list, Mapping)):
         return _read_list(name, operand, depth + 1)
     if isinstance(operand, Mapping) and "date" not in operand:
@@ -239,7 +241,7 @@ def _read_entry(name: str, operand: Any, depth: int) -> list[dict[str, Any]]:
 
 
 def _condition(field: str, operator: Any, value: Any) -> dict[str, Any]:
-    """A condition on a plain value or a list of them."""
+    """Make a condition on a plain value or a list of them."""
     if isinstance(value, list):
         plain = [item for item in map(_plain_value, value[:_MAX_VALUES]) if isinstance(item, Scalar)]
         return {"field": field, "operator": str(operator), "value": plain}
@@ -247,7 +249,7 @@ def _condition(field: str, operator: Any, value: Any) -> dict[str, Any]:
 
 
 def _plain_value(value: Any) -> Any:
-    """A scalar or None; dates come as objects from some models."""
+    """Return a scalar or None; some models write dates as objects."""
     if isinstance(value, Mapping):
         value = value.get("date", "")
     return value if isinstance(value, Scalar) or value is None else str(value)

@@ -63,7 +63,7 @@ class PromptSection:
 
 @dataclass(frozen=True)
 class PromptFile:
-    """A prompt file that was read and found right."""
+    """A prompt file that was read and checked."""
 
     file: str
     name: str
@@ -78,7 +78,7 @@ class PromptFile:
     lines: dict[str, int]
 
     def problem(self, key: str, message: str) -> Problem:
-        """Something wrong with a key of the front matter, at its line; where it is absent, at that above it."""
+        """Make a problem with a key of the front matter, at its line, or at that of the key above it."""
         line = self.lines.get(key) or self.lines.get(key.partition(".")[0], 1)
         return Problem(self.file, line, message)
 
@@ -117,7 +117,7 @@ def parse_prompt(data: str | bytes, *, name: str, language: str, file: str | Non
 
 
 def _decode(data: bytes, report: Report) -> str:
-    """The text of a file with plain line ends; "" where it is too long or no UTF-8."""
+    """Return the text of a file with plain line ends; "" if it is too long or no UTF-8."""
     try:
         if len(data) <= MAX_BYTES:
             return data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
@@ -157,7 +157,7 @@ def _sections(body: str, first_line: int, report: Report) -> list[PromptSection]
 def _check_variables(
     text: str, start: int, front: FrontMatter | None, lines: dict[str, int], report: Report
 ) -> None:
-    """Double braces hold nothing but roles and variables; each variable is declared, each input used."""
+    """Check the braces of the body: each variable is declared, each input used."""
     used: set[str] = set()
     for mark in _BRACES.finditer(text, start):
         line = text.count("\n", 0, mark.start()) + 1

@@ -75,12 +75,12 @@ def _check_variable(name: str) -> str:
 
 
 def _read_version(value: Any) -> Any:
-    """A bare number is what people write where dotprompt wants text, and means the same."""
+    """Accept a bare number where dotprompt wants text: people write it, and mean the same."""
     return str(value) if type(value) is int and value >= 1 else value
 
 
 def _read_inputs(value: Any) -> Any:
-    """dotprompt declares the same under ``input.schema``."""
+    """Read inputs also under ``input.schema``, as dotprompt has them."""
     long = isinstance(value, dict) and value.keys() == {"schema"} and isinstance(value["schema"], dict)
     return value["schema"] if long else value
 
@@ -126,7 +126,7 @@ class FrontMatter(_Strict):
 
     @property
     def output_schema(self) -> str | dict[str, Any] | None:
-        """The schema; an inline one has a title, after which LangChain names the function call."""
+        """The schema of the answer; an inline one gets a title, by which LangChain names the function call."""
         schema = None if self.output is None else self.output.schema_
         if not isinstance(schema, dict):
             return schema
@@ -164,21 +164,21 @@ def parse_front_matter(
 
 
 def _report_problem(error: Any, lines: dict[str, int], first_line: int, report: Report) -> None:
-    """Say what is wrong with a key, at its line."""
-    place = ".".join(str(part) for part in error["loc"] if part != "[key]")
-    above = place
+    """Report what is wrong with a key, at its line."""
+    path = ".".join(str(part) for part in error["loc"] if part != "[key]")
+    above = path
     while above not in lines and "." in above:
         above = above.rpartition(".")[0]
     message = error["msg"].removeprefix("Value error, ")
     if error["type"] in ("missing", "extra_forbidden", "model_type"):
-        message += f"; allowed keys: {', '.join(KEYS if '.' not in place else ['schema'])}"
+        message += f"; allowed keys: {', '.join(KEYS if '.' not in path else ['schema'])}"
     value = error["input"] if isinstance(error["input"], str | int | float) else reprlib.repr(error["input"])
     value_text = "" if error["type"] == "missing" else f" is {str(value)[:60]!r}"
-    report(lines.get(above, first_line), f"{place or 'the front matter'}{value_text}: {message}")
+    report(lines.get(above, first_line), f"{path or 'the front matter'}{value_text}: {message}")
 
 
 def _key_lines(node: Any, prefix: str, first_line: int) -> list[tuple[str, int]]:
-    """Each key with its line, as ``input``, ``input.question``, ``output.schema``."""
+    """Map each key to its line, as ``input``, ``input.question``, ``output.schema``."""
     places = []
     for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
         path = f"{prefix}{key.value}"

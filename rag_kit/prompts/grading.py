@@ -19,14 +19,14 @@ _Passages: Any = rows_type(MAX_NUMBERS, id="integer", texts={"type": "array", "i
 
 
 def _word(value: Any) -> Any:
-    """A validator: case, brackets and a full stop around a label do not matter, true and false are yes and no."""
+    """Make a validator of labels: case, brackets and a full stop do not matter, true and false are yes and no."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return value.strip().strip("[]\"'.。").strip().lower() if isinstance(value, str) else value
 
 
 def _support(value: Any) -> Any:
-    """A validator: the wordings of the paper are read too."""
+    """Accept the wordings of the paper too."""
     word = _word(value)
     if word in _NO_SUPPORT:
         return "none"
@@ -76,7 +76,7 @@ class PassageTexts(Form):
 
 
 def _numbers(value: Any) -> Any:
-    """A validator: a list as it is, a text such as ``[2] > [1]`` as its numbers; the caller checks the entries."""
+    """Accept a list, or a text such as ``[2] > [1]``, as numbers; the caller checks the entries."""
     if isinstance(value, str):
         value = re.findall(r"[+-]?\d+", value)
     return list_validator(MAX_NUMBERS)(value)
@@ -151,7 +151,7 @@ class Critique(Form):
 
 
 def _usable_critiques(value: Any) -> Any:
-    """A validator: one bad entry does not lose the others; where all are bad, the model is asked again."""
+    """Drop bad entries; if all are bad, refuse, so that the model is asked again."""
     entries = list_validator(MAX_LABELS)(value)
     usable = []
     for entry in entries if isinstance(entries, list) else ():

@@ -75,7 +75,7 @@ class PromptLibrary:
         return PromptTemplate.from_file(self.read(name, language))
 
     def read(self, name: str, language: str = "en") -> PromptFile:
-        """Read a prompt without making a LangChain object of it; raises as `load` does."""
+        """Read a prompt file without making a LangChain object; raises as `load` does."""
         if language not in LANGUAGES:
             raise InvalidInputError(f"language is {language!r}; allowed: {', '.join(LANGUAGES)}.")
         if not isinstance(name, str) or not NAME.fullmatch(name):  # it becomes part of a path
@@ -90,7 +90,7 @@ class PromptLibrary:
         return parsed
 
     def misnamed(self) -> list[Problem]:
-        """The problems of own files that replace no packaged prompt, but end in ``.prompt`` or have the name of one."""
+        """List own files that end in ``.prompt`` or have a packaged name, but replace no packaged prompt."""
         problems: list[Problem] = []
         for path in sorted((self.folder or self.packaged).glob("[!.]*[!~]")):
             name, language = split_name(path.with_suffix(SUFFIX))
@@ -107,7 +107,7 @@ class PromptLibrary:
         return problems
 
     def original(self, name: str, language: str) -> PromptFile | None:
-        """The packaged prompt that an own file of this name must fit; None if the name is new, or the file is wrong."""
+        """Return the packaged prompt that an own file must match; None if the name is new, or the file is wrong."""
         paths = (_prompt_path(self.packaged, name, tongue) for tongue in (language, *LANGUAGES))
         path = next(filter(None, paths), None)
         with suppress(PromptFileError):
@@ -115,7 +115,7 @@ class PromptLibrary:
         return None
 
     def _missing_message(self, name: str, language: str) -> str:
-        """The message for a prompt that is not there."""
+        """Make the message for a prompt that is not there."""
         names = self.names()
         if name in names:
             languages = [tongue for known, tongue in self.entries() if known == name]
@@ -126,7 +126,7 @@ class PromptLibrary:
 
 
 def packaged_folder() -> Path:
-    """The folder of the prompts that come with rag_kit: package data in a wheel, ``prompts/`` in a checkout."""
+    """Return the folder of rag_kit's prompts: package data in a wheel, ``prompts/`` in a checkout."""
     here = Path(__file__).resolve().parent
     for folder in (here / "files", here.parent.parent / "prompts"):
         if folder.is_dir():
@@ -135,7 +135,7 @@ def packaged_folder() -> Path:
 
 
 def split_name(path: Path) -> tuple[str, str]:
-    """Name and language by the file name; ``("answer", "zh")`` for ``answer.zh.prompt``."""
+    """Return name and language by the file name: ``("answer", "zh")`` for ``answer.zh.prompt``."""
     name, _, language = path.name.removesuffix(SUFFIX).rpartition(".")
     return name, language
 
@@ -146,7 +146,7 @@ def _prompt_path(folder: Path, name: str, language: str) -> Path | None:
 
 
 def _read_file(path: Path) -> PromptFile:
-    """Read a file; a pipe is not opened, which would wait for ever."""
+    """Read a file, but no pipe, which would wait for ever."""
     name, language = split_name(path)
     try:
         if path.exists() and not path.is_file():
@@ -158,7 +158,7 @@ def _read_file(path: Path) -> PromptFile:
 
 
 def mismatches(prompt: PromptFile, other: PromptFile, called: str) -> list[Problem]:
-    """Find where a prompt's inputs and output schema, which code relies on, differ from another file of its name."""
+    """Find where a prompt's inputs and output schema differ from another file of its name; code relies on them."""
     problems = []
     if set(prompt.inputs) != set(other.inputs):
         inputs, other_inputs = (", ".join(sorted(file.inputs)) or "none" for file in (prompt, other))
@@ -171,7 +171,7 @@ def mismatches(prompt: PromptFile, other: PromptFile, called: str) -> list[Probl
 
 
 def without_wording(schema: Any) -> Any:
-    """A schema without its titles and descriptions, which differ from language to language."""
+    """Remove titles and descriptions, which differ by language, from a schema."""
 
     def without(node: dict[str, Any]) -> dict[str, Any]:
         # an object under such a key is the schema of a field of that name
@@ -216,7 +216,7 @@ def prompt_from_text(text: str, *, name: str, language: str = "en") -> PromptTem
 
 
 def check_library(library: PromptLibrary, language: str | None = None) -> list[Problem]:
-    """The problems of all prompts, or of one language's, by file and line; also where two languages do not agree."""
+    """List the problems of all prompts, or of one language's, by file and line, and between languages."""
     if language is not None and language not in LANGUAGES:
         raise InvalidInputError(f"language is {language!r}; allowed: {', '.join(LANGUAGES)}.")
     problems = {problem for name in library.names() for problem in _check_name(library, name)}
@@ -226,7 +226,7 @@ def check_library(library: PromptLibrary, language: str | None = None) -> list[P
 
 
 def _check_name(library: PromptLibrary, name: str) -> list[Problem]:
-    """Each language of one prompt by itself, then the languages against each other."""
+    """Check each language of a prompt, then the languages against each other."""
     problems: list[Problem] = []
     prompts: list[PromptFile] = []
     languages = [language for entry_name, language in library.entries() if entry_name == name]

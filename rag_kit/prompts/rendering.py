@@ -90,7 +90,7 @@ def render_history(messages: Iterable[Any], *, max_chars: int | None = None) -> 
 
 
 def _passage(number: int, item: Any) -> tuple[str, str]:
-    """Opening tag and text of one passage."""
+    """Return opening tag and text of one passage."""
     if isinstance(item, str):
         return f'<passage id="{number}">', item.strip()
     text, metadata = getattr(item, "page_content", None), getattr(item, "metadata", None)
@@ -107,14 +107,14 @@ def _passage(number: int, item: Any) -> tuple[str, str]:
 
 
 def _attribute(value: Any) -> str:
-    """One line, bounded, safe inside double quotes."""
+    """Make a text one bounded line, safe inside double quotes."""
     line = " ".join(_CONTROL.sub(" ", str(value)).split())
     line = line if len(line) <= _MAX_ATTRIBUTE else line[: _MAX_ATTRIBUTE - 1] + "…"
     return escape(line, {'"': "&quot;"})
 
 
 def first_passages(passages: str, max_chars: int) -> tuple[Markup, int]:
-    """The first of rendered passages, within so many characters, and how many more there were.
+    """Return the first of rendered passages, within so many characters, and the number of the others.
 
     A first passage that is too long by itself is cut; nothing is left where there is no room for a part of it.
     """
@@ -130,7 +130,7 @@ def first_passages(passages: str, max_chars: int) -> tuple[Markup, int]:
 
 
 def _fit_blocks(blocks: Iterable[tuple[str, str]], limit: int | None, closing: str) -> list[str]:
-    """The blocks, escaped, that are within `limit` characters with line ends; the one that crosses it is cut."""
+    """Escape blocks, as many as fit into `limit` characters; the one that crosses it is cut."""
     if limit is not None and (type(limit) is not int or limit < 1):
         raise InvalidInputError(
             f"max_chars is {limit!r}; allowed: a whole number from 1, or None for no bound."
@@ -148,7 +148,7 @@ def _fit_blocks(blocks: Iterable[tuple[str, str]], limit: int | None, closing: s
 
 
 def _cut_to_fit(text: str, space: int) -> str:
-    """A beginning of a text that, once escaped, has at most `space` characters."""
+    """Cut a text so that, once escaped, it has at most `space` characters."""
     text = text[: max(0, space)]
     while text and (over := len(escape_tags(text)) - space) > 0:
         text = text[: max(0, len(text) - over)].rstrip()
@@ -180,7 +180,7 @@ class Markup(str):
 
 @lru_cache(maxsize=64)
 def _patterns(names: frozenset[str]) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """The pattern to escape and the one to unescape, for a set of tag names."""
+    """Return the pattern to escape and the one to unescape, for a set of tag names."""
     tag = rf"{_GAP}(?:{'|'.join(sorted(map(re.escape, names), key=len, reverse=True))})(?![\w-])"
     escape = re.compile(rf"<(?={tag})|&(?=(?:amp;)*lt;{tag})", re.IGNORECASE)
     unescape = re.compile(rf"&lt;(?={tag})|&amp;(?=(?:amp;)*lt;{tag})", re.IGNORECASE)
@@ -204,7 +204,7 @@ def escape_tags(text: str, tags: Iterable[str] = RESERVED_TAGS) -> str:
 
 
 def unescape_tags(text: str) -> str:
-    """Undo ``escape_tags``: the text as it was before it was put into a prompt."""
+    """Undo ``escape_tags``."""
     if "&" not in text:
         return str(text)
     return _patterns(RESERVED_TAGS)[1].sub(lambda match: "<" if match[0] == "&lt;" else "&", text)

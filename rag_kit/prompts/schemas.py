@@ -99,7 +99,7 @@ class RelatedQuestions(Form):
 
 
 def _without_fence(value: str) -> str:
-    """A statement without a Markdown code fence around it."""
+    """Remove a Markdown code fence around a statement."""
     return value.strip("`").partition("\n")[2] if value.startswith("```") else value
 
 
@@ -167,7 +167,7 @@ _CHOICES: Any = ask_for(
 
 
 def _choice(*names: str) -> Any:
-    """A text out of a list. What another model writes is read too: who asked judges it."""
+    """Make a type for one text of a list; another text of the model is left for the caller to judge."""
     return Annotated[
         str,
         BeforeValidator(lambda value: one_line(value).lower()),
@@ -213,15 +213,13 @@ class RouteChoice(Form):
 
 
 def _choices(value: Any) -> Any:
-    """A validator: names alone, one name, or a mapping of name to reason are read too; who asked judges names."""
+    """Accept names alone, one name, or a mapping of name to reason; the caller checks the names."""
     if isinstance(value, dict):
         value = [value] if "name" in value else [{"name": name, "reason": why} for name, why in value.items()]
     choices = list_validator(MAX_CHOICES)(split_lines(value))
-    named = [{"name": item} if isinstance(item, str) else item for item in choices]
-    return [
-        {"name": item.get("name"), "reason": item.get("reason")} if isinstance(item, dict) else item
-        for item in named
-    ]
+    choices = [{"name": choice} if isinstance(choice, str) else choice for choice in choices]
+    known = ("name", "reason")
+    return [{key: each.get(key) for key in known} if isinstance(each, dict) else each for each in choices]
 
 
 class Routes(Form):
@@ -232,7 +230,7 @@ class Routes(Form):
 
 @lru_cache(maxsize=128)
 def routes_among(names: tuple[str, ...]) -> type[Routes]:
-    """``Routes`` whose JSON schema lists the allowed names, for strict mode; another name is read and dropped later."""
+    """Make ``Routes`` whose JSON schema lists the allowed names, for strict mode; other names are dropped later."""
     listed = WithJsonSchema({"type": "string", "enum": list(names), "description": _NAME.description})
     choice: Any = create_model("RouteChoice", __base__=RouteChoice, name=(Annotated[str, listed], ...))
     choices: Any = Annotated[list[choice], BeforeValidator(_choices)]

@@ -43,7 +43,7 @@ class TaggedTemplate(StringTemplate):
         return self.template.format_map(escaped)
 
     def _escape(self, name: str, value: Any) -> str:
-        """A value as text, without tags of the prompt in it; of `Markup` only those of this file are escaped."""
+        """Write a value as text, with the prompt's tags escaped; in `Markup` only those of this file."""
         if isinstance(value, Markup):
             return escape_tags(value, self.own_tags) if self.own_tags else str(value)
         if isinstance(value, str):
@@ -113,7 +113,7 @@ class PromptTemplate(ChatPromptTemplate):
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
-        """No: the file is the serialised form, and LangChain could not revive this class."""
+        """Return False: the file is the serialised form, and LangChain could not revive this class."""
         return False
 
     @property
@@ -131,13 +131,13 @@ class PromptTemplate(ChatPromptTemplate):
         return f"{metadata.get('name', 'prompt')}.{metadata.get('language', '?')}"
 
     def partial(self, **kwargs: Any) -> PromptTemplate:
-        """A copy with some values filled in; InvalidInputError where a name is not a variable of this prompt."""
+        """Copy with some values filled in; InvalidInputError for a name that is no variable of this prompt."""
         self._check_values({**dict.fromkeys(self.input_variables, ""), **kwargs})
         left = [name for name in self.input_variables if name not in kwargs]
         return self._copy(input_variables=left, partial_variables={**self.partial_variables, **kwargs})
 
     def with_instructions(self, instructions: str) -> Self:
-        """A copy whose system message is another text; the user's message and the schema stay.
+        """Copy with another system message; the user's message and the schema stay.
 
         The text is taken literally: braces and role markers in it mean nothing. The metadata get another ``hash``.
 
@@ -170,7 +170,7 @@ class PromptTemplate(ChatPromptTemplate):
         return type(self)(**{**fields, **changes})
 
     def format_messages(self, **kwargs: Any) -> list[BaseMessage]:
-        """The messages with the values filled in; raises InvalidInputError for missing, extra and other values."""
+        """Fill in the values; raises InvalidInputError for missing, extra and other values."""
         self._check_values(kwargs)
         return super().format_messages(**kwargs)
 
@@ -204,12 +204,12 @@ class PromptTemplate(ChatPromptTemplate):
         return ", ".join(names) or "no values"
 
     def _repr_html_(self) -> str:
-        """Roles and variables as Jupyter shows them; all text escaped."""
+        """Show roles and variables in Jupyter, all text escaped."""
         return f"<b>{html.escape(self.title)}</b><pre>{html.escape(self.pretty_repr())}</pre>"
 
 
 def _string_template(text: str, tags: frozenset[str]) -> TaggedTemplate:
-    """The text of a section as a string template; braces around no variable are doubled."""
+    """Make a string template of a section; braces around no variable are doubled."""
     parts = VARIABLE.split(text)  # literal text and names of variables in turn
     parts[::2] = [_escape_braces(part) for part in parts[::2]]
     names = sorted(set(parts[1::2]))
@@ -218,5 +218,5 @@ def _string_template(text: str, tags: frozenset[str]) -> TaggedTemplate:
 
 
 def _escape_braces(text: str) -> str:
-    """Text that str.format gives back unchanged."""
+    """Double the braces of a text, so that str.format returns it unchanged."""
     return text.replace("{", "{{").replace("}", "}}")

@@ -29,7 +29,7 @@ class SelfQueryCall:
         self._listed: set[int] = set()
 
     async def steps(self) -> list[Document]:
-        """Make the filter, search with it, and with ever weaker filters as long as nothing is found."""
+        """Make the filter, search with it, and with weaker ones as long as nothing is found."""
         call, k = self.call, self.call.k
         constructed = await self._construct(await self._schema())
         where, by = constructed.filter, f"by {constructed.constructor}"
@@ -52,7 +52,7 @@ class SelfQueryCall:
         return self._add_stage(documents[:limit], constructed)
 
     async def _schema(self) -> Schema:
-        """The fields, with values of those rows only that the caller may see."""
+        """Return the fields, with values of only those rows that the caller may see."""
         owner, call = self.owner, self.call
         if owner.schema_ is not None:
             return cast("Schema", owner.schema_)
@@ -60,7 +60,7 @@ class SelfQueryCall:
         return await call.do("schema", partial(owner._schema, where))
 
     async def _construct(self, schema: Schema) -> ConstructedQuery:
-        """Text and filter by the model; by rules where there is none, or where it fails."""
+        """Make text and filter by the model; by rules if there is none, or it fails."""
         owner, call = self.owner, self.call
         if owner._prompts is not None:
             native = partial(owner._ask_model, call.question, schema, call.child("self_query"))
@@ -76,7 +76,7 @@ class SelfQueryCall:
         return by_rules
 
     async def _find(self, constructed: ConstructedQuery, where: Filter | None, limit: int) -> list[Document]:
-        """Search under a filter; where words find nothing, list what passes."""
+        """Search under a filter; if the words find nothing, list what passes."""
         question = self.call.query
         try:
             self._where = combine_filters(self.call.filter, where)
@@ -101,7 +101,7 @@ class SelfQueryCall:
         return documents
 
     async def _sort(self, text: str, sort: Sort, limit: int) -> list[Document]:
-        """The first documents by a field: of all that pass, or, where they cannot be listed, of the best."""
+        """Return the first documents by a field: of all that pass, or, if they cannot be listed, of the best."""
         candidates = None if text else await self._list_rows(_MAX_SORTED)
         if candidates is None:
             depth = self.owner.fetch_k or max(100, 10 * self.call.k)
@@ -119,7 +119,7 @@ class SelfQueryCall:
         return [doc for doc in documents if passes(doc.metadata)]
 
     async def _list_rows(self, limit: int) -> list[Document] | None:
-        """Rows that pass, in the collection's order; ``None`` where rows cannot be listed."""
+        """List rows that pass, in the collection's order; ``None`` if rows cannot be listed."""
         source = self.owner._source
         if source is None:
             return None
@@ -134,7 +134,7 @@ class SelfQueryCall:
         return rows
 
     def _add_stage(self, documents: Sequence[Document], constructed: ConstructedQuery) -> list[Document]:
-        """Copies of the documents, with the query, its filter and the notes of the call in the provenance."""
+        """Copy documents, with the query, its filter and the notes of the call in the provenance."""
         notes = self.call.report()
         stage = {
             **{key: value for key, value in constructed.as_dict().items() if key != "query"},
@@ -153,7 +153,7 @@ class SelfQueryCall:
 
 
 def _order(doc: Document, sort: Sort) -> Any:
-    """Make a value's sort key, numbers before texts; ``None`` for a value that cannot be sorted."""
+    """Return a value's sort key, numbers before texts; ``None`` if it cannot be sorted."""
     value = doc.metadata.get(sort.field)
     sortable = isinstance(value, (str, int, float)) and not isinstance(value, bool)
     return (isinstance(value, str), value) if sortable else None

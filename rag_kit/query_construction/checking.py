@@ -58,7 +58,7 @@ _WHY = {
 
 
 class UnfitError(Exception):
-    """A condition that its field cannot have; the message says why."""
+    """A condition does not fit its field; the message says why."""
 
 
 def check_answer(answer: SelfQuery, question: str, schema: Schema, today: date) -> ConstructedQuery:
@@ -98,7 +98,7 @@ def check_answer(answer: SelfQuery, question: str, schema: Schema, today: date) 
 
 
 class _Checker:
-    """Makes conditions that fit their fields, and keeps a record of what it changed."""
+    """Makes conditions that fit their fields, and records what it changed."""
 
     def __init__(self, schema: Schema, today: date) -> None:
         self.schema = schema
@@ -111,7 +111,7 @@ class _Checker:
             self.repairs.append(text[:300])
 
     def clause_of(self, node: FilterCondition | FilterGroup, negated: bool = False) -> Clause | None:
-        """The filter of a node; ``None`` if it could not be used, so that it lets everything through.
+        """Make the filter of a node; ``None`` if it cannot be used, so that everything passes.
 
         A part of an "and" that cannot be used is left out alone. An "or" with such a part is left out whole: its other
         parts alone would keep out documents that were asked for. Under a "not" it is the other way round.
@@ -136,7 +136,7 @@ class _Checker:
         return none_of(joined) if joined and join == "not" else joined
 
     def _usable_condition(self, asked: FilterCondition) -> Clause | None:
-        """The clause of a condition; ``None``, and a note, where it does not fit the schema."""
+        """Make the clause of a condition; ``None``, with a note, if it does not fit the schema."""
         if asked.operator == UNREADABLE:
             self.repair(f"dropped: {_cut_repr(asked.value)}: {asked.field}")
             return None
@@ -155,7 +155,7 @@ class _Checker:
         return field
 
     def sort(self, answer: SelfQuery) -> Sort | None:
-        """The order by a field that has one."""
+        """Make the order by a field; ``None`` if there is no such field."""
         field = None if answer.sort_by is None else self._field(answer.sort_by)
         if field is not None and field.ordered:
             return Sort(field.name, answer.descending)
@@ -165,7 +165,7 @@ class _Checker:
         return None
 
     def _clause(self, asked: FilterCondition) -> Clause | None:
-        """The condition under an operator of any common name; ``None`` for a list of which no entry fits."""
+        """Make the condition under an operator of any common name; ``None`` for a list of which no entry fits."""
         field = self._field(asked.field)
         if field is None:
             raise UnfitError(f"there is no such field; allowed: {', '.join(self.schema.names[:20])}")
@@ -193,7 +193,7 @@ class _Checker:
         return clause and shorten_clause(clause)
 
     def _list_clause(self, field: MetadataField, operator: str, items: list[Any]) -> Clause | None:
-        """The condition on a field that holds lists."""
+        """Make the condition on a field that holds lists."""
         if operator in ("$eq", "$ne"):
             self.repair(f"{field.name} holds lists: {operator[1:]} was read as contains")
         join = any_of if operator in ("$in", "$nin") else all_of
@@ -201,7 +201,7 @@ class _Checker:
         return none_of(joined) if joined and operator in _NEGATED else joined
 
     def _containing(self, field: MetadataField, items: list[Any]) -> list[Any]:
-        """``contains`` on a text: stores have no such search, so the known values that match are looked for."""
+        """Make ``contains`` on a text of the known values that match, for stores have no such search."""
         if field.type != "str":
             self.repair(f"{field.name} holds no lists: contains was read as eq")
             return items
@@ -213,7 +213,7 @@ class _Checker:
         return values
 
     def _fit_all(self, field: MetadataField, items: list[Any]) -> list[Any]:
-        """The values as the field stores them; of several, those that do not fit are recorded."""
+        """Convert values to the field's form; of several, those that do not fit are recorded."""
         if len(items) == 1:
             return [self._fit(field, items[0])]
         if len(items) > _MAX_ITEMS:
@@ -227,7 +227,7 @@ class _Checker:
         return list(values)
 
     def _fit(self, field: MetadataField, value: Any) -> Any:
-        """A value as the field stores it, or the period to compare a field of dates or years with."""
+        """Convert a value to the field's form, or to the period to compare a field of dates or years with."""
         if field.type == "date" or field.is_year:
             fitted = self._to_time(field, value)
         elif field.type == "bool":
@@ -245,7 +245,7 @@ class _Checker:
         return fitted
 
     def _to_time(self, field: MetadataField, value: Any) -> Any:
-        """The year or period that a value says, or seconds where a field stores these."""
+        """Read the year or period in a value, or the seconds if the field stores these."""
         number = _to_number(field, value)
         if field.is_year and isinstance(number, int) and number <= _MAX_YEAR:
             return number
@@ -255,13 +255,13 @@ class _Checker:
 
 
 def _cut_repr(value: Any) -> str:
-    """A value as it is written, cut for a message."""
+    """Write a value for a message, cut."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _read_number(text: str) -> int | float | None:
-    """The number that a text writes: "1,200", "2.5 million", 五千; None where it says more or less than that."""
+    """Read the number in a text ("1,200", "2.5 million", 五千); None if it says more or less than that."""
     text = text.strip()
     if re.fullmatch(r"[-+]?\d{1,40}", text):
         return int(text)
@@ -271,7 +271,7 @@ def _read_number(text: str) -> int | float | None:
 
 
 def _to_number(field: MetadataField, value: Any) -> int | float | None:
-    """The finite number that a value says, whole where the field holds whole numbers; else ``None``."""
+    """Return a value as a finite number, whole if the field holds whole numbers; else ``None``."""
     number = _read_number(value) if isinstance(value, str) else value
     if isinstance(number, bool) or not isinstance(number, (int, float)) or not math.isfinite(number):
         return None
@@ -281,7 +281,7 @@ def _to_number(field: MetadataField, value: Any) -> int | float | None:
 
 
 def _to_known_text(field: MetadataField, value: Any) -> str | None:
-    """The text, or the one known value that differs in case, blanks, dashes, order or plural only."""
+    """Match a text with the known values; ``None`` if all are known, and not just one fits."""
     text = str(value).strip()
     if isinstance(value, bool) or not text or len(text) > _MAX_TEXT:
         return None

@@ -53,23 +53,23 @@ class ConstructedQuery:
 
     @property
     def structured_query(self) -> StructuredQuery:
-        """The same in LangChain's form, for its translators."""
+        """The query in LangChain's form, for its translators."""
         return StructuredQuery(query=self.query, filter=to_directive(self.filter), limit=self.limit)
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain JSON, as it stands in the provenance."""
+        """The query as plain JSON, for the provenance."""
         plain = asdict(self)
         del plain["question"]
         return {**plain, "repairs": list(self.repairs)}
 
 
 def all_of(parts: Sequence[Clause]) -> Clause | None:
-    """AND of some conditions, flat; ``None`` for none."""
+    """AND conditions, flat; ``None`` for none."""
     return _join_flat("$and", parts)
 
 
 def any_of(parts: Sequence[Clause]) -> Clause | None:
-    """OR of some conditions, flat; ``None`` for none."""
+    """OR conditions, flat; ``None`` for none."""
     return _join_flat("$or", parts)
 
 
@@ -79,28 +79,28 @@ def _join_flat(word: str, parts: Sequence[Clause]) -> Clause | None:
 
 
 def none_of(part: Clause) -> Clause:
-    """The negation of a condition."""
+    """Negate a condition."""
     return part.get("$not") or {"$not": part}
 
 
 def shorten_clause(where: Clause) -> Clause:
-    """``year = 2010 or year = 2012`` as ``year in (2010, 2012)``, and the same for "not"."""
-    alternatives = "$or" in where
-    single, several = ("$eq", "$in") if alternatives else ("$ne", "$nin")
-    parts = [split_clause(part) for part in where.get("$or" if alternatives else "$and", [])]
-    if not parts or any((field, operator) != (parts[0][0], single) for field, operator, _ in parts):
+    """Write ``year = 2010 or year = 2012`` as ``year in (2010, 2012)``, and the same for "not"."""
+    join, of_one, of_several = ("$or", "$eq", "$in") if "$or" in where else ("$and", "$ne", "$nin")
+    parts = [split_clause(part) for part in where.get(join, [])]
+    name = parts[0][0] if parts else ""
+    if not parts or any((field, operator) != (name, of_one) for field, operator, _ in parts):
         return where
     values = list(dict.fromkeys(operand for _, _, operand in parts))
-    return {parts[0][0]: {several: values} if len(values) > 1 else {single: values[0]}}
+    return {name: {of_several: values} if len(values) > 1 else {of_one: values[0]}}
 
 
 def top_clauses(where: Filter | None) -> list[Clause]:
-    """The conditions that are ANDed at the top."""
+    """Return the conditions that are ANDed at the top."""
     return list(where.get("$and", [where])) if where else []
 
 
 def split_clause(part: Clause | None) -> tuple[str, str, Any]:
-    """Field, operator and operand of a plain condition; empty texts for another."""
+    """Split a plain condition into field, operator and operand; empty texts for another."""
     [(field, how)] = (part or {"": None}).items()
     if field.startswith("$") or not isinstance(how, dict):
         return "", "", None
@@ -109,7 +109,7 @@ def split_clause(part: Clause | None) -> tuple[str, str, Any]:
 
 
 def bound_filter(where: Clause | None) -> tuple[Clause | None, str | None]:
-    """A filter within bounds, less what is said twice and all after 50 conditions; and in words what was dropped.
+    """Drop repeats, and all after 50 conditions, from a filter; also say in words what was dropped.
 
     Example:
         >>> year = {"year": {"$gt": 2010}}
@@ -137,7 +137,7 @@ def _bounds_error(where: Clause | None) -> str | None:
 
 
 def relax_filter(where: Filter | None) -> Iterator[tuple[Clause | None, str]]:
-    """Weaker and weaker filters, at most eight, each with what was dropped in words; the last drops all that may go.
+    """Yield weaker and weaker filters, at most eight, each with what was dropped in words.
 
     Conditions that are ANDed at the top are dropped one by one, the last one first, never parts of them.
 
@@ -153,7 +153,7 @@ def relax_filter(where: Filter | None) -> Iterator[tuple[Clause | None, str]]:
 
 
 def show_filter(where: Filter) -> str:
-    """A filter as one short line."""
+    """Write a filter as one short line."""
     text = json.dumps(where, ensure_ascii=False)
     return text if len(text) <= 300 else text[:299] + "…"
 
@@ -191,7 +191,7 @@ def comparison_clause(field: MetadataField, operator: str, value: Any, high: Any
 
 
 def _range_clause(name: str, operator: str, start: Any, end: Any, upper: tuple[str, str]) -> Clause:
-    """A comparison with a range; `upper` says "up to its end" and "beyond its end", without an end it goes on."""
+    """Compare a field with a range; `upper` means "up to" or "beyond" its end; without an end it is open."""
     low, below = {name: {"$gte": start}}, {name: {"$lt": start}}
     if end is None:
         return low if operator in ("$eq", "$gt", "$gte") else below

@@ -19,7 +19,7 @@ QUARTERS = {name: number for number, names in enumerate(_QUARTERS, start=1) for 
 
 @dataclass(frozen=True)
 class Period:
-    """The days from `start` to before `end`, which is ``None`` for "until now" ("the last five years").
+    """The days from `start` to before `end`; ``None``: until now ("the last five years").
 
     `grain` is what was named: ``"day"``, ``"month"``, ``"quarter"``, ``"year"``, ``"years"`` or another ``"span"``.
     """
@@ -29,7 +29,7 @@ class Period:
     grain: str
 
     def through(self, other: Period) -> Period:
-        """The days from the beginning of the earlier of two periods to the end of the later one."""
+        """Return the days from the beginning of the earlier of two periods to the end of the later."""
         first, last = sorted((self, other), key=lambda period: period.start)
         years = {first.grain, last.grain} <= {"year", "years"}
         return Period(first.start, last.end, "years" if years else "span")
@@ -43,7 +43,7 @@ class NamedPeriod(QuestionSpan):
 
 
 def parse_period(text: str, today: date) -> Period | None:
-    """The days that a text names, such as ``"2020年5月"``, ``"Q3 2020"``, ``"last year"``; ``None`` if not a date.
+    """Read a date such as ``"2020年5月"``, ``"Q3 2020"``, ``"last year"`` as days; ``None`` if it is none.
 
     Example:
         >>> period = parse_period("May 2020", date(2026, 1, 1))
@@ -64,7 +64,7 @@ def parse_period(text: str, today: date) -> Period | None:
 
 
 def find_periods(text: str, today: date) -> list[NamedPeriod]:
-    """Every date in a text, in order; of those that begin at one place, that of the first form."""
+    """Find every date in a text, in order; of those that begin at one position, by the first form that fits."""
     forms = ((make, match) for make, pattern in _FORMS for match in pattern.finditer(text))
     found = [(match.start(), match.end(), make(match, today)) for make, match in forms]
     found += [_value_period(text, value) for value in find_values(text) if _is_dated(value)]
@@ -79,7 +79,7 @@ def find_periods(text: str, today: date) -> list[NamedPeriod]:
 
 
 def day_in_format(day: date, format_: str) -> Any:
-    """A day as a field stores it."""
+    """Write a day as a field stores it."""
     if format_ == "yyyymmdd":
         return day.year * 10_000 + day.month * 100 + day.day
     if format_ == "timestamp":
@@ -88,7 +88,7 @@ def day_in_format(day: date, format_: str) -> Any:
 
 
 def _months(year: int, month: int, count: int = 1, grain: str = "month") -> Period | None:
-    """A number of months from one on."""
+    """Return the period of a number of months, from a given one."""
     if not (1 <= month <= 12 and 1000 <= year <= 2999):
         return None
     last = year * 12 + month - 1 + count
@@ -96,15 +96,13 @@ def _months(year: int, month: int, count: int = 1, grain: str = "month") -> Peri
 
 
 def _is_dated(value: Value) -> bool:
-    """Whether a value is a date with its year, or a decade."""
+    """Tell whether a value is a date with its year, or a decade."""
     return value.dimension == "decade" or (value.dimension == "date" and value.amount >= 1000)
 
 
 def _value_period(text: str, value: Value) -> tuple[int, int, Period | None]:
-    """Place of a date or decade in its text, with the part of the decade before it, and its days."""
-    if value.dimension == "decade" or text.startswith(
-        "代", value.end
-    ):  # the reader takes 1990年代 for a year
+    """Return where a date or decade stands, with "early" or "late" before it, and its days."""
+    if value.dimension == "decade" or text.startswith("代", value.end):  # 1990年代 is read as a year
         part = _PART.search(text, max(0, value.start - 16), value.start)
         first, count = _THIRDS[part[1].lower()] if part else (0, 10)
         begin, end = part.start() if part else value.start, value.end + text.startswith("代", value.end)
@@ -113,8 +111,8 @@ def _value_period(text: str, value: Value) -> tuple[int, int, Period | None]:
 
 
 def _day_period(value: Value) -> Period | None:
-    """The days of a year, a month or a day."""
-    year, month, day = ([int(part) for part in value.key.split("-")] + [0, 0])[:3]
+    """Return the days of a year, a month or a day."""
+    year, month, day = (*map(int, value.key.split("-")), 0, 0)[:3]
     if not month:
         return _months(year, 1, 12, "year")
     if not day:
@@ -127,13 +125,13 @@ def _day_period(value: Value) -> Period | None:
 
 
 def _quarter(match: re.Match[str], today: date) -> Period | None:
-    """A quarter of a year; that of 3Q21 is of 2021."""
+    """Return a quarter of a year; 3Q21 is of 2021."""
     year = int(match["y"])
     return _months(year if year > 99 else 2000 + year, 3 * QUARTERS[match["q"].lower()] - 2, 3, "quarter")
 
 
 def _until_now(match: re.Match[str], today: date) -> Period | None:
-    """The last five years; 近五年: from then until now."""
+    """Return the period of "the last five years" or 近五年, from then until now."""
     count = 3 if match["n"] in (None, "few", "几", "数") else int(read_any(match["n"]))
     months = count * (12 if match["u"].lower() in ("years", "年") else 1)
     year, month = divmod(today.year * 12 + today.month - 1 - months, 12)
@@ -142,7 +140,7 @@ def _until_now(match: re.Match[str], today: date) -> Period | None:
 
 
 def _relative(match: re.Match[str], today: date) -> Period | None:
-    """This or the last year or month; 前年 is the year before the last."""
+    """Return this or the last year or month; 前年 is the year before the last."""
     text = match[0].lower()
     back = 2 if text == "前年" else int(text[0] not in "tc今本这")
     if text.endswith(("year", "年")):

@@ -38,19 +38,19 @@ _TYPES: dict[type, FieldType] = {str: "str", int: "int", float: "float", bool: "
 
 
 class FieldSource:
-    """The rows of an index, a store or a list of documents."""
+    """The rows behind an index, a store or a list of documents."""
 
     def __init__(self, value: Any) -> None:
         self._value = value
 
     def documents(self, where: Filter | None, limit: int) -> list[Document]:
-        """Copies of the first `limit` documents that pass; pages are read only until there are as many."""
+        """Copy the first `limit` documents that pass; pages are read only until there are as many."""
         passes = compile_filter(where)
         passing = (doc for page in self._pages(where) for doc in page if passes(doc.metadata))
         return [copy_document(doc) for doc in islice(passing, limit)]
 
     def _pages(self, where: Filter | None) -> Iterable[Sequence[Document]]:
-        """The rows in the collection's order, at least those that pass a filter."""
+        """Yield the rows in the collection's order, at least those that pass a filter."""
         value = self._value
         if isinstance(value, (BM25Index, DocumentIndex)):
             ids = value.ids if isinstance(value, BM25Index) else value.passage_ids()
@@ -66,7 +66,7 @@ class FieldSource:
 
 
 def source_of(value: Any) -> FieldSource | None:
-    """The rows behind a store, an index, documents, or a retriever over one of them, whatever filter it has.
+    """Return the rows behind a store, an index, documents, or a retriever, whatever its filter.
 
     ``None`` where the rows cannot be listed.
 
@@ -96,7 +96,7 @@ def source_of(value: Any) -> FieldSource | None:
 
 
 def as_retriever(value: Any) -> Runnable[str, list[Document]]:
-    """The retriever over a store, an index or documents; a retriever is itself."""
+    """Return the retriever over a store, an index or documents; a retriever as it is."""
     if isinstance(value, Runnable):
         return value
     if isinstance(value, BM25Index):
@@ -116,7 +116,7 @@ def as_retriever(value: Any) -> Runnable[str, list[Document]]:
 
 
 def _of_store(store: Any, native: Any) -> Iterator[list[Document]]:
-    """The pages of a store whose ``get`` is like Chroma's."""
+    """Read pages of a store whose ``get`` is like Chroma's."""
     for offset in count(0, _GROUP):
         page = store.get(where=native, limit=_GROUP, offset=offset, include=["documents", "metadatas"])
         rows = zip(page["ids"], page["documents"], page["metadatas"], strict=True)
@@ -126,7 +126,7 @@ def _of_store(store: Any, native: Any) -> Iterator[list[Document]]:
 
 
 def _of_qdrant(store: Any, native: Any) -> Iterator[list[Document]]:
-    """The pages of a collection of Qdrant."""
+    """Read pages of a collection of Qdrant."""
     offset: Any = None
     keys = store.content_payload_key, store.metadata_payload_key
     while True:
@@ -143,7 +143,7 @@ def _row_document(key: Any, text: str | None, metadata: Any) -> Document:
 
 
 def discover_schema(source: Any, *, filter: Filter | None = None, exclude: Collection[str] = ()) -> Schema:
-    """Read the metadata of a collection and say what it may be filtered by: at most 64 fields, the most frequent first.
+    """Read the metadata of a collection as fields to filter by: at most 64, the most frequent first.
 
     The source is one that `source_of` lists; 20,000 rows are read. Only those that pass the filter are looked at, so
     that no value of another tenant is offered.
@@ -175,14 +175,16 @@ def discover_schema(source: Any, *, filter: Filter | None = None, exclude: Colle
 
 
 def _infer_field(name: str, column: list[Any], cut: bool) -> MetadataField | None:
-    """The field of these values; ``None`` if it holds objects. ``cut``: the column is only a sample."""
+    """Infer the field of these values; ``None`` if it holds objects. ``cut``: the column is only a sample."""
     mostly_lists = sum(isinstance(value, list) for value in column) * 2 > len(column)
     items = [item for value in column for item in (value if isinstance(value, list) else [value])]
-    kinds = Counter(type(item) for item in items)
-    if not kinds or not kinds.keys() <= _TYPES.keys():
+    types = Counter(type(item) for item in items)
+    if not types or not types.keys() <= _TYPES.keys():
         return None
-    numbers = kinds.keys() <= {int, float}
-    value_type = (float if float in kinds else int) if numbers else max(_TYPES, key=lambda kind: kinds[kind])
+    if types.keys() == {int, float}:
+        value_type: type = float
+    else:
+        value_type = max(_TYPES, key=lambda kind: types[kind])
     same_type = (int, float) if value_type is float else (value_type,)
     counted: Counter[Any] = Counter(item for item in items if type(item) in same_type)
     values = sorted(counted, key=lambda value: (-counted[value], str(value)))
@@ -213,7 +215,7 @@ def _infer_field(name: str, column: list[Any], cut: bool) -> MetadataField | Non
 
 
 def _date_format(name: str, value_type: type, values: Sequence[Any]) -> DateFormat | None:
-    """How the values store dates, if they all do."""
+    """Return the format in which all values are dates, if there is one."""
     if value_type is str and values and all(_ISO.match(value) for value in values):
         return "iso"
     if value_type in (int, float) and values and _TIME_NAME.search(name):

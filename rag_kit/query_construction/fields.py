@@ -29,7 +29,7 @@ _LIST = re.compile(r"\b(?:list|array|set|sequence)\s*(?:\[|<|of)?\s*(\w*)", re.I
 
 @dataclass(frozen=True)
 class MetadataField:
-    """One metadata field.
+    """A metadata field to filter by.
 
     Args:
         name: The metadata key.
@@ -98,13 +98,13 @@ class MetadataField:
 
     @property
     def temporal(self) -> bool:
-        """Whether dates are compared with it."""
+        """Whether the field is compared with dates."""
         return self.ordered and (self.type == "date" or self.is_year)
 
 
 @dataclass(frozen=True)
 class Schema:
-    """The fields that a filter may use, at most 64; nothing else can be reached by a question.
+    """The fields that a filter may use, at most 64; a question reaches no others.
 
     Example:
         >>> schema = Schema.of([{"name": "year", "type": "integer"}, {"name": "tags", "type": "list[string]"}])
@@ -142,11 +142,11 @@ class Schema:
         return len(self.fields)
 
     def get(self, name: str) -> MetadataField | None:
-        """The field of exactly that name."""
+        """Return the field of exactly that name."""
         return next((field for field in self.fields if field.name == name), None)
 
     def find(self, name: str) -> MetadataField | None:
-        """The field of that name, case, blanks and dashes aside, or with that alias; None where unclear."""
+        """Return the field with that name or alias, whatever case, blanks and dashes; None if unclear."""
         if (exact := self.get(name)) is not None:
             return exact
         plain = _plain(name)
@@ -194,7 +194,7 @@ _WORDS = {
 
 
 def describe_fields(schema: Schema, named: Mapping[str, Sequence[Any]], language: str = "en") -> str:
-    """The fields as lines for a prompt, in its language: type, meaning, range, values.
+    """Write the fields for a prompt, a line each: type, meaning, range, values.
 
     Of many values 40 are listed: those `named` by a question, by field, then the most frequent ones.
 
@@ -209,7 +209,7 @@ def describe_fields(schema: Schema, named: Mapping[str, Sequence[Any]], language
 
 
 def _line(field: MetadataField, named: Sequence[Any], language: str) -> str:
-    """A field as the model reads it: name, type, description, and its range or values, those named first."""
+    """Write a field as the model reads it: name, type, description, range or values, those named first."""
     listed, typed, colon, semicolon, ranged, valued, comma, others = _WORDS.get(language, _WORDS["en"])
     line = typed.format(cut_line(field.name), listed.format(field.type) if field.many else field.type)
     if field.description:
@@ -227,6 +227,6 @@ def _line(field: MetadataField, named: Sequence[Any], language: str) -> str:
 
 
 def cut_line(text: str, max_chars: int = _MAX_LINE) -> str:
-    """The text on one line, cut."""
+    """Cut a text to one line."""
     line = " ".join(text.split())
     return line if len(line) <= max_chars else line[: max_chars - 1] + "…"

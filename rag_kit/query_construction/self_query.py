@@ -137,7 +137,7 @@ class SelfQueryRetriever(AskingRetriever):
     def from_rules(
         cls, retriever: Any, *, schema: Any = None, k: int = 4, **settings: Unpack[SelfQuerySettings]
     ) -> Self:
-        """Make the retriever without a model: values, numbers and dates that the question names become the filter."""
+        """Make the retriever without a model: values, numbers and dates in the question become the filter."""
         options: dict[str, Any] = {"schema_": schema, **settings}
         return cls(llm=None, retriever=retriever, k=k, **options)
 
@@ -168,7 +168,7 @@ class SelfQueryRetriever(AskingRetriever):
 
     @model_validator(mode="after")
     def _prepare(self) -> Self:
-        """Read the fields, and make what builds queries: rules always, prompts where there is a model."""
+        """Read the fields, and make the rules and, with a model, the prompts."""
         self._rules = RuleConstructor(today=self.today)
         self._source = source_of(self.retriever if self.documents is None else self.documents)
         if self.schema_ is not None:
@@ -181,11 +181,11 @@ class SelfQueryRetriever(AskingRetriever):
         return self
 
     def _visible(self, where: Filter | None, config: RunnableConfig | None = None) -> Filter | None:
-        """A filter, and that of the retriever inside, which must be one that can be read: which rows may be read."""
+        """Return a filter, ANDed with that of the retriever inside: which rows the caller may see."""
         return combine_filters(where, own_filter(self.retriever, config, strict=True))
 
     def _schema(self, where: Filter | None) -> Schema:
-        """The fields and values of the rows that pass; found out once for each of the last filters."""
+        """Return the fields and values of the rows that pass, read once for each of the last filters."""
         schemas, key = self._schemas, repr(where)
         if key not in schemas:
             schema = discover_schema(self._source or self.retriever, filter=where, exclude=self.exclude)
@@ -195,12 +195,12 @@ class SelfQueryRetriever(AskingRetriever):
 
     @property
     def schema_in_use(self) -> Schema:
-        """The fields that may be used: those given, or those found out under the retriever's own filter."""
+        """Return the fields given, or those read under the retriever's own filter."""
         schema: Schema | None = self.schema_
         return self._schema(self._visible(self.filter)) if schema is None else schema
 
     def refresh(self) -> None:
-        """Find out fields and values anew, after the collection has changed."""
+        """Read fields and values again, after the collection has changed."""
         self._schemas = {}
         _ = self.schema_in_use
 
@@ -216,7 +216,7 @@ class SelfQueryRetriever(AskingRetriever):
         return run_coroutine(self.aconstruct_query(question, config))
 
     async def _ask_model(self, question: str, schema: Schema, config: Any) -> ConstructedQuery:
-        """Text and filter by the model."""
+        """Ask the model for text and filter."""
         prompt = cast("LanguagePrompts", self._prompts).choose(question)
         today = self.today or date.today()
         values = _inputs(prompt, question, schema, today, self.document_contents)
@@ -233,7 +233,7 @@ class SelfQueryRetriever(AskingRetriever):
 
 
 def _inputs(prompt: Any, question: str, schema: Schema, today: date, contents: str | None) -> dict[str, Any]:
-    """Make the inputs of a prompt: question, fields, today's date; `contents` says what the documents are."""
+    """Make the inputs of a prompt: question, fields, today's date; `contents` describes the documents."""
     language = (getattr(prompt, "metadata", None) or {}).get("language", "en")
     fields = describe_fields(schema, RuleConstructor.named_values(schema, question), language)
     if contents:

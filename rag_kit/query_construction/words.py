@@ -17,7 +17,7 @@ _IRREGULAR = {
 
 
 def singular(word: str) -> str:
-    """A crude singular, for comparing words only: both sides go through it.
+    """Reduce a word to a crude singular, for comparing words that both went through this.
 
     Example:
         >>> [singular(word) == singular(plural) for word, plural in
@@ -39,19 +39,19 @@ def singular(word: str) -> str:
 
 
 def sorted_words(text: str) -> tuple[str, ...]:
-    """The words of a text, sorted, each in the singular: ``Neoplasms, Breast`` is ``breast neoplasm``."""
+    """Sort the words of a text, each in the singular: ``Neoplasms, Breast`` is ``breast neoplasm``."""
     return tuple(sorted(singular(word) for word in re.findall(r"[^\W_]+", fold(text))))
 
 
 @dataclass(frozen=True, eq=False)
 class QuestionSpan:
-    """A part of a text, from one character to before another."""
+    """A part of a text: from one character to before another."""
 
     begin: int
     end: int
 
     def overlaps(self, others: Iterable[QuestionSpan]) -> bool:
-        """Whether it has characters in common with one of the others."""
+        """Tell whether it shares characters with one of the others."""
         return any(self.begin < other.end and other.begin < self.end for other in others)
 
 
@@ -59,7 +59,7 @@ S = TypeVar("S", bound=QuestionSpan)
 
 
 def longest_spans(spans: Iterable[S]) -> list[S]:
-    """Spans that do not overlap, in order: of those that do the longest, of equals the first."""
+    """Return spans that do not overlap, in order: of overlapping ones the longest, of equals the first."""
     chosen: list[S] = []
     for span in sorted(spans, key=lambda span: (span.begin - span.end, span.begin)):
         if not span.overlaps(chosen):

@@ -12,7 +12,7 @@ _NUMBER = re.compile(r"([+-]?\d{1,6})|[^\d+-]*(\d{1,6})[^\d]*")
 
 
 def grade_score(grade: Any) -> float | None:
-    """How surely a passage passes, from 0 to 1; ``None`` if the grade holds no usable score.
+    """Return how surely a passage passes, from 0 to 1; ``None`` if the grade holds no usable score.
 
     Some models give how sure they are of their verdict instead; the verdict then decides the side.
     """
@@ -27,15 +27,15 @@ def grade_score(grade: Any) -> float | None:
 
 
 class Chosen(NamedTuple):
-    """Read the numbers that a model gave as positions from 0, each once; and what could not be used."""
+    """The numbers that a model gave, as positions from 0, each once; and what could not be used."""
 
-    places: list[int]
+    positions: list[int]
     problems: list[str]
 
 
 def read_numbers(answer: Any, count: int) -> Chosen:
     """Read a list of numbers 1 to ``count``, or of texts that hold one (``"[3]"``)."""
-    places: dict[int, None] = {}
+    positions: dict[int, None] = {}
     problems = dict.fromkeys(("out of range", "repeated", "not a number"), 0)
     for item in answer if isinstance(answer, (list, tuple)) else ():
         number = _passage_number(item)
@@ -43,15 +43,15 @@ def read_numbers(answer: Any, count: int) -> Chosen:
             problems["not a number"] += 1
         elif not 1 <= number <= count:
             problems["out of range"] += 1
-        elif number - 1 in places:
+        elif number - 1 in positions:
             problems["repeated"] += 1
         else:
-            places[number - 1] = None
-    return Chosen(list(places), [f"{times} {problem}" for problem, times in problems.items() if times])
+            positions[number - 1] = None
+    return Chosen(list(positions), [f"{times} {problem}" for problem, times in problems.items() if times])
 
 
 def _passage_number(item: Any) -> int | None:
-    """The number in an item of the answer: a number, a text that holds one, or a dict with an id; else ``None``."""
+    """Read the number in an item: a number, a text that holds one, or a dict with an id; else ``None``."""
     if isinstance(item, dict):
         item = next((item[key] for key in ("id", "number", "index") if key in item), None)
     if isinstance(item, (int, float)) and not isinstance(item, bool):

@@ -120,7 +120,7 @@ class RagKitRetriever(BaseRetriever):
         """
 
     async def prepare(self, queries: Sequence[str]) -> None:
-        """Do once what searches for several queries share, such as to embed them; steps, as of ``_search``.
+        """Do once what searches for several queries share, such as embedding them; a coroutine of steps.
 
         The searches that follow, each by itself, use what was done. By default the retrievers inside are prepared.
         """
@@ -128,7 +128,7 @@ class RagKitRetriever(BaseRetriever):
             await self._prepare_parts(self.inner_retrievers(), queries)
 
     async def _prepare_parts(self, parts: Sequence[Any], queries: Sequence[str]) -> None:
-        """Prepare retrievers inside, within the time-out of this one."""
+        """Prepare the inner retrievers, within the time-out of this one."""
         call = Call(self, "", k=ALL, filter=None, config={}, run_manager=None)
         with call.bounds():
             await call.prepare([(part, query) for part in parts for query in queries])
@@ -138,12 +138,12 @@ class RagKitRetriever(BaseRetriever):
         return ()
 
     def searched(self) -> Sequence[Any]:
-        """The index, store or documents that are searched, or the retrievers through which."""
+        """The index, store or documents that are searched, or the inner retrievers."""
         index = getattr(self, "index", None)
         return [index] if hasattr(index, "metadata_rows") else self.inner_retrievers()
 
     def known_fields(self, needed: set[str]) -> set[str] | None:
-        """Metadata fields of the documents, read until all needed ones were seen; ``None`` where that costs."""
+        """Read the metadata fields of the documents until all needed ones were seen; ``None`` if not all are known."""
         index = getattr(self, "index", None)
         if index is not None and hasattr(index, "metadata_rows"):
             return read_fields(index.metadata_rows(), needed)[0]
@@ -259,7 +259,7 @@ class RagKitRetriever(BaseRetriever):
         return found if depth else compact_provenance(found)
 
     async def _check_filter(self, where: Filter, config: RunnableConfig) -> None:
-        """Refuse fields that no document has; those that were seen once are not looked for again."""
+        """Refuse a filter on fields that no document has; fields seen once are not looked for again."""
         unseen = fields_of_filter(where) - self._known_fields
         if unseen:
             self._known_fields |= await blocking_step("fields", check_fields, self, unseen, config)
@@ -295,7 +295,7 @@ class RagKitRetriever(BaseRetriever):
     def _make_call(
         self, query: Any, run_manager: Any, config: RunnableConfig | None, arguments: Mapping[str, Any]
     ) -> Call:
-        """The call that arguments and fields make; refuses what is not allowed."""
+        """Make the call from the arguments and fields; refuse arguments that are not allowed."""
         if not isinstance(query, str):
             raise InvalidInputError(f"A query must be a string, not {type(query).__name__}.")
         own = {name: arguments[name] for name in arguments if name in self.call_arguments}
@@ -323,12 +323,14 @@ class RagKitRetriever(BaseRetriever):
     @property
     def config_specs(self) -> list[ConfigurableFieldSpec]:
         """The configurable fields of everything inside, so that ``configurable`` may set them."""
-        values = [getattr(self, name) for name in type(self).model_fields]
-        lists = [value[:_MAX_PARTS] if isinstance(value, list) else [value] for value in values]
-        parts = [*self.inner_retrievers(), *(part for parts in lists for part in parts)]
-        inside = [[*part.runnables()] if isinstance(part, HasRunnables) else [part] for part in parts]
-        runnables = [one for several in inside for one in several if isinstance(one, Runnable)]
-        return get_unique_config_specs(spec for one in runnables for spec in one.config_specs)
+        parts = list[Any](self.inner_retrievers())
+        for value in (getattr(self, name) for name in type(self).model_fields):
+            parts += value[:_MAX_PARTS] if isinstance(value, list) else [value]
+        specs: list[ConfigurableFieldSpec] = []
+        for part in parts:
+            for runnable in part.runnables() if isinstance(part, HasRunnables) else [part]:
+                specs += runnable.config_specs if isinstance(runnable, Runnable) else []
+        return get_unique_config_specs(specs)
 
 
 class AskingRetriever(RagKitRetriever):
@@ -354,5 +356,5 @@ class AskingRetriever(RagKitRetriever):
 
 
 def blocking_step(name: str, func: Callable[..., T], *arguments: Any) -> Step[T]:
-    """A step that calls a function, on an event loop on a thread."""
+    """Make a step that calls a function; on an event loop it runs on a thread."""
     return Step[T](name, lambda _: func(*arguments), lambda _: run_in_thread(func, *arguments))

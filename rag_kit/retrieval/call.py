@@ -41,7 +41,7 @@ _OF_ONE_RUN = ("run_name", "run_id")  # of a config, not for a child
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds of a call, and what is done about a failure; the fields of a retriever with these names."""
+    """Limits of a call, and what to do after a failure: the fields of a retriever with these names."""
 
     on_error: OnError = "raise"
     timeout: float | None = None
@@ -63,7 +63,7 @@ def _limit_names(owner: Any) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Job:
-    """One thing to do, blocking and asynchronous; without ``native`` the blocking form runs on a thread."""
+    """One thing to do; without ``native``, its blocking form runs on a thread."""
 
     name: str
     sync: Callable[[], Any]
@@ -71,11 +71,11 @@ class Job:
 
     @classmethod
     def of(cls, name: str, make: Callable[[], Logic[Any]]) -> Job:
-        """The job of carrying out logic, which is made when its turn comes."""
+        """Make the job that runs logic; the logic is made when its turn comes."""
         return cls(name, partial(run_logic, make), partial(arun_logic, make))
 
     def step(self, timeout: float | None = None) -> Step[Any]:
-        """The step that does it and waits no longer than allowed."""
+        """Make the step that does the job within a time limit."""
         native = self.native or partial(run_in_thread, self.sync)
         return Step(
             self.name,
@@ -129,11 +129,11 @@ class Call:
     # What is asked for
 
     def fetch(self, minimum: int | None = None) -> int | None:
-        """How many documents to ask an inner retriever for; ``None`` (its own number) where all are wanted."""
+        """Return how many documents to ask an inner retriever for; ``None`` (its own number) where all are wanted."""
         return minimum or None if self.k == ALL else max(self.k, minimum or 0)
 
     def child(self, tag: str | None = None) -> RunnableConfig:
-        """The whole config (``configurable``, tags, metadata...) for a child run of this one."""
+        """Return the whole config (``configurable``, tags, metadata...) for a child run of this one."""
         if self.run_manager is None:  # outside of any run of a retriever
             return self.config
         # As LangChain's patch_config, for a config that is known to be whole.
@@ -162,7 +162,7 @@ class Call:
 
     @contextmanager
     def bounds(self) -> Iterator[None]:
-        """Keep everything in the block to the caps and the deadline."""
+        """Apply the caps and the deadline to everything in the block."""
         if self.limits is _NO_LIMITS:
             yield
             return
@@ -171,7 +171,7 @@ class Call:
 
     @contextmanager
     def before_search(self) -> Iterator[None]:
-        """Keep what comes before the search to the models' share of the deadline."""
+        """Apply the models' share of the deadline to everything in the block."""
         whole, left = self.limits.deadline, self.budget.remaining_seconds()
         if whole is None or left is None:
             yield
@@ -190,13 +190,13 @@ class Call:
     def note_failure(
         self, name: str, error: BaseException | None, instead: str = "", *, unsearched: bool = False
     ) -> None:
-        """Note that a part failed, and log it where an outage begins."""
+        """Note that a part failed; log it if an outage begins."""
         text = f"degraded: {describe_failure(name, error)}{f'; {instead}' if instead else ''}"
         outages.failed(_log, f"{self.owner.get_name()} > {name}", text)
         self.note(text, unsearched=unsearched)
 
     def report(self) -> list[str]:
-        """All notes, with what the models were asked."""
+        """Return all notes, with a note on what the models were asked."""
         served = self._served
         if served or self.budget.calls:
             calls = self.budget.calls
@@ -206,7 +206,7 @@ class Call:
         return self.notes
 
     def with_stage(self, doc: Document, stage: str, rank: int, score: float | None, **more: Any) -> Document:
-        """A copy of a document with one more stage of this retriever and query in its provenance."""
+        """Copy a document, with one more stage of this retriever and query in its provenance."""
         names = {"retriever": self.owner.get_name(), "query": self.query}
         return with_provenance(doc, score=score, rank=rank, stage=stage, **names, **more)
 
@@ -222,14 +222,14 @@ class Call:
         return cast("T", value_or_raise(await self._outcome(Job(name, sync, native), self.limits.timeout)))
 
     async def call(self, name: str, func: Callable[..., Any], *arguments: Any) -> Any:
-        """Call a user's function, which may be asynchronous; raises as ``do``."""
+        """Call a user's function, which may be asynchronous, as ``do`` does."""
         native = partial(acall_function, func, *arguments)
         return await self.do(name, partial(call_function, func, *arguments), native)
 
     async def side_by_side(
         self, jobs: Sequence[Job], *, on_error: OnError = "skip", timed: bool = True
     ) -> list[Outcome[Any]]:
-        """Do several things at the same time; each has the time-out, unless it keeps one itself (``timed=False``)."""
+        """Do several jobs at the same time, each within the time-out, unless it keeps that itself (``timed=False``)."""
         timeout = self.limits.timeout if timed else None
         if len(jobs) == 1:
             outcome = await self._outcome(jobs[0], timeout)
@@ -259,7 +259,7 @@ class Call:
     async def attempt(
         self, name: str, steps: Logic[T], instead: str, *, unsearched: bool = False
     ) -> T | None:
-        """Take steps that may fail; ``None`` if so, which is noted (``on_error="skip"``), with what is done instead.
+        """Take steps that may fail; a failure is noted with what is done ``instead``, and gives ``None``.
 
         A wrong argument is raised always: it is the caller's mistake and would fail every time.
         """
@@ -343,7 +343,7 @@ class Call:
         return answered
 
     async def prepare(self, asked: Sequence[tuple[Any, str]]) -> None:
-        """Do what searches of one retriever share; what fails here, each search meets by itself.
+        """Do what searches of one retriever share; if this fails, each search meets the failure by itself.
 
         What takes too long here is not waited for again by the searches of a ``share_vectors``.
         """
@@ -353,7 +353,7 @@ class Call:
                 give_up_vectors(queries, outcome.error)
 
     def _worked(self, outcome: Outcome[Any], *, unsearched: bool) -> bool:
-        """Whether a part worked; a failure is noted."""
+        """Tell whether a part worked; note its failure."""
         if outcome.error is not None:
             self.note_failure(outcome.name, outcome.error, unsearched=unsearched)
             return False
@@ -374,7 +374,7 @@ class Call:
         *,
         form_holds: bool = False,
     ) -> list[Outcome[Any]]:
-        """Ask a model, once for each set of values, side by side; what the cache knows is not asked again.
+        """Ask a model once for each set of values, side by side; answers in the cache are used.
 
         Of more sets than ``max_calls`` allows, the first ones are asked. Values that the prompt does not know are left
         out; without one that it needs, ``InvalidInputError`` is raised. The answer must fit what the prompt says, else
@@ -383,18 +383,18 @@ class Call:
         schema = form if form_holds else getattr(prompt, "result_schema", None) or form
         used = [{key: row[key] for key in row if key in prompt.input_variables} for row in values]
         outcomes, keys = await self._from_cache(model, prompt, used, schema, names)
-        missing = [at for at, outcome in enumerate(outcomes) if outcome is None]
+        missing = [number for number, outcome in enumerate(outcomes) if outcome is None]
         cap = self.budget.max_calls
         room = len(missing) if cap is None else max(0, cap - self.budget.calls)
-        jobs = [self._model_job(names[at], model, prompt, used[at], schema) for at in missing[:room]]
+        jobs = [self._model_job(names[n], model, prompt, used[n], schema) for n in missing[:room]]
         with self.before_search():
             answers = await self.side_by_side(jobs, timed=False) if jobs else []
-        answers += [Outcome(names[at], error=BudgetExceededError("calls", cap or 0)) for at in missing[room:]]
-        for at, outcome in zip(missing, answers, strict=True):
-            outcomes[at] = outcome
+        answers += [Outcome(names[n], error=BudgetExceededError("calls", cap or 0)) for n in missing[room:]]
+        for number, outcome in zip(missing, answers, strict=True):
+            outcomes[number] = outcome
             if isinstance(outcome.error, InvalidInputError):
                 raise outcome.error
-            if (key := keys[at]) is not None and outcome.ok:
+            if (key := keys[number]) is not None and outcome.ok:
                 value = outcome.value
                 self._new_replies[key] = (
                     value.model_dump(mode="json") if isinstance(value, BaseModel) else value
@@ -402,14 +402,14 @@ class Call:
         return cast("list[Outcome[Any]]", outcomes)
 
     def _model_job(self, name: str, model: Any, prompt: Any, values: Any, schema: Any) -> Job:
-        """One model call; it keeps the time-out itself, request by request."""
+        """Make the job of one model call; it applies the time-out itself, to each request."""
         functions: Any = (text_call, atext_call) if schema is str else (structured_call, astructured_call)
         arguments = (model, prompt, values) if schema is str else (model, prompt, values, schema)
         settings: dict[str, Any] = {"timeout": self.limits.timeout, "config": self.child("model")}
         return Job(name, *(partial(function, *arguments, **settings) for function in functions))
 
     def note_replies(self, outcomes: Sequence[Outcome[Any]], model: Any) -> list[Any]:
-        """The values of a model's answers; those that failed are noted, or raised (``on_error="raise"``).
+        """Return the values of a model's answers; failed ones are noted, or raised (``on_error="raise"``).
 
         What a model fails to write is not searched for; the embedded one, which cannot write, says so by itself.
         """
@@ -421,7 +421,7 @@ class Call:
         return [outcome.value for outcome in outcomes if self._worked(outcome, unsearched=unsearched)]
 
     async def keep_replies(self) -> None:
-        """Write new answers to the cache, now that they were of use; a useless one is to be asked for again."""
+        """Write new answers that were of use to the cache; a useless one will be asked for again."""
         if self._new_replies:
             await self._use_cache(partial(self.limits.cache.put, self._new_replies))
             self._new_replies = {}
@@ -429,7 +429,7 @@ class Call:
     async def _from_cache(
         self, model: Any, prompt: Any, values: Sequence[Mapping[str, Any]], schema: Any, names: Sequence[str]
     ) -> tuple[list[Outcome[Any] | None], list[str | None]]:
-        """The answers that the cache has, and the key of each."""
+        """Return the answers in the cache, and the key of each set of values."""
         if (cache := self.limits.cache) is None:
             return [None] * len(values), [None] * len(values)
         config = self.child("model")
@@ -440,7 +440,7 @@ class Call:
         return outcomes, keys
 
     async def _use_cache(self, work: Callable[[], Any]) -> Any:
-        """Use the cache; the answer is the same without it, so its failure is only noted."""
+        """Call the cache; its failure is only noted, since answers do not depend on it."""
         outcome = await self._outcome(Job("cache", work), None)
         if outcome.error is not None:
             self.note_failure("cache", outcome.error)
@@ -448,7 +448,7 @@ class Call:
 
 
 def value_or_raise(outcome: Outcome[Any]) -> Any:
-    """The value of an outcome; if there is none, raises its error, in a ``BranchError`` if it is not the kit's."""
+    """Return the value of an outcome, or raise its error, in a ``BranchError`` if it is not the kit's."""
     if isinstance(outcome.error, RagKitError):
         raise outcome.error
     if outcome.error is not None:
@@ -457,7 +457,7 @@ def value_or_raise(outcome: Outcome[Any]) -> Any:
 
 
 def failures_or_raise(outcomes: Sequence[Outcome[Any]], call: Call) -> list[Outcome[Any]]:
-    """List those that failed; raises the first one's error if all did, or with ``on_error="raise"``."""
+    """Return the failed outcomes; raise the first error if all failed, or with ``on_error="raise"``."""
     failed = [outcome for outcome in outcomes if not outcome.ok]
     if failed and (len(failed) == len(outcomes) or call.limits.on_error == "raise"):
         value_or_raise(failed[0])
@@ -465,7 +465,7 @@ def failures_or_raise(outcomes: Sequence[Outcome[Any]], call: Call) -> list[Outc
 
 
 def raise_all_failed(tasks: str, outcomes: Sequence[Outcome[Any]]) -> None:
-    """Raise for tasks that all failed; a used-up budget as it is."""
+    """Raise the error for tasks that all failed; a used-up budget as it is."""
     errors = [outcome.error for outcome in outcomes]
     for error in errors:
         if isinstance(error, BudgetExceededError):
@@ -477,7 +477,7 @@ def raise_all_failed(tasks: str, outcomes: Sequence[Outcome[Any]]) -> None:
 def _search_job(
     name: str, retriever: Any, query: str, config: RunnableConfig, settings: Mapping[str, Any]
 ) -> Job:
-    """A search by a retriever inside."""
+    """Make the job of a search by an inner retriever."""
     sync = partial(call_retriever, retriever, query, config=config, **settings)
     return Job(name, sync, partial(acall_retriever, retriever, query, config=config, **settings))
 
@@ -489,7 +489,7 @@ def _label(search: Search, number: int) -> str:
 
 
 def _stored(name: str, value: Any, schema: Any) -> Outcome[Any] | None:
-    """An answer out of the cache; what does not fit the form that is asked for is asked for anew."""
+    """Read an answer from the cache; ``None`` if it does not fit the form that is asked for."""
     if value is None or schema is str:
         return Outcome(name, value) if isinstance(value, str) and value else None
     try:

@@ -15,7 +15,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Standardised(NamedTuple):
-    """Scores of one list as z-scores; ``absent`` is what a document counts that the list does not hold."""
+    """The z-scores of a list; ``absent`` is the value for documents that are not in the list."""
 
     values: Any  # in the order of the list, or by key
     absent: float
@@ -53,7 +53,7 @@ def standardise(scores: Sequence[float | None], depth: int | None = None) -> Sta
 
 
 def _z_scores(scores: list[float]) -> list[float]:
-    """Scores in standard deviations from their mean; all 0 if they are equal."""
+    """Return scores in standard deviations from their mean; all 0 if they are equal."""
     size = max(map(abs, scores)) or 1.0  # so that no square overflows
     scaled = [score / size for score in scores]
     mean = math.fsum(scaled) / len(scaled)
@@ -65,7 +65,7 @@ def _z_scores(scores: list[float]) -> list[float]:
 
 
 def weighted_mean(lists: Sequence[tuple[Mapping[K, float], float, float]]) -> dict[K, float]:
-    """The weighted mean of standardised lists for every key that one of them holds.
+    """Return the weighted mean of standardised lists for every key in any of them.
 
     Each list is the values of its keys, what an absent key counts, and its weight; an empty list says nothing.
     """

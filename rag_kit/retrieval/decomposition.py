@@ -79,7 +79,7 @@ class DecompositionRetriever(RewritingRetriever):
         return "decompose_step" if self.mode == "serial" else self.task
 
     async def _rewrite(self, question: str, call: Call) -> list[Search]:
-        """A search for each sub-question that the model names."""
+        """Make a search for each sub-question that the model names."""
         answers = await self._ask([{"question": question, "count": self.n}], call)
         texts = texts_of(answers, "queries")
         parts = self._usable_texts(texts, question, call, max_texts=self.n, max_chars=_MAX_CHARS)
@@ -94,7 +94,7 @@ class DecompositionRetriever(RewritingRetriever):
         return self._merge(call, await self._search_in_turn(call))
 
     async def _search_in_turn(self, call: Call) -> list[Search]:
-        """Ask, search, answer, and again; the question itself is searched for beside the first sub-question."""
+        """Ask for a sub-question, search, answer it, and again; the question itself is searched beside the first."""
         steps: list[_Step] = []
         results: list[Search] = []
         searched = 0
@@ -114,7 +114,7 @@ class DecompositionRetriever(RewritingRetriever):
         return results if steps else await self._search_for(self._original(call.query, call, []), call)
 
     async def _next_part(self, steps: Sequence[_Step], call: Call) -> Search | None:
-        """A search for the next sub-question, asked for after the earlier ones were answered; ``None`` at the end."""
+        """Ask for the next sub-question after the earlier answers, and search for it; ``None`` at the end."""
         turns = []
         for step in steps:
             query, answer = str(step["query"]), step["answer"]
@@ -132,7 +132,7 @@ class DecompositionRetriever(RewritingRetriever):
     async def _answer_part(
         self, part: str, documents: Sequence[Document], call: Call, part_number: int
     ) -> str | None:
-        """The answer to a sub-question from the documents; ``None`` if they give none.
+        """Answer a sub-question from the documents; ``None`` if they hold no answer.
 
         Its citations are removed: the next prompt shows the answer without the passages that they number.
         """
@@ -146,7 +146,7 @@ class DecompositionRetriever(RewritingRetriever):
         return None if not answer or is_declined(answer) else answer[:_MAX_ANSWER]
 
     def _needs_no_parts(self, answers: Sequence[Any], call: Call) -> bool:
-        """Say why there are no parts: none are needed, or what was written is of no use."""
+        """Tell whether the model sees no parts in the question, rather than naming useless ones; note which."""
         if any(texts_of(answers, "queries")):
             call.note(f"degraded: {self.task}: the model gave no usable sub-question")
             return False

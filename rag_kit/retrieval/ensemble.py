@@ -72,7 +72,7 @@ class EnsembleRetriever(AskingRetriever):
         return self.retrievers
 
     def _branches(self, query: str) -> list[Search]:
-        """A search for each retriever whose weight is above 0, with a name that no other has."""
+        """Make a search for each retriever whose weight is above 0, under a name that no other has."""
         weights = self.weights or [1.0] * len(self.retrievers)
         names = [retriever.get_name() for retriever in self.retrievers]
         numbered = enumerate(names, start=1)
@@ -85,7 +85,7 @@ class EnsembleRetriever(AskingRetriever):
         ]
 
     def _depth(self, call: Call) -> int | None:
-        """How many documents each retriever is asked for; ``None`` leaves it to them."""
+        """Return how many documents each retriever is asked for; ``None`` leaves it to them."""
         return call.fetch(self.fetch_k or (0 if self.fusion == "rrf" else _DEPTH))
 
     async def prepare(self, queries: Sequence[str]) -> None:
@@ -104,7 +104,7 @@ class EnsembleRetriever(AskingRetriever):
         return await self._merge(call, answered)
 
     def _arguments(self) -> dict[str, Any]:
-        """Arguments for those retrievers that are the kit's own."""
+        """Return arguments for the retrievers that are the kit's own."""
         return {}
 
     async def _merge(self, call: Call, answered: Sequence[Search]) -> list[Document]:

@@ -89,7 +89,7 @@ class ExactVectorRetriever(ByVectorRetriever):
         return retriever
 
     def vectors_of(self, documents: Sequence[Document]) -> np.ndarray:
-        """The unit vectors of those documents that this retriever holds, in their order; others are left out."""
+        """Return the unit vectors of those documents that this retriever holds, in their order."""
         if not self._rows:
             self._rows = {_key(document): row for row, document in enumerate(self.documents)}
         rows = [self._rows[key] for document in documents if (key := _key(document)) in self._rows]
@@ -101,7 +101,7 @@ class ExactVectorRetriever(ByVectorRetriever):
         return [self.documents]
 
     def known_fields(self, needed: set[str]) -> set[str] | None:
-        """Metadata fields of the documents, read until those that are needed were seen."""
+        """Read the metadata fields of the documents until all needed ones were seen."""
         return read_fields((document.metadata for document in self.documents), needed)[0]
 
     def _model(self) -> Any:
@@ -110,7 +110,7 @@ class ExactVectorRetriever(ByVectorRetriever):
     def nearest(
         self, query: str, vector: Sequence[float], k: int, filter: Filter | None, *, ids_only: bool = False
     ) -> list[Document]:
-        """The documents nearest to a vector, with their cosines in the provenance."""
+        """Return the documents nearest to a vector, with their cosines in the provenance."""
         mask = self._columns.mask(filter) if filter else None
         return self._documents(query, nearest_rows(self._matrix, vector, k, mask), "feedback")
 
@@ -134,7 +134,7 @@ def _key(document: Document) -> str:
 def nearest_rows(
     matrix: NDArray[np.float32], query: Any, k: int, mask: NDArray[np.bool_] | None = None
 ) -> list[tuple[int, float]]:
-    """Rows and cosines of the k unit vectors nearest to a query's (of those in ``mask``), nearest first.
+    """Return rows and cosines of the k unit vectors (in ``mask``) nearest to a query's, nearest first.
 
     Cosines are rounded to steps of `TIE`; equal ones come in the order of the rows.
     """
@@ -146,4 +146,4 @@ def nearest_rows(
     best, scores = best_with_ties(rows, (matrix @ unit(np.asarray(query, np.float32)))[rows], k)
     steps = np.rint(scores.astype(np.float64) / TIE)
     order = np.lexsort((best, -steps))[:k]
-    return [(int(best[at]), round(float(steps[at]) * TIE, 6)) for at in order]
+    return [(int(best[row]), round(float(steps[row]) * TIE, 6)) for row in order]

@@ -43,10 +43,9 @@ def check_number(name: str, value: Any, *, above: float | None = None, maximum: 
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
     too_low = is_number and (value < 0 if above is None else value <= above)
     if not is_number or too_low or (maximum is not None and value > maximum):
-        low = f"above {above:g}" if above is not None else "from 0"
-        raise InvalidInputError(
-            f"{name}={value!r} was given; it must be a number {low}{'' if maximum is None else f' to {maximum:g}'}."
-        )
+        allowed = "from 0" if above is None else f"above {above:g}"
+        allowed += "" if maximum is None else f" to {maximum:g}"
+        raise InvalidInputError(f"{name}={value!r} was given; it must be a number {allowed}.")
     return float(value)
 
 
@@ -70,7 +69,7 @@ def _read_weights(value: Any) -> list[float] | None:
 
 
 def read_retriever(value: Any) -> Any:
-    """See that something can be asked as a retriever."""
+    """Check that a value can be asked as a retriever."""
     if isinstance(value, Runnable):
         return value
     name = type(value).__name__
@@ -82,7 +81,7 @@ def read_retriever(value: Any) -> Any:
 
 
 def check_model(llm: Any) -> Runnable[Any, Any]:
-    """See that something can be asked as a chat model."""
+    """Check that a value can be asked as a chat model."""
     if not isinstance(llm, Runnable) or isinstance(llm, BaseRetriever):
         raise InvalidInputError(
             f"llm is {type(llm).__name__}; it must be a chat model (or another runnable that takes messages), and "
@@ -112,7 +111,7 @@ Model = Annotated[Runnable[Any, Any], BeforeValidator(check_model)]
 
 
 def translate_arguments(cls: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments, those with names of other libraries under the names of this kit (``cls.other_names``)."""
+    """Rename arguments of other libraries to the names of this kit (``cls.other_names``)."""
     arguments = dict(values)
     for name, kit_name in _other_names(cls).items():
         if name in arguments and kit_name in cls.model_fields:
@@ -125,7 +124,7 @@ def translate_arguments(cls: type[Any], values: Mapping[str, Any]) -> dict[str, 
 
 
 def _with_search_kwargs(cls: type[Any], arguments: dict[str, Any]) -> dict[str, Any]:
-    """``search_kwargs`` and ``search_type`` of a vector-store retriever as arguments of this kit."""
+    """Take ``search_kwargs`` and ``search_type`` of a vector-store retriever as arguments of this kit."""
     kind = arguments.pop("search_type", "similarity")
     kind = getattr(kind, "value", kind)
     if kind != "similarity":
@@ -146,7 +145,7 @@ def _with_search_kwargs(cls: type[Any], arguments: dict[str, Any]) -> dict[str, 
 
 
 def unknown_arguments(names: Iterable[str], allowed: Collection[str], instead: Mapping[str, str]) -> str:
-    """The message for unknown arguments: for each the name in rag_kit or a similar one, then all names allowed."""
+    """Explain unknown arguments: the name in rag_kit or a similar one for each, then all names allowed."""
     problems = []
     for name in names:
         hint = f" (in rag_kit: {instead[name]})" if name in instead else did_you_mean(name, allowed)
@@ -155,7 +154,7 @@ def unknown_arguments(names: Iterable[str], allowed: Collection[str], instead: M
 
 
 def as_invalid_input(cls: type[Any], error: ValidationError) -> RagKitError:
-    """Pydantic's report as the kit's own error, without the values given, which may be secret or huge."""
+    """Turn Pydantic's report into the kit's error, without the values given: they may be secret or huge."""
     problems, unknown = [], []
     for item in error.errors(include_input=False, include_url=False):
         cause = item.get("ctx", {}).get("error")
@@ -180,7 +179,7 @@ def _other_names(cls: type[Any]) -> dict[str, str]:
 
 
 def _allowed_arguments(cls: type[Any]) -> set[str]:
-    """Every argument of the class and of its constructors such as ``from_llm``."""
+    """Return every argument of the class and of its constructors such as ``from_llm``."""
     names = set(cls.model_fields)
     for constructor in _CONSTRUCTORS:
         if method := getattr(cls, constructor, None):

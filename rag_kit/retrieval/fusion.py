@@ -82,13 +82,13 @@ def reciprocal_rank_fusion(
             for key, share in zip(keys, shares, strict=False):
                 scores[key] = score_of(key, 0.0) + share
         else:
-            for key, position in first_places(keys).items():
+            for key, position in first_positions(keys).items():
                 scores[key] = score_of(key, 0.0) + shares[position]
     return ordered(scores)
 
 
 def check_weights(weights: Sequence[float] | None, count: int) -> list[float]:
-    """The weights of a fusion as floats: one a list, >= 0, at least one above 0; ``None`` for 1 each."""
+    """Return the weights of a fusion as floats: one a list, >= 0, at least one above 0; ``None``: 1 each."""
     if weights is None:
         return [1.0] * count
     if isinstance(weights, (str, bytes)) or not hasattr(weights, "__len__") or len(weights) != count:
@@ -105,15 +105,15 @@ def check_weights(weights: Sequence[float] | None, count: int) -> list[float]:
 
 
 def check_fusion(name: str, rrf_k: float) -> None:
-    """See that there is such a fusion, and that the ``k`` of reciprocal rank fusion makes sense."""
+    """Refuse an unknown fusion, and a ``k`` of reciprocal rank fusion that is no positive number."""
     if name not in FUSIONS:
         raise InvalidInputError(f"fusion={name!r} was given; allowed: {', '.join(map(repr, FUSIONS))}.")
     if rrf_k < 0:
         raise InvalidInputError(f"rrf_k={rrf_k!r} was given; it must be >= 0 (60 is usual).")
 
 
-def first_places(keys: Sequence[K]) -> dict[K, int]:
-    """Give the first position of each key in a list, from 0, in that order."""
+def first_positions(keys: Sequence[K]) -> dict[K, int]:
+    """Map each key of a list to its first position, from 0, in that order."""
     positions = dict(zip(keys, range(len(keys)), strict=True))
     if len(positions) == len(keys):
         return positions
@@ -124,7 +124,7 @@ def first_places(keys: Sequence[K]) -> dict[K, int]:
 
 
 def ordered(scores: dict[K, float]) -> list[tuple[K, float]]:
-    """Items by falling score; those whose scores differ by rounding only, in the order of the mapping."""
+    """Sort items by falling score; scores that differ by rounding only keep the order of the mapping."""
     pairs = sorted(scores.items(), key=itemgetter(1), reverse=True)
     previous = math.inf
     for _, score in pairs:
@@ -146,7 +146,7 @@ def ordered(scores: dict[K, float]) -> list[tuple[K, float]]:
 
 @dataclass(frozen=True)
 class Search:
-    """A text to search for, and what that found, best first.
+    """A text to search for, and the documents found, best first.
 
     ``role`` is what the text is (``"original"``, ``"variant"``, ``"passage"``...), ``None`` for the question as it is;
     ``retriever`` is asked instead of the inner one; ``name`` is that of the retriever that was asked, ``branch`` its
@@ -165,7 +165,7 @@ class Search:
 
 @dataclass(frozen=True)
 class Fused:
-    """A fused ranking: ``(key, score)`` pairs, best first; z-scores and shares of the lists (``"convex"``)."""
+    """A fused ranking: ``(key, score)`` pairs, best first; with z-scores and shares of the lists for ``"convex"``."""
 
     ranking: list[tuple[str, float]]
     tables: Sequence[Standardised] = ()
@@ -173,7 +173,7 @@ class Fused:
     notes: Sequence[str] = ()
 
     def details(self, number: int, key: str) -> dict[str, float]:
-        """The share of a list, by its number from 0, in the score of a key."""
+        """Return the weight of list ``number``, and the normalised score that a key has there."""
         if not self.tables:
             return {}
         return {"weight": self.shares[number], "normalised": self.tables[number].values[key]}
@@ -201,10 +201,10 @@ def fuse(
 
     tables = [*tables]
     for search, list_keys in list(zip(searches, keys, strict=True))[len(tables) :]:
-        places = first_places(list_keys)
-        scores = [_score_of(search.documents[place]) for place in places.values()]
+        first = first_positions(list_keys)
+        scores = [_score_of(search.documents[position]) for position in first.values()]
         made = standardise(scores, depth if _states_maximum(search.documents) else None)
-        tables.append(made._replace(values=dict(zip(places, made.values, strict=True))))
+        tables.append(made._replace(values=dict(zip(first, made.values, strict=True))))
     pairs = [*zip(searches, tables, strict=True)]
     total = sum(search.weight for search in searches)
     return Fused(
@@ -216,14 +216,14 @@ def fuse(
 
 
 def _score_of(doc: Document) -> float | None:
-    """As ``peek_score``, for records of this process, which a fusion reads hundreds of times a query."""
+    """Return a document's score as ``peek_score`` does, faster: a fusion reads hundreds a query."""
     record = doc.metadata.get(PROVENANCE_KEY)
     score = record.get("score") if type(record) is dict else None
     return score if type(score) is float else peek_score(doc)
 
 
 def _states_maximum(documents: Sequence[Document]) -> bool:
-    """Tell whether the retriever states the highest score possible, and so gives 0 to what it does not find."""
+    """Tell whether a retriever states the highest possible score, and so gives 0 to what it does not find."""
     stages = peek_provenance(documents[0]).get("stages", []) if documents else []
     return bool(stages and stages[-1].get("max_score"))
 
@@ -253,7 +253,7 @@ def merge(
     notes += [nothing_found(search) for search in searches if not search.documents]
     for note in notes:
         write_note(note)
-    positions = [first_places(list_keys) for list_keys in keys]
+    positions = [first_positions(list_keys) for list_keys in keys]
     if len(searches) == 1 and alone is not None:
         documents = searches[0].documents
         ranking = [(key, peek_score(documents[position])) for key, position in positions[0].items()]
@@ -265,7 +265,7 @@ def merge(
 
 
 def identify(searches: Sequence[Search], id_key: str | None) -> tuple[list[list[str]], list[str]]:
-    """The keys of each search's documents, and a note on ids that mean several texts.
+    """Return the keys of each search's documents, and notes on ids that stand for several texts.
 
     Stores number their documents apart from each other: one id of two retrievers, or twice in one list, may mean two
     texts. Several searches of one retriever are not told apart, since it may cut its documents by the query.
@@ -305,15 +305,13 @@ def _put_first(
     ranking: list[tuple[str, float]],
     role: str,
 ) -> list[tuple[str, float]]:
-    """Put the best document of each search of a role first, in turn; the rest keeps its order."""
-    of_role = [
-        at for search, at in zip(searches, positions, strict=True) if role and search.role == role and at
+    """Move the best document of each search with a role to the top, in turn; the rest keeps its order."""
+    keys_of_role = [
+        list(keys) for search, keys in zip(searches, positions, strict=True) if role and search.role == role
     ]
-    first = dict.fromkeys(next(iter(at)) for at in of_role)
-    if not first:
-        return ranking
+    best_keys = dict.fromkeys(keys[0] for keys in keys_of_role if keys)
     scores = dict(ranking)
-    return [(key, scores[key]) for key in first] + [pair for pair in ranking if pair[0] not in first]
+    return [(key, scores[key]) for key in best_keys] + [pair for pair in ranking if pair[0] not in best_keys]
 
 
 def nothing_found(search: Search) -> str:
@@ -339,7 +337,7 @@ def join_documents(
 ) -> list[Document]:
     """Make one document for each key of a ranking, with the stages of all copies that several searches found.
 
-    ``positions`` say where the document of a key is in each search; ``stage``, ``notes`` and ``more`` are of the last
+    ``positions`` map keys to documents in each search; ``stage``, ``notes`` and ``more`` describe the last
     stage; ``stored`` has text and metadata of the keys where the searches gave scores alone (others are left out).
     """
     results = []
@@ -373,7 +371,7 @@ def join_documents(
 def _stages(
     record: Mapping[str, Any], search: Search, rank: int, branch: int, extra_fields: Mapping[str, Any]
 ) -> list[Mapping[str, Any]]:
-    """A copy's own stages; the last one is what is fused, so it gets rank, weight and the query sent."""
+    """Return a copy's stages; the last one, which is fused, gets rank, weight and the query sent."""
     plain = {"retriever": search.name, "query": search.query, "rank": rank, "score": record.get("score")}
     stages = [*(record.get("stages") or [{"stage": "retrieve", **plain}])]
     if search.route:

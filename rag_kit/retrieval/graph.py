@@ -75,7 +75,7 @@ class GraphRetriever(RefiningRetriever):
         return _SEEDS
 
     async def _refine(self, documents: list[Document], call: Call) -> list[Document]:
-        """The passages that the walk from these documents visits most; those that are not in the index come last."""
+        """Return the passages that the walk visits most; documents that are not in the index come last."""
         own = own_filter(self.retriever, call.config, strict=True)
         where = combine_filters(call.filter, own)
         keys = [document_key(doc) for doc in documents]
@@ -100,7 +100,7 @@ class GraphRetriever(RefiningRetriever):
     def _spread(
         self, seeds: dict[str, float], k: int, where: Any
     ) -> tuple[list[tuple[Document, float, list[str]]], set[str]]:
-        """The walk's results, and which of the seeds are not in the index; reads the store, so not on an event loop."""
+        """Walk from the seeds; also return the seeds that are not in the index. Reads the store."""
         reader = reader_of(self.index)
         hits = reader.spread(seeds, k, where, damping=self.damping, max_df=self.max_df)
         return hits, {key for key in seeds if key not in reader}

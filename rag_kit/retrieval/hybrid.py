@@ -17,7 +17,7 @@ from rag_kit.retrieval.fields import Weights
 from rag_kit.retrieval.fusion import (
     Fused,
     Search,
-    first_places,
+    first_positions,
     fuse,
     identify,
     join_documents,
@@ -85,7 +85,7 @@ class HybridRetriever(EnsembleRetriever):
 
     @property
     def _reads_later(self) -> bool:
-        """Whether the two retrievers may give ids alone: both search one stored index."""
+        """Tell whether both retrievers may return ids alone, since both search one stored index."""
         indexes = [getattr(retriever, "index", None) for retriever in self.retrievers]
         return hasattr(self._dense, "stored") and indexes[0] is indexes[1] and self.id_key is None
 
@@ -104,18 +104,19 @@ class HybridRetriever(EnsembleRetriever):
         return documents
 
     def _merged(self, call: Call, answered: Sequence[Search]) -> list[Document]:
+        """Fuse the searches, and again with one by feedback on the vectors; make the documents of the best keys."""
         keys, notes = self._identify(answered)
         fused = self._fuse(call, answered, keys)
         searches = self._with_feedback(call, answered, keys, fused.ranking[:_FIRST])
         if len(searches) > len(answered):
-            known = keys
+            first_keys = keys
             keys, notes = self._identify(searches)
-            fused = self._fuse(call, searches, keys, fused.tables if keys[:2] == known else ())
+            fused = self._fuse(call, searches, keys, fused.tables if keys[:2] == first_keys else ())
         ranking = fused.ranking[: call.k]
         empty = [nothing_found(search) for search in searches if not search.documents and not search.role]
         return join_documents(
             searches,
-            [first_places(list_keys) for list_keys in keys],
+            [first_positions(list_keys) for list_keys in keys],
             ranking,
             call,
             f"fusion:{self.fusion}",
@@ -125,7 +126,7 @@ class HybridRetriever(EnsembleRetriever):
         )
 
     def _identify(self, searches: Sequence[Search]) -> tuple[list[list[str]], list[str]]:
-        """The keys of each search's documents, and notes; of one index the ids tell documents apart."""
+        """Return the keys of each search's documents, and notes; in one index the ids tell documents apart."""
         if self._reads_later:
             return [[document.id or "" for document in search.documents] for search in searches], []
         return identify(searches, self.id_key)
@@ -147,13 +148,14 @@ class HybridRetriever(EnsembleRetriever):
         keys: Sequence[Sequence[str]],
         best: Sequence[tuple[str, float]],
     ) -> Sequence[Search]:
-        """The searches, and one by the question's vector moved towards the best documents of their fusion."""
+        """Add a search by the question's vector moved towards the best documents of the fused searches."""
         dense, vector = self._dense, self._dense.kept_vector(call.query)
         if vector is None or len(answered) < 2:
             return answered
-        places = [*zip(answered, map(first_places, keys), strict=True)]
+        positions = [*zip(answered, map(first_positions, keys), strict=True)]
         first = [
-            next(search.documents[place[key]] for search, place in places if key in place) for key, _ in best
+            next(search.documents[first[key]] for search, first in positions if key in first)
+            for key, _ in best
         ]
         # an index that was given other vectors meanwhile (`reembed`) still has the answers above
         moved = _move_towards(vector, [row for row in dense.vectors_of(first) if len(row) == len(vector)])
@@ -172,7 +174,7 @@ class HybridRetriever(EnsembleRetriever):
 
 
 def _move_towards(vector: Vector, targets: Sequence[Vector]) -> list[float] | None:
-    """A query's vector and half of the mean of the results' vectors, all of length 1."""
+    """Add half of the mean of the results' vectors to a query's vector; all have length 1."""
     import numpy as np
 
     if not len(targets):

@@ -84,7 +84,7 @@ class HyDERetriever(RewritingRetriever):
         return self
 
     async def _rewrite(self, question: str, call: Call) -> list[Search]:
-        """A search for each imagined passage, or one with the mean of their vectors and the question's."""
+        """Make a search for each imagined passage, or one by the mean of their vectors and the question's."""
         numbers = range(1, self.n + 1)
         values = [{"question": question, "number": number, "count": self.n} for number in numbers]
         passages = await self._ask_for_texts(
@@ -111,7 +111,7 @@ class HyDERetriever(RewritingRetriever):
         return super()._original(question, call, rewritten)
 
     def _by_vector(self, vector: Sequence[float]) -> VectorSearch:
-        """A retriever that searches the store with a ready vector, under the filters of the one given."""
+        """Make a retriever that searches the store with a given vector, under the filters of the one given."""
         inner: Any = self.retriever
         if isinstance(inner, VectorRetriever):
             filters = {"filter": inner.filter}

@@ -30,7 +30,7 @@ Hits = list[tuple[Document, float]]
 
 
 def _ids_only(call: Call) -> bool:
-    """Whether ids and scores are enough: those who listen to the run see whole documents."""
+    """Tell whether ids and scores suffice: listeners to a run see whole documents."""
     return bool(call.arguments.get(IDS_ONLY)) and not has_listeners(call.config)
 
 
@@ -80,7 +80,7 @@ KeywordRetriever = BM25Retriever | KeywordIndexRetriever
 
 
 def reader_of(index: KeywordIndex) -> BM25Index | KeywordView:
-    """The object by which terms are read and searched; reads the store if the index is a stored one."""
+    """Return the object that reads and searches terms; it reads the store if the index is a stored one."""
     return index if isinstance(index, BM25Index) else index.keyword_view()
 
 
@@ -102,17 +102,17 @@ class DenseIndexRetriever(ByVectorRetriever):
     index: DocumentIndex
 
     def vectors_of(self, documents: Sequence[Document]) -> list[list[float]]:
-        """The stored vectors of documents of the index."""
+        """Return the stored vectors of documents of the index."""
         return list(self.index.vectors([document.id or "" for document in documents]).values())
 
     def stored(self, ids: Sequence[str]) -> dict[str, Document]:
-        """Text and metadata of documents, by id."""
+        """Return text and metadata of documents, by id."""
         return {document.id or "": document for document in self.index.get(ids)}
 
     def nearest(
         self, query: str, vector: Sequence[float], k: int, filter: Filter | None, *, ids_only: bool = False
     ) -> list[Document]:
-        """The documents nearest to a vector, with their cosines in the provenance."""
+        """Return the documents nearest to a vector, with their cosines in the provenance."""
         hits = self.index.search_dense(vector, k, filter, ids_only=ids_only)
         return add_first_stage(hits, "dense", "feedback", query)
 

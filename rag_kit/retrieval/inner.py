@@ -95,7 +95,7 @@ async def _call_on_thread(retriever: AnyRetriever, *arguments: Any, **kwargs: An
 
 
 def by_prepared_retriever(asked: Sequence[tuple[Any, str]]) -> list[tuple[Any, list[str]]]:
-    """The kit's retrievers that have several queries to prepare for, however bound, with these queries."""
+    """Group queries by the retriever that prepares them together; groups of one query are left out."""
     if len(asked) < 2:
         return []
     queries: dict[int, tuple[Any, dict[str, None]]] = {}
@@ -109,14 +109,14 @@ def by_prepared_retriever(asked: Sequence[tuple[Any, str]]) -> list[tuple[Any, l
 
 @dataclass(frozen=True)
 class _Plan:
-    """How to call one retriever: arguments it takes, where to cut, what is left to filter afterwards."""
+    """How to call a retriever: the arguments it takes, where to cut, and the filter to apply afterwards."""
 
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     k: int | None = None
     post_filter: Filter | None = None
 
     def attempts(self) -> Iterator[dict[str, Any]]:
-        """Arguments for one call after the other: what is filtered afterwards has to be fetched deeper."""
+        """Yield the arguments of one call after the other; a filter applied afterwards needs deeper calls."""
         k = self.kwargs.get("k")
         if self.post_filter is None or k is None:
             yield dict(self.kwargs)
@@ -130,7 +130,7 @@ class _Plan:
         return len(documents) < kwargs.get("k", 0) or len(self.finish(documents)) >= self.k
 
     def finish(self, documents: list[Document]) -> list[Document]:
-        """Filter what the retriever did not, and cut."""
+        """Apply the filter that the retriever did not, and cut."""
         if self.post_filter is not None:
             passes = compile_filter(self.post_filter)
             documents = [doc for doc in documents if passes(doc.metadata)]
@@ -144,7 +144,7 @@ def _plan(
     where: Filter | None,
     more: Mapping[str, Any],
 ) -> _Plan:
-    """How to call a runnable, by its kind: which of ``k`` and the filter it takes, and what is done afterwards."""
+    """Decide how to call a runnable by its kind: whether it takes ``k`` and the filter, and what is done afterwards."""
     arguments = {name: value for name, value in (("k", k), ("filter", where or None)) if value is not None}
     if is_kit_retriever(retriever):
         return _Plan({**arguments, **more}, k)
@@ -181,7 +181,7 @@ def _bound_plan(
     where: Filter | None,
     more: Mapping[str, Any],
 ) -> _Plan:
-    """Leave a bound ``k`` as it is, and AND a bound filter with ours, which would take its place."""
+    """Keep a bound ``k``; AND a bound filter with ours, which would replace it."""
     bound = binding.kwargs
     asked = None if bound.get("k") is not None else k
     plan = _plan(binding.bound, merge_configs(binding.config, config), asked, where, more)
@@ -196,7 +196,7 @@ def _bound_plan(
 
 
 def _native_async(retriever: Runnable[Any, Any]) -> bool:
-    """Tell whether ``ainvoke`` waits without a thread of asyncio's own small pool."""
+    """Tell whether ``ainvoke`` waits without a thread of asyncio's small pool."""
     if isinstance(retriever, RunnableBindingBase):
         return _native_async(retriever.bound)
     if isinstance(retriever, DynamicRunnable):
@@ -212,7 +212,7 @@ def _native_async(retriever: Runnable[Any, Any]) -> bool:
 
 
 def _check_documents(retriever: Runnable[Any, Any], result: Any) -> list[Document]:
-    """Give what a retriever returned, if it is documents."""
+    """Return what a retriever returned; refuse anything but documents."""
     if not isinstance(result, (list, tuple)):
         raise InvalidInputError(
             f"{retriever.get_name()} returned {type(result).__name__}; retrievers return lists of documents."

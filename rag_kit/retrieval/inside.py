@@ -24,7 +24,7 @@ _MAX_DEPTH = 16  # retrievers inside one another; one that holds itself has no e
 
 
 def inside(retriever: Any, config: RunnableConfig | None = None) -> Sequence[Any]:
-    """The retrievers that a retriever of the kit, or a wrapper of LangChain's, asks; of others none."""
+    """Return the retrievers inside one of the kit's, or a LangChain wrapper; none inside others."""
     if is_kit_retriever(retriever):
         asked: Sequence[Any] = retriever.inner_retrievers()
         return asked
@@ -42,7 +42,7 @@ def inside(retriever: Any, config: RunnableConfig | None = None) -> Sequence[Any
 def own_filter(
     retriever: Any, config: RunnableConfig | None = None, *, strict: bool = False, _depth: int = 0
 ) -> Filter | None:
-    """The filter that all documents of a retriever pass because of how it was made, with what is inside.
+    """Return the filter that all documents of a retriever pass, from how it and its inner retrievers were made.
 
     What is fetched past the retriever, by id or by position, has to keep to it too. A filter that cannot be read is
     passed over, or raises ``FilterError`` with ``strict``.
@@ -73,15 +73,15 @@ def own_filter(
 
 
 def _any_of(filters: Sequence[Filter | None]) -> Filter | None:
-    """A filter that passes what one of several passes; None if one of them passes everything."""
-    distinct = [where for at, where in enumerate(filters) if where is not None and where not in filters[:at]]
+    """OR the filters of several retrievers; None if one of them lets everything pass."""
+    distinct = [where for n, where in enumerate(filters) if where is not None and where not in filters[:n]]
     if not distinct or None in filters:
         return None
     return distinct[0] if len(distinct) == 1 else {"$or": distinct}
 
 
 def _refuse_unreadable(retriever: Any, why: str, strict: bool) -> None:
-    """Raise for a filter that cannot be read, if that matters (``strict``)."""
+    """Raise for a filter that cannot be read, if ``strict``."""
     if strict:
         name = retriever.get_name() if isinstance(retriever, Runnable) else type(retriever).__name__
         raise FilterError(
@@ -93,7 +93,7 @@ def _refuse_unreadable(retriever: Any, why: str, strict: bool) -> None:
 def fields_inside(
     retrievers: Sequence[Any], needed: set[str], config: RunnableConfig | None = None, depth: int = 0
 ) -> set[str] | None:
-    """The metadata fields of what some retrievers find, or the needed ones; ``None`` where one does not know them."""
+    """Return the metadata fields of some retrievers' documents; None if one does not know them."""
     if not retrievers or depth > _MAX_DEPTH:
         return None
     found: set[str] = set()

@@ -21,7 +21,7 @@ from rag_kit.retrieval.vectors import ByVectorRetriever
 
 
 class _Loaded(NamedTuple):
-    """The tree in one generation of the index: the vectors of summaries, and which are up to date."""
+    """The tree in one generation of the index: the vectors of summaries, and whether each is up to date."""
 
     as_of: tuple[str, int]  # the index and its generation
     tree: RaptorTree
@@ -30,7 +30,7 @@ class _Loaded(NamedTuple):
 
     @property
     def note(self) -> str:
-        """Give the note on all results, or nothing."""
+        """Return the note for all results, or ""."""
         if not self.tree.nodes:
             return "degraded: passages alone, for the index has no summaries; build_raptor makes them"
         old = "degraded: some summaries are out of date and left out; build_raptor renews them"
@@ -62,7 +62,7 @@ class RaptorRetriever(ByVectorRetriever):
         return self.index.embeddings
 
     def _nearest(self, query: str, vector: Sequence[float], call: Call) -> list[Document]:
-        """The passages and summaries nearest to the query; the tree is read again when the index has changed."""
+        """Return the passages and summaries nearest to the query; read the tree again if the index has changed."""
         with self.index.view(call.filter) as (connection, state, passes):
             loaded = self._loaded
             as_of = state.uid, state.generation
@@ -91,7 +91,7 @@ class RaptorRetriever(ByVectorRetriever):
         return _Loaded(as_of, tree, rows, _complete_summaries(tree, current))
 
     def _hits(self, vector: Vectors, loaded: _Loaded, allowed: set[str], call: Call) -> Hits:
-        """The passages and summaries nearest to a vector, with their cosines."""
+        """Return the passages and summaries nearest to a vector, with their cosines."""
         passages = combine_filters(call.filter, {REPRESENTATION: {"$exists": False}})
         hits = self.index.search_dense(vector.tolist(), call.k, passages)
         rows = {key: row for key, row in loaded.vectors.items() if key in allowed}
@@ -102,7 +102,7 @@ class RaptorRetriever(ByVectorRetriever):
 
 
 def _complete_summaries(tree: RaptorTree, leaves: set[str]) -> set[str]:
-    """The summaries of which all passages are among some."""
+    """Return the summaries whose passages are all among some."""
     complete = set(leaves)
     for key, node in tree.nodes.items():
         if complete.issuperset(node.metadata["members"]):

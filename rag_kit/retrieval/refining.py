@@ -35,18 +35,18 @@ class RefiningRetriever(AskingRetriever):
 
     @abstractmethod
     def _refine(self, documents: list[Document], call: Call) -> Logic[list[Document]]:
-        """Work on the documents, best first and without repeats; ``call.notes`` are added afterwards."""
+        """Work on documents, best first and without repeats; ``call.notes`` are added afterwards."""
 
     @abstractmethod
     def _fetch_size(self, k: int) -> int:
-        """How many documents to ask the inner retriever for, without a ``fetch_k``."""
+        """Return how many documents to ask the inner retriever for, without a ``fetch_k``."""
 
     def inner_retrievers(self) -> Sequence[Any]:
         """The one whose documents are worked on."""
         return [self.retriever]
 
     def _depth(self, call: Call) -> int:
-        """How many documents to ask the inner retriever for."""
+        """Return how many documents to ask the inner retriever for."""
         return max(call.k, self._fetch_size(call.k) if self.fetch_k is None else self.fetch_k)
 
     async def _search(self, query: str, call: Call) -> list[Document]:
@@ -60,7 +60,7 @@ class RefiningRetriever(AskingRetriever):
         return [reduce(add_note, notes, doc) for doc in refined]
 
     def _distinct(self, documents: Sequence[Document], call: Call) -> list[Document]:
-        """Each document once: a repeat would take a place, and be judged twice."""
+        """Drop repeats: each would take a position, and be judged twice."""
         first: dict[str, Document] = {}
         for key, doc in zip(document_keys([documents], self.id_key)[0], documents, strict=True):
             first.setdefault(key, doc)

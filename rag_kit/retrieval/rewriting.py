@@ -123,7 +123,7 @@ class RewritingRetriever(AskingRetriever):
 
     @abstractmethod
     def _rewrite(self, question: str, call: Call) -> Logic[list[Search]]:
-        """Ask the model, and say what to search with; an empty list leads to the plain search."""
+        """Ask the model, and return the searches to make; an empty list leads to the plain search."""
 
     async def _search(self, query: str, call: Call) -> list[Document]:
         """Have the question rewritten, search, and fuse."""
@@ -142,7 +142,7 @@ class RewritingRetriever(AskingRetriever):
         form: Any = None,
         name: str = "",
     ) -> list[Any]:
-        """Ask the model, once for each set of values; answers that failed are left out, and noted or raised."""
+        """Ask the model once for each set of values; failed answers are left out, and noted or raised."""
         name = name or self.task
         prompt = prompt or self._prompts.choose(call.query)
         names = [name if len(values) == 1 else f"{name} {number}" for number in range(1, len(values) + 1)]
@@ -152,7 +152,7 @@ class RewritingRetriever(AskingRetriever):
     async def _search_for(
         self, searches: Sequence[Search], call: Call, previous_count: int = 0
     ) -> list[Search]:
-        """Make searches, after ``previous_count`` others; those that failed, or have weight 0, are left out."""
+        """Make searches, after ``previous_count`` others; failed ones and those of weight 0 are left out."""
         weights = self._weights(previous_count + len(searches))[previous_count:]
         weighted = [
             replace(search, weight=weight, retriever=search.retriever or self.retriever)
@@ -165,14 +165,14 @@ class RewritingRetriever(AskingRetriever):
         )
 
     def _weights(self, count: int) -> list[float]:
-        """The weights of that many searches, the question's first if it is among them."""
+        """Return the weights of that many searches; the question's is first if it is among them."""
         own_weights = list(self.weights or [1.0])
         weights = (own_weights + [own_weights[-1]] * count)[:count]
         # The plain search is made whatever weight the question has beside its rewrites.
         return weights if any(weights) else [1.0] * count
 
     def _original(self, question: str, call: Call, rewritten: Sequence[Search]) -> list[Search]:
-        """The question itself, if it is to be searched for or nothing else is left."""
+        """Return the question as a search, if it is wanted or nothing else is left."""
         if not rewritten and not call.settled:
             call.note(f"degraded: {self.task}: searched with the question alone")
         return [Search(question, "original")] if self.include_original or not rewritten else []
@@ -187,7 +187,7 @@ class RewritingRetriever(AskingRetriever):
         max_chars: int,
         latin: bool = False,
     ) -> list[str]:
-        """The texts of the model that are worth a search; the rest is noted.
+        """Return the model's texts that are worth a search; note the rest.
 
         Texts are the same if they differ only in case, width, punctuation, spacing, or simplified against traditional
         characters. A text is Chinese if the question is; with ``latin`` it need not be (names, abbreviations).
@@ -226,7 +226,7 @@ class RewritingRetriever(AskingRetriever):
         max_chars: int,
         cut: bool = False,
     ) -> list[str]:
-        """Ask the model, and keep what is worth a search of the texts under a field of its answers.
+        """Ask the model, and return the texts under a field of its answers that are worth a search.
 
         Texts that are too long are dropped, or ``cut``.
         """
@@ -238,7 +238,7 @@ class RewritingRetriever(AskingRetriever):
         return usable
 
     def _merge(self, call: Call, searches: Sequence[Search]) -> list[Document]:
-        """The documents of all searches, fused, with what was searched for in the provenance."""
+        """Fuse the documents of all searches, with what was searched for in the provenance."""
         queries = list(dict.fromkeys(search.query for search in searches))
         call.report()
         extra = {"technique": self.task, "queries": queries, **call.extra}
@@ -247,7 +247,7 @@ class RewritingRetriever(AskingRetriever):
 
 
 def texts_of(answers: Sequence[Any], field: str) -> list[str]:
-    """The texts under a field of the answers: the first of each answer, then the second of each..."""
+    """Return the texts under a field of the answers: the first of each answer, then the second of each..."""
     lists = []
     for answer in answers:
         value = field_of(answer, field)
@@ -259,7 +259,7 @@ _PUNCTUATION = {code: None for code in range(128) if not (chr(code).isalnum() or
 
 
 def folded(text: str) -> str:
-    """Reduce a text to what its versions share: letters and digits, and signs that matter in names (C++, C#)."""
+    """Reduce a text to what its versions share: letters, digits, and signs that matter in names (C++, C#)."""
     if text.isascii():
         return text.lower().translate(_PUNCTUATION)
     return "".join(char for char in fold(text) if char.isalnum() or char in "+#")

@@ -36,7 +36,7 @@ _NEGATED = {"$eq": Comparator.NE, "$in": Comparator.NIN}
 def native_filter(
     store: VectorStore, where: Filter, *, static: Any = None, translator: Visitor | None = None
 ) -> Any | None:
-    """A filter in the store's own language, ANDed with the store's own static one.
+    """Translate a filter into the store's own language, ANDed with the store's static one.
 
     ``None`` if the store is unknown or cannot say it, so that the results have to be filtered afterwards. Plain
     comparisons go to the stores that LangChain has a translator for, too.
@@ -50,30 +50,31 @@ def native_filter(
         return None
 
 
-def _both(static: Any, mine: Any) -> Any | None:
-    """Two filters of one store, ANDed; ``None`` where they are not of one kind."""
-    if mine is None or static is None:
-        return mine if mine is not None else static
-    if callable(mine):
-        return (lambda document: mine(document) and bool(static(document))) if callable(static) else None
-    if isinstance(mine, Mapping):
-        return {"$and": [static, mine]} if isinstance(static, Mapping) else None
-    return type(mine)(must=[static, mine]) if isinstance(static, type(mine)) else None
+def _both(static: Any, added: Any) -> Any | None:
+    """AND two filters in a store's own language; ``None`` if they cannot be combined."""
+    if added is None or static is None:
+        return static if added is None else added
+    if callable(added) and callable(static):
+        return lambda document: added(document) and bool(static(document))
+    if isinstance(added, Mapping) and isinstance(static, Mapping):
+        return {"$and": [static, added]}
+    is_qdrant = not callable(added) and not isinstance(added, Mapping) and isinstance(static, type(added))
+    return type(added)(must=[static, added]) if is_qdrant else None
 
 
 def deeper(k: int) -> list[int]:
-    """How many documents to fetch, one time after the other, where they are filtered afterwards."""
+    """List how many documents to fetch, one time after the other, if they are filtered afterwards."""
     return [max(k, min(k * factor, _MAX_FETCH)) for factor in _GROWTH]
 
 
 def is_native(store: VectorStore, method: str) -> bool:
-    """Whether a store has a coroutine of its own, rather than LangChain's, which runs on asyncio's small pool."""
+    """Tell whether a store is asynchronous by itself; LangChain's coroutine runs on asyncio's small pool."""
     own = getattr(type(store), method, None)
     return own is not None and own is not getattr(VectorStore, method, None)
 
 
 def to_directive(where: Filter | None) -> FilterDirective | None:
-    """A filter in LangChain's form; ``FilterError`` where that has no operator for it, or nothing could pass it."""
+    """Translate a filter into LangChain's form; ``FilterError`` if it has no operator, or nothing could pass."""
     directive = translate(where, _to_comparison, _join)
     if directive is False:
         raise FilterError(
@@ -83,7 +84,7 @@ def to_directive(where: Filter | None) -> FilterDirective | None:
 
 
 def _to_comparison(key: str, operator: str, operand: Any, negated: bool) -> FilterDirective:
-    """A condition in LangChain's form; ``$exists`` is a comparison with ``None``."""
+    """Translate a condition into LangChain's form; ``$exists`` is a comparison with ``None``."""
     if operator == "$exists":
         return Comparison(Comparator.EQ if operand is negated else Comparator.NE, key, None)
     if operator not in _COMPARATORS:
@@ -95,7 +96,7 @@ def _to_comparison(key: str, operator: str, operand: Any, negated: bool) -> Filt
 
 
 def _to_portable_comparison(key: str, operator: str, operand: Any, negated: bool) -> FilterDirective:
-    """As `_to_comparison`; stores differ in what they find for negations, missing keys and ``$contains``."""
+    """Translate as `_to_comparison`, but refuse conditions in which stores differ."""
     if negated or operator not in _PORTABLE:
         raise FilterError(f"{operator} on {key!r} means different things in different stores.")
     return _to_comparison(key, operator, operand, negated)
@@ -106,7 +107,7 @@ def _join(word: str, parts: list[FilterDirective]) -> FilterDirective:
 
 
 def _by_langchain(store: VectorStore, where: Filter, translator: Visitor | None = None) -> Any | None:
-    """A filter in a store's language by LangChain's translator (or another), if there is one and it is portable."""
+    """Translate a portable filter by LangChain's (or another) translator; ``None`` if there is none."""
     try:
         directive = translate(where, _to_portable_comparison, _join)
         translator = translator or _langchain_translator(store)
@@ -119,7 +120,7 @@ def _by_langchain(store: VectorStore, where: Filter, translator: Visitor | None 
 
 
 def _langchain_translator(store: VectorStore) -> Visitor | None:
-    """LangChain's translator into a store's own language, if it has one."""
+    """Return LangChain's translator into a store's own language, if it has one."""
     package = type(store).__module__.split(".")[0]
     # in PostgreSQL the stores fail in the search with what they cannot ask, or find nothing
     if not package.startswith("langchain_") or package in ("langchain_core", "langchain_postgres"):

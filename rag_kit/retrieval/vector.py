@@ -24,11 +24,12 @@ from rag_kit.retrieval.stores import deeper, is_native, native_filter
 
 _Scored = list[tuple[Document, float | None]]
 # Searches that also give scores, and one that does not; for the former by vector LangChain has no common name.
-_BY_TEXT = ("similarity_search_with_score",), "similarity_search"
-_BY_VECTOR = (
-    ("similarity_search_with_score_by_vector", "similarity_search_by_vector_with_relevance_scores"),
-    "similarity_search_by_vector",
-)
+#: Methods of stores by what they search for: those that give scores, and the one that does not.
+_SCORED = {
+    str: ("similarity_search_with_score",),
+    list: ("similarity_search_with_score_by_vector", "similarity_search_by_vector_with_relevance_scores"),
+}
+_UNSCORED = {str: "similarity_search", list: "similarity_search_by_vector"}
 
 
 class VectorRetriever(RagKitRetriever):
@@ -76,7 +77,7 @@ class VectorRetriever(RagKitRetriever):
         return await self._nearest(query if vector is None else [*vector], call)
 
     async def _nearest(self, sought: str | list[float], call: Call, static: Any = None) -> list[Document]:
-        """Search for a text or a vector, ever deeper, until enough documents pass a filter not taken by the store.
+        """Search for a text or a vector; go deeper until enough documents pass a filter that the store cannot check.
 
         ``static`` is a filter in the store's own language, which holds beside the kit's.
         """
@@ -92,7 +93,7 @@ class VectorRetriever(RagKitRetriever):
     def _attempts(
         self, call: Call, static: Any
     ) -> list[tuple[int, Any, Callable[[dict[str, Any]], bool] | None]]:
-        """How deep to search, by which filter of the store's, and what to filter here."""
+        """Return how deep to search in turn, the filter for the store, and the filter to check afterwards."""
         if call.filter is None:
             return [(call.k, static, None)]
         translator = self.structured_query_translator
@@ -111,17 +112,17 @@ class VectorRetriever(RagKitRetriever):
 
     def _from_store(self, sought: str | list[float], arguments: dict[str, Any]) -> _Scored:
         """Search the store, with scores where it gives them."""
-        scored, plain = _BY_TEXT if isinstance(sought, str) else _BY_VECTOR
-        for name in scored:
+        kind = str if isinstance(sought, str) else list
+        for name in _SCORED[kind]:
             if hasattr(self.vectorstore, name):
                 with suppress(NotImplementedError):
                     return list(getattr(self.vectorstore, name)(sought, **arguments))
-        return [(doc, None) for doc in getattr(self.vectorstore, plain)(sought, **arguments)]
+        return [(doc, None) for doc in getattr(self.vectorstore, _UNSCORED[kind])(sought, **arguments)]
 
     async def _afrom_store(self, sought: str | list[float], arguments: dict[str, Any]) -> _Scored:
         """As ``_from_store``; a store without a coroutine of its own is searched on a thread."""
         store, blocking = self.vectorstore, partial(self._from_store, sought, arguments)
-        for name in (_BY_TEXT if isinstance(sought, str) else _BY_VECTOR)[0]:
+        for name in _SCORED[str if isinstance(sought, str) else list]:
             if is_native(store, f"a{name}"):
                 search = partial(getattr(store, f"a{name}"), sought, **arguments)
                 with suppress(NotImplementedError):
@@ -129,7 +130,7 @@ class VectorRetriever(RagKitRetriever):
         return await run_in_thread(blocking)
 
     def _with_stages(self, call: Call, scored: _Scored) -> list[Document]:
-        """The documents, with the store's score and its relevance (0 to 1) in the provenance."""
+        """Put the store's score and its relevance (0 to 1) into the documents' provenance."""
         relevance = self._relevance()
         # what a store keeps from an earlier search is not of this one
         fresh: dict[str, Any] = {"sources": (), "notes": ()}
@@ -139,7 +140,7 @@ class VectorRetriever(RagKitRetriever):
         ]
 
     def _relevance(self) -> Callable[[float], float] | None:
-        """The store's own map from its scores to relevance, if it has one."""
+        """Return the store's own function from scores to relevance, if it has one."""
         try:
             return self.vectorstore._select_relevance_score_fn()
         except (NotImplementedError, ValueError):
@@ -154,7 +155,7 @@ def _relevant(raw: float | None, relevance: Callable[[float], float] | None) -> 
 
 
 def _finds_alike_by_vector(store: VectorStore) -> bool:
-    """Whether the store finds by vector what its search by text does; of classes made from these two it may not."""
+    """Tell whether searching the store by vector finds the same as by text; a subclass may differ."""
     search = type(store).similarity_search_with_score
     if search is InMemoryVectorStore.similarity_search_with_score:
         return True

@@ -45,7 +45,7 @@ class ByVectorRetriever(RagKitRetriever):
 
     @abstractmethod
     def _nearest(self, query: str, vector: Sequence[float], call: Call) -> list[Document]:
-        """The documents nearest to the vector of a query."""
+        """Return the documents nearest to the vector of a query."""
 
     def reads(self, query: str) -> bool:
         """Whether the embedding model reads the language of a query, as far as it says so."""
@@ -68,19 +68,19 @@ class ByVectorRetriever(RagKitRetriever):
         return documents
 
     def kept_vector(self, query: str) -> Sequence[float] | None:
-        """The vector of one of the last queries, if the present model made it."""
+        """Return the vector of one of the last queries, if the present model made it."""
         return self.query_vectors.get(query, self._model())
 
 
 def reads(model: Any, query: str) -> bool:
-    """Whether a model reads the language of a query, as far as it says so."""
+    """Tell whether a model reads the language of a query; True unless it says otherwise."""
     return not getattr(model, "english_only", False) or detect_language(query) == "en"
 
 
 async def embed(
     embeddings: Embeddings, query: str, texts: Sequence[str], call: Call, name: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Embed a query and texts, at the same time, into float64 of shapes (size,) and (number, size)."""
+    """Embed a query and texts at the same time: float64 of shapes (size,) and (number, size)."""
     question, batch = (embeddings, query), (embeddings, list(texts))
     calls = [
         Job(f"{name}, query embedding", partial(embed_query, *question), partial(aembed_query, *question)),
@@ -98,7 +98,7 @@ async def embed(
 
 
 def unit(vectors: np.ndarray) -> np.ndarray:
-    """Vectors scaled to length 1; a zero vector, or one with values that are not finite, becomes zero."""
+    """Scale vectors to length 1; a zero or non-finite vector becomes zero."""
     import numpy as np
 
     finite = np.where(np.isfinite(vectors).all(axis=-1, keepdims=True), vectors, 0.0)
@@ -109,7 +109,7 @@ def unit(vectors: np.ndarray) -> np.ndarray:
 def checked_vectors(
     answer: Any, count: int, model: Any, *, dimension: int | None = None
 ) -> NDArray[np.float64]:
-    """Check what an embedding model answered for ``count`` texts: an array of shape ``(count, dimensions)``.
+    """Check an embedding model's answer for ``count`` texts: an array of shape ``(count, dimensions)``.
 
     Raises ``ModelOutputError`` for anything but one vector of finite numbers for each text, all of one length, and
     ``InvalidInputError`` for vectors of another length than those searched (``dimension``).

@@ -40,7 +40,7 @@ _HAN = re.compile(f"[{HAN}]")
 
 @cache
 def load_segmenter() -> Callable[[str], list[str]]:
-    """Load the Chinese dictionary (0.2 s with rjieba, 1 s with jieba); gives the function that cuts a run into words.
+    """Load the Chinese dictionary (0.2 s with rjieba, 1 s with jieba); return its function from a run to words.
 
     The two packages share dictionary and algorithm, so an index built with one can be searched with the other.
     """
@@ -57,7 +57,7 @@ def load_segmenter() -> Callable[[str], list[str]]:
 
 
 def tag_words(run: str) -> list[tuple[str, str]]:
-    """The words of a run of Chinese characters with their part of speech, in jieba's letters.
+    """Cut a run of Chinese characters into words with their parts of speech, in jieba's letters.
 
     What is in no dictionary, as most names, comes character by character: words then depend little on what stands
     beside them, so that two texts can be aligned.
@@ -93,14 +93,12 @@ class _Terms(dict[str, tuple[str, ...]]):
             terms = tuple(self._analyse(word))
             if len(self) >= _CACHE_LIMIT:
                 self.clear()
-            if (
-                len(word) <= _MAX_TERM
-            ):  # longer runs come once, and a few thousand of them would fill the memory
+            if len(word) <= _MAX_TERM:  # a longer run comes once, and many of them would fill the memory
                 self[word] = terms
         return terms
 
     def _analyse(self, word: str) -> list[str]:
-        """The terms of a run that may be joined by dots, hyphens, apostrophes or underscores."""
+        """Return the terms of a run that may be joined by dots, hyphens, apostrophes or underscores."""
         if word.isalpha():
             return self._plain_terms(word)
         word = word.replace(",", "")
@@ -122,7 +120,7 @@ class _Terms(dict[str, tuple[str, ...]]):
         return terms
 
     def _part_terms(self, word: str) -> list[str]:
-        """A word without joins, and the letters and digits that it is made of, if it has both."""
+        """Return a word without joins and, if it has both, its letters and its digits."""
         terms, pieces = (
             self._plain_terms(word),
             _LETTERS_OR_DIGITS.findall(word.removesuffix("'s").replace("'", "")),
@@ -132,7 +130,7 @@ class _Terms(dict[str, tuple[str, ...]]):
         return terms
 
     def _plain_terms(self, word: str) -> list[str]:
-        """A word without joins, stemmed; nothing for a stop word."""
+        """Return the stem of a word; nothing for a stop word."""
         word = word.removesuffix("'s").replace("'", "")[:_MAX_TERM]
         if not word or word in self._stops:
             return []
@@ -147,7 +145,7 @@ class StoredAnalyzer:
     _fixed: ClassVar[dict[str, Any]] = {"version": TERMS_VERSION}
 
     def query_terms(self, text: str) -> list[str]:
-        """The terms of a query: those of its text without question words, or of all of it where nothing else is left.
+        """Return the terms of a query, without question words unless nothing else is left.
 
         Example:
             >>> Analyzer().query_terms("What does the pump do?"), Analyzer().query_terms("What?")
@@ -248,7 +246,7 @@ class Analyzer(StoredAnalyzer):
             load_segmenter()  # jieba's dictionary is a file, and a call on an event loop must not wait for one
 
     def __call__(self, text: str) -> list[str]:
-        """The terms of a text in order, repeats kept; `InvalidInputError` for what is not a string."""
+        """Return the terms of a text in order, repeats kept; `InvalidInputError` if it is no string."""
         if not isinstance(text, str):
             raise InvalidInputError(f"a text to analyse must be a str, not {type(text).__name__}.")
         folded = fold(text)
@@ -290,7 +288,7 @@ class Analyzer(StoredAnalyzer):
 
 
 class _ContentAnalyzer(Analyzer):
-    """Chinese by word instead of by pair, without words that carry no topic."""
+    """Analyzes Chinese by word instead of by pair, and drops words without a topic."""
 
     def _chinese_terms(self, run: str) -> list[str]:
         return [word for word in load_segmenter()(run) if word not in CHINESE_EVIDENCE]
@@ -317,7 +315,7 @@ def _content_analyzer() -> Analyzer:
 
 
 def content_words(text: str) -> list[str]:
-    """The words of a text that carry its topic, for weighing evidence.
+    """Return the words of a text that carry its topic, for weighing evidence.
 
     Analysed as for the index, except that Chinese gives segmented words and that question words, pronouns and
     auxiliaries are left out in both languages. Stemmed and folded, in order, repeats kept.
@@ -330,7 +328,7 @@ def content_words(text: str) -> list[str]:
 
 
 def warm_up() -> None:
-    """Load what the first call would read from files: stemmer and character tables, and jieba without rjieba.
+    """Load what the first call would read from files: stemmer, character tables, and the Chinese dictionary.
 
     Call it before an event loop starts where blocking calls are refused; making an :class:`Analyzer` does the same.
     """

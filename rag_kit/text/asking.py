@@ -43,7 +43,7 @@ def asks(text: str) -> bool:
 
 
 def without_remarks(text: str) -> str:
-    """Leave out sentences in which askers speak of themselves and ask nothing, unless no other is there.
+    """Remove sentences in which askers speak of themselves and ask nothing, unless all are such.
 
     Example:
         >>> without_remarks("I live in Bath. Who wrote Emma?")
@@ -56,7 +56,7 @@ def without_remarks(text: str) -> str:
 
 @cache_of_texts(256)
 def without_question_words(query: str) -> str:
-    """Leave out question words, auxiliaries and pronouns of the asker; a text that asks nothing stays as it is.
+    """Remove question words, auxiliaries and pronouns of the asker from a question; other texts stay.
 
     A word in capitals, or with a capital inside a sentence, is taken for a name and stays, as does what is quoted.
 
@@ -76,7 +76,7 @@ def without_question_words(query: str) -> str:
 
 
 def _blank_or_word(match: re.Match[str]) -> str:
-    """Nothing for a word that asks; a noun after an article ("the can", "The Who") and a name stay."""
+    """Return nothing for a question word; keep a noun after an article ("the can", "The Who") and a name."""
     word = match[0]
     plain = word.lower()
     if plain not in _ASKING and plain.removesuffix("'s").removesuffix("’s") not in _ASKING:

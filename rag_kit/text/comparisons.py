@@ -51,7 +51,7 @@ _ZH_TOPIC = re.compile(
 
 
 def entity_queries(question: str) -> list[tuple[str, str]]:
-    """The 2 to 8 things that a question compares, in order, each with a search query for it alone.
+    """Find the 2 to 8 things that a question compares, in order, each with a search query for it alone.
 
     Empty if nothing is compared, or no rule finds what.
 
@@ -76,7 +76,7 @@ def entity_queries(question: str) -> list[tuple[str, str]]:
 
 
 def _name_queries(names: list[str], chinese: bool) -> list[tuple[str, str]]:
-    """Each name with its query: "price of A" and "price of B" for "price of A and B"."""
+    """Pair each name with its query: "price of A" and "price of B" for "price of A and B"."""
     head = topic = ""
     if match := (_ZH_TOPIC if chinese else _EN_TOPIC).match(names[-1]):
         names[-1], *topics = match.groups()
@@ -88,7 +88,7 @@ def _name_queries(names: list[str], chinese: bool) -> list[tuple[str, str]]:
 
 
 def missing_queries(pairs: list[tuple[str, str]], variants: list[str]) -> list[str]:
-    """The queries of those things that no variant is about alone."""
+    """Return the queries of those things that no variant is about alone."""
     # Latin names must stand as words ("A" is not in "what"); Chinese text has no gaps between words.
     patterns = {name: rf"(?<![a-z0-9]){re.escape(fold(name))}(?![a-z0-9])" for name, _ in pairs}
     texts = map(fold, variants)

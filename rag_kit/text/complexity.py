@@ -53,7 +53,7 @@ _MAX_CHARS = 500  # the patterns look no further, so that no text keeps them bus
 
 
 def question_kind(question: str, *, has_history: bool = False) -> QuestionKind:
-    """Tell what a question needs.
+    """Classify a question by what it needs.
 
     Talk is known by its wording as a whole. What points back without a history to point to is unclear. What compares
     several things needs several facts. All else asks for one thing; a question whose hidden steps do not show in its
@@ -83,7 +83,7 @@ def question_kind(question: str, *, has_history: bool = False) -> QuestionKind:
 
 
 def points_back(question: str, max_words: int = 2) -> bool:
-    """Tell whether a question points to something that it does not name, or names nothing to look for.
+    """Tell whether a question points at something it does not name, or names nothing to search for.
 
     Args:
         question: The question.

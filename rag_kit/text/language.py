@@ -38,7 +38,7 @@ _WINDOW = 4000
 
 
 def word_set(text: str) -> frozenset[str]:
-    """The words of a text that holds nothing but words."""
+    """Split a text into a set of words."""
     return frozenset(text.split())
 
 
@@ -72,7 +72,7 @@ CHINESE_EVIDENCE = word_set(
 
 
 def detect_language(text: str) -> Language:
-    """Tell Chinese from everything else, by script and by grammar, in the first 4,000 characters.
+    """Tell Chinese from any other language, by script and grammar, in the first 4,000 characters.
 
     Chinese questions are full of Latin terms ("使用 GPT-4o 和 LangChain 构建 RAG"), English ones may name a
     Chinese word. So Latin letters count against Chinese only where English function words hold them together.
@@ -98,7 +98,7 @@ _MIN_WORDS = 8  # from so many words on, a lack of English function words tells 
 
 
 def same_language(statement: str, passage: str) -> bool:
-    """Tell whether two texts may be in one language, so that their words can be compared; True where nothing tells.
+    """Tell whether two texts may be in one language, so that their words compare; True if nothing tells.
 
     Texts in different scripts are not, nor an English text and another one in its letters that share few words.
 
@@ -119,7 +119,7 @@ def same_language(statement: str, passage: str) -> bool:
 
 
 def _script(text: str) -> str:
-    """The script of most letters, as Unicode names it; Chinese text may hold more Latin letters than others."""
+    """Return the script of most letters, as Unicode names it; Chinese may be outnumbered by Latin letters."""
     if text.isascii():
         return "LATIN" if re.search("[A-Za-z]", text) else ""
     if detect_language(text) == "zh":
@@ -172,7 +172,7 @@ def cache_of_texts(maxsize: int, longest: int = 1_000) -> Callable[[Callable[P, 
 
 @cache
 def unicode_runs() -> re.Pattern[str]:
-    """The pattern for texts beyond ASCII.
+    """Return the pattern for texts beyond ASCII.
 
     Python's ``\\w`` leaves out combining marks, which would cut every Hindi or Arabic word to pieces; they are
     collected here from the Unicode tables (30 ms, once).
@@ -193,7 +193,7 @@ MAX_QUESTION_CHARS = 32_000
 
 
 def check_question(question: Any, *, example: str = "'How ...?'") -> str:
-    """See that something can be asked, and return it unchanged; `example` shows in the message how to give one.
+    """Check that a value can be asked, and return it; `example` shows in the message how to give one.
 
     Raises:
         InvalidInputError: It is not a string, holds white space only, or more than `MAX_QUESTION_CHARS` characters.

@@ -23,30 +23,30 @@ class WordLikeness:
         content_words("warm")  # loads what is read from files now, so that no call blocks on one
 
     def scores(self, question: str, among: Sequence[int] | None = None) -> list[float]:
-        """Score the candidates at the places `among`, or all, from 0 (no word in common) to 1 (all in one text).
+        """Score the candidates with the numbers `among`, or all, from 0 (no word in common) to 1 (all in one text).
 
         A score is the mean of the weighted share of the question's words that occur in any of the candidate's texts and
         of the share that occurs in the best one. Candidates that are not scored have no influence.
         """
-        places = range(len(self._all)) if among is None else among
+        numbers = range(len(self._all)) if among is None else among
         terms = sorted(_terms(question))
-        count = Counter(term for place in places for term in self._all[place])
-        weights = {term: math.log(1 + len(places) / max(1, count[term])) for term in terms}
+        count = Counter(term for number in numbers for term in self._all[number])
+        weights = {term: math.log(1 + len(numbers) / max(1, count[term])) for term in terms}
         total = math.fsum(weights.values()) or 1.0
 
         def share(words: frozenset[str]) -> float:
             return math.fsum(weights[term] for term in terms if term in words) / total
 
-        best = [max(map(share, self._texts[place]), default=0.0) for place in places]
-        return [(share(self._all[place]) + high) / 2 for place, high in zip(places, best, strict=True)]
+        best = [max(map(share, self._texts[number]), default=0.0) for number in numbers]
+        return [(share(self._all[number]) + high) / 2 for number, high in zip(numbers, best, strict=True)]
 
-    def shared_words(self, question: str, place: int) -> list[str]:
-        """The words that a question and a candidate share, in the order of the question."""
-        return [term for term in dict.fromkeys(content_words(question)) if term in self._all[place]]
+    def shared_words(self, question: str, number: int) -> list[str]:
+        """Return the words that a question and a candidate share, in the order of the question."""
+        return [term for term in dict.fromkeys(content_words(question)) if term in self._all[number]]
 
 
 def _terms(text: str) -> frozenset[str]:
-    """The content words of a text, and of long Chinese ones the pairs of characters too."""
+    """Return the content words of a text, and the pairs of characters of Chinese words of three or more."""
     words = content_words(text)
     long = [word for word in words if len(word) > 2 and not word.isascii()]
     return frozenset([*words, *("".join(pair) for word in long for pair in pairwise(word))])

@@ -40,7 +40,7 @@ class CharacterNgrams(StoredAnalyzer):
         self._grams_of: dict[str, tuple[str, ...]] = {}
 
     def __call__(self, text: str) -> list[str]:
-        """The n-grams of a text, repeats kept."""
+        """Return the n-grams of a text, repeats kept."""
         if not isinstance(text, str):
             raise InvalidInputError(f"a text to analyse must be a str, not {type(text).__name__}.")
         grams: list[str] = []
@@ -52,7 +52,7 @@ class CharacterNgrams(StoredAnalyzer):
         """The n-grams of a word, remembered for the next time."""
         spaced = not SPECIAL.match(word)
         text, sizes = (f" {word} ", self.sizes) if spaced else (word, self.close_sizes)
-        grams = tuple(text[at : at + size] for size in sizes for at in range(len(text) - size + 1)) or (text,)
+        grams = tuple(text[n : n + size] for size in sizes for n in range(len(text) - size + 1)) or (text,)
         if len(word) <= _LONGEST_CACHED:
             if len(self._grams_of) >= _CACHE_LIMIT:
                 self._grams_of.clear()
@@ -61,7 +61,7 @@ class CharacterNgrams(StoredAnalyzer):
 
 
 def _check_sizes(name: str, sizes: Any, min_size: int) -> tuple[int, ...]:
-    """The lengths of n-grams in order, each once; one that is not allowed is refused."""
+    """Sort the lengths of n-grams, each once; refuse one that is not allowed."""
     lengths = list(sizes) if isinstance(sizes, Iterable) and not isinstance(sizes, (str, bytes)) else [sizes]
     if not lengths or any(type(size) is not int or not min_size <= size <= _LONGEST for size in lengths):
         raise InvalidInputError(

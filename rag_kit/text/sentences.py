@@ -1,4 +1,4 @@
-"""Sentences with their exact place in the source, in English and Chinese."""
+"""Sentences with their exact offsets in the source, in English and Chinese."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SOFT = (re.compile(r"[;；]"), re.compile(r"[,，、:：]"), re.compile(r"\s"))
 
 
 class Sentence(NamedTuple):
-    """A sentence and where it stands: ``text == source[start:end]``."""
+    """A sentence and its offsets: ``text == source[start:end]``."""
 
     text: str
     start: int
@@ -53,7 +53,7 @@ def sentences(text: str, *, max_chars: int = 1000) -> list[Sentence]:
 
 
 def _blocks(text: str) -> Iterator[tuple[int, int]]:
-    """Spans that no sentence crosses: lines, with hard-wrapped ones put together."""
+    """Yield spans that no sentence crosses: lines, with hard-wrapped ones joined."""
     start = end = 0
     previous = ""
     for match in _LINE.finditer(text):
@@ -67,7 +67,7 @@ def _blocks(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _cut_block(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The sentences of a block, with the white space between them; a row of a table is one."""
+    """Cut a block into sentences, with the white space between them; a row of a table is one."""
     begin = start
     if _ROW.match(text, start, end):
         yield start, end
@@ -80,12 +80,12 @@ def _cut_block(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _cut_long(text: str, start: int, end: int, limit: int) -> Iterator[tuple[int, int]]:
-    """Trim white space, then cut what is too long where it hurts least."""
+    """Trim white space; cut a sentence that is too long at the best point."""
     start, end = _trim(text, start, end)
     while end - start > limit:
         window = start + limit // 2, start + limit
-        places = ([match.end() for match in pattern.finditer(text, *window)] for pattern in _SOFT)
-        cut = next(filter(None, places), [start + limit])[-1]
+        cuts = ([match.end() for match in pattern.finditer(text, *window)] for pattern in _SOFT)
+        cut = next(filter(None, cuts), [start + limit])[-1]
         yield _trim(text, start, cut)
         start, end = _trim(text, cut, end)
     if start < end:
@@ -93,7 +93,7 @@ def _cut_long(text: str, start: int, end: int, limit: int) -> Iterator[tuple[int
 
 
 def _trim(text: str, start: int, end: int) -> tuple[int, int]:
-    """A span without the white space at its ends."""
+    """Cut white space off the ends of a span."""
     inner = text[start:end].strip()
     start += text[start:end].find(inner)
     return start, start + len(inner)
@@ -159,10 +159,9 @@ def _joins_next_line(line: str, following: str) -> bool:
 
 
 def _ends_sentence(text: str, begin: int, end: int, match: re.Match[str]) -> bool:
-    """Tell whether the stop ``match`` ends the sentence begun at ``begin``, in a block that ends at ``end``."""
-    following = text[
-        match.end() : min(end, match.end() + 40)
-    ]  # enough for the next word or the end of a title
+    """Tell whether the stop ``match`` ends the sentence from ``begin``, in a block that ends at ``end``."""
+    # 40 characters are enough for the next word or the end of a title
+    following = text[match.end() : min(end, match.end() + 40)]
     if not following.strip():
         return True
     if _inside_title(text, begin, match.start(), following, match["close"]):

@@ -37,20 +37,20 @@ _ALIKE = 0.6  # share of the words of two sentences, or of two titles, that both
 
 
 class Version(NamedTuple):
-    """How new a document is: stage (0: draft, 1: final), date and number, as far as they are said; and that as text."""
+    """How new a document is, as far as its title or text says so."""
 
-    stage: int | None = None
+    stage: int | None = None  # 0: a draft, 1: final
     date: str = ""
     number: tuple[int, ...] = ()
-    label: str = ""
+    label: str = ""  # all of it, for people
 
 
 class VersionStatement(NamedTuple):
-    """A sentence that states values, with the place, number, title and version of its passage."""
+    """A sentence that states values, compared with those of other passages."""
 
     text: str
-    place: int
-    number: int
+    passage_index: int  # from 0
+    number: int  # of the passage in the prompt
     title: str
     version: Version
     words: frozenset[str]
@@ -59,7 +59,7 @@ class VersionStatement(NamedTuple):
     values: tuple[Value, ...]
     times: tuple[Value, ...]
     subject: frozenset[str]
-    shown: str  # the values as they stand there
+    shown: str  # the values as the sentence writes them
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,8 @@ class Disagreement:
         """The statement of the newest version; None where nothing says which that is."""
         for name in ("stage", "date", "number"):
             ranks = [getattr(statement.version, name) for statement in self.statements]
-            if not any(rank in (None, "", ()) for rank in ranks) and ranks.count(max(ranks)) < len(ranks):
+            all_known = not any(rank in (None, "", ()) for rank in ranks)
+            if all_known and len(set(ranks)) > 1:
                 newest = [one for one, rank in zip(self.statements, ranks, strict=True) if rank == max(ranks)]
                 return newest[0] if len({one.shown for one in newest}) == 1 else None
         return None
@@ -130,7 +131,7 @@ def find_disagreements(question: str, passages: Sequence[PassageText]) -> list[D
         first, *left = left
         group = [first]
         for other in left:
-            apart = other.place not in [one.place for one in group]
+            apart = other.passage_index not in [one.passage_index for one in group]
             if apart and any(disagree(one, other, analysed) for one in group):
                 group.append(other)
         if len(group) > 1:
@@ -145,20 +146,20 @@ def settle_versions(
     candidates: Sequence[SentenceCandidate],
     passages: Sequence[PassageText],
 ) -> list[SentenceCandidate]:
-    """Leave one of the picked sentences that state different values of the same thing: that of the newest version.
+    """Keep one of the picked sentences that state different values of the same thing: that of the newest version.
 
     Where nothing says which is the newest, or the question names a time, the first that was picked stays. Statements
     that each name a time of their own are a series, and all stay.
     """
     settled = list(picked)
     for found in find_disagreements(question.text, passages):
-        texts = {(one.place, one.text) for one in found.statements}
-        rivals = [one for one in settled if (one.place, one.text) in texts]
+        texts = {(one.passage_index, one.text) for one in found.statements}
+        rivals = [one for one in settled if (one.passage_index, one.text) in texts]
         if not rivals or found.is_series:
             continue
         newest = None if question.spans else found.newest
-        at = (newest.place, newest.text) if newest else None
-        stays = next((one for one in candidates if (one.place, one.text) == at), rivals[0])
+        wanted = (newest.passage_index, newest.text) if newest else None
+        stays = next((one for one in candidates if (one.passage_index, one.text) == wanted), rivals[0])
         settled = [
             stays if one is rivals[0] else one for one in settled if one is rivals[0] or one not in rivals
         ]
@@ -166,18 +167,20 @@ def settle_versions(
 
 
 def _relevant_statements(question: Question, passages: Sequence[PassageText]) -> Iterator[VersionStatement]:
-    """The sentences that may answer the question and state a value, in reading order."""
-    texts = ((at, span.text) for at, passage in enumerate(passages) for span in sentences(passage.text))
-    for place, text in islice(texts, MAX_SENTENCES):
-        passage, said = passages[place], question.keys & set(terms(text))
+    """Yield the sentences that may answer the question and state a value, in reading order."""
+    texts = ((n, span.text) for n, passage in enumerate(passages) for span in sentences(passage.text))
+    for passage_index, text in islice(texts, MAX_SENTENCES):
+        passage, said = passages[passage_index], question.keys & set(terms(text))
         if said and weight_of(question, said | question.keys & set(terms(passage.title))) >= _RELEVANT:
-            statement = _statement(question, text, place, passage)
+            statement = _statement(question, text, passage_index, passage)
             if statement is not None:
                 yield statement
 
 
-def _statement(question: Question, text: str, place: int, passage: PassageText) -> VersionStatement | None:
-    """A sentence with what is compared of it; None where it states nothing that could differ."""
+def _statement(
+    question: Question, text: str, passage_index: int, passage: PassageText
+) -> VersionStatement | None:
+    """Read a sentence as a statement to compare; None where it asks, or states no value but times and identifiers."""
     if is_question(text):
         return None
     row = tokens(text)
@@ -197,14 +200,14 @@ def _statement(question: Question, text: str, place: int, passage: PassageText) 
     if not version.label and times:
         version = read_version([text])
     subject = frozenset(token.key for token in tokens(_without_version(passage.title)) if token.content)
-    place_of = (text, place, passage.number, title, version)
+    source = (text, passage_index, passage.number, title, version)
     return VersionStatement(
-        *place_of, words, things, frozenset(names), tuple(measures), tuple(times), subject, shown
+        *source, words, things, frozenset(names), tuple(measures), tuple(times), subject, shown
     )
 
 
 def _without_version(title: str) -> str:
-    """A title without what says its version."""
+    """Remove version number, stage and date from a title."""
     for value in reversed([value for value in find_values(title) if value.dimension == "date"]):
         title = title[: value.start] + title[value.end :]
     return _STAGE.sub(" ", _NUMBERED.sub(" ", title))
@@ -216,35 +219,33 @@ def disagree(one: VersionStatement, other: VersionStatement, question: Question)
     alike = _alike(one.words, other.words, question) or _alike(one.things, other.things, question)
     if (one.names ^ other.names) - known or not alike:
         return False
-    if one.subject and other.subject and _share(one.subject, other.subject) < _ALIKE:
+    if one.subject and other.subject and _jaccard(one.subject, other.subject) < _ALIKE:
         return False
     if question.spans and one.times and other.times and not _common(one.times, other.times):
         return False
-    if _slots(one, one.words - other.words) & _slots(other, other.words - one.words):
-        return False  # of students and of adults: another word in the same place
+    if _neighbours(one, one.words - other.words) & _neighbours(other, other.words - one.words):
+        return False  # "of students" against "of adults": another word between the same neighbours
     kinds = [sorted(value.dimension for value in statement.values) for statement in (one, other)]
     same = _common(one.values, other.values)
     return kinds[0] == kinds[1] and same == len(one.values) - 1
 
 
-def _slots(statement: VersionStatement, words: frozenset[str]) -> set[tuple[str, str]]:
-    """Give the words on both sides of some words of a sentence; any value counts as the same one."""
+def _neighbours(statement: VersionStatement, words: frozenset[str]) -> set[tuple[str, str]]:
+    """Return the words before and after each of some words of a sentence; all values count as the same word."""
     row = tokens(statement.text)
     keys = ["", *("#" if token.value else token.key for token in row), ""]
-    return {
-        (keys[at], keys[at + 2]) for at, token in enumerate(row) if token.content and keys[at + 1] in words
-    }
+    return {(keys[n], keys[n + 2]) for n, token in enumerate(row) if token.content and keys[n + 1] in words}
 
 
 def _common(some: Sequence[Value], others: Sequence[Value]) -> int:
-    """How many values of one text the other states."""
+    """Count the values of one text that the other states too."""
     return sum(any(_says(one, other) for other in others) for one in some)
 
 
 def _alike(one: frozenset[str], other: frozenset[str], question: Question) -> bool:
     """Tell whether two sentences have mostly the same words, or one has all words of the other."""
     shared = one & other
-    if _share(one, other) >= _ALIKE:
+    if _jaccard(one, other) >= _ALIKE:
         return True
     asked = weight_of(question, question.keys & set(terms(" ".join(shared))))
     return len(shared) == min(len(one), len(other)) and (len(shared) >= _MIN_SHARED or asked >= _RELEVANT)
@@ -254,6 +255,6 @@ def _says(one: Value, other: Value) -> bool:
     return same_value(one, other) or same_value(other, one)
 
 
-def _share(one: frozenset[str], other: frozenset[str]) -> float:
-    """Share of the words of either that both have."""
+def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:
+    """Jaccard index of two sets of words."""
     return len(one & other) / (len(one | other) or 1)

@@ -27,7 +27,7 @@ LANGUAGES = {"zh": "chinese"}
 
 
 def import_ragas() -> ModuleType:
-    """The module ``ragas.metrics.collections``; its first import takes seconds: call it on a thread."""
+    """Import ``ragas.metrics.collections``; the first time takes seconds, so call it on a thread."""
     turn_telemetry_off()
     try:
         with warnings.catch_warnings():
@@ -47,7 +47,7 @@ def is_ragas_metric(value: Any) -> bool:
 
 
 def ragas_class(name: str) -> Any:
-    """A class of Ragas's by its name."""
+    """Return a class of Ragas's by its name."""
     cls = getattr(import_ragas(), name, None)
     if not is_ragas_metric(cls):
         raise InvalidInputError(
@@ -57,7 +57,7 @@ def ragas_class(name: str) -> Any:
 
 
 class Calls:
-    """The calls to the judge that compute one cell: their replies, and the first failure.
+    """The judge's calls for one cell: their replies, and the first failure.
 
     The same prompt asked again is another repetition, with a reply of its own. A reply in which ``check`` (given the
     prompt's input and the reply) finds a fault is asked for once more and never kept. After a failure nothing more is
@@ -76,7 +76,7 @@ class Calls:
         self._asked: Counter[str] = Counter()
 
     async def ask(self, prompt: str, schema: type[BaseModel]) -> Any:
-        """The reply to a prompt of Ragas's."""
+        """Return the reply to a prompt of Ragas's."""
         if self.failure is not None:
             raise self.failure
 
@@ -98,7 +98,7 @@ class Calls:
             raise
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Vectors of texts; those that this cell has asked for before are at hand."""
+        """Embed texts, each once a cell."""
         missing = [text for text in dict.fromkeys(texts) if text not in self.vectors]
         if missing:
             self.vectors |= dict(zip(missing, await self.judge.embed(missing), strict=True))
@@ -119,7 +119,7 @@ class ObservedPrompt:
 
 
 def ragas_llm(judge: Judge | Calls | None) -> Any:
-    """A judge as the ``llm`` of any class of ``ragas.metrics.collections``; prompts are sent as Ragas writes them.
+    """Make a judge the ``llm`` of any class of ``ragas.metrics.collections``; prompts go out as Ragas writes them.
 
     With ``None`` it serves an object that is handed to ``evaluate``, which puts its own judge in.
     """
@@ -127,13 +127,13 @@ def ragas_llm(judge: Judge | Calls | None) -> Any:
 
 
 def ragas_embeddings(judge: Judge | Calls | None) -> Any:
-    """A judge as the ``embeddings`` of any class of ``ragas.metrics.collections``, as `ragas_llm`."""
+    """Make a judge the ``embeddings`` of any class of ``ragas.metrics.collections``."""
     return ragas_llm(judge)
 
 
 @lru_cache(maxsize=1)
 def _adapter_class() -> type:
-    """The adapter; Ragas's base classes are only known once it is imported."""
+    """Make the adapter's class; Ragas's base classes are known once it is imported."""
     import_ragas()
     from ragas.embeddings.base import BaseRagasEmbedding
     from ragas.llms.base import InstructorBaseRagasLLM
@@ -166,7 +166,7 @@ def _adapter_class() -> type:
 
 
 def prompts_of(metric: Any) -> dict[str, Any]:
-    """The prompts of a metric object, by attribute."""
+    """Return the prompts of a metric object, by attribute."""
     from ragas.prompt.metrics.base_prompt import BasePrompt
 
     return {name: value for name, value in vars(metric).items() if isinstance(value, BasePrompt)}
@@ -175,7 +175,7 @@ def prompts_of(metric: Any) -> dict[str, Any]:
 async def adapted_prompts(
     metric: Any, judge: Judge, language: str, *, by_judge: bool = False
 ) -> dict[str, Any]:
-    """The prompts of a metric in another language: those that the kit has, the others translated by the judge.
+    """Return a metric's prompts in another language: the kit's own, or translated by the judge.
 
     The judge translates examples as Ragas's ``adapt`` asks it; the instruction stays English. Its translations are
     replies, so its cache keeps them, as JSON, for this model, this prompt and this language. Prompts that Ragas writes
@@ -192,6 +192,7 @@ async def adapted_prompts(
 
 
 async def _translate_examples(name: str, prompt: Any, judge: Judge, language: str) -> Any:
+    """Have the judge translate a prompt's examples; once more where their number came out wrong."""
     for attempt in (1, 2):
         try:
             translated = await prompt.adapt(language, ragas_llm(judge))

@@ -37,12 +37,12 @@ T = TypeVar("T")
 
 
 def cache_key(kind: str, *parts: Any) -> str:
-    """The key of a ``"reply"`` or a ``"vector"``: a hash, so that the file holds no question."""
+    """Return the key of a ``"reply"`` or a ``"vector"``: a hash, so that the file holds no question."""
     return _hash([kind, _VERSION, *parts])
 
 
 def identity_of(model: Any) -> str | None:
-    """A hash of class, name (else plain fields), endpoint and settings of a model; ``None`` for what is no model."""
+    """Hash class, name, endpoint and settings of a model; ``None`` for anything else."""
     identity = model_identity(model)
     if identity is None:
         return None
@@ -54,7 +54,7 @@ def identity_of(model: Any) -> str | None:
 
 
 class PerLoop(Generic[T]):
-    """One object for each event loop, made when that loop first asks; a judge may live through several loops."""
+    """One object for each event loop, made at its first use: a judge may outlive a loop."""
 
     def __init__(self, make: Callable[[], T]) -> None:
         self._make = make
@@ -96,7 +96,7 @@ class JudgeCache:
 
     @asynccontextmanager
     async def alone(self, key: str) -> AsyncIterator[None]:
-        """Wait until nobody else of this event loop asks for a key; in the block, the others wait."""
+        """Wait until nobody else asks for a key; in the block, others wait."""
         in_progress = self._asked.for_running_loop()
         while (other := in_progress.get(key)) is not None:
             await other.wait()
@@ -108,7 +108,7 @@ class JudgeCache:
             finished.set()
 
     async def _call_file(self, name: str, argument: Any) -> Any:
-        """Call a method of the file on a thread; a cache that fails is logged once and gives ``None``."""
+        """Call the cache file on a thread; a failing cache is logged once, and gives ``None``."""
         try:
             return await run_in_thread(getattr(self.file, name), argument)
         except ConfigurationError as error:
@@ -119,7 +119,7 @@ class JudgeCache:
 
 
 class Vectors:
-    """An embedding model behind the limits of a judge: in batches, each distinct text once, kept in its cache."""
+    """Embeds within the limits of a judge: in batches, each distinct text once, cached."""
 
     def __init__(self, judge: Any, cache: JudgeCache) -> None:
         self._judge, self._cache = judge, cache
@@ -129,7 +129,7 @@ class Vectors:
         self.embedded = 0
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Vectors of texts, in their order; see `Judge.embed`."""
+        """Embed texts, in order; see `Judge.embed`."""
         if self._model is None:
             raise ConfigurationError(
                 "the judge has no embedding model; give Judge(embeddings=...) one, set RAG_KIT_EMBEDDING_MODEL, or "
@@ -147,7 +147,7 @@ class Vectors:
         return [vectors[text] for text in texts]
 
     async def _embed_missing(self, texts: list[str], keys: Mapping[str, str]) -> dict[str, list[float]]:
-        """Vectors by text, batch after batch; each batch goes into the cache at once."""
+        """Embed texts in batches, cached batch by batch; returns vectors by text."""
         vectors: dict[str, list[float]] = {}
         for start in range(0, len(texts), _BATCH):
             batch = texts[start : start + _BATCH]
@@ -158,13 +158,13 @@ class Vectors:
         return vectors
 
     async def _embed_batch(self, batch: list[str]) -> Any:
-        """Vectors of one batch; a failure that may pass is retried after a pause that doubles."""
+        """Embed one batch; retry a failure that may pass, with pauses that double."""
         for attempt in count():
             seconds, _ = time_limit(self._judge.timeout)
             async with self._judge.slots.for_running_loop():
                 try:
                     async with asyncio.timeout(seconds):
-                        return await aembed_bare(cast(Embeddings, self._model), batch)
+                        return await aembed_bare(cast(Embeddings, self._model), "documents", batch)
                 except Exception as error:  # noqa: BLE001 - sorted by kind below, and raised without its request
                     failure = error
             requested_pause = retry_after(failure)
@@ -176,7 +176,7 @@ class Vectors:
 
 
 def _check_vectors(reply: Any, count: int) -> list[list[float]]:
-    """Check what an embedding model gave: vectors that have a cosine."""
+    """Refuse vectors without a cosine."""
     try:
         vectors = [[float(number) for number in vector] for vector in reply]
     except (TypeError, ValueError, OverflowError):
@@ -190,7 +190,7 @@ def _check_vectors(reply: Any, count: int) -> list[list[float]]:
 
 
 def _is_vector(value: Any) -> bool:
-    """Whether there is a cosine with it: numbers, the sum of whose squares is neither lost nor infinite."""
+    """Tell whether a vector has a cosine: finite numbers, whose squares neither vanish nor overflow."""
     numbers = value if isinstance(value, list) else []
     return all(type(n) in (int, float) for n in numbers) and 0 < sum(n * n for n in numbers) < math.inf
 

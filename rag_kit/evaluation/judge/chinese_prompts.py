@@ -15,7 +15,7 @@ _log = logging.getLogger(__name__)
 
 
 def chinese_prompt(prompt: Any) -> Any | None:
-    """A prompt of Ragas's in Chinese; ``None`` where there is no file of just this original."""
+    """Return a prompt of Ragas's in Chinese; ``None`` if no file translates just this original."""
     record = _find_record(type(prompt).__name__, original_hash(prompt))
     if record is None:
         return None
@@ -29,14 +29,14 @@ def chinese_prompt(prompt: Any) -> Any | None:
 
 
 def original_hash(prompt: Any) -> str:
-    """A hash of a prompt's instruction and examples; that of a prompt without them fits no file."""
+    """Hash a prompt's instruction and examples."""
     examples = [[part.model_dump(mode="json") for part in pair] for pair in getattr(prompt, "examples", ())]
     return _hash([getattr(prompt, "instruction", ""), examples])
 
 
 @cache
 def chinese_digest() -> str:
-    """A hash of all files, for the record of what was sent."""
+    """Hash all files, for the record of what was sent."""
     return _hash(_records())
 
 
@@ -50,7 +50,7 @@ def _records() -> list[Any]:
 
 @cache
 def _find_record(kind: str, original: str) -> dict[str, Any] | None:
-    """The file of an original; of one that another version of Ragas has changed the log says so, once."""
+    """Return the file of an original; log once if Ragas has changed the original since."""
     for record in _records():
         if record["original"] == original:
             return dict(record)

@@ -145,7 +145,7 @@ class Judge:
         }
 
     def language_for(self, text: str) -> Language:
-        """The language in which something is judged: the judge's own, else that of a text."""
+        """Return the language to judge in: the judge's own, else that of a text."""
         if self.language != "auto":
             return self.language
         return "zh" if detect_language(text) == "zh" else "en"
@@ -177,7 +177,7 @@ class Judge:
     async def complete(
         self, text: str, schema: type[BaseModel], *, repeat: int = 0, keep: Keep = lambda reply: True
     ) -> Any:
-        """Send a text as it is, as the one message of a user, and get an object of a class; else as `ask`.
+        """Send a text as the one message of a user, and read an object of a class; else as `ask`.
 
         ``keep`` says whether a reply may stay in the cache; default: each that fits the class.
         """
@@ -186,7 +186,7 @@ class Judge:
     async def _cached_reply(
         self, prompt: Any, values: Mapping[str, Any], schema: Any, repeat: int, keep: Keep
     ) -> Any:
-        """The reply from the cache, else from the chat model; of several that ask the same only one asks the model."""
+        """Return the reply from the cache, else from the model; of equal requests only one is sent."""
         if self._identity is None or self._cache.file is None:
             return await self._request_reply(prompt, values, schema)
         metadata = prompt.metadata or {"name": "text"}
@@ -206,7 +206,7 @@ class Judge:
             return reply
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Vectors of texts, in their order; each distinct text is embedded once, in batches.
+        """Embed texts, in order; each distinct text once, in batches.
 
         Raises:
             ConfigurationError: If the judge has no embedding model.
@@ -234,7 +234,7 @@ class Judge:
 
 
 def _chat_model(llm: Any) -> Any:
-    """The chat model; ``None`` for the name ``"none"``."""
+    """Return the chat model; ``None`` for the name ``"none"``."""
     if llm == "none":
         return None
     model = chat_model(llm) if llm is None or isinstance(llm, str) else llm
@@ -255,7 +255,7 @@ def _embedding_model(embeddings: Any) -> Embeddings | None:
 
 
 def _read_reply(record: Any, schema: Any) -> Any:
-    """A reply from the cache, if it fits what is asked now."""
+    """Read a reply from the cache; ``None`` if it does not fit what is asked now."""
     if schema is None:
         return record if isinstance(record, str) and record.strip() else None  # a live one is never empty
     try:

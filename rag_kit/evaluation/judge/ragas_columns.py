@@ -20,7 +20,7 @@ _SCORE = re.compile(r"(?:score)?\s*(-?\d{1,3})(?:_description)?")
 
 
 def needs_of(columns: Iterable[str], *, best_of: bool = False) -> dict[str, frozenset[str]]:
-    """The attributes of a `Metric` that say which fields must be there."""
+    """Return the attributes of a `Metric` that say which fields must be there."""
     needs: dict[str, set[str]] = {"example_needs": set(), "output_needs": set(), "example_any": set()}
     for column in columns:
         where, names, _ = _COLUMNS.get(column, ("example_needs", f"metadata.{column}", None))
@@ -31,7 +31,7 @@ def needs_of(columns: Iterable[str], *, best_of: bool = False) -> dict[str, froz
 
 
 def read_column(name: str, example: Example, output: Output) -> Any:
-    """A column's value, or ``None``. A name that is not in ``_COLUMNS`` is read from the example's metadata."""
+    """Return a column's value, or ``None``; an unknown column is read from the example's metadata."""
     if name not in _COLUMNS:
         return example.metadata.get(name)
     try:
@@ -43,13 +43,13 @@ def read_column(name: str, example: Example, output: Output) -> Any:
 
 
 def unfence(text: str) -> str:
-    """Take a text out of its code fence, when the fence is all there is."""
+    """Remove the code fence around a text."""
     fenced = _FENCED.fullmatch(text) if text.lstrip()[:3] in ("```", "~~~") else None
     return fenced[2] if fenced else text
 
 
 def rubric(levels: Any) -> dict[str, str]:
-    """A scale (score -> description; the scores as numbers or with Ragas's keys) with Ragas's keys, in order.
+    """Give a scale (score -> description) Ragas's keys, in order.
 
     Example:
         >>> rubric({2: "Right.", "score1_description": "Wrong."})
@@ -67,13 +67,13 @@ def rubric(levels: Any) -> dict[str, str]:
 
 
 def scores_of(rubrics: Mapping[str, str]) -> list[int]:
-    """The scores of a scale with Ragas's keys; none for a scale with other keys."""
+    """Return the scores of a scale with Ragas's keys; empty for other keys."""
     matches = [_SCORE.fullmatch(key) for key in rubrics]
     return [int(match[1]) for match in matches if match] if all(matches) else []
 
 
 def arguments_of(metric: Any) -> dict[str, tuple[str, bool]]:
-    """The arguments of the ``ascore`` of a metric of Ragas's: name -> its column, and whether it must be given."""
+    """Map the arguments of a metric's ``ascore`` to their columns, and whether each must be given."""
     arguments = {}
     for name, parameter in inspect.signature(metric.ascore).parameters.items():
         if name != "self" and parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
@@ -84,7 +84,7 @@ def arguments_of(metric: Any) -> dict[str, tuple[str, bool]]:
 
 
 def _ragas_messages(messages: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """Ragas's message objects for dicts with ``type`` (LangChain) or ``role``; those of the system are left out."""
+    """Make Ragas's messages of dicts with ``type`` (LangChain) or ``role``; system messages are left out."""
     import ragas.messages
     from langchain_core.messages import convert_to_messages
 
@@ -103,7 +103,7 @@ def _ragas_messages(messages: Sequence[Mapping[str, Any]]) -> list[Any]:
 
 
 def _ragas_tool_calls(calls: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """Ragas's tool calls for dicts with ``name`` and ``args``, or in OpenAI's form with ``function``."""
+    """Make Ragas's tool calls of dicts with ``name`` and ``args``, or in OpenAI's form."""
     from ragas.messages import ToolCall
 
     converted = []
@@ -116,7 +116,7 @@ def _ragas_tool_calls(calls: Sequence[Mapping[str, Any]]) -> list[Any]:
 
 
 def _reference_table(example: Example) -> str:
-    """``metadata["reference_table"]`` (CSV text, or a list of rows as dicts), else the reference, as CSV text."""
+    """Return ``metadata["reference_table"]``, else the reference, as CSV text."""
     table = example.metadata.get("reference_table", example.reference)
     if isinstance(table, str):
         return unfence(table)

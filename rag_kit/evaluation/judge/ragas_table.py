@@ -21,7 +21,7 @@ _BINARY = ("verdict", "attributed", "noncommittal")
 
 @dataclass(frozen=True)
 class RagasRow:
-    """A class of Ragas's, as far as it can be used without importing Ragas, which takes seconds."""
+    """A class of Ragas's, described so that it can be used before Ragas is imported, which takes seconds."""
 
     ragas_class: str  # its name in ragas.metrics.collections
     stage: Stage
@@ -41,11 +41,11 @@ class RagasRow:
 
     @property
     def skips_declined(self) -> bool:
-        """Whether it holds the answer's statements against the passages: one that declines states nothing."""
+        """Whether the metric checks an answer's statements: an answer that declines states nothing."""
         return {"response", "retrieved_contexts"} <= set(self.needs)
 
     def cell_without_ragas(self, values: Mapping[str, Any]) -> Cell | None:
-        """The cell for values that Ragas cannot score (it raises where nothing was retrieved), or ``None``: ask it."""
+        """Return the cell where Ragas would raise (nothing was retrieved); ``None``: ask Ragas."""
         judged = self.llm and self.stage in ("retrieval", "generation")
         if not judged or values.get("retrieved_contexts", True):
             return self.guard(values)
@@ -55,13 +55,13 @@ class RagasRow:
         return Cell.ok(0.0, why)
 
     def remark(self, values: Mapping[str, Any]) -> str:
-        """Say what Ragas gets wrong about these texts, beside the value that it gives."""
+        """Say what Ragas gets wrong about these texts, beside its value."""
         foreign = self.foreign and any(sign.isalnum() and not sign.isascii() for sign in values["reference"])
         return f"Ragas's words are those between blanks; see {self.foreign}" if foreign else ""
 
 
 def reply_fault(data: Any, reply: Any, scores: Sequence[int] = ()) -> str | None:
-    """Say what makes a reply to a prompt with that input unusable for Ragas's sums; ``None`` if nothing does.
+    """Say why Ragas cannot compute with a reply to a prompt with that input; ``None`` if it can.
 
     Example:
         >>> from types import SimpleNamespace as Fields
@@ -99,7 +99,7 @@ _PAIRS = (
 
 
 def no_value(replies: Sequence[Any]) -> str | None:
-    """Why there is no value after all; ``None`` if there is one.
+    """Return why there is no value after all; ``None`` if there is one.
 
     Ragas takes an answer that states nothing for a perfect match, divides by nothing, or gives 0 where a reference
     names nothing, and to an assistant that rightly declines everything.
@@ -116,14 +116,14 @@ def no_value(replies: Sequence[Any]) -> str | None:
 
 
 def _check_calls(arguments: Mapping[str, Any]) -> Cell | None:
-    """No value where no tool was called and none was expected."""
+    """Return why there is no value: no tool was called, and none was expected."""
     has_calls = any(getattr(message, "tool_calls", None) for message in arguments["user_input"])
     due = has_calls or arguments["reference_tool_calls"]
     return None if due else Cell.undefined("no call was made, and none was expected")
 
 
 def _check_tables(arguments: Mapping[str, Any]) -> Cell | None:
-    """No value where the two tables have no column in common."""
+    """Return why there is no value: the two tables have no column in common."""
     import pandas
 
     try:

@@ -48,7 +48,7 @@ class AnswerFound(Metric):
     example_needs = frozenset({"answers"})
 
     async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
-        """1 or 0, and which of the answers was found."""
+        """Return 1 or 0, with the accepted answers that were found."""
         # the marks of citations hold numbers that the answer does not state
         text = normalize(renumber(output.answer or "", {}))
         accepted = {answer: normalize(answer) for answer in example.answers}
@@ -78,7 +78,7 @@ class Decline(Metric):
     example_needs = frozenset({"answerable"})
 
     async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
-        """1 or 0, with the kind of case."""
+        """Return 1 or 0, with the kind of case."""
         if output.status in _NEITHER:
             return Cell.undefined(_NEITHER[output.status])
         declined = output.declined
@@ -88,7 +88,7 @@ class Decline(Metric):
 
 
 def normalize(text: str) -> str:
-    """A text as it is compared: case, width and script folded, spaces made one, none next to Chinese, no 1,000 commas.
+    """Fold case, width and script of a text, its spaces, and commas in numbers, to compare it.
 
     Example:
         >>> normalize("Ｔhe  Rhine:\\n1,230 km"), normalize("長 城 在 北京")
@@ -98,12 +98,12 @@ def normalize(text: str) -> str:
 
 
 def squeeze(text: str) -> str:
-    """A text as `normalize` gives it, without any blank: what is the same in whatever layout."""
+    """Normalize a text and remove all blanks, so that layout does not matter."""
     return "".join(normalize(text).split())
 
 
 def states(text: str, answer: str) -> bool:
-    """Tell whether a text states an answer that is a value, in whatever form, and the words beside it.
+    """Tell whether a text states an answer that is a value, in any form, with the words beside it.
 
     Example:
         >>> states("The lease runs for two years.", "24 months"), states("保修期为十五天。", "15天")
@@ -118,11 +118,12 @@ def states(text: str, answer: str) -> bool:
         return False
     found = tokens(renumber(text, {}))
     stated = [token.value for token in found if token.value]
-    return words <= {token.key for token in found} and all(any(says(s, v) for s in stated) for v in values)
+    has_values = all(any(says(said, value) for said in stated) for value in values)
+    return has_values and words <= {token.key for token in found}
 
 
 def occurs(words: str, text: str) -> bool:
-    """Tell whether ``words`` stands in ``text``, not as a part of a longer word or number.
+    """Tell whether ``words`` are in ``text``, not inside a longer word or number.
 
     Both are taken as ``normalize`` gave them. Chinese has no blanks to look for: there any place counts.
 

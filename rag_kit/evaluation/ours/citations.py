@@ -44,7 +44,7 @@ _DECLARED = re.compile(
 
 @dataclass(frozen=True)
 class Checked:
-    """One statement of an answer without its citation marks, with the verdict on each number that it cites."""
+    """One statement of an answer without its marks, with the verdict on each number that it cites."""
 
     text: str
     kind: Kind
@@ -52,7 +52,7 @@ class Checked:
 
 
 def declared(statement: str) -> bool:
-    """Whether a statement without a citation says of itself that no passage is behind it.
+    """Tell whether a statement says of itself that no passage is behind it.
 
     Example:
         >>> declared("The documents do not say who built it."), declared("据我所知，它建于 1900 年。")
@@ -118,7 +118,7 @@ class Citations(Metric):
         return self._summarize([_classify_statement(*pair, unsourced) for pair in pairs])
 
     def _summarize(self, statements: Sequence[Checked]) -> Cell:
-        """The value that this metric stands for; the details hold the rest."""
+        """Make the cell of this metric; its details hold the other figures."""
         kinds = Counter(statement.kind for statement in statements)
         verdicts = [verdict for statement in statements for verdict in statement.supports.values()]
         needing = len(statements) - kinds["ungrounded"] - kinds["undecided"]
@@ -141,7 +141,7 @@ class Citations(Metric):
 
 
 def _classify_statement(statement: Statement, verdicts: dict[int, bool], all_declared: bool) -> Checked:
-    """A statement with its `Kind`, by its citations and the verdicts on them."""
+    """Classify a statement by its citations and the verdicts on them."""
     kind: Kind
     if statement.numbers:
         kind = "supported" if any(verdicts.values()) else "unsupported" if verdicts else "undecided"
@@ -151,17 +151,20 @@ def _classify_statement(statement: Statement, verdicts: dict[int, bool], all_dec
 
 
 def _check_by_words(answer: str, claims: Sequence[Statement], texts: list[str]) -> list[dict[int, bool]]:
-    """The verdicts on each statement, without those that words do not decide."""
+    """Check each statement by its words: the verdicts by number, without those that stay undecided."""
     # the report has one entry for each statement and number, in order
     citations = iter(check_citations(answer, texts).citations)
-    statuses = [[(number, next(citations).status) for number in claim.numbers] for claim in claims]
-    return [{number: s == "supported" for number, s in pairs if s != "undecided"} for pairs in statuses]
+    verdicts: list[dict[int, bool]] = []
+    for claim in claims:
+        statuses = {number: next(citations).status for number in claim.numbers}
+        verdicts.append({n: status == "supported" for n, status in statuses.items() if status != "undecided"})
+    return verdicts
 
 
 async def _ask_judge(
     question: str, claims: Sequence[Statement], texts: list[str], judge: Judge
 ) -> list[dict[int, bool]]:
-    """The judge's verdicts on each statement."""
+    """Ask the judge about each statement: the verdicts by number."""
 
     async def supports(statement: str, passages: list[str]) -> bool:
         values = {"question": question, "passages": render_passages(passages), "statement": statement}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import ModelOutputError
@@ -52,7 +53,7 @@ class ContextRelevance(Metric):
             [sentence.text for sentence in sentences(text) if any(map(str.isalnum, sentence.text))]
             for text in output.contexts
         ]
-        numbered = [(at, text) for at, part in enumerate(parts) for text in part]
+        numbered = [(passage, text) for passage, part in enumerate(parts) for text in part]
         if not numbered or judge is None:
             return Cell.ok(0.0, "no passage was retrieved")
         values = {
@@ -61,7 +62,8 @@ class ContextRelevance(Metric):
         }
         chosen = await _ask_numbers(judge, values, len(numbered))
         relevant = [numbered[number - 1] for number in chosen]
-        counts = [[sum(at == passage for at, _ in relevant), len(part)] for passage, part in enumerate(parts)]
+        needed = Counter(passage for passage, _ in relevant)
+        counts = [[needed[passage], len(part)] for passage, part in enumerate(parts)]
         return Cell.ok(
             len(relevant) / len(numbered),
             f"{len(relevant)} of {len(numbered)} sentences are needed",
@@ -74,7 +76,7 @@ class ContextRelevance(Metric):
 
 
 async def _ask_numbers(judge: Judge, values: dict[str, Any], total: int) -> list[int]:
-    """The numbers that the judge chooses, each once, in order."""
+    """Ask the judge for the numbers of the sentences needed, each once, in order."""
     for repeat in range(2):
         reply = await judge.ask(_PROMPT, values, repeat=repeat)
         entries = [re.fullmatch(r"\D*(\d+)\D*", str(entry)) for entry in reply.sentences]  # such as "[3]"

@@ -33,7 +33,7 @@ def _token_pattern() -> re.Pattern[str]:
 
 
 def tokens_of(text: str, unit: Unit = "characters") -> list[str]:
-    """The tokens of a text; case, width and traditional against simplified characters do not matter.
+    """Return the tokens of a text, with case, width and script folded.
 
     Chinese is cut into ``"characters"`` or, by jieba, into ``"words"``. Words of other scripts, numbers and marks are
     always one token; kana, Hangul and Thai are cut by character.
@@ -79,7 +79,7 @@ class _Overlap(Metric):
         return await run_in_thread(self.compute, example.reference or "", output.answer or "")
 
     def compute(self, reference: str, answer: str) -> Cell:
-        """The cell of two texts; `InvalidInputError` if they are too long."""
+        """Make the cell of two texts; `InvalidInputError` if they are too long."""
         expected, actual = tokens_of(reference, self.tokens), tokens_of(answer, self.tokens)
         if len(expected) < self.min_tokens:
             return Cell.undefined(

@@ -48,7 +48,7 @@ class SpanRecall(Metric):
         return self.cell(example, output.passages or ())
 
     def cell(self, example: Example, passages: Sequence[Passage]) -> Cell:
-        """The share for passages, best first."""
+        """Return the share for passages, best first."""
         groups = _group_versions(example)
         if not groups:
             return Cell.not_applicable("the example's spans are blank")
@@ -81,7 +81,7 @@ class SpanRecall(Metric):
         return parts
 
     def _find_start(self, passage: Passage) -> int | None:
-        """Find the passage in its document: by its own offset if that is right, else by search."""
+        """Find the passage in its document: by its own offset if that is right, else by its text."""
         content = next((self._documents[key] for key in passage.ids if key in self._documents), None)
         if content is None:
             return None
@@ -94,6 +94,8 @@ class SpanRecall(Metric):
 
 
 class _Seen(NamedTuple):
+    """The visible part of a passage: folded text, ids, and its offset in the document if known."""
+
     ids: tuple[str, ...]
     words: str
     start: int | None
@@ -101,7 +103,7 @@ class _Seen(NamedTuple):
 
 
 def _contains_span(part: _Seen, span: GoldSpan) -> bool:
-    """Whether a gold span lies wholly in what is seen of a passage; by place where both have one, else by text."""
+    """Tell whether a gold span lies wholly in the visible part of a passage: by offsets, else by text."""
     if span.document and span.document not in part.ids:
         return False
     if span.start is None or part.start is None:
@@ -110,7 +112,7 @@ def _contains_span(part: _Seen, span: GoldSpan) -> bool:
 
 
 def _group_versions(example: Example) -> list[list[GoldSpan]]:
-    """Spans that are versions of one another, together."""
+    """Group alternative spans: those of accepted answers are one group, any other span is its own."""
     answers = {normalize(answer) for answer in example.answers}
     accepted = [span for span in example.spans if normalize(span.text) in answers]
     rest = [[span] for span in example.spans if normalize(span.text) not in answers | {""}]
@@ -118,5 +120,5 @@ def _group_versions(example: Example) -> list[list[GoldSpan]]:
 
 
 def span_recall(name: str) -> Metric:
-    """``ours_span_recall``, or ``ours_span_recall@3000`` with a budget of 3,000 characters."""
+    """Make ``ours_span_recall``, or ``ours_span_recall@3000`` for a budget of 3,000 characters."""
     return SpanRecall(int(name.partition("@")[2] or 0) or None)

@@ -37,7 +37,7 @@ _SPAN_BUDGET = 3000  # characters a reader sees, for the recall of gold spans
 def load_dataset(folder: Path | str, *, split: str = "test") -> EvaluationSet:
     """Read and check a data set in BEIR's layout, with ``qa.jsonl`` where there is one.
 
-    The documents are the corpus: title, a newline, text. Grades, accepted answers and every place where these stand
+    The documents are the corpus: title, a newline, text. Grades, accepted answers and every offset where these stand
     (any one will do) are in the examples.
 
     Args:
@@ -197,7 +197,7 @@ def benchmark(
 
 
 def _span_metric(data: EvaluationSet, queries: Sequence[Example]) -> SpanRecall | None:
-    """The metric of gold spans; ``None`` where fewer than half of the questions with answers have spans.
+    """Return the metric of gold spans; ``None`` if fewer than half of the answered questions have spans.
 
     The mean over a small part of the questions would speak for that part alone.
     """
@@ -209,7 +209,7 @@ def _span_metric(data: EvaluationSet, queries: Sequence[Example]) -> SpanRecall 
 
 
 def _metric_means(values: Mapping[str, Mapping[str, float]], resamples: int) -> dict[str, dict[str, float]]:
-    """Mean and interval of every metric; only some queries may have gold spans."""
+    """Return mean and interval of every metric; only some queries may have gold spans."""
     names = dict.fromkeys(metric for row in values.values() for metric in row)
     cells = {}
     for metric in names:
@@ -221,7 +221,7 @@ def _metric_means(values: Mapping[str, Mapping[str, float]], resamples: int) -> 
 
 
 def _run_figures(run: PipelineRun) -> dict[str, Any]:
-    """Times in milliseconds, numbers of passages, and for what share of queries each arm (bm25, dense) found some."""
+    """Return times in milliseconds, numbers of passages, and the share of queries for which each arm found some."""
     count, times = len(run.returned), list(run.seconds.values())
     p50, p95 = (1000 * (seconds or 0.0) for seconds in latency_percentiles(times))
     mean = round(sum(run.returned.values()) / count, 2)
@@ -235,7 +235,7 @@ def _run_figures(run: PipelineRun) -> dict[str, Any]:
 
 
 def _run_notes(run: PipelineRun, passages: int) -> list[str]:
-    """Say what the table's reader must know about a run; 10 is the rank at which most default metrics are cut."""
+    """Note what a reader of the table must know of a run, such as rankings cut above rank 10."""
     notes = []
     max_passages = max(run.returned.values())
     if max_passages < min(10, passages):
@@ -252,7 +252,7 @@ def _run_notes(run: PipelineRun, passages: int) -> list[str]:
 
 
 def _describe_machine() -> dict[str, float | int | None]:
-    """Cores, and what kept each busy before: times taken on a busy machine are too long."""
+    """Return the number of cores and their load: times taken on a busy machine are too long."""
     cpus = os.cpu_count() or 1
     load = round(os.getloadavg()[0] / cpus, 2) if hasattr(os, "getloadavg") else None  # not on Windows
     return {"cpus": cpus, "load_per_cpu": load}

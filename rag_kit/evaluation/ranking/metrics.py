@@ -54,7 +54,7 @@ def retrieval_metrics(
     linear gains (trec_eval; Järvelin and Kekäläinen, 2002). ``map`` looks at the whole ranking.
 
     Args:
-        run: Query id -> document ids, best first. Of a document that comes twice the first place counts.
+        run: Query id -> document ids, best first. Of a document that comes twice the first rank counts.
         qrels: Query id -> document id -> grade; above 0 is relevant.
         metrics: Names such as ``"ndcg@10"``: ndcg, mrr and map, which may have a rank, recall, precision and hit_rate,
             which must.
@@ -90,7 +90,7 @@ def retrieval_metrics(
 
 
 def qrels(examples: Iterable[Example]) -> dict[str, dict[str, int]]:
-    """Id -> document id -> grade, for the examples with a relevant document; only these can be scored."""
+    """Return id -> document id -> grade, for the examples with a relevant document: others cannot be scored."""
     judged = (example for example in examples if max(example.relevant.values(), default=0) > 0)
     return {example.id: dict(example.relevant) for example in judged}
 
@@ -102,7 +102,7 @@ def require_ir_measures() -> None:
 
 
 def _split_name(name: Any) -> tuple[str, str | None]:
-    """Name and rank of ``ndcg@10``."""
+    """Split ``ndcg@10`` into name and rank."""
     match = _PATTERN.fullmatch(name) if isinstance(name, str) else None
     if match is None or match[1] not in _MEASURES or (match[1] in _NEEDS_CUTOFF and not match[2]):
         raise InvalidInputError(
@@ -113,7 +113,7 @@ def _split_name(name: Any) -> tuple[str, str | None]:
 
 
 def _find_measure(name: Any) -> Any:
-    """The measure of ir-measures for a name."""
+    """Return ir-measures' measure for a name."""
     import ir_measures
 
     base, cutoff = _split_name(name)
@@ -161,12 +161,12 @@ class RankingMetric(Metric):
 
 
 def ranked_ids(passages: Sequence[Passage], judged: Collection[str]) -> list[str]:
-    """The ids to score, best first, none twice: one for each passage, a judged one where it has one.
+    """Return the ids to score, best first, each once: one for each passage, a judged one if it has one.
 
     A passage is known by its own id where that is judged, else by the first id of its document that is judged and
     not yet taken; a document's id is what its metadata hold below ``corpus_id``, ``parent_id``, ``doc_id``,
     ``source_id`` or ``file``. So judgements may be about chunks, documents, or both. Where documents are judged,
-    several passages of one document are one place, that of the best, as published tables score it.
+    several passages of one document are one rank, that of the best, as published tables score it.
 
     Example:
         >>> found = [Passage("x#1", "", {"doc_id": "x"}), Passage("x#2", "", {"doc_id": "x"}),

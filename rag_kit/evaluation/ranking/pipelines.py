@@ -54,7 +54,7 @@ class Parts:
     progress: Callable[[str, int, int], None] = lambda what, done, total: None
 
     def build(self, name: str, source: object | None = None) -> Pipeline:
-        """The pipeline of a name of `RECIPES`, of ``module:object``, or around a retriever or a function to one."""
+        """Make the pipeline of a name, of ``module:object``, or around a retriever or a function that makes one."""
         if source is not None or name not in RECIPES:
             return Pipeline(name, self._as_retriever(name, load_object(name) if source is None else source))
         recipe, settings = RECIPES[name], dict[str, Any]()
@@ -94,18 +94,19 @@ class Parts:
 
     @cached_property
     def embedded(self) -> tuple[CachedEmbeddings, np.ndarray]:
-        """The embedding model, which does not embed again what is indexed, and the vectors of the documents."""
+        """The embedding model, which knows the indexed texts already, and the vectors of the documents."""
         cached = CachedEmbeddings(self.model, self.cache, progress=self.progress)
         return cached, cached.vectors([document.page_content for document in self.documents])
 
     @cached_property
     def dense(self) -> RagKitRetriever:
-        """The dense arm: exact cosines."""
+        """The dense arm, by exact cosines."""
         return ExactVectorRetriever.from_documents(
             self.documents, self.model, vectors=self.embedded[1], k=self.depth, name="dense"
         )
 
     def _as_retriever(self, name: str, value: Any) -> Any:
+        """Return a retriever, or what a function makes of the documents; refuse anything else."""
         if not isinstance(value, (Runnable, type)) and callable(value):
             value = value(list(self.documents))
         if isinstance(value, type) or not isinstance(value, Runnable):
@@ -118,7 +119,7 @@ class Parts:
 
 
 class Recipe(NamedTuple):
-    """How a pipeline is made from the shared parts; its settings are those beside the settings of its arms."""
+    """How to make a pipeline from the shared parts; its settings add to those of its arms."""
 
     make: Callable[[Parts], Any]
     arms: tuple[str, ...] = ()
@@ -126,7 +127,7 @@ class Recipe(NamedTuple):
 
 
 def _fusion_recipe(kind: type[Any] = retrieval.EnsembleRetriever, **settings: Any) -> Recipe:
-    """Both arms, fused. A failing arm must not pass for a result, so nothing is skipped."""
+    """Fuse both arms; a failing arm is an error, for half of a result must not pass for one."""
 
     def make(parts: Parts) -> Any:
         return kind(retrievers=[parts.bm25, parts.dense], **settings, **_depth_settings(parts))
@@ -171,7 +172,7 @@ RECIPES: dict[str, Recipe] = {
 
 
 def pipeline_sources(pipelines: Sequence[str] | Mapping[str, object]) -> dict[str, object | None]:
-    """Name -> retriever or function, ``None`` for a name alone; checked before anything is read."""
+    """Map names to retrievers or functions, ``None`` for a name alone; checked before anything is read."""
     named = isinstance(pipelines, (Mapping, Sequence)) and not isinstance(pipelines, (str, bytes))
     if not named or not pipelines or not all(isinstance(name, str) for name in pipelines):
         raise InvalidInputError(

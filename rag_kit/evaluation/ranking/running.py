@@ -28,7 +28,7 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass
 class PipelineRun:
-    """Results of one pipeline; the mappings go by the query's id."""
+    """Results of one pipeline; mappings go by the query's id."""
 
     rankings: dict[str, list[str]] = field(default_factory=dict)  # document ids, best first, each once
     seconds: dict[str, float] = field(default_factory=dict)
@@ -49,7 +49,7 @@ def run_pipeline(
     kept: KeptVectors | None = None,
     progress: Progress = lambda what, done, total: None,
 ) -> PipelineRun:
-    """Ask every query by ``invoke``, one after another, for ``depth`` passages; ``judged`` are the corpus's ids.
+    """Ask every query by ``invoke``, one after another, for ``depth`` passages; ``judged`` are ids of the corpus.
 
     A pipeline, or arm of one, that brought nothing to any query, or only documents of another set, is an error.
     """
@@ -82,7 +82,7 @@ def _ask_pipeline(pipeline: Pipeline, example: Example, depth: int) -> list[Docu
 def _record_answer(
     run: PipelineRun, example: Example, documents: Sequence[Document], judged: Collection[str], spans: Any
 ) -> None:
-    """Add what came back for one query to the run: ranking, arms, notes and gold spans."""
+    """Add the result of one query to the run: ranking, arms, notes and gold spans."""
     ids = [str(document.metadata.get(CORPUS_ID, document.id)) for document in documents]
     records = [get_provenance(document) for document in documents]
     stages = {str(stage.get("stage")) for record in records for stage in record.get("stages", [])}
@@ -93,7 +93,8 @@ def _record_answer(
     run.arms.update(name for name in stages if not name.startswith("fusion"))
     run.degraded += any(note.startswith("degraded") for note in notes)
     if spans is not None and example.spans:
-        passages = [Passage(i, d.page_content, d.metadata) for i, d in zip(ids, documents, strict=True)]
+        named = zip(ids, documents, strict=True)
+        passages = [Passage(doc_id, doc.page_content, doc.metadata) for doc_id, doc in named]
         run.span_hits[example.id] = spans.cell(example, passages).value or 0.0
 
 

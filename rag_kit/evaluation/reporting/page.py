@@ -25,7 +25,7 @@ _SECTIONS = {
 
 
 def page(data: Mapping[str, Any], plots: Mapping[str, str]) -> str:
-    """The HTML file of a report from its payload; ``plots``: kind -> SVG, its caption is the text ``plot_<kind>``."""
+    """Make the HTML file of a report from its payload; ``plots``: kind -> SVG, with the text ``plot_<kind>``."""
     language = data["language"]
     style, script = assets("css"), assets("js")
     sections = [name for name in _SECTIONS if name != "plots" or plots]
@@ -43,12 +43,12 @@ def page(data: Mapping[str, Any], plots: Mapping[str, str]) -> str:
         "texts": json.dumps(texts(), ensure_ascii=False).translate(_ESCAPES),
         "data": _pack(data),
     }
-    # One pass: a value that holds the sign of a place is not read again.
+    # One pass: a value that looks like a placeholder is not filled in again.
     return _PLACE.sub(lambda match: values[match[1]], _read_asset("page.html"))
 
 
 def policy(style: str, script: str) -> str:
-    """The Content-Security-Policy: this style sheet, this script, no address at all, no markup from texts."""
+    """Return the Content-Security-Policy: this style sheet and this script, no address, no markup from texts."""
     hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (script, style)]
     return (
         f"default-src 'none'; script-src 'sha256-{hashes[0]}'; style-src 'sha256-{hashes[1]}'; img-src data:; "
@@ -58,7 +58,7 @@ def policy(style: str, script: str) -> str:
 
 @cache
 def assets(kind: str) -> str:
-    """All files of a kind (``"css"`` or ``"js"``) in the order of their names; scripts share one scope."""
+    """Join all files of a kind (``"css"`` or ``"js"``) in the order of their names; scripts share one scope."""
     folder = files(__package__) / "assets"
     names = sorted(item.name for item in folder.iterdir() if item.name.endswith(f".{kind}"))
     text = "\n".join(map(_read_asset, names))
@@ -70,13 +70,13 @@ def _read_asset(name: str) -> str:
 
 
 def _pack(data: Any) -> str:
-    """Base64 of gzipped JSON: a tenth of its size, and no sign in it that could be markup."""
+    """Compress JSON to base64: a tenth of its size, and no sign in it that could be markup."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return base64.b64encode(gzip.compress(text.encode("utf-8"), mtime=0)).decode()
 
 
 def _section_html(name: str, plots: Mapping[str, str], language: str) -> str:
-    """A part of the page, whose body the script fills; that of the plots is there already."""
+    """Make a section of the page, whose body the script fills later; plots are there at once."""
     lead = f'<p class="lead" data-text="{name}_lead"></p>' if _SECTIONS[name] else ""
     figures = [_figure_html(kind, svg, language) for kind, svg in plots.items()] if name == "plots" else []
     return (

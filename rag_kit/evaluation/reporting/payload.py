@@ -81,7 +81,7 @@ def _describe_pipeline(name: str, results: Results) -> dict[str, Any]:
 
 
 def _metric_summaries(results: Results, comparison: Comparison | None) -> dict[str, dict[str, Any]]:
-    """Metric -> mean, interval and counts: as the comparison computed them, else computed now."""
+    """Return mean, interval and counts by metric: from the comparison, else computed now."""
     summaries: dict[str, Summary] = {}
     if comparison is not None and comparison.level == 0.95:
         runs = zip(comparison.pipelines, comparison.results, strict=True)
@@ -96,6 +96,7 @@ def _metric_summaries(results: Results, comparison: Comparison | None) -> dict[s
 def _describe_metrics(
     runs: Sequence[Results], names: Sequence[str], summaries: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
+    """Make the page's data of each metric: scale, summaries, prompts, why it is empty."""
     described = [entry for run in runs for entry in run.manifest.get("metrics") or ()]
     entries = {entry.get("name"): entry for entry in described if isinstance(entry, Mapping)}
     records = []
@@ -121,7 +122,7 @@ def _describe_metrics(
 
 
 def _count_prompts(runs: Sequence[Results], name: str, entry: Mapping[str, Any]) -> dict[str, int]:
-    """Answers by the prompts they were judged with: Ragas's ``english`` or ``adapted`` ones, or the ``kit``'s."""
+    """Count answers by the prompts that judged them: Ragas's ``english`` or ``adapted`` ones, or the ``kit``'s."""
     settings = entry.get("settings")
     kit = isinstance(settings, Mapping) and bool(settings.get("prompts"))
     cells = [row.cells[name] for run in runs for row in run.rows if name in row.cells]
@@ -134,7 +135,7 @@ def _count_prompts(runs: Sequence[Results], name: str, entry: Mapping[str, Any])
 
 
 def _shared_name(runs: Sequence[Results], key: str) -> str | None:
-    """A name out of the manifests, where all agree."""
+    """Return a name out of the manifests, where all agree."""
     values = [run.manifest.get(key) for run in runs]
     names = {str(v.get("name") or v.get("model")) if isinstance(v, Mapping) else str(v) for v in values if v}
     return masked(names.pop()) if len(names) == 1 and all(values) else None
@@ -150,7 +151,7 @@ def _describe_comparison(comparison: Comparison) -> dict[str, Any]:
 
 
 def _describe_diagnosis(pipeline: int, diagnosis: Diagnosis) -> dict[str, Any]:
-    """Causes of a pipeline, those of wrong answers first."""
+    """Make the page's data of a pipeline's diagnosis: causes of wrong answers first."""
     return {
         "pipeline": pipeline, "unknown": diagnosis.unknown, "questions": len(diagnosis.rows),
         "thresholds": {diagnosis.metrics[role]: limit for role, limit in diagnosis.thresholds.items()},
@@ -159,7 +160,7 @@ def _describe_diagnosis(pipeline: int, diagnosis: Diagnosis) -> dict[str, Any]:
 
 
 def _describe_outcomes(run: Results) -> dict[str, Any]:
-    """Make the page's data of a pipeline's outcomes, and of the metric that says which answers are right."""
+    """Make the page's data of a pipeline's outcomes, with the metric that says which answers are right."""
     metric = first_metric(run)
     return {"metric": metric and cleaned(metric), "limit": LIMIT, **count_outcomes(run, metric)}
 
@@ -176,11 +177,11 @@ def _describe_cases(diagnoses: Mapping[str, Diagnosis]) -> dict[str, Any]:
 
 
 def _choose_metric(metrics: Sequence[Mapping[str, Any]]) -> int | None:
-    """The number of the metric that says most of the whole, among those that most pipelines have a value of."""
-    counts = [sum(bool(s) and s["mean"] is not None for s in metric["summary"]) for metric in metrics]
+    """Choose the metric for the summary: of those with values for most pipelines, the most telling one."""
+    counts = [sum((one or {}).get("mean") is not None for one in metric["summary"]) for metric in metrics]
     usable = [number for number, count in enumerate(counts) if count and count == max(counts)]
-    names = [*PREFERRED, *(metric["name"] for metric in metrics)]
-    return min(usable, key=lambda number: names.index(metrics[number]["name"]), default=None)
+    by_preference = [*PREFERRED, *(metric["name"] for metric in metrics)]
+    return min(usable, key=lambda number: by_preference.index(metrics[number]["name"]), default=None)
 
 
 def _short_answer(
@@ -189,27 +190,27 @@ def _short_answer(
     comparison: Comparison | None,
     diagnosed: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
-    """The best pipeline by the main metric, the tests against the others, and its causes of wrong answers.
+    """Summarize the page: the best pipeline by the main metric, its tests, its causes of wrong answers.
 
     ``metric`` and ``best`` are numbers, ``None`` where no metric has a value; ``tests`` are of the other pipelines by
     their means; ``failed`` says where cells could not be computed.
     """
     failed = [
-        {"metric": number, "pipeline": at, "errors": summary["errors"], "total": summary["total"]}
+        {"metric": number, "pipeline": index, "errors": summary["errors"], "total": summary["total"]}
         for number, metric in enumerate(metrics)
-        for at, summary in enumerate(metric["summary"])
-        if summary and summary["errors"] > pipelines[at]["failed"]  # where one fails, all its metrics do
+        for index, summary in enumerate(metric["summary"])
+        if summary and summary["errors"] > pipelines[index]["failed"]  # where one fails, all its metrics do
     ]
     answer: dict[str, Any] = {"metric": None, "best": None, "tests": [], "diagnosed": None, "failed": failed}
     if (number := _choose_metric(metrics)) is None:
         return answer
     metric, names = metrics[number], [pipeline["name"] for pipeline in pipelines]
-    means = {at: s["mean"] for at, s in enumerate(metric["summary"]) if s and s["mean"] is not None}
-    order = sorted(means, key=lambda at: -means[at] if metric["higher"] else means[at])
+    means = {n: one["mean"] for n, one in enumerate(metric["summary"]) if one and one["mean"] is not None}
+    order = sorted(means, key=lambda n: -means[n] if metric["higher"] else means[n])
 
     def tests() -> list[dict[str, Any]]:
         best = names[order[0]]
-        return [{"pipeline": at, "test": _find_test(best, names[at], metric, comparison)} for at in order[1:]]
+        return [{"pipeline": n, "test": _find_test(best, names[n], metric, comparison)} for n in order[1:]]
 
     for each in tests():  # on the shared questions, another one may do better than the one with the best mean
         if each["test"] and each["test"]["better"] == names[each["pipeline"]]:
@@ -222,7 +223,7 @@ def _short_answer(
 def _find_test(
     best: str, other: str, metric: Mapping[str, Any], comparison: Comparison | None
 ) -> dict[str, Any] | None:
-    """The test of the best against another, turned so that a positive difference speaks for the best."""
+    """Return the test of the best against another; a positive difference speaks for the best."""
     for pair in comparison.pairs if comparison else ():
         first, second = cleaned(pair.pipeline), cleaned(pair.other)
         if cleaned(pair.metric) != metric["name"] or {first, second} != {best, other}:

@@ -25,50 +25,50 @@ _CITED = (
     "number", "statement", "quote", "status", "reason", "score", "file", "source", "title", "page", "heading"
 )  # fmt: skip
 _STAGE = ("stage", "retriever", "rank", "score", "weight", "query")
-_PLACE = ("page", "sheet", "slide", "heading")
+_LOCATION = ("page", "sheet", "slide", "heading")
 
-#: Id, text and place of a passage -> its number: pipelines find the same passages for the same questions.
+#: Id, text and source of a passage -> its number: pipelines find the same passages for the same questions.
 Heads = dict[tuple[str, str, tuple[tuple[str, str], ...]], int]
 
 
 def questions(
     results: Sequence[Results], metrics: Sequence[str], diagnosed: Sequence[Mapping[str, Any]], heads: Heads
 ) -> list[dict[str, Any]]:
-    """All questions of all pipelines, in the order in which they come first.
+    """List all questions of all pipelines, in the order in which they come first.
 
     The cells of a run are in the order of ``metrics``, its passages are numbers of ``heads``, which receives them.
     ``diagnosed`` has for each pipeline: id of a question -> what the diagnosis says of it.
     """
     rows = [{row.example.id: row for row in run.rows} for run in results]
-    examples = {id_: row.example for of_pipeline in reversed(rows) for id_, row in of_pipeline.items()}
-    order = dict.fromkeys(id_ for of_pipeline in rows for id_ in of_pipeline)
+    examples: dict[str, Example] = {}
+    for run in results:
+        for row in run.rows:
+            examples.setdefault(row.example.id, row.example)
     talks = any(example.history for example in examples.values())
-    return [
-        {
-            **_example_json(examples[id_], talks),
-            "runs": [
-                _row_json(row, metrics, causes.get(id_), heads) if (row := of_pipeline.get(id_)) else None
-                for of_pipeline, causes in zip(rows, diagnosed, strict=True)
-            ],
-        }
-        for id_ in order
-    ]
+    described = []
+    for key, example in examples.items():
+        runs = [
+            _row_json(of_run[key], metrics, causes.get(key), heads) if key in of_run else None
+            for of_run, causes in zip(rows, diagnosed, strict=True)
+        ]
+        described.append({**_example_json(example, talks), "runs": runs})
+    return described
 
 
 def cleaned(text: str) -> str:
-    """A text whose control and bidirectional characters are visible escapes, cut to ``MAX_TEXT`` characters."""
+    """Escape control and bidirectional characters of a text, and cut it to ``MAX_TEXT`` characters."""
     clean = clean_text(text.replace("\r\n", "\n"))
     return clean if len(clean) <= MAX_TEXT else f"{clean[:MAX_TEXT]} … (+{len(clean) - MAX_TEXT:,})"
 
 
 @lru_cache(maxsize=1024)  # names of fields and usual reasons come thousands of times
 def masked(text: str) -> str:
-    """A cleaned text in which keys are masked: for errors, reasons and settings."""
+    """Clean a text and mask keys in it: for errors, reasons and settings."""
     return cleaned(redact(text))
 
 
 def plain(value: Any, text: Callable[[str], str] = masked) -> Any:
-    """Anything as plain JSON with every text cleaned; what nests deeper than 12 levels becomes a text."""
+    """Turn anything into plain JSON with cleaned texts; what nests deeper than 12 levels becomes a text."""
 
     def clean(item: Any, depth: int) -> Any:
         if isinstance(item, (dict, list)) and depth <= 12:
@@ -91,7 +91,7 @@ def _row_json(row: Row, metrics: Sequence[str], diagnosis: Any, heads: Heads) ->
     """Make the page's data of a question in one run: output, passages, notes, diagnosis, cells."""
     output, example = row.output, row.example
     lists = [list(map(str, passage.provenance.get("notes") or ())) for passage in output.passages or ()]
-    # what every passage bears speaks of the search, and is shown once
+    # a note on every passage is about the search, and is shown once
     common = [note for note in lists[0] if all(note in notes for notes in lists)] if len(lists) > 1 else []
     return {
         **{key: plain(getattr(output, key), cleaned) for key in ("answer", "status", "queries", "messages", "seconds")},
@@ -110,12 +110,12 @@ def _row_json(row: Row, metrics: Sequence[str], diagnosis: Any, heads: Heads) ->
 
 
 def _passage_json(passage: Passage, example: Example, heads: Heads, common: Sequence[str]) -> dict[str, Any]:
-    """Make the page's data of a passage for one question; its text and place are in ``heads``."""
+    """Make the page's data of a passage for one question; its text and source go into ``heads``."""
     metadata, provenance = passage.metadata, passage.provenance
     name = next((metadata[key] for key in ("file", "source", "title") if metadata.get(key)), passage.id)
-    places = {key: metadata[key] for key in _PLACE if metadata.get(key) not in (None, "")}
-    where = tuple((kind, cleaned(str(value))) for kind, value in {"name": name, **places}.items())
-    head = (cleaned(passage.id), cleaned(passage.text), where)
+    location = {key: metadata[key] for key in _LOCATION if metadata.get(key) not in (None, "")}
+    source = tuple((kind, cleaned(str(value))) for kind, value in {"name": name, **location}.items())
+    head = (cleaned(passage.id), cleaned(passage.text), source)
     grades = [example.relevant[name] for name in passage.ids if name in example.relevant]
     notes = [str(note) for note in provenance.get("notes") or ()]
     stages = [stage for stage in provenance.get("stages") or () if isinstance(stage, Mapping)]
@@ -136,7 +136,7 @@ def _cell_json(cell: Cell | None) -> dict[str, Any] | None:
 
 
 def _extra_fields(output: Output) -> dict[str, Any] | None:
-    """Fields of the result that are small enough to read; the others are named with their size."""
+    """Return the fields of the result that are small enough to read; the others by name and size."""
     record: dict[str, Any] = {}
     for key, value in output.extra.items():
         if value not in (None, "", [], {}):

@@ -86,13 +86,13 @@ def write_report(
 
 
 def is_report(path: Path) -> bool:
-    """Whether a file was written by :func:`write_report`."""
+    """Tell whether a file was written by :func:`write_report`."""
     with path.open("rb") as file:
         return _MARK in file.read(4096)
 
 
 def _name_results(results: Any) -> dict[str, Results]:
-    """Name -> results; names that come again get a number behind them."""
+    """Map names to results; a repeated name gets a number."""
     runs = [results] if isinstance(results, Results) else results
     if isinstance(runs, (str, bytes)) or not isinstance(runs, Iterable):
         raise InvalidInputError(f"results is a {type(results).__name__}; {_GIVE}")
@@ -111,7 +111,7 @@ def _name_results(results: Any) -> dict[str, Results]:
 
 
 def _get_comparison(results: Mapping[str, Results], comparison: Any, notes: list[str]) -> Comparison | None:
-    """The comparison to show: the given one, or made where it can be; why it cannot goes into ``notes``."""
+    """Return the given comparison, or make one; if that fails, the reason goes into ``notes``."""
     if isinstance(comparison, Comparison):
         return comparison
     if comparison is not None and comparison is not False:
@@ -126,7 +126,7 @@ def _get_comparison(results: Mapping[str, Results], comparison: Any, notes: list
 
 
 def _get_diagnoses(results: Mapping[str, Results], value: Any) -> dict[str, Diagnosis]:
-    """Name of a pipeline -> its diagnosis."""
+    """Map pipelines to their diagnoses."""
     if value is None or value is False:
         return diagnose_all(results) if value is None else {}
     diagnoses = dict(value) if isinstance(value, Mapping) else {getattr(value, "name", ""): value}
@@ -140,7 +140,7 @@ def _get_diagnoses(results: Mapping[str, Results], value: Any) -> dict[str, Diag
 
 
 def _draw_plots(comparison: Comparison | None, data: Mapping[str, Any]) -> dict[str, str]:
-    """Kind -> SVG in both languages."""
+    """Map kinds of plots to SVG in both languages."""
     number = data["answer"]["metric"]
     if comparison is None or number is None:
         return {}

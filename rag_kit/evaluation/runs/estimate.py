@@ -59,7 +59,7 @@ class Estimate(Results):
 
 
 class _Rehearsal(Judge):
-    """A judge that counts what it would send, and makes up a reply of the form that is asked for."""
+    """A judge that counts what it would send, and makes up replies in the form asked for."""
 
     def __init__(self, judge: Judge) -> None:
         vars(self).update(vars(judge))
@@ -79,7 +79,7 @@ class _Rehearsal(Judge):
 
 
 def _input_of(prompt: str) -> dict[str, Any]:
-    """The input of a prompt of Ragas's, which stands at its end as JSON; empty for others."""
+    """Return the input in a prompt of Ragas's, JSON at its end; empty for others."""
     for begin, end in (("input: ", "Output:"), ("Statements to translate:", None)):
         if begin in prompt:
             text = prompt.rpartition(begin)[2]
@@ -92,7 +92,7 @@ def _input_of(prompt: str) -> dict[str, Any]:
 
 
 def _make_up(schema: Mapping[str, Any], root: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
-    """A value of a JSON schema; a list has as many items as the list, or the last text, in the prompt's input."""
+    """Make up a value for a JSON schema; a list is as long as the list, or the last text, in the prompt's input."""
     if "$ref" in schema:
         return _make_up(root["$defs"][schema["$ref"].rpartition("/")[2]], root, data)
     if "enum" in schema:
@@ -113,7 +113,7 @@ def _make_up(schema: Mapping[str, Any], root: Mapping[str, Any], data: Mapping[s
 
 
 async def estimate_run(job: RunSubject, folder: RunFolder | None) -> Estimate:
-    """Ask the pipeline a few questions of those that are not done, and count the prompts that would judge them."""
+    """Ask the pipeline a few of the questions not done yet, and count the prompts that would judge them."""
     run = Run(job, folder, lambda progress: None)
     await run_in_thread(run.take_over)
     done = {row.example.id for row in run.rows}
@@ -121,9 +121,7 @@ async def estimate_run(job: RunSubject, folder: RunFolder | None) -> Estimate:
     asked: list[Row] = []
     try:
         with use_budget(RunBudget(**job.caps)):
-            for example in sorted(left, key=lambda item: digest(item.id))[
-                :SAMPLE
-            ]:  # from anywhere in the set
+            for example in sorted(left, key=lambda item: digest(item.id))[:SAMPLE]:  # from anywhere
                 if row := await run.ask_example(example):
                     asked.append(row)
                 if run.stopped:
@@ -161,7 +159,7 @@ async def estimate_run(job: RunSubject, folder: RunFolder | None) -> Estimate:
 
 
 def _pipeline_part(rows: list[Row], number: int, job: RunSubject) -> dict[str, Any]:
-    """Estimate the pipeline's cost for so many questions, from those that it was asked."""
+    """Estimate what the pipeline costs for ``number`` questions, from the rows of a few."""
     used = [counts for row in rows for counts in row.usage.get(PIPELINE, {}).values()]
     share = number / max(1, len(rows))
     tokens = {name: sum(counts.get(name, 0) for counts in used) for name in ("input_tokens", "output_tokens")}
@@ -176,7 +174,7 @@ def _pipeline_part(rows: list[Row], number: int, job: RunSubject) -> dict[str, A
 
 
 async def _metric_part(metric: Any, rows: list[Row], number: int, job: RunSubject) -> dict[str, Any]:
-    """Estimate a metric's cost for so many questions; what it asks only once, such as translations, counts once."""
+    """Estimate what a metric costs for so many questions; what it asks once, as translations, counts once."""
     judge = _Rehearsal(job.judge)  # type: ignore[arg-type]  # asked only with one
     measured = []
     for row in [rows[0], *rows]:

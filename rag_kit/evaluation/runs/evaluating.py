@@ -179,7 +179,7 @@ evaluate = blocking(aevaluate, "evaluate")
 def look_for_gold(
     pipeline: Any, questions: Any, max_missing: float | None = MAX_MISSING
 ) -> dict[str, list[str]]:
-    """Gold that is not in the documents, with its questions; it is logged too, before anything is asked."""
+    """Return gold that is not in the documents, with its questions; log it before anything is asked."""
     check_share(max_missing)
     sources = searched_documents(pipeline)
     is_sure = sources is None or searches_only_there(pipeline)
@@ -199,7 +199,7 @@ def _require(is_allowed: bool, name: str, value: Any, allowed: str) -> None:
 
 
 def take_examples(dataset: Any) -> tuple[Example, ...]:
-    """The examples of a set or a sequence; an id that comes twice is refused."""
+    """Return the examples of a set or a sequence; refuse an id that comes twice."""
     questions = dataset if isinstance(dataset, EvaluationSet) else EvaluationSet("questions", dataset)
     if not questions.examples:
         raise InvalidInputError("the dataset holds no example; there is nothing to evaluate")
@@ -207,7 +207,7 @@ def take_examples(dataset: Any) -> tuple[Example, ...]:
 
 
 def load_object(name: str) -> Any:
-    """Import ``module:object`` or ``module:Class.method``, whose code is run; first from the current folder."""
+    """Import ``module:object`` or ``module:Class.method``, first from the current folder; this runs its code."""
     module_name, _, path = name.partition(":")
     if not module_name or not path:
         raise InvalidInputError(f"{name!r} is not of the form module:object, such as my_retrievers:make")
@@ -225,7 +225,7 @@ def load_object(name: str) -> Any:
 
 
 def resolve(pipeline: Any) -> Any:
-    """The pipeline itself: ``"module:object"`` is imported, which runs the module's code."""
+    """Return a pipeline; ``"module:object"`` is imported."""
     if isinstance(pipeline, str):
         form = "'module:object', or for the folder of an index index_retriever(DocumentIndex.open(...))"
         _require(":" in pipeline, "pipeline", pipeline, form)
@@ -248,7 +248,7 @@ def _pipeline_name(pipeline: Any) -> str:
 
 
 def _make_ask(pipeline: Any, make_input: MakeInput | None) -> Ask:
-    """A function that asks the pipeline an example, in the way that its kind is called."""
+    """Make a function that asks the pipeline an example, in the way its kind is called."""
     if not _is_runnable(pipeline):
         make = make_input or (lambda example: example.question)
         return lambda example: acall_function(pipeline, make(example))
@@ -263,6 +263,7 @@ def _make_ask(pipeline: Any, make_input: MakeInput | None) -> Ask:
 
 
 async def _ask_graph(graph: Any, make: MakeInput, takes_history: bool, example: Example) -> Any:
+    """Run a graph on the question of an example, with the earlier turns as its thread."""
     # each example is a conversation of its own, also when the same one is asked again
     config: Any = {**_run_config(example), "configurable": {"thread_id": f"evaluate-{uuid4().hex}"}}
     # beside what the graph gives back: what was searched for, which a report shows
@@ -281,7 +282,7 @@ async def _ask_graph(graph: Any, make: MakeInput, takes_history: bool, example: 
 
 
 def _input_fields(runnable: Any) -> set[str]:
-    """Names of the mapping that a Runnable takes; none where it takes the question itself."""
+    """Return the names of the mapping that a Runnable takes; empty if it takes the question itself."""
     from langchain_core.retrievers import BaseRetriever
 
     schema: dict[str, Any] = {}
@@ -290,11 +291,13 @@ def _input_fields(runnable: Any) -> set[str]:
             schema = runnable.get_input_jsonschema()
     fields = set(schema.get("properties", ())) if schema.get("type") == "object" else set()
     is_question = fields & {"messages", *_QUESTION} or len(fields) == 1
-    return fields if is_question else {"question"} if _is_graph(runnable) else set()
+    if is_question:
+        return fields
+    return {"question"} if _is_graph(runnable) else set()
 
 
 def _default_input(fields: set[str], example: Example) -> Any:
-    """A mapping with these fields, of the question and the history; without any the question."""
+    """Make a mapping with these fields, of question and history; the question alone without fields."""
     roles = (("user", "question"), ("assistant", "answer"))
     messages = [(role, turn[part]) for turn in example.history for role, part in roles]
     if not fields:
@@ -319,7 +322,7 @@ def _is_runnable(value: Any) -> bool:
 
 
 def _is_only_sync(runnable: Any) -> bool:
-    """Whether its ``ainvoke`` would only run ``invoke`` in asyncio's own pool, which has few threads."""
+    """Tell whether ``ainvoke`` would only run ``invoke`` on a thread of asyncio's own small pool."""
     from langchain_core.retrievers import BaseRetriever
 
     kind = type(runnable)

@@ -37,7 +37,7 @@ _OF_GRAPHS = ("nodes", "bound", "steps", "func", "afunc", "kwargs", "writers")
 
 
 def pipeline_hash(pipeline: Any) -> str:
-    """A hash of a pipeline's settings and code, the same in every process.
+    """Hash a pipeline's settings and code, the same in every process.
 
     It sees the public settings of LangChain objects, nodes of a graph, the code of functions and what they close over.
     What is not seen (the content of an index, a prompt on a server) is what `version` is for. What a pipeline only
@@ -53,17 +53,18 @@ def pipeline_hash(pipeline: Any) -> str:
 
 
 def retrievers_in(value: Any) -> Iterator[Any]:
-    """The outermost retrievers and stores of a pipeline: itself, or those in its nodes, settings and closures."""
+    """Return the outermost retrievers and stores of a pipeline, or in its nodes, settings and closures."""
     return (part for part in _parts_in(value) if isinstance(part, (BaseRetriever, VectorStore)))
 
 
 def is_all_known(value: Any) -> bool:
-    """Tell whether a pipeline holds no function or Runnable of others, which could search anywhere; models aside."""
-    return not any(
-        _package_of(part if inspect.isroutine(part) else type(part)) not in _KNOWN
-        for part in _parts_in(value)
-        if inspect.isroutine(part) or (isinstance(part, Runnable) and not isinstance(part, BaseLanguageModel))
-    )
+    """Tell whether a pipeline holds only parts of known packages, models aside: others could search anywhere."""
+    for part in _parts_in(value):
+        is_function = inspect.isroutine(part)
+        can_search = is_function or (isinstance(part, Runnable) and not isinstance(part, BaseLanguageModel))
+        if can_search and _package_of(part if is_function else type(part)) not in _KNOWN:
+            return False
+    return True
 
 
 def _package_of(value: Any) -> str:
@@ -71,7 +72,7 @@ def _package_of(value: Any) -> str:
 
 
 def _parts_in(value: Any) -> Iterator[Any]:
-    """Everything that a pipeline is made of, except what retrievers and stores are made of."""
+    """Yield everything that a pipeline is made of, without the insides of retrievers and stores."""
     seen: dict[int, Any] = {}
     left = [value]
     while left and len(seen) < _MAX_OBJECTS:
@@ -125,14 +126,14 @@ def _parts_of(value: Any) -> Any:
 
 
 def _closure_values(function: types.FunctionType) -> list[Any]:
-    """Describe what a function closes over and does not write to."""
+    """Return what a function closes over, unless it writes to it."""
     written = {step.argval for step in dis.get_instructions(function) if step.opname == "STORE_DEREF"}
     names = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     return [[name, _without_notes(cell)] for name, cell in names if name not in written]
 
 
 def _settings_of(value: Any) -> dict[str, Any]:
-    """Describe the settings of an object, by name."""
+    """Return the settings of an object, by name."""
     kind = type(value)
     if isinstance(declared := getattr(kind, "model_fields", None), Mapping):
         names = [name for name, info in declared.items() if not info.exclude and name not in _NO_SETTINGS]
@@ -155,7 +156,7 @@ def _settings_of(value: Any) -> dict[str, Any]:
 
 
 def _without_notes(value: Any) -> Any:
-    """Keep only the pipeline parts of a list or mapping, which a function can fill as it works."""
+    """Keep the pipeline parts of a list or mapping that a function may fill while it works."""
     if isinstance(value, types.CellType):
         try:
             value = value.cell_contents
@@ -169,5 +170,5 @@ def _without_notes(value: Any) -> Any:
 
 
 def _is_part(value: Any) -> bool:
-    """Tell whether something is a pipeline or a function, and no class."""
+    """Tell whether a value is a pipeline or a function, and no class."""
     return not isinstance(value, type) and (hasattr(value, "ainvoke") or inspect.isroutine(value))

@@ -25,7 +25,7 @@ _EDGE = 24  # characters of a span's begin and end that are looked for: chunks m
 
 
 def searched_documents(pipeline: Any) -> list[Any] | None:
-    """The indexes and lists of documents that a pipeline searches; ``None`` where one is not known for free.
+    """Return the indexes and lists of documents that a pipeline searches; ``None`` if one is unknown.
 
     Retrievers of the kit say it, also inside graphs and functions; stores of others are not read.
 
@@ -42,7 +42,7 @@ def searched_documents(pipeline: Any) -> list[Any] | None:
 
 
 def searches_only_there(pipeline: Any) -> bool:
-    """Tell whether a pipeline surely searches nothing but `searched_documents`: a retriever, graph or chain of the kit.
+    """Tell whether a pipeline surely searches only its `searched_documents`.
 
     A function of others, alone or in a chain or a graph, can search anywhere.
     """
@@ -50,7 +50,7 @@ def searches_only_there(pipeline: Any) -> bool:
 
 
 def _leaves(value: Any, depth: int = 0) -> list[Any] | None:
-    """Find the indexes and stores that a retriever searches; ``None`` where they are not known."""
+    """Return the indexes and stores that a retriever searches; ``None`` if one is unknown."""
     if isinstance(value, (BM25Index, DocumentIndex)):
         return [value]
     if isinstance(value, (list, tuple)):
@@ -63,7 +63,7 @@ def _leaves(value: Any, depth: int = 0) -> list[Any] | None:
 
 
 def missing_gold(examples: Sequence[Example], sources: Iterable[Any]) -> dict[str, list[str]]:
-    """Gold id, or span in quotation marks, that no document has -> ids of the examples that name it.
+    """Map each gold id or quoted span that no document has to the examples that name it.
 
     A span is there if its first and its last words stand in its document, whatever chunks cut it into. Spans that begin
     alike are one entry.
@@ -77,7 +77,7 @@ def missing_gold(examples: Sequence[Example], sources: Iterable[Any]) -> dict[st
 
 
 def _look_for(examples: Sequence[Example], sources: Iterable[Any]) -> tuple[dict[str, list[str]], int]:
-    """As `missing_gold`, and how many ids and spans these are."""
+    """Return `missing_gold`, and the number of these ids and spans."""
     wanted: dict[str, list[str]] = {}
     spans: dict[tuple[str, str], list[str]] = {}
     for example in examples:
@@ -100,14 +100,14 @@ def _look_for(examples: Sequence[Example], sources: Iterable[Any]) -> tuple[dict
                 break
     gone = {key: names for key, names in wanted.items() if key in lacking}
     named = dict(gone)
-    for place in needles:
-        label = f'"{cut(one_line(place[1]), 60)}"'
-        named[label] = list(dict.fromkeys([*named.get(label, ()), *spans[place]]))
+    for needle in needles:
+        label = f'"{cut(one_line(needle[1]), 60)}"'
+        named[label] = list(dict.fromkeys([*named.get(label, ()), *spans[needle]]))
     return named, len(gone) + len(needles)
 
 
 def _passages(source: Any, lacking: set[str], whole: bool) -> Iterator[Passage]:
-    """The passages of a source: of an index first those whose id is wanted, then all, in their order."""
+    """Yield the passages of a source: of an index first those whose id is wanted, then all, in order."""
     if isinstance(source, (BM25Index, DocumentIndex)):
         ids = source.ids if isinstance(source, BM25Index) else source.passage_ids()
         parts = [] if whole else [sorted(lacking)]
@@ -119,7 +119,7 @@ def _passages(source: Any, lacking: set[str], whole: bool) -> Iterator[Passage]:
 
 
 def _strike_out(needles: dict[tuple[str, str], set[str]], ids: set[str], text: str) -> None:
-    """Remove the begins and ends of spans that a text of a document has."""
+    """Remove the spans whose beginning and end a document's text has."""
     for key, parts in list(needles.items()):
         if not key[0] or key[0] in ids:
             parts -= {part for part in parts if part in text}
@@ -128,7 +128,7 @@ def _strike_out(needles: dict[tuple[str, str], set[str]], ids: set[str], text: s
 
 
 def check_share(max_missing: Any) -> None:
-    """Refuse a ``max_missing_gold`` that is no share and not ``None``."""
+    """Refuse a ``max_missing_gold`` that is neither a share nor ``None``."""
     is_share = type(max_missing) in (int, float) and 0 <= max_missing <= 1
     if max_missing is not None and not is_share:
         raise InvalidInputError(f"max_missing_gold is {max_missing!r:.80}; give a share from 0 to 1, or None")
@@ -137,7 +137,7 @@ def check_share(max_missing: Any) -> None:
 def check_gold(
     examples: Sequence[Example], sources: Iterable[Any], max_missing: float
 ) -> dict[str, list[str]]:
-    """As `missing_gold`; a set of which more than a share is missing is refused.
+    """Return `missing_gold`; refuse a set that lacks more than a share of its gold.
 
     Raises:
         InvalidInputError: If it is.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ _WAIT = 10.0  # seconds for a lock; who holds it writes a line
 
 @dataclass
 class Labels:
-    """Verdicts by metric and example: the value that a person gives; ``None`` where a person cannot tell.
+    """People's verdicts by metric and example: a value; ``None`` where a person cannot tell.
 
     ``outdated`` counts those on answers or examples that have changed since; they are left out.
     """
@@ -34,7 +34,7 @@ class Labels:
 
     @classmethod
     def load(cls, folder: Path, rows: Sequence[Row]) -> Labels:
-        """Read the verdicts that are on these rows; of several on one cell, the last one counts."""
+        """Read the verdicts on these rows; of several on one cell, the last counts."""
         labels, lines = cls(), list(read_log(folder / LABELS))
         keys = {row.example.id: given_digest(row.example, row.output) for row in rows} if lines else {}
         for number, line in lines:
@@ -57,7 +57,7 @@ class Labels:
         return labels
 
     def save(self, folder: Path, rows: Sequence[Row]) -> None:
-        """Append the verdicts given since they were read from the folder; the file is for its owner alone.
+        """Append the verdicts given since the file was read; only its owner can read it.
 
         What somebody else wrote there meanwhile stays; a lock of theirs is waited for.
         """
@@ -80,7 +80,7 @@ class Labels:
             known.setdefault(metric, {})[key] = value
 
     def notes(self, known: Mapping[str, tuple[Mapping[str, float], Labelled | None]]) -> list[str]:
-        """Write what the labels say of each metric, from its values and its mean with labels."""
+        """Describe what the labels say of each metric, from its values and its mean with labels."""
         notes = []
         for metric, (values, found) in known.items():
             verdicts = {key: value for key, value in self.verdicts.get(metric, {}).items() if key in values}
@@ -89,24 +89,24 @@ class Labels:
             unclear = sum(value is None for value in verdicts.values())
             few = f"{len(verdicts) - unclear} labels, and from 10 on an interval"
             parts = [f"{metric}: judge {sum(values.values()) / len(values):.3f}", str(found or few)]
-            notes.append("; ".join([*parts, *caveats(verdicts, values)]) + ".")
+            notes.append("; ".join([*parts, *caveats(verdicts, unclear, values)]) + ".")
         if self.outdated:
             notes.append(f"{self.outdated} labels are of answers that have changed since, and are left out.")
         return notes
 
 
-def caveats(verdicts: Mapping[str, float | None], values: Iterable[str]) -> list[str]:
-    """Limits of an interval by verdicts on some of these examples: what people left open, and a choice by hand."""
-    unclear, parts = sum(value is None for value in verdicts.values()), []
+def caveats(labelled: Collection[str], unclear: int, scored: Iterable[str]) -> list[str]:
+    """Note the limits of an interval by labels: answers that people could not judge, a choice by hand."""
+    parts = []
     if unclear:
         parts.append(f"it says nothing of answers like the {unclear} of which people could not tell")
-    if verdicts.keys() != set(draw_order(values)[: len(verdicts)]):
+    if set(labelled) != set(draw_order(scored)[: len(labelled)]):
         parts.append("it holds if the labels are a random sample, as rag-kit label draws one")
     return parts
 
 
 def draw_order(ids: Iterable[str]) -> list[str]:
-    """Ids in a random order that is the same for every run over them: the first n are a random sample."""
+    """Order ids at random, the same for every run over them: the first n are a random sample."""
     return sorted(
         ids, key=lambda key: hashlib.sha256(f"label {key}".encode("utf-8", "surrogatepass")).digest()
     )

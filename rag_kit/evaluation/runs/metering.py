@@ -24,8 +24,8 @@ Prices = dict[str, dict[str, float]]
 
 
 def read_prices(value: Any) -> Prices:
-    """The argument ``prices`` of `evaluate`: a table, one number (of ``"*"``), or ``None``."""
-    by_model = {} if value is None else value if isinstance(value, Mapping) else {"*": value}
+    """Read ``prices`` of `evaluate`: a table, one number (for all models, ``"*"``), or ``None``."""
+    by_model = value if isinstance(value, Mapping) else {"*": value} if value is not None else {}
     table: Prices = {}
     for model, price in by_model.items():
         kinds = price if isinstance(price, Mapping) else {"input": price, "output": price}
@@ -40,7 +40,7 @@ def read_prices(value: Any) -> Prices:
 
 
 def cost(prices: Prices, usage: Mapping[str, Mapping[str, int]], took: Any) -> float | None:
-    """Money for what was used; ``None`` where the price of something that was used is unknown.
+    """Return the price of what was used; ``None`` if a part of it has no known price.
 
     Where usage by model is not known, ``tokens`` of ``took`` (an output or a cell) count.
 
@@ -66,7 +66,7 @@ def cost(prices: Prices, usage: Mapping[str, Mapping[str, int]], took: Any) -> f
 
 
 class UsageRecorder(BaseCallbackHandler):
-    """Requests, tokens by the model's name, and what a `RunBudget` refused meanwhile."""
+    """Counts requests and tokens by model, and notes what a `RunBudget` refused."""
 
     run_inline = True  # counting takes microseconds; a thread for it would take more
     only_models = True
@@ -96,7 +96,7 @@ class UsageRecorder(BaseCallbackHandler):
                 counts[kind] = counts.get(kind, 0) + int(used.get(kind) or 0)
 
     def on_llm_error(self, error: BaseException, **kwargs: Any) -> None:
-        """A request that failed was one, too."""
+        """Count a request that failed."""
         with self._lock:
             self.calls += 1
 
@@ -107,7 +107,7 @@ register_configure_hook(_recorder, inheritable=True)
 
 @contextmanager
 def recording() -> Iterator[UsageRecorder]:
-    """Count what is asked in the block, threads and tasks that are started in it included."""
+    """Count what is asked in the block, also on threads and in tasks started there."""
     recorder = UsageRecorder()
     token = _recorder.set(recorder)
     try:
@@ -117,7 +117,7 @@ def recording() -> Iterator[UsageRecorder]:
 
 
 class RunBudget(Budget):
-    """The caps of a run. A refusal is noted for the work in whose course it came.
+    """The caps of a run; a refusal is noted for the work that it stopped.
 
     Graphs go on with less when a call is refused; what they answer then is no result of theirs.
     """
@@ -134,7 +134,7 @@ class RunBudget(Budget):
 
 @dataclass(frozen=True)
 class RunProgress:
-    """How far a run is, and what it cost so far; examples that are taken over from an earlier run are done."""
+    """How far a run is, and what it cost so far; examples of an earlier run count as done."""
 
     done: int
     total: int
@@ -153,7 +153,7 @@ class RunProgress:
 def reporting(
     progress: bool | Callable[[RunProgress], None], name: str
 ) -> Iterator[Callable[[RunProgress], None]]:
-    """A function that shows a `RunProgress`: the user's own, or one that moves a bar of tqdm's on stderr.
+    """Make a function that shows a `RunProgress`: the user's own, or a bar of tqdm's on stderr.
 
     The bar draws nothing where stderr is no terminal (nor Jupyter), is missing or is closed.
     """

@@ -97,7 +97,7 @@ class Results(TabularResult):
 
     @property
     def notes(self) -> list[str]:
-        """Doubts about the gold: what of it is not in the documents, and whether any of it was retrieved."""
+        """Notes on gold that is not in the documents, or was never retrieved."""
         missing = self.manifest.get("missing_gold") or {}
         return [*([describe_missing(missing)] if missing else []), *filter(None, [unmatched_gold(self)])]
 
@@ -109,7 +109,7 @@ class Results(TabularResult):
         }
 
     def labelled(self, metric: str, other: Results | None = None, *, level: float = 0.95) -> Labelled | None:
-        """The mean of a metric by the labels of people and the judge's values; ``None`` below ten labels.
+        """Return a metric's mean by people's labels and the judge's values; ``None`` below ten labels.
 
         With ``other``, the mean difference to that run, by the questions that are labelled in both.
         """
@@ -125,19 +125,17 @@ class Results(TabularResult):
         return labelled_mean(values, labels, scale, level=level, of_differences=other is not None)
 
     def scale(self, metric: str) -> tuple[float | None, float | None]:
-        """Least and greatest value of a metric by the manifest, 0 and 1 where it does not say; ``None``: no end."""
-        entries = [entry for entry in self.manifest.get("metrics") or () if entry.get("name") == metric]
-        low, high = [
-            (*(entry.get(end, at) for entry in entries), at)[0] for end, at in (("low", 0.0), ("high", 1.0))
-        ]
-        return low, high
+        """Return least and greatest value of a metric by the manifest, else 0 and 1; ``None``: no end."""
+        entries = (entry for entry in self.manifest.get("metrics") or () if entry.get("name") == metric)
+        entry: Mapping[str, Any] = next(entries, {})
+        return entry.get("low", 0.0), entry.get("high", 1.0)
 
     def values(self, metric: str) -> dict[str, float]:
-        """Example id -> value, of the cells that have one."""
+        """Return example id -> value, of the cells that have one."""
         return {key: cell.value for key, cell in self.cells(metric).items() if cell.value is not None}
 
     def cells(self, metric: str) -> dict[str, Cell]:
-        """Example id -> cell, whatever its status.
+        """Return example id -> cell, whatever its status.
 
         Raises:
             InvalidInputError: If there is no such metric.
@@ -150,7 +148,7 @@ class Results(TabularResult):
     def money(
         self, part: Literal["pipeline", "judge"] = "pipeline", *, prices: Any = None
     ) -> list[float | None]:
-        """Give the cost of each row, its pipeline's requests or its metrics'; ``None`` where no price is known.
+        """Return the price of each row, of the pipeline's requests or of a metric's; ``None`` if unknown.
 
         ``prices`` are as for ``evaluate``; default: those the run was given.
         """
@@ -165,7 +163,7 @@ class Results(TabularResult):
         return amounts
 
     def to_pandas(self) -> pd.DataFrame:
-        """One line for each row: example, output, and for each metric value, status and reason.
+        """Make a frame with a line a row: example, output, and value, status and reason of each metric.
 
         Raises:
             MissingExtraError: If pandas is not installed.
@@ -197,7 +195,7 @@ class Results(TabularResult):
 
     @classmethod
     def load(cls, folder: Path | str) -> Results:
-        """Read what ``save`` or the last run that ended wrote.
+        """Read what ``save`` or the last complete run wrote.
 
         Raises:
             InvalidInputError: If there are no results in the folder, or a line is damaged.
@@ -256,12 +254,12 @@ class Results(TabularResult):
 
 
 def interval_text(low: float | None, high: float | None) -> str:
-    """``[0.250, 0.750]``, or ``-`` where there is none."""
+    """Write ``[0.250, 0.750]``, or ``-`` without an interval."""
     return "-" if low is None or high is None else f"[{low:.3f}, {high:.3f}]"
 
 
 def why_empty(results: Results, name: str) -> str | None:
-    """The most frequent reason of a metric that was asked for and has no value at all; ``None`` where it has one."""
+    """Return the most frequent reason why a metric has no value at all; ``None`` if it has one."""
     cells = [row.cells[name] for row in results.rows if name in row.cells]
     reasons = Counter(cell.reason for cell in cells if cell.reason).most_common(1)
     return reasons[0][0] if reasons and all(cell.value is None for cell in cells) else None
@@ -270,18 +268,18 @@ def why_empty(results: Results, name: str) -> str | None:
 def describe_missing(
     missing: Mapping[str, Sequence[str]], total: int | None = None, count: int | None = None
 ) -> str:
-    """A sentence that names the gold that is not there, each with its questions; ``count``: how many these are."""
+    """Name the gold that was not found, each with its questions; ``count``: how much it is in all."""
     named = [f"{key} ({', '.join(ids[:3])}{', ...' if len(ids) > 3 else ''})" for key, ids in missing.items()]
     more = [f"and {len(named) - _NAMED} more"] if len(named) > _NAMED else []
-    of = "" if total is None else f" of {total}"
+    of_total = "" if total is None else f" of {total}"
     return (
-        f"{count or len(missing)}{of} gold ids and spans are not in the documents that are searched: "
+        f"{count or len(missing)}{of_total} gold ids and spans are not in the documents that are searched: "
         f"{', '.join([*named[:_NAMED], *more])}."
     )
 
 
 def unmatched_gold(results: Results) -> str:
-    """Warn where no relevant id of any question is one of what was retrieved; else empty."""
+    """Warn if nothing retrieved for any question has a relevant id; "" otherwise."""
     gold = {key for row in results for key, grade in row.example.relevant.items() if grade > 0}
     found = [passage.ids for row in results for passage in row.output.passages or ()]
     if not gold or not found or not gold.isdisjoint(key for ids in found for key in ids):
@@ -297,13 +295,13 @@ def _usage(parts: Sequence[Any]) -> str:
 
 
 def higher_is_better(results: Results, metric: str) -> bool:
-    """Whether more of a metric is better, by the run's manifest; where it does not say: yes."""
+    """Tell whether more of a metric is better, by the manifest; yes if that does not say."""
     entries = results.manifest.get("metrics") or ()
     return all(entry.get("higher_is_better", True) for entry in entries if entry.get("name") == metric)
 
 
 class QualityError(AssertionError):
-    """Results do not reach the bar; ``failures`` says of each metric why."""
+    """Results below a threshold; ``failures`` says why, by metric."""
 
     def __init__(self, message: str, failures: Mapping[str, str]) -> None:
         super().__init__(message)
@@ -352,7 +350,7 @@ def assert_quality(
 
 
 def _failure_reason(summary: Summary, threshold: float, rule: str, better: bool, min_coverage: float) -> str:
-    """Why a metric misses its threshold; empty where it does not."""
+    """Return why a metric misses its threshold; "" if it does not."""
     expected = summary.n + summary.errors + summary.missing
     if summary.mean is None:
         return "no example has a value"

@@ -48,7 +48,7 @@ Usage = dict[str, dict[str, int]]
 
 @dataclass
 class Row:
-    """One example, what the pipeline gave for it (``output.error``: why it gave nothing), and how that was scored.
+    """One example, its output (``output.error``: why there is none), and its scores.
 
     By ``"pipeline"`` and metric, ``usage`` has model -> ``input_tokens``, ``output_tokens`` of the requests really
     made, and ``keys`` a hash of what each is computed from.
@@ -82,31 +82,31 @@ class Row:
             raise InvalidInputError(f"{record!r:.200} is no row of results: {error}") from error
 
     def record(self, part: str) -> Record:
-        """The output (``"pipeline"``) or the cell of a metric as a line of the log."""
+        """Make a line of the log from the output (``"pipeline"``) or the cell of a metric."""
         value = self.output if part == PIPELINE else self.cells[part]
         record = {"key": self.keys[part], "id": self.example.id, "part": part, "value": value.to_json()}
         return record | ({"usage": self.usage[part]} if self.usage.get(part) else {})
 
     def records(self) -> dict[str, Record]:
-        """All of them by their keys; what has no key is left out."""
+        """Return all lines by their keys; lines without a key are left out."""
         parts = (PIPELINE, *self.cells)
         return {self.keys[part]: self.record(part) for part in parts if part in self.keys}
 
 
 def digest(value: Any) -> str:
-    """A short hash of plain JSON; the order of keys does not matter."""
+    """Return a short hash of plain JSON; the order of keys does not matter."""
     text = json.dumps(to_plain(value), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("ascii")).hexdigest()[:24]
 
 
 def given_digest(example: Example, output: Output) -> str:
-    """A hash of what every metric is given: the example, and what the pipeline gave."""
+    """Hash what every metric gets: the example and the output."""
     content = {name: value for name, value in output.to_json().items() if name not in _COST}
     return digest([example.to_json(), content])
 
 
 def clean(value: Any) -> Any:
-    """Plain JSON in which texts that look like keys, and values whose name says so, are masked.
+    """Mask texts that look like keys, and values whose name says so, in plain JSON.
 
     Example:
         >>> clean({"model": "gpt", "api_key": "abc", "note": "Bearer abcdef123456"})
@@ -122,7 +122,7 @@ def clean(value: Any) -> Any:
 
 
 class RunFolder:
-    """The folder of a run, opened for writing; made if it is not there.
+    """The folder of a run, opened for writing; made if missing.
 
     Its methods block: call them outside of an event loop. One writer at a time, else `LockedError`.
     """
@@ -144,7 +144,7 @@ class RunFolder:
             raise
 
     def take(self, key: str, kind: type[T], retry_errors: bool) -> tuple[T, Usage] | None:
-        """Hand over to a row the output or the cell that is known under a key, and what it took.
+        """Give a row the output or cell that is known under a key, and what it cost.
 
         ``None`` if there is nothing, it is damaged, or an error that is to be tried again; then it is kept here.
         """
@@ -159,11 +159,11 @@ class RunFolder:
         return value, usage
 
     def append(self, row: Row, part: str) -> None:
-        """Keep an output or a cell at once."""
+        """Write an output or a cell to the log at once."""
         self._log.append([row.record(part)])
 
     def save(self, rows: list[Row], manifest: Mapping[str, Any]) -> None:
-        """Make these the rows; what else is known stays in the log. Files that hold that already are left alone."""
+        """Write the rows; what else is known stays in the log. Files that are right already are left alone."""
         with self._saving:
             used = {row.keys.get(part) for row in rows for part in (PIPELINE, *row.cells)}
             unused = {key: record for key, record in self._known.items() if key not in used}
@@ -178,14 +178,14 @@ class RunFolder:
         write_json(self.path / MANIFEST, {"format": FORMAT, **manifest}, mode=_MODE)
 
     def close(self) -> None:
-        """Bring everything to the disk and let go of the folder, once it is saved."""
+        """Write everything to the disk, and release the folder."""
         with self._saving:
             self._log.close()
 
 
 def _check_folder(path: Path) -> None:
-    """Refuse a file, and a folder that holds other things than results."""
-    entries = path.iterdir() if path.is_dir() else [path] if path.exists() else []
+    """Refuse a file, and a folder with other things than results."""
+    entries = list(path.iterdir()) if path.is_dir() else [path] * path.exists()
     names = {entry.name for entry in entries}
     if MANIFEST in names:
         names = {name for name in (ROWS, LOG) if (path / name).is_dir()}
@@ -198,7 +198,7 @@ def _check_folder(path: Path) -> None:
 
 
 def _replace_lines(path: Path, records: Callable[[], Iterable[Record]]) -> None:
-    """Make these the lines of a file in one step; without any there is no file. One line is in memory at a time."""
+    """Replace the lines of a file in one step, with one line in memory at a time; no lines: no file."""
     if next(iter(records()), None) is None:
         path.unlink(missing_ok=True)
     elif not _is_exactly(path, map(json_line, records())):
@@ -206,7 +206,7 @@ def _replace_lines(path: Path, records: Callable[[], Iterable[Record]]) -> None:
 
 
 def _is_exactly(path: Path, lines: Iterable[bytes]) -> bool:
-    """Whether a file holds exactly these lines."""
+    """Tell whether a file holds exactly these lines."""
     if not path.is_file():
         return False
     with path.open("rb") as file:
@@ -214,7 +214,7 @@ def _is_exactly(path: Path, lines: Iterable[bytes]) -> bool:
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
-    """The manifest of a folder."""
+    """Read the manifest of a folder."""
     if not (path / MANIFEST).is_file():
         raise InvalidInputError(f"there is no {MANIFEST} in {str(path)!r}; name a folder of results")
     try:
@@ -232,7 +232,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
 
 
 def read_rows(path: Path) -> list[Row]:
-    """The rows of a folder; a last line that was cut off is left out, any other damage is an error."""
+    """Read the rows of a folder; a cut-off last line is left out, other damage is an error."""
     lines = list(read_log(path / ROWS))
     rows = list(map(_read_row, lines))
     if None in rows[:-1]:

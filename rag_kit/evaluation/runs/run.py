@@ -24,15 +24,7 @@ from rag_kit.evaluation.outputs import Output
 from rag_kit.evaluation.runs.labels import Labels
 from rag_kit.evaluation.runs.metering import Prices, RunBudget, RunProgress, UsageRecorder, cost, recording
 from rag_kit.evaluation.runs.results import Results
-from rag_kit.evaluation.runs.rows import (
-    PIPELINE,
-    Row,
-    RunFolder,
-    clean,
-    digest,
-    given_digest,
-    read_manifest,
-)
+from rag_kit.evaluation.runs.rows import PIPELINE, Row, RunFolder, clean, digest, given_digest, read_manifest
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.judge.judge import Judge
@@ -40,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunSubject:
-    """Subject of an evaluation: a pipeline, a set, metrics; the rest are arguments of `aevaluate`."""
+    """Subject of an evaluation: pipeline, set, metrics, and the other arguments of `aevaluate`."""
 
     name: str
     version: str | None
@@ -61,7 +53,7 @@ class RunSubject:
 
 
 class Run:
-    """A run of `aevaluate`: what to do, the folder where it is kept, and who gets the progress."""
+    """A run of `aevaluate`: its subject, its folder, and who gets the progress."""
 
     def __init__(
         self, job: RunSubject, folder: RunFolder | None, report: Callable[[RunProgress], None]
@@ -75,7 +67,7 @@ class Run:
 
     @property
     def rows(self) -> list[Row]:
-        """The rows that there are, in the order of the set."""
+        """The rows so far, in the order of the set."""
         return [row for row in self._rows.values() if row is not None]
 
     async def results(self) -> Results:
@@ -96,7 +88,7 @@ class Run:
         )
 
     def take_over(self) -> Any:
-        """Take over what the folder knows; returns what identifies the judge."""
+        """Take over what the folder knows; return what identifies the judge."""
         judge = None if self.job.judge is None else clean(self.job.judge.fingerprint())
         self.keys = {metric.name: _metric_key(metric, judge) for metric in self.job.metrics}
         for example in self.job.examples:
@@ -124,7 +116,7 @@ class Run:
         return f"{self.job.key}:{digest(content)}"
 
     def _add_row(self, example: Example, output: Output, usage: Any) -> Row:
-        """Make the row of an output, with the cells that are known for it."""
+        """Make the row of an output, with the cells known for it."""
         content_hash = given_digest(example, output)
         keys = {name: f"{key}:{content_hash}" for name, key in self.keys.items()}
         row = Row(example, output, keys={PIPELINE: self._output_key(example), **keys})
@@ -139,7 +131,7 @@ class Run:
         return row is not None and len(row.cells) == len(self.keys)
 
     async def _ask_and_score(self) -> None:
-        """Work until everything is done, a cap is reached (``stopped`` says which), or something else ends it.
+        """Work until all is done, a cap is reached (``stopped`` says which), or an error ends it.
 
         There are workers for as many examples as are asked and scored at a time, so that the judge, which has a limit
         of its own, needs never to wait for work, and outputs do not pile up.
@@ -175,7 +167,7 @@ class Run:
         self._report(RunProgress(*counts, self.money, seconds))
 
     async def ask_example(self, example: Example) -> Row | None:
-        """The row of what the pipeline gives; ``None`` where a cap of the run ended that."""
+        """Ask the pipeline an example, and return its row; ``None`` if a cap of the run stopped it."""
         budget, started = Budget(), time.perf_counter()
         self.asked += 1
         with recording() as recorder, use_budget(budget):
@@ -216,7 +208,7 @@ class Run:
             self._report_progress()
 
     async def _measure(self, row: Row, metric: Metric) -> None:
-        """Compute a cell of the row within ``metric_timeout``, count what it took, and write it down."""
+        """Compute a cell within ``metric_timeout``, count what it took, and write it down."""
         limit = self.job.metric_timeout
         with recording() as recorder:
             try:
@@ -242,7 +234,7 @@ class Run:
             await run_in_thread(self.folder.append, row, part)
 
     def _count_usage(self, part: Any, charged: Any, recorder: UsageRecorder) -> None:
-        """Add ``calls`` and ``tokens`` of what was done, and charge the caps with those that nobody charged yet."""
+        """Add ``calls`` and ``tokens`` to the counts, and charge the caps for those not charged yet."""
         self.calls += part.calls
         self.tokens += part.tokens
         if self.money is not None:
@@ -270,7 +262,7 @@ class Run:
         }  # fmt: skip
 
     def _finish(self, status: str) -> None:
-        """Complete the manifest with what was done and what all rows took, save, and let go of the folder."""
+        """Complete the manifest with what was done and what it took; save, and release the folder."""
         cells = [cell for row in self.rows for cell in row.cells.values()]
         parts: dict[str, list[Any]] = {"pipeline": [row.output for row in self.rows], "judge": cells}
         names = ("reused", "asked", "scored", "calls", "tokens", "money")
@@ -294,7 +286,7 @@ async def _ask_output(ask: Callable[[Example], Awaitable[Any]], example: Example
 
 
 def _metric_key(metric: Metric, judge: dict[str, Any] | None) -> str:
-    """A hash of a metric's name and settings, and of the part of the judge's fingerprint that decides it."""
+    """Hash a metric's name and settings, and the part of the judge's fingerprint that decides its values."""
     settings, needs_model = metric.settings(), metric.needs_judge or metric.needs_embeddings
     used = dict(judge or {}) if needs_model else {}
     if not metric.needs_embeddings:
@@ -311,7 +303,7 @@ def _now() -> str:
 
 
 def versions() -> dict[str, str]:
-    """Versions of the packages that decide results; those that are not installed are left out."""
+    """Return the versions of installed packages that decide results."""
     by_package = {"python": platform.python_version()}
     for name in ("rag-kit", "ragas", "ir-measures", "langchain-core", "langgraph", "openai", "numpy"):
         with suppress(PackageNotFoundError):

@@ -24,7 +24,7 @@ _VERDICTS = frozenset({"yes", "no", "maybe", "true", "false", "是", "否", "对
 
 
 def read_beir(folder: Path | str, split: str = "test") -> tuple[str, list[Example], list[Passage]]:
-    """Name, examples and corpus of a folder; see `rag_kit.evaluation.load_dataset`."""
+    """Read name, examples and corpus of a folder; see `rag_kit.evaluation.load_dataset`."""
     folder = as_path(folder, "folder")
     if not folder.is_dir():
         raise InvalidInputError(f"{str(folder)!r} is not a folder; give the folder of a retrieval data set")
@@ -61,7 +61,7 @@ def _require_file(folder: Path, *names: str) -> Path:
 
 
 def _id_records(path: Path, id_name: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Place, id and other fields of each record."""
+    """Yield file and line, id and other fields of each record."""
     ids: set[str] = set()
     for where, record in read_jsonl(path):
         key = text_of(record.pop(id_name, None), f"{where}: {id_name!r}")
@@ -72,7 +72,7 @@ def _id_records(path: Path, id_name: str) -> Iterator[tuple[str, str, dict[str, 
 
 
 def _passage_of(where: str, key: str, record: dict[str, Any]) -> Passage:
-    """Title, a newline and text; the text alone where there is no title."""
+    """Join title and text by a newline; the text alone without a title."""
     title, text = record.pop("title", None) or "", record.pop("text", None)
     if not isinstance(title, str) or not isinstance(text, str):
         raise InvalidInputError(f"{where}: title is {title!r:.40}, text is {text!r:.40}; give texts")
@@ -90,7 +90,7 @@ def _example(
     gold: dict[str, Any],
     corpus: Mapping[str, Passage],
 ) -> Example:
-    """The example of a query: its graded documents, best first, and what the gold answers give."""
+    """Make the example of a query: its graded documents, best first, and what the gold answers give."""
     best = sorted((doc for doc, grade in grades.items() if grade > 0), key=lambda doc: -grades[doc])
     metadata = gold.get("metadata", {})
     tags = {"language": detect_language(question)}
@@ -103,7 +103,7 @@ def _example(
 
 
 def _read_qrels(path: Path, queries: Mapping[str, str]) -> dict[str, dict[str, int]]:
-    """Query id -> document id -> grade; a header is skipped."""
+    """Read query id -> document id -> grade; a header is skipped."""
     qrels: dict[str, dict[str, int]] = {}
     for number, line in read_lines(path):
         where, cells = f"{path.name}:{number}", line.rstrip("\r\n").split("\t")
@@ -121,7 +121,7 @@ def _read_qrels(path: Path, queries: Mapping[str, str]) -> dict[str, dict[str, i
 
 
 def _read_gold(path: Path, corpus: Mapping[str, Passage]) -> dict[str, dict[str, Any]]:
-    """Query id -> the fields of its example that the gold answers give."""
+    """Read query id -> the fields of its example that the gold answers give."""
     gold: dict[str, dict[str, Any]] = {}
     for where, key, record in _id_records(path, "id"):
         answers = _pop_list(record, "answers", str, where)
@@ -155,7 +155,7 @@ def _pop_list(record: dict[str, Any], key: str, kind: type, where: str) -> list[
 def _spans_at(
     answers: Sequence[str], starts: Sequence[int], documents: Sequence[Passage], where: str
 ) -> list[GoldSpan]:
-    """The answers where ``answer_starts`` says, in the first gold document; blanks at their ends are left out."""
+    """Make spans of the answers at ``answer_starts`` in the first gold document, without blanks at their ends."""
     if len(starts) != len(answers):
         raise InvalidInputError(f"{where}: {len(answers)} answers but {len(starts)} answer_starts")
     document, spans = documents[0] if documents else Passage("", ""), []
@@ -171,7 +171,7 @@ def _spans_at(
 
 
 def _find_spans(answers: Sequence[str], documents: Sequence[Passage]) -> list[GoldSpan]:
-    """Every place where an answer stands verbatim in a gold document, not inside a longer word or number."""
+    """Find every occurrence of an answer in a gold document, not inside a longer word or number."""
     spans: list[GoldSpan] = []
     for answer in dict.fromkeys(answer.strip() for answer in answers):
         if not answer or answer.casefold() in _VERDICTS:
@@ -184,5 +184,5 @@ def _find_spans(answers: Sequence[str], documents: Sequence[Passage]) -> list[Go
 
 
 def _edge(character: str, look: str) -> str:
-    """A boundary where the answer ends in a Latin letter or digit; Chinese has no spaces to look for."""
+    """Return a pattern for a boundary if the answer ends in a Latin letter or digit; Chinese has no spaces."""
     return f"(?{look}[A-Za-z0-9])" if character.isascii() and character.isalnum() else ""

@@ -73,7 +73,7 @@ class EvaluationSet(Sequence[Example]):
         return iter(self.examples)
 
     def __getitem__(self, key: int | str | slice) -> Any:
-        """The example of an id or a place; a slice is a set."""
+        """Return the example of an id or a position; a slice is a set."""
         if isinstance(key, slice):
             return self._part_of(self.examples[key])
         if isinstance(key, str):
@@ -92,14 +92,14 @@ class EvaluationSet(Sequence[Example]):
     __hash__ = None  # type: ignore[assignment]
 
     def filter(self, wanted: Callable[[Example], object] | None = None, **tags: str) -> EvaluationSet:
-        """The examples that a function says yes to, and that have these tags."""
+        """Return the examples for which a function is true, and that have these tags."""
         if not callable(wanted) and wanted is not None:
             raise InvalidInputError(f"wanted is {wanted!r:.80}; give a function of an example, or tags")
         tagged = (example for example in self.examples if tags.items() <= example.tags.items())
         return self._part_of(example for example in tagged if wanted is None or wanted(example))
 
     def slices(self, by: str | Callable[[Example], object]) -> dict[str, EvaluationSet]:
-        """The set in parts: one for each value of a tag, or of what a function says; ``""`` where there is none."""
+        """Part the set by the value of a tag, or by what a function returns; ``""`` where there is none."""
         groups: dict[str, list[Example]] = {}
         for example in self.examples:
             value = example.tags.get(by, "") if isinstance(by, str) else by(example)
@@ -107,7 +107,7 @@ class EvaluationSet(Sequence[Example]):
         return {value: self._part_of(members) for value, members in groups.items()}
 
     def sample(self, n: int, seed: int = 0) -> EvaluationSet:
-        """So many examples, drawn without replacement, in the order of the set.
+        """Draw so many examples without replacement, in the order of the set.
 
         The same ids and seed give the same examples on every machine, in every order of the set.
 
@@ -124,13 +124,13 @@ class EvaluationSet(Sequence[Example]):
         return self._part_of(example for example in self.examples if example.id in chosen)
 
     def fingerprint(self) -> str:
-        """SHA-256 of all examples and the corpus, whatever their order; the name is no part of it."""
+        """Hash all examples and the corpus, in any order, without the name."""
         lines = [json.dumps(example.to_json(), sort_keys=True) for example in self.examples]
         lines += [json.dumps(["passage", p.id, p.text]) for p in self.corpus or ()]
         return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()
 
     def documents(self) -> list[Document]:
-        """The corpus as LangChain documents, to index.
+        """Return the corpus as LangChain documents, to index.
 
         Raises:
             InvalidInputError: If the set has no corpus.
@@ -251,7 +251,7 @@ class EvaluationSet(Sequence[Example]):
     def _from_records(
         cls, records: Iterable[files.Record], columns: ColumnNames | None, name: str | None, source: str
     ) -> EvaluationSet:
-        """The set of these records; what `save` added to them becomes its name and corpus."""
+        """Make a set of records; what `save` added to them becomes its name and corpus."""
         header: dict[str, Any] = {}
         passages: list[Passage] = []
         examples = list(read_examples(part_saved(records, header, passages), columns, source))
@@ -270,12 +270,12 @@ class EvaluationSet(Sequence[Example]):
         return Table(columns, rows, heading=heading, width=160, limit=10).html()
 
     def _part_of(self, examples: Iterable[Example]) -> EvaluationSet:
-        """A set of these examples with the same name and corpus."""
+        """Make a set of these examples with the same name and corpus."""
         part = EvaluationSet(self.name, examples)
         part.corpus = self.corpus
         return part
 
 
 def _set_name(name: str) -> str:
-    """The name of a set from that of its file: without the ending, and without ``.gz``."""
+    """Name a set after its file, without the suffix and ``.gz``."""
     return Path(name.removesuffix(".gz")).stem

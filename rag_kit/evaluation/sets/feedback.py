@@ -29,7 +29,7 @@ _ANSWER = ("outputs", "answer", "output", "result", "response", "text", "content
 
 @dataclass
 class _Case:
-    """All runs that asked the same; answer -> thumbs, where an empty answer is that of a run that failed."""
+    """All runs that asked the same; answer -> thumbs, where an empty answer is a failed run."""
 
     question: str
     history: list[dict[str, str]]
@@ -40,7 +40,7 @@ class _Case:
     runs: list[str] = field(default_factory=list)
 
     def example(self) -> Example:
-        """The example; its reference is the last correction, else the answer most liked that nobody rejected."""
+        """Make the example; its reference is the last correction, else the answer most liked and never rejected."""
         liked = [answer for answer, _ in self.liked.most_common() if answer]
         undisputed = [answer for answer in liked if answer not in self.rejected]
         reference = [*self.corrections[-1:], *undisputed, None][0]
@@ -51,8 +51,8 @@ class _Case:
             "also_liked": [answer for answer in undisputed if answer != reference],
             "corrected": bool(self.corrections),
         }
-        verdict = "mixed" if self.liked and self.rejected else ""
-        feedback = verdict or ("up" if self.liked else "down" if self.rejected else "none")
+        thumbs = [name for name, answers in (("up", self.liked), ("down", self.rejected)) if answers]
+        feedback = "mixed" if len(thumbs) > 1 else (*thumbs, "none")[0]
         return Example(
             made_id(self.question, *(f"{turn['question']}\n{turn['answer']}" for turn in self.history)),
             self.question,
@@ -65,7 +65,7 @@ class _Case:
 
 
 def feedback_examples(records: Iterable[Record], source: str) -> list[Example]:
-    """The examples of an export; see `EvaluationSet.from_feedback`."""
+    """Read the examples of an export; see `EvaluationSet.from_feedback`."""
     cases: dict[str, _Case] = {}
     table = not source.removesuffix(".gz").lower().endswith("jsonl")
     for where, record in records:
@@ -90,7 +90,7 @@ def feedback_examples(records: Iterable[Record], source: str) -> list[Example]:
 
 
 def _read_question(run: Mapping[str, Any], where: str) -> tuple[str, list[dict[str, str]]]:
-    """Question and earlier turns of a run."""
+    """Return question and earlier turns of a run."""
     inputs, history = _first_value(run, _QUESTION), run.get("history")
     if isinstance(inputs, Mapping):
         history = _first_value(inputs, ("history", "chat_history")) or history
@@ -109,7 +109,7 @@ def _read_question(run: Mapping[str, Any], where: str) -> tuple[str, list[dict[s
 
 
 def _read_answer(outputs: Any, where: str) -> str:
-    """The text of an answer, without the marks of citations, which belong to the passages of that run; may be blank."""
+    """Return the text of an answer without citation marks, which belong to the passages of that run."""
     answer = (_first_value(outputs, _ANSWER) if outputs else "") if isinstance(outputs, Mapping) else outputs
     if isinstance(answer, list):
         turns = [message(item) for item in answer]
@@ -126,19 +126,20 @@ def _read_answer(outputs: Any, where: str) -> str:
 
 
 def _read_ratings(run: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The ratings of a run, one mapping each; those of automatic evaluators only where no person rated it."""
+    """Return the ratings of a run; those of automatic evaluators only if no person rated it."""
     thumbs = _first_value(run, _THUMBS)
     if isinstance(thumbs, list):
         entries = [item if isinstance(item, Mapping) else {"score": item} for item in thumbs]
     else:
         is_rating = isinstance(thumbs, Mapping) and {*_THUMBS, *_CORRECTIONS, *_COMMENTS} & set(thumbs)
-        entries = [{**run, **dict.fromkeys(_THUMBS), **thumbs} if is_rating else run]
+        rest = {name: value for name, value in run.items() if name not in _THUMBS}
+        entries = [{**rest, **thumbs} if is_rating else run]
     people = [entry for entry in entries if re.search("user|thumb", str(entry.get("key")).casefold())]
     return people or entries
 
 
 def _is_liked(thumb: Any, where: str) -> bool | None:
-    """Whether a thumb is up; ``None`` where there is none."""
+    """Tell whether a thumb is up; ``None`` without one."""
     skin_tones = "\ufe0f\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
     word = str(thumb).strip(f"{skin_tones} ").casefold().replace("s-", "s_")
     if thumb is None or word in _UP or word in _DOWN:

@@ -64,7 +64,7 @@ _QUOTED = re.compile(
     r"""(?<![^\s;；|｜,，、&+和与及])(?:"[^"\n]+"|'[^'\n]+'|“[^“”\n]+”|‘[^‘’\n]+’|《[^《》\n]+》|「[^「」\n]+」|`[^`\n]+`)"""
     r"(?=[\s;；|｜,，、&+和与及以]|$)"
 )
-_HELD = re.compile(r"\0(\d+)\0")  # stands for one while the text around it is split
+_NUMBER = re.compile(r"\0(\d+)\0")  # stands for one while the text around it is split
 _BULLET = re.compile(r"^\s*[-*•·–]\s+")
 _PAIRS_OF_MARKS = ('""', "''", "“”", "‘’", "《》", "「」", "<>", "``")
 
@@ -72,7 +72,7 @@ _PAIRS_OF_MARKS = ('""', "''", "“”", "‘’", "《》", "「」", "<>", "``
 def read_examples(
     records: Iterable[Record], columns: Mapping[str, Any] | None, source: str
 ) -> Iterator[Example]:
-    """An example for each record; one without an id gets one from its content.
+    """Make an example of each record; one without an id gets one from its content.
 
     ``columns`` is as in `EvaluationSet.load`; ``source`` is what the records are from, for messages.
     """
@@ -121,7 +121,7 @@ def _check_columns(columns: Mapping[str, Any] | None) -> dict[str, Any]:
 def part_saved(
     records: Iterable[Record], header: dict[str, Any], passages: list[Passage]
 ) -> Iterator[Record]:
-    """The records of examples; those that `EvaluationSet.save` adds go into its header and its corpus."""
+    """Separate the records of examples from the header and corpus that `EvaluationSet.save` adds."""
     for where, record in records:
         kind, content = next(iter(record.items())) if len(record) == 1 else ("", None)
         if kind not in ("evaluation_set", "passage") or not isinstance(content, Mapping):
@@ -136,7 +136,7 @@ def part_saved(
 
 
 def corpus_passages(corpus: Iterable[Passage | Document | str]) -> tuple[Passage, ...]:
-    """Passages, documents or texts as the corpus of a set."""
+    """Turn passages, documents or texts into the corpus of a set."""
     from langchain_core.documents import Document
 
     by_id: dict[str, Passage] = {}
@@ -156,7 +156,7 @@ def corpus_passages(corpus: Iterable[Passage | Document | str]) -> tuple[Passage
 
 
 def _read_fields(record: Mapping[str, Any], user_columns: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """The fields of the example that a record makes; columns that match no field become metadata."""
+    """Return the fields of a record's example; columns that match no field become metadata."""
     if not user_columns and {"id", "question"} <= set(record) <= set(FIELDS):
         try:  # as save() writes it: nothing is to be guessed, nothing is lost
             Example(**record)
@@ -197,18 +197,18 @@ def _read_fields(record: Mapping[str, Any], user_columns: Mapping[str, Any], whe
 
 
 def _give_documents(spans: list[dict[str, Any]], documents: Sequence[str]) -> None:
-    """Name the document of spans that have none: the only relevant one, or of as many as spans the one in its place."""
+    """Name the document of spans without one: the only relevant one, or one each in their order."""
     if len(documents) not in (1, len(spans)) or any(span["document"] for span in spans):
         return
     for number, span in enumerate(spans):
         span["document"] = documents[number % len(documents)]
 
 
-def _find_column(field: str, user_columns: Mapping[str, Any], folded: Mapping[str, str]) -> Any:
-    """The name of a field's column: the one that is named, else the first usual one that is filled."""
+def _find_column(field: str, user_columns: Mapping[str, Any], filled: Mapping[str, str]) -> Any:
+    """Return the column of a field: the one that the user named, else the first filled one with a usual name."""
     if field in user_columns:
         return user_columns[field] if isinstance(user_columns[field], str) else None
-    candidates = (folded[name] for name in USUAL[field] if name in folded)
+    candidates = (filled[name] for name in USUAL[field] if name in filled)
     return next((name for name in candidates if name not in user_columns.values()), None)
 
 
@@ -217,7 +217,7 @@ def _fold_name(name: str) -> str:
 
 
 def plain_cell(value: Any) -> Any:
-    """A cell as plain JSON, ``None`` where a table has a gap (NaN, NaT, blank text)."""
+    """Return a cell as plain JSON, ``None`` for a gap (NaN, NaT, blank text)."""
     if isinstance(value, str):
         value = value.replace("_x000D_", "")  # how Excel's files write the line breaks of other programs
     blank = isinstance(value, str) and not value.strip()
@@ -225,7 +225,7 @@ def plain_cell(value: Any) -> Any:
 
 
 def field_value(field: str, cell: Any, where: str) -> Any:
-    """A cell as the value of a field."""
+    """Read a cell as the value of a field."""
     if field == "id":
         return text_of(cell, where).strip()
     if field in ("question", "reference"):
@@ -250,10 +250,10 @@ def field_value(field: str, cell: Any, where: str) -> Any:
 
 
 def ids_of(cell: str) -> list[str]:
-    """The ids that people write into one cell: parted by semicolons, bars and line breaks.
+    """Split the ids that people write into one cell, by semicolons, bars and line breaks.
 
-    Commas, blanks, "and" and 和 part them only where each part ends as files do that can be read, or all end alike, or
-    (commas) all parts have one form, such as d1, d2: a name may hold them. What stands in quotation marks stays whole.
+    Commas, blanks, "and" and 和 may be part of a name: they separate ids only if each part has the suffix of a readable
+    file, if all have one suffix, or (commas) if all have one form, such as d1, d2. Text in quotation marks stays whole.
 
     Example:
         >>> ids_of("a.pdf;b.pdf"), ids_of("报告.docx；附件 2.xlsx\\n合同.pdf"), ids_of("a.pdf, b.pdf and c.md")
@@ -265,16 +265,16 @@ def ids_of(cell: str) -> list[str]:
     """
     quoted: list[str] = []
 
-    def hold(found: re.Match[str]) -> str:
+    def replace_by_number(found: re.Match[str]) -> str:
         quoted.append(found[0])
         return f"\0{len(quoted) - 1}\0"
 
-    held = cell if "\0" in cell else _QUOTED.sub(hold, cell)
-    parts = list(filter(None, map(_bare_id, _PARTS.split(held))))
+    numbered = cell if "\0" in cell else _QUOTED.sub(replace_by_number, cell)
+    parts = list(filter(None, map(_bare_id, _PARTS.split(numbered))))
     if "://" in cell and not all("://" in part for part in parts):  # a semicolon of an address
         return [cell.strip()]
     names = (
-        _HELD.sub(lambda found: quoted[int(found[1])], name)
+        _NUMBER.sub(lambda found: quoted[int(found[1])], name)
         for part in parts
         for name in _split_weakly(part, quoted)
     )
@@ -282,36 +282,34 @@ def ids_of(cell: str) -> list[str]:
 
 
 def _split_weakly(text: str, quoted: Sequence[str]) -> list[str]:
-    """The ids of a text that no strong sign parts."""
+    """Split ids by blanks, "and" or commas, if the parts then look like ids."""
     for sign in (_BLANKS, _WORDS, _COMMAS):
         parts = list(filter(None, map(_bare_id, sign.split(text))))
         if len(parts) > 1:
-            held = [_HELD.fullmatch(part) for part in parts]
-            bare = [
-                _bare_id(quoted[int(one[1])]) if one else part for one, part in zip(held, parts, strict=True)
+            numbers = [_NUMBER.fullmatch(part) for part in parts]
+            names = [
+                _bare_id(quoted[int(number[1])]) if number else part
+                for number, part in zip(numbers, parts, strict=True)
             ]
-            endings = {name.rpartition(".")[2].casefold() if _FILE.match(name) else "" for name in bare}
-            if (
-                all(held)
-                or all(f".{ending}" in FORMATS for ending in endings)
-                or (len(endings) == 1 and all(endings))
-            ):
+            suffixes = {name.rpartition(".")[2].casefold() if _FILE.match(name) else "" for name in names}
+            are_files = all(f".{suffix}" in FORMATS for suffix in suffixes)
+            if all(numbers) or are_files or (len(suffixes) == 1 and all(suffixes)):
                 return parts
-    if _HELD.search(text):
+    if _NUMBER.search(text):
         return [text]
     forms = {re.sub(r"\d+", "0", re.sub(r"[^\W\d_]+", "a", part)) for part in parts}
     return parts if len(forms) == 1 and "0" in forms.pop() and "://" not in text else [text]
 
 
 def _bare_id(text: str) -> str:
-    """An id without the bullet before it and the quotation marks around it."""
+    """Remove the bullet before an id and the quotation marks around it."""
     name = _BULLET.sub("", text).strip()
     quoted = name[:1] + name[-1:] in _PAIRS_OF_MARKS and name[-1] not in name[1:-1]
     return name[1:-1].strip() if quoted else name
 
 
 def _spans_of(cell: Any, where: str) -> list[Any]:
-    """Gold spans: objects, or texts alone, which may be in any document; a blank line parts those of one cell."""
+    """Read gold spans: objects, or texts alone, in any document; a blank line separates those of one cell."""
     items = re.split(r"\n\s*\n", cell.replace("\r\n", "\n")) if isinstance(cell, str) else cell
     try:
         return [check_span(item) for item in (items if isinstance(items, list) else [items])]
@@ -320,7 +318,7 @@ def _spans_of(cell: Any, where: str) -> list[Any]:
 
 
 def _can_be_spans(name: str, row: Mapping[str, Any]) -> bool:
-    """Tell whether a column that was only guessed holds spans; one of a name that says so does, or is at fault."""
+    """Tell whether a column holds spans, if its name alone does not say so."""
     if _fold_name(name) not in _MAYBE_SPANS:
         return True
     try:
@@ -336,7 +334,7 @@ def _can_be_spans(name: str, row: Mapping[str, Any]) -> bool:
 
 
 def spelled_out(cell: Any, where: str) -> Any:
-    """A list or an object that a text cell spells out, as JSON or as Python prints it; other cells as they are."""
+    """Read a list or an object written as JSON or Python into a text cell; other cells stay."""
     text = cell.strip() if isinstance(cell, str) else ""
     if text[:1] + text[-1:] not in ("[]", "{}"):
         return cell
@@ -353,7 +351,7 @@ def spelled_out(cell: Any, where: str) -> Any:
 
 
 def text_of(cell: Any, where: str) -> str:
-    """A text that is not blank; a whole number of a table (``3.0``) and a list of one text are one."""
+    """Return a text that is not blank; a whole number of a table (``3.0``) and a list of one text are one."""
     if isinstance(cell, list) and len(cell) == 1:
         cell = cell[0]
     if isinstance(cell, float) and cell.is_integer():
@@ -366,7 +364,7 @@ def text_of(cell: Any, where: str) -> str:
 
 
 def texts_of(cell: Any, where: str) -> list[str]:
-    """A list of texts without repetitions; also one text, and SQuAD's ``{"text": [...]}``."""
+    """Return a list of distinct texts; also of one text, and of SQuAD's ``{"text": [...]}``."""
     if isinstance(cell, Mapping):
         cell = cell.get("text", cell)
     items = cell if isinstance(cell, list) else [cell]
@@ -375,7 +373,7 @@ def texts_of(cell: Any, where: str) -> list[str]:
 
 
 def turns_of(cell: Any, where: str) -> list[dict[str, str]]:
-    """Earlier turns: objects with ``question`` and ``answer``, pairs, or chat messages."""
+    """Read earlier turns: objects with ``question`` and ``answer``, pairs, or chat messages."""
     turns: list[dict[str, str]] = []
     for item in cell if isinstance(cell, list) else [cell]:
         pair = {"question": item[0], "answer": item[1]} if isinstance(item, list) and len(item) == 2 else item
@@ -394,7 +392,7 @@ def turns_of(cell: Any, where: str) -> list[dict[str, str]]:
 
 
 def message(item: Any) -> tuple[str | None, str]:
-    """``("question" | "answer" | "other", text)`` of a chat message as JSON; ``(None, "")`` where it is none."""
+    """Return ``("question" | "answer" | "other", text)`` of a chat message; ``(None, "")`` if it is none."""
     inner = (item.get("data") or item.get("kwargs") or item) if isinstance(item, Mapping) else None
     if not isinstance(inner, Mapping):  # data or kwargs: a message as LangChain writes it out
         return None, ""
@@ -408,5 +406,5 @@ def message(item: Any) -> tuple[str | None, str]:
 
 
 def made_id(*parts: str | None) -> str:
-    """An id from what an example holds: the same content has the same id in every file."""
+    """Make an id from an example's content: the same in every file."""
     return f"q-{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]}"

@@ -26,7 +26,7 @@ _LISTED = 10  # settings in the table
 
 @dataclass(frozen=True)
 class Trial:
-    """One setting that was tried; ``calls`` and ``tokens`` are of pipeline and judge.
+    """One setting that was tried; ``calls`` and ``tokens`` are those of pipeline and judge.
 
     Its ``state``: ``complete``: it answered every question; ``pruned``: it was given up; ``failed``: it has too few
     values to be compared; ``unfinished``: the search ended meanwhile. ``reason`` says why it is not complete.
@@ -67,7 +67,7 @@ class TuningResult(TabularResult):
 
     @cached_property
     def records(self) -> dict[str, dict[str, Any]]:
-        """By `record_name`: of finished trials what the study keeps, of the others what their folders hold."""
+        """Return by `record_name` what the study keeps of finished trials, and the folders of the others."""
         finished = [dict(trial.user_attrs) for trial in self.study.get_trials(deepcopy=False)]
         by_name = {record_name(record["settings"], "search"): record for record in finished}
         for path in sorted(self.folder.glob("*-s*")):
@@ -189,7 +189,7 @@ class TuningResult(TabularResult):
         return self.verdict, [self._trials_table()], [ending, *self.notes]
 
     def _trials_table(self) -> Table:
-        """Rows of the best settings, complete ones first; the default setting is always among them."""
+        """Make a table of the best settings, complete ones first, with the default setting always among them."""
         sign = -1.0 if self.setup["higher_is_better"] else 1.0
         ranked = sorted(self.trials, key=lambda t: (t.state != "complete", sign * (t.value or 0.0), t.number))
         listed = ranked[:_LISTED]
@@ -200,7 +200,7 @@ class TuningResult(TabularResult):
 
 
 def open_study(path: Path, direction: str | None = None) -> Any:
-    """Load the study of a file; with a direction, make it where there is none."""
+    """Load the study of a file; with a direction, make it if there is none."""
     try:
         with quiet() as optuna:
             from optuna.storages.journal import JournalFileBackend
@@ -219,12 +219,12 @@ def open_study(path: Path, direction: str | None = None) -> Any:
 
 
 def record_name(settings: Mapping[str, Any], part: str) -> str:
-    """Name of the folder that keeps the answers of a setting on a part of the questions."""
+    """Name the folder that keeps the answers of a setting on a part of the questions."""
     return f"{hashlib.sha256(label(dict(settings)).encode()).hexdigest()[:16]}-{part}"
 
 
 def record_of(results: Results) -> dict[str, Any]:
-    """Read the results of a setting: its scores, and what they took."""
+    """Read the results of a setting: its scores, and what they cost."""
     parts: list[Any] = [part for row in results.rows for part in (row.output, *row.cells.values())]
     return {
         "settings": json.loads(results.manifest["pipeline"]["version"]),

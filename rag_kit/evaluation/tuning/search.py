@@ -147,7 +147,7 @@ tune = blocking(atune, "tune")
 
 
 def _split(examples: Sequence[Example], set_aside: float, seed: int) -> tuple[list[Example], list[Example]]:
-    """The questions to search with and those set aside, in the order of a draw; the same words stay on one side."""
+    """Split the questions into those to search with and those set aside, at random; equal words stay together."""
 
     def draw_key(example: Example) -> str:
         return digest([seed, " ".join(example.question.casefold().split())])
@@ -166,7 +166,7 @@ def _split(examples: Sequence[Example], set_aside: float, seed: int) -> tuple[li
 
 
 def _prepare_study(log: AppendLog, folder: Path, header: Mapping[str, Any]) -> Any:
-    """The study of a folder that is locked; that of another search is refused."""
+    """Open the study of a locked folder; refuse that of another search."""
     log.append([])  # a line that a kill has cut off is dropped
     log.release()
     (folder / f"{FILE}.lock").unlink(missing_ok=True)  # of Optuna, left by a kill; nobody else writes

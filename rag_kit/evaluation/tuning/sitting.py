@@ -34,11 +34,11 @@ _STATES = {"complete": "COMPLETE", "pruned": "PRUNED", "failed": "FAIL"}
 
 
 class _Ended(Exception):
-    """Why the search cannot go on."""
+    """The search cannot go on; the message says why."""
 
 
 class _Failed(Exception):
-    """Why a setting has no pipeline, or too few values."""
+    """A setting has no pipeline, or too few values; the message says why."""
 
 
 @dataclass
@@ -105,7 +105,7 @@ class Sitting:
         return f"n_trials={self.n_trials}"
 
     def _propose(self, number: int) -> dict[str, Any] | None:
-        """A setting that was not tried yet; it follows from the seed and the finished trials alone."""
+        """Propose a setting that was not tried yet, by the seed and the finished trials alone."""
         if number == 0:
             return self.space.default
         with quiet() as optuna:
@@ -159,7 +159,7 @@ class Sitting:
         return trial
 
     def _add_trial(self, settings: dict[str, Any], state: str, reason: str, steps: dict[int, float]) -> None:
-        """Write a finished trial to the study, with the scores that it is compared by."""
+        """Write a finished trial to the study, with the scores by which it is compared."""
         name, nothing = record_name(settings, "search"), {"scores": {}, "asked": 0, "calls": 0, "tokens": 0}
         record = self._records.pop(name, nothing) | {"settings": settings, "state": state, "reason": reason}
         value = list(steps.values())[-1] if state == "complete" else None
@@ -179,7 +179,7 @@ class Sitting:
         )
 
     def _check_coverage(self, results: Results, total: int) -> None:
-        """Fail a setting with too few values to be compared."""
+        """Fail a setting with too few values to compare."""
         cells, default = results.cells(self.metric.name), record_name(self.space.default, "search")
         expected = sum(key in cells for key in self._records[default]["scores"])
         with_value = len(results.values(self.metric.name))
@@ -193,7 +193,7 @@ class Sitting:
     def _reason_to_prune(
         self, settings: dict[str, Any], scores: Mapping[str, float], steps: Mapping[int, float]
     ) -> str:
-        """Why the pruning rule gives a setting up; empty if it does not."""
+        """Return why the pruning rule gives a setting up; "" if it does not."""
         if self.pruning == "paired":
             return _explain_worse(self.result.best_trial.scores, scores, self.metric.higher_is_better)
         if isinstance(self.pruning, str):
@@ -216,7 +216,7 @@ class Sitting:
     async def _evaluate(
         self, pipeline: Any, settings: dict[str, Any], part: str, end: int, *, retry_errors: bool
     ) -> Results:
-        """Evaluate a setting on these questions; those with a score from before are not asked again."""
+        """Evaluate a setting on these questions; those with a score already are not asked again."""
         examples, name = self.parts[part == "set_aside"][:end], record_name(settings, part)
         try:
             results = await aevaluate(
@@ -233,11 +233,11 @@ class Sitting:
         return results
 
     def _ended_by(self, reason: str) -> _Ended:
-        """The end of the search; where its time is over, the cap that the user set is named."""
+        """Make the end of the search; if its time is over, name the cap that the user set."""
         return _Ended(f"max_seconds={self.caps['seconds']}: {reason}" if self._seconds_left == 0 else reason)
 
     async def _make_pipeline(self, settings: dict[str, Any]) -> Any:
-        """The pipeline of a setting."""
+        """Make the pipeline of a setting."""
         try:
             async with asyncio.timeout(self._seconds_left) as clock:
                 pipeline = await acall_function(self.make, settings)
@@ -251,29 +251,31 @@ class Sitting:
             raise _Failed(f"the pipeline could not be made: {why}") from error
 
     def _calls_left(self, settings: Mapping[str, Any], part: str, end: int) -> int | None:
-        """Model calls that may be made for these questions; ``None`` without a cap.
+        """Return how many model calls these questions may use; ``None`` without a cap.
 
-        A cap that does not suffice for these and for judging the winner, by what a question took so far, ends it.
+        Raises `_Ended` if a cap is too small for these and for judging the winner, by what a question took so far.
         """
         used, calls = self._usage, None
         to_ask = max(0, end - self._count_asked(settings, part))
-        later = 2 * len(self.parts[1]) if part == "search" else 0  # when the winner is judged
+        to_judge = (
+            2 * len(self.parts[1]) if part == "search" else 0
+        )  # questions for the winner and the default
         for kind, cap in self.caps.items():
             if cap is None:
                 continue
-            rate = min(cap, used[kind]) / used["asked"] if used["asked"] else 0.0
-            left = cap - used[kind]
-            if left <= 0 or left < rate * (to_ask + later):
+            per_question = min(cap, used[kind]) / used["asked"] if used["asked"] else 0.0
+            left, kept = cap - used[kind], per_question * to_judge
+            if left <= 0 or left < per_question * to_ask + kept:
                 raise _Ended(
-                    f"max_{kind}={cap:g}: {used[kind]:.3g} are used, {rate * later:.3g} are kept to judge the winner"
+                    f"max_{kind}={cap:g}: {used[kind]:.3g} are used, {kept:.3g} are kept to judge the winner"
                 )
             if kind == "calls":
-                calls = max(1, int(left - rate * later))
+                calls = max(1, int(left - kept))
         return calls
 
 
 def _block_ends(count: int) -> list[int]:
-    """After how many questions a setting may be given up: each time twice as many, the last time all."""
+    """Return after how many questions a setting may be given up: each time twice as many, the last time all."""
     ends = [count]
     while (half := math.ceil(ends[0] / 2)) >= _FEWEST:
         ends.insert(0, half)
@@ -281,7 +283,7 @@ def _block_ends(count: int) -> list[int]:
 
 
 def _explain_worse(best: Mapping[str, float], scores: Mapping[str, float], higher_is_better: bool) -> str:
-    """Why a setting is significantly worse than the best one on the questions of both; empty if it is not."""
+    """Explain why a setting is significantly worse than the best one on the questions of both; "" if not."""
     shared = [key for key in scores if key in best]
     sign = 1.0 if higher_is_better else -1.0
     differences = [sign * (scores[key] - best[key]) for key in shared]
@@ -295,5 +297,5 @@ def _explain_worse(best: Mapping[str, float], scores: Mapping[str, float], highe
 
 
 def _clean_reason(reason: str) -> str:
-    """A reason without keys and control characters, short."""
+    """Shorten a reason, without keys and control characters."""
     return clean_text(redact(reason))[:300]

@@ -35,7 +35,7 @@ def quiet() -> Iterator[Any]:
 
 
 def label(value: Any) -> str:
-    """A plain value as one text: equal for equal values, and different for 1, True and "1"."""
+    """Write a plain value as text: the same for equal values, different for 1, True and "1"."""
     try:
         return json.dumps(value, sort_keys=True, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
@@ -88,7 +88,7 @@ class SearchSpace:
         self.default = self.settle({})
 
     def settle(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """A whole setting of these values and the defaults of the other parameters; what is not allowed is refused."""
+        """Complete values with the defaults of the other parameters; refuse what is not allowed."""
         if unknown := [name for name in values if name not in self.parameters]:
             raise InvalidInputError(
                 f"there is no parameter {unknown[0]!r:.120}; there are {', '.join(map(repr, self.parameters)):.400}"
@@ -100,7 +100,7 @@ class SearchSpace:
             raise InvalidInputError(f"the setting {whole!r:.200} is not allowed: {error!s:.300}") from None
 
     def setting(self, proposed: Mapping[str, Any]) -> dict[str, Any]:
-        """The setting of a trial's parameters."""
+        """Return the setting of a trial's parameters."""
         forms = self.parameters.items()
         return {name: _plain_value(form, self.distributions[name], proposed[name]) for name, form in forms}
 
@@ -115,7 +115,7 @@ class SearchSpace:
 
 
 def _read_parameter(name: Any, values: Any) -> dict[str, Any]:
-    """A parameter as the user gave it, as ``{"choices": [...]}`` or ``{"int": [low, high], "step": ...}``."""
+    """Read a parameter as the user gave it, as ``{"choices": [...]}`` or ``{"int": [low, high]}``."""
     form = {"choices": values} if isinstance(values, list | tuple) else values
     kinds = [kind for kind in ("choices", "int", "float") if isinstance(form, Mapping) and kind in form]
     if not isinstance(name, str) or len(kinds) != 1:
@@ -128,7 +128,7 @@ def _read_parameter(name: Any, values: Any) -> dict[str, Any]:
 
 
 def _make_distribution(form: Mapping[str, Any]) -> Any:
-    """Optuna's distribution; a malformed form is its ValueError or TypeError."""
+    """Make Optuna's distribution of a form; raises ValueError or TypeError if that is malformed."""
     with quiet() as optuna:
         if "choices" in form:
             labels = [label(choice) for choice in form["choices"]]
@@ -145,7 +145,7 @@ def _make_distribution(form: Mapping[str, Any]) -> Any:
 
 
 def _default_value(form: Mapping[str, Any], bounds: Any) -> Any:
-    """The first choice, or the middle of a range."""
+    """Return the first choice, or the middle of a range."""
     if "choices" in form:
         return form["choices"][0]
     middle = math.sqrt(bounds.low * bounds.high) if bounds.log else (bounds.low + bounds.high) / 2
@@ -155,7 +155,7 @@ def _default_value(form: Mapping[str, Any], bounds: Any) -> Any:
 
 
 def _plain_value(form: Mapping[str, Any], bounds: Any, value: Any) -> Any:
-    """A value of Optuna's as the user's own: a choice, or a number without the tail of a sum of floats."""
+    """Return a value of Optuna's as the user's own: a choice, or a number without rounding errors."""
     if "choices" in form:
         return json.loads(value)
     return round(value) if "int" in form else min(max(float(f"{value:.6g}"), bounds.low), bounds.high)

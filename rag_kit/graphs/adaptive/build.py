@@ -113,12 +113,12 @@ def build_adaptive_rag(
 
 
 def single_or(following: str) -> Route:
-    """The route to the single step, where a node chose it, or else to another node."""
+    """Make the route to the single step if a node chose it, or else to another node."""
     return lambda state: "single" if state.get("route") == "single" else following
 
 
 def single_node(graph: CompiledStateGraph[Any, Any, Any, Any]) -> RunnableLambda[Any, Any]:
-    """A node that runs a compiled graph on the question, with what is left of the caps as its own context.
+    """Make a node that runs a compiled graph on the question, within what is left of the caps.
 
     It is called, and not added as it stands, since its settings are another class and its first node would forget
     the usage so far. LangGraph finds it in the function all the same: drawings with ``xray`` show it.
@@ -139,7 +139,7 @@ def single_node(graph: CompiledStateGraph[Any, Any, Any, Any]) -> RunnableLambda
 
 
 def _inner_settings(graph: CompiledStateGraph[Any, Any, Any, Any], state: Mapping[str, Any]) -> Any:
-    """The inner run's settings: the common ones, those given for it, and what is left of the caps."""
+    """Return the settings of the inner run: common ones, its own, and what is left of the caps."""
     context = run_context(AdaptiveContext)
     left = remaining_caps(state.get("usage"), context)
     if left["max_tokens"] == 0:
@@ -151,7 +151,7 @@ def _inner_settings(graph: CompiledStateGraph[Any, Any, Any, Any], state: Mappin
 
 
 def _update_from(result: Mapping[str, Any], state: AdaptiveState) -> Update:
-    """The result of the inner run as an update; its usage is added once, also after an interrupt inside it."""
+    """Make an update of the inner run's result; its usage is added once, also after an interrupt."""
     notes = list(result.get("notes") or [])
     update: Update = {"notes": notes, **{key: result[key] for key in _KEYS if key in result}}
     if result.get("status") == "refused":  # nothing of the run so far may tell what was refused

@@ -56,7 +56,7 @@ class AdaptiveNodes(RagNodes):
         self.classifier = classifier
 
     async def classify(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
-        """Choose the way by the words of the user alone: no passage and no answer is shown to the classifier."""
+        """Choose the route by the user's words alone, without passages or answers."""
         if context.route != "auto":
             return _go_to(context.route, {"reason": "set by the context"})
         question = state["search_query"]
@@ -82,7 +82,7 @@ class AdaptiveNodes(RagNodes):
         return _go_to("single" if why or route is None else route, classified, why)
 
     async def direct(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
-        """Answer without looking anything up; a model that cannot hands over to the search."""
+        """Answer without a search; a model that cannot hands over to the search."""
         text, cut_off = "", ""
         if not is_extractive(self.model(context)):
             history = render_turns(state.get("history"), MAX_HISTORY)
@@ -97,7 +97,7 @@ class AdaptiveNodes(RagNodes):
         return {"answer": answer, "cut_off": cut_off, "notes": note_cut_off(cut_off)}
 
     async def ask_back(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
-        """Write the question back; where nobody can reply within this run, it is the answer.
+        """Ask the user a question back; if nobody can reply within this run, it is the answer.
 
         A node of its own: the one that waits runs anew, and must not write another question.
         """
@@ -114,7 +114,7 @@ class AdaptiveNodes(RagNodes):
         return {"question_back": back, "answer": back, "status": "clarify", "notes": notes}
 
     async def clarify(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
-        """Wait for the user's reply; it joins the question, which is then judged anew."""
+        """Wait for the user's reply, and judge the question anew together with it."""
         answer = interrupt({"question": state["question_back"], "asked": state["asked"]})
         reply = " ".join(answer.split())[:MAX_REPLY] if isinstance(answer, str) else ""
         if not reply:
@@ -136,7 +136,7 @@ class AdaptiveNodes(RagNodes):
         return {"asked": checked, "search_query": checked, "clarifications": clarifications}
 
     async def next_hop(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
-        """Ask for the next fact, with those found so far in view; or go on to the answer."""
+        """Ask for the next fact, given those found so far; or go on to the answer."""
         hops, max_calls, question = state["hops"], context.max_calls, state["search_query"]
         if len(hops) >= context.max_hops:
             return _conclude(state, f"hops: stopped at max_hops={context.max_hops}")
@@ -158,14 +158,14 @@ class AdaptiveNodes(RagNodes):
         return {"sub_question": query, "notes": notes}
 
     async def search_hop(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
-        """Fetch passages for the sub-question; those that this user may not see are left out."""
+        """Search for the sub-question; passages that this user may not see are left out."""
         found = {digest_of(one): one for one in await self.search(state["sub_question"], context)}
         known = {digest_of(one): one for one in state["documents"]}
         hop = Hop(question=state["sub_question"], answer="", found=list(found))
         return {"documents": list((known | found).values()), "hops": [*state["hops"], hop]}
 
     async def answer_hop(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
-        """Note what the passages say to the sub-question; the note is for the next steps, not for the user."""
+        """Note what the passages say to the sub-question, for the next steps, not for the user."""
         *earlier, hop = state["hops"]
         documents = _documents_of_last_hop(state)
         written = await self.answer_from(hop["question"], documents, state, context)
@@ -175,14 +175,14 @@ class AdaptiveNodes(RagNodes):
         return {"hops": [*earlier, Hop({**hop, "answer": text})]}
 
     async def conclude(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
-        """Answer from the passages of all steps; what was noted on the way is not a source."""
+        """Answer from the passages of all steps; the notes on the way are no sources."""
         question, hops = state["search_query"], _render_hops(state)
         return await self.answer_from(
             question, state["documents"], state, context, name="answer_from_hops", history=hops
         )
 
     async def finish(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
-        """Check what leaves: citations where something was looked up, guards wherever they have not seen it yet."""
+        """Check citations if a search was made, and let the guards see the answer if they have not yet."""
         question, answer = state["asked"], state["answer"]
         if state["route"] in ("multi", "direct"):
             update: Update = await self.cite(state, context)
@@ -197,12 +197,12 @@ class AdaptiveNodes(RagNodes):
         return turn
 
     def final_status(self, state: AdaptiveState, status: AnswerStatus) -> AnswerStatus:
-        """``unsourced`` where nothing was looked up."""
+        """Return ``unsourced`` if nothing was searched, else the status of the citations."""
         return "unsourced" if state["route"] == "direct" else status
 
 
 def classify_by_rule(question: str, earlier: Sequence[str] = ()) -> Classification:
-    """Classify by wording, without a model: greetings and talk, comparisons, bridging relations, empty references.
+    """Classify by wording: greetings and talk, comparisons, bridging relations, empty references.
 
     It errs to one side: what does not show in the words (a yes/no question with hidden steps) counts as one search.
 
@@ -228,7 +228,7 @@ async def call_classifier(classifier: Classifier, question: str, earlier: Sequen
 
 
 def route_of(classification: Classification) -> Route | None:
-    """The route of a classification; None where it names nothing that is known."""
+    """Return the route of a classification; None if it names none that is known."""
     by_intent: dict[str, Route] = {"unclear": "clarify", "chat": "direct"}
     by_complexity: dict[str, Route] = {"none": "direct", "single": "single", "multi": "multi"}
     if classification.intent == "question":
@@ -237,13 +237,13 @@ def route_of(classification: Classification) -> Route | None:
 
 
 def _go_to(route: Route, classified: Update, why: str = "") -> Update:
-    """Send the event with the route, and take it."""
+    """Send the event with the route, and choose the route."""
     report("classified", route=route, reason=classified.get("reason", ""))
     return {**classified, "route": route, "notes": [f"classify: {why}"] if why else []}
 
 
 def _conclude(state: AdaptiveState, *notes: str) -> Update:
-    """End the search: the passages of all steps, the best of each first."""
+    """End the search with the passages of all steps, the best of each first."""
     by_key = {digest_of(document): document for document in state["documents"]}
     ranked = chain.from_iterable(zip_longest(*(hop["found"] for hop in state["hops"])))
     documents = {key: by_key[key] for key in ranked if key in by_key} | by_key
@@ -251,16 +251,16 @@ def _conclude(state: AdaptiveState, *notes: str) -> Update:
 
 
 def _documents_of_last_hop(state: AdaptiveState) -> list[Document]:
-    """The passages of the last step, best first; those that no other step found are its own, as an editor's are."""
-    *earlier, hop = state["hops"]
-    others = {key for one in earlier for key in one["found"]} - {*hop["found"]}
+    """Return the passages of the last step, best first, then those that no step found (an editor's)."""
+    *earlier, last = state["hops"]
+    only_earlier = {key for hop in earlier for key in hop["found"]} - {*last["found"]}
     by_key = {digest_of(document): document for document in state["documents"]}
-    found = {key: by_key[key] for key in hop["found"] if key in by_key}
-    return list((found | {key: one for key, one in by_key.items() if key not in others}).values())
+    found = {key: by_key[key] for key in last["found"] if key in by_key}
+    return list((found | {key: doc for key, doc in by_key.items() if key not in only_earlier}).values())
 
 
 def _render_hops(state: AdaptiveState) -> Markup:
-    """Sub-questions and their answers, rendered as a conversation for a prompt."""
+    """Render sub-questions and their answers as a conversation for a prompt."""
     none = DECLINED[state["language"]]
     turns = [Turn(question=hop["question"], answer=hop["answer"] or none) for hop in state["hops"]]
     return render_turns(turns, MAX_HISTORY)

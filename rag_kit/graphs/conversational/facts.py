@@ -22,7 +22,7 @@ _INVISIBLE = re.compile(r"[\x00-\x20\x7f-\xa0\u00ad\u200b-\u200f\u2028-\u202e\u2
 
 
 def check_user_id(user_id: Any) -> str:
-    """See that a text names one user and nothing else."""
+    """Check that a text names one user and nothing else."""
     if not isinstance(user_id, str) or not _USER_ID.fullmatch(user_id):
         raise InvalidInputError(
             f"user_id={user_id!r:.60} is no user id; allowed: 1 to 128 letters, digits and @ + : = . _ -"
@@ -31,12 +31,12 @@ def check_user_id(user_id: Any) -> str:
 
 
 def namespace(user_id: str) -> tuple[str, str, str]:
-    """The store's namespace of a user. Dots, which stores use to join names, are written ``%2E``."""
+    """Return the store's namespace of a user. Dots, which stores use to join names, become ``%2E``."""
     return ("rag_kit", check_user_id(user_id).replace(".", "%2E"), "facts")
 
 
 def check_signed_in(user_id: str) -> None:
-    """Refuse another user's id where the server knows who asks, and says so in the run's configuration."""
+    """Refuse another user's id if the server, which knows who asks, put that into the configuration."""
     signed_in = get_config()["configurable"].get("langgraph_auth_user_id")
     if signed_in is not None and signed_in != user_id:
         raise InvalidInputError(
@@ -45,7 +45,7 @@ def check_signed_in(user_id: str) -> None:
 
 
 async def read(store: BaseStore, user_id: str) -> list[str]:
-    """The facts about a user, as far as what is stored there is facts."""
+    """Read the facts about a user; what else is stored there is left out."""
     # by its exact name: a search by prefix would also match the names of other users that begin alike
     item: Item | None = await _store_step(store, GetOp(namespace(user_id), KEY))
     stored = item.value.get("facts") if item is not None else None
@@ -54,7 +54,7 @@ async def read(store: BaseStore, user_id: str) -> list[str]:
 
 
 def write(store: BaseStore, user_id: str, facts: Sequence[str] | None) -> Step[Any]:
-    """Put the facts about a user in place of those before; None deletes them."""
+    """Replace the facts about a user; None deletes them."""
     if not isinstance(store, BaseStore):
         raise InvalidInputError(
             f"store is a {type(store).__name__}; give the LangGraph store that the graph was built with."
@@ -82,7 +82,7 @@ async def aforget_facts(store: BaseStore, user_id: str) -> None:
 
 
 def merge_facts(stored_facts: Sequence[str], new: Iterable[str], message: str, max_facts: int) -> list[str]:
-    """The facts that are kept after a message: cleaned, without repeats, the newest where there are too many.
+    """Merge new facts into known ones: cleaned, without repeats, the newest if there are too many.
 
     A fact must share a word with what the user wrote, so that nothing is kept that came from somewhere else.
     """
@@ -95,13 +95,13 @@ def merge_facts(stored_facts: Sequence[str], new: Iterable[str], message: str, m
 
 
 def clean_fact(fact: str) -> str:
-    """A fact on one line, without invisible characters, of bounded length; "" where nothing is left."""
+    """Clean a fact: one line, bounded, without invisible characters; "" if nothing is left."""
     line = _INVISIBLE.sub(" ", fact[: 4 * MAX_FACT_CHARS]).strip()
     return line if len(line) <= MAX_FACT_CHARS else line[: MAX_FACT_CHARS - 1].rstrip() + "…"
 
 
 def render_facts(facts: Sequence[str]) -> str:
-    """The facts for a prompt, one a line; a plain text, so that the prompt escapes every tag in it."""
+    """Write the facts for a prompt, one a line, as plain text, so that tags in it are escaped."""
     return "\n".join(f"- {fact}" for fact in facts)
 
 
@@ -110,7 +110,7 @@ def _comparable(fact: str) -> str:
 
 
 def _store_step(store: BaseStore, operation: Any) -> Step[Any]:
-    """One operation on the store."""
+    """Make a step of one operation on the store."""
 
     async def native(config: Any) -> Any:
         try:

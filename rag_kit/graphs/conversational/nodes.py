@@ -21,7 +21,7 @@ from rag_kit.graphs.state import MAX_TURNS, RagState, Turn, Update
 from rag_kit.models.structured import RAISE
 from rag_kit.prompts.rendering import Markup, escape_tags
 from rag_kit.text.evidence.questions import terms
-from rag_kit.text.evidence.sentences import passage_text
+from rag_kit.text.evidence.sentences import passage_texts
 from rag_kit.text.evidence.usefulness import usefulness
 
 _MAX_HISTORY = 8_000
@@ -100,7 +100,7 @@ class ConversationalNodes(RagNodes):
         return {**update, "choices": {"begin": follows}}
 
     async def _recall(self, user_id: str) -> tuple[list[str], list[str]]:
-        """Give what is known about the user, and notes."""
+        """Return the facts known about the user, and notes."""
         store = get_runtime().store
         if not self.max_facts:
             return [], ["memory: this graph was built without remember=True; user_id is not used"]
@@ -114,7 +114,7 @@ class ConversationalNodes(RagNodes):
         return facts, []
 
     async def summarise(self, state: ConversationalState, context: ConversationalContext) -> Update:
-        """Put the older turns into the summary; without one the newest turns alone are used."""
+        """Add the older turns to the summary; if that fails, only the newest turns are used."""
         max_chars = context.max_history_chars // 4
         older, newer = split_history(state["history"], context.max_history_turns, context.max_history_chars)
         values = {"history": render_conversation(older, state.get("summary") or ""), "max_chars": max_chars}
@@ -130,20 +130,20 @@ class ConversationalNodes(RagNodes):
         }
 
     async def condense(self, state: ConversationalState, context: ConversationalContext) -> Update:
-        """Make the question stand alone: without the conversation, and without knowing who asks."""
+        """Complete the question from the conversation, without knowing who asks."""
         history, summary = state.get("history") or [], state.get("summary") or ""
         name = "condense_for_user" if state["facts"] else "condense"
         conversation = render_conversation(history, summary, context.max_history_chars)
         return await self.complete_question(state, context, conversation, name, **_prompt_facts(state))
 
     async def answer(self, state: ConversationalState, context: ConversationalContext) -> Update:
-        """Answer from the passages alone; what is known about the user only says what matters to them."""
+        """Answer from the passages alone; facts about the user only say what matters to them."""
         name = "answer_for_user" if state["facts"] else "answer"
         question, documents = state["search_query"], state["documents"]
         return await self.answer_from(question, documents, state, context, name=name, **_prompt_facts(state))
 
     async def cite(self, state: ConversationalState, context: ConversationalContext) -> Update:
-        """Check every citation; then, side by side, remember and offer questions, where that is wanted."""
+        """Check every citation; then remember facts and suggest questions, side by side, if wanted."""
         update = await super().cite(state, context)
         extras = []
         if update["status"] != "refused":
@@ -154,7 +154,7 @@ class ConversationalNodes(RagNodes):
         return {**update, "choices": {"cite": extras or END}}
 
     async def remember(self, state: ConversationalState, context: ConversationalContext) -> Update:
-        """Note what the user said about themselves: from the user's own words alone, never from passages."""
+        """Note what the user said about themselves, from the user's own words alone."""
         values = {"question": state["asked"], "facts": user_facts.render_facts(state["facts"])}
         reply = await attempt(self.ask("remember_facts", state, context, values, RAISE))
         if isinstance(reply, Exception):
@@ -167,7 +167,7 @@ class ConversationalNodes(RagNodes):
         return {"facts": facts}
 
     async def _merge_facts(self, user_id: Any, new: Sequence[str], message: str) -> list[str]:
-        """The facts about a user with the new ones, stored where they changed."""
+        """Merge the new facts into those known about a user, and store changes."""
         store: Any = get_runtime().store
         # read again, since another run of the same user may have written meanwhile
         stored = await user_facts.read(store, user_id)
@@ -178,7 +178,7 @@ class ConversationalNodes(RagNodes):
         return facts
 
     async def suggest(self, state: ConversationalState, context: ConversationalContext) -> Update:
-        """Offer questions that the passages answer and that were not asked yet; guards see each."""
+        """Suggest questions that the passages answer and that were not asked yet; guards see each."""
         earlier, count = state.get("history") or [], context.related_questions
         values = {
             "question": state["search_query"],
@@ -199,7 +199,7 @@ class ConversationalNodes(RagNodes):
 
 
 def note_when_capped(left_out: str) -> OnCap:
-    """A handler for a cap that is reached after the answer: the answer stands, a note says what was left out."""
+    """Handle a cap reached after the answer: keep the answer, note what was left out."""
 
     def capped(state: Any, context: Any, error: BudgetExceededError) -> Update:
         return {"notes": [f"{left_out}: left out, a cap of the run was reached ({error.what})"]}
@@ -208,12 +208,12 @@ def note_when_capped(left_out: str) -> OnCap:
 
 
 def is_long(history: Sequence[Turn], summary: str, max_turns: int, max_chars: int) -> bool:
-    """Whether a history has outgrown one of its caps."""
+    """Tell whether a history has outgrown one of its caps."""
     return len(history) > max_turns or _count_chars(history) + len(summary) > max_chars
 
 
 def split_history(history: Sequence[Turn], max_turns: int, max_chars: int) -> tuple[list[Turn], list[Turn]]:
-    """The older turns, to be summarised, and the newer ones: half of what the caps allow.
+    """Split off the older turns, to be summarised; the newer ones fill half of what the caps allow.
 
     Half, so that a summary is written every few turns and not at each. The newest turn stays, unless it is too long.
     """
@@ -227,7 +227,7 @@ def split_history(history: Sequence[Turn], max_turns: int, max_chars: int) -> tu
 
 
 def render_conversation(history: Sequence[Turn], summary: str, max_chars: int = MAX_SUMMARISED) -> Markup:
-    """Summary and turns for a prompt; where they do not fit, the newest turns do."""
+    """Render summary and turns for a prompt; if they do not fit, the newest turns."""
     written = render_turns(history, max_chars)
     turn = f'<turn role="summary">{escape_tags(summary)}</turn>'
     return Markup("\n".join([turn, written])) if summary else written
@@ -249,8 +249,7 @@ def select_questions(
     offered: Iterable[str], documents: Sequence[Document], earlier_questions: Iterable[str], limit: int
 ) -> list[str]:
     """Choose the suggested follow-up questions that are new and that a passage helps to answer, judged by words."""
-    numbered = enumerate(documents, start=1)
-    passages = [passage_text(at, document.page_content, document.metadata) for at, document in numbered]
+    passages = passage_texts(documents)
     earlier_terms = [set(terms(text)) for text in earlier_questions]
     questions: list[str] = []
     for text in (" ".join(item.split()) for item in offered):

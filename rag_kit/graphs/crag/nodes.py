@@ -76,15 +76,15 @@ class CragNodes(RagNodes):
         return {"gradings": records, "action": action, "notes": notes}
 
     async def refine(self, state: CragState, context: CragContext) -> Update:
-        """Keep the strips of the passages that help, in the order of the passages."""
+        """Keep the strips of passages that help, in the order of the passages."""
         return await self._select_strips(state, context, inside=True)
 
     async def select_external(self, state: CragState, context: CragContext) -> Update:
-        """Keep the strips of the web's results that help; the same evaluator and thresholds as for passages."""
+        """Keep the strips of web results that help, by the evaluator and thresholds for passages."""
         return await self._select_strips(state, context, inside=False)
 
     async def _select_strips(self, state: CragState, context: CragContext, *, inside: bool) -> Update:
-        """Grade strips of passages, those of the index or of the web, by the run's settings; say how many are kept."""
+        """Grade strips of passages or of web results by the run's settings; note how many are kept."""
         key = "documents" if inside else "web_documents"
         passages = state[key]  # type: ignore[literal-required]
         may_drop = self.evaluator(context).selective or not inside
@@ -117,7 +117,7 @@ class CragNodes(RagNodes):
         return {key: selection.documents, "strips": strips, "notes": notes}
 
     async def rewrite_query(self, state: CragState, context: CragContext) -> Update:
-        """Turn the question into keywords, or say that there is no web search; put passages aside that do not fit."""
+        """Rewrite the question as keywords, or note that there is no web search; drop passages that do not fit."""
         question = state["search_query"]
         update: Update = {"documents": []} if state["action"] == "incorrect" else {}
         if self.web is None:
@@ -133,7 +133,7 @@ class CragNodes(RagNodes):
         return {**update, **asks, "web_query": query, "notes": [note] if reply is None else []}
 
     async def approve(self, state: CragState, context: CragContext) -> Update:
-        """Ask a person, if the run is to, whether the query may leave; resume with True, False or another query."""
+        """Ask a person whether the query may leave, if the run wants it; resume with True, False or another query."""
         query = state["web_query"]
         if not context.approve_web:
             return {}
@@ -156,7 +156,7 @@ class CragNodes(RagNodes):
         return {"web_query": query}
 
     async def web_search(self, state: CragState, context: CragContext) -> Update:
-        """Search the web within bounds; a search that fails is noted."""
+        """Search the web within bounds; a failure is noted."""
         query = state["web_query"]
         if self.web is None:  # a query that somebody wrote into the state
             return {"web_documents": [], "notes": ["web: could not look outside, no web search was given"]}
@@ -188,13 +188,13 @@ class CragNodes(RagNodes):
         return {**update, **answer, "documents": documents, "web_documents": []}
 
     def _is_kept_for_want_of_better(self, documents: Sequence[Document], context: CragContext) -> bool:
-        """Whether all passages of the index are strips below the least confidence, of which the best was kept."""
+        """Tell whether the passages are only the best strip, kept below the least confidence."""
         last = [(peek_provenance(document).get("stages") or [{}])[-1] for document in documents]
         least = self._min_confidence(context, inside=True)
         return all(stage.get("stage") == REFINED and stage["score"] < least for stage in last)
 
     def _thresholds(self, context: CragContext) -> Thresholds:
-        """The run's thresholds, by default the evaluator's; one that is set beyond the other takes it along."""
+        """Return the run's thresholds, else the evaluator's; one set beyond the other moves it along."""
         fitted = self.evaluator(context).thresholds
         lower = fitted.lower if context.lower is None else context.lower
         upper = fitted.upper if context.upper is None else context.upper
@@ -203,7 +203,7 @@ class CragNodes(RagNodes):
         return Thresholds(lower, upper)
 
     def _min_confidence(self, context: CragContext, *, inside: bool) -> float:
-        """The least confidence of a strip that is kept; by default the lower threshold of passages."""
+        """Return the least confidence of a strip that is kept: as set, else the lower threshold of passages."""
         if context.strip_threshold is not None:
             return context.strip_threshold
         # -1 keeps all strips of the index, where the evaluator's confidence is too weak to drop some
@@ -211,7 +211,7 @@ class CragNodes(RagNodes):
 
 
 def nodes_for_action(state: Mapping[str, Any]) -> list[str]:
-    """The nodes that follow from the action."""
+    """Return the nodes that follow the action."""
     action = state.get("action")
     if action not in _REASONS:
         raise InvalidInputError(
@@ -222,7 +222,7 @@ def nodes_for_action(state: Mapping[str, Any]) -> list[str]:
 
 
 def to_the_web(following: str | Route) -> Route:
-    """The route to a node (or by another route) where there is a query for the web, or else to the answer."""
+    """Make the route to a node if there is a query for the web, or else to the answer."""
 
     def route(state: Mapping[str, Any]) -> str | Sequence[str]:
         if not state.get("web_query"):

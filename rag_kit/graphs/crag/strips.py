@@ -25,7 +25,7 @@ MAX_JUDGED = 200
 
 
 class Selection(NamedTuple):
-    """Result of selection: `left_out` strips were not judged; `rescued`: the best one is kept below the threshold."""
+    """The strips selected; `left_out` were not judged, `rescued`: the best one is kept below the threshold."""
 
     documents: list[Document]
     strips: list[Strip]
@@ -40,7 +40,7 @@ def cut(text: str, size: int = 3) -> list[tuple[int, int]]:
         return []
     if len(parts) <= SHORT:
         return [(parts[0].start, parts[-1].end)]
-    groups = (parts[at : at + size] for at in range(0, len(parts), size))
+    groups = (parts[first : first + size] for first in range(0, len(parts), size))
     return [(group[0].start, group[-1].end) for group in groups]
 
 
@@ -96,7 +96,7 @@ async def select_strips(
 
 
 def _cut_span(passage: Document, start: int, end: int) -> Document:
-    """A span of a passage as a document with the metadata of the whole, its offsets in the file (if any) adjusted."""
+    """Make a document of a span of a passage, with its metadata, and its offsets in the file if known."""
     part = copy_document(passage)
     whole = part.page_content
     part.page_content = whole[start:end]
@@ -109,7 +109,7 @@ def _cut_span(passage: Document, start: int, end: int) -> Document:
 def _join_strips(
     strips: Sequence[Strip], passages: Sequence[Document], evaluator: str, question: str
 ) -> list[Document]:
-    """Strips that were kept, neighbours as one span, so that each document is verbatim text of its passage."""
+    """Join neighbouring strips that were kept, so that each document is verbatim text of its passage."""
     runs: list[list[Strip]] = []
     for (_, kept), group in groupby(strips, key=lambda strip: (strip["passage"], strip["kept"])):
         runs += [list(group)] if kept else []

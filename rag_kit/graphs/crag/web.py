@@ -51,7 +51,7 @@ _NO = (
 
 
 class WebSearch:
-    """Calls a web search and gives its results as documents."""
+    """Calls a web search, and returns its results as documents."""
 
     def __init__(self, search: Any) -> None:
         if not isinstance(search, Runnable) or isinstance(search, BaseLanguageModel):
@@ -67,7 +67,7 @@ class WebSearch:
     async def find(
         self, query: str, *, max_results: int, max_chars: int, timeout: float
     ) -> tuple[list[Document], str | None]:
-        """Search, within bounds; gives the results, and why the search failed if it did, which ends nothing."""
+        """Search within bounds; return the results, and why the search failed, if it did."""
         # the one place where anything leaves: who runs the graph can see what did
         logger.info("web search with %s: %s", self.name, clean_text(redact(query)))
         tool_input = self._tool_input(query)
@@ -100,7 +100,7 @@ class WebSearch:
         return await acall_runnable(self.search, tool_input, config)
 
     def _tool_input(self, query: str) -> Any:
-        """Give the input of the search: the query, or the arguments of a tool."""
+        """Return the input of the search: the query, or the arguments of a tool."""
         if self.tool is None:
             return query
         arguments = {self.argument: query}
@@ -111,7 +111,7 @@ class WebSearch:
 
 
 def _query_argument(tool: BaseTool) -> str:
-    """Which argument of a tool the query is: the one that it needs, else one of a usual name, else the first."""
+    """Choose the argument of a tool for the query: the required one, else one with a usual name, else the first."""
     shape = convert_to_openai_tool(tool)["function"].get("parameters", {})
     names: list[str] = list(shape.get("properties", {}))
     required = [name for name in shape.get("required", []) if name in names]
@@ -124,7 +124,7 @@ def _query_argument(tool: BaseTool) -> str:
 
 
 def _results_of(value: Any) -> Any:
-    """Read what a tool call gave: the artifact if it holds results, else the content."""
+    """Return the results of a tool call: its artifact if that holds some, else its content."""
     if not isinstance(value, ToolMessage):
         return value
     if value.status == "error":
@@ -155,7 +155,7 @@ def web_documents(value: Any, *, max_results: int, max_chars: int, query: str, t
 
 
 def documents_in(value: Any, depth: int = 0) -> Iterator[Document]:
-    """Each result in what a tool gave: documents, texts, JSON, mappings, and lists of those."""
+    """Yield the results in what a tool returned: documents, texts, JSON, mappings, and lists of these."""
     if depth > _MAX_DEPTH:
         return
     if isinstance(value, Document):
@@ -183,7 +183,7 @@ def documents_in(value: Any, depth: int = 0) -> Iterator[Document]:
 
 
 def _parse_json(text: str) -> list[Any] | dict[str, Any] | None:
-    """The list or object that a text is as JSON."""
+    """Parse a text as a JSON list or object."""
     if text.lstrip()[:1] not in ("[", "{") or len(text) > _MAX_JSON:
         return None
     try:
@@ -199,7 +199,7 @@ def _first_text(item: Mapping[Any, Any], names: Sequence[str]) -> str:
 
 
 def _web_address(metadata: Mapping[str, Any]) -> str:
-    """The address of a page; others than of the web (``javascript:`` and the like) are dropped."""
+    """Return the address of a page; others than of the web (``javascript:`` and the like) are dropped."""
     for value in (metadata.get(name) for name in _LINKS):
         link = clean_text(value).strip()[:_MAX_LINK] if isinstance(value, str) else ""
         try:
@@ -212,7 +212,7 @@ def _web_address(metadata: Mapping[str, Any]) -> str:
 
 
 def read_approval(reply: Any) -> tuple[str | None, str]:
-    """Read a person's reply: the query in place of the one shown, "" for that one, None for a refusal and why.
+    """Read a person's reply: another query, "" for the one shown, or None and the reason for a refusal.
 
     A mapping, or a text that is one in JSON, has the query as ``query``, or True or False as ``approved``.
 
@@ -237,5 +237,5 @@ def read_approval(reply: Any) -> tuple[str | None, str]:
 
 
 def one_line(text: str) -> str:
-    """A query on one line, short enough for a search engine."""
+    """Cut a query to one line, short enough for a search engine."""
     return " ".join(str(clean_texts(text)).split())[:_MAX_QUERY].strip()

@@ -23,7 +23,7 @@ Action = Literal["correct", "incorrect", "ambiguous"]
 
 @dataclass(frozen=True)
 class Thresholds:
-    """Thresholds of an evaluator: its confidence is too little (all below `lower`), or enough (any above `upper`).
+    """Thresholds of an evaluator: too little confidence (all below `lower`), or enough (any above `upper`).
 
     They belong to one evaluator's scale; ``fit_thresholds`` finds them on labelled pairs.
 
@@ -47,7 +47,7 @@ class Thresholds:
             )
 
     def action(self, scores: Sequence[float]) -> Action:
-        """Choose the action that the confidences call for (section 4.3 of the CRAG paper); without any, "incorrect"."""
+        """Choose the action for some confidences (section 4.3 of the CRAG paper); without any, "incorrect"."""
         if any(score > self.upper for score in scores):
             return "correct"
         return "incorrect" if all(score < self.lower for score in scores) else "ambiguous"
@@ -92,7 +92,7 @@ class Evaluator(ABC):
         """
 
     def ungraded(self, error: BaseException | str) -> Grading:
-        """The grading of a passage that could not be judged: ambiguous; an error that ends the run is raised."""
+        """Make the grading of a passage that could not be judged: ambiguous; an error that ends the run is raised."""
         if isinstance(error, (BudgetExceededError, GraphBubbleUp)):
             raise error
         text = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
@@ -101,7 +101,7 @@ class Evaluator(ABC):
 
 
 def note_ungraded(node: str, gradings: Sequence[Grading]) -> list[str]:
-    """The note of a node on the passages that could not be judged; none where all were."""
+    """Note which passages could not be judged; no notes if all were."""
     failed = [grading.reason for grading in gradings if grading.reason.startswith(UNGRADED)]
     why = "".join(failed[:1]).removeprefix(UNGRADED)
     return [f"{node}: {len(failed)} of {len(gradings)} passages could not be judged: {why}"] if failed else []
@@ -115,7 +115,7 @@ async def judge_passages(
     *,
     instructions: str | None = None,
 ) -> list[Grading]:
-    """Ask an evaluator to grade passages, and check that it gives each a confidence between -1 and 1."""
+    """Let an evaluator grade passages, and check that each confidence is between -1 and 1."""
     if not passages:
         return []
     more = {"instructions": instructions} if instructions and evaluator.takes_instructions else {}

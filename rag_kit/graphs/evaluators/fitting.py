@@ -21,7 +21,7 @@ Pair = tuple[str, "Document | str", bool]
 
 @dataclass(frozen=True)
 class Fitted:
-    """Thresholds and what they are worth on the pairs they were fitted on, which flatters them."""
+    """Fitted thresholds, and their figures on the pairs that they were fitted on, which flatter them."""
 
     thresholds: Thresholds  # for the evaluator whose confidences these were
     cut: float  # the one threshold with the best accuracy; a confidence above it says relevant
@@ -98,7 +98,7 @@ def fit_thresholds(
 
 
 async def _judge(evaluator: Evaluator, pairs: Any, language: str) -> tuple[list[float | None], list[bool]]:
-    """Confidence and label of each pair; None where one could not be judged."""
+    """Judge each pair: its confidence (None if it could not be judged) and its label."""
     for pair in pairs:
         listed = isinstance(pair, (tuple, list)) and len(pair) == 3
         if not listed or not isinstance(pair[0], str) or not isinstance(pair[1], (str, Document)):
@@ -116,7 +116,7 @@ async def _judge(evaluator: Evaluator, pairs: Any, language: str) -> tuple[list[
 
 
 def _as_arrays(scores: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Confidences and labels as arrays, without the pairs that could not be judged."""
+    """Return confidences and labels as arrays, without pairs that could not be judged."""
     if len(scores) != len(labels):
         raise InvalidInputError(
             f"{len(scores)} scores and {len(labels)} labels were given; give one label a score."
@@ -138,7 +138,7 @@ def _as_arrays(scores: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def roc_auc(scores: np.ndarray, truth: np.ndarray) -> float:
-    """How often a relevant one is above one that is not; ties count half."""
+    """Return how often a relevant confidence is above an irrelevant one; ties count half."""
     negatives = np.sort(scores[~truth])
     positives = scores[truth]
     below = np.searchsorted(negatives, positives, "left") + np.searchsorted(negatives, positives, "right")
@@ -146,7 +146,7 @@ def roc_auc(scores: np.ndarray, truth: np.ndarray) -> float:
 
 
 def _candidate_cuts(scores: np.ndarray, truth: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Thresholds between neighbouring confidences and at each end; pairs above each, and the relevant of them."""
+    """Return possible thresholds, and for each the pairs above it and the relevant ones among these."""
     distinct = np.unique(scores)
     cuts = np.concatenate([[-1.0], (distinct[:-1] + distinct[1:]) / 2, [1.0]])
     below = np.searchsorted(np.sort(scores), cuts, side="right")
@@ -155,7 +155,7 @@ def _candidate_cuts(scores: np.ndarray, truth: np.ndarray) -> tuple[np.ndarray, 
 
 
 def _lowest_upper(scores: np.ndarray, truth: np.ndarray, precision: float) -> float | None:
-    """The lowest threshold above which at least that share is relevant; None where there is none."""
+    """Return the lowest threshold above which at least that share is relevant; None if there is none."""
     cuts, above, relevant = _candidate_cuts(scores, truth)
     fine = ((above > 0) & (relevant >= precision * above)).nonzero()[0]
     return float(cuts[fine[0]]) if fine.size else None

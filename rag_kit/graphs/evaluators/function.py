@@ -113,7 +113,7 @@ class FunctionEvaluator(Evaluator):
         )
 
     def _grading_or_error(self, value: Any) -> Grading | Exception:
-        """The grading that a value stands for, or why there is none."""
+        """Return the grading that a value stands for, or why there is none."""
         if isinstance(value, InvalidInputError):
             raise value
         if isinstance(value, Exception):
@@ -128,7 +128,7 @@ class FunctionEvaluator(Evaluator):
 
 
 def read_grade(value: Any, scale: Scale) -> Grading:
-    """The grading that a grader's return value for one passage says; a TypeError or ValueError says why it is none."""
+    """Read a grader's return value for a passage; a TypeError or ValueError says why it is no grade."""
     if isinstance(value, Grading):
         return value
     score, reason, relevant = value, "", None
@@ -155,14 +155,14 @@ def read_grade(value: Any, scale: Scale) -> Grading:
 
 
 def _read_truth(value: Any) -> bool | None:
-    """The truth value that a verdict is, if it is one."""
+    """Read a verdict as a truth value; None if it is none."""
     if isinstance(value, str):
         return _WORDS.get(value.strip().casefold())
     return bool(value) if type(value).__name__ in ("bool", "bool_") else None  # numpy's are not bool
 
 
 def _list_values(values: Any, count: int) -> list[Any]:
-    """One value a passage of what a grader of all passages returned; what is wrong with it, where there is not."""
+    """Return one value a passage of what a grader of all passages returned; or what is wrong with it."""
     if not isinstance(values, Exception):
         values = values.tolist() if hasattr(values, "tolist") else values
         if not isinstance(values, (list, tuple)):
@@ -173,7 +173,7 @@ def _list_values(values: Any, count: int) -> list[Any]:
 
 
 def _second_argument(func: Any, name: str) -> Literal["passages", "passage", "text"]:
-    """Find what a function takes beside the question."""
+    """Find what a function takes besides the question."""
     try:
         signature = inspect.signature(func)
     except (TypeError, ValueError):
@@ -196,7 +196,7 @@ def _second_argument(func: Any, name: str) -> Literal["passages", "passage", "te
 
 
 def as_evaluator(value: Any = None) -> Evaluator:
-    """Make an evaluator of a chat model, a cross-encoder, embeddings, a function or a chain; None: words alone."""
+    """Make an evaluator of a chat model, a cross-encoder, embeddings, a function or a chain; None: by words."""
     if value is None:
         return LexicalEvaluator()
     if isinstance(value, Evaluator):
@@ -217,7 +217,7 @@ def as_evaluator(value: Any = None) -> Evaluator:
 
 
 def evaluator_of(value: Any, llm: Any, prompts: Path | None = None) -> Evaluator:
-    """Make a graph's evaluator: from the value given, else one that asks its model; words beside ``extractive``."""
+    """Make a graph's evaluator: the one given, else one that asks its model; by words beside ``extractive``."""
     if value is None and not is_extractive(llm):
         return LLMEvaluator(llm, prompts=prompts)
     return as_evaluator(value)

@@ -20,7 +20,7 @@ from rag_kit.models.clients import (
 )
 from rag_kit.retrieval.vectors import checked_vectors, unit
 from rag_kit.text import detect_language
-from rag_kit.text.evidence.sentences import passage_text
+from rag_kit.text.evidence.sentences import passage_texts
 from rag_kit.text.evidence.usefulness import PassageUsefulness, usefulness
 
 
@@ -59,8 +59,7 @@ class LexicalEvaluator(Evaluator):
 
     async def grade(self, question: str, passages: Sequence[Document], language: str) -> list[Grading]:
         """Judge passages; see ``Evaluator.grade``."""
-        numbered = enumerate(passages, start=1)
-        texts = [passage_text(number, passage.page_content, passage.metadata) for number, passage in numbered]
+        texts = passage_texts(passages)
         cosines, trouble = None, ""
         english = detect_language(question) == "en"
         if self.embeddings is not None and (english or not getattr(self.embeddings, "english_only", False)):
@@ -72,7 +71,7 @@ class LexicalEvaluator(Evaluator):
         return [Grading(2 * grade.value - 1, f"{_explain(grade)}{trouble}") for grade in grades]
 
     async def _cosines(self, question: str, texts: list[str]) -> list[float]:
-        """The cosine of the question and each passage; 0 beside a zero vector."""
+        """Return the cosine of the question and each passage; 0 beside a zero vector."""
         model: Any = self.embeddings
         query = Step("query", lambda _: embed_query(model, question), lambda _: aembed_query(model, question))
         texts_step = Step(

@@ -89,7 +89,7 @@ class LLMEvaluator(Evaluator):
         return gradings
 
     def _batches(self, passages: Sequence[Document]) -> list[list[Document]]:
-        """The passages of each call, shortened, so that neither their number nor their text grows without bound."""
+        """Group shortened passages for one call each, bounded in number and in text."""
         batches: list[list[Document]] = []
         room = 0
         for passage in passages:
@@ -104,17 +104,17 @@ class LLMEvaluator(Evaluator):
         return batches
 
     def _read_grades(self, answer: Any, count: int) -> list[Grading]:
-        """The grades of one call by id: unknown ids fall away, of a repeated one the first counts."""
+        """Read the grades of one call by id: unknown ids are dropped, of a repeated one the first counts."""
         if isinstance(answer, Exception):
             return [self.ungraded(answer)] * count
         if self.batch_size == 1:
             return [self._read_grade(answer)]
         grades: dict[int, Any] = {}
         for item in field_of(answer, "grades"):
-            for place in read_numbers([item], count).places if isinstance(item, dict) else ():
-                grades.setdefault(place, item)
+            for position in read_numbers([item], count).positions if isinstance(item, dict) else ():
+                grades.setdefault(position, item)
         missing = self.ungraded("the model left it out")
-        return [self._read_grade(grades[place]) if place in grades else missing for place in range(count)]
+        return [self._read_grade(grades[n]) if n in grades else missing for n in range(count)]
 
     def _read_grade(self, grade: Any) -> Grading:
         score = grade_score(grade)

@@ -36,7 +36,7 @@ _END = re.compile(r"^\W*END\W*$")
 
 
 def critique_score(name: str, probabilities: Mapping[str, float]) -> float:
-    """The expected worth of a critique's labels, their probabilities normalised; 0 where none has any."""
+    """Return the expected value of a critique's labels by their probabilities; 0 without any."""
     worth = WORTH[name]
     total = sum(probabilities.get(label, 0.0) for label in worth)
     if total <= 0:
@@ -45,7 +45,7 @@ def critique_score(name: str, probabilities: Mapping[str, float]) -> float:
 
 
 def sequence_probability(logprobs: Sequence[float]) -> float:
-    """The length-normalised probability of a text: the exponential of its tokens' mean log-probability."""
+    """Return the length-normalised probability of a text: exp of its tokens' mean log-probability."""
     return math.exp(min(0.0, sum(logprobs) / len(logprobs))) if logprobs else 1.0
 
 
@@ -55,7 +55,7 @@ def segment_score(parts: Mapping[str, float], weights: Sequence[float] = WEIGHTS
 
 
 def beam_score(scores: Sequence[float]) -> float:
-    """The score of a sequence of segments: the mean of their ``f``.
+    """Return the score of a sequence of segments: the mean of their ``f``.
 
     Among beams of one length this orders as their sum does; a mean also compares an answer that has ended with one
     that goes on, which a sum would decide by length alone.
@@ -64,7 +64,7 @@ def beam_score(scores: Sequence[float]) -> float:
 
 
 def first_beam() -> Beam:
-    """The beam before anything is written."""
+    """Make the beam with which writing begins."""
     return Beam(number=1, segments=[], score=0.0, ended=False, retrieve=False, wanted=0.0, query="", found=[])
 
 
@@ -114,7 +114,7 @@ def rank(
 
 
 def count_shared_segments(beams: Sequence[Beam]) -> int:
-    """How many segments all beams begin with: these are decided, whichever wins."""
+    """Count the segments that all beams begin with: these are decided, whichever wins."""
     count = 0
     for parts in zip(*(beam["segments"] for beam in beams), strict=False):
         if len({(part["text"], part["passage"]) for part in parts}) > 1:
@@ -124,12 +124,12 @@ def count_shared_segments(beams: Sequence[Beam]) -> int:
 
 
 def without_punctuation(text: str) -> str:
-    """A text without case, blanks and punctuation, to see whether two say the same word for word."""
+    """Remove case, blanks and punctuation, to see whether two texts have the same words."""
     return _NOT_WORD.sub("", text.casefold())
 
 
 def _score(candidate: Continuation, beam: Beam, weights: Sequence[float]) -> Continuation:
-    """The candidate with its ``f`` and the score of the beam that it makes; as it is where it was not judged."""
+    """Add ``f`` and the score of its beam to a candidate; one that was not judged stays as it is."""
     if not candidate["parts"]:
         return {**candidate}
     f = segment_score(candidate["parts"], weights)
@@ -139,7 +139,7 @@ def _score(candidate: Continuation, beam: Beam, weights: Sequence[float]) -> Con
 def _select_competitors(
     judged: Sequence[Continuation], beams: Sequence[Beam], drop_unsupported: bool
 ) -> list[Continuation]:
-    """The scored candidates, best first, each text once; the reason is written into those left out.
+    """Return the scored candidates, best first, each text once; write the reason into the others.
 
     With ``drop_unsupported``, irrelevant and unsupported ones are left out too.
     """
@@ -159,24 +159,24 @@ def _select_competitors(
 
 
 def clean_continuation(text: str, count: int, documents: Sequence[Document] = ()) -> str:
-    """A continuation without citations of its own, at most `count` sentences; empty if it says END."""
+    """Clean a continuation: without citations, at most `count` sentences; "" if it says END."""
     bare = renumber(text, {}, [document.page_content for document in documents]).strip()
     chosen = [sentence for sentence in sentences(bare) if not _END.match(sentence.text)][:count]
     return bare[chosen[0].start : chosen[-1].end].strip() if chosen else ""
 
 
 def answer_so_far(beam: Beam) -> str:
-    """The answer so far, without citations."""
+    """Return the answer so far, without citations."""
     return _join([segment["text"] for segment in beam["segments"]])
 
 
 def used_passages(segments: Sequence[AnswerSegment]) -> list[int]:
-    """Indices of the passages that an answer rests on, in the order of their first use."""
+    """Return the indices of the passages that an answer rests on, in the order of their first use."""
     return list(dict.fromkeys(part["passage"] for part in segments if part["passage"] is not None))
 
 
 def cite_segments(segments: Sequence[AnswerSegment]) -> list[str]:
-    """The segments as they stand in the answer, ``[n]`` after each sentence; joined they are the answer."""
+    """Write the segments of the answer with ``[n]`` after each sentence."""
     numbers = {passage: number for number, passage in enumerate(used_passages(segments), start=1)}
     pieces: list[str] = []
     for part in segments:
@@ -187,7 +187,7 @@ def cite_segments(segments: Sequence[AnswerSegment]) -> list[str]:
 
 
 def _end_sentence(text: str) -> str:
-    """A sentence with a stop, without which the citation check could not tell it from the next; rows have none."""
+    """End a sentence with a stop, by which the citation check knows its end; table rows stay."""
     text = " ".join(text.split())
     if text.startswith("|") or _ENDED.search(text):
         return text
@@ -195,7 +195,7 @@ def _end_sentence(text: str) -> str:
 
 
 def _join(parts: Sequence[str]) -> str:
-    """The parts of an answer as one text."""
+    """Join the parts of an answer into one text."""
     text = ""
     for part in parts:
         text += _separator(text, part) + part
@@ -203,7 +203,7 @@ def _join(parts: Sequence[str]) -> str:
 
 
 def _separator(before: str, part: str) -> str:
-    """Rows of a table stand on lines of their own; Chinese sentences have no blank between them."""
+    """Return what separates two parts: a line break for table rows, nothing between Chinese sentences."""
     if not before:
         return ""
     if before.lstrip().startswith("|") or part.startswith("|"):

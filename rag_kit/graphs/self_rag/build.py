@@ -46,7 +46,7 @@ _REFLECT: dict[str, tuple[dict[str, str], str | Route]] = {
     ),
     "grade_usefulness": ({"rewrite_query": "not useful", "finish": "useful, or no round left"}, ""),
 }
-#: What a node in the place of one of these must give.
+#: The keys that a node which replaces one of these must write.
 _GIVES = {"retrieve": ["documents"], "grade_documents": ["documents"], "finish": ["answer"]}
 
 
@@ -136,5 +136,5 @@ def build_self_rag(
 
 
 def some_or(otherwise: Route) -> Route:
-    """The route to the answer where there are relevant passages, or else another."""
+    """Make the route to the answer if there are relevant passages, or else another."""
     return lambda state: "generate" if state.get("documents") else otherwise(state)

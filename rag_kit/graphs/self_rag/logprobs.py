@@ -23,7 +23,7 @@ _ID = re.compile(r"\bid\b\W{1,12}(\d{1,4})\b")
 
 
 class AnswerToken(NamedTuple):
-    """A token of an answer: its text, its log-probability and those of what might have stood there."""
+    """A token of an answer: its text, its log-probability and those of its alternatives."""
 
     text: str
     logprob: float
@@ -31,7 +31,7 @@ class AnswerToken(NamedTuple):
 
 
 class TokenCatcher(BaseCallbackHandler):
-    """Keeps the tokens of the last answer; none where it has no log-probabilities."""
+    """Keeps the tokens of the last answer; empty if it has no log-probabilities."""
 
     run_inline = True
     tokens: Sequence[AnswerToken] = ()
@@ -43,12 +43,12 @@ class TokenCatcher(BaseCallbackHandler):
 
 
 def may_have_logprobs(llm: Any) -> bool:
-    """Whether a model's class knows the settings ``logprobs`` and ``top_logprobs``; the first answer shows the rest."""
+    """Tell whether a model's class has the settings ``logprobs`` and ``top_logprobs``."""
     return isinstance(llm, BaseChatModel) and {"logprobs", "top_logprobs"} <= type(llm).model_fields.keys()
 
 
 def with_logprobs(llm: Any, catcher: TokenCatcher) -> Runnable[Any, Any]:
-    """The model, asking for log-probabilities, which the catcher gets; it is asked for labels in plain text.
+    """Bind a model so that it gives log-probabilities to the catcher, and labels in plain text.
 
     Where an endpoint holds its output to a schema, the probabilities would be the grammar's and not the model's own.
     """
@@ -58,7 +58,7 @@ def with_logprobs(llm: Any, catcher: TokenCatcher) -> Runnable[Any, Any]:
 
 
 def read_tokens(metadata: Any) -> list[AnswerToken]:
-    """The tokens of an OpenAI-compatible answer's ``response_metadata``; none where they are malformed."""
+    """Read the tokens in the ``response_metadata`` of an OpenAI-compatible answer; none if malformed."""
     try:
         return [_read_token(entry) for entry in metadata["logprobs"]["content"][:_MAX_TOKENS]]
     except (TypeError, LookupError, ValueError, AttributeError):
@@ -76,7 +76,7 @@ def _read_token(entry: Mapping[str, Any]) -> AnswerToken:
 
 
 def tokens_of_entry(tokens: Sequence[AnswerToken], number: int) -> list[AnswerToken]:
-    """The tokens of the entry of a list that has this ``id``; none where the answer has no such entry."""
+    """Return the tokens of the list entry with this ``id``; none if the answer has no such entry."""
     text = "".join(token.text for token in tokens)
     ends = list(accumulate(len(token.text) for token in tokens))
     starts = [(int(mark[1]), bisect_right(ends, mark.start(1))) for mark in _ID.finditer(text)]
@@ -89,7 +89,7 @@ def tokens_of_entry(tokens: Sequence[AnswerToken], number: int) -> list[AnswerTo
 def label_probabilities(
     tokens: Sequence[AnswerToken], name: str, label: str, labels: Collection[str]
 ) -> dict[str, float] | None:
-    """The probabilities of the labels of a field, read where the model wrote the one that it chose."""
+    """Return the probabilities of a field's labels, read where the model wrote the one it chose."""
     text = "".join(token.text for token in tokens)
     ends = list(accumulate(len(token.text) for token in tokens))
     written = rf"\b{re.escape(name)}\b\W{{1,12}}(?={re.escape(label)}\b)"
@@ -102,7 +102,7 @@ def label_probabilities(
 
 
 def _sum_by_label(candidates: Sequence[tuple[str, float]], labels: Collection[str]) -> dict[str, float]:
-    """Add up, for each label, the probabilities of the tokens that are it or begin it; candidates: token, logprob."""
+    """Add up, for each label, the probabilities of tokens that are it or begin it."""
     sums = dict.fromkeys(labels, 0.0)
     for text, logprob in dict(candidates).items():  # the chosen token is mostly among the alternatives too
         start = text.strip().lstrip("\"'[:").strip().lower()

@@ -12,19 +12,10 @@ from langchain_core.documents import Document
 from langgraph.types import Overwrite
 
 from rag_kit.documents.identity import document_key
-from rag_kit.errors import (
-    ModelError,
-    ModelOutputError,
-    ModelUnauthorizedError,
-    ModelUnreachableError,
-)
+from rag_kit.errors import ModelError, ModelOutputError, ModelUnauthorizedError, ModelUnreachableError
 from rag_kit.graphs.citing import note_disagreements
 from rag_kit.graphs.nodes import note_cut_off
-from rag_kit.graphs.running import (
-    branch,
-    report,
-    values_side_by_side,
-)
+from rag_kit.graphs.running import branch, report, values_side_by_side
 from rag_kit.graphs.self_rag import logprobs
 from rag_kit.graphs.self_rag.beams import (
     answer_so_far,
@@ -35,12 +26,7 @@ from rag_kit.graphs.self_rag.beams import (
     rank,
     used_passages,
 )
-from rag_kit.graphs.self_rag.shared import (
-    Beam,
-    PaperState,
-    SelfRagContext,
-    none_if_unreadable,
-)
+from rag_kit.graphs.self_rag.shared import Beam, PaperState, SelfRagContext, none_if_unreadable
 from rag_kit.graphs.self_rag.writing import Reply, SegmentWriter, probabilities_of
 from rag_kit.graphs.state import Update
 from rag_kit.text.citations.decline import DECLINED
@@ -69,18 +55,18 @@ class Paper(SegmentWriter):
         return {**super().empty_update(), "scoring": "labels"}
 
     def fitting_passages(self, documents: Sequence[Document]) -> list[Document]:
-        """All that the answer rests on: they are few, and each was shown."""
+        """Return all passages that the answer rests on: they are few, and each was shown."""
         return list(documents)
 
     async def _ask_to_retrieve(
         self, state: PaperState, context: SelfRagContext, beam: Beam, fallback: Any = none_if_unreadable
     ) -> Reply:
-        """Ask whether documents are to be looked up for the next segment."""
+        """Ask whether documents are to be searched for the next segment."""
         values = {"question": state["asked"], "answer": answer_so_far(beam)}
         return await self._ask_scored("retrieve_needed", state, context, values, fallback=fallback)
 
     async def decide_retrieval(self, state: PaperState, context: SelfRagContext) -> Update:
-        """Decide for each way to go on whether documents are looked up for the next segment."""
+        """Decide for each beam whether documents are searched for its next segment."""
         beams: list[Beam] = [{**beam} for beam in state["beams"]] or [first_beam()]
         going = [beam for beam in beams if not beam["ended"]]
         notes: list[str] = []
@@ -108,7 +94,7 @@ class Paper(SegmentWriter):
         return {"beams": beams, "segment": segment, "scoring": state["scoring"], "notes": notes}
 
     async def retrieve(self, state: PaperState, context: SelfRagContext) -> Update:
-        """Look up passages for each beam that asked for some, as in the paper by the question and its last segment."""
+        """Search passages for each beam that asked for some, by the question and its last segment."""
         passages = {document_key(document): document for document in state["documents"]}
         beams: list[Beam] = [{**beam} for beam in state["beams"]]
         to_search = [beam for beam in beams if beam["retrieve"] and not beam["ended"]]
@@ -121,9 +107,9 @@ class Paper(SegmentWriter):
             visible = await self.visible_passages(documents)
             by_query[query] = {document_key(document): document for document in visible}
             passages |= {key: document for key, document in by_query[query].items() if key not in passages}
-        place = {key: index for index, key in enumerate(passages)}
+        index_of = {key: index for index, key in enumerate(passages)}
         for beam in to_search:
-            beam["found"] = [place[key] for key in by_query[beam["query"]]]
+            beam["found"] = [index_of[key] for key in by_query[beam["query"]]]
         report("retrieved", segment=state["segment"], passages=sum(map(len, by_query.values())))
         documents = list(passages.values())
         return {"beams": beams, "documents": documents, "known": len(documents), "search_query": queries[-1]}
@@ -143,16 +129,16 @@ class Paper(SegmentWriter):
         return {**update, "choices": {"rank_segments": follows}}
 
     async def finish(self, state: PaperState, context: SelfRagContext) -> Update:
-        """Join the best beam's segments, number the passages that they rest on, say what the critique found."""
+        """Join the best beam's segments, number their passages, note what the critique found."""
         best = max(state["beams"], key=lambda beam: (beam["score"], -beam["number"]), default=first_beam())
         segments, documents = best["segments"], state["documents"]
         if not segments:
             note = "finish: no passage gave a part of an answer"
             return {"answer": DECLINED[state["language"]], "notes": [note]}
         self._send_decided([best], state["streamed"], len(segments))
-        place = itemgetter("segment", "beam", "text", "passage")
-        won = [place({"segment": at, **part}) for at, part in enumerate(segments, start=1)]
-        trace = [{**entry, "won": entry["kept"] and place(entry) in won} for entry in state["trace"]]
+        identity = itemgetter("segment", "beam", "text", "passage")
+        won = [identity({"segment": number, **part}) for number, part in enumerate(segments, start=1)]
+        trace = [{**entry, "won": entry["kept"] and identity(entry) in won} for entry in state["trace"]]
         used = [index for index in used_passages(segments) if index < len(documents)]
         winners = [entry for entry in trace if entry["won"]]
         # those that the answer rests on come first, so that the numbers are its own
@@ -169,7 +155,7 @@ class Paper(SegmentWriter):
         }
 
     def _send_decided(self, beams: Sequence[Beam], streamed: int, decided: int) -> int:
-        """Send the text that is decided; with an answer guard nothing is sent, for it is not yet allowed."""
+        """Send the text that is decided; with an answer guard nothing is sent yet."""
         if decided > streamed and not self.guards.answer:
             for piece in cite_segments(beams[0]["segments"])[streamed:decided]:
                 report("segment", text=piece)
@@ -177,20 +163,20 @@ class Paper(SegmentWriter):
 
 
 def wants_passages(state: Mapping[str, Any]) -> str:
-    """To the search, where the model wants passages for the next segment."""
+    """Return the route to the search if the model wants passages for the next segment."""
     going = [beam for beam in state.get("beams") or [] if not beam["ended"]]
     return "retrieve" if any(beam["retrieve"] for beam in going) else "generate_direct"
 
 
 def _lacks_support(candidate: Mapping[str, Any]) -> bool:
-    """Whether the critique says that a part of the answer has no support; one that gave no verdict says nothing."""
+    """Tell whether the critique found a part of the answer without support; no verdict counts as none."""
     labels = candidate["labels"]
     unsupported = labels.get("support") == "none" or labels.get("relevance") == "irrelevant"
     return unsupported and "critique" not in labels
 
 
 def _note_critique(winners: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Say what the critique has against the parts of the answer."""
+    """Note what the critique has against the parts of the answer."""
     count, notes = len(winners), []
     judged = [entry["labels"] for entry in winners if "critique" not in entry["labels"]]
     for name, labels, what in (
@@ -205,7 +191,7 @@ def _note_critique(winners: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _none_if_refused(error: Exception) -> None:
-    """None where the endpoint refuses log-probabilities: it is then asked without them; other failures are raised."""
+    """Return None if the endpoint refuses log-probabilities, which are then left out; raise other failures."""
     if not isinstance(error, ModelError) or isinstance(error, _OUT_OF_REACH):
         raise error
     if not isinstance(error, ModelOutputError):

@@ -30,7 +30,7 @@ class Reflect(SelfRagNodes):
     state = ReflectState
 
     async def retrieve(self, state: ReflectState, context: SelfRagContext) -> Update:
-        """Search with the present query: the question, or what it was rewritten to."""
+        """Search with the present query: the question, or its last rewriting."""
         number, query = state["round"] + 1, state["search_query"]
         best, documents = _best_draft(state["drafts"]), state["documents"]
         # it takes its passages along: those of the state are about to be others
@@ -47,7 +47,7 @@ class Reflect(SelfRagNodes):
         }
 
     async def grade_documents(self, state: ReflectState, context: SelfRagContext) -> Update:
-        """Keep the passages that help, as the evaluator judges; what it could not judge is kept."""
+        """Keep the passages that the evaluator finds relevant, and those it could not judge."""
         passages, judge = state["documents"], self.evaluator(context)
         gradings = await judge_passages(
             judge, state["asked"], passages, state["language"], instructions=context.grade_instructions
@@ -57,10 +57,10 @@ class Reflect(SelfRagNodes):
         useless = judge.thresholds.action([grading.score for grading in gradings]) == "incorrect"
         good = [not useless and grading.score >= enough for grading in gradings]
         relevant_documents = [document for document, relevant in zip(passages, good, strict=True) if relevant]
-        places = [{"passage": at, "source": source_of(document)} for at, document in enumerate(passages)]
+        sources = [{"passage": n, "source": source_of(document)} for n, document in enumerate(passages)]
         trace = [
-            _trace_entry(state, "relevance", relevant, grading.reason, **place)
-            for relevant, grading, place in zip(good, gradings, places, strict=True)
+            _trace_entry(state, "relevance", relevant, grading.reason, **source)
+            for relevant, grading, source in zip(good, gradings, sources, strict=True)
         ]
         report("graded", round=state["round"], relevant=len(relevant_documents), passages=len(passages))
         notes = note_ungraded("grade_documents", gradings)
@@ -79,7 +79,7 @@ class Reflect(SelfRagNodes):
         return {"search_query": query.query}
 
     async def generate(self, state: ReflectState, context: SelfRagContext) -> Update:
-        """Answer from the passages that were kept; after a rejected answer, without what had no support."""
+        """Answer from the passages kept; after a rejected answer, without its unsupported parts."""
         documents, more = state["documents"], {}
         if state["generations"]:
             last = state["drafts"][-1]
@@ -103,7 +103,7 @@ class Reflect(SelfRagNodes):
         return {**update, "drafts": drafts, "trace": trace, "choices": {"generate": follows}}
 
     async def grade_support(self, state: ReflectState, context: SelfRagContext) -> Update:
-        """Ask whether the passages support all of the answer; if the model gives no verdict, its citations decide."""
+        """Ask whether the passages support all of the answer; without a verdict its citations decide."""
         draft = state["drafts"][-1]
         passages = self.render_fitting_passages(state["documents"])
         values = {"question": state["asked"], "passages": passages, "answer": draft["answer"]}
@@ -122,7 +122,7 @@ class Reflect(SelfRagNodes):
         return {**update, "choices": {"grade_support": "grade_usefulness" if good else again}}
 
     async def grade_usefulness(self, state: ReflectState, context: SelfRagContext) -> Update:
-        """Whether the answer resolves the question; without a usable verdict it counts as useful."""
+        """Ask whether the answer resolves the question; without a verdict it counts as useful."""
         values = {"question": state["asked"], "answer": state["drafts"][-1]["answer"]}
         grade = await self.ask("grade_usefulness", state, context, values, none_if_unreadable)
         good = grade is None or grade.relevant
@@ -136,7 +136,7 @@ class Reflect(SelfRagNodes):
         }
 
     async def finish(self, state: ReflectState, context: SelfRagContext) -> Update:
-        """Hand over the best answer that was written; what has no support is flagged, or dropped when hard."""
+        """Return the best answer written; unsupported parts are flagged, or dropped if the run says so."""
         best = _best_draft(state["drafts"])
         if best is None or (best["supported"] is False and context.constraint == "hard"):
             why = "no passage was relevant"
@@ -167,25 +167,25 @@ class Reflect(SelfRagNodes):
 
 
 def another_query(state: Mapping[str, Any]) -> str:
-    """To the search, unless its query was tried already."""
+    """Return the route to the search, unless its query was tried already."""
     tried = map(fold, state.get("tried") or [])
     return "finish" if fold(state.get("search_query") or "") in tried else "retrieve"
 
 
 def _best_draft(drafts: Sequence[Draft]) -> Draft | None:
-    """The draft that the graders thought most of; of equals the first."""
+    """Return the draft that the graders rated best; of equals the first."""
     rank = {True: 0, None: 1, False: 2}  # None: not graded
     return min(drafts, key=lambda draft: (rank[draft["supported"]], rank[draft["useful"]]), default=None)
 
 
 def _grade_update(state: ReflectState, of: str, good: bool, reason: str, **verdict: bool) -> Update:
-    """The last draft with a verdict, and the verdict's entry of the trace."""
+    """Add a verdict to the last draft and to the trace."""
     draft = {**state["drafts"][-1], **verdict, "reason": reason}
     entry = _trace_entry(state, of, good, reason, answer=draft["answer"])
     return {"drafts": [*state["drafts"][:-1], draft], "trace": [entry]}
 
 
 def _trace_entry(state: ReflectState, of: str, good: bool, reason: str, **more: Any) -> dict[str, Any]:
-    """An entry of the trace: what was judged, in which round, and how."""
-    place = {"round": state["round"], "generation": state["generations"]}
-    return {**place, "verdict": of, "kept": good, "reason": reason, **more}
+    """Make an entry of the trace: what was judged, in which round, and how."""
+    progress = {"round": state["round"], "generation": state["generations"]}
+    return {**progress, "verdict": of, "kept": good, "reason": reason, **more}

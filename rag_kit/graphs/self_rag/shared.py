@@ -30,7 +30,7 @@ class AnswerSegment(TypedDict):
 
 
 class Beam(TypedDict):
-    """One way in which the answer may go on.
+    """One of the best sequences of segments so far.
 
     ``number`` counts from 1 within its segment, best first; ``score`` is the mean of its segments' ``f``;
     ``ended``: nothing is to be added. ``query`` is what was searched for, ``found`` are indices into ``documents``,
@@ -48,7 +48,7 @@ class Beam(TypedDict):
 
 
 class Continuation(TypedDict):
-    """One continuation that was generated: an entry of the trace.
+    """A continuation that was generated: an entry of the trace.
 
     ``segment`` and ``beam`` count from 1; ``passage`` is an index into ``documents`` as they were when it was
     written, or None; ``source`` says which file that is. ``cut_off`` says why its text ends too early, if it does.
@@ -185,7 +185,7 @@ class SelfRagNodes(RagNodes):
         return update
 
     def final_status(self, state: SelfRagState, status: AnswerStatus) -> AnswerStatus:
-        """``unsourced`` where nothing was looked up; ``flagged`` where the passages do not support the answer."""
+        """Return ``unsourced`` without a search; ``flagged`` if passages do not support the answer."""
         if status == "uncited" and not state["documents"]:
             return "unsourced"
         unsupported = state["unsupported"] and status in ("grounded", "undecided", "uncited")
@@ -194,7 +194,7 @@ class SelfRagNodes(RagNodes):
     def at_cap(
         self, node: str, state: Any, context: SelfRagContext, error: BudgetExceededError
     ) -> Update | None:
-        """Finish with the best so far, where there is something; `node` is the one that reached the cap."""
+        """Finish with the best answer so far, if any; `node` reached the cap."""
         if not (state.get("drafts") or has_answer(state)):
             return None
         note = f"finished early: {cap_of(error, context)} was reached; the answer is the best so far"
@@ -202,23 +202,23 @@ class SelfRagNodes(RagNodes):
 
 
 def has_answer(state: Any) -> bool:
-    """Whether any beam has said something."""
+    """Tell whether any beam has written something."""
     return any(beam["segments"] for beam in state.get("beams") or [])
 
 
 def cap_of(error: BudgetExceededError, context: SelfRagContext) -> str:
-    """Which cap was reached, as the caller gave it."""
+    """Return which cap was reached, as the caller gave it."""
     name = "deadline" if error.what == "deadline" else f"max_{error.what}"
     return f"{name}={getattr(context, name)}"
 
 
 def none_if_unreadable(error: Exception) -> None:
-    """A structured answer that cannot be used is None; whatever else went wrong is raised."""
+    """Return None for a structured answer that cannot be read; raise other errors."""
     if not isinstance(error, ModelOutputError):
         raise error
 
 
 def source_of(document: Document) -> str | None:
-    """The file or the address of a passage."""
+    """Return the file or the address of a passage."""
     source = document.metadata.get("file") or document.metadata.get("source")
     return None if source is None else str(source)

@@ -42,19 +42,19 @@ Group = tuple[Beam, list[int | None]]
 
 
 class Reply(NamedTuple):
-    """The value of a model call, and the tokens of its last answer; no tokens without log-probabilities."""
+    """The value of a model call, and its tokens; none without log-probabilities."""
 
     value: Any
     tokens: Sequence[logprobs.AnswerToken]
 
 
 class SegmentWriter(SelfRagNodes):
-    """The node that writes the candidates of a segment and has them judged."""
+    """The node that writes the candidates of a segment, and has them judged."""
 
     async def _ask_scored(
         self, name: str, state: PaperState, context: SelfRagContext, values: Any, **asking: Any
     ) -> Reply:
-        """Ask by a prompt, for an object where there is a fallback; with log-probabilities if the run has them."""
+        """Ask by a prompt, for an object if there is a fallback; with log-probabilities if the run has them."""
         catcher, prompt = logprobs.TokenCatcher(), self.prompt(name, state, context)
         llm = self.model(context)
         llm = logprobs.with_logprobs(llm, catcher) if state["scoring"] == "logprobs" else llm
@@ -62,7 +62,7 @@ class SegmentWriter(SelfRagNodes):
         return Reply(await step, catcher.tokens)
 
     async def generate_segments(self, state: PaperState, context: SelfRagContext) -> Update:
-        """Write and judge a continuation for each passage of each way to go on, or one from none, all side by side."""
+        """Write and judge a continuation of each beam for each of its passages, or one without, side by side."""
         wanted, label, notes = self._groups(state), f"segment {state['segment']}:", list[str]()
         groups = wanted
         if context.max_calls is not None:
@@ -105,7 +105,7 @@ class SegmentWriter(SelfRagNodes):
     generate_direct = generate_segments  # the node's name where no way to go on needs passages
 
     def _groups(self, state: PaperState) -> list[Group]:
-        """The ways to go on, each with the passages whose continuations are judged in one call; or with none."""
+        """Group beams with the passages whose continuations one call judges; or with none."""
         groups: list[Group] = []
         for beam in (beam for beam in state["beams"] if not beam["ended"]):
             if not beam["retrieve"]:
@@ -124,7 +124,7 @@ class SegmentWriter(SelfRagNodes):
     async def _write_group(
         self, state: PaperState, context: SelfRagContext, beam: Beam, passages: Sequence[int | None]
     ) -> list[tuple[Continuation, BaseException | None]]:
-        """Write a continuation from each passage, and judge all in one call; those that failed have their error."""
+        """Write a continuation from each passage, and judge all in one call; failed ones have their error."""
         write = partial(self._write_candidate, state, context, beam)
         steps = [branch(f"passage {passage}", partial(write, passage)) for passage in passages]
         outcomes: Any = (await run_side_by_side(steps)).outcomes
@@ -133,20 +133,20 @@ class SegmentWriter(SelfRagNodes):
             outcome.value[0] if outcome.ok else new for outcome, new in zip(outcomes, failed, strict=True)
         ]
         errors = [outcome.error for outcome in outcomes]
-        judged = [at for at, candidate in enumerate(made) if candidate["text"] and not candidate["reason"]]
+        judged = [n for n, candidate in enumerate(made) if candidate["text"] and not candidate["reason"]]
         if judged:
-            judge = self._judge(state, context, beam, [made[at] for at in judged])
+            judge = self._judge(state, context, beam, [made[number] for number in judged])
             verdict = await attempt(judge, Exception)
-            for at in judged:
-                errors[at] = verdict
+            for number in judged:
+                errors[number] = verdict
                 if verdict is None:
-                    made[at]["parts"]["p"] = outcomes[at].value[1]
+                    made[number]["parts"]["p"] = outcomes[number].value[1]
         return list(zip(made, errors, strict=True))
 
     async def _write_candidate(
         self, state: PaperState, context: SelfRagContext, beam: Beam, passage: int | None
     ) -> tuple[Continuation, float]:
-        """Write one continuation, with its probability; a text that ends or repeats the answer will not be judged."""
+        """Write one continuation, with its probability; one that ends or repeats the answer is not judged."""
         answer, candidate = answer_so_far(beam), _new_candidate(state, beam, passage)
         documents = [] if passage is None else [state["documents"][passage]]
         count, prompt = context.segment_sentences, "continue_answer" if documents else "continue_unaided"
@@ -166,7 +166,7 @@ class SegmentWriter(SelfRagNodes):
     async def _judge(
         self, state: PaperState, context: SelfRagContext, beam: Beam, candidates: Sequence[Continuation]
     ) -> None:
-        """Ask for the labels of continuations of one way to go on, and put them into these."""
+        """Ask for the labels of continuations of one beam, and put them into these."""
         values: dict[str, Any] = {"question": state["asked"], "answer": answer_so_far(beam)}
         if candidates[0]["passage"] is None:
             values["statement"] = candidates[0]["text"]
@@ -188,7 +188,7 @@ class SegmentWriter(SelfRagNodes):
 
 
 def _groups_within(groups: Sequence[Group], calls: int) -> list[Group]:
-    """The groups that so many calls are enough for: one for each continuation, and one for the critiques."""
+    """Return the groups that the remaining calls suffice for: one a continuation, one for critiques."""
     kept: list[Group] = []
     for beam, passages in groups:
         if first := passages[: max(0, calls - 1)]:
@@ -198,7 +198,7 @@ def _groups_within(groups: Sequence[Group], calls: int) -> list[Group]:
 
 
 def _passages_for(beam: Beam, state: PaperState) -> list[int]:
-    """The passages that a beam may go on from: what its search found, and what was put into the state since."""
+    """Return the passages that a beam may go on from: found by its search, or put into the state since."""
     count = len(state["documents"])
     known = state.get("known", count)  # a thread of an earlier version has none
     found = [index for index in beam["found"] if index < count]
@@ -208,7 +208,7 @@ def _passages_for(beam: Beam, state: PaperState) -> list[int]:
 
 
 def _new_candidate(state: PaperState, beam: Beam, passage: int | None) -> Continuation:
-    """A candidate before anything is written."""
+    """Make a candidate before anything is written."""
     return Continuation(
         segment=state["segment"], beam=beam["number"], passage=passage, source=None, text="", cut_off="", labels={},
         probabilities={}, parts={}, f=None, score=None, kept=False, won=False, reason="",
@@ -218,7 +218,7 @@ def _new_candidate(state: PaperState, beam: Beam, passage: int | None) -> Contin
 def _put_labels(
     candidate: Continuation, verdict: Any, tokens: Sequence[logprobs.AnswerToken], critiques: Sequence[str]
 ) -> None:
-    """Put the labels of a verdict into a candidate, their probabilities and scores; the lowest without a verdict."""
+    """Put a verdict's labels into a candidate, with probabilities and scores; the lowest without a verdict."""
     for name in critiques:
         label = _WORST[name] if verdict is None else str(getattr(verdict, name))
         candidate["labels"][name] = label
@@ -230,6 +230,6 @@ def _put_labels(
 
 
 def probabilities_of(tokens: Sequence[logprobs.AnswerToken], name: str, label: str) -> dict[str, float]:
-    """The probabilities of a field's labels: the model's own where its tokens show them, else 1 on the label."""
+    """Return the probabilities of a field's labels: the model's own if its tokens show them, else 1."""
     by_label = logprobs.label_probabilities(tokens, name, label, WORTH[name])
     return by_label or {option: float(option == label) for option in WORTH[name]}

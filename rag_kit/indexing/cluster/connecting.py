@@ -27,7 +27,7 @@ _ENVIRONMENT = {
 
 @contextlib.contextmanager
 def cluster_client(workers: int | None, scheduler: Any) -> Iterator[Any]:
-    """A ``distributed.Client``, closed afterwards unless it was given.
+    """Open a ``distributed.Client``, closed afterwards; one that was given stays open.
 
     It is one of a new cluster of `workers` processes on this machine, or `scheduler`: an address, or a client.
     """
@@ -54,7 +54,7 @@ def cluster_client(workers: int | None, scheduler: Any) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def _local_cluster(workers: int) -> Iterator[str]:
-    """The address of the scheduler of a cluster on this machine, which ends with the context or this process."""
+    """Start a cluster on this machine; return its scheduler's address. It ends with the context or this process."""
     path = os.pathsep.join(path or os.getcwd() for path in sys.path)
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
@@ -83,7 +83,7 @@ def _local_cluster(workers: int) -> Iterator[str]:
 
 
 def serve() -> None:
-    """Run a cluster on this machine: write its scheduler's address to standard output, and end with standard input.
+    """Run a cluster on this machine: write its scheduler's address to standard output, end with standard input.
 
     So it ends also when the process that started it is killed. Workers are started from this module and not from the
     caller's script, which therefore needs no ``if __name__ == "__main__"``.
@@ -104,7 +104,7 @@ def serve() -> None:
 
 
 def _keep_workers(cluster: Any, workers: int) -> None:
-    """Start a worker anew where Dask has given one up, as it does with those that die while they start."""
+    """Restart workers that Dask has given up, as it does when they die while they start."""
     from distributed.core import Status
     from tornado.ioloop import PeriodicCallback
 

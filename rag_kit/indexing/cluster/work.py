@@ -33,7 +33,7 @@ _AHEAD = 8  # and at least so many for each thread of the workers
 
 @contextmanager
 def on_cluster(client: Any, parts: worker.WorkerParts) -> Iterator[Cluster]:
-    """Send the parts of a run to the workers, and take them away afterwards."""
+    """Send the parts of a run to the workers; remove them afterwards."""
     from cloudpickle import dumps  # as Dask does, whose own function logs the model that it cannot send
 
     run = f"rag-kit-{uuid.uuid4().hex}"
@@ -60,7 +60,7 @@ def on_cluster(client: Any, parts: worker.WorkerParts) -> Iterator[Cluster]:
 
 
 def _register(client: Any, parts: worker.WorkerParts, run: str) -> None:
-    """Send the parts; again after a second where a worker died meanwhile, so that others may not have them."""
+    """Send the parts; again after a second if a worker died meanwhile."""
     for attempt in range(1, _REGISTER_ATTEMPTS + 1):
         try:
             client.register_plugin(parts, name=run)
@@ -77,7 +77,7 @@ def _register(client: Any, parts: worker.WorkerParts, run: str) -> None:
 
 
 class Cluster:
-    """Tasks of one run, under whose name workers keep its parts; the client is a ``distributed.Client``."""
+    """The tasks of one run; workers keep its parts under its name."""
 
     def __init__(self, client: Any, run: str) -> None:
         self._client = client
@@ -87,7 +87,7 @@ class Cluster:
         self._threads, self._counted_at, self._workers_seen_at = 0, 0.0, time.monotonic()
 
     def threads(self) -> int:
-        """Threads of all workers, as of some seconds ago; ConfigurationError after five minutes without workers."""
+        """Count the threads of all workers some seconds ago; ConfigurationError after five minutes without any."""
         now = time.monotonic()
         if now - self._counted_at > _LOOK_SECONDS:
             try:
@@ -103,12 +103,12 @@ class Cluster:
         return max(1, self._threads)
 
     def submit(self, task: Callable[..., Any], *arguments: Any, priority: int = 0) -> Any:
-        """The future of a task of `worker`."""
+        """Submit a task of `worker`; return its future."""
         key = (f"rag-kit-{task.__name__}-{self._run[-32:]}", next(self._numbers))
         return self._client.submit(task, self._run, *arguments, key=key, pure=False, priority=priority)
 
     def wait(self, future: Any) -> None:
-        """Wait until a task has ended, or its worker has died; raises `ConfigurationError` where there are none."""
+        """Wait until a task has ended or its worker has died; raises `ConfigurationError` without workers."""
         from distributed import CancelledError, wait
 
         while not future.done():
@@ -118,7 +118,7 @@ class Cluster:
             self.threads()
 
     def result(self, future: Any) -> Any:
-        """Wait for a task and return its result; ``None`` where a worker died with it."""
+        """Return the result of a task; ``None`` if a worker died with it."""
         from distributed import CancelledError, KilledWorker
 
         self.wait(future)
@@ -137,7 +137,7 @@ class Cluster:
 
 
 class ClusterConverter:
-    """As `Converter`, on workers: a bounded number of files is submitted ahead of the one that is asked for.
+    """A `Converter` on workers: some files are submitted ahead of the one asked for.
 
     When a worker dies, Dask blames all its tasks. Such a file is tried again with no other on the workers, so that
     one that ends three of them is known, and no other is left out for it.
@@ -153,11 +153,11 @@ class ClusterConverter:
         self._futures.clear()
 
     def expect(self, files: Iterable[SourceFile]) -> None:
-        """Take the files that will be asked for, in their order."""
+        """Note the files that will be asked for, in order."""
         self._coming = iter(files)
 
     def convert(self, file: SourceFile) -> tuple[list[Document], SourceRecord, list[str]]:
-        """As `Converter.convert`, of the next file that was expected."""
+        """Convert the next expected file, as `Converter.convert`."""
         window = max(_WINDOW, _AHEAD * self._cluster.threads())
         while len(self._futures) < window and (following := next(self._coming, None)) is not None:
             self._futures.append(self._cluster.submit(worker.convert, following))
@@ -180,7 +180,7 @@ class ClusterConverter:
 
 
 class ClusterEmbeddings(Embeddings):
-    """Embeds documents on workers by a model that each of them has; anything else of it is that model's."""
+    """Embeds documents by a model on each worker; everything else is the model's own."""
 
     def __init__(self, underlying_embeddings: Embeddings, cluster: Cluster) -> None:
         self.underlying_embeddings = underlying_embeddings
@@ -192,11 +192,11 @@ class ClusterEmbeddings(Embeddings):
 
     @property
     def concurrent_batches(self) -> int:
-        """How many batches are sent at a time: for each thread of the workers one, and one that waits in its queue."""
+        """Return how many batches are sent at a time: for each thread of the workers one, and one waiting."""
         return 2 * self._cluster.threads()
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """The vectors of texts, as an array: before files that were submitted earlier, again where a worker dies.
+        """Embed texts as an array, before files submitted earlier; again if a worker dies.
 
         What the model raised on the worker is raised here.
         """

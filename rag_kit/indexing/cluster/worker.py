@@ -27,17 +27,16 @@ from rag_kit.models.clients import embed_documents
 
 
 def versions() -> str:
-    """Give the versions that client and workers must have in common."""
+    """Return the versions that client and workers must have in common."""
     return f"Python {'.'.join(platform.python_version_tuple()[:2])} and rag_kit {__version__}"
 
 
 @dataclass(eq=False)
 class WorkerParts(WorkerPlugin):  # type: ignore[misc]
-    """Parts that a run needs on workers; Dask sends them to each once, also to those that come later."""
+    """The parts of a run on workers; Dask sends them to each once, also to later ones."""
 
-    make: Callable[
-        [Any, ReadLimits | None, Mapping[str, UserReader] | None], Any
-    ]  # a converter of the following
+    # makes a converter of the next three
+    make: Callable[[Any, ReadLimits | None, Mapping[str, UserReader] | None], Any]
     splitter: Any
     limits: ReadLimits | None = None
     readers: Mapping[str, UserReader] | None = None  # by pattern, also those of `register_reader`
@@ -55,13 +54,13 @@ class WorkerParts(WorkerPlugin):  # type: ignore[misc]
             )
 
     def teardown(self, worker: Any) -> None:
-        """Close the converters, and so end their reader processes; Dask calls it when the run or the worker ends."""
+        """Close the converters and their reader processes; Dask calls it when the run or the worker ends."""
         while self.idle:
             self.idle.pop().close()
 
     @contextmanager
     def converter(self) -> Iterator[Any]:
-        """A converter that no other thread has."""
+        """Lend a converter that no other thread has."""
         try:
             converter = self.idle.pop()
         except IndexError:
@@ -73,7 +72,7 @@ class WorkerParts(WorkerPlugin):  # type: ignore[misc]
 
 
 def convert(run: str, file: SourceFile) -> Any:
-    """The chunks of a file as `Converter.convert` gives them, or why there are none: an error and its cause."""
+    """Convert a file to chunks as `Converter.convert`; or return an error and its cause."""
     if not os.path.exists(file.path):
         return ReadError(
             f"{file.file}: the worker at {get_worker().address} does not see it at {file.path}. Files must lie in a "
@@ -87,7 +86,7 @@ def convert(run: str, file: SourceFile) -> Any:
 
 
 def embed(run: str, texts: list[str]) -> Any:
-    """The vectors of texts as an array, or an error of the kit, returned and not raised."""
+    """Embed texts as an array; an error of the kit is returned, not raised."""
     try:
         parts = _parts_of_run(run)
         assert parts.embeddings is not None

@@ -34,7 +34,7 @@ _BLANK_IN_CHINESE = re.compile(r"(?<=[\u3000-\u9fff\uff00-\uffef]) | (?=[\u3000-
 
 
 class Sight(NamedTuple):
-    """A file as it was seen; two are equal if nothing was written between them."""
+    """Size, time and inode of a file; equal if nothing was written in between."""
 
     size: int
     mtime_ns: int
@@ -42,20 +42,20 @@ class Sight(NamedTuple):
 
 
 def look(path: Path) -> Sight:
-    """Size, time and inode of a file as it is now."""
+    """Return size, time and inode of a file as it is now."""
     stat = os.stat(path)
     return Sight(stat.st_size, stat.st_mtime_ns, stat.st_ino)
 
 
 def file_hash(path: Path) -> str:
-    """SHA-256 of a regular file's bytes; raises `Unreadable` for anything else."""
+    """Hash a regular file's bytes; raises `Unreadable` for anything else."""
     with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextmanager
 def as_read_errors(file: SourceFile) -> Iterator[None]:
-    """Turn what keeps a file from being opened into ReadError."""
+    """Raise ReadError for whatever keeps a file from being opened."""
     try:
         yield
     except Unreadable as error:
@@ -85,10 +85,10 @@ class Converter:
         self._reader.close()
 
     def expect(self, files: Sequence[SourceFile]) -> None:
-        """Take note of the files that will be asked for; the cluster's converter begins with them."""
+        """Note the files that will be asked for: the cluster's converter begins with them."""
 
     def convert(self, file: SourceFile) -> tuple[list[Document], SourceRecord, list[str]]:
-        """The chunks of a file, a record of the file as it was then, its source left open, and what readers noted.
+        """Convert a file to chunks, with a record of it, its source left open, and the readers' notes.
 
         Raises ReadError also for more chunks than the limit, and for a file that keeps changing.
         """
@@ -118,7 +118,7 @@ class Converter:
         return chunks, replace(record, fingerprint=self._duplicate_key(file, documents)), notes.texts
 
     def _read(self, file: SourceFile) -> tuple[list[Document], SourceRecord]:
-        """The documents of a file that did not change while it was read, and a record of it."""
+        """Read the documents of a file that does not change meanwhile, and make a record of it."""
         path = Path(file.path)
         for _ in range(_TRIES):
             with as_read_errors(file):
@@ -136,7 +136,7 @@ class Converter:
         )
 
     def _duplicate_key(self, file: SourceFile, documents: Sequence[Document]) -> bytes:
-        """Make the key of copies: a hash of the words, and of the folder unless all count; empty: never a copy."""
+        """Make the key by which copies are known: a hash of the words, and of the folder unless all count."""
         keep = self._settings.keep_duplicates
         # a user's reader may give equal files different metadata, such as a tenant by the file's name
         if keep or reader_for(Path(file.path), self._reader.readers) is not None:
@@ -148,7 +148,7 @@ class Converter:
 
 
 def _relative_to_root(value: Any, root: Path) -> Any:
-    """A metadata value; of a path in the ingested folder what is below that folder.
+    """Make a metadata value that is a path in the ingested folder relative to it.
 
     Example:
         >>> [_relative_to_root(value, Path("/docs")) for value in ("/docs/a/b.md", "/docs", "/docsx/a", "text", 3)]

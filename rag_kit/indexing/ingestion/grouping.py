@@ -41,7 +41,7 @@ _TICK_NS = 2_000_000_000
 
 @dataclass
 class Group(Batch):
-    """Files that are written in one transaction: those that were read, or those with a new time and the same bytes."""
+    """Files written in one transaction: newly read, or unchanged with a new time."""
 
     rows: list[StoredRow] = field(default_factory=list)
     whole: list[str] = field(default_factory=list)  # files that were read
@@ -52,7 +52,7 @@ class Group(Batch):
 
 @dataclass
 class Grouping:
-    """Looks at every file, reads those that changed, and gathers them in groups."""
+    """Looks at every file, reads those that changed, and groups them."""
 
     index: DocumentIndex
     files: Mapping[str, SourceFile]  # those to look at, by source
@@ -71,7 +71,7 @@ class Grouping:
     _originals: dict[bytes, str] = field(default_factory=dict)  # fingerprint -> what others may be copies of
 
     def groups(self) -> Iterator[Group]:
-        """The groups of files; with ``strict`` the first file that cannot be read raises ReadError."""
+        """Yield the groups of files; with ``strict`` the first unreadable file raises ReadError."""
         files, group, changed = self.files, Group(check=self.check), list[str]()
         for record in self.records.values():
             if record.source not in files and not record.original and os.path.exists(record.source):
@@ -113,7 +113,7 @@ class Grouping:
             self.progress.count()
 
     def _is_unchanged(self, group: Group, source: str) -> bool:
-        """Whether a file need not be read; it is counted then, and a new time of it goes into the group."""
+        """Tell whether a file need not be read; then count it, and put its new time into the group."""
         record = self.records.get(source)
         if record is None or record.settings != self.key:
             return False
@@ -180,7 +180,7 @@ class Grouping:
         group.sources += [source] * len(chunks)
 
     def check(self, batch: Batch) -> None:
-        """Take out files that others have corrected, or removed the original of, or (of those not read) written."""
+        """Take out files that others have meanwhile corrected, written, or removed the original of."""
         read = set(batch.whole)
         given = {correction for correction in self.corrections if correction.source in read}
         gone = {correction.source for correction in given ^ set(self.index.corrections(read))}
@@ -209,12 +209,12 @@ class Grouping:
         return [correction for correction in self.corrections if correction.source == source]
 
     def _add_original(self, record: SourceRecord) -> None:
-        """Let later files be copies of this one."""
+        """Remember this file, so that later ones may be copies of it."""
         if record.fingerprint:
             self._originals.setdefault(record.fingerprint, record.source)
 
     def _unchanged_record(self, file: SourceFile, record: SourceRecord) -> SourceRecord | None:
-        """The record of a file that has not changed: the same, or with its new time; ``None`` if it has changed."""
+        """Return the record of an unchanged file, with its new time if any; ``None`` if it has changed."""
         with as_read_errors(file):
             seen_ns, (size, mtime_ns, _) = time.time_ns(), look(file.path)
             is_certain = record.mtime_ns + _TICK_NS < record.checked_ns and not self.options.rehash

@@ -37,19 +37,19 @@ class Listing:
 
 
 def identity(path: Path) -> str:
-    """A file's identity in the index; bytes in its name that are no UTF-8 become ``\\xNN``."""
+    """Return a file's identity in the index; bytes in its name that are no UTF-8 become ``\\xNN``."""
     return printable_path(Path(os.path.realpath(path)).as_posix())
 
 
 def check_paths(paths: Sequence[Path], known: Sequence[str]) -> None:
-    """Raise InvalidInputError for a missing path, unless it is a known source that vanished, or a folder of some."""
+    """Raise InvalidInputError for a missing path, unless it, or files in it, were ingested before."""
     for path in paths:
         if not path.exists() and not any(in_scope(source, [identity(path)]) for source in known):
             raise InvalidInputError(f"{redact(str(path))} does not exist. Name files or folders.")
 
 
 def list_files(paths: Sequence[Path], folder: object, known: Sequence[str]) -> Listing:
-    """List the files below some paths, as `check_paths` takes them; what is in the index's folder is passed over."""
+    """List the files below some paths, as `check_paths` takes them, without those in the index's folder."""
     check_paths(paths, known)
     scopes = [identity(path) for path in paths]
     index_folder = [folder] if isinstance(folder, Path) else []
@@ -75,7 +75,7 @@ def open_index(
     *,
     dry_run: bool,
 ) -> Iterator[DocumentIndex]:
-    """Open the index, or create it; for a dry run, open it for reading, or an empty one elsewhere."""
+    """Open or create the index; for a dry run, open it for reading, or an empty one elsewhere."""
     legs: Any = options.legs
     given: dict[str, Any] = {"embeddings": embeddings, "wait": options.wait}
     if options.sparse_encoder is not None:
@@ -106,7 +106,7 @@ def open_index(
 def open_representer(
     index: DocumentIndex, options: IngestOptions, *, dry_run: bool
 ) -> Iterator[Representer | None]:
-    """Open the maker of the representations asked for, else of those that the index records; ``None`` for none."""
+    """Make the representations asked for, else those that the index records; ``None`` for none."""
     recorded, represent = index.settings, options.represent
     if represent is None and "represent" not in recorded:
         yield None
@@ -135,7 +135,7 @@ def open_representer(
 def open_converter(
     index: DocumentIndex, settings: SplitSettings, options: IngestOptions, *, dry_run: bool
 ) -> Iterator[Converter | ClusterConverter]:
-    """Open the converter: in this process, or on a cluster, on which a model that computes then embeds, too."""
+    """Open the converter: in this process, or on a cluster, where a local model embeds too."""
     if settings.pictures and (options.clustered or not isinstance(index.folder, Path)):
         raise InvalidInputError(
             "pictures=True keeps pictures in the folder of an index, read by one process: give a folder without "

@@ -26,7 +26,7 @@ _ENTRIES = 5_000_000  # of the cache of replies
 
 
 class Pictures:
-    """Keeps the pictures of an index, and has a model describe them: each once, for a model, prompt and caption.
+    """Keeps the pictures of an index, and has a model describe each once.
 
     ``vision`` is a chat model that takes pictures, or its name, or nothing. A dry run keeps and asks nothing.
     """
@@ -43,11 +43,11 @@ class Pictures:
             self._cache.close()
 
     def keep(self, data: bytes) -> str:
-        """Write a picture, and return its name below the folder of the index."""
+        """Write a picture; return its name below the folder of the index."""
         return picture_name(data) if self._dry_run else keep_picture(self._folder, data)
 
     def describe(self, documents: list[Document]) -> bool:
-        """Add descriptions to the texts of pictures; ``False`` where the model failed, which a note says.
+        """Add descriptions to the texts of pictures; ``False``, with a note, if the model failed.
 
         A picture about which nothing is known then is taken out of the list, with a note.
         """

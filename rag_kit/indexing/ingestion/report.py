@@ -65,19 +65,19 @@ class IngestReport:
         self.changes.append((file, what))
 
     def count_copy(self, source: str, original: str, files: Mapping[str, SourceFile]) -> None:
-        """Count a file that is left out; ``files`` names those of this ingest."""
+        """Count a file left out as a copy; ``files`` names those of this ingest."""
         name = files[original].file if original in files else original
         self.duplicates.append((files[source].file, name))
 
     def count_representations(self, represented: Represented) -> None:
-        """Add what representations took."""
+        """Add the cost of representations."""
         self.calls, self.tokens = self.calls + represented.calls, self.tokens + represented.tokens
         self.reused += represented.reused
         for kind, count in represented.made.items():
             self.represented[kind] = self.represented.get(kind, 0) + count
 
     def remark_lines(self) -> list[str]:
-        """The remarks for people: each once, with the files that it is about.
+        """Write the remarks for people: each once, with its files.
 
         Example:
             >>> remarks = [("a.txt", "encoding guessed: cp1251"), ("b.txt", "encoding guessed: cp1251")]
@@ -90,14 +90,14 @@ class IngestReport:
         return [f"{first_names(names)}: {remark}" for remark, names in files.items()]
 
     def as_dict(self) -> dict[str, Any]:
-        """The report as JSON values; files with a reason, a copy or a change become objects with named fields."""
+        """Return the report as JSON; files with a reason, a copy or a change are objects with named fields."""
         return asdict(self) | {
             name: [dict(zip(names, row, strict=True)) for row in getattr(self, name)]
             for name, names in _NAMES.items()
         }
 
     def summary(self) -> str:
-        """A line for people; a second one for representations."""
+        """Write one line for people; a second one for representations."""
         line = (
             f"{self.added} file{'' if self.added == 1 else 's'} added, {self.updated} updated, "
             f"{self.unchanged} unchanged, {self.removed} removed, {len(self.failed)} not read"
@@ -112,13 +112,13 @@ class IngestReport:
 
 
 def first_names(files: list[str]) -> str:
-    """The first files by name, and how many more there are."""
+    """Name the first files, and say how many more there are."""
     more = f" and {len(files) - _MAX_NAMES} more files" if len(files) > _MAX_NAMES else ""
     return ", ".join(files[:_MAX_NAMES]) + more
 
 
 class Progress:
-    """Counts the files that are done; threads take turns to call ``call(name, done, total, bytes=n)``."""
+    """Counts the files that are done, and calls ``call(name, done, total, bytes=n)``, one thread at a time."""
 
     def __init__(self, call: Callable[..., object] | None, total: int) -> None:
         self._call = call
@@ -127,13 +127,13 @@ class Progress:
         self._lock = threading.Lock()
 
     def tell(self, name: str) -> None:
-        """Name what is worked on now."""
+        """Say what is worked on now."""
         with self._lock:
             if self._call is not None:
                 self._call(name, self._done, self._total, bytes=self._bytes)
 
     def calls(self, done: int, total: int) -> None:
-        """Tell how many calls of the model are done."""
+        """Say how many calls of the model are done."""
         self.tell(f"{done} of {total} calls of the model")
 
     def count(self, size: int = 0) -> None:

@@ -92,14 +92,14 @@ def ingest(
         raise InvalidInputError(
             f"options is {type(options).__name__}; give IngestOptions(chunk_size=400, ...)."
         )
-    place = location_of(index)
+    location = location_of(index)
     with (
-        open_index(named, place, embeddings, options, dry_run=dry_run) as opened,
+        open_index(named, location, embeddings, options, dry_run=dry_run) as opened,
         open_representer(opened, options, dry_run=dry_run) as representer,
     ):
         settings = settings_for(opened, options, representer.recorded if representer is not None else {})
         records = opened.source_records()
-        listing = list_files(named, place, list(records) if prune else [])
+        listing = list_files(named, location, list(records) if prune else [])
         if options.strict and listing.problems:
             name, reason = listing.problems[0]
             raise ReadError(f"{name}: {reason}. Nothing was changed, for strict was asked for.")
@@ -174,7 +174,7 @@ def _write_files(index: DocumentIndex, representer: Representer | None, grouping
 
 
 def _represent(grouping: Grouping, representer: Representer, group: Group) -> Group:
-    """Put the representations of its chunks into a group; in a dry run, count them."""
+    """Add the representations of its chunks to a group; in a dry run, count them."""
     report = grouping.report
     if report.dry_run:
         report.count_representations(representer.plan(group.chunks, group.sources))
@@ -196,7 +196,7 @@ def _represent(grouping: Grouping, representer: Representer, group: Group) -> Gr
 
 
 def _closing_notes(grouping: Grouping, settings: SplitSettings, embedding: str) -> list[str]:
-    """Notes on an empty index, on pages read by OCR or without text, and on chunks that the model cannot embed."""
+    """Make notes on an empty index, on pages read by OCR or without text, on chunks too long to embed."""
     notes = []
     if not grouping.report.chunks and not grouping.report.dry_run:
         notes.append("the index is empty: no file with text was found")
@@ -218,7 +218,7 @@ def _closing_notes(grouping: Grouping, settings: SplitSettings, embedding: str) 
 
 
 def _add_vectors(index: DocumentIndex, report: IngestReport) -> None:
-    """Give an index its vectors that was built without an embedding model."""
+    """Embed the chunks of an index that was built without an embedding model."""
     if index.embeddings is not None and index.embedding is None and (count := index.add_vectors()):
         report.embedded += count
         report.notes.append(f"the index had no vectors; {count} chunks got theirs")

@@ -112,7 +112,7 @@ class IngestOptions:
 
 @dataclass(frozen=True)
 class SplitSettings:
-    """Settings of one ingest, and what its index records of them."""
+    """The splitting settings of one ingest, and what its index records of them."""
 
     cut: Callable[[Document], Iterator[SplitPart]]
     chunk_size: int = 1000
@@ -127,7 +127,7 @@ class SplitSettings:
 
     @property
     def values(self) -> dict[str, Any]:
-        """Give the settings recorded in the index: sizes always, the rest where it is not the default."""
+        """Return the settings recorded in the index: sizes always, others where they are not the default."""
         values = {name: getattr(self, name) for name in _RECORDED}
         sizes = ("chunk_size", "chunk_overlap")
         changed = {k: v for k, v in values.items() if k in sizes or v != getattr(SplitSettings, k)}
@@ -135,12 +135,12 @@ class SplitSettings:
 
     @property
     def key(self) -> str:
-        """Give the key recorded beside a file: with another value, the file is read again."""
+        """Return the key recorded beside a file: with another one, the file is read again."""
         return json.dumps({**self.values, "reading": READING}, sort_keys=True)
 
 
 def settings_for(index: DocumentIndex, options: IngestOptions, represent: Mapping[str, Any]) -> SplitSettings:
-    """The settings given, else those recorded, else the defaults."""
+    """Return the settings given, else those recorded, else the defaults."""
     recorded = index.settings
     before = {name: recorded.get(name, getattr(SplitSettings, name)) for name in _RECORDED}
     splitter, tokenizer = options.splitter, options.tokenizer

@@ -108,7 +108,7 @@ def build_raptor(
 
 
 class _Item(NamedTuple):
-    """A passage or a summary: what is clustered and summarised."""
+    """A passage or a summary, to be clustered and summarised."""
 
     text: str
     hash: str
@@ -117,7 +117,7 @@ class _Item(NamedTuple):
 
 
 class _Cluster(NamedTuple):
-    """Members that one summary stands for; ``first`` are the passages it was first made of, above level 1 none."""
+    """The members of a summary; ``first`` are the passages it was first made of, empty above level 1."""
 
     tree: str
     id: str
@@ -153,7 +153,7 @@ class _TreeBuilder:
         self.report.rebuilt = sum(len(self.passages[tree]) > 1 for tree in self.new_trees)
 
     def _read(self) -> None:
-        """The passages that have vectors, and the tree, in one state of the index."""
+        """Read the passages with vectors, and the tree, in one state of the index."""
         query = (
             "SELECT c.id, c.text, c.metadata, c.hash, v.vector FROM chunks c JOIN vectors v USING (n) "
             "ORDER BY c.source, c.ordinal, c.id"
@@ -170,7 +170,7 @@ class _TreeBuilder:
                     self.items[key] = _Item(searched, short_hash(digest), metadata, vector)
 
     def _partition_fields(self) -> list[str]:
-        """The metadata fields that part the trees."""
+        """Return the metadata fields by which there are separate trees."""
         if self.partition is None:
             recorded = (sorted(node.metadata[RAPTOR]["partition"]) for node in self.tree.nodes.values())
             return next(recorded, [])
@@ -184,12 +184,12 @@ class _TreeBuilder:
         return sorted(fields)
 
     def _needs_new_clusters(self, tree: str, ids: Sequence[str]) -> bool:
-        """Whether a tree's clusters are made anew; counts the passages that changed since they were made."""
-        hashes = self._hashes(ids).items()
-        first = {pair for node in self.old_nodes[tree, 1] for pair in node.metadata[RAPTOR]["first"].items()}
-        changed = max(len(hashes - first), len(first - hashes)) if first or len(hashes) > 1 else 0
+        """Tell whether a tree is clustered anew; count the passages that changed since it was made."""
+        now = self._hashes(ids).items()
+        then = {pair for node in self.old_nodes[tree, 1] for pair in node.metadata[RAPTOR]["first"].items()}
+        changed = max(len(now - then), len(then - now)) if then or len(now) > 1 else 0
         self.report.changed += changed
-        return self.rebuild or changed > _CHANGED * len(first)
+        return self.rebuild or changed > _CHANGED * len(then)
 
     def build(self) -> None:
         """Cluster and summarise level by level, all trees at once; then replace the rows in one transaction."""
@@ -212,22 +212,22 @@ class _TreeBuilder:
             self.report.embedded = self.index.write(batch).embedded
 
     def _clusters_of_level(self, tree: str, level: int, ids: Sequence[str]) -> list[_Cluster]:
-        """The clusters of a level: new ones of more than one text; of a tree that is kept, those there are."""
+        """Return new clusters of a level; of a tree that is kept, the old ones updated."""
         if tree not in self.new_trees:
             return self._update_clusters(tree, level, ids)
         if len(ids) < 2:
             return []
         sizes = [estimate_tokens(self.items[key].text) for key in ids]
         clusters = []
-        for places in soft_clusters(self._vectors(ids), sizes, self.max_tokens, self.seed):
-            members = [ids[place] for place in places]
+        for positions in soft_clusters(self._vectors(ids), sizes, self.max_tokens, self.seed):
+            members = [ids[position] for position in positions]
             first = self._hashes(members) if level == 1 else {}
             key = f"{RAPTOR}:{level}:{_digest([tree, sorted(members)])}"
             clusters.append(_Cluster(tree, key, members, first))
         return clusters
 
     def _update_clusters(self, tree: str, level: int, ids: Sequence[str]) -> list[_Cluster]:
-        """The clusters there are, without members that are gone; a new passage goes to the nearest one."""
+        """Remove members that are gone from clusters, and add each new passage to the nearest one."""
         clusters, present = [], set(ids)
         for node in self.old_nodes[tree, level]:
             leaves = node.metadata[RAPTOR]["leaves"]
@@ -239,8 +239,8 @@ class _TreeBuilder:
         new = [key for key in ids if key not in placed]
         if clusters and new:
             centres = unit(np.stack([self._vectors(cluster.members).mean(axis=0) for cluster in clusters]))
-            for key, place in zip(new, (self._vectors(new) @ centres.T).argmax(axis=1), strict=True):
-                clusters[place].members.append(key)
+            for key, nearest in zip(new, (self._vectors(new) @ centres.T).argmax(axis=1), strict=True):
+                clusters[nearest].members.append(key)
         return clusters
 
     def _hashes(self, ids: Sequence[str]) -> dict[str, str]:
@@ -272,7 +272,7 @@ class _TreeBuilder:
             self._add_row(level, cluster, text, digest)
 
     def _add_row(self, level: int, cluster: _Cluster, text: str, digest: str) -> None:
-        """Add the summary of a cluster to the rows to write, and to what is clustered next."""
+        """Add the summary of a cluster to the rows to write, and to the items of the next level."""
         members, shared = cluster.members, self._shared_metadata(cluster.members)
         data = {"partition": json.loads(cluster.tree), "digest": digest, "first": cluster.first}
         data["leaves"] = self._hashes(members) if level == 1 else {}
@@ -286,7 +286,7 @@ class _TreeBuilder:
         return _digest(sorted(self._hashes(cluster.members).values()))
 
     def _joined_text(self, cluster: _Cluster, max_tokens: int) -> str:
-        """The texts of a cluster as one, each shortened if they have more tokens together than allowed."""
+        """Join the texts of a cluster, each shortened if they have too many tokens together."""
         texts = [self.items[key].text for key in cluster.members]
         total = sum(map(estimate_tokens, texts))
         if total > max_tokens:
@@ -294,7 +294,7 @@ class _TreeBuilder:
         return "\n\n".join(texts)
 
     def _shared_metadata(self, members: Sequence[str]) -> dict[str, Any]:
-        """The metadata fields that all members have with the same value, and so all passages below them."""
+        """Return the metadata fields with the same value in all members."""
         fields = [self.items[key].metadata.items() for key in members]
         shared = set.intersection(*({(name, _json(value)) for name, value in pairs} for pairs in fields))
         return {name: json.loads(value) for name, value in sorted(shared) if name not in _PLACES}

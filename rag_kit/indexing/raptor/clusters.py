@@ -22,7 +22,7 @@ _SMALL = 3  # a cluster of so many is not cut any more
 
 
 def soft_clusters(vectors: Vectors, sizes: Sequence[int], max_size: int, seed: int) -> list[list[int]]:
-    """Groups of two or more vectors that are near each other; each vector is in one or several.
+    """Group vectors that are near each other, two or more a group; a vector may be in several.
 
     A group whose ``sizes`` (in tokens) sum to more than ``max_size`` is clustered again by itself; two or three members
     may exceed it. ``vectors`` has shape (n, dimension), n >= 2. The same ``seed`` gives the same groups.
@@ -30,7 +30,7 @@ def soft_clusters(vectors: Vectors, sizes: Sequence[int], max_size: int, seed: i
     size = np.asarray(sizes)
 
     def cut(group: NDArray[np.intp], min_parts: int) -> list[list[int]]:
-        """The clusters of some vectors, each small enough."""
+        """Yield clusters of vectors, each small enough."""
         groups: list[list[int]] = []
         for part in _mixture(vectors[group], min_parts, seed):
             members = group[part]
@@ -47,7 +47,7 @@ def soft_clusters(vectors: Vectors, sizes: Sequence[int], max_size: int, seed: i
 
 
 def _mixture(vectors: Vectors, min_parts: int, seed: int) -> list[NDArray[np.intp]]:
-    """Positions of the vectors of each component of the best mixture, for components with at least two vectors.
+    """Return the positions of vectors in each component of the best mixture, for components of two or more.
 
     A vector is in its likeliest component (in the nearest one if that has no second vector) and in those that have it
     with a probability above `_MEMBER`, unless the clusters would overlap too much.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Leaf(NamedTuple):
-    """A passage below a summary: its row, its beginning, and whether its text is the one that was summarised."""
+    """A passage below a summary: its row, its beginning, and whether its text was summarised as it is."""
 
     row: int
     begins: str
@@ -44,13 +44,13 @@ class RaptorTree:
 
     @classmethod
     def read(cls, index: DocumentIndex) -> RaptorTree:
-        """The tree of an index; empty where none was built."""
+        """Read the tree of an index; empty if none was built."""
         with index.view() as (connection, _, _):
             return cls.of(connection)
 
     @classmethod
     def of(cls, connection: Connection) -> RaptorTree:
-        """The tree in one state of the store."""
+        """Read the tree in one state of the store."""
         query = f"SELECT id, text, metadata FROM chunks WHERE id >= '{RAPTOR}:' AND id < '{RAPTOR};'"
         rows = [document(*row) for row in connection.execute(query)]
         summaries = [row for row in rows if isinstance(row.metadata.get(RAPTOR), dict)]
@@ -65,17 +65,17 @@ class RaptorTree:
 
     @property
     def edges(self) -> list[tuple[str, str]]:
-        """Pairs of a summary's id and the id of what it summarises, for drawing."""
+        """List pairs of a summary's id and the id of what it summarises, for drawing."""
         return [(key, member) for key, node in self.nodes.items() for member in node.metadata["members"]]
 
     @property
     def roots(self) -> list[str]:
-        """Ids of the summaries that no other one summarises; one for each value of ``partition``."""
+        """List the summaries that no other one summarises; one for each value of ``partition``."""
         below = {member for _, member in self.edges}
         return [key for key in self.nodes if key not in below]
 
     def show(self, depth: int | None = None, width: int = 100) -> str:
-        """The tree as text: so many levels from the top (default: all), in lines of at most so many characters."""
+        """Write the tree as text: ``depth`` levels (default: all), in lines of at most ``width`` characters."""
         top = max((node.metadata["level"] for node in self.nodes.values()), default=0)
         lines = [f"tree of {top} levels: {len(self.leaves)} passages, {len(self.nodes)} summaries"]
         lines += [line for root in self.roots for line in self._lines(root, "", depth)]
@@ -84,7 +84,7 @@ class RaptorTree:
     __str__ = show
 
     def _lines(self, key: str, indent: str, depth: int | None) -> Iterator[str]:
-        """A node and what is below it, a line each, for people."""
+        """Yield a line for a node and each node below it."""
         if depth == 0:
             return
         if (node := self.nodes.get(key)) is None:
@@ -97,5 +97,5 @@ class RaptorTree:
 
 
 def short_hash(digest: bytes) -> str:
-    """Give the stored part of a text's hash."""
+    """Return the stored part of a text's hash."""
     return bytes(digest)[:8].hex()

@@ -41,7 +41,7 @@ _Moment = datetime.datetime | datetime.date | datetime.time | datetime.timedelta
 
 
 class _Token(NamedTuple):
-    """A piece of a number format: its kind (``place`` of a digit, ``date``, ``text``, ...) and its text."""
+    """A piece of a number format: its kind (``place`` for a digit, ``date``, ``text``, ...) and its text."""
 
     kind: str
     text: str
@@ -52,7 +52,7 @@ _PERCENT, _TEXT = _Token("sign", "%"), _Token("sign", "@")
 
 
 class _Section(NamedTuple):
-    """A part of a format between semicolons, and the numbers that it is for; ``signed`` if it shows their minus."""
+    """A section of a format, between semicolons: for numbers that fit its condition; ``signed`` if it shows a minus."""
 
     tokens: tuple[_Token, ...]
     condition: str
@@ -61,7 +61,7 @@ class _Section(NamedTuple):
 
 
 def shown(value: object, code: str) -> str:
-    """The text that a cell shows by its number format, in the notation of Excel in English.
+    """Write a value as a cell shows it by its number format, in the notation of Excel in English.
 
     Example:
         >>> [shown(0.25, "0%"), shown(123, "00000"), shown(-3.5, '#,##0.00 "€"'), shown(2.75, "# ?/?")]
@@ -81,7 +81,7 @@ def shown(value: object, code: str) -> str:
 
 
 def plain_text(value: object) -> str:
-    """A value without a format: numbers with up to 15 digits, dates as ISO writes them."""
+    """Write a value without a format: numbers with up to 15 digits, dates as ISO writes them."""
     if isinstance(value, datetime.datetime):
         return value.isoformat(sep=" ").removesuffix(" 00:00:00")
     return f"{value:.15G}" if isinstance(value, float) else str(value)
@@ -89,7 +89,7 @@ def plain_text(value: object) -> str:
 
 @lru_cache(maxsize=1_000)
 def _sections(code: str) -> list[_Section]:
-    """The parts of a format; conditions that it does not write are those that Excel takes."""
+    """Split a format into its sections; one without a condition gets the condition that Excel takes."""
     parts: list[list[_Token]] = [[]]
     for match in _TOKEN.finditer(code):
         token = _Token(match.lastgroup or "", match[match.lastgroup or 0])
@@ -114,19 +114,19 @@ def _sections(code: str) -> list[_Section]:
 
 
 def _text(value: str, sections: Sequence[_Section]) -> str:
-    """A text in the fourth part of a format, or the part that has the sign ``@``."""
+    """Write a text by the fourth section of a format, or by the section with the sign ``@``."""
     fitting = [*sections[3:], *(section for section in sections if _TEXT in section.tokens)]
     return _join(fitting[0].tokens, value) if fitting else value
 
 
 def _join(tokens: Sequence[_Token], value: str = "") -> str:
-    """The text and signs of a part of a format, with a value in place of those that mean one."""
+    """Write the texts and signs of a section, with a value for ``@`` and ``General``."""
     kept = (token for token in tokens if token.kind in ("text", "sign", "general"))
     return "".join(value if token == _TEXT or token.kind == "general" else token.text for token in kept)
 
 
 def _number_text(value: float, sections: Sequence[_Section]) -> str:
-    """A number in the first part of the format whose condition it fits."""
+    """Write a number by the first section whose condition it fits."""
     for tokens, condition, limit, signed in sections[:3]:
         if not condition or _COMPARE[condition](value, limit):
             minus = "-" if value < 0 and signed else ""
@@ -137,7 +137,7 @@ def _number_text(value: float, sections: Sequence[_Section]) -> str:
 
 
 def _placed_text(number: Decimal, tokens: tuple[_Token, ...]) -> str:
-    """A number above 0 in a part of a format that has places for digits."""
+    """Write a positive number by a section with places for digits."""
     places = _places(tokens)
     number *= places.factor
     if _SLASH in tokens and any(token.kind == "place" for token in tokens[: tokens.index(_SLASH)]):
@@ -147,7 +147,7 @@ def _placed_text(number: Decimal, tokens: tuple[_Token, ...]) -> str:
 
 
 class _Places:
-    """The places for digits of a format: commas between them group by thousands, those after the last divide.
+    """The places for digits in a section; commas between them group by thousands, those after the last divide.
 
     ``factor`` is what a number is to be multiplied by before it is written.
     """
@@ -155,19 +155,20 @@ class _Places:
     def __init__(self, tokens: Sequence[_Token]) -> None:
         point = tokens.index(_POINT) if _POINT in tokens else len(tokens)
         places = [n for n, token in enumerate(tokens) if token.kind == "place"]
-        whole = [n for n in places if n < point]
+        before_point = [n for n in places if n < point]
+        first, last = (before_point[0], before_point[-1]) if before_point else (point, point)
         commas = [n for n, token in enumerate(tokens) if token == _COMMA] if places else []
-        divided = sum(n > places[-1] or (bool(whole) and whole[-1] < n < point) for n in commas)
-        self.factor = Decimal(100) ** tokens.count(_PERCENT) / Decimal(1000) ** divided
+        dividing = sum(n > places[-1] or last < n < point for n in commas)
+        self.factor = Decimal(100) ** tokens.count(_PERCENT) / Decimal(1000) ** dividing
         self.has_power = any(token.kind == "exponent" for token in tokens)
-        self._grouped = any(whole and whole[0] < n < whole[-1] for n in commas)
-        self._step = Decimal(1).scaleb(len(whole) - len(places))
+        self._grouped = any(first < n < last for n in commas)
+        self._step = Decimal(1).scaleb(len(before_point) - len(places))
         self._left, self._right = (
             [token for token in part if token != _COMMA] for part in (tokens[:point], tokens[point + 1 :])
         )
 
     def text(self, number: Decimal) -> str:
-        """A number in these places."""
+        """Write a number in these places."""
         digits, _, rest = f"{number.quantize(self._step, ROUND_HALF_UP):f}".partition(".")
         return _whole_text(digits.lstrip("0"), self._left, grouped=self._grouped) + _rest_text(
             rest, self._right
@@ -180,7 +181,7 @@ def _places(tokens: tuple[_Token, ...]) -> _Places:
 
 
 def _whole_text(digits: str, tokens: list[_Token], *, grouped: bool = False) -> str:
-    """The digits before the point, from the right into their places; those that are left go into the first."""
+    """Put the digits before the point into their places from the right; digits left over go into the first."""
     text, count, left = "", 0, sum(token.kind == "place" for token in tokens)
     for token in reversed(tokens):
         if token.kind != "place":
@@ -195,7 +196,7 @@ def _whole_text(digits: str, tokens: list[_Token], *, grouped: bool = False) -> 
 
 
 def _rest_text(digits: str, tokens: list[_Token]) -> str:
-    """The point and the digits after it, without zeros in the places ``#`` and ``?`` at the end."""
+    """Write the point and the digits after it, without zeros in the last places that are ``#`` or ``?``."""
     if not tokens:
         return "." * bool(digits) + digits
     places = [token.text for token in tokens if token.kind == "place"]
@@ -207,7 +208,7 @@ def _rest_text(digits: str, tokens: list[_Token]) -> str:
 
 
 def _power_text(number: Decimal, tokens: tuple[_Token, ...], power: int) -> str:
-    """A number with its power of ten; with three places before the point, as in ``##0.0E+0``, one of a thousand."""
+    """Write a number with a power of ten; ``##0.0E+0`` has three places, and so powers of a thousand."""
     before = list(takewhile(lambda token: token != _POINT, tokens[:power]))
     step = max(1, sum(token.kind == "place" for token in before))
     decimals = sum(token.kind == "place" for token in tokens[len(before) : power])
@@ -220,41 +221,43 @@ def _power_text(number: Decimal, tokens: tuple[_Token, ...], power: int) -> str:
 
 
 def _fraction_text(number: Decimal, tokens: tuple[_Token, ...]) -> str:
-    """A number as a fraction: ``# ?/?`` with the whole before it, ``?/8`` in eighths."""
+    """Write a number as a fraction: ``# ?/?`` with the whole number before it, ``?/8`` in eighths."""
     slash = tokens.index(_SLASH)
     above = list(takewhile(lambda token: token.kind == "place", reversed(tokens[:slash])))
     below = list(takewhile(lambda token: token.kind == "place" or token.text.isdigit(), tokens[slash + 1 :]))
     before, after = tokens[: slash - len(above)], tokens[slash + 1 + len(below) :]
     mixed = any(token.kind == "place" for token in before)
-    fixed = "".join(token.text for token in below).strip("#?")
+    fixed = int("".join(token.text for token in below).strip("#?") or 0)
     rest = Fraction(number) - (int(number) if mixed else 0)
-    part = rest.limit_denominator(10 ** len(below) - 1)
-    over, under = (
-        (round(rest * int(fixed)), int(fixed)) if int(fixed or 0) else (part.numerator, part.denominator)
-    )
-    whole, over = (int(number) + 1, 0) if mixed and over == under else (int(number), over)
-    texts = [str(whole)] if mixed and (whole or not over) else []
-    texts += [f"{over}/{under}"] if over or not mixed else []
+    if fixed:
+        numerator, denominator = round(rest * fixed), fixed
+    else:
+        numerator, denominator = rest.limit_denominator(10 ** len(below) - 1).as_integer_ratio()
+    whole = int(number)
+    if mixed and numerator == denominator:
+        whole, numerator = whole + 1, 0
+    texts = [str(whole)] if mixed and (whole or not numerator) else []
+    texts += [f"{numerator}/{denominator}"] if numerator or not mixed else []
     return " ".join([_join(before).strip(), *texts]).strip() + _join(after)
 
 
 def _named_tokens(tokens: Sequence[_Token]) -> tuple[_Token, ...]:
-    """The pieces of a format, those of dates in small letters, minutes with ``n`` in place of ``m``.
+    """Write the tokens of dates in small letters, minutes as ``n``, for ``m`` is a month.
 
-    Months and minutes have the same letter: minutes are behind hours, or before seconds.
+    The letter is a minute's behind an hour, or before a second.
     """
     named = list(tokens)
     pieces = [n for n, token in enumerate(tokens) if token.kind in ("date", "elapsed")]
-    for before, place, after in zip([None, *pieces], pieces, [*pieces[1:], None], strict=False):
-        name = tokens[place].text.lower()
+    for before, number, after in zip([None, *pieces], pieces, [*pieces[1:], None], strict=False):
+        name = tokens[number].text.lower()
         of_hour = before is not None and tokens[before].text[0] in "hH"
         of_hour = of_hour or (after is not None and tokens[after].text[0] in "sS")
-        named[place] = _Token(tokens[place].kind, name.replace("m", "n") if of_hour else name)
+        named[number] = _Token(tokens[number].kind, name.replace("m", "n") if of_hour else name)
     return tuple(named)
 
 
 def _moment_text(value: _Moment, tokens: Sequence[_Token]) -> str:
-    """A date, a time or a duration in the pieces of a format; midnight is left out after a date."""
+    """Write a date, a time or a duration by a section; midnight is left out after a date."""
     kinds, brackets = {token.kind for token in tokens}, [t.text for t in tokens if t.kind == "bracket"]
     if not kinds & {"date", "elapsed"} or any(map(_SYSTEM.match, brackets)):
         return plain_text(value)
@@ -280,13 +283,13 @@ def _as_datetime(value: _Moment) -> datetime.datetime:
         return _DAY_ZERO + value
     if isinstance(value, datetime.time):
         return datetime.datetime.combine(_DAY_ZERO, value)
-    return (
-        value if isinstance(value, datetime.datetime) else datetime.datetime.combine(value, datetime.time())
-    )
+    if isinstance(value, datetime.datetime):
+        return value
+    return datetime.datetime.combine(value, datetime.time())
 
 
 def _date_text(moment: datetime.datetime, name: str, *, half: bool, chinese: bool) -> str:
-    """A piece of a date or time: ``yyyy``, ``mmm``, ``dd``, ``h``, ``nn`` (minutes), ``ss.00``."""
+    """Write a piece of a date or time: ``yyyy``, ``mmm``, ``dd``, ``h``, ``nn`` (minutes), ``ss.00``."""
     kind, length = name[0], len(name)
     if kind in "ye":
         return str(moment.year) if length > 2 or kind == "e" else f"{moment.year % 100:02}"

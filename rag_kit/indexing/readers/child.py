@@ -92,9 +92,8 @@ def _serve(request: dict[str, Any], out: IO[str]) -> None:
         given = [*map(_clean, notes.texts[:_MAX_NOTES]), *([f"and {more} more notes"] if more > 0 else [])]
         last: dict[str, Any] = {"done": count, "notes": given}
     except Unreadable as error:
-        left_out = [
-            note for note in notes.texts if LEFT_OUT in note
-        ]  # of a file of which nothing is left, the reason
+        # why nothing of the file is left
+        left_out = [note for note in notes.texts if LEFT_OUT in note]
         last = {"unreadable": "; ".join([error.reason, *left_out[:1]]), "advice": error.advice}
     except MemoryError:
         raise  # it may have lost more than the one allocation: a new process takes the next file

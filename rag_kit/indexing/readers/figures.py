@@ -48,41 +48,41 @@ class Figures:
         self._seen: set[bytes] = set()
         self._bytes = self._count = self._tried = 0
         self._full = False
-        self._passed: Counter[str] = Counter()  # why pictures were passed over
+        self._passed: Counter[str] = Counter()  # how many pictures are left out, by reason
 
     def pass_over(self, reason: str) -> None:
-        """Count a picture that is not kept, for one note on all with this reason."""
+        """Count a picture that is left out; one note will tell of all with this reason."""
         self._passed[reason] += self._wanted
 
     def finish(self) -> None:
-        """Write a note on what was passed over in the file."""
+        """Write a note for each reason for which pictures of the file were left out."""
         for reason, count in self._passed.items():
             if count:
                 write_note(f"{count} picture{'s' * (count > 1)}{LEFT_OUT}{reason}")
 
-    def parts(self, place: str, image: Callable[[], Any], caption: str, **metadata: Any) -> Iterator[Part]:
-        """A part for a picture that ``image`` gives (bytes, or of Pillow); a note says why one is left out."""
+    def parts(self, where: str, image: Callable[[], Any], caption: str, **metadata: Any) -> Iterator[Part]:
+        """Yield a part for a picture from ``image()`` (bytes, or of Pillow); a note says why one is left out."""
         if not self._wanted or self._full:
             return
         self._tried += 1
         self._full = self._count >= _MAX_COUNT or self._tried > _MAX_TRIED or self._bytes > _MAX_FILE_BYTES
         if self._full:
             most = f"{_MAX_COUNT} pictures of 100 MB, {_MAX_TRIED} with icons and repeated ones"
-            write_note(f"{place} and later ones{LEFT_OUT}a file may have {most}")
+            write_note(f"{where} and later ones{LEFT_OUT}a file may have {most}")
             return
         kept, text = None, ""
-        with leave_out(place):
+        with leave_out(where):
             kept = self._keep(image())
         if kept is None:
             return
         paper, data = kept
-        with leave_out(f"text in {place}"):
+        with leave_out(f"text in {where}"):
             text = picture_text(paper)
         words = "\n\n".join(filter(None, [" ".join(caption.split()), text]))
         yield Part(words, {**metadata, **({"ocr": True} if text else {})}, data)
 
     def _keep(self, given: Any) -> tuple[Any, bytes] | None:
-        """A picture, and its bytes made small; none for an icon, or one that was seen before."""
+        """Return a picture, and its bytes made small; None for an icon, or one that was seen before."""
         from PIL import Image
 
         image = Image.open(io.BytesIO(given), formats=_FORMATS) if isinstance(given, bytes) else given
@@ -114,7 +114,7 @@ def _encoded(image: Any, kind: str) -> bytes:
 
 
 def is_scan(page: Any) -> bool:
-    """Whether the pictures on a PDF page, which may be pieces of one, cover it."""
+    """Tell whether the pictures on a PDF page, which may be pieces of one, cover it."""
     boxes = [found.get_bounds() for found in _images(page)]
     width, height = page.get_size()
     covered = sum((right - left) * (top - bottom) for left, bottom, right, top in boxes)
@@ -125,8 +125,8 @@ def _images(page: Any) -> Iterator[Any]:
     return iter(page.get_objects(filter=[raw.FPDF_PAGEOBJ_IMAGE], max_depth=3))
 
 
-def pdf_figures(page: Any, lines: Sequence[Line], figures: Figures, place: str) -> list[Part]:
-    """The pictures on a PDF page, of one with text without a background; a caption is a line beside them."""
+def pdf_figures(page: Any, lines: Sequence[Line], figures: Figures, where: str) -> list[Part]:
+    """Return the parts of the pictures on a PDF page; one behind the text of the whole page is left out."""
     width, height = page.get_size()
     parts: list[Part] = []
     for number, found in enumerate(_images(page), 1):
@@ -142,12 +142,12 @@ def pdf_figures(page: Any, lines: Sequence[Line], figures: Figures, place: str) 
                 return bitmap.to_pil().copy()
 
         caption = "" if page.get_rotation() else _caption(lines, (left, bottom, right, top))
-        parts += figures.parts(f"{place}, picture {number}", image, caption)
+        parts += figures.parts(f"{where}, picture {number}", image, caption)
     return parts
 
 
 def _caption(lines: Sequence[Line], box: tuple[float, float, float, float]) -> str:
-    """The lines of the caption of what is in a box."""
+    """Return the lines of the caption below or above a box."""
     left, bottom, right, top = box
     for index, line in enumerate(lines):
         below, above = bottom - line.bottom, line.bottom - top
@@ -166,9 +166,9 @@ def _caption(lines: Sequence[Line], box: tuple[float, float, float, float]) -> s
 
 
 def html_figures(
-    tree: Any, figures: Figures, load: Callable[[str], bytes], place: str = ""
+    tree: Any, figures: Figures, load: Callable[[str], bytes], prefix: str = ""
 ) -> Iterator[Part]:
-    """The pictures of an HTML tree: those in ``data:`` addresses, and those that ``load`` finds by a relative one."""
+    """Yield the parts of the pictures of an HTML tree: in ``data:`` addresses, or loaded by ``load``."""
     for number, node in enumerate(tree.iter("img"), 1):
         # of several sizes of a picture, the first
         source = (node.get("src") or (node.get("srcset") or "").strip().partition(" ")[0]).strip()
@@ -185,7 +185,7 @@ def html_figures(
             or node.get("title")
             or ""
         )
-        where = f"{place}picture {number} ({source[:60]})"
+        where = f"{prefix}picture {number} ({source[:60]})"
         yield from figures.parts(where, partial(_source_bytes, source, load), caption)
 
 
@@ -199,7 +199,7 @@ def _source_bytes(source: str, load: Callable[[str], bytes]) -> bytes:
 
 
 def file_beside(folder: str, name: str, max_bytes: int) -> bytes:
-    """The bytes of a file in a folder or below it; raises `Unreadable` for one elsewhere, links resolved."""
+    """Read a file in a folder or below it; raises `Unreadable` for one elsewhere, links resolved."""
     path = Path(os.path.realpath(os.path.join(folder, name)))
     if not path.is_relative_to(os.path.realpath(folder)):
         raise Unreadable("it lies outside of the folder of the page")

@@ -113,9 +113,10 @@ def register_reader(pattern: str, reader: UserReader | None) -> None:
         >>> register_reader("*.shout", lambda path: path.read_text().upper())
         >>> register_reader("*.shout", None)
     """
-    _READERS.pop(name := check_pattern(pattern), None)
+    pattern = check_pattern(pattern)
+    _READERS.pop(pattern, None)
     if reader is not None:
-        _READERS[name] = reader
+        _READERS[pattern] = reader
 
 
 def check_pattern(pattern: Any) -> str:

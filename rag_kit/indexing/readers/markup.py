@@ -50,7 +50,7 @@ _SPACES = re.compile(r"[ \t\n\r\f\v\u00a0]+")
 
 
 def parse_html(text: str) -> Any:
-    """The tree of an HTML text, however untidy; raises `Unreadable` where there is no element in it."""
+    """Parse an HTML text, however untidy; raises `Unreadable` if there is no element in it."""
     from lxml import etree, html
 
     parser = html.HTMLParser(
@@ -65,7 +65,7 @@ def parse_html(text: str) -> Any:
 
 
 def html_title(tree: Any) -> str:
-    """The page's ``title``, else its first ``h1``, else nothing."""
+    """Return the page's ``title``, else its first ``h1``, else nothing."""
     for path in ("//title", "//h1"):
         for node in tree.xpath(path):
             title = _tidy_lines(_inner_text(node)).replace("\n", " ")
@@ -75,12 +75,12 @@ def html_title(tree: Any) -> str:
 
 
 def to_markdown(tree: Any) -> str:
-    """Markdown of an HTML tree; of links their text alone."""
+    """Write an HTML tree as markdown; links as their text."""
     return "\n\n".join(_blocks_inside(tree))
 
 
 def _blocks_inside(node: Any) -> Iterator[str]:
-    """The block texts inside an element; loose inline content between blocks becomes paragraphs."""
+    """Return the block texts inside an element; loose inline content between blocks becomes paragraphs."""
     loose: list[str] = [node.text or ""]
     for child in node:
         if not _is_skipped(child):
@@ -113,7 +113,7 @@ def _is_skipped(node: Any) -> bool:
 
 
 def _blocks_of(node: Any) -> Iterator[str]:
-    """The blocks of Markdown that an element becomes: headings, lists, tables, code, quotations, paragraphs."""
+    """Yield the markdown blocks of an element: headings, lists, tables, code, quotations, paragraphs."""
     tag = node.tag
     if tag in _HEADINGS:
         if text := _tidy_lines(_inner_text(node)).replace("\n", " "):
@@ -135,7 +135,7 @@ def _blocks_of(node: Any) -> Iterator[str]:
 
 
 def _list_text(node: Any) -> str:
-    """A list as lines of Markdown with the numbers that a browser shows, what is inside an item indented."""
+    """Write a list as lines of markdown with the numbers that a browser shows, and indented contents."""
     lines: list[str] = []
     items = [child for child in node if not _is_skipped(child)]
     step = -1 if "reversed" in node.attrib else 1
@@ -150,14 +150,13 @@ def _list_text(node: Any) -> str:
         inner = "\n".join(_blocks_inside(child) if child.tag == "li" else _blocks_of(child))
         if inner:
             pad = " " * len(mark or "- ")
-            lines.append(
-                (mark or pad) + inner.replace("\n", f"\n{pad}")
-            )  # no mark: a list straight inside a list
+            # without a mark it is a list straight inside a list
+            lines.append((mark or pad) + inner.replace("\n", f"\n{pad}"))
     return "\n".join(lines)
 
 
 def _item_mark(item: Any, inside: Any, number: int) -> str:
-    """Give what a browser shows before a list's item; a dash where that is no number, a label where one is given."""
+    """Return what a browser shows before a list's item; a dash for a bullet, a label if one is given."""
     if label := item.get("rag-kit-label"):
         return str(label)
     if inside.tag != "ol":
@@ -174,7 +173,7 @@ def _item_mark(item: Any, inside: Any, number: int) -> str:
 
 
 def _table_texts(node: Any) -> Iterator[str]:
-    """The captions and the markdown of a table; the blocks of its cells where it only lays out the page."""
+    """Return the captions and the markdown of a table; if it only lays out the page, the blocks of its cells."""
     for caption in node.iterchildren("caption"):
         yield from _paragraph_text([_inner_text(caption)])
     if next(node.iterdescendants("table", *_HEADINGS), None) is not None:
@@ -192,7 +191,7 @@ def _table_texts(node: Any) -> Iterator[str]:
 
 
 def _row_cells(row: Any) -> Iterator[tuple[str, int, int]]:
-    """The texts of a row's cells, and their spans."""
+    """Yield the texts of a row's cells, with the columns and rows that each covers."""
     for cell in row:
         if cell.tag in ("td", "th") and not _is_skipped(cell):
             text = " ".join(" ".join(_blocks_inside(cell)).split())
@@ -200,7 +199,7 @@ def _row_cells(row: Any) -> Iterator[tuple[str, int, int]]:
 
 
 def _inner_text(node: Any, before: Sequence[str] = ()) -> str:
-    """The text inside of an element, as one line."""
+    """Return the text of an element as one line."""
     pieces = [*before[-_BEFORE:], node.text or ""]
     start = len(pieces) - 1
     for child in node:
@@ -211,7 +210,7 @@ def _inner_text(node: Any, before: Sequence[str] = ()) -> str:
 
 
 def _inline_text(node: Any, before: Sequence[str]) -> str:
-    """The text of an element inside a line, behind the pieces of text that are before it."""
+    """Return the text of an element inside a line, after the pieces of text before it."""
     tag = node.tag
     if tag == "br":
         return "\x0b"  # a line break that survives the folding of white space

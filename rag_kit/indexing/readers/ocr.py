@@ -40,7 +40,7 @@ _LANGUAGES = frozenset(
 
 
 class Reading(NamedTuple):
-    """The lines in a picture, in pixels of ``picture``: the given one, turned upright and made smaller."""
+    """The lines recognised in a picture, in pixels of ``picture``: the given one, turned upright and made smaller."""
 
     boxes: list[Box]
     picture: Picture
@@ -48,14 +48,14 @@ class Reading(NamedTuple):
     scale: float  # pixels of ``picture`` to one of the given picture
 
     def given(self, x: float, y: float) -> tuple[float, float]:
-        """The place of a point of ``picture`` in the given picture, in pixels."""
+        """Convert a point of ``picture`` to the pixels of the given picture."""
         height, width = self.picture.shape[:2]
         x, y = {0: (x, y), 90: (height - y, x), 180: (width - x, height - y), 270: (y, width - x)}[self.turn]
         return x / self.scale, y / self.scale
 
 
 def ocr_wanted(ocr: bool | str | None) -> bool:
-    """Whether OCR is asked for: ``True``, or languages (``"eng+chi_sim"``), which are checked to be among its own."""
+    """Tell whether OCR is asked for, by ``True`` or by known languages such as ``"eng+chi_sim"``."""
     if isinstance(ocr, str) and ocr:
         unknown = [name for name in ocr.split("+") if name not in _LANGUAGES]
         if unknown:
@@ -71,7 +71,7 @@ def ocr_wanted(ocr: bool | str | None) -> bool:
 
 
 def read_picture(data: bytes, context: Context) -> Iterator[Part]:
-    """One part a picture; a TIFF may hold several, its pages."""
+    """Yield one part a picture; a TIFF may hold several, its pages."""
     from PIL import Image, ImageSequence
 
     _engine()  # before the picture, which may take all memory
@@ -79,14 +79,14 @@ def read_picture(data: bytes, context: Context) -> Iterator[Part]:
     count = getattr(image, "n_frames", 1) if image.format == "TIFF" else 1
     context.check(count, "pages", "max_pages")
     for number, frame in enumerate(ImageSequence.Iterator(image), 1):
-        place = {"page": number, "pages": count} if count > 1 else {}
-        yield Part(picture_text(frame), {**place, "ocr": True})
+        pages = {"page": number, "pages": count} if count > 1 else {}
+        yield Part(picture_text(frame), {**pages, "ocr": True})
         if number == count:
             return
 
 
 def picture_text(image: Any) -> str:
-    """The text in a picture (of Pillow) as markdown, its tables and columns put together as those of a PDF page."""
+    """Recognise the text in a picture (of Pillow) as markdown, with tables and columns as on a PDF page."""
     reading = recognise(on_paper(image))
     sheet = read_sheet(reading.boxes, reading.picture, 842 / long_side(reading.picture))
     sheet.lines = with_tables(sheet.lines, sheet.rules)
@@ -94,7 +94,7 @@ def picture_text(image: Any) -> str:
 
 
 def on_paper(image: Any) -> Any:
-    """A picture as it is shown: turned as its camera says, what is transparent white, in colours."""
+    """Return a picture in colours as viewers show it: turned as its camera says, transparent parts white."""
     from PIL import Image, ImageOps
 
     upright = ImageOps.exif_transpose(image)
@@ -110,7 +110,7 @@ def on_paper(image: Any) -> Any:
 
 
 def recognise_page(page: Any) -> Sheet | None:
-    """The lines and rules in the picture of a PDF page, in points of the page as it is shown; none without text."""
+    """Recognise the lines and rules of a PDF page, in points of the page as shown; None without text."""
     reading = recognise(page_picture(page)[0])
     if not reading.boxes:
         return None
@@ -119,7 +119,7 @@ def recognise_page(page: Any) -> Sheet | None:
 
 
 def page_picture(page: Any) -> tuple[Any, Callable[[float, float], tuple[float, float]]]:
-    """A PDF page as a picture, and what turns a pixel into a point of the page."""
+    """Draw a PDF page as a picture; also return the function from a pixel to a point of the page."""
     width, height = (max(1.0, side * _DPI / 72) for side in page.get_size())
     scale = _DPI / 72 * _shrinking(width, height)
     bitmap = page.render(scale=scale)
@@ -128,7 +128,7 @@ def page_picture(page: Any) -> tuple[Any, Callable[[float, float], tuple[float, 
 
 
 def _shrinking(width: float, height: float) -> float:
-    """Give the factor by which a picture is made smaller; a strip keeps more, for it is looked at in pieces."""
+    """Return the factor that makes a picture smaller; a strip stays larger, for it is read in pieces."""
     short, long = sorted((width, height))
     if not STRIP * short < long <= _LONGEST * short:
         return min(1.0, MAX_SIDE / long)
@@ -145,16 +145,16 @@ def recognise(image: Any) -> Reading:
         size = [max(1, round(side * scale)) for side in image.size]
         image = image.resize(size, resample=3, reducing_gap=2.0)
     picture = np.ascontiguousarray(np.asarray(image)[:, :, ::-1])
-    lines, places = _find_lines(engine, picture)
+    lines, corners = _find_lines(engine, picture)
     if not lines:
         return Reading([], picture, 0, scale)
-    turn = _turn_of(engine, lines, places)
+    turn = _turn_of(engine, lines, corners)
     if turn:
         picture = np.ascontiguousarray(np.rot90(picture, turn // 90))
-        lines, places = _find_lines(engine, picture)
+        lines, corners = _find_lines(engine, picture)
     read = engine.recognize_txt(lines)
     boxes = [
-        Box(text, place) for text, score, place in zip(read.txts, read.scores, places, strict=True)
+        Box(text, box) for text, score, box in zip(read.txts, read.scores, corners, strict=True)
         if text.strip() and score >= _MIN_SCORE
     ]  # fmt: skip
     return Reading(boxes, picture, turn, scale)
@@ -175,20 +175,20 @@ def _engine() -> Any:
 
 
 def _find_lines(engine: Any, picture: Any) -> tuple[list[Any], list[Any]]:
-    """The picture of each line of text, and its four corners; a strip is looked at in pieces."""
+    """Find the lines of text in a picture: a picture of each, and its four corners; a strip is cut into pieces."""
     if (wide := picture.shape[1] > MAX_SIDE) or picture.shape[0] > MAX_SIDE:
-        lines, places = list[Any](), list[Any]()
+        lines, corners = list[Any](), list[Any]()
         for start, end in pairwise(_cuts(picture, wide=wide)):
             piece = picture[:, start:end] if wide else picture[start:end]
-            found, corners = _find_in_piece(engine, piece)
+            found, boxes = _find_in_piece(engine, piece)
             lines += found
-            places += [[(x + start * wide, y + start * (not wide)) for x, y in box] for box in corners]
-        return lines, places
+            corners += [[(x + start * wide, y + start * (not wide)) for x, y in box] for box in boxes]
+        return lines, corners
     return _find_in_piece(engine, picture)
 
 
 def _cuts(picture: Any, *, wide: bool) -> list[int]:
-    """The ends of the pieces of a strip: the rows (of a wide one, columns) near them in which least changes."""
+    """Choose where to cut a strip into pieces: the rows (of a wide one, columns) where the picture changes least."""
     import cv2
     import numpy as np
 
@@ -218,22 +218,25 @@ def _find_in_piece(engine: Any, picture: Any) -> tuple[list[Any], list[Any]]:
         _, found = engine.detect_and_crop(small, {})
     except RapidOCRError:  # it found none
         return [], []
-    places = found.boxes / np.float32(scale)
-    return engine.crop_text_regions(framed, places), (places - _BORDER).tolist()
+    corners = found.boxes / np.float32(scale)
+    return engine.crop_text_regions(framed, corners), (corners - _BORDER).tolist()
 
 
-def _turn_of(engine: Any, lines: Sequence[Any], places: Sequence[Any]) -> int:
-    """By how many degrees against the clock the picture of a page must be turned so that its lines run to the right.
+def _turn_of(engine: Any, lines: Sequence[Any], corners: Sequence[Any]) -> int:
+    """Return the degrees against the clock by which a picture must be turned so that its lines run to the right.
 
     Lines that run upwards or downwards are turned against the clock already.
     """
-    sides = [(dist(box[0], box[1]), dist(box[0], box[3])) for box in places]
+    sides = [(dist(box[0], box[1]), dist(box[0], box[3])) for box in corners]
     lengths = [max(side) - min(side) for side in sides]
-    tall = [high >= _TALL * wide for wide, high in sides]
-    across = 2 * sum(length for length, is_tall in zip(lengths, tall, strict=True) if is_tall) > sum(lengths)
-    few = sorted((n for n in range(len(lines)) if tall[n] is across), key=lambda n: -lengths[n])[:_VOTES]
+    is_tall = [high >= _TALL * wide for wide, high in sides]
+    mostly_tall = 2 * sum(length for length, tall in zip(lengths, is_tall, strict=True) if tall) > sum(
+        lengths
+    )
+    usual = [n for n in range(len(lines)) if is_tall[n] is mostly_tall]
+    longest = sorted(usual, key=lambda n: -lengths[n])[:_VOTES]
     # the model sees a picture of four times its height, to which it would squeeze a longer one
-    starts = [lines[n][:, : 4 * lines[n].shape[0]] for n in few]
+    starts = [lines[n][:, : 4 * lines[n].shape[0]] for n in longest]
     _, found = engine.cls_and_rotate(starts)
     votes = sum(score if label == "180" else -score for label, score in found.cls_res)
-    return 90 * across + 180 * bool(votes > 0)
+    return 90 * mostly_tall + 180 * bool(votes > 0)  # upside down

@@ -30,60 +30,60 @@ _CUT_WORD = re.compile(r"(?<=[^\W\d_])[-‐]$")
 
 
 class Box(NamedTuple):
-    """A line of text and its four corners in pixels, from its top left one with the clock."""
+    """A line of text and its four corners in pixels, clockwise from the top left one."""
 
     text: str
     corners: Any
 
     @property
     def height(self) -> float:
-        """The length of its left side."""
+        """The length of the left side."""
         (x, y), *_, (low_x, low_y) = self.corners
         return float(hypot(low_x - x, low_y - y))
 
     @property
     def angle(self) -> float:
-        """By how much its top side falls, in radians."""
+        """The slope of the top side in radians; positive where it falls."""
         (x, y), (more_x, more_y), *_ = self.corners
         return float(atan2(more_y - y, more_x - x))
 
 
 def long_side(picture: Picture) -> int:
-    """The pixels of the long side of a picture; of a strip, those of a page that is as wide."""
+    """Return the long side of a picture in pixels; of a strip, that of a page that is as wide."""
     short, long = sorted(picture.shape[:2])
     return int(min(long, max(MAX_SIDE, STRIP * short)))
 
 
 def read_sheet(boxes: Sequence[Box], picture: Picture, points: float) -> Sheet:
-    """The lines of a picture in reading order, and its rules; ``points`` is the size of one of its pixels."""
+    """Arrange recognised lines in reading order, and find the rules; ``points`` is the size of a pixel."""
     if not boxes:
         return Sheet([], [])
     angle, lines = _level_lines(boxes, picture, points)
-    placed = list(_find_rules(picture, angle, median(box.height for box in boxes), points))
-    ordered = list(_in_reading_order(_joined(lines)))
-    return Sheet(ordered, placed if len(placed) <= _MAX_RULES else [])
+    rules = list(_find_rules(picture, angle, median(box.height for box in boxes), points))
+    ordered = list(_in_reading_order(_join_pieces(lines)))
+    return Sheet(ordered, rules if len(rules) <= _MAX_RULES else [])
 
 
 def ordered_boxes(boxes: Sequence[Box], picture: Picture) -> list[Box]:
-    """The boxes in the order in which they are read."""
+    """Sort boxes in reading order."""
     if not boxes:
         return []
     _, lines = _level_lines(boxes, picture, 1.0)
     box_of = {id(line.words[0]): box for line, box in zip(lines, boxes, strict=True)}
-    return [box_of[id(word)] for line in _in_reading_order(_joined(lines)) for word in line.words]
+    return [box_of[id(word)] for line in _in_reading_order(_join_pieces(lines)) for word in line.words]
 
 
 def _level_lines(boxes: Sequence[Box], picture: Picture, points: float) -> tuple[float, list[Line]]:
-    """The angle of a page, and each of its boxes as a line."""
+    """Measure the angle of a page, and turn each box into a level line."""
     angle = _page_angle(boxes, picture)
     size = median(box.height for box in boxes) * _TYPE * points
     return angle, [_as_line(box, angle, points, picture.shape[0] * points, size) for box in boxes]
 
 
 def _page_angle(boxes: Sequence[Box], picture: Picture) -> float:
-    """By how much the lines of a page fall, in radians.
+    """Measure by how much the lines of a page fall, in radians.
 
-    The longer boxes say it roughly; then the angle is taken at which rows with ink and rows without differ most.
+    The longer boxes give it roughly; near it, the angle wins at which rows of pixels with and without ink differ most.
     """
     import cv2
     import numpy as np
@@ -102,7 +102,7 @@ def _page_angle(boxes: Sequence[Box], picture: Picture) -> float:
 
 
 def _ink(picture: Picture) -> Picture:
-    """Find where a picture is darker than around."""
+    """Mark the pixels that are darker than those around them."""
     import cv2
 
     grey = cv2.cvtColor(picture, cv2.COLOR_BGR2GRAY) if picture.ndim > 2 else picture
@@ -110,7 +110,7 @@ def _ink(picture: Picture) -> Picture:
 
 
 def _as_line(box: Box, angle: float, points: float, height: float, usual: float) -> Line:
-    """A line in points from the bottom of the page, turned level; type of about the usual size has that."""
+    """Make a level line of a box, in points from the bottom of the page; a size near the usual one is made equal."""
     turned = [(x * cos(angle) + y * sin(angle), y * cos(angle) - x * sin(angle)) for x, y in box.corners]
     left, right = sorted((turned[0][0] + turned[3][0], turned[1][0] + turned[2][0]))
     high, low = sorted((turned[0][1] + turned[1][1], turned[2][1] + turned[3][1]))
@@ -123,8 +123,8 @@ def _as_line(box: Box, angle: float, points: float, height: float, usual: float)
     return Line(text, left, right, bottom, bottom, size, bottom / height, words=[word])
 
 
-def _joined(lines: Sequence[Line]) -> list[Line]:
-    """The lines from top to bottom, the pieces of one that was found in several put together."""
+def _join_pieces(lines: Sequence[Line]) -> list[Line]:
+    """Join lines that were found in several pieces; sort all from top to bottom."""
     joined: list[Line] = []
     for row in _rows(lines):
         pieces = split_runs(row, lambda line, after: after.left - line.right < 0.6 * line.size)
@@ -140,7 +140,7 @@ def _joined(lines: Sequence[Line]) -> list[Line]:
 
 
 def _rows(lines: Sequence[Line]) -> list[list[Line]]:
-    """Lines beside each other, from left to right; the rows from top to bottom."""
+    """Group lines that stand beside each other, from left to right; the rows from top to bottom."""
     rows: list[list[Line]] = []
     for line in sorted(lines, key=lambda line: -line.bottom):
         if rows and rows[-1][0].bottom - line.bottom < _ROW * min(line.size, rows[-1][0].size):
@@ -151,7 +151,7 @@ def _rows(lines: Sequence[Line]) -> list[list[Line]]:
 
 
 def _in_reading_order(lines: Sequence[Line]) -> Iterator[Line]:
-    """Columns of prose one after the other, all else row by row; a line over both columns ends them."""
+    """Yield columns of prose one after the other, all else row by row; a line across columns ends them."""
     gutter = _find_gutter(lines)
     if gutter is None:
         yield from (line for row in _rows(lines) for line in row)
@@ -174,7 +174,7 @@ def _columns(band: Sequence[Line], gutter: float) -> Iterator[Line]:
 
 
 def _find_gutter(lines: Sequence[Line]) -> float | None:
-    """The place of a gap that most rows have, with prose on both sides; none where there is no such gap."""
+    """Find where a gap between two columns of prose is, in most rows; None where there is no such gap."""
     gaps = [
         (line.right, after.left)
         for row in _rows(lines)
@@ -182,8 +182,8 @@ def _find_gutter(lines: Sequence[Line]) -> float | None:
         if after.left - line.right > 0.5 * line.size
     ]
     best, most = None, _GUTTER - 1
-    for _, place in gaps:
-        x = place - 0.1
+    for _, end in gaps:
+        x = end - 0.1
         crossing = sum(line.left < x < line.right for line in lines)
         count = sum(left <= x < right for left, right in gaps) - crossing
         sides = [line for line in lines if line.right <= x], [line for line in lines if line.left >= x]
@@ -198,7 +198,7 @@ def _is_prose(lines: Sequence[Line]) -> bool:
 
 
 def _find_rules(picture: Picture, angle: float, type_height: float, points: float) -> Iterator[Rule]:
-    """The straight lines in a picture that is turned level, in points from its bottom."""
+    """Yield the straight lines drawn in a picture, which is turned level first, in points from its bottom."""
     import cv2
     import numpy as np
 

@@ -28,7 +28,7 @@ _REST = 200  # a page of which less would be left is all content
 
 
 def read_html(data: bytes, context: Context) -> Iterator[Part]:
-    """One part: the page's visible text as markdown, without its menus."""
+    """Yield one part: the page's visible text as markdown, without its menus."""
     tree = parse_html(decode(data, markup=True))
     _hide_menus(tree)
     title = html_title(tree)
@@ -42,7 +42,7 @@ def read_html(data: bytes, context: Context) -> Iterator[Part]:
 
 
 def read_epub(data: bytes, context: Context) -> Iterator[Part]:
-    """Each document of the spine as markdown, with its number and heading; one that is repeated counts once."""
+    """Yield each document of the spine as markdown, with its number and heading; a repeated one counts once."""
     package = Package(data, context.limits)
     container = package.xml("META-INF/container.xml").iter("{*}rootfile")
     opf_path = next(filter(None, (node.get("full-path") for node in container)), "")
@@ -81,7 +81,7 @@ def read_epub(data: bytes, context: Context) -> Iterator[Part]:
 
 
 def _hide_menus(tree: Any) -> None:
-    """Mark what surrounds the content of a page as hidden.
+    """Mark menus, banners and footers of a page as hidden.
 
     These are elements that say that they are navigation, cookie banners, footers of the page, asides that are mostly
     links or beside the page's ``main``, and lists of links named as a menu or outside of ``main``. What holds a top
@@ -101,22 +101,25 @@ def _hide_menus(tree: Any) -> None:
 
 
 def _is_menu(node: Any, has_main: bool) -> bool:
-    """Whether an element surrounds the content, by its tag, role, name and place, and holds little prose."""
+    """Tell whether an element is a menu, a banner or a footer: by its tag, role or name, and little prose in it."""
     tag, role = node.tag, str(node.get("role") or "").lower()
     name = f"{node.get('id') or ''} {node.get('class') or ''}".lower()
-    beside = has_main and not _is_inside(node, _CONTENT)
-    footer = (tag == "footer" or role == "contentinfo") and not _is_inside(node, _QUOTING)
-    banner = tag not in ("html", "body") and bool(_BANNER.search(name))
-    around = tag in ("nav", "aside") or role in ("navigation", "search")
-    named = tag in ("div", "ol", "p", "section", "table", "ul") and bool(_MENU.search(name))
-    listing = named or (beside and tag in ("ol", "ul"))
-    if not (footer or banner or around or listing) or any(True for _ in node.iter("h1", *_CONTENT)):
+    is_outside = has_main and not _is_inside(node, _CONTENT)
+    is_footer = (tag == "footer" or role == "contentinfo") and not _is_inside(node, _QUOTING)
+    is_banner = tag not in ("html", "body") and bool(_BANNER.search(name))
+    is_navigation = tag in ("nav", "aside") or role in ("navigation", "search")
+    named_menu = tag in ("div", "ol", "p", "section", "table", "ul") and bool(_MENU.search(name))
+    is_list = named_menu or (is_outside and tag in ("ol", "ul"))
+    has_content = any(True for _ in node.iter("h1", *_CONTENT))
+    if has_content or not (is_footer or is_banner or is_navigation or is_list):
         return False
     links = sum(_text_length(link) for link in node.iter("a"))
     prose = _text_length(node) - links
-    if footer or banner or (around and beside):
+    if is_footer or is_banner or (is_navigation and is_outside):
         return prose < _MAX_PROSE
-    return prose < links if around else 10 * prose <= links and len(node.findall(".//a")) > 2
+    if is_navigation:
+        return prose < links
+    return 10 * prose <= links and len(node.findall(".//a")) > 2
 
 
 def _is_inside(node: Any, tags: Iterable[str]) -> bool:

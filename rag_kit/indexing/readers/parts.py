@@ -17,7 +17,7 @@ from rag_kit.indexing.readers.limits import ReadLimits
 
 Scalar = str | int | float | bool
 _STREAM = re.compile(r"(?:\bfile )?['\"]?<_io\.\w+ object at 0x[0-9a-fA-F]+>['\"]?")
-LEFT_OUT = " left out: "  # between the place and the reason in a note
+LEFT_OUT = " left out: "  # in a note, between where something is left out and why
 SAVE_AGAIN = "Open it in the program that made it and save it again"
 
 
@@ -33,7 +33,7 @@ class Unreadable(Exception):
 
     @property
     def message(self) -> str:
-        """Both in a line for people."""
+        """Reason and advice as one line for people."""
         return clean_text(f"{self.reason}. {self.advice}.")
 
 
@@ -42,18 +42,18 @@ class OverLimit(Unreadable):
 
 
 @contextmanager
-def leave_out(place: str) -> Iterator[None]:
-    """Go on without what cannot be read in the block, and write a note of the place in the file and the reason."""
+def leave_out(where: str) -> Iterator[None]:
+    """Catch what goes wrong in the block, and write a note: where in the file something is left out, and why."""
     try:
         yield
     except (OverLimit, MemoryError):
         raise  # of the whole file
     except Exception as error:  # noqa: BLE001 - whatever a library raises over a broken part
-        write_note(f"{place}{LEFT_OUT}{reason_of(error)}")
+        write_note(f"{where}{LEFT_OUT}{reason_of(error)}")
 
 
 def reason_of(error: Exception) -> str:
-    """An error of a converter in words."""
+    """Say in words why a converter failed."""
     if isinstance(error, RecursionError):
         return "nested too deeply"
     inner = error if str(error) else error.__cause__ or error
@@ -62,7 +62,7 @@ def reason_of(error: Exception) -> str:
 
 
 def over_limit(what: str, limit: str, value: float) -> Unreadable:
-    """The refusal for a file that needs more than a cap of `ReadLimits` allows."""
+    """Make the error for a file that needs more than a cap of `ReadLimits` allows."""
     return OverLimit(
         f"{what}, more than {limit}={value:.15g} allows",
         f"Allow more with ReadLimits({limit}=...), or split the file",
@@ -71,7 +71,7 @@ def over_limit(what: str, limit: str, value: float) -> Unreadable:
 
 @dataclass
 class Part:
-    """A piece of a file that stands alone: a page, a slide, a group of rows, a chapter, or the whole.
+    """A part of a file that stands alone: a page, a slide, a group of rows, a chapter, or the whole.
 
     Metadata that are an empty text are left out. ``picture`` is a file, PNG or JPEG, of what the text is about.
     """
@@ -83,7 +83,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Context:
-    """How a file is to be read; with a quote, that is looked for instead, on ``page`` or on all pages."""
+    """How to read a file; with a ``quote``, find that instead, on ``page`` or on all pages."""
 
     limits: ReadLimits
     ocr: bool = False
@@ -99,7 +99,7 @@ class Context:
 
 
 def open_regular(path: str | Path, max_bytes: int | None = None) -> BufferedReader:
-    """Open a file for reading; raises `Unreadable` for what is no regular file, or is larger than allowed.
+    """Open a file for reading; raises `Unreadable` if it is no regular file, or larger than allowed.
 
     A pipe, socket or device is refused without waiting for its other end, also one that has just replaced a file.
     """

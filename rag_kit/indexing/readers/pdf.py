@@ -43,7 +43,7 @@ _MAX_RUNNING = 150  # characters of a running line; a longer one is text
 
 
 class _Page(NamedTuple):
-    """The text of a page by direction, and whether it was recognised in its picture."""
+    """Content of a page: a sheet for each direction of text, and whether its text comes from OCR."""
 
     sheets: list[Sheet]
     recognised: bool = False
@@ -105,7 +105,7 @@ def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
 
 
 def _read_page(document: Any, index: int, context: Context, figures: Figures) -> _Page:
-    """The text of a page, its form fields among it; recognised text where it has none."""
+    """Read the text of a page with its form fields, or recognise it by OCR where it has no text."""
     read = _Page([])  # a damaged page among good ones counts as one without text
     with leave_out(f"page {index + 1}"), closing(document[index]) as page:
         read = _Page(read_sheets(page, document.formenv))
@@ -118,9 +118,9 @@ def _read_page(document: Any, index: int, context: Context, figures: Figures) ->
 
 
 def _drop_running_lines(pages: Sequence[_Page]) -> None:
-    """Drop the lines at the edges of pages that come back, or are a page number alone.
+    """Remove page numbers, and the headers and footers that come back on several pages.
 
-    Equal but for digits, they stand on half of the pages; heads by chapter on three in a row each, together on half.
+    A header is on half of the pages, digits aside; headers of chapters are on three in a row each, together on half.
     """
     pages_of: dict[str, list[int]] = defaultdict(list)
     for number, page in enumerate(pages):
@@ -141,28 +141,28 @@ def _drop_running_lines(pages: Sequence[_Page]) -> None:
 
 
 def _running_key(line: Line) -> str:
-    """Give the key that running lines of several pages share; empty where a line cannot be one."""
-    if _EDGE <= line.place <= 1 - _EDGE or len(line.text) > _MAX_RUNNING:
+    """Return the text by which a header or footer is the same on several pages; empty for a line that is none."""
+    if _EDGE <= line.height <= 1 - _EDGE or len(line.text) > _MAX_RUNNING:
         return ""
     return " ".join(re.sub(r"\d+", "0", line.text).split())
 
 
 def _is_page_number(line: Line, lines: Sequence[Line]) -> bool:
-    """Whether a line is the number of its page: at the very edge, or above or below all others and apart from them."""
+    """Tell whether a line is a page number: at the very edge, or apart from the text above or below it."""
     text = line.text.strip()
-    at_edge = not _EDGE <= line.place <= 1 - _EDGE
+    at_edge = not _EDGE <= line.height <= 1 - _EDGE
     if not _PAGE_NUMBER.fullmatch(text):
         return at_edge and len(text) <= _MAX_RUNNING and bool(_WITH_PAGE_NUMBER.search(text))
-    if at_edge or _MARGIN <= line.place <= 1 - _MARGIN:
+    if at_edge or _MARGIN <= line.height <= 1 - _MARGIN:
         return at_edge
     others = [other.bottom - line.bottom for other in lines if other is not line]
-    outside = all((up > 0) == (line.place < 0.5) for up in others)
+    outside = all((up > 0) == (line.height < 0.5) for up in others)
     words = re.search(r"[^\W\d]{2}|[第/]", text)
     return outside and min(map(abs, others), default=0) > (1.0 if words else 2.5) * line.size
 
 
 def _letterhead_first(lines: Sequence[Line]) -> list[Line]:
-    """The lines of a page, blocks at its top that the file draws after what is below them moved there.
+    """Move blocks at the top of a page, which the file may draw last, before the other lines.
 
     A block that heads a column beside the text before it stays where it is.
     """
@@ -171,21 +171,21 @@ def _letterhead_first(lines: Sequence[Line]) -> list[Line]:
     blocks = split_runs(lines, lambda line, after: 0 <= line.end_bottom - after.bottom < 2.5 * after.size)
     for number, block in enumerate(blocks):
         foot = block[-1]
-        above = foot.place > _TOP and all(foot.bottom > line.bottom + foot.size for line in rest)
+        is_above = foot.height > _TOP and all(foot.bottom > line.bottom + foot.size for line in rest)
         later = (line for after in blocks[number + 1 :] for line in after)
-        above = above and not (rest and any(_goes_down(foot, line, rest) for line in later))
-        (head if above else rest).extend(block)
+        heads_column = bool(rest) and any(_is_column_below(foot, line, rest) for line in later)
+        (head if is_above and not heads_column else rest).extend(block)
     return [*head, *rest]
 
 
-def _goes_down(foot: Line, line: Line, rest: Sequence[Line]) -> bool:
-    """Whether a later line is below a block and, with it, beside all the text before."""
+def _is_column_below(foot: Line, line: Line, rest: Sequence[Line]) -> bool:
+    """Tell whether a line continues a block below it, in a column to the right of the text before."""
     beside = min(foot.left, line.left) > max(other.right for other in rest) - 1
     return beside and line.bottom < foot.bottom and line.left < foot.right and foot.left < line.right
 
 
 def _with_code(lines: Sequence[Line]) -> list[Line]:
-    """The lines of a page, each stretch of a fixed-width font replaced by one line of fenced code."""
+    """Replace each stretch of lines in a fixed-width font by one line of fenced code."""
     page: list[Line] = []
     for is_code, stretch in groupby(lines, lambda line: line.mono and not line.block):
         code = list(stretch)
@@ -195,7 +195,7 @@ def _with_code(lines: Sequence[Line]) -> list[Line]:
 
 
 def _fence_code(lines: Sequence[Line]) -> str:
-    """Lines of code with the indents and blanks that the places of their words stand for."""
+    """Write lines as fenced code, with the indents and blanks between words that their positions show."""
     width = median((line.right - line.left) / max(1, len(line.text)) for line in lines) or 1.0
     left = min(line.left for line in lines)
     steps = [line.bottom - below.bottom for line, below in pairwise(lines)]
@@ -213,7 +213,7 @@ def _fence_code(lines: Sequence[Line]) -> str:
 
 
 def open_pdf(data: bytes) -> Any:
-    """The PDFium document; raises `Unreadable` for a damaged or encrypted one."""
+    """Open a PDF by PDFium; raises `Unreadable` if it is damaged or encrypted."""
     try:
         return pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as error:
@@ -225,5 +225,6 @@ def open_pdf(data: bytes) -> Any:
 
 
 def _metadata_title(document: Any) -> str:
+    """Return the title in a PDF's metadata, unless a program made it up from the name of a file."""
     title = " ".join(str(document.get_metadata_value("Title") or "").split())[:300]
     return "" if _PROGRAM_TITLE.match(title) or "\ufffd" in title else title

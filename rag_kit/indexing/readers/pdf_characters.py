@@ -1,4 +1,4 @@
-"""The characters of a PDF page as PDFium gives them: text, places, fonts, and how they are turned."""
+"""The characters of a PDF page as PDFium gives them: text, positions, fonts, and how they are turned."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _LIGATURE_OR_RADICAL = re.compile("[\u2e80-\u2fdf\ufb00-\ufb06]")
 
 @dataclass(frozen=True)
 class Frame:
-    """Turns places on a page so that text which runs in its direction runs to the right; lengths in points.
+    """Turns coordinates of a page so that text in one direction runs to the right; lengths in points.
 
     ``turn`` is that direction in degrees, against the clock: 90 for text that runs upwards. The sides are the page's.
     """
@@ -46,7 +46,7 @@ class Frame:
     top: float
 
     def point(self, x: float, y: float) -> tuple[float, float]:
-        """Give the place of a point of the page in this frame."""
+        """Convert a point of the page to this frame."""
         if self.turn == 90:
             return y, self.left + self.right - x
         if self.turn == 180:
@@ -54,18 +54,18 @@ class Frame:
         return (self.bottom + self.top - y, x) if self.turn == 270 else (x, y)
 
     def box(self, left: float, bottom: float, right: float, top: float) -> tuple[float, float, float, float]:
-        """Left, bottom, right and top of a box of the page in this frame."""
+        """Convert a box of the page to this frame: left, bottom, right, top."""
         (x, y), (more_x, more_y) = self.point(left, bottom), self.point(right, top)
         return min(x, more_x), min(y, more_y), max(x, more_x), max(y, more_y)
 
     def height_of(self, y: float) -> float:
-        """The height of a place in this frame, from 0 (bottom of the page) to 1."""
+        """Return how far up ``y`` is in this frame, from 0 (bottom of the page) to 1."""
         low, high = (self.left, self.right) if self.turn in (90, 270) else (self.bottom, self.top)
         return (y - low) / ((high - low) or 1.0)
 
 
 class Characters:
-    """The characters of a text page; places are in a frame.
+    """The characters of a page; coordinates are those of a frame.
 
     Attributes:
         text: One letter a character. Breaks that PDFium makes within a line, behind a superscript, are closed.
@@ -79,8 +79,8 @@ class Characters:
         text = "".join(chr(raw.FPDFText_GetUnicode(page, n)) for n in range(raw.FPDFText_CountChars(page)))
         self.text = _BREAK.sub(self._close_break, _UNMARKED_HYPHEN.sub(HYPHEN, text))
 
-    def place(self, index: int) -> tuple[float, float, float]:
-        """Left edge, baseline and right edge of a character."""
+    def extent(self, index: int) -> tuple[float, float, float]:
+        """Return the left edge, baseline and right edge of a character."""
         left, right, bottom, top, x, y = self._numbers
         raw.FPDFText_GetCharBox(self._page, index, left, right, bottom, top)
         raw.FPDFText_GetCharOrigin(self._page, index, x, y)
@@ -90,7 +90,7 @@ class Characters:
         return start, self._frame.point(x.value, y.value)[1], end
 
     def size(self, index: int) -> float:
-        """Size of a character's font in points as it is on the page."""
+        """Return the font size of a character in points, as scaled on the page."""
         size, matrix = raw.FPDFText_GetFontSize(self._page, index), self._matrix
         if raw.FPDFText_GetMatrix(self._page, index, matrix):
             across = self._frame.turn in (90, 270)
@@ -98,34 +98,34 @@ class Characters:
         return float(size)
 
     def weight(self, index: int) -> tuple[bool, bool]:
-        """Whether a character's font is bold, and of fixed width."""
+        """Tell whether a character's font is bold, and whether it has a fixed width."""
         buffer, flags = ctypes.create_string_buffer(128), ctypes.c_int()
         raw.FPDFText_GetFontInfo(self._page, index, buffer, 128, flags)
         name = buffer.value.lower()
         return bool(_BOLD.search(name) or flags.value & _FORCE_BOLD), bool(_MONO.search(name))
 
     def turn(self, index: int) -> int:
-        """The direction in which a character's text runs: 0, 90 (upwards), 180 or 270 degrees."""
+        """Return the direction in which a character's text runs: 0, 90 (upwards), 180 or 270 degrees."""
         quarters = float(raw.FPDFText_GetCharAngle(self._page, index)) / (pi / 2)  # with the clock
         return -round(quarters) % 4 * 90
 
     def decoded(self, start: int, end: int) -> str:
-        """The text of characters, superscripts in one line with it, without invisible signs."""
-        line, at = "", start
-        low, high = (bisect_left(self._shifts, place, key=itemgetter(0)) for place in (start, end))
+        """Return the text of some characters, with superscripts in line and without invisible signs."""
+        line, done = "", start
+        low, high = (bisect_left(self._shifts, position, key=itemgetter(0)) for position in (start, end))
         for first, last, shift in self._shifts[low:high]:
-            line += _decode(self.text[at:first])
+            line += _decode(self.text[done:first])
             piece = _decode(self.text[first:last])
             line += raised(line, piece, self.text[last : last + 1]) if shift > 0 else lowered(line, piece)
-            at = last
-        return line + _decode(self.text[at:end])
+            done = last
+        return line + _decode(self.text[done:end])
 
     def _close_break(self, match: re.Match[str]) -> str:
-        """Blanks, or nothing that shows, for a break after which the line goes on; else the break."""
+        """Replace a line break that PDFium puts within a line by blanks or nothing; keep a real one."""
         first, last = match.start() - 1, match.end()
         if first < 0 or last >= len(match.string):
             return match[0]
-        (_, y, end), (start, next_y, _) = self.place(first), self.place(last)
+        (_, y, end), (start, next_y, _) = self.extent(first), self.extent(last)
         if not -_LARGE < start - end < _LARGE:  # the next line, further left
             return match[0]
         sizes = self.size(first), self.size(last)
@@ -139,7 +139,7 @@ class Characters:
 
     @cached_property
     def _shifts(self) -> list[tuple[int, int, int]]:
-        """The superscripts (1) and subscripts (-1) behind letters: where they begin and end."""
+        """List start, end and sign of the superscripts (1) and subscripts (-1)."""
         found = []
         for word in WORD.finditer(self.text):
             base = word.start()
@@ -152,7 +152,7 @@ class Characters:
         return found
 
     def _shift(self, index: int, base: int) -> int:
-        """1 for a character that is smaller than another and above its baseline, -1 for one below it, else 0."""
+        """Return 1 if a character is a superscript of the character ``base``, -1 if a subscript, else 0."""
         up = self._baseline(index) - self._baseline(base)
         if abs(up) < _LEVEL:
             return 0
@@ -168,12 +168,12 @@ class Characters:
 
 
 def first_letter(text: str, start: int, end: int) -> int:
-    """Find the first letter or digit of a stretch; a bullet before it may be of another font."""
+    """Return the first letter or digit of a stretch, for a bullet before it may be of another font."""
     return next((index for index in range(start, end) if text[index].isalnum()), start)
 
 
 def _decode(characters: str) -> str:
-    """The text of characters, without invisible ones; a font's private sign at its beginning is a bullet."""
+    """Decode characters, without invisible ones; a font's private sign at the beginning is a bullet."""
     # PDFium gives characters beyond the first plane in halves
     text = characters.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     text = _INVISIBLE.sub("", text.replace("\ufffe", HYPHEN))

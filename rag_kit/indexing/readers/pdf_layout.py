@@ -59,7 +59,7 @@ class Layout:
 
     @property
     def heading(self) -> str:
-        """The headings above the place reached so far: ``"A > B"``."""
+        """The headings above what was read so far: ``"A > B"``."""
         return " > ".join(title for _, title in self._path)
 
     def page_text(self, lines: Sequence[Line]) -> str:
@@ -90,7 +90,7 @@ class Layout:
         return out.strip("\n")
 
     def _level(self, lines: Sequence[Line], index: int) -> int:
-        """The level of a line as a heading, by its size or else bold type; `_TEXT` or `_BLOCK` if it is none."""
+        """Return a line's heading level, by its size or else bold type; `_TEXT` or `_BLOCK` if it is no heading."""
         line = lines[index]
         text = line.text.strip()
         if line.block:
@@ -111,19 +111,20 @@ class Layout:
         return len(self._sizes) + 1
 
     def _join_hyphenated(self, text: str) -> str:
-        """Words that a line's end cut: joined, unless the document writes them with a hyphen elsewhere."""
+        """Join words cut at a line's end, unless the document writes them with a hyphen elsewhere."""
 
         def join(match: re.Match[str]) -> str:
             head, tail = match.groups()
-            hyphened = f"{head}-{tail}"
-            apart = not tail or tail[0].isdigit() or tail[0].isupper() or head[-1].isdigit()
-            return hyphened if apart or hyphened.lower() in self._compounds else head + tail
+            compound = f"{head}-{tail}"
+            is_compound = not tail or tail[0].isdigit() or tail[0].isupper() or head[-1].isdigit()
+            return compound if is_compound or compound.lower() in self._compounds else head + tail
 
-        return _HYPHENATED.sub(join, text).replace(HYPHEN, "-")
+        joined = _HYPHENATED.sub(join, text)
+        return joined.replace(HYPHEN, "-")  # hyphens at line ends with no word before them
 
 
 def _is_same_column(line: Line, after: Line) -> bool:
-    """Whether a line is close below the one before, as far left and as large."""
+    """Tell whether a line is close below the one before, as far left and as large."""
     down = line.end_bottom - after.bottom
     return (
         -0.3 * line.size < down < 2.2 * line.size
@@ -133,7 +134,7 @@ def _is_same_column(line: Line, after: Line) -> bool:
 
 
 def _blocks(lines: Sequence[Line]) -> list[list[Line]]:
-    """The lines of each heading, paragraph, list item or finished block."""
+    """Group lines into headings, paragraphs, list items and finished blocks."""
     blocks: list[list[Line]] = []
     for line in lines:
         if blocks and _goes_on(blocks[-1], line):
@@ -144,7 +145,7 @@ def _blocks(lines: Sequence[Line]) -> list[list[Line]]:
 
 
 def _goes_on(block: Sequence[Line], after: Line) -> bool:
-    """Whether the last line of a block goes on in the next one."""
+    """Tell whether a block goes on in the next line."""
     line = block[-1]
     if line.level != after.level or line.level == _BLOCK:
         return False
@@ -167,7 +168,7 @@ def _goes_on(block: Sequence[Line], after: Line) -> bool:
 
 
 def _begins_paragraph(line: Line, after: Line) -> bool:
-    """Whether a line begins with the mark of a list item, or the number of a clause that is not one in a sentence."""
+    """Tell whether a line begins with the mark of a list item, or with the number of a clause."""
     if _MARK.match(after.text):
         return after.text[0] in "•●○▪■◦‣⁃∙·*–—-" or not _OPEN.search(line.text)
     clause = _CLAUSE.match(after.text)
@@ -178,7 +179,7 @@ def _begins_paragraph(line: Line, after: Line) -> bool:
 
 
 def _has_no_room(line: Line, after: Line) -> bool:
-    """Whether the next line's first word had no room left on this line."""
+    """Tell whether the first word of the next line would not have fitted on this one."""
     if line.text.endswith(HYPHEN):
         return True
     if line.right - line.left < _NARROW * line.size:
@@ -191,6 +192,7 @@ def _has_no_room(line: Line, after: Line) -> bool:
 
 
 def _separator(line: Line, after: Line) -> str:
+    """Return what joins two lines of a paragraph: a blank, or nothing after a hyphen and between Chinese text."""
     if line.text.endswith(HYPHEN):
         return ""
     return "" if _WIDE.match(line.text[-1]) and _WIDE.match(after.text[0]) else " "

@@ -33,7 +33,7 @@ class Word:
 
 @dataclass
 class Line:
-    """A line of a page; lengths in points, ``place`` is the height on the page from 0 (bottom) to 1.
+    """A line of a page; lengths in points, ``height`` is where it is on the page, from 0 (bottom) to 1.
 
     ``mono`` says that it is set in a font of fixed width, ``block`` that ``text`` is finished markdown. `Layout` notes
     the ``level`` of a heading, and where its column begins (``edge``) and ends (``column``).
@@ -45,7 +45,7 @@ class Line:
     bottom: float
     end_bottom: float
     size: float
-    place: float
+    height: float
     bold: bool = False
     mono: bool = False
     words: list[Word] = field(default_factory=list)
@@ -55,17 +55,17 @@ class Line:
     column: float = 0.0
 
     def as_block(self, text: str) -> Line:
-        """A line that holds finished markdown in the place of this one."""
+        """Return this line with finished markdown in place of its words."""
         return replace(self, text=text, block=True, words=[])
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A straight line drawn on a page: at ``at`` on its own axis, from ``start`` to ``end`` on the other."""
+    """A straight line drawn on a page."""
 
     upright: bool
-    at: float
-    start: float
+    at: float  # x of an upright rule, y of a level one
+    start: float  # the ends on the other axis
     end: float
 
     def touches(self, other: Rule) -> bool:
@@ -77,14 +77,14 @@ class Rule:
 
 @dataclass
 class Sheet:
-    """Content of one direction on a page: lines and rules, as they are when the page is turned to read them."""
+    """The text of one direction on a page, with the drawn rules, as if the page were turned to read it."""
 
     lines: list[Line]
     rules: list[Rule]
 
 
 def read_sheets(page: Any, form: Any) -> list[Sheet]:
-    """The text of a page with what is typed into its form, the direction of most of it first; empty without text."""
+    """Read the text of a page and of its form fields: one sheet a direction, the one with most text first."""
     shown = page.get_rotation()
     read = {shown: _lines_by_turn(page, shown)}
     lengths = Counter({turn: sum(len(line.text) for line in lines) for turn, lines in read[shown].items()})
@@ -107,7 +107,7 @@ def _frame(page: Any, turn: int) -> Frame:
 
 
 def _lines_by_turn(page: Any, shown: int) -> dict[int, list[Line]]:
-    """The lines of a page that are not blank, by their direction; in the places of the direction ``shown``."""
+    """Map each direction of text to its lines, measured on the page turned as ``shown``."""
     text_page = page.get_textpage()
     try:
         frame = _frame(page, shown)
@@ -122,7 +122,7 @@ def _lines_by_turn(page: Any, shown: int) -> dict[int, list[Line]]:
 
 
 def _turned_spans(characters: Characters) -> Iterator[tuple[int, list[tuple[int, int]]]]:
-    """The words of each line, cut where the next one runs in another direction."""
+    """Yield the words of each line; a line is cut where the text turns in another direction."""
     for line in _LINE.finditer(characters.text):
         spans = [word.span() for word in WORD.finditer(characters.text, *line.span())]
         if not spans:
@@ -138,13 +138,13 @@ def _turned_spans(characters: Characters) -> Iterator[tuple[int, list[tuple[int,
 
 
 def _read_line(characters: Characters, spans: list[tuple[int, int]], frame: Frame) -> Line | None:
-    """A line with its place, size and weight of letters."""
+    """Make a line of some characters, with its position, font size and weight."""
     (first, _), (_, end) = spans[0], spans[-1]
     content = characters.decoded(first, end)
     if not content.strip():
         return None
-    left, bottom, _ = characters.place(first)
-    _, end_bottom, right = characters.place(end - 1)
+    left, bottom, _ = characters.extent(first)
+    _, end_bottom, right = characters.extent(end - 1)
     letter = first_letter(characters.text, first, end)
     bold, mono = characters.weight(letter)
     if bold or mono:
@@ -153,16 +153,16 @@ def _read_line(characters: Characters, spans: list[tuple[int, int]], frame: Fram
         bold, mono = bold and end_bold, mono and end_mono
     size = characters.size(letter)
     words = [
-        Word(word, characters.place(start)[0], characters.place(stop - 1)[2], bottom, size)
+        Word(word, characters.extent(start)[0], characters.extent(stop - 1)[2], bottom, size)
         for start, stop in spans
         if (word := characters.decoded(start, stop))
     ]
-    place = frame.height_of(bottom)
-    return Line(content, left, right, bottom, end_bottom, round(size, 1), place, bold, mono, words)
+    height = frame.height_of(bottom)
+    return Line(content, left, right, bottom, end_bottom, round(size, 1), height, bold, mono, words)
 
 
 def _add_fields(lines: list[Line], page: Any, form: Any, frame: Frame) -> None:
-    """Add what is typed into the fields of a form to the lines, each behind the line that ends at its left."""
+    """Insert the texts typed into a form, each behind the line that ends at its left."""
     for value, box in _field_values(page, form):
         left, low, right, high = frame.box(box.left, box.bottom, box.right, box.top)
         beside = [line for line in lines if low <= line.bottom <= high and line.right <= left]
@@ -178,7 +178,7 @@ def _add_fields(lines: list[Line], page: Any, form: Any, frame: Frame) -> None:
 
 
 def _field_values(page: Any, form: Any) -> Iterator[tuple[str, Any]]:
-    """The text and the rectangle of each field that something is typed into."""
+    """Yield the text of each filled form field, with its rectangle."""
     for index in range(raw.FPDFPage_GetAnnotCount(page)):
         field, box = raw.FPDFPage_GetAnnot(page, index), raw.FS_RECTF()
         try:
@@ -195,7 +195,7 @@ def _field_values(page: Any, form: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _page_rules(page: Any, frame: Frame) -> list[Rule]:
-    """The straight lines and sides of boxes that are drawn on a page; none of a page that is a drawing."""
+    """List the straight lines and sides of boxes drawn on a page; none if there are so many that it is a drawing."""
     rules: list[Rule] = []
     for index in range(raw.FPDFPage_CountObjects(page.raw)):
         drawn = raw.FPDFPage_GetObject(page.raw, index)

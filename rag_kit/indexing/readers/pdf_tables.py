@@ -14,14 +14,16 @@ from rag_kit.indexing.readers.tables import markdown_table, split_runs
 
 _COLUMN = 12  # sizes of the font; what stands that much higher begins another column
 _MAX_CELL = 60  # characters of a cell; longer ones are prose
-_WORDS = 4  # mean words of its cells
+_WORDS = 4  # most words of a cell of a table without rules, on average
 _MAX_CELLS = 5_000  # of a ruled table; more are a drawing
 _CHINESE = re.compile("[\u2e80-\u9fff\uff00-\uffef]")
 _FEW_ROWS = 3
+_MAX_SPANNING = 0.15  # most cells of such a table that span columns, as a share of its cells
+_MIN_FILLED = 0.35  # least share of its cells that hold text
 
 
 def with_tables(lines: Sequence[Line], rules: Sequence[Rule]) -> list[Line]:
-    """The lines of a page, those of each table replaced by one line that holds it as markdown."""
+    """Replace the lines of each table of a page by one line that holds it as markdown."""
     left = list(lines)
     for grid in _find_grids(rules):
         inside = [line for line in left if grid.holds(line)]
@@ -37,12 +39,12 @@ def with_tables(lines: Sequence[Line], rules: Sequence[Rule]) -> list[Line]:
 
 
 def _replace_by_table(lines: list[Line], inside: list[Line], text: str) -> list[Line]:
-    """The lines with one block, the table, in place of those that are inside it."""
+    """Replace lines by one block that holds their table."""
     taken = {id(line) for line in inside}
     first = next(index for index, line in enumerate(lines) if id(line) in taken)
     rest = [line for line in lines[first:] if id(line) not in taken]
-    places = [line.bottom for line in inside]
-    block = replace(lines[first].as_block(text), bottom=max(places), end_bottom=min(places))
+    bottoms = [line.bottom for line in inside]
+    block = replace(lines[first].as_block(text), bottom=max(bottoms), end_bottom=min(bottoms))
     return [*lines[:first], block, *rest]
 
 
@@ -51,7 +53,7 @@ def _replace_by_table(lines: list[Line], inside: list[Line], text: str) -> list[
 
 @dataclass
 class _Grid:
-    """Positions of a table's rules: ``xs`` from left to right, ``ys`` from top to bottom."""
+    """The rules of a table: ``xs`` from left to right, ``ys`` from top to bottom."""
 
     xs: list[float]
     ys: list[float]
@@ -62,7 +64,7 @@ class _Grid:
         return not line.block and self.xs[0] < middle < self.xs[-1] and self.ys[-1] < line.bottom < self.ys[0]
 
     def rows(self, words: Sequence[Word]) -> list[list[str]]:
-        """The texts of the cells; that of a merged cell in each place; nothing if this is not a table."""
+        """Return the texts of the cells, a merged one in each cell that it covers; empty if this is not a table."""
         columns, count = len(self.xs) - 1, len(self.ys) - 1
         cells: list[list[list[Word]]] = [[[] for _ in range(columns)] for _ in range(count)]
         for row, column in product(range(count), range(columns)):
@@ -85,7 +87,7 @@ class _Grid:
         return rows if fits else []
 
     def _has_rule(self, side: Rule) -> bool:
-        """Whether a rule stands at the side of a cell, of which the middle is given."""
+        """Tell whether a rule is drawn at the side of a cell whose middle is given."""
         return any(rule.upright == side.upright and rule.touches(side) for rule in self.rules)
 
 
@@ -100,7 +102,7 @@ def _join_texts(text: str, more: str) -> str:
 
 
 def _find_grids(rules: Sequence[Rule]) -> list[_Grid]:
-    """The sets of rules that touch and enclose at least two rows and two columns."""
+    """Find the grids of touching rules with at least two rows and two columns."""
     left, grids = list(rules), []
     while left:
         group, todo = [], [left.pop()]
@@ -112,8 +114,8 @@ def _find_grids(rules: Sequence[Rule]) -> list[_Grid]:
             left = [other for other in left if not rule.touches(other)]
         upright, level = ([rule for rule in group if rule.upright == side] for side in (True, False))
         # a table without lines around it ends where those inside end
-        xs = _distinct_places([*(rule.at for rule in upright), *_ends(level)])
-        ys = _distinct_places([*(rule.at for rule in level), *_ends(upright)])[::-1]
+        xs = _distinct_positions([*(rule.at for rule in upright), *_ends(level)])
+        ys = _distinct_positions([*(rule.at for rule in level), *_ends(upright)])[::-1]
         if len(xs) > 2 and len(ys) > 2 and len(xs) * len(ys) < _MAX_CELLS:
             grids.append(_Grid(xs, ys, group))
     return grids
@@ -123,16 +125,16 @@ def _ends(rules: Sequence[Rule]) -> list[float]:
     return [min(rule.start for rule in rules), max(rule.end for rule in rules)] if rules else []
 
 
-def _distinct_places(places: list[float]) -> list[float]:
-    """Places in order, those within three points of each other as one."""
-    return [near[0] for near in split_runs(sorted(places), lambda place, after: after - place <= 3)]
+def _distinct_positions(positions: list[float]) -> list[float]:
+    """Sort positions, and take those within three points of each other as one."""
+    return [near[0] for near in split_runs(sorted(positions), lambda before, after: after - before <= 3)]
 
 
 # --- tables without rules
 
 
 def _read_cells(line: Line) -> list[Word]:
-    """The words of a line, those that stand close joined."""
+    """Join words that are close together into the cells of a line."""
     low, high = -0.5 * line.size, 0.9 * line.size
     cells = split_runs(line.words, lambda word, after: low < after.left - word.right < high)
     return [
@@ -142,7 +144,7 @@ def _read_cells(line: Line) -> list[Word]:
 
 
 def _table_stretches(lines: Sequence[Line]) -> Iterator[list[Line]]:
-    """Stretches of lines of one size in one column whose cells are short, up to the last line that has several."""
+    """Yield stretches of lines that may be a table: one font size, one column, short cells."""
     for column in split_runs(lines, _is_same_column):
         for is_short, stretch in groupby(column, _has_short_cells):
             rows = list(stretch)
@@ -160,7 +162,7 @@ def _is_beside(line: Line, after: Line) -> bool:
 
 
 def _is_same_column(line: Line, after: Line) -> bool:
-    """Whether the next line is of the same size and not at the head of the next column."""
+    """Tell whether the next line has the same font size and does not begin the next column."""
     same = abs(after.size - line.size) <= 0.08 * after.size
     return same and after.bottom - line.bottom <= _COLUMN * after.size
 
@@ -171,35 +173,41 @@ def _has_short_cells(line: Line) -> bool:
 
 
 def _row_groups(stretch: list[Line]) -> list[list[list[Line]]]:
-    """The lines of a stretch in rows from top to bottom, cut where a gap is wide; no single cells at the ends."""
+    """Group the lines of a stretch into tables of rows; cut at wide gaps, drop single cells at the ends."""
     ordered = sorted(stretch, key=lambda line: -line.bottom)
     rows = split_runs(ordered, lambda line, after: line.bottom - after.bottom < 0.4 * after.size)
     groups = split_runs(rows, lambda row, after: row[0].bottom - after[0].bottom < 3.2 * after[0].size)
-    full = [
-        [n for n, row in enumerate(group) if sum(len(_read_cells(line)) for line in row) > 1]
-        for group in groups
-    ]
-    return [group[ns[0] : ns[-1] + 1] for group, ns in zip(groups, full, strict=True) if ns]
+    trimmed = []
+    for group in groups:
+        if full := [n for n, row in enumerate(group) if sum(len(_read_cells(line)) for line in row) > 1]:
+            trimmed.append(group[full[0] : full[-1] + 1])
+    return trimmed
 
 
 def _read_table(rows: list[list[Word]], rules: Sequence[Rule]) -> list[list[str]]:
-    """The cells of rows that stand in columns; nothing where they are prose."""
+    """Arrange the cells of rows in columns; an empty table where the rows are prose."""
     columns = _find_columns(rows)
     if len(columns) < 2 or len(rows) < _FEW_ROWS:
         return []
     table = [[""] * len(columns) for _ in rows]
-    over = 0  # cells that stand over more than one column
+    spanning = 0  # cells over more than one column
     for row, texts in zip(rows, table, strict=True):
         for cell in sorted(row, key=lambda cell: cell.left):
-            places = [n for n, (left, right) in enumerate(columns) if cell.left < right and left < cell.right]
-            places = places or [min(range(len(columns)), key=lambda n: abs(columns[n][0] - cell.left))]
-            over += len(places) > 1
-            for place in places if len(row) > 1 else places[:1]:
-                texts[place] = f"{texts[place]} {cell.text}".strip()
+            covered = [
+                n for n, (left, right) in enumerate(columns) if cell.left < right and left < cell.right
+            ]
+            covered = covered or [min(range(len(columns)), key=lambda n: abs(columns[n][0] - cell.left))]
+            spanning += len(covered) > 1
+            for column in covered if len(row) > 1 else covered[:1]:
+                texts[column] = f"{texts[column]} {cell.text}".strip()
     filled = [text for texts in table for text in texts if text]
     words = sum(len(re.findall(r"[\u2e80-\u9fff]{1,2}|[^\s\u2e80-\u9fff]+", text)) for text in filled)
-    fits = over <= 0.15 * sum(map(len, rows)) and words <= _WORDS * len(filled)
-    if not fits or len(filled) <= 0.35 * len(table) * len(columns):
+    is_table = (
+        spanning <= _MAX_SPANNING * sum(map(len, rows))
+        and words <= _WORDS * len(filled)
+        and len(filled) > _MIN_FILLED * len(table) * len(columns)
+    )
+    if not is_table:
         return []
     names = [row[0] for row in rows]
     cuts = [n for n in range(1, len(rows)) if _is_ruled_off(names[n - 1], names[n], rules, columns[0])]
@@ -207,26 +215,27 @@ def _read_table(rows: list[list[Word]], rules: Sequence[Rule]) -> list[list[str]
 
 
 def _is_ruled_off(word: Word, after: Word, rules: Sequence[Rule], column: tuple[float, float]) -> bool:
-    """Whether a rule goes through a column between two rows."""
+    """Tell whether a rule crosses a column between two rows."""
     x, low, high = fmean(column), after.bottom + 0.5 * after.size, word.bottom
     return any(not rule.upright and rule.start <= x <= rule.end and low < rule.at < high for rule in rules)
 
 
 def _with_row_spans(table: list[list[str]], heights: Sequence[float], cuts: Sequence[int]) -> list[list[str]]:
-    """A table in which each name in the first column that is for several rows is written into each of them.
+    """Repeat each name in the first column in every row that it stands for.
 
-    Its rows are those between two ``cuts``, where rules are drawn; else such a name is in the first of its rows, and
-    then all their other cells are filled, or at their middle.
+    Its rows are those between two ``cuts``, where rules are drawn. Without rules, the name is in the first of its rows,
+    whose other cells are all filled, or at their middle. Rows are known by their numbers.
     """
     body = [n for n in range(1, len(table)) if any(table[n][1:])]
     names = [n for n in range(1, len(table)) if table[n][0]]
     if not body or not names:
         return table
-    ends = [*cuts, len(table)] if len(cuts) > 1 and cuts[0] == 1 else []
-    groups = [[n for n in body if first <= n < end] for first, end in pairwise(ends)]
-    if len(groups) != len(names) or any(
-        not a <= n < b for n, (a, b) in zip(names, pairwise(ends), strict=True)
+    bands = list(pairwise([*cuts, len(table)] if len(cuts) > 1 and cuts[0] == 1 else []))
+    if len(bands) == len(names) and all(
+        start <= name < end for name, (start, end) in zip(names, bands, strict=True)
     ):
+        groups = [[n for n in body if start <= n < end] for start, end in bands]
+    else:
         groups = [[n for n in body if name <= n < after] for name, after in pairwise([*names, len(table)])]
         spanned = [group for group in groups if len(group) > 1]
         full = all(all(table[n][1:]) for group in spanned for n in group)
@@ -239,7 +248,7 @@ def _with_row_spans(table: list[list[str]], heights: Sequence[float], cuts: Sequ
 
 
 def _centred_groups(body: Sequence[int], names: Sequence[int], heights: Sequence[float]) -> list[list[int]]:
-    """The rows of each name, if every name is at the middle of its rows and one is not in the first of them."""
+    """Group rows by names that stand at the middle of theirs; empty if one does not, or all head theirs."""
     left, groups = list(body), []
     for name in names:
         if not left:
@@ -256,7 +265,7 @@ def _centred_groups(body: Sequence[int], names: Sequence[int], heights: Sequence
 
 
 def _find_columns(rows: list[list[Word]]) -> list[tuple[float, float]]:
-    """Find the columns from the fullest rows first; a cell over two of them widens neither."""
+    """Find the columns from the fullest rows first; a cell over two columns widens neither."""
     spans: list[list[float]] = []
     for row in sorted(rows, key=len, reverse=True):
         for cell in row:

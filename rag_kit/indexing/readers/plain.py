@@ -24,7 +24,7 @@ _TITLE_KEYS = ("title", "name", "heading", "标题")
 
 
 def _markdown_title(text: str) -> str:
-    """Title of a markdown text: that of its front matter, else its first heading."""
+    """Return the title of a markdown text: that of its front matter, else its first heading."""
     front = _FRONT_TITLE.match(text)
     if front:
         return front.group(1).strip().strip("\"'")[:300]
@@ -33,18 +33,18 @@ def _markdown_title(text: str) -> str:
 
 
 def read_md(data: bytes, context: Context) -> Iterator[Part]:
-    """One part: the text as it stands, without images written into it as base64."""
+    """Yield one part: the text as it is, without images written into it as base64."""
     text = _DATA_URI.sub("", decode(data))
     yield Part(text, {"title": _markdown_title(text)})
 
 
 def read_txt(data: bytes, context: Context) -> Iterator[Part]:
-    """One part: the text as it stands."""
+    """Yield one part: the text as it is."""
     yield Part(decode(data))
 
 
 def read_ipynb(data: bytes, context: Context) -> Iterator[Part]:
-    """One part: markdown cells, code cells in fences, the text of outputs (cut at 2,000 characters a cell)."""
+    """Yield one part: markdown cells, code in fences, and outputs (cut at 2,000 characters a cell)."""
     notebook = _load_json(decode(data))
     if not isinstance(notebook, dict) or not isinstance(notebook.get("cells"), list):
         raise Unreadable("it has no list of cells", "Upgrade it with: jupyter nbconvert --to notebook")
@@ -67,7 +67,7 @@ def read_ipynb(data: bytes, context: Context) -> Iterator[Part]:
 
 
 def _field(value: Any, *names: str) -> Any:
-    """Get the text in a JSON object under a path of names; ``""`` if there is none."""
+    """Return the text under a path of names in a JSON object; ``""`` if there is none."""
     for name in names:
         value = value.get(name, "") if isinstance(value, dict) else ""
     return value
@@ -80,7 +80,7 @@ def _join_source(source: Any) -> str:
 
 
 def _output_text(outputs: Any) -> str:
-    """The text that a code cell printed or returned, without pictures, cut, and safe inside a fence."""
+    """Return what a code cell printed or returned, without pictures, cut, and safe inside a fence."""
     texts: list[str] = []
     for output in outputs if isinstance(outputs, list) else []:
         stream = _field(output, "output_type") == "stream"
@@ -90,7 +90,7 @@ def _output_text(outputs: Any) -> str:
 
 
 def read_csv(data: bytes, context: Context) -> Iterator[Part]:
-    """Groups of rows, each a markdown table that repeats the header; ``row_start`` and ``row_end`` count from 1.
+    """Yield groups of rows as markdown tables with the header; ``row_start`` and ``row_end`` count from 1.
 
     Lines above the header are text before the first table.
     """
@@ -105,11 +105,11 @@ def read_csv(data: bytes, context: Context) -> Iterator[Part]:
         first_rows = list(islice(filled, HEAD_ROWS))
         if not first_rows:
             return
-        place = find_header(first_rows)
+        header = find_header(first_rows)
         join = f"{delimiter.strip()} "
-        titles = "".join(join.join(filter(None, map(str.strip, row))) + "\n" for row in first_rows[:place])
+        titles = "".join(join.join(filter(None, map(str.strip, row))) + "\n" for row in first_rows[:header])
         head, last = titles + "\n" * bool(titles), 0
-        for table, first, last in table_groups(first_rows[place], chain(first_rows[place + 1 :], filled)):
+        for table, first, last in table_groups(first_rows[header], chain(first_rows[header + 1 :], filled)):
             yield Part(head + table, {"row_start": first, "row_end": last})
             head = ""
         if not last:
@@ -119,7 +119,7 @@ def read_csv(data: bytes, context: Context) -> Iterator[Part]:
 
 
 def _find_delimiter(text: str) -> str:
-    """The separator that cuts most of the first lines into the same number of cells; a comma only if no other does.
+    """Return the separator that cuts most of the first lines into equally many cells; else a comma.
 
     Commas are in texts and in decimals, too.
     """
@@ -133,7 +133,7 @@ def _find_delimiter(text: str) -> str:
 
 
 def read_json(data: bytes, context: Context) -> Iterator[Part]:
-    """A list, or the only value of an object (``{"data": [...]}``): one part a record; anything else: one part."""
+    """Yield a part for each record of a list (also in ``{"data": [...]}``), or one part for anything else."""
     value = _load_json(decode(data))
     records = next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else value
     if isinstance(records, list) and records and all(isinstance(item, dict | list) for item in records):
@@ -144,7 +144,7 @@ def read_json(data: bytes, context: Context) -> Iterator[Part]:
 
 
 def read_jsonl(data: bytes, context: Context) -> Iterator[Part]:
-    """One part a line, with its number as ``record``; blank lines are passed over but counted."""
+    """Yield a part for each line, with its number as ``record``; blank lines are counted, but left out."""
     for number, line in enumerate(decode(data).split("\n"), 1):
         if line.strip():
             with leave_out(f"line {number}"):
@@ -162,6 +162,7 @@ def _load_json(text: str) -> Any:
 
 
 def _record_part(value: Any, number: int | None) -> Part:
+    """Make the part of a record: its lines, number and title."""
     metadata: dict[str, Scalar] = {} if number is None else {"record": number}
     titles = [value.get(key) for key in _TITLE_KEYS] if isinstance(value, dict) else []
     title = next((title for title in titles if isinstance(title, str)), "")
@@ -170,7 +171,7 @@ def _record_part(value: Any, number: int | None) -> Part:
 
 
 def _value_lines(value: Any, indent: str) -> Iterator[str]:
-    """A JSON value as indented ``key: value`` lines, which read like text."""
+    """Write a JSON value as indented ``key: value`` lines."""
     if not isinstance(value, dict | list):
         yield indent + _scalar_text(value)
         return

@@ -24,48 +24,50 @@ Rectangle = tuple[float, float, float, float]
 
 
 def find_quote(data: bytes, context: Context) -> Iterator[Part]:
-    """One part, JSON: the page and the rectangles of a place that has the quote, else nothing (``null``).
+    """Yield one part, as JSON: the page of a quote and its rectangles there, or ``null`` where it is not found.
 
-    That is the first where no word or number goes on before or after it, or, without such a place, the first.
+    The first occurrence that ends at the bounds of words counts, or else the first one inside a longer word.
     """
     quote = _letters(_MARKS.sub(" ", context.quote))[0]
     with closing(open_pdf(data)) as document:
         context.check(len(document), "pages", "max_pages")
         numbers = [context.page] if context.page else range(1, len(document) + 1)
-        place, whole = None, False
+        found, whole = None, False
         for number in numbers if quote else ():
             if not whole and 1 <= number <= len(document):
                 with leave_out(f"page {number}"), closing(document[number - 1]) as page:
-                    boxes, whole = _on_page(page, quote, ocr=context.ocr and place is None)
-                    place = {"page": number, "boxes": boxes} if boxes and (whole or not place) else place
-    yield Part(json.dumps(place))
+                    boxes, whole = _find_on_page(page, quote, ocr=context.ocr and found is None)
+                    if boxes and (whole or not found):
+                        found = {"page": number, "boxes": boxes}
+    yield Part(json.dumps(found))
 
 
 def _letters(text: str) -> tuple[str, list[int]]:
-    """The letters and digits of a text in one form, and the place of each in the text."""
-    letters, places = "", []
-    for place, character in enumerate(text):
+    """Reduce a text to its folded letters and digits, with the offset of each in the text."""
+    letters, offsets = "", []
+    for offset, character in enumerate(text):
         plain = _UNWRITTEN.sub("", unicodedata.normalize("NFKD", character).casefold())
         letters += plain
-        places += [place] * len(plain)
-    return letters, places
+        offsets += [offset] * len(plain)
+    return letters, offsets
 
 
-def _places(text: str, quote: str) -> tuple[list[int], bool]:
-    """The places in a text of the letters of a quote, and whether no word or number goes on around them."""
-    letters, places = _letters(text)
+def _find_letters(text: str, quote: str) -> tuple[list[int], bool]:
+    """Find the letters of a quote in a text: their offsets, and whether they begin and end at bounds of words."""
+    letters, offsets = _letters(text)
     start = first = letters.find(quote)
     while start >= 0:
         end = start + len(quote)
-        before = start > 0 and _goes_on(text, places[start - 1], places[start])
-        if not before and not (end < len(places) and _goes_on(text, places[end - 1], places[end])):
-            return places[start:end], True
+        before = start > 0 and _goes_on(text, offsets[start - 1], offsets[start])
+        after = end < len(offsets) and _goes_on(text, offsets[end - 1], offsets[end])
+        if not before and not after:
+            return offsets[start:end], True
         start = letters.find(quote, start + 1)
-    return places[first : first + len(quote)] if first >= 0 else [], False
+    return offsets[first : first + len(quote)] if first >= 0 else [], False
 
 
 def _goes_on(text: str, left: int, right: int) -> bool:
-    """Whether a letter and the next one are in the same word or number; Chinese does not show its words."""
+    """Tell whether two neighbouring letters are in one word or number; Chinese letters never are."""
     between = "".join(sign for sign in text[left + 1 : right] if not unicodedata.combining(sign))
     if between:
         return bool(_IN_NUMBER.fullmatch(between)) and text[left].isdigit() and text[right].isdigit()
@@ -76,32 +78,33 @@ def _is_wide(character: str) -> bool:
     return unicodedata.east_asian_width(character) in "WF"
 
 
-def _on_page(page: Any, quote: str, *, ocr: bool) -> tuple[list[Rectangle], bool]:
+def _find_on_page(page: Any, quote: str, *, ocr: bool) -> tuple[list[Rectangle], bool]:
+    """Find a quote on a page: its rectangles, and whether it ends at bounds of words."""
     with closing(page.get_textpage()) as text_page:
         count = raw.FPDFText_CountChars(text_page)
         text = "".join(chr(raw.FPDFText_GetUnicode(text_page, n)) for n in range(count))
         if text.strip() or not ocr:
-            places, whole = _places(text, quote)
-            if not places:
+            offsets, whole = _find_letters(text, quote)
+            if not offsets:
                 return [], False
-            rectangles = range(text_page.count_rects(places[0], places[-1] + 1 - places[0]))
+            rectangles = range(text_page.count_rects(offsets[0], offsets[-1] + 1 - offsets[0]))
             return [_rounded(*text_page.get_rect(n)) for n in rectangles], whole
     return _in_scan(page, quote)
 
 
 def _in_scan(page: Any, quote: str) -> tuple[list[Rectangle], bool]:
-    """Find a quote in the picture of a page: of each line the part that has it, by the widths of characters."""
+    """Find a quote in the picture of a page: in each line the stretch that has it, by the widths of characters."""
     image, to_page = page_picture(page)
     reading = recognise(image)
     boxes = ordered_boxes(reading.boxes, reading.picture)
-    owners = [(number, place) for number, box in enumerate(boxes) for place in range(len(box.text) + 1)]
-    quoted, whole = _places("".join(f"{box.text}\n" for box in boxes), quote)
-    spans: dict[int, list[int]] = {}
-    for number, place in (owners[place] for place in quoted):
-        spans.setdefault(number, []).append(place)
+    owners = [(number, column) for number, box in enumerate(boxes) for column in range(len(box.text) + 1)]
+    quoted, whole = _find_letters("".join(f"{box.text}\n" for box in boxes), quote)
+    columns_of: dict[int, list[int]] = {}
+    for number, column in (owners[offset] for offset in quoted):
+        columns_of.setdefault(number, []).append(column)
     found = []
-    for number, places in spans.items():
-        corners = [reading.given(x, y) for x, y in _part(boxes[number], min(places), max(places) + 1)]
+    for number, columns in columns_of.items():
+        corners = [reading.given(x, y) for x, y in _corners(boxes[number], min(columns), max(columns) + 1)]
         xs, ys = zip(*(to_page(x, y) for x, y in corners), strict=True)
         found.append(_rounded(min(xs), min(ys), max(xs), max(ys)))
     return found, whole
@@ -111,8 +114,8 @@ def _rounded(left: float, bottom: float, right: float, top: float) -> Rectangle:
     return round(left, 2), round(bottom, 2), round(right, 2), round(top, 2)
 
 
-def _part(box: Box, start: int, end: int) -> list[tuple[float, float]]:
-    """The corners of a stretch of a line; Chinese characters are twice as wide as others."""
+def _corners(box: Box, start: int, end: int) -> list[tuple[float, float]]:
+    """Return the corners of a stretch of a line; Chinese characters are twice as wide as others."""
     widths = [2 if _is_wide(character) else 1 for character in box.text]
     shares = sum(widths[:start]) / sum(widths), sum(widths[:end]) / sum(widths)
     top_left, top_right, low_right, low_left = box.corners

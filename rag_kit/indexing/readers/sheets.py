@@ -34,7 +34,7 @@ Rows = dict[int, dict[int, str]]
 
 
 def read_xlsx(data: bytes, context: Context) -> Iterator[Part]:
-    """The tables of each sheet; ``sheet``, ``row_start`` and ``row_end`` (rows of the sheet, from 1) say where."""
+    """Yield the tables of each sheet, with ``sheet``, ``row_start`` and ``row_end`` (rows of the sheet, from 1)."""
     package = Package(data, context.limits)
     title = package.title()
     for sheet, formulas in _open_sheets(package):
@@ -52,7 +52,7 @@ def read_xlsx(data: bytes, context: Context) -> Iterator[Part]:
 
 
 def _open_sheets(package: Package) -> list[tuple[Any, Any]]:
-    """The sheets of a workbook, each with the sheet of its formulas where it has some that were never computed.
+    """Yield each sheet, with the sheet of its formulas where some were never computed.
 
     Where openpyxl does not read the workbook as a whole, each sheet is opened by itself, with its cells alone.
     """
@@ -94,7 +94,7 @@ def _load_sheets(package: Package, changes: dict[str, bytes], parts: list[str]) 
 
 
 def _only_cells(package: Package, part: str, parts: list[str], *, keep_formats: bool) -> dict[str, bytes]:
-    """Changes to a package that leave of it one sheet, and of that the cells."""
+    """Return the changes that strip a package to one sheet, and that sheet to its cells."""
     changes = {name: b"" for name in package.names if name in parts or _BESIDE_CELLS.match(name)}
     for name, kept in ((part, _CELLS), (package.related("officeDocument"), ("sheets", "workbookPr"))):
         root = package.xml(name)
@@ -108,19 +108,20 @@ def _only_cells(package: Package, part: str, parts: list[str], *, keep_formats: 
 
 
 def _drop_hidden(sheet: Any, rows: Rows) -> Rows:
-    """The rows that the sheet shows; a hidden row is empty, and columns close up over a hidden one."""
+    """Empty hidden rows, and remove hidden columns."""
     columns = {column for row in rows.values() for column in row}
     areas = [area for area in sheet.column_dimensions.values() if area.hidden and area.min]
     last = max(columns, default=0)
-    gone = sorted({column for area in areas for column in range(area.min, min(area.max, last) + 1)})
-    places = {column: column - bisect_left(gone, column) for column in columns.difference(gone)}
+    hidden_columns = sorted({n for area in areas for n in range(area.min, min(area.max, last) + 1)})
+    shown_columns = columns.difference(hidden_columns)
+    new_column = {column: column - bisect_left(hidden_columns, column) for column in shown_columns}
     last_row = max(rows, default=0)
     hidden = {row for row, area in sheet.row_dimensions.items() if area.hidden and row <= last_row}
-    if (filled := len(hidden & rows.keys())) or len(places) < len(columns):
-        what = f"{filled} hidden rows, {len(columns) - len(places)} hidden columns"
+    if (filled := len(hidden & rows.keys())) or len(new_column) < len(columns):
+        what = f"{filled} hidden rows, {len(columns) - len(new_column)} hidden columns"
         write_note(f"sheet {sheet.title}: {what}{LEFT_OUT}the sheet does not show them")
     shown = {
-        row: {places[at]: text for at, text in cells.items() if at in places}
+        row: {new_column[column]: text for column, text in cells.items() if column in new_column}
         for row, cells in rows.items()
         if row not in hidden
     }
@@ -128,7 +129,7 @@ def _drop_hidden(sheet: Any, rows: Rows) -> Rows:
 
 
 def _read_cells(sheet: Any, formulas: Any) -> Rows:
-    """The texts of all filled cells by row and column; a merged range has its text in each cell."""
+    """Read the texts of filled cells by row and column; each cell of a merged range has its text."""
     rows: Rows = {}
     for (row, column), cell in sheet._cells.items():
         value = cell.value
@@ -147,7 +148,7 @@ def _read_cells(sheet: Any, formulas: Any) -> Rows:
 
 
 def _cell_text(value: Any, cell: Any) -> str:
-    """The value of a cell as its format shows it."""
+    """Write the value of a cell as its format shows it."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -161,7 +162,7 @@ def _cell_text(value: Any, cell: Any) -> str:
 
 
 def _rich_text(blocks: list[Any]) -> str:
-    """A text of which parts have fonts of their own: superscripts and subscripts."""
+    """Write a text with superscripts and subscripts."""
     text = ""
     for block in blocks:
         shift = getattr(getattr(block, "font", None), "vertAlign", None)
@@ -171,7 +172,7 @@ def _rich_text(blocks: list[Any]) -> str:
 
 
 def _find_tables(block: Rows, *, by_columns: bool = False, left: int = 3) -> list[Rows]:
-    """The separate tables of a sheet: cut between rows, then between columns, then between rows again."""
+    """Find the separate tables of a sheet: cut between rows, then between columns, then rows again."""
     if not any(block.values()):  # nothing, or hidden rows alone
         return []
     if not left:
@@ -184,14 +185,14 @@ def _find_tables(block: Rows, *, by_columns: bool = False, left: int = 3) -> lis
 
 
 def _cut_at_gaps(block: Rows, *, by_columns: bool) -> Iterator[Rows]:
-    """The pieces of a block between empty rows or columns: two of them, or one between tables of their own."""
+    """Cut a block where two rows (or columns) are empty, or one between separate tables."""
     numbers = sorted({column for row in block.values() for column in row} if by_columns else block)
     runs = split_runs(numbers, lambda number, after: after == number + 1)
     areas = [_area(block, run, by_columns=by_columns) for run in runs]
     kept: list[int] = []
-    for place, (run, area) in enumerate(zip(runs, areas, strict=True)):
-        wide = place and run[0] - kept[-1] > 2
-        if place and (wide or (_are_apart if by_columns else _is_below)(areas[place - 1], area)):
+    are_separate = _are_separate_columns if by_columns else _are_separate_rows
+    for number, (run, area) in enumerate(zip(runs, areas, strict=True)):
+        if number and (run[0] - kept[-1] > 2 or are_separate(areas[number - 1], area)):
             yield _area(block, kept, by_columns=by_columns)
             kept = []
         kept += run
@@ -199,16 +200,16 @@ def _cut_at_gaps(block: Rows, *, by_columns: bool) -> Iterator[Rows]:
 
 
 def _area(block: Rows, numbers: list[int], *, by_columns: bool) -> Rows:
-    """The rows or columns of a block that have these numbers."""
+    """Cut some rows or columns out of a block."""
     if not by_columns:
         return {row: block[row] for row in numbers}
     piece = set(numbers)
-    cut = {row: {at: cells[at] for at in cells.keys() & piece} for row, cells in block.items()}
+    cut = {row: {n: cells[n] for n in cells.keys() & piece} for row, cells in block.items()}
     return {row: cells for row, cells in cut.items() if cells or not block[row]}
 
 
-def _is_below(upper: Rows, lower: Rows) -> bool:
-    """Whether the rows below an empty one are not of the same table: a note, or a table with a header."""
+def _are_separate_rows(upper: Rows, lower: Rows) -> bool:
+    """Tell whether the rows below an empty one are a note, or a table with a header of its own."""
     if not any(upper.values()) or not any(lower.values()):  # hidden rows alone
         return False
     if all(len(cells) <= 1 for cells in lower.values()):
@@ -216,8 +217,8 @@ def _is_below(upper: Rows, lower: Rows) -> bool:
     return has_own_header(_grid(upper)) and has_own_header(_grid(lower))
 
 
-def _are_apart(left: Rows, right: Rows) -> bool:
-    """Whether two blocks are tables of their own: headers at different heights, or names of rows in both."""
+def _are_separate_columns(left: Rows, right: Rows) -> bool:
+    """Tell whether blocks side by side are separate: headers at other heights, or row names in both."""
     grids = _grid(left), _grid(right)
     if min(len(grid[0]) for grid in grids) < 2:
         return False
@@ -231,18 +232,18 @@ def _has_row_names(grid: list[list[str]]) -> bool:
 
 
 def _grid(block: Rows) -> list[list[str]]:
-    """The texts of a block by row, those of empty cells too."""
+    """Return the texts of a block by row, with those of empty cells."""
     columns = sorted({column for row in block.values() for column in row})
     return [[block[number].get(column, "") for column in columns] for number in _filled(block)]
 
 
 def _filled(block: Rows) -> list[int]:
-    """The numbers of the rows that hold something; a hidden row holds nothing."""
+    """Return the numbers of the rows that hold something; a hidden row holds nothing."""
     return [number for number in sorted(block) if block[number]]
 
 
 def _table_parts(block: Rows, merged: set[int]) -> Iterator[Part]:
-    """A table in groups of rows; titles above its header come before the first, a header of two rows is joined."""
+    """Yield a table in groups of rows; titles above the header are in the first, two header rows are joined."""
     numbers, lines = _filled(block), _grid(block)
     first = find_header(lines)
     titles = "\n".join(" ".join(dict.fromkeys(filter(None, line))) for line in lines[:first])
@@ -263,7 +264,7 @@ def _table_parts(block: Rows, merged: set[int]) -> Iterator[Part]:
 
 
 def _chart_titles(sheet: Any) -> Iterator[str]:
-    """The titles of charts, whose figures are in the cells."""
+    """Yield the titles of charts; their figures are in the cells."""
     for chart in getattr(sheet, "_charts", []):
         if rich := getattr(getattr(chart.title, "tx", None), "rich", None):
             yield "Chart: " + "".join(run.t for paragraph in rich.p for run in paragraph.r or [] if run.t)

@@ -72,14 +72,16 @@ def read_pptx(data: bytes, context: Context) -> Iterator[Part]:
                 blocks, heading = _read_slide(slide, f"slide {number}")
                 title = title or heading
                 yield Part("\n\n".join(blocks), {"page": number, "title": title})
-                place = {"page": number, "title": title, "heading": heading}
-                yield from _slide_figures(slide, package, figures, place)
+                metadata = {"page": number, "title": title, "heading": heading}
+                yield from _slide_figures(slide, package, figures, metadata)
             read.add(name)
     figures.finish()
 
 
-def _slide_figures(slide: Any, package: Package, figures: Figures, place: dict[str, Any]) -> Iterator[Part]:
-    """The pictures on a slide with their descriptions; those of its layout are decoration."""
+def _slide_figures(
+    slide: Any, package: Package, figures: Figures, metadata: dict[str, Any]
+) -> Iterator[Part]:
+    """Yield the pictures on a slide with their descriptions, without the decoration of its layout."""
     for number, node in enumerate(slide.element.iter(f"{_A}blip"), 1):
         relation = slide.part.rels.get(node.get(f"{_R}embed") or "")
         if relation is None or relation.is_external:
@@ -90,38 +92,39 @@ def _slide_figures(slide: Any, package: Package, figures: Figures, place: dict[s
             continue
         name = str(relation.target_part.partname).lstrip("/")
         caption = "" if properties is None else properties.get("descr") or ""
-        where = f"slide {place['page']}, picture {number} ({name})"
-        yield from figures.parts(where, partial(package.read, name), caption, **place)
+        where = f"slide {metadata['page']}, picture {number} ({name})"
+        yield from figures.parts(where, partial(package.read, name), caption, **metadata)
 
 
-def _read_slide(slide: Any, place: str) -> tuple[list[str], str]:
-    """The texts of a slide, and its title."""
+def _read_slide(slide: Any, where: str) -> tuple[list[str], str]:
+    """Return the texts of a slide, and its title; ``where`` names the slide in notes."""
     heading = slide.shapes.title
     heading_text = _line_text(heading.text_frame) if heading is not None else ""
     blocks = [f"# {heading_text}"] if heading_text else []
     others = (shape for shape in slide.shapes if heading is None or shape.shape_id != heading.shape_id)
-    blocks += _read_shapes(others, place, 0)
-    with leave_out(f"{place}, notes"):
+    blocks += _read_shapes(others, where, 0)
+    with leave_out(f"{where}, notes"):
         notes = slide.notes_slide.notes_text_frame if slide.has_notes_slide else None
         if notes is not None and (text := _list_text(notes)):
             blocks.append("Notes: " + text)
     return blocks, heading_text
 
 
-def _read_shapes(shapes: Iterable[Any], place: str, depth: int) -> Iterator[str]:
-    """The texts of shapes, from top to bottom, those of groups within."""
+def _read_shapes(shapes: Iterable[Any], where: str, depth: int) -> Iterator[str]:
+    """Yield the texts of shapes from top to bottom, with those inside groups."""
     ordered = sorted(shapes, key=lambda shape: (shape.top or 0, shape.left or 0))
     for shape in ordered:
-        with leave_out(f"{place}, {shape.name}"):
+        with leave_out(f"{where}, {shape.name}"):
             if shape.element.find(".//{*}cNvPr").get("hidden") in ("1", "true"):
-                write_note(f"{place}, {shape.name}{LEFT_OUT}it is hidden")
+                write_note(f"{where}, {shape.name}{LEFT_OUT}it is hidden")
             elif getattr(shape, "shapes", None) is not None and depth < _GROUP_DEPTH:
-                yield from _read_shapes(shape.shapes, place, depth + 1)
+                yield from _read_shapes(shape.shapes, where, depth + 1)
             else:
                 yield from _read_shape(shape)
 
 
 def _read_shape(shape: Any) -> Iterator[str]:
+    """Yield the text of a shape: a table, a chart, a text, a diagram, or the description of a picture."""
     if getattr(shape, "has_table", False):
         yield _read_table(shape.table)
     elif getattr(shape, "has_chart", False):
@@ -138,6 +141,7 @@ def _read_shape(shape: Any) -> Iterator[str]:
 
 
 def _read_table(table: Any) -> str:
+    """Write a table as markdown."""
     rows = (
         [
             (_line_text(cell.text_frame), int(cell.span_width), int(cell.span_height))
@@ -150,7 +154,7 @@ def _read_table(table: Any) -> str:
 
 
 def _read_chart(chart: Any) -> Iterator[str]:
-    """The title of a chart, and the figures that each of its plots keeps, of whatever kind it is."""
+    """Yield the title of a chart, and the figures of each of its plots as a table."""
     plan = chart._chartSpace.find(f"{_C}chart")
     title = plan.find(f"{_C}title")
     if text := " ".join("".join(title.itertext(f"{_A}t")).split() if title is not None else ()):
@@ -163,12 +167,14 @@ def _read_chart(chart: Any) -> Iterator[str]:
             labels = max((one["labels"] for one in series), key=len)
             names = (" ".join(one["name"].values()) for one in series)
             points = sorted({*labels, *(point for one in series for point in one["values"])})
-            rows = [[labels.get(at, ""), *(one["values"].get(at, "") for one in series)] for at in points]
+            rows = [
+                [labels.get(point, ""), *(one["values"].get(point, "") for one in series)] for point in points
+            ]
             yield markdown_table([["", *names], *rows])
 
 
 def _cached(series: Any, names: str) -> dict[int, str]:
-    """The cached texts of a part of a series by their index, of several levels the lowest, which comes first."""
+    """Return the cached texts of a part of a series by index; of several levels the lowest."""
     for part in series.iterchildren(*(f"{_C}{name}" for name in names.split())):
         code = part.findtext(f".//{_C}formatCode") or "General"
         points = reversed(list(part.iter(f"{_C}pt")))
@@ -177,7 +183,7 @@ def _cached(series: Any, names: str) -> dict[int, str]:
 
 
 def _formatted(text: str, code: str) -> str:
-    """A cached number in its number format; other texts as they are."""
+    """Write a cached number by its number format; other texts stay."""
     try:
         return shown(float(text), code)
     except ValueError:
@@ -185,7 +191,7 @@ def _formatted(text: str, code: str) -> str:
 
 
 def _read_diagram(shape: Any) -> Iterator[str]:
-    """The words of a SmartArt diagram, which python-pptx does not read itself."""
+    """Yield the texts of a SmartArt diagram, which python-pptx does not read."""
     reference = shape.element.find(f".//{_DGM}relIds")
     identifier = reference.get(f"{_R}dm")
     try:
@@ -199,20 +205,19 @@ def _read_diagram(shape: Any) -> Iterator[str]:
 
 
 def _line_text(frame: Any) -> str:
-    """The text of a frame in one line."""
+    """Return the text of a frame as one line."""
     return " ".join(" ".join(map(_paragraph_text, frame.paragraphs)).split())
 
 
 def _list_text(frame: Any, shape: Any = None) -> str:
-    """The paragraphs of a frame as lines; bullets and numbers written as list items.
+    """Write the paragraphs of a frame as lines; bullets and numbers become list items.
 
     A number counts on over deeper paragraphs and those that say no other start; it begins anew after a paragraph of
     its level or above that has none.
     """
     lines: list[str] = []
-    reached: dict[
-        int, tuple[str, str, int]
-    ] = {}  # level -> its scheme of numbers, where they start, the last number
+    # level -> its scheme of numbers, where they start, the last number
+    reached: dict[int, tuple[str, str, int]] = {}
     for paragraph in frame.paragraphs:
         if text := " ".join(_paragraph_text(paragraph).split()):
             level = int(paragraph.level or 0)
@@ -231,22 +236,25 @@ def _list_text(frame: Any, shape: Any = None) -> str:
 
 
 def _paragraph_text(paragraph: Any) -> str:
+    """Return the text of a paragraph, with superscripts and subscripts in line."""
     text = ""
     for shift, runs in groupby(paragraph._p.content_children, _shift):
         piece = "".join(run.text for run in runs)
-        text += raised(text, piece) if shift > 0 else lowered(text, piece) if shift < 0 else piece
+        if shift:
+            piece = raised(text, piece) if shift > 0 else lowered(text, piece)
+        text += piece
     return text
 
 
 def _shift(run: Any) -> int:
-    """1 for a superscript, -1 for a subscript, else 0."""
+    """Return 1 for a superscript, -1 for a subscript, else 0."""
     properties = run.find(f"{_A}rPr")
     baseline = "0" if properties is None else (properties.get("baseline") or "0").rstrip("%")
     return -1 if baseline.startswith("-") else int(baseline.strip("0.") != "")
 
 
 def _bullet(paragraph: Any, frame: Any, shape: Any, level: int) -> Any:
-    """Give what PowerPoint shows before a paragraph: its own bullet or number, else one that its shape inherits."""
+    """Return the bullet or number that PowerPoint shows before a paragraph: its own, or an inherited number."""
     own = paragraph._p.pPr
     if bullets := _bullets([] if own is None else own):
         return bullets[0]
@@ -261,7 +269,7 @@ def _bullets(properties: Iterable[Any]) -> list[Any]:
 
 
 def _inherited_styles(frame: Any, shape: Any) -> Iterator[Any]:
-    """The list styles of a frame, then those of the placeholders of layout and master that its shape is of."""
+    """Yield the list styles of a frame, then of the placeholders in layout and master behind its shape."""
     yield from frame._txBody.iterchildren(f"{_A}lstStyle")
     while (
         getattr(shape, "is_placeholder", False)
@@ -271,7 +279,7 @@ def _inherited_styles(frame: Any, shape: Any) -> Iterator[Any]:
 
 
 def _number_text(scheme: str, number: int) -> str:
-    """A number in one of PowerPoint's schemes, such as ``alphaLcParenBoth``."""
+    """Write a number in one of PowerPoint's schemes, such as ``alphaLcParenBoth``."""
     match = _SCHEME.fullmatch(scheme)
     style, frame = match.groups() if match else ("", "Period")
     return _FRAMES.get(frame, "{}").format(list_number(number, _STYLES.get(style, "decimal")))

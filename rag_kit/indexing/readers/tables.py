@@ -17,7 +17,7 @@ HEAD_ROWS = 30  # rows in which a header is looked for
 
 
 def split_runs(items: Iterable[T], goes_on: Callable[[T, T], bool]) -> list[list[T]]:
-    """Items in runs, in which each one goes on from the one before."""
+    """Group items into runs, in which each item goes on from the one before."""
     runs: list[list[T]] = []
     for item in items:
         if runs and goes_on(runs[-1][-1], item):
@@ -28,12 +28,12 @@ def split_runs(items: Iterable[T], goes_on: Callable[[T, T], bool]) -> list[list
 
 
 def row_line(cells: Sequence[str]) -> str:
-    """One line of a markdown table; bars inside of cells are escaped."""
+    """Write a row of a markdown table; bars inside of cells are escaped."""
     return "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in cells) + " |"
 
 
 def markdown_table(rows: Sequence[Sequence[str]]) -> str:
-    """A grid as a markdown table; the first row is the header, short rows are filled up."""
+    """Write a grid as a markdown table; the first row is the header, short rows are filled up."""
     width = max((len(row) for row in rows), default=0)
     full = [[*row, *[""] * (width - len(row))] for row in rows]
     return "\n".join([*_head(full[0]), *map(row_line, full[1:])]) if width else ""
@@ -44,7 +44,7 @@ def _head(header: Sequence[str]) -> list[str]:
 
 
 def table_groups(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[tuple[str, int, int]]:
-    """Markdown tables of at most 900 characters or one row each, every one with the header.
+    """Yield markdown tables of at most 900 characters or one row each, every one with the header.
 
     With each come the numbers (from 1, the header not counted) of its first and last row.
     """
@@ -67,7 +67,7 @@ def table_groups(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterat
 
 
 def find_header(rows: Sequence[Sequence[str]]) -> int:
-    """The place of the header among the first rows of a table: the first one that goes as far to the right as most.
+    """Return the index of a table's header: of the first rows, the first that goes as far to the right as most.
 
     Rows above it are titles: a text in one cell, or in each by merging, or names and values in the first columns.
 
@@ -75,34 +75,33 @@ def find_header(rows: Sequence[Sequence[str]]) -> int:
         >>> find_header([["Prices"], ["Date", "May"], ["", "Net", "Gross"], ["Apple", "1", "2"], ["Pear", "2", "3"]])
         2
     """
-    filled = [[place for place, cell in enumerate(row) if cell.strip()] for row in rows[:HEAD_ROWS]]
+    filled = [[column for column, cell in enumerate(row) if cell.strip()] for row in rows[:HEAD_ROWS]]
     if len(filled) < _FEW_ROWS:
         return 0
-    ends = Counter(places[-1] for places in filled if places)
-    usual = max(ends, key=lambda end: (ends[end], end))
-    widths = sorted(len(places) for places in filled if places and places[-1] == usual)
-    texts = [[rows[row][place] for place in places] for row, places in enumerate(filled)]
+    ends = Counter(columns[-1] for columns in filled if columns)
+    usual_end = max(ends, key=lambda end: (ends[end], end))
+    widths = sorted(len(columns) for columns in filled if columns and columns[-1] == usual_end)
+    texts = [[rows[row][column] for column in columns] for row, columns in enumerate(filled)]
     wide = [
         row
-        for row, places in enumerate(filled[:-1])
-        if places
-        and places[-1] >= usual
-        and 2 * len(places) >= widths[len(widths) // 2]
-        and (len(places) == 1 or len(set(texts[row])) > 1)  # else merged
+        for row, columns in enumerate(filled[:-1])
+        if columns
+        and columns[-1] >= usual_end
+        and 2 * len(columns) >= widths[len(widths) // 2]
+        and (len(columns) == 1 or len(set(texts[row])) > 1)  # else one merged cell
     ]
     for row, after in pairwise(wide):
         # a line of text with separators in it, above the names of columns, may be as wide as they are
-        names = len(texts[after]) == usual + 1 and not any(map(is_value, texts[after]))
-        odd = filled[row][-1] > usual or any(map(is_value, texts[row]))
-        if not (odd and names and any(map(is_value, texts[after + 1]))) or len(set(texts[row])) < len(
-            texts[row]
-        ):
+        names_follow = len(texts[after]) == usual_end + 1 and not any(map(is_value, texts[after]))
+        values_follow = names_follow and any(map(is_value, texts[after + 1]))
+        odd = filled[row][-1] > usual_end or any(map(is_value, texts[row]))
+        if not (odd and values_follow) or len(set(texts[row])) < len(texts[row]):
             return row
     return wide[-1] if wide else 0
 
 
 def has_own_header(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether a table begins with names of columns: texts in each, below which some column has values."""
+    """Tell whether a table begins with names of columns, and some column below them has values."""
     first = find_header(rows)
     names, body = rows[first], rows[first + 1 :]
     if len(names) < 2 or not body or not all(names) or any(map(is_value, names)):
@@ -111,14 +110,14 @@ def has_own_header(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def is_value(text: str) -> bool:
-    """Whether the text of a cell is a number, an amount, a date or a time."""
+    """Tell whether the text of a cell is a number, an amount, a date or a time."""
     return bool(_VALUE.fullmatch(text))
 
 
 def fill_spans(rows: Iterable[Iterable[tuple[str, int, int]]]) -> list[list[str]]:
-    """Rows of equal length; the text of a merged cell stands in each place that it covers.
+    """Make rows of equal length; the text of a merged cell is repeated in each cell that it covers.
 
-    A cell is given as its text, and over how many columns and rows it goes.
+    A cell is given as its text and the numbers of columns and rows that it covers.
 
     Example:
         >>> fill_spans([[("a", 2, 1), ("b", 1, 2)], [("c", 1, 1)]])

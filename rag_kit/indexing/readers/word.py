@@ -27,7 +27,7 @@ _BOOKMARK = "numbered paragraph "
 
 
 def read_docx(data: bytes, context: Context) -> Iterator[Part]:
-    """One part: the document as markdown, headings by outline level, merged cells filled, equations as text.
+    """Yield one part: the document as markdown, with headings, tables and equations.
 
     Lists and headings have the numbers that Word shows.
     """
@@ -71,7 +71,7 @@ def read_docx(data: bytes, context: Context) -> Iterator[Part]:
 
 
 def _pictures(document: Any, package: Package, main: str) -> Iterator[tuple[str, str]]:
-    """The part of each picture, and its caption: the paragraph below or above in that style, else its description."""
+    """Yield a part for each picture with its caption: a caption paragraph beside it, else its description."""
     targets = package.targets(main)
     for node in document.iter(f"{_A}blip", f"{_VML}imagedata"):
         target = targets.get(node.get(f"{_R}embed") or node.get(f"{_R}id") or "")
@@ -99,7 +99,7 @@ def _drop_hidden(document: Any) -> None:
 
 
 def _write_equations(document: Any) -> None:
-    """Put runs of text in place of the equations of a document."""
+    """Replace the equations of a document by runs of text."""
     # those on a line of their own first, with all that is in them
     for equation in [*document.iter(f"{OMML}oMathPara"), *document.iter(f"{OMML}oMath")]:
         run = _run(equation, f" {equation_text(equation)} ")
@@ -115,7 +115,7 @@ def _run(near: Any, text: str) -> Any:
 
 
 def _mark_raised_styles(document: Any, styles: Styles) -> None:
-    """Write into the runs of a document what their styles say about raised and lowered letters."""
+    """Write into the runs of a document whether their styles raise or lower the letters."""
     for style in list(document.iter(f"{W}rStyle")):
         chain = styles.chain(value_of(style))
         align = (node.find(f"{W}rPr/{W}vertAlign") for node in chain)
@@ -126,7 +126,7 @@ def _mark_raised_styles(document: Any, styles: Styles) -> None:
 
 
 def _fill_late_rows(document: Any) -> None:
-    """Put empty cells into the places before rows of tables that begin further to the right."""
+    """Insert empty cells at the beginning of rows that begin further to the right than their table."""
     for skipped in list(document.iter(f"{W}gridBefore")):
         properties, count = skipped.getparent(), value_of(skipped) or ""
         if properties.tag == f"{W}trPr" and re.fullmatch(r"\d{1,2}", count):
@@ -137,7 +137,7 @@ def _fill_late_rows(document: Any) -> None:
 
 
 def _mark_numbers(document: Any, lists: Lists) -> list[tuple[int, str]]:
-    """Put a bookmark into each numbered paragraph; its number is the place of the label in what is returned."""
+    """Put a bookmark into each numbered paragraph; bookmark n stands for the n-th label that is returned."""
     labels: list[tuple[int, str]] = []
     for paragraph in document.iter(f"{W}p"):
         deleted = paragraph.find(f"{W}pPr/{W}rPr/{W}del") is not None
@@ -148,8 +148,8 @@ def _mark_numbers(document: Any, lists: Lists) -> list[tuple[int, str]]:
             continue
         if any(text.text for text in paragraph.iter(f"{W}t")):
             name = {f"{W}id": f"9{len(labels)}", f"{W}name": f"{_BOOKMARK}{len(labels)}"}
-            place = int(paragraph[0].tag == f"{W}pPr")
-            paragraph.insert(place, paragraph.makeelement(f"{W}bookmarkStart", name))
+            position = int(paragraph[0].tag == f"{W}pPr")
+            paragraph.insert(position, paragraph.makeelement(f"{W}bookmarkStart", name))
             labels.append(label)
         elif paragraph.getparent().tag == f"{W}tc":  # a column of numbers
             paragraph.append(_run(paragraph, label[1]))
@@ -157,7 +157,7 @@ def _mark_numbers(document: Any, lists: Lists) -> list[tuple[int, str]]:
 
 
 def _with_numbers(tree: Any, labels: list[tuple[int, str]]) -> Any:
-    """The HTML of a document with its labels: items of lists, headings and paragraphs begin with them."""
+    """Write the labels at the marked paragraphs of a document's HTML: list items, headings, paragraphs."""
     for mark in tree.xpath(f"//a[starts-with(@id, '{_BOOKMARK}')]"):
         number = mark.get("id").removeprefix(_BOOKMARK)
         if not number.isdecimal() or int(number) >= len(labels):
@@ -174,7 +174,7 @@ def _with_numbers(tree: Any, labels: list[tuple[int, str]]) -> Any:
 
 
 def _move_into_list(item: Any, level: int) -> None:
-    """Make a paragraph an item of the list right before it, or of a list inside of that, else of a new one."""
+    """Make a paragraph an item of the list right before it, or of a list inside that, else of a new list."""
     inside = item.getprevious()
     if inside is None or inside.tag != "ul":
         inside = item.makeelement("ul")
@@ -189,7 +189,7 @@ def _move_into_list(item: Any, level: int) -> None:
 
 
 def _style_map(styles: Styles) -> Iterator[str]:
-    """Mammoth rules for paragraph styles that are headings by outline level, by name or by what they build on."""
+    """Make mammoth's rules for styles that are headings by outline level, by name, or by their base style."""
     for style_id, style in styles.by_id.items():
         name = value_of(style.find(f"{W}name")) or ""
         level = next(filter(None, map(_heading_level, styles.chain(style_id))), 0)
@@ -198,7 +198,7 @@ def _style_map(styles: Styles) -> Iterator[str]:
 
 
 def _heading_level(style: Any) -> int:
-    """The level that a style's own name or outline level says, 0 if it is not a heading."""
+    """Return the heading level by a style's own name or outline level, 0 if it is no heading."""
     name = (value_of(style.find(f"{W}name")) or "").strip()
     outline = value_of(style.find(f"{W}pPr/{W}outlineLvl")) or ""
     if match := _HEADING_NAME.fullmatch(name):

@@ -15,12 +15,12 @@ _BASED_ON_STEPS = 10  # styles that a style builds on, one on the other
 
 
 def value_of(node: Any) -> str | None:
-    """The attribute ``w:val`` of an element; ``None`` where there is no element."""
+    """Return the attribute ``w:val`` of an element; ``None`` where there is no element."""
     return None if node is None else node.get(f"{W}val")
 
 
 class Styles:
-    """The styles of a Word document, each with those that it builds on, from the root of ``styles.xml``."""
+    """The styles of a Word document, by id, with the styles that they are based on."""
 
     def __init__(self, root: Any) -> None:
         nodes = [] if root is None else list(root.iter(f"{W}style"))
@@ -31,7 +31,7 @@ class Styles:
         self._plain = next(plain, None)
 
     def chain(self, style_id: str | None) -> Iterator[Any]:
-        """A style and those that it builds on, nearest first; without an id those of plain paragraphs."""
+        """Yield a style and the styles that it is based on, nearest first; without an id, those of plain paragraphs."""
         node = self.by_id.get(style_id) if style_id else self._plain
         for _ in range(_BASED_ON_STEPS):
             if node is None:
@@ -41,7 +41,7 @@ class Styles:
 
 
 class _Level:
-    """A level of a list: where it starts, how its numbers are written, and after which level it begins anew.
+    """A level of a list: its first number, how its numbers are written, and the level after which it restarts.
 
     ``override`` is where its list says that it starts anew, once.
     """
@@ -59,7 +59,7 @@ class _Level:
         self.override: int | None = None
 
     def next_number(self, counts: dict[int, int], number: int) -> int:
-        """The number of the next paragraph at this level, whose place among the levels is ``number``."""
+        """Return the number of the next paragraph at this level, the level ``number`` of its list."""
         if self.override is not None:
             self.start, self.override = self.override, None
             return self.start
@@ -67,7 +67,7 @@ class _Level:
 
 
 class Lists:
-    """Counts the numbered paragraphs of a document, in its order.
+    """Counts the numbered paragraphs of a document, in order.
 
     As in Word, lists of one abstract definition go on counting together, over tables and other paragraphs, until one
     of them overrides where it starts; a level begins anew after a higher one. ``root`` is that of ``numbering.xml``.
@@ -82,11 +82,11 @@ class Lists:
         self._counts: defaultdict[str, dict[int, int]] = defaultdict(dict)
 
     def count(self, paragraph: Any) -> tuple[int, str] | None:
-        """The level and the label of the next paragraph, with the gap after it; ``None`` where it has no number.
+        """Return the level and the label of the next paragraph, with the gap after it; ``None`` without a number.
 
         The label of a bullet is a dash.
         """
-        list_id, number = self._place(paragraph)
+        list_id, number = self._find_level(paragraph)
         abstract, levels = self._definition(list_id)
         if number not in levels:
             return None
@@ -101,8 +101,8 @@ class Lists:
         label = re.sub(r"%(\d)", lambda match: _written(levels, counts, int(match[1]) - 1, level), level.text)
         return (number, label + level.gap) if label.strip() else None
 
-    def _place(self, paragraph: Any) -> tuple[str, int]:
-        """The list and the level of a paragraph, by its own properties or else those of its style."""
+    def _find_level(self, paragraph: Any) -> tuple[str, int]:
+        """Find the list and the level of a paragraph, by its own properties or else those of its style."""
         properties = paragraph.find(f"{W}pPr")
         own = None if properties is None else properties.find(f"{W}numPr")
         style = None if properties is None else value_of(properties.find(f"{W}pStyle"))
@@ -122,7 +122,7 @@ class Lists:
         return list_id, whole_number(level, 0)
 
     def _definition(self, list_id: str) -> tuple[str, dict[int, _Level]]:
-        """The abstract definition that a list counts with, and its levels with what the list overrides."""
+        """Find the abstract definition of a list, and its levels with what the list overrides."""
         if list_id in self._levels:
             return self._levels[list_id]
         self._levels[list_id] = "", {}  # what a list that refers to itself gets
@@ -147,7 +147,7 @@ class Lists:
 
 
 def _written(levels: dict[int, _Level], counts: dict[int, int], number: int, inside: _Level) -> str:
-    """The number of a level as it is written in the label of another."""
+    """Write the number of a level as it appears in the label of another level."""
     level = levels.get(number)
     if level is None or level.style == "none":
         return ""
@@ -156,5 +156,5 @@ def _written(levels: dict[int, _Level], counts: dict[int, int], number: int, ins
 
 
 def _number(node: Any) -> int:
-    """The number of a level; some programs leave it out of the only one."""
+    """Return the number of a level's node; some programs leave it out of the only one."""
     return whole_number(node.get(f"{W}ilvl"), 0)

@@ -42,7 +42,7 @@ class PassageRequest(NamedTuple):
 
 @dataclass
 class ModelCost:
-    """Cost of a model's replies; of a dry run, the expected one."""
+    """The cost of a model's replies; in a dry run, the expected one."""
 
     calls: int = 0
     tokens: int = 0  # about how many the calls send
@@ -66,9 +66,10 @@ class Asker:
         }
         self._by_rule = is_extractive(llm)
         # the embedded model is as fast as a look-up in a file
-        needless = cache is None or not kinds or self._by_rule
-        file = isinstance(cache, str | os.PathLike)
-        self._cache: Any = None if needless else JsonCache(cache, max_entries=_ENTRIES) if file else cache
+        needs_cache = bool(kinds) and not self._by_rule
+        if isinstance(cache, str | os.PathLike) and needs_cache:
+            cache = JsonCache(cache, max_entries=_ENTRIES)
+        self._cache: Any = cache if needs_cache else None
         self._max_concurrency = max_concurrency
 
     def close(self) -> None:
@@ -85,7 +86,7 @@ class Asker:
     def request(
         self, kind: RepresentationKind, document: Document, group: str, around: str = ""
     ) -> PassageRequest:
-        """The request for one kind of text on a document; its key is that of a call with this passage alone."""
+        """Make the request for one kind of text on a document; its key is that of a call with this passage alone."""
         language = detect_language(document.page_content)
         metadata = {name: document.metadata[name] for name in _HEADINGS if name in document.metadata}
         passage = Document(document.page_content, metadata=metadata)
@@ -102,7 +103,7 @@ class Asker:
         *,
         dry: bool = False,
     ) -> dict[str, list[str]]:
-        """The texts that there are for requests, by their keys: cached ones, and unless `dry` those the model gives.
+        """Return the texts for requests by key: from the cache and, unless `dry`, from the model.
 
         A passage that a reply leaves out is asked for again by itself. If the model fails, replies that came are kept.
         """
@@ -126,7 +127,7 @@ class Asker:
         replies: dict[str, list[str]],
         progress: Callable[[int, int], None] | None,
     ) -> None:
-        """Make calls side by side, and add what they give to the replies and the cache."""
+        """Make calls side by side; add their results to the replies and the cache."""
         done = 0
 
         def send(batch: list[PassageRequest]) -> None:
@@ -147,13 +148,13 @@ class Asker:
                 raise outcome.error
 
     def _tokens(self, batch: Sequence[PassageRequest]) -> int:
-        """About how many tokens a call sends."""
+        """Estimate the tokens that a call sends."""
         prompt, values = self._call(batch)
         messages = prompt.format_prompt(**values).to_messages()
         return sum(estimate_tokens(text_of(message)) for message in messages)
 
     def _ask(self, batch: Sequence[PassageRequest]) -> dict[str, list[str]]:
-        """The texts that one call gives for a batch, by the keys of its requests."""
+        """Make one call for a batch; return its texts by the keys of the requests."""
         prompt, values = self._call(batch)
         reply = structured_call(self._llm, prompt, values, PassageTexts)
         replies: dict[str, list[str]] = {}
@@ -165,7 +166,7 @@ class Asker:
         return replies
 
     def _call(self, batch: Sequence[PassageRequest]) -> tuple[Any, dict[str, Any]]:
-        """The prompt for a batch, and its values."""
+        """Return the prompt for a batch, and its values."""
         kind, language = batch[0].kind, batch[0].language
         prompt = self._prompts[kind.spec, language]
         values = {
@@ -177,7 +178,7 @@ class Asker:
 
 
 def _batches(requests: Sequence[PassageRequest]) -> list[list[PassageRequest]]:
-    """Requests in batches of one call: one kind, language and group, a few passages."""
+    """Group requests for one call: one kind, language and group, a few passages."""
     groups: dict[tuple[str, ...], list[PassageRequest]] = {}
     for request in requests:
         groups.setdefault((request.kind.spec, request.language, request.group), []).append(request)

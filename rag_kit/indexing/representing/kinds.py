@@ -22,7 +22,7 @@ _MAX_TAGS, _MAX_TAG_VALUE = 16, 80
 
 @dataclass(frozen=True)
 class _Form:
-    """Form of a kind: how many texts, how long, and what may follow its name."""
+    """The form of a kind: how many texts, how long, and what may follow its name."""
 
     count: int
     max_chars: int = 0
@@ -64,12 +64,12 @@ class RepresentationKind:
 
     @property
     def by_rule(self) -> bool:
-        """Whether it can be made without a language model."""
+        """Whether the kind needs no language model."""
         return _FORMS[self.name].by_rule
 
     @property
     def is_searched_alone(self) -> bool:
-        """Tell whether the kind is searched by itself; else it is searched with the passage."""
+        """Whether the text is searched by itself; else it is searched with the passage."""
         return self.name != "situation"
 
     @property
@@ -83,7 +83,7 @@ class RepresentationKind:
         return tuple(self.argument.split("+")) if self.argument else _TAGS
 
     def values(self, language: str) -> dict[str, str]:
-        """The variables of the prompt besides the passages, for passages in a language."""
+        """Return the variables of the prompt besides the passages, for a language."""
         other = {"zh": "English"}.get(language, "Chinese (中文)")
         return {
             "count": str(self.count),
@@ -92,7 +92,7 @@ class RepresentationKind:
         }
 
     def texts(self, reply: Any) -> list[str]:
-        """The usable texts of a model's reply for one passage: cleaned, as many and as long as allowed."""
+        """Return the usable texts of a model's reply for one passage: cleaned, as many and as long as allowed."""
         form = _FORMS[self.name]
         written = [text for text in reply if isinstance(text, str)] if isinstance(reply, list) else []
         flat = [text if self.name == "translation" else " ".join(text.split()) for text in written]
@@ -105,7 +105,7 @@ class RepresentationKind:
         return [text[: form.max_chars] for text in texts[: self.count]]
 
     def tags(self, texts: Sequence[str]) -> dict[str, str]:
-        """The tags among some texts: names that are allowed, the first value of each."""
+        """Read the tags among some texts: allowed names, with the first value of each."""
         allowed = {name.casefold(): name for name in self.tag_names}
         tags: dict[str, str] = {}
         for text in texts:
@@ -116,13 +116,13 @@ class RepresentationKind:
         return tags
 
     def children(self, texts: Sequence[str]) -> list[str]:
-        """The texts as they are indexed."""
+        """Return the texts as they are indexed."""
         joined = _FORMS[self.name].joined
         return list(texts) if joined is None or not texts else [joined.join(texts)]
 
 
 def split_triple(text: str) -> tuple[str, str, str] | None:
-    """Subject, relation and object of a text; ``None`` if it is not a triple."""
+    """Split a text into subject, relation and object; ``None`` if it is no triple."""
     parts = [part.strip() for part in text.replace("｜", "|").split("|")]
     return (parts[0], parts[1], parts[2]) if len(parts) == 3 and all(parts) else None
 

@@ -29,7 +29,7 @@ _PLACE = ("start", "end", "chunk", "page", "heading", "sheet", "chapter", "row_s
 
 @dataclass
 class Represented(ModelCost):
-    """Documents with their representations, and what that cost."""
+    """Documents with their representations, and the cost."""
 
     families: list[Family] = field(default_factory=list)  # one a document
     made: Counter[str] = field(default_factory=Counter)  # kind -> how many texts the families have of it
@@ -73,7 +73,7 @@ class Representer:
 
     @property
     def recorded(self) -> dict[str, Any]:
-        """Give the settings that an index records: with other values, its documents are represented again."""
+        """Return the settings that an index records: with other values, its documents are represented again."""
         name = model_name(self.llm) or type(self.llm).__name__ if self.llm is not None else ""
         model = "extractive" if is_extractive(self.llm) else name
         if host := host_of(base_url(self.llm) or ""):
@@ -90,7 +90,7 @@ class Representer:
         sources: Sequence[str] | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> Represented:
-        """Make families of documents; documents of one source (default: that in the metadata) share calls.
+        """Make families of documents; documents of one source (by default that in the metadata) share calls.
 
         ``progress`` gets calls done and calls in all. If the model fails, replies that came are kept for the next call.
         """
@@ -116,7 +116,7 @@ class Representer:
         return represented
 
     def plan(self, documents: Sequence[Document], sources: Sequence[str] | None = None) -> Represented:
-        """Plan what ``represent`` would ask the model; of several plans, each counts what is new to it."""
+        """Count what ``represent`` would ask the model; of several plans, each counts what is new to it."""
         requests = [request for _, request in self._requests(documents, sources)]
         new = [request for request in requests if request.key not in self._planned_keys]
         self._planned_keys.update(request.key for request in new)
@@ -126,7 +126,7 @@ class Representer:
     def _requests(
         self, documents: Sequence[Document], sources: Sequence[str] | None
     ) -> list[tuple[int, PassageRequest]]:
-        """A request to the model for each document (by number) and kind of text, but for what is cut by rule."""
+        """Make a request for each document (by number) and kind of text that needs a model."""
         sources = sources or [str(document.metadata.get("source") or "") for document in documents]
         origins = [_origin(document, source) for document, source in zip(documents, sources, strict=True)]
         requests = []
@@ -138,7 +138,7 @@ class Representer:
         return requests
 
     def _family(self, document: Document, texts: Mapping[RepresentationKind, Sequence[str]]) -> Family:
-        """A document with its tags and situation, and everything made of it as its children."""
+        """Make a document with its tags and situation, and everything made of it as its children."""
         parent = copy_document(document)
         for kind, kind_texts in texts.items():
             if kind.name == "situation" and kind_texts:
@@ -161,13 +161,13 @@ class Representer:
 
 
 def _origin(document: Document, source: str) -> str:
-    """The same for documents that stand in one text and pass the same filters; ``""`` without a source."""
+    """Return what documents of one source that pass the same filters have in common; ``""`` without a source."""
     fields = {name: value for name, value in document.metadata.items() if name not in _PLACE}
     return f"{source}\0{sorted(fields.items(), key=str)}" if source else ""
 
 
 def _around(documents: Sequence[Document], origins: Sequence[str], number: int) -> str:
-    """Give the text before and after a document in its source, up to a bound; none of another source or tenant."""
+    """Return the text before and after a document in its source, up to a bound."""
     origin, before, after = origins[number], "", ""
     if not origin:
         return ""

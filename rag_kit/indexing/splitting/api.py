@@ -91,7 +91,7 @@ def choose_splitter(
     embeddings: Embeddings | None = None,
     tokenizer: Tokenizer | None = None,
 ) -> Callable[[Document], Iterator[SplitPart]]:
-    """The function that cuts a document into parts, for a splitter that was named or given; arguments as in `split`."""
+    """Return the function that cuts a document into parts by a splitter; arguments as in `split`."""
     check_sizes(chunk_size, chunk_overlap)
     if splitter == "structure" and tokenizer is None:
         return partial(_split_by_structure, chunk_size=chunk_size, chunk_overlap=chunk_overlap)
@@ -103,7 +103,7 @@ def choose_splitter(
 def iter_chunks(
     documents: Iterable[Document], cut: Callable[[Document], Iterator[SplitPart]]
 ) -> Iterator[Document]:
-    """The chunks of `split`, one at a time, so that a caller can stop at a limit."""
+    """Yield the chunks of `split` one at a time, so that a caller can stop at a limit."""
     numbers: dict[Any, int] = {}
     for index, document in enumerate(documents):
         if not isinstance(document, Document):
@@ -111,14 +111,14 @@ def iter_chunks(
         source = document.metadata.get("source", document.id or f"\x00{index}")
         fields = {k: v for k, v in document.metadata.items() if k not in ("heading", "start", "end")}
         for part in cut(document):
-            place = {} if part.start is None else {"start": part.start, "end": part.end}
+            offsets = {} if part.start is None else {"start": part.start, "end": part.end}
             number = numbers[source] = numbers.get(source, -1) + 1
-            metadata = {**copy.deepcopy(fields), "chunk": number, **place, **part.metadata}
+            metadata = {**copy.deepcopy(fields), "chunk": number, **offsets, **part.metadata}
             yield Document(page_content=part.text, metadata=metadata)
 
 
 def _split_by_structure(document: Document, *, chunk_size: int, chunk_overlap: int) -> Iterator[SplitPart]:
-    """The parts of a document along its headings, paragraphs and sentences."""
+    """Cut a document along its headings, paragraphs and sentences."""
     text, heading = document.page_content, document.metadata.get("heading")
     for span in split_spans(
         text,
@@ -141,7 +141,7 @@ def _split_by(splitter: Splitter, document: Document) -> Iterator[SplitPart]:
 
 
 def spans_of(document: Document, splitter: Any, start: int = 0, end: int | None = None) -> list[SplitPart]:
-    """Cut a document, or the span of it from ``start`` to ``end``, with any splitter, which gets a copy."""
+    """Cut a document, or its span from ``start`` to ``end``, with any splitter, which gets a copy."""
     text = document.page_content[start:end]
     chunks: Any = check_splitter(splitter)([Document(text, metadata=dict(document.metadata))])
     pieces = list(chunks) if isinstance(chunks, Iterable) and not isinstance(chunks, Document) else [chunks]
@@ -152,7 +152,7 @@ def spans_of(document: Document, splitter: Any, start: int = 0, end: int | None 
                 "as [Document(text), ...]."
             )
     parts: list[SplitPart] = []
-    last, placed_to = -1, 0
+    last, found_to = -1, 0
     for piece in pieces:
         content, length = piece.page_content, len(piece.page_content)
         metadata = {
@@ -160,16 +160,16 @@ def spans_of(document: Document, splitter: Any, start: int = 0, end: int | None 
             for key, value in piece.metadata.items()
             if key not in ("start", "end", "start_index") and document.metadata.get(key, _ABSENT) != value
         }
-        if (place := _find_place(text, piece, last, placed_to)) < 0:
+        if (offset := _find_offset(text, piece, last, found_to)) < 0:
             parts.append(SplitPart(content, None, None, metadata))
         else:
-            last, placed_to = place, max(placed_to, place + length)
-            parts.append(SplitPart(content, start + place, start + place + length, metadata))
+            last, found_to = offset, max(found_to, offset + length)
+            parts.append(SplitPart(content, start + offset, start + offset + length, metadata))
     return parts
 
 
 def check_splitter(splitter: Any) -> Callable[[Sequence[Document]], Sequence[Document]]:
-    """The function of a splitter, from documents to documents; raises InvalidInputError where there is none."""
+    """Return a splitter as a function from documents to documents; InvalidInputError if it is none."""
     cut = getattr(splitter, "split_documents", splitter)
     if not callable(cut):
         raise InvalidInputError(
@@ -179,19 +179,19 @@ def check_splitter(splitter: Any) -> Callable[[Sequence[Document]], Sequence[Doc
     return cast("Callable[[Sequence[Document]], Sequence[Document]]", cut)
 
 
-def _find_place(text: str, piece: Document, last: int, placed_to: int) -> int:
+def _find_offset(text: str, piece: Document, last: int, found_to: int) -> int:
     """Find a piece in its document: where it says, else after the pieces before, else anywhere; -1: nowhere.
 
-    The piece before begins at ``last``, -1 for the first one; the pieces before go up to ``placed_to``.
+    The piece before begins at ``last``, -1 for the first one; the pieces before go up to ``found_to``.
     """
     content = piece.page_content
     for key in ("start_index", "start"):
         stated = piece.metadata.get(key)
         if type(stated) is int and stated >= 0 and text.startswith(content, stated):
             return stated
-    following = _SPACE.match(text, placed_to)
+    following = _SPACE.match(text, found_to)
     # of equal texts the last one that leaves nothing visible out
-    place = text.rfind(content, last + 1, (following.end() if following else placed_to) + len(content))
-    if place < 0:
-        place = text.find(content, max(last, 0))
-    return place if place >= 0 else text.rfind(content)
+    offset = text.rfind(content, last + 1, (following.end() if following else found_to) + len(content))
+    if offset < 0:
+        offset = text.find(content, max(last, 0))
+    return offset if offset >= 0 else text.rfind(content)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 #: A function from a text to its number of tokens, or the path of a ``tokenizer.json``.
 Tokenizer: TypeAlias = "Callable[[str], int] | str | PathLike[str]"
 #: Start and end of each stretch of a text.
-Places: TypeAlias = "Iterator[tuple[int, int]]"
+Spans: TypeAlias = "Iterator[tuple[int, int]]"
 
 _WORD = re.compile(
     r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+|[^\w\s]"
@@ -38,7 +38,7 @@ def named_splitter(
     embeddings: Embeddings | None = None,
     tokenizer: Tokenizer | None = None,
 ) -> Callable[[Sequence[Document]], list[Document]]:
-    """A splitter by its name, as a function from documents to documents; arguments as for `split`.
+    """Make a splitter by its name: a function from documents to documents; arguments as for `split`.
 
     Without ``tokenizer``, tokens are words, Chinese characters and marks. ``paragraph`` and ``semantic`` never overlap.
     """
@@ -62,15 +62,15 @@ def named_splitter(
             "or --embedding-model NAME."
         )
     by_structure = partial(split_spans, chunk_size=chunk_size, chunk_overlap=chunk_overlap)
-    places: dict[str, Callable[[str], Places]] = {
+    cutters: dict[str, Callable[[str], Spans]] = {
         "structure": lambda text: (span[:2] for span in by_structure(text)),
         "sentence": lambda text: pack_sentences(text, (), chunk_size, chunk_overlap),
         "paragraph": lambda text: pack_sentences(
             text, map(re.Match.start, _BLANK.finditer(text)), chunk_size
         ),
-        "semantic": partial(_semantic_places, size=chunk_size, embeddings=embeddings),
+        "semantic": partial(_semantic_spans, size=chunk_size, embeddings=embeddings),
     }
-    return partial(_slice_documents, places[name])
+    return partial(_slice_documents, cutters[name])
 
 
 def check_name(name: str) -> None:
@@ -82,15 +82,15 @@ def check_name(name: str) -> None:
         )
 
 
-def _slice_documents(places: Callable[[str], Places], documents: Sequence[Document]) -> list[Document]:
+def _slice_documents(spans_of: Callable[[str], Spans], documents: Sequence[Document]) -> list[Document]:
     return [
         Document(doc.page_content[start:end], metadata={**doc.metadata, "start": start, "end": end})
         for doc in documents
-        for start, end in places(doc.page_content)
+        for start, end in spans_of(doc.page_content)
     ]
 
 
-def _semantic_places(text: str, *, size: int, embeddings: Embeddings | None) -> Places:
+def _semantic_spans(text: str, *, size: int, embeddings: Embeddings | None) -> Spans:
     """Cut where the vectors of neighbouring sentences differ most; each is embedded with its neighbours."""
     import numpy as np
 
@@ -105,11 +105,11 @@ def _semantic_places(text: str, *, size: int, embeddings: Embeddings | None) -> 
         vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
         distances = 1 - (vectors[1:] * vectors[:-1]).sum(axis=1)
         breaks = (np.flatnonzero(distances > np.percentile(distances, _BREAKS)) + 1).tolist()
-    return pack_sentences(text, [units[place].start for place in breaks], size)
+    return pack_sentences(text, [units[number].start for number in breaks], size)
 
 
 def _token_counter(tokenizer: Tokenizer | None) -> Callable[[str], int]:
-    """A function from a text to its number of tokens."""
+    """Make a function from a text to its number of tokens."""
     if tokenizer is None:
         return lambda text: len(_WORD.findall(text))
     if callable(tokenizer):

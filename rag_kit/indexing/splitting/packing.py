@@ -1,4 +1,4 @@
-"""Packing a text into spans of limited length, cut at the best place there is."""
+"""Packing a text into spans of limited length, cut at the best points there are."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CLUSTER = 64  # the longest run of combining marks and joined emoji that is res
 
 
 class Span(NamedTuple):
-    """A chunk's place: ``text[start:end]``, the headings above it, the header of the table it goes on with."""
+    """A chunk: ``text[start:end]``, the headings above it, and the header of the table that it continues."""
 
     start: int
     end: int
@@ -77,7 +77,7 @@ class _SectionPacker:
         self._ends_of: dict[int, list[int]] = {}
 
     def spans(self) -> Iterator[Span]:
-        """The spans of a section, each as long as fits and cut at the best break, with the overlap."""
+        """Yield the spans of a section, each as long as fits and cut at the best break, with the overlap."""
         # where the next span begins, and where the one before ended
         position = packed_to = self.section.start
         end = position + len(self.text[position : self.section.end].rstrip())
@@ -97,12 +97,12 @@ class _SectionPacker:
 
     @cached_property
     def _paragraphs(self) -> list[int]:
-        """Places where paragraphs begin, which no sentence crosses: only those at a cut are cut into sentences."""
+        """The starts of paragraphs, and the section's end; only paragraphs at a cut are split into sentences."""
         start, end = self.section.start, self.section.end
         return [start, *(match.end() for match in _PARAGRAPH_END.finditer(self.text, start, end)), end]
 
     def _sentence_ends(self, paragraph: int) -> list[int]:
-        """Find the ends of a paragraph's sentences."""
+        """Return the ends of a paragraph's sentences."""
         if paragraph not in self._ends_of:
             start, end = self._paragraphs[paragraph : paragraph + 2]
             cut = sentences(self.text[start:end].rstrip(), max_chars=max(20, end - start))
@@ -110,36 +110,36 @@ class _SectionPacker:
         return self._ends_of[paragraph]
 
     def _last_sentence_end(self, low: int, high: int) -> int:
-        """The last end of a sentence in ``(low, high]``; -1 where there is none."""
+        """Return the last end of a sentence in ``(low, high]``, else -1."""
         number = min(bisect_right(self._paragraphs, high), len(self._paragraphs) - 1) - 1
         while number >= 0 and self._paragraphs[number + 1] > low:
-            if (place := _last_place(self._sentence_ends(number), low, high)) >= 0:
-                return place
+            if (end := _last_between(self._sentence_ends(number), low, high)) >= 0:
+                return end
             number -= 1
         return -1
 
     def _next_sentence_end(self, low: int) -> int:
-        """The first end of a sentence at a place or after it, else the end of the section."""
+        """Return the first end of a sentence from ``low`` on, else the end of the section."""
         first = bisect_right(self._paragraphs, low) - 1
         ends = (
             end for number in range(first, len(self._paragraphs) - 1) for end in self._sentence_ends(number)
         )
         return next((end for end in ends if end >= low), self.section.end)
 
-    def _keep_before(self, place: int) -> Keep | None:
-        """The last table, code or list item that begins at a place or before it."""
-        index = bisect_right(self.section.keeps, place, key=attrgetter("start")) - 1
+    def _keep_before(self, position: int) -> Keep | None:
+        """Return the last table, code or list item that begins at a position or before it."""
+        index = bisect_right(self.section.keeps, position, key=attrgetter("start")) - 1
         return self.section.keeps[index] if index >= 0 else None
 
-    def _keep_at(self, place: int) -> Keep | None:
-        """The table, code or list item in which a place lies, its beginning included."""
-        keep = self._keep_before(place)
-        return keep if keep is not None and place < keep.end else None
+    def _keep_at(self, position: int) -> Keep | None:
+        """Return the table, code or list item that a position is in."""
+        keep = self._keep_before(position)
+        return keep if keep is not None and position < keep.end else None
 
     def _best_cut(self, position: int, packed_to: int) -> int:
-        """Find the best end of a span from ``position``; -1: not after ``packed_to``, so much it repeats."""
+        """Return the best end of a span from ``position``; -1 if nothing after ``packed_to`` fits with the overlap."""
         limit = position + self.size
-        block_end = _last_place(self.section.ends, packed_to, limit)
+        block_end = _last_between(self.section.ends, packed_to, limit)
         if block_end - position >= self.size // 2:
             return block_end
         if (keep := self._keep_at(limit)) is not None:
@@ -160,15 +160,15 @@ class _SectionPacker:
         return -1 if self.text[position:packed_to].strip() else self._cut_sentence(position, limit)
 
     def _cut_sentence(self, position: int, limit: int) -> int:
-        """Inside a sentence that is too long: after a line, a clause, a word, else between whole characters."""
+        """Cut inside a sentence that is too long: after a line, a clause, a word, else between whole characters."""
         for marks in _SOFT:
-            place = max(self.text.rfind(mark, position + self.size // 2, limit) for mark in marks)
-            if place >= 0:
-                return place + 1
+            last = max(self.text.rfind(mark, position + self.size // 2, limit) for mark in marks)
+            if last >= 0:
+                return last + 1
         return _between_characters(self.text, limit, position + 1)
 
     def _repeated_from(self, last: int, cut: int) -> int:
-        """Find the start of the span after one that ends at ``last``, so that it repeats whole sentences that fit."""
+        """Return where the next span begins, so that it repeats whole sentences that fit into the overlap."""
         low = max(self.section.start, cut - self.overlap)
         if (keep := self._keep_before(last - 1)) is not None:
             if keep.kind == "item" and low <= keep.start:
@@ -181,33 +181,30 @@ class _SectionPacker:
         return sentence_end if sentence_end < last else cut
 
     def _table_header(self, position: int) -> str:
-        """The header of the table that a span goes on with; one as long as a chunk would multiply the text."""
+        """Return the header of the table that a span continues, unless it is longer than a chunk."""
         keep = self._keep_at(position)
         goes_on = keep is not None and keep.start < position and len(keep.header) <= self.size
         return keep.header if keep is not None and goes_on else ""
 
     def _first_visible(self, position: int, end: int) -> int:
-        """Past white space; inside code the indentation of the first line stays."""
+        """Skip white space; inside code the indentation of the first line stays."""
         keep = self._keep_at(position)
         pattern = _BLANK_LINES if keep is not None and keep.kind == "code" else _BLANK
         match = pattern.match(self.text, position, end)
         return match.end() if match else position
 
 
-def _last_place(places: Sequence[int], low: int, high: int) -> int:
-    """The last place in ``(low, high]``; -1 where there is none."""
-    index = bisect_right(places, high) - 1
-    return places[index] if index >= 0 and places[index] > low else -1
+def _last_between(positions: Sequence[int], low: int, high: int) -> int:
+    """Return the last of sorted positions in ``(low, high]``, else -1."""
+    index = bisect_right(positions, high) - 1
+    return positions[index] if index >= 0 and positions[index] > low else -1
 
 
 def _between_characters(text: str, cut: int, low: int) -> int:
-    """The last place at or before ``cut`` that does not tear a character that is written with several code points.
-
-    That is a place before no combining mark or skin tone, and beside nothing that joins two emoji.
-    """
-    for place in range(cut, max(low, cut - _CLUSTER) - 1, -1):
-        after = text[place : place + 1]
+    """Move a cut back until it tears no character made of several code points: a combining mark, an emoji."""
+    for position in range(cut, max(low, cut - _CLUSTER) - 1, -1):
+        before, after = text[position - 1 : position], text[position : position + 1]
         combines = after > "\u00ff" and unicodedata.category(after) in ("Mn", "Mc", "Me", "Sk")
-        if not combines and "\u200d" not in (text[place - 1 : place], after):
-            return place
+        if not combines and "\u200d" not in (before, after):  # what joins two emoji
+            return position
     return cut

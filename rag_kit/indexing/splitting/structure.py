@@ -29,7 +29,7 @@ _MAX_TITLE = 200  # characters of a heading, for each chunk below it carries the
 
 
 class Keep(NamedTuple):
-    """A stretch that is cut only between its lines, and only if it does not fit: a ``table``, ``code`` or ``item``."""
+    """A stretch that is cut only between its lines, if it is too long: a ``table``, ``code`` or ``item``."""
 
     kind: str
     start: int
@@ -44,7 +44,7 @@ class Section:
     start: int
     end: int
     heading: str
-    ends: list[int] = field(default_factory=list)  # ends of paragraphs and blocks: the best places to cut
+    ends: list[int] = field(default_factory=list)  # ends of paragraphs and blocks: the best points to cut
     keeps: list[Keep] = field(default_factory=list)  # what should stay whole
 
 
@@ -88,12 +88,12 @@ def sections(text: str, *, heading: str = "", markdown: bool = True) -> Iterator
 
 
 def is_markdown(document: Document) -> bool:
-    """Whether a document's text is taken as markdown."""
+    """Tell whether a document's text is taken as markdown."""
     return document.metadata.get("format") not in _NOT_MARKDOWN
 
 
 def heading_lookup(document: Document) -> Callable[[int | None], dict[str, str]]:
-    """A function from a place in a document to the field ``{"heading": "A > B"}`` of what begins there.
+    """Make a function from an offset in a document to the field ``{"heading": "A > B"}`` of what begins there.
 
     It is ``{}`` for ``None``, and where no heading is above.
     """
@@ -103,12 +103,12 @@ def heading_lookup(document: Document) -> Callable[[int | None], dict[str, str]]
         heading=above if isinstance(above, str) else "",
         markdown=is_markdown(document),
     )
-    places = [(section.start, section.heading) for section in parts]
+    headings = [(section.start, section.heading) for section in parts]
 
-    def heading_at(place: int | None) -> dict[str, str]:
-        if place is None:
+    def heading_at(offset: int | None) -> dict[str, str]:
+        if offset is None:
             return {}
-        _, heading = places[bisect_right(places, place, key=lambda entry: entry[0]) - 1]
+        _, heading = headings[bisect_right(headings, offset, key=lambda entry: entry[0]) - 1]
         return {"heading": heading} if heading else {}
 
     return heading_at

@@ -56,12 +56,12 @@ def answer_or_doubt(prompt: Prompt) -> str:
 
 
 def direct_answer(prompt: Prompt) -> str:
-    """Decline: without passages this model knows nothing."""
+    """Decline: this model knows nothing without passages."""
     return DECLINED[prompt.language]
 
 
 def answer_from_hops(prompt: Prompt) -> str:
-    """For each sub-question the sentence that answers it best; without sub-questions the answer."""
+    """Answer each sub-question by the sentence that fits it best; without sub-questions, the question."""
     questions = [text for role, text in prompt.turns if role == "user"][:_MAX_HOPS]
     answers = [extract_answer(question, prompt.passages, 1) for question in questions]
     gap = "" if prompt.language == "zh" else " "
@@ -69,7 +69,7 @@ def answer_from_hops(prompt: Prompt) -> str:
 
 
 def continue_answer(prompt: Prompt) -> str:
-    """The passage's next sentences that answer the question, each with a term of it that the answer lacks, or END."""
+    """Return the passage's next sentences that answer, each with a term that the answer lacks, or END."""
     written = prompt.block("answer")
     lacking = analyse(prompt.question).keys - set(terms(written))
     picked = _pick_sentences(prompt.question, prompt.passages, _MAX_SENTENCES)
@@ -78,31 +78,39 @@ def continue_answer(prompt: Prompt) -> str:
 
 
 def continue_unaided(prompt: Prompt) -> str:
-    """END: without passages this model has nothing to say."""
+    """Return END: this model has nothing to say without passages."""
     return "END"
 
 
 def extract_answer(
     question: str, passages: Sequence[PassageText], count: int = _MAX_SENTENCES, headings: bool = False
 ) -> str:
-    """The cited sentences that answer a question; "" where the passages do not support an answer.
+    """Answer a question by cited sentences; "" if the passages do not support an answer.
 
     Sentences of one passage are together, in its order, and under its heading where ``headings`` are wanted.
     """
     chosen = _pick_sentences(question, passages, count)
     text = ""
-    for place in dict.fromkeys(sentence.place for sentence in chosen):
-        extract = _extract(sorted((s for s in chosen if s.place == place), key=lambda s: s.order))
-        if headings and passages[place].heading:
-            extract = f"### {MARKS.sub('', passages[place].heading)}\n{extract}"
+    for index in dict.fromkeys(sentence.passage_index for sentence in chosen):
+        extract = _extract(sorted((s for s in chosen if s.passage_index == index), key=lambda s: s.order))
+        if headings and passages[index].heading:
+            extract = f"### {MARKS.sub('', passages[index].heading)}\n{extract}"
         on_line = not text or "\n" in text + extract or "|" in (extract[0], text.rpartition("\n")[2][:1])
-        blank = "" if not text else "\n" if on_line else "" if detect_language(extract) == "zh" else " "
-        text += blank + extract
+        text += _separator(text, extract, on_line=on_line) + extract
     return text
 
 
+def _separator(text: str, part: str, *, on_line: bool) -> str:
+    """Return what separates a part from the text before it; Chinese sentences have no blank between them."""
+    if not text:
+        return ""
+    if on_line:
+        return "\n"
+    return "" if detect_language(part) == "zh" else " "
+
+
 def _extract(chosen: Sequence[SentenceCandidate]) -> str:
-    """The chosen sentences of one passage, each cited."""
+    """Join the chosen sentences of one passage, each cited."""
     text = header = ""
     for sentence in chosen:
         mark = f"[{sentence.number}]"
@@ -111,13 +119,13 @@ def _extract(chosen: Sequence[SentenceCandidate]) -> str:
             header = sentence.header
             text += f"{text and chr(10)}{header}{mark}"
         part = _whole_sentence(sentence.text) + mark
-        rows = part.startswith("|") or text.rpartition("\n")[2].startswith("|")
-        text += ("" if not text else "\n" if rows else "" if detect_language(part) == "zh" else " ") + part
+        on_line = part.startswith("|") or text.rpartition("\n")[2].startswith("|")
+        text += _separator(text, part, on_line=on_line) + part
     return text
 
 
 def _pick_sentences(question: str, passages: Sequence[PassageText], count: int) -> list[SentenceCandidate]:
-    """The sentences that answer, best first; none where the passages do not support an answer."""
+    """Choose the sentences that answer, best first; none if the passages do not support an answer."""
     analysed = analyse(question)
     if not holds_what_is_named(analysed, passages):
         return []
@@ -129,7 +137,7 @@ def _pick_sentences(question: str, passages: Sequence[PassageText], count: int) 
 
 
 def _whole_sentence(text: str) -> str:
-    """A sentence on one line, ended, without its source's footnotes after a stop, which would read as citations."""
+    """Write a sentence on one line, ended, without footnotes after a stop, which read as citations."""
     text = _LIST_MARK.sub("", " ".join(_FOOTNOTES.sub(r"\1", text).split()))
     if text.count("**") % 2:  # its other half is in another sentence
         text = text.replace("**", "")
@@ -139,7 +147,7 @@ def _whole_sentence(text: str) -> str:
 
 
 def strength_of(question: Question, passages: Sequence[PassageText]) -> float:
-    """How well passages support an answer of two sentences."""
+    """Return how well passages support an answer of two sentences."""
     candidates = collect(question, passages)
     return strength(question, passages, candidates, choose(question, candidates))
 
@@ -150,7 +158,7 @@ def strength(
     candidates: Sequence[SentenceCandidate],
     picked: Sequence[SentenceCandidate],
 ) -> float:
-    """How well the passages support an answer, in [0, 1]: from 0.5 on it is given, below it is declined.
+    """Return how well the passages support an answer, from 0 to 1; below 0.5 the model declines.
 
     Exactly 0 where nothing matches, or where the question names things and no passage knows any of them.
     """
@@ -167,7 +175,7 @@ def measure(
     candidates: Sequence[SentenceCandidate],
     picked: Sequence[SentenceCandidate],
 ) -> dict[str, float]:
-    """Measure the evidence for an answer that is made of the picked sentences: the inputs of `strength`.
+    """Measure the evidence for an answer of the picked sentences: the inputs of `strength`.
 
     ``passage`` and ``near`` are the largest share of the question's terms in one passage, and in a sentence with its
     neighbours and title; ``lead`` is by how much the best passage has more than the mean.
@@ -188,6 +196,6 @@ def measure(
         "lead": best - sum(covers) / len(covers) if len(covers) > 2 else _USUAL_LEAD,
         "score": max((sentence.score for sentence in picked), default=0.0) / 10,
         "open": float(question.kind == "other"),
-        "together": float(len({sentence.place for sentence in picked}) == 1),
+        "together": float(len({sentence.passage_index for sentence in picked}) == 1),
         "passage squared": best**2,
     }

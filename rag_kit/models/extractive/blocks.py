@@ -25,7 +25,7 @@ _ATTRIBUTE = re.compile(r'([\w-]{1,40})="([^"]*)"')
 
 @dataclass(frozen=True)
 class Prompt:
-    """Parts of a prompt that this model understands; a part that is not there is empty.
+    """The parts of a prompt that this model understands; a missing part is empty.
 
     ``task`` stands in the system message, ``user`` is the text of the last message of another kind, ``body`` that of
     all of these; ``turns`` are pairs of role and text, ``schema`` is the JSON schema of the answer.
@@ -50,11 +50,11 @@ class Prompt:
         return detect_language(self.question or self.user)
 
     def block(self, name: str) -> str:
-        """Text of the first block of that name, unescaped; "" where there is none."""
+        """Return the text of the first block of that name, unescaped; "" if there is none."""
         return _block(self.body, name)
 
     def number(self, name: str, default: int) -> int:
-        """The number in the block of that name."""
+        """Return the number in the block of that name."""
         return _number(self.block(name), default)
 
 
@@ -80,30 +80,30 @@ def read_prompt(messages: Sequence[BaseMessage]) -> Prompt:
 
 
 def _passages(body: str) -> list[PassageText]:
-    """The passages of a prompt, with their numbers and attributes."""
+    """Read the passages of a prompt, with their numbers and attributes."""
     return [
-        passage_text(_number(attributes.get("id", ""), place), text[:MAX_PASSAGE_CHARS], attributes)
-        for place, (attributes, text) in enumerate(_elements(body, "passage"), start=1)
+        passage_text(_number(attributes.get("id", ""), number), text[:MAX_PASSAGE_CHARS], attributes)
+        for number, (attributes, text) in enumerate(_elements(body, "passage"), start=1)
     ]
 
 
 def _elements(body: str, name: str) -> Iterator[tuple[dict[str, str], str]]:
-    """Attributes and text of each element with this tag name; in linear time also where closing tags are missing."""
+    """Yield attributes and text of each element with this tag name, in linear time whatever is left open."""
     opening, closing = f"<{name} ", f"</{name}>"
-    at = 0
+    position = 0
     for _ in range(_MAX_BLOCKS):
-        start = body.find(opening, at)
+        start = body.find(opening, position)
         head = body.find(">", start)
         end = body.find(closing, head)
         if start < 0 or head < 0 or end < 0:
             return
         attributes = _ATTRIBUTE.finditer(body, start, head)
         yield {match[1]: html.unescape(match[2]) for match in attributes}, _inner(body[head + 1 : end])
-        at = end + len(closing)
+        position = end + len(closing)
 
 
 def _block(body: str, name: str) -> str:
-    """The text of the first element of a name; it may lack its end."""
+    """Return the text of the first element of a name, which may lack its end."""
     opening, closing = f"<{name}>", f"</{name}>"
     start = body.find(opening)
     if start < 0:
@@ -121,7 +121,7 @@ def _inner(text: str) -> str:
 
 
 def _schema(body: str) -> dict[str, Any] | None:
-    """The JSON schema in the prompt, if there is one."""
+    """Return the JSON schema in the prompt, if any."""
     try:
         schema = json.loads(_block(body, "schema"))
     except (ValueError, RecursionError):

@@ -46,7 +46,7 @@ _JOIN = {"en": " And: ", "zh": "另外："}
 
 
 def represent_summary(prompt: Prompt) -> dict[str, Any]:
-    """The first two sentences of each passage.
+    """Summarise each passage by its first two sentences.
 
     Example:
         >>> passage = PassageText(1, "The pump cools the engine. It is blue. It rains.")
@@ -62,7 +62,7 @@ def represent_summary(prompt: Prompt) -> dict[str, Any]:
 
 
 def represent_tags(prompt: Prompt) -> dict[str, Any]:
-    """Lines such as ``Topic: pumps`` under one of the allowed names; and the language, where that is one."""
+    """Return lines such as ``Topic: pumps`` with an allowed name, and the language, if that is allowed."""
     allowed = {name.strip().casefold(): name.strip() for name in prompt.block("names").split(",")}
     rows = []
     for passage in prompt.passages:
@@ -76,7 +76,7 @@ def represent_tags(prompt: Prompt) -> dict[str, Any]:
 
 
 def generate_single_hop(prompt: Prompt) -> dict[str, Any]:
-    """Sentences of the first passage, each with a gap.
+    """Turn sentences of the first passage into questions, each with a gap.
 
     Example:
         >>> passage = PassageText(1, "The Mizar pump in the old mill was built in 1912. It is loud.")
@@ -89,7 +89,7 @@ def generate_single_hop(prompt: Prompt) -> dict[str, Any]:
 
 
 def generate_multi_hop(prompt: Prompt) -> dict[str, Any]:
-    """A question for each of two passages, on different subjects, joined into one with an answer of two parts."""
+    """Ask about two passages on different subjects in one question with an answer of two parts."""
     if len(prompt.passages) < 2:
         return {"questions": []}
     first, second = prompt.passages[:2]
@@ -102,7 +102,7 @@ def generate_multi_hop(prompt: Prompt) -> dict[str, Any]:
 
 
 def generate_check(prompt: Prompt) -> dict[str, Any]:
-    """The answers that each passage alone gives; all passages are needed where each of them answers a part."""
+    """Answer from each passage alone; all are needed if each answers a part."""
     halves = re.split("|".join(_JOIN.values()), prompt.request)
     answered = ([extract_answer(half, [passage]) for half in halves] for passage in prompt.passages)
     parts = [text for answers in answered if (text := next(filter(None, answers), ""))]
@@ -116,7 +116,7 @@ def generate_check(prompt: Prompt) -> dict[str, Any]:
 
 
 def _questions(passage: PassageText) -> Iterator[dict[str, Any]]:
-    """Sentences that say enough to be known again, without a date, number or name."""
+    """Yield sentences that say enough to be recognised, with a date, number or name left out."""
     for sentence in sentences(passage.text)[:_MAX_SENTENCES]:
         text = sentence.text.strip()
         language = detect_language(text)  # an English sentence may quote a Chinese word
@@ -132,13 +132,13 @@ def _questions(passage: PassageText) -> Iterator[dict[str, Any]]:
 
 
 def _whole_value(text: str, start: int, end: int) -> tuple[int, int]:
-    """Widen a span to the value that the text states there: ``878,000 EUR``, not ``000 EUR``."""
+    """Widen a span to the value in the text there: ``878,000 EUR``, not ``000 EUR``."""
     values = [value for value in find_values(text) if value.start < end and start < value.end]
     return min([start, *(value.start for value in values)]), max([end, *(value.end for value in values)])
 
 
 def _join_questions(item: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """One question of two, which `generate_check` takes apart again."""
+    """Join two questions into one, which `generate_check` takes apart again."""
     language = detect_language(item["question"])
     return {
         "question": f"{item['question']}{_JOIN[language]}{other['question']}",

@@ -24,26 +24,26 @@ _REASONS = {
 
 
 def grade_passage(prompt: Prompt) -> dict[str, Any]:
-    """How surely the passage helps, by itself."""
+    """Grade how surely a passage helps, by itself."""
     grades = usefulness(prompt.question, prompt.passages[:1])
     return _grade(grades[0] if grades else PassageUsefulness(0.0, {"own": 0.0}))
 
 
 def grade_passages(prompt: Prompt) -> dict[str, Any]:
-    """How surely each passage helps, seen beside the others."""
+    """Grade how surely each passage helps, beside the others."""
     grades = zip(prompt.passages, usefulness(prompt.question, prompt.passages), strict=True)
     return {"grades": [{"id": passage.number, **_grade(grade)} for passage, grade in grades]}
 
 
 def rank(prompt: Prompt) -> dict[str, list[int]]:
-    """All passages, that with the best sentence first; equal ones keep their order."""
+    """Order all passages by their best sentence; ties keep their order."""
     values = _best_sentence_scores(prompt)
-    order = sorted(range(len(values)), key=lambda place: -values[place])
-    return {"ranking": [prompt.passages[place].number for place in order]}
+    order = sorted(range(len(values)), key=lambda position: -values[position])
+    return {"ranking": [prompt.passages[position].number for position in order]}
 
 
 def compress(prompt: Prompt) -> dict[str, list[int]]:
-    """The sentences whose evidence comes near the best one's."""
+    """Choose the sentences whose evidence comes near the best one's."""
     values = _best_sentence_scores(prompt)
     low = _NEAR_BEST * max(values, default=0.0)
     pairs = zip(prompt.passages, values, strict=True)
@@ -51,7 +51,7 @@ def compress(prompt: Prompt) -> dict[str, list[int]]:
 
 
 def critique(prompt: Prompt) -> dict[str, Any]:
-    """Label statements, each with the passage of its number that it rests on; the statements come behind these."""
+    """Label statements, each with the passage of its number that it rests on."""
     question, count = analyse(prompt.question), len(prompt.passages) // 2
     labels = []
     for passage, statement in zip(prompt.passages[:count], prompt.passages[count:], strict=False):
@@ -74,7 +74,7 @@ def critique_usefulness(prompt: Prompt) -> dict[str, int]:
 
 
 def _usefulness(question: Question, statement: str, answer: str) -> int:
-    """The rating of a statement.
+    """Rate a statement.
 
     What adds nothing is worth little; what offers nothing of the kind that is asked for (a person, a time ...) is
     worth no more than the middle.
@@ -89,7 +89,7 @@ def _usefulness(question: Question, statement: str, answer: str) -> int:
 
 
 def grade_support(prompt: Prompt) -> dict[str, Any]:
-    """Whether some passage supports each sentence of the answer; numbers of passages in it do not matter."""
+    """Tell whether some passage supports each sentence of the answer, whatever numbers it cites."""
     answer = prompt.block("answer")
     texts = [passage.text for passage in prompt.passages]
     statements = [one.text for one in sentences(answer) if not one.text.startswith("#")][:_MAX_STATEMENTS]
@@ -105,7 +105,7 @@ def grade_support(prompt: Prompt) -> dict[str, Any]:
 
 
 def grade_usefulness(prompt: Prompt) -> dict[str, Any]:
-    """Whether the answer does not decline, and speaks about the thing asked about."""
+    """Tell whether the answer does not decline, and is about the thing asked for."""
     answer = prompt.block("answer")
     question = analyse(prompt.question)
     share = 0.0 if is_declined(answer) else weight_of(question, question.keys & set(terms(answer)))
@@ -118,15 +118,15 @@ def _grade(grade: PassageUsefulness) -> dict[str, Any]:
 
 
 def _best_sentence_scores(prompt: Prompt) -> list[float]:
-    """For each passage the score of its best sentence, 0 if it has none with evidence."""
+    """Return for each passage the score of its best sentence, 0 without evidence."""
     values = [0.0] * len(prompt.passages)
     for sentence in collect(analyse(prompt.question), prompt.passages):
-        values[sentence.place] = max(values[sentence.place], sentence.worth())
+        values[sentence.passage_index] = max(values[sentence.passage_index], sentence.worth())
     return values
 
 
 def _support(statement: str, passages: Sequence[str]) -> str:
-    """``full`` if a passage says the statement, ``partial`` where its words do not tell, else ``none``."""
+    """Return ``full`` if a passage says the statement, ``partial`` if its words do not tell, else ``none``."""
     words = set(terms(statement))
     found = {
         _SUPPORT.get(check_citations(f"{renumber(statement, {}, [text])}[1]", [text]).status, "none")

@@ -94,7 +94,7 @@ class ExtractiveChatModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
-        """The same reply word by word, then what is said about it."""
+        """Stream the reply word by word, then its metadata."""
         whole: Any = self._generate(messages, stop).generations[0].message
         about = {name: getattr(whole, name) for name in ("usage_metadata", "response_metadata")}
         pieces = [AIMessageChunk(content=piece) for piece in _PIECE.findall(whole.content)]

@@ -26,7 +26,7 @@ _WHICH = {"en": "What is your question about?", "zh": "请问你想查的是什�
 
 
 def condense(prompt: Prompt) -> dict[str, str]:
-    """The question; one that points back, with the words of the last question that stands alone in brackets.
+    """Add to a question that points back, in brackets, the words of the last question that stands alone.
 
     After "who" a question about a person has the names of the answer there.
 
@@ -49,15 +49,17 @@ def condense(prompt: Prompt) -> dict[str, str]:
 
 
 def _names_in(turns: Sequence[tuple[str, str]], asked: Sequence[str]) -> list[str]:
-    """The words of the answer to a question that may be a name, without those of the question."""
+    """Return words of an answer that may be names, without those of the question."""
     answer = next((text for role, text in turns if role == "assistant"), "")
-    said = next((one.text for one in sentences(MARKS.sub("", answer))), "")
-    words = (word for word in _keywords(said) if word[0].isupper() or not word.isascii())
-    return [] if is_declined(answer) else [word for word in words if word not in asked][:_MOST_NAMES]
+    if is_declined(answer):
+        return []
+    first_sentence = next((sentence.text for sentence in sentences(MARKS.sub("", answer))), "")
+    words = (word for word in _keywords(first_sentence) if word[0].isupper() or not word.isascii())
+    return [word for word in words if word not in asked][:_MOST_NAMES]
 
 
 def summarise_history(prompt: Prompt) -> str:
-    """Each question with the first sentence of its answer, the newest that fit into the block ``max_chars``.
+    """Write each question with the first sentence of its answer, the newest that fit ``max_chars``.
 
     Example:
         >>> turns = (("user", "Who wrote Emma?"), ("assistant", "Jane Austen.[1] She wrote six novels.[1]"))
@@ -95,7 +97,7 @@ def clarify_question(prompt: Prompt) -> dict[str, str]:
 
 
 def web_query(prompt: Prompt) -> dict[str, list[str]]:
-    """The three longest content words, in the order of the question.
+    """Return the three longest content words, in the order of the question.
 
     Example:
         >>> web_query(Prompt("web_query", question="《红楼梦》的作者出生于哪一年？"))
@@ -107,7 +109,7 @@ def web_query(prompt: Prompt) -> dict[str, list[str]]:
 
 
 def rewrite_query(prompt: Prompt) -> dict[str, str]:
-    """The content words of the question where they were not tried yet, else the question.
+    """Return the content words of the question if they were not tried yet, else the question.
 
     Example:
         >>> tried = "<queries>Who wrote the novel Emma?</queries>"
@@ -120,12 +122,12 @@ def rewrite_query(prompt: Prompt) -> dict[str, str]:
 
 
 def decompose(prompt: Prompt) -> dict[str, list[str]]:
-    """A question about each thing that is compared; none for a question of another kind."""
+    """Ask about each thing that is compared; nothing for a question of another kind."""
     return {"queries": [query for _, query in entity_queries(prompt.request)]}
 
 
 def next_hop(prompt: Prompt) -> dict[str, Any]:
-    """The next thing that is compared; a question of another kind is asked as it is, once.
+    """Ask about the next thing compared; another question is asked once, as it is.
 
     Example:
         >>> next_hop(Prompt("next_hop", question="Compare BM25 and SPLADE in terms of memory."))
@@ -138,7 +140,7 @@ def next_hop(prompt: Prompt) -> dict[str, Any]:
 
 
 def _keywords(question: str) -> list[str]:
-    """The words of a question that say what it is about, as they are written."""
+    """Return the words of a question that say what it is about, as they are written."""
     words: list[str] = []
     for match in _PIECE.finditer(without_question_words(question)):
         words += load_segmenter()(match[0]) if match["han"] else [re.sub(r"['’]s$|[.'’-]$", "", match[0])]

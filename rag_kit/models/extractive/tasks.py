@@ -51,7 +51,7 @@ _ALIASES = {
 
 
 def perform(prompt: Prompt) -> str:
-    """Do what a prompt asks for, in prose, or JSON where its task or schema wants that; no prompt makes it raise."""
+    """Do what a prompt asks for, in prose, or in JSON if its task or schema wants that; no prompt makes it raise."""
     name = _ALIASES.get(prompt.task, prompt.task)
     if not name and prompt.question and prompt.passages:
         name = "answer"
@@ -71,7 +71,7 @@ def perform(prompt: Prompt) -> str:
 
 
 def fill(schema: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
-    """An object with the fields of a JSON schema: the known ones from `fields`, for others the least that fits."""
+    """Make an object for a JSON schema: known fields from `fields`, the least that fits for others."""
     properties = schema.get("properties")
     if not isinstance(properties, Mapping):
         return dict(fields)
@@ -79,7 +79,7 @@ def fill(schema: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _guess_fields(prompt: Prompt) -> dict[str, Any]:
-    """Fields of an unknown task that have an honest value."""
+    """Fill in the fields of an unknown task that have an honest value."""
     question = prompt.question or prompt.block("query") or prompt.user
     answer = extract_answer(question, prompt.passages)
     return {
@@ -94,7 +94,7 @@ def _guess_fields(prompt: Prompt) -> dict[str, Any]:
 
 
 def _smallest_value(rule: Any, root: Mapping[str, Any]) -> Any:
-    """The least value of the type that a rule of a schema names; None where it names none."""
+    """Return the least value of the type in a schema; None if it names none."""
     if not isinstance(rule, Mapping):
         return None
     if isinstance(rule.get("$ref"), str):

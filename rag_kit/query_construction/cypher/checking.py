@@ -45,7 +45,7 @@ _TOKEN = re.compile(
 
 
 def rewrite_statement(statement: str) -> str:
-    """The statement with names in backticks, if it is one query that only reads; else `StatementError` says what it is.
+    """Quote the names of a statement, if it is one query that only reads; else raise `StatementError`.
 
     Example:
         >>> rewrite_statement("match (a:Person) where a.name = 'Ada' return a.born AS order;")
@@ -62,16 +62,16 @@ def rewrite_statement(statement: str) -> str:
 
 
 def _write_anew(statement: str) -> str:
-    """The statement put together again from its tokens; raises `RefusalError` at the first that is not allowed."""
+    """Write the statement again from its tokens; raise `RefusalError` at the first that is not allowed."""
     text = statement.strip().removesuffix(";").rstrip()
     if len(text) > MAX_STATEMENT:
         raise RefusalError(f"A statement of {len(text)} characters")
     tokens = _tokens(text)
     parts: list[str] = []
     open_brackets: list[str] = []
-    for place, (kind, token, space) in enumerate(tokens):
-        before = tokens[place - 1][1].upper() if place else ""
-        after = tokens[place + 1][1] if place + 1 < len(tokens) else ""
+    for position, (kind, token, space) in enumerate(tokens):
+        before = tokens[position - 1][1].upper() if position else ""
+        after = tokens[position + 1][1] if position + 1 < len(tokens) else ""
         if kind in ("word", "name"):
             label = before == ":" and open_brackets[-1:] != ["{"]
             must_be_name = kind == "name" or before in (".", "AS") or label
@@ -87,14 +87,14 @@ def _write_anew(statement: str) -> str:
 
 
 def _tokens(text: str) -> list[tuple[str, str, bool]]:
-    """Kind and text of each token, and whether white space stands before it."""
+    """Yield kind and text of each token, and whether white space stands before it."""
     tokens: list[tuple[str, str, bool]] = []
-    place, space = 0, False
-    while place < len(text):
-        match = _TOKEN.match(text, place)
+    position, space = 0, False
+    while position < len(text):
+        match = _TOKEN.match(text, position)
         if match is None:
-            raise RefusalError(f"{text[place : place + 20]!r}")
-        kind, place = str(match.lastgroup), match.end()
+            raise RefusalError(f"{text[position : position + 20]!r}")
+        kind, position = str(match.lastgroup), match.end()
         if kind != "space":
             if tokens and not space and "mark" not in (kind, tokens[-1][0]):
                 raise RefusalError(f"{tokens[-1][1] + match[0]!r} without a space")
@@ -104,7 +104,7 @@ def _tokens(text: str) -> list[tuple[str, str, bool]]:
 
 
 def _render_word(token: str, after: str, *, must_be_name: bool) -> str:
-    """A keyword in capitals, a function as it is, any other word as a name in backticks."""
+    """Write a keyword in capitals, a function as it is, any other word as a name in backticks."""
     name = token.strip("`")
     # only ASCII: 'ſ'.upper() is 'S', so another letter could pass as a keyword
     upper = name.upper() if name.isascii() else ""

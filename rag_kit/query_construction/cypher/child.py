@@ -50,7 +50,7 @@ def _run_statements(request: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _read_rows(result: Any, request: dict[str, Any]) -> dict[str, Any]:
-    """Columns and rows of a result as plain JSON, as many as the request allows."""
+    """Read columns and rows of a result as plain JSON, as many rows as the request allows."""
     if isinstance(result, list):
         raise RuntimeError("More than one statement; write one.")
     columns = result.get_column_names()
@@ -71,7 +71,7 @@ def _cell_value(cell: Any, chars: int) -> Any:
 
 
 def _plain(cell: Any) -> Any:
-    """A node or relationship without Ladybug's own fields."""
+    """Copy a node or relationship without Ladybug's own fields."""
     if isinstance(cell, dict):
         return {key: _plain(value) for key, value in cell.items() if key not in ("_ID", "_SRC", "_DST")}
     return [_plain(item) for item in cell] if isinstance(cell, list) else cell

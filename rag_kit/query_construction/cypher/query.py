@@ -127,7 +127,7 @@ class GraphDatabase:
     def _run_in_child(
         self, statements: Sequence[str], limits: StatementLimits, model_statement: str = ""
     ) -> list[dict[str, Any]]:
-        """Columns and rows of each statement; errors name the statement as the model wrote it."""
+        """Run statements in a child process; errors name the statement as the model wrote it."""
         timed_out = f"The statement took longer than {limits.seconds:g} s"
         request = {"file": self._file, "statements": statements, "columns": MAX_COLUMNS, **limits._asdict()}
         try:
@@ -162,7 +162,7 @@ def check_installed() -> None:
 
 
 def _description_queries(rows: int, name: str, kind: str) -> list[str]:
-    """Queries for the properties of a table, some of its rows and, of a relationship, the tables it connects."""
+    """Make the queries that describe a table: its properties, some rows, and what it connects."""
     text, label = json.dumps(name, ensure_ascii=False), f"`{name}`"
     info = f"CALL table_info({text}) RETURN name, type"
     if kind == "NODE":

@@ -68,7 +68,7 @@ def graph_database(
 
 
 def _triples(index: DocumentIndex, filter: Filter | None) -> Iterator[tuple[str, ...]]:
-    """Subject, object, relation, passage and source of each triple."""
+    """Yield subject, object, relation, passage and source of each triple."""
     admits = compile_filter(filter)
     names: dict[str, str] = {}
     ids = index.ids()
@@ -105,7 +105,7 @@ def _write(file: Path, triples: list[tuple[str, ...]], tables: Path) -> None:
 
 
 def _is_graph(path: Path) -> bool:
-    """Whether a file is a database of Ladybug, by its first bytes."""
+    """Tell by its first bytes whether a file is a database of Ladybug."""
     if not path.is_file():
         return False
     with path.open("rb") as file:

@@ -27,7 +27,7 @@ _OR_MORE = re.compile(r"\s*(?:or\s+(?:more|fewer|less|higher|lower)\b|\+|-)?\s*"
 
 
 class AmountKind(NamedTuple):
-    """A kind of quantity: words in a field's name, and patterns of what stands before and after its numbers."""
+    """A kind of quantity: words in the names of its fields, and patterns before and after its numbers."""
 
     names: str
     before: str
@@ -47,18 +47,18 @@ _KINDS = (
 
 @dataclass(frozen=True, eq=False)
 class Amount(QuestionSpan):
-    """A date or number in a text, the field that it belongs to, and where the words before it begin that say so."""
+    """A date or number in a text, and the field that it belongs to."""
 
     value: Any
     field: MetadataField
-    name_begin: int
+    name_begin: int  # where the words before it begin that say of which field it is
     quarter: Clause | None = None  # for a quarter of a year: the condition on the field of quarters
 
 
 def find_amounts(
     text: str, schema: Schema, periods: list[NamedPeriod], taken: list[QuestionSpan]
 ) -> list[Amount]:
-    """The dates, and the numbers that say of which field they are, outside of what is `taken`, in order."""
+    """Find dates and numbers that belong to a field, outside of what is `taken`, in order."""
     dates = [_date_amount(text, schema, period) for period in periods if not period.overlaps(taken)]
     years = [date for date in dates if text[date.begin : date.end].isdecimal()]
     sure = [date for date in dates if date not in years]
@@ -69,7 +69,7 @@ def find_amounts(
 
 
 def _date_amount(text: str, schema: Schema, date: NamedPeriod) -> Amount:
-    """A date with the field that it is about: the one named before it, else the one of its grain."""
+    """Match a date with its field: the one named before it, else the one of its grain."""
     before = text[max(0, date.begin - 60) : date.begin].lower()
     quarter = quarter_of(date.period, schema)
     fine = date.period.grain not in ("year", "years") and quarter is None
@@ -86,44 +86,44 @@ def _date_amount(text: str, schema: Schema, date: NamedPeriod) -> Amount:
 def _find_numbers(
     text: str, schema: Schema, taken: Sequence[QuestionSpan], years: Sequence[QuestionSpan]
 ) -> list[Amount]:
-    """Numbers of a field; what may be a year is one only where its field stands before it, or its currency."""
+    """Find the numbers of fields; what may be a year needs its field or a currency before it."""
     fields = [field for field in schema if field.ordered and not field.temporal]
     found = [value for value in find_values(text) if _is_number(value)][:_MAX_NUMBERS] if fields else []
     spans = [QuestionSpan(value.start, _numeral_end(text, value)) for value in found]
     free = [(value, span) for value, span in zip(found, spans, strict=True) if not span.overlaps(taken)]
     amounts = [_number_amount(text, value, span, fields, span.overlaps(years)) for value, span in free]
     # in "between 5 and 7 years old" the field of one number is that of the other
-    for place, ((low, left), (high, right)) in enumerate(pairwise(free)):
-        first, second = amounts[place : place + 2]
+    for number, ((low, left), (high, right)) in enumerate(pairwise(free)):
+        first, second = amounts[number : number + 2]
         between = text[first.end if first else left.end : right.begin]
         if cues.RANGE_TO.fullmatch(between) or cues.RANGE_AND.fullmatch(_without_cue(between)):
             if first is None and second is not None:
-                amounts[place] = Amount(left.begin, left.end, _plain(low), second.field, left.begin)
+                amounts[number] = Amount(left.begin, left.end, _plain(low), second.field, left.begin)
             elif second is None and first is not None:
-                amounts[place + 1] = Amount(right.begin, right.end, _plain(high), first.field, right.begin)
+                amounts[number + 1] = Amount(right.begin, right.end, _plain(high), first.field, right.begin)
     return [amount for amount in amounts if amount is not None]
 
 
 def _is_number(value: Value) -> bool:
-    """Whether a value is a number, maybe with a unit, or a year by its form."""
+    """Tell whether a value is a number, with or without a unit, or a year by its form."""
     return value.key.isdecimal() if value.key else value.dimension not in _NO_NUMBERS
 
 
 def _numeral_end(text: str, value: Value) -> int:
-    """The place where the figures of a value end, and its unit may begin."""
+    """Return where the figures of a value end, and its unit may begin."""
     match = NUMBER.match(text, value.start)
     return match.end() if match else value.end
 
 
 def _plain(value: Value) -> int | float:
-    """The number of a value, whole where it is."""
+    """Return the number of a value, whole if it is."""
     return int(value.amount) if value.amount.is_integer() else value.amount
 
 
 def _number_amount(
     text: str, value: Value, span: QuestionSpan, fields: list[MetadataField], year: bool
 ) -> Amount | None:
-    """A number, if words before it or a unit after it say of which field it is."""
+    """Match a number with a field, by the words before it or the unit after it."""
     begin, end = span.begin, span.end
     more = _OR_MORE.match(text, end)
     start = more.end() if more else end
@@ -151,7 +151,7 @@ def _number_amount(
 
 
 class _Signs(NamedTuple):
-    """Words before the numbers of a field, and after them; after what may be a year too only those of `measure`."""
+    """Patterns before and after the numbers of a field; after what may be a year only those of `measure`."""
 
     before: re.Pattern[str]
     unit: re.Pattern[str]
@@ -160,7 +160,7 @@ class _Signs(NamedTuple):
 
 @lru_cache(maxsize=256)
 def _signs(field: MetadataField) -> _Signs:
-    """ "20 words" is of word_count, 30页 of 页数, "rated 4" of a rating."""
+    """Make the patterns by which numbers belong to a field: "20 words" to word_count, "rated 4" to a rating."""
     kinds = [kind for kind in _KINDS if _is_kind(field, kind)]
     names = "|".join(map(_name_pattern, field.all_names))
     before = "|".join([rf"(?<![a-z0-9])(?:{names})", *(kind.before for kind in kinds)])
@@ -175,23 +175,23 @@ def _signs(field: MetadataField) -> _Signs:
 
 
 def _is_kind(field: MetadataField, kind: AmountKind) -> bool:
-    """Whether a field is of a kind, by its names."""
+    """Tell by its names whether a field is of a kind."""
     words = _name_words(field)
     joined = "".join(words)
     return any(name in words or (not name.isascii() and name in joined) for name in kind.names.split())
 
 
 def _without_cue(left: str) -> str:
-    """The text before "more than", "at most", ">=" and their like, if it ends with one."""
+    """Cut "more than", "at most", ">=" and their like off the end of a text."""
     cue = next((match for pattern, _ in cues.LEFT if (match := pattern.search(left))), None)
     return left[: cue.start()] + " " if cue else left
 
 
 def _name_words(field: MetadataField) -> set[str]:
-    """The words of a field's names, in the singular."""
+    """Return the words of a field's names, in the singular."""
     return {singular(word) for name in field.all_names for word in re.split(r"[\W_]+", name.lower()) if word}
 
 
 def _name_pattern(name: str) -> str:
-    """A field's name in a text, in the singular or plural, with blanks or underscores."""
+    """Make a pattern for a field's name, in the singular or plural, with blanks or underscores."""
     return r"[\s_\-]+".join(map(re.escape, re.split(r"[\s_\-]+", name.removesuffix("s")))) + "s?"

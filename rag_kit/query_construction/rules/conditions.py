@@ -45,7 +45,7 @@ class Condition(QuestionSpan):
 
     @property
     def exclusive(self) -> bool:
-        """Whether a document can meet one such condition only on the field: "in 2010 and 2012" means either."""
+        """Whether the field can meet only one such condition at once: "in 2010 and 2012" means either."""
         return self.operator == "$eq" and self.field.type != "bool"
 
     @property
@@ -67,7 +67,7 @@ _ZH_STOP = r"(?=\s*(?:$|[的、，,。？?！!]|或|且|并|和))"
 
 
 def find_missing(text: str, schema: Schema, time: MetadataField | None) -> list[Condition]:
-    """Conditions on what is missing: "undated" (of the field `time`), "with no rating", 没有作者; never on flags."""
+    """Find conditions on what is missing: "undated" (of the field `time`), "with no rating", 没有作者."""
     conditions: list[Condition] = []
     for field in schema:
         match = None if field.type == "bool" else _missing_pattern(field, field is time).search(text)
@@ -78,7 +78,7 @@ def find_missing(text: str, schema: Schema, time: MetadataField | None) -> list[
 
 @lru_cache(maxsize=256)
 def _missing_pattern(field: MetadataField, time: bool) -> re.Pattern[str]:
-    """How a question says that documents have no value of a field: "without an author", "undated"."""
+    """Make the pattern of questions for documents without a field: "without an author", "unassigned", "undated"."""
     names, patterns = list(field.all_names), []
     if time:
         names += ["year", "date", "publication year", "publication date", "年份", "日期"]
@@ -102,7 +102,7 @@ _QUARTER_NAME = re.compile(r"quarter|季度|^qtr$", re.IGNORECASE)
 
 
 def quarter_of(period: Any, schema: Schema) -> Clause | None:
-    """The condition on the field of quarters that a quarter of a year is, besides its year; ``None`` without one."""
+    """Make the condition on the field of quarters for a quarter of a year; ``None`` if there is no such field."""
     if not isinstance(period, Period) or period.grain != "quarter":
         return None
     number = (period.start.month + 2) // 3
@@ -154,12 +154,12 @@ def join_conditions(text: str, conditions: Sequence[Condition]) -> Clause | None
 
 
 def _add_condition(parts: list[Clause], clause: Clause, first: Condition) -> None:
-    """Add a condition; two values that one field cannot have at once are alternatives."""
+    """Add a condition; two values that a field cannot have at once become alternatives."""
     if first.exclusive and (new_values := _values(clause)):
-        for place, part in enumerate(parts):
+        for number, part in enumerate(parts):
             old_values = _values(part)
             if old_values and split_clause(part)[0] == first.field.name:
-                parts[place] = {first.field.name: {"$in": list(dict.fromkeys([*old_values, *new_values]))}}
+                parts[number] = {first.field.name: {"$in": list(dict.fromkeys([*old_values, *new_values]))}}
                 return
     if clause not in parts:
         parts.append(clause)
@@ -172,7 +172,7 @@ def _values(part: Clause) -> list[Any]:
 
 
 def _in_one_list(text: str, first: Condition, second: Condition) -> bool:
-    """Whether neighbours on one field are joined by nothing but commas, and, or."""
+    """Tell whether only commas, "and" and "or" stand between neighbours on one field."""
     between = text[first.end : second.begin]
     word = _connector(between)
     if first.field is not second.field or first.negated != second.negated or word in (None, "but"):
@@ -181,7 +181,7 @@ def _in_one_list(text: str, first: Condition, second: Condition) -> bool:
 
 
 def carries_on(between: str) -> bool:
-    """Whether a negation goes on over what stands between two conditions: "without A or B"."""
+    """Tell whether a negation goes on over the words between two conditions: "without A or B"."""
     word = _connector(between)
     # "ignoring papers about A and papers about B"
     again = word in ("nor", "or") or (word == "and" and _AGAIN.search(between) is not None)
@@ -189,7 +189,7 @@ def carries_on(between: str) -> bool:
 
 
 def _connector(between: str) -> str | None:
-    """Find the connector of two conditions; ``None`` if other words are between, ``""`` for nothing at all."""
+    """Return the connector of two conditions; ``None`` for other words, ``""`` for nothing between them."""
     match = None
     for match in cues.CONNECTOR.finditer(between):
         if match.lastgroup != "comma":
@@ -207,15 +207,15 @@ def _connector(between: str) -> str | None:
 
 
 def _join_list(text: str, members: Sequence[Condition]) -> Clause:
-    """The condition of one list."""
+    """Make the condition of one list."""
     if members[0].negated:
         parts = [member.where for member in members]
         return shorten_clause(all_of(parts) or parts[0])
     words = [_connector(text[condition.end : following.begin]) for condition, following in pairwise(members)]
     # a comma joins as the next "and" or "or" of its list does
-    for place in range(len(words) - 1, -1, -1):
-        if words[place] in ("comma", ""):
-            words[place] = words[place + 1] if place + 1 < len(words) else "and"
+    for number in range(len(words) - 1, -1, -1):
+        if words[number] in ("comma", ""):
+            words[number] = words[number + 1] if number + 1 < len(words) else "and"
     alternatives: list[list[Clause]] = [[members[0].where]]
     for word, member in zip(words, members[1:], strict=True):
         if word in ("or", "nor") or member.exclusive:
@@ -237,7 +237,7 @@ _BEFORE = re.compile(rf"{_WORD}\s*,?\s*{_OR}{_LIGHT}$", re.IGNORECASE)
 
 
 def find_unknown_alternatives(text: str, conditions: Sequence[Condition]) -> dict[Condition, str]:
-    """Values in an or-list with a word that is no known value ("Stroke or insomnia"), each with that word."""
+    """Find values in an or-list with an unknown word ("Stroke or insomnia"), each with that word."""
     unknown: dict[Condition, str] = {}
     ends = [0, *(condition.end for condition in conditions)]
     for condition, following, end in zip_longest(conditions, conditions[1:], ends[:-1]):

@@ -73,14 +73,14 @@ class RuleConstructor:
 
     @staticmethod
     def named_values(schema: Schema, question: str) -> dict[str, list[Any]]:
-        """The values of a schema that a question names, by field."""
+        """Return the values of a schema that a question names, by field."""
         by_field: dict[str, list[Any]] = {}
         for named in _value_index(schema).find(_normalize(question)):
             by_field.setdefault(named.field.name, []).append(named.value)
         return by_field
 
     def construct(self, question: str, schema: Schema) -> ConstructedQuery:
-        """Turn a question, of which the first 2,000 characters are read, into text and filter."""
+        """Turn the first 2,000 characters of a question into text and filter."""
         text = _normalize(question)
         plain = level(text)
         conditions, order, used = _read_text(plain, schema, self._today or date.today())
@@ -116,7 +116,7 @@ def _normalize(question: str) -> str:
 def _read_text(
     text: str, schema: Schema, today: date
 ) -> tuple[list[Condition], Order | None, list[QuestionSpan]]:
-    """The conditions of a text, in its order, the order that it asks for, and where else it is understood."""
+    """Read the conditions of a text, its order, and where else it is understood."""
     times = [field for field in schema if field.temporal]
     order = find_order(text, schema)
     missing = find_missing(text, schema, max(times, key=lambda field: field.type == "date", default=None))
@@ -137,7 +137,7 @@ def _read_text(
 def _values_and_amounts(
     text: str, schema: Schema, today: date, values: Sequence[NamedValue], used: Sequence[QuestionSpan]
 ) -> tuple[list[NamedValue], list[Amount]]:
-    """The values that are not part of a date, and the dates and numbers that are not part of a value."""
+    """Find values that are not part of a date, and dates and numbers that are not part of a value."""
     # "2010" is a year before it is the value of a text field
     values = [value for value in values if not _is_decimal(text, value) or is_explicit(text, value)]
     periods = [
@@ -161,7 +161,7 @@ def _is_decimal(text: str, span: QuestionSpan) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Order(QuestionSpan):
-    """An order and a number that a text asks for; ``noun`` is where their noun begins."""
+    """An order and a number that a text asks for; ``noun`` is where the noun after them begins."""
 
     sort: Sort
     limit: int | None
@@ -169,7 +169,7 @@ class Order(QuestionSpan):
 
 
 def find_order(text: str, schema: Schema) -> Order | None:
-    """The order that a question asks for, if a field can give it."""
+    """Find the order that a question asks for, if a field can give it."""
     times = [field for field in schema if field.temporal]
     match = next((match for pattern in _TIMES if (match := pattern.search(text))), None)
     if match is None or not times:

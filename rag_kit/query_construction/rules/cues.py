@@ -154,7 +154,7 @@ _AFTER_REFERENCE = re.compile(r"年?(?:\s?[;:]\s?\d|[,\s]*第?\d+[卷期])")
 
 
 def is_reference(text: str, year: QuestionSpan) -> bool:
-    """Whether a year is a part of a reference to a publication."""
+    """Tell whether a year is part of a reference to a publication."""
     before = text[max(0, year.begin - 64) : year.begin]
     return bool(_BEFORE_REFERENCE.search(before) or _AFTER_REFERENCE.match(text, year.end))
 
@@ -167,14 +167,14 @@ _DANGLING = re.compile(rf"(?:\b(?:{_LIGHT_WORD}|(?:without|but|not|only|and|or)\
 
 
 def with_negation(text: str, floor: int, begin: int, end: int) -> tuple[int, int, bool]:
-    """A part of a text with the negation before or after it: where it begins and ends, and whether there is one."""
+    """Widen a part of a text by the negation before or after it; also tell whether there is one."""
     before, after = NEGATED.search(text[floor:begin]), EXCLUDED_AFTER.match(text, end)
     begin = floor + before.start() if before else begin
     return begin, after.end() if after else end, bool(before or after)
 
 
 def remainder(text: str, spans: Sequence[QuestionSpan]) -> tuple[str, str]:
-    """The text without the spans, and the same without the words that only frame a request.
+    """Remove spans from a text; also return the rest without words that only frame a request.
 
     Example:
         >>> remainder("Papers on sleep after 2010 tagged Aged", [QuestionSpan(16, 26), QuestionSpan(34, 38)])

@@ -37,7 +37,7 @@ Purpose = Literal["documents", "topic", "answer"]
 
 
 def purpose_of(text: str, understood: Sequence[QuestionSpan], schema: Schema, measured: bool) -> Purpose:
-    """Tell what a text asks for.
+    """Tell what a text is for: which mentions it asks for.
 
     "documents": documents of a kind ("papers on stroke", "red phones"), so that every value that it names is a
     condition. "topic": an answer about little else, or about a time ("what is known about stroke since 2010?"), so
@@ -50,11 +50,11 @@ def purpose_of(text: str, understood: Sequence[QuestionSpan], schema: Schema, me
     """
     if _DOCUMENTS.search(text) or _ORDER.search(text):
         return "documents"
-    names = [re.escape(name) for field in schema for name in field.all_names]
-    places = [
-        QuestionSpan(*match.span()) for name in names for match in re.finditer(name, text, re.IGNORECASE)
-    ]
-    rest = content_words(cues.remainder(text, [*understood, *places])[1])
+    names = "|".join(re.escape(name) for field in schema for name in field.all_names)
+    named = (
+        [QuestionSpan(*match.span()) for match in re.finditer(names, text, re.IGNORECASE)] if names else []
+    )
+    rest = content_words(cues.remainder(text, [*understood, *named])[1])
     words = [word for word in rest if word.isascii() or len(word) > 1]
     if len(words) > 1 and not measured:
         return "answer"
@@ -66,28 +66,28 @@ Mention = tuple[Named, Condition]
 
 
 def read_mentions(text: str, named: Sequence[Named]) -> list[Mention]:
-    """Read how each date, number and value is compared, and what denies it; no cue reaches over what is named."""
+    """Read how each date, number and value is compared, and whether it is denied; no cue reaches over another."""
     mentions: list[Mention] = []
-    rest = list(named)
-    while rest:
-        item = rest.pop(0)
-        before, previous = mentions[-1] if mentions else (None, None)
-        floor = max(0, item.begin - cues.REACH, previous.end if previous else 0)
+    waiting = list(named)
+    while waiting:
+        item = waiting.pop(0)
+        last_item, last = mentions[-1] if mentions else (None, None)
+        floor = max(0, item.begin - cues.REACH, last.end if last else 0)  # cues begin from here on
         if isinstance(item, NamedValue):
-            plain = _read_value(text, floor, item)
+            condition = _read_value(text, floor, item)
         else:
-            high = rest.pop(0) if rest and _is_range(text, floor, item, rest[0]) else None
-            plain = _read_amount(text, floor, item, high, rest[0] if rest else None)
-        begin, end, negated = cues.with_negation(text, floor, plain.begin, plain.end)
-        alike = type(before) is type(item) and plain.operator in ("$eq", "$contains")
-        if previous and previous.negated and alike:
-            negated = negated or carries_on(text[previous.end : begin])  # "not in 2010 or 2012"
-        mentions.append((item, replace(plain, begin=begin, end=end, negated=negated)))
+            high = waiting.pop(0) if waiting and _is_range(text, floor, item, waiting[0]) else None
+            condition = _read_amount(text, floor, item, high, waiting[0] if waiting else None)
+        begin, end, negated = cues.with_negation(text, floor, condition.begin, condition.end)
+        is_plain = condition.operator in ("$eq", "$contains")
+        if last and last.negated and is_plain and type(last_item) is type(item):
+            negated = negated or carries_on(text[last.end : begin])  # "not in 2010 or 2012"
+        mentions.append((item, replace(condition, begin=begin, end=end, negated=negated)))
     return mentions
 
 
 def _read_value(text: str, floor: int, value: NamedValue) -> Condition:
-    """The condition on a value of its field, from the field's name on where that is denied: "no author Smith"."""
+    """Make the condition on a value; a denied one begins at the field's name: "no author Smith"."""
     left = text[floor : value.begin]
     name = name_before(left, value.field.all_names)
     start = name.start() if name and cues.NEGATED.search(left[: name.start()]) else len(left)
@@ -96,7 +96,7 @@ def _read_value(text: str, floor: int, value: NamedValue) -> Condition:
 
 
 def _is_range(text: str, floor: int, first: Amount, second: Named) -> bool:
-    """Whether two amounts are the ends of a range: "5 to 7", "between 5 and 7"."""
+    """Tell whether two amounts are the ends of a range: "5 to 7", "between 5 and 7"."""
     between = text[first.end : second.begin]
     if not isinstance(second, Amount) or first.field is not second.field:
         return False
@@ -109,7 +109,7 @@ def _is_range(text: str, floor: int, first: Amount, second: Named) -> bool:
 
 
 def _read_amount(text: str, floor: int, amount: Amount, high: Named | None, after: Named | None) -> Condition:
-    """The comparison with one amount ("at least 5", "5 or more"), or with the range that ends at `high`."""
+    """Compare with one amount ("at least 5", "5 or more"), or with the range that ends at `high`."""
     left = text[floor : amount.begin]
     operator, start, end = "$eq", len(left), high.end if high else amount.end
     opening = cues.FROM.search(left)
@@ -134,7 +134,7 @@ def _read_amount(text: str, floor: int, amount: Amount, high: Named | None, afte
 
 
 def choose_mentions(text: str, mentions: Sequence[Mention], purpose: Purpose) -> Iterator[Condition]:
-    """The conditions that a text of such a purpose means."""
+    """Return the conditions that a text with such a purpose means."""
     for item, condition in mentions:
         if isinstance(item, NamedValue):
             # a document has one company, so its name says which documents; a topic says that of none
@@ -154,14 +154,14 @@ def choose_mentions(text: str, mentions: Sequence[Mention], purpose: Purpose) ->
 
 
 def is_explicit(text: str, value: NamedValue) -> bool:
-    """Whether a value stands in quotes, or after the name of its field."""
+    """Tell whether a value is in quotes, or after the name of its field."""
     left = text[max(0, value.begin - cues.REACH) : value.begin]
     quoted = left[-1:] in (*cues.OPENING,) and text[value.end : value.end + 1] in cues.CLOSING
     return quoted or name_before(left, value.field.all_names) is not None
 
 
 def name_before(left: str, names: Sequence[str]) -> re.Match[str] | None:
-    """A field's name where it ends a text, light words aside."""
+    """Find a field's name at the end of a text, light words aside."""
     link = r"(?:\W|[为是]|\b(?:is|are|as|of|contains?|includes?|in)\b)*+"
     patterns = (rf"(?<![A-Za-z0-9_]){re.escape(level(name))}{link}$" for name in names)
     return next((match for pattern in patterns if (match := re.search(pattern, left, re.IGNORECASE))), None)

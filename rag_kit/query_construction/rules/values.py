@@ -49,7 +49,7 @@ class NamedValue(QuestionSpan):
 
 
 class ValueIndex:
-    """Finds the values of a schema in texts; the longest one at each place."""
+    """Finds the values of a schema in texts; the longest one at each position."""
 
     def __init__(self, schema: Schema) -> None:
         self._by_first_word: dict[str, list[tuple[tuple[str, ...], MetadataField, Any]]] = {}
@@ -63,7 +63,7 @@ class ValueIndex:
                     self._add_value(field, value)
 
     def _add_flag(self, field: MetadataField, name: str) -> None:
-        """A flag is named by its field, or by what says that it is off: "unpublished", "out of stock"."""
+        """Index a flag by its field's name, or by how people say that it is off: "unpublished", "out of stock"."""
         if HAN.search(name):
             plain = level(name.casefold())
             self._chinese += [(form, field, True) for form in {plain, plain.removeprefix("是否")} if form]
@@ -87,26 +87,26 @@ class ValueIndex:
         self._by_first_word.setdefault(words[0], []).append((words, field, value))
 
     def find(self, text: str) -> list[NamedValue]:
-        """The values named in a text, in order, without overlap."""
+        """Find the values named in a text, in order, without overlap."""
         named = [*self._find_latin(text), *self._find_chinese(text)]
         return longest_spans(sorted(named, key=lambda value: not value.exact))
 
     def _find_latin(self, text: str) -> Iterator[NamedValue]:
-        """The values that are named word for word, whatever the endings."""
-        places = list(_WORD.finditer(HAN.sub(" ", text)))
-        words = tuple(singular(match.group().casefold()) for match in places)
+        """Find values named word for word, whatever the endings."""
+        matches = list(_WORD.finditer(HAN.sub(" ", text)))
+        words = tuple(singular(match.group().casefold()) for match in matches)
         for start, first in enumerate(words):
             for value_words, field, value in self._by_first_word.get(first, ()):
                 stop = start + len(value_words)
                 if words[start:stop] == value_words and all(
                     _JOINED.fullmatch(text, left.end(), right.start())
-                    for left, right in pairwise(places[start:stop])
+                    for left, right in pairwise(matches[start:stop])
                 ):
-                    span = QuestionSpan(places[start].start(), places[stop - 1].end())
+                    span = QuestionSpan(matches[start].start(), matches[stop - 1].end())
                     yield _latin_value(text, span, field, value, value_words)
 
     def _find_chinese(self, text: str) -> Iterator[NamedValue]:
-        """The values that stand in the text, in simplified or traditional characters."""
+        """Find values that stand in the text, in simplified or traditional characters."""
         folded = level(text.casefold())
         if not HAN.search(folded) or len(folded) != len(text):
             return
@@ -122,7 +122,7 @@ class ValueIndex:
 def _latin_value(
     text: str, span: QuestionSpan, field: MetadataField, value: Any, words: tuple[str, ...]
 ) -> NamedValue:
-    """A value that is named: whether as it is written (``exact``), and beyond doubt (``sure``)."""
+    """Make a named value: whether it is written exactly so (``exact``), and beyond doubt (``sure``)."""
     alone = len(words) == 1
     frame = alone and words[0] in _FRAME
     place = (span.begin, span.end, field, value)
@@ -144,7 +144,7 @@ def _latin_value(
 
 
 def _is_common(text: str, span: QuestionSpan, written: str) -> bool:
-    """Whether a word is an ordinary one here: a common word without a capital inside its sentence or "in" before it."""
+    """Tell whether a word is ordinary here: without a capital inside its sentence, or "in" before it."""
     word = written.lower()
     if word not in _COMMON and content_words(word):
         return False
@@ -154,7 +154,7 @@ def _is_common(text: str, span: QuestionSpan, written: str) -> bool:
 
 
 def _is_name(written: str, value: str) -> bool:
-    """Whether a value is written as names are: "Acme" and "ACME" for "Acme", but not "financial" for "Financials"."""
+    """Tell whether a value is written as names are: "Acme" and "ACME" for "Acme", not "financial" for "Financials"."""
     plain = any(form == form.lower() and not re.search(r"\d", form) for form in (written, value))
     if plain or (value.isupper() and written != value):
         return False
@@ -162,7 +162,7 @@ def _is_name(written: str, value: str) -> bool:
 
 
 def _is_whole(text: str, begin: int, end: int) -> bool:
-    """Whether a Chinese value is a name by itself: 金融 in 金融资产 is not."""
+    """Tell whether a Chinese value is a name by itself: 金融 in 金融资产 is not."""
     following = _HAN_RUN.match(text, end)
     if end - begin != 2 or following is None:
         return end - begin >= 2
@@ -170,12 +170,12 @@ def _is_whole(text: str, begin: int, end: int) -> bool:
 
 
 def _words(text: str) -> tuple[str, ...]:
-    """The words of a text, each in the singular."""
+    """Return the words of a text, each in the singular."""
     return tuple(singular(word.casefold()) for word in _WORD.findall(text))
 
 
 def _forms(value: str) -> list[str]:
-    """The value, and the way people say it: "Tomography, X-Ray Computed" is "X-Ray Computed Tomography"."""
+    """Return a value, and the way people say it: "Tomography, X-Ray Computed" as "X-Ray Computed Tomography"."""
     bare = re.sub(r"\s*\([^()]*\)\s*$", "", value)
     first, *others = bare.split(",")
     return list(dict.fromkeys([value, bare, " ".join([*reversed(others), first])]))

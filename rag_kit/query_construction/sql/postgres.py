@@ -84,7 +84,7 @@ class PostgresDatabase:
 
 
 def _guard(connection: Any, seconds: float) -> None:
-    """Make the transaction read-only, its statements end in time, and names without a schema the system's own."""
+    """Make the transaction read-only, with a time limit, and unqualified names the system's own."""
     connection.exec_driver_sql("SET TRANSACTION READ ONLY")
     time = str(max(1, round(seconds * 1000)))
     settings = {"statement_timeout": time, "lock_timeout": time, "standard_conforming_strings": "on"}
@@ -95,7 +95,7 @@ def _guard(connection: Any, seconds: float) -> None:
 
 
 def _fetch_rows(connection: Any, rewritten: str, limits: StatementLimits) -> QueryResult:
-    """The rows, whose long cells the server cuts."""
+    """Fetch the rows; the server cuts long cells."""
     query = f"({rewritten}) AS q".replace("%", "%%")
     # a statement with a parameter goes by the extended protocol, which takes one statement alone
     described = connection.exec_driver_sql(f"SELECT * FROM {query} LIMIT %s", (0,)).cursor.description
@@ -112,7 +112,7 @@ def _fetch_rows(connection: Any, rewritten: str, limits: StatementLimits) -> Que
 
 
 def rewrite_statement(statement: str, tables: Collection[str], schema: str) -> str:
-    """The statement with quoted names, its tables with their schema, if it is one query that only reads these tables.
+    """Quote the names of a statement and qualify its tables, if it is one query that only reads these tables.
 
     The tables (and views) are named as the catalogue spells them. Of another statement `StatementError` tells why.
     """
@@ -128,7 +128,7 @@ def rewrite_statement(statement: str, tables: Collection[str], schema: str) -> s
 
 
 def _qualified_select(statement: str, tables: Collection[str], schema: str) -> str:
-    """The statement as one SELECT with each table in its schema; refuses everything else."""
+    """Return the statement as one SELECT with each table in its schema; refuse everything else."""
     try:
         import sqlglot
         from sqlglot import exp
@@ -154,7 +154,7 @@ def _qualified_select(statement: str, tables: Collection[str], schema: str) -> s
 
 
 def _wrong(node: Any) -> str:
-    """Say what is not allowed about one node; empty if nothing is."""
+    """Return what is not allowed about one node; "" if nothing is."""
     kind = type(node).__name__
     if kind == "Anonymous":
         return "" if isinstance(node.this, str) and node.this.lower() in _BY_NAME else str(node.name)
@@ -170,7 +170,7 @@ def _wrong(node: Any) -> str:
 
 
 def _qualify(tree: Any, tables: Collection[str], schema: str) -> None:
-    """Put the schema before the tables' names. Without one, a name is that of a WITH query, or of nothing at all."""
+    """Put the schema before the names of tables; a name without one is that of a WITH query, or of nothing."""
     from sqlglot import exp
 
     queries = {cte.alias for cte in tree.find_all(exp.CTE)}

@@ -94,7 +94,7 @@ sql_query = blocking(asql_query, "sql_query")
 def open_database(
     database: Any, tables: Collection[str] | None, sample_rows: int, seconds: float
 ) -> tuple[SqliteDatabase | PostgresDatabase, str]:
-    """Open a database (see ``TextToSql``); returns it, and its tables' columns, keys and sample rows as text."""
+    """Open a database (see ``TextToSql``); also describe its tables by columns, keys and sample rows."""
     try:
         from sqlalchemy import inspect
         from sqlalchemy.exc import SQLAlchemyError
@@ -122,7 +122,7 @@ def open_database(
 
 
 def _describe_table(database: Any, inspector: Any, name: str, schema: str, limits: StatementLimits) -> str:
-    """Columns, keys and sample rows of one table."""
+    """Describe a table by columns, keys and sample rows."""
     links = {
         column: f' REFERENCES "{key["referred_table"]}" ("{target}")'
         for key in inspector.get_foreign_keys(name, schema=schema)
@@ -145,7 +145,7 @@ def _describe_table(database: Any, inspector: Any, name: str, schema: str, limit
 
 
 def _engine_of(database: Any) -> Any:
-    """The engine of a URL, or an engine as it is, if statements can be kept from writing on it."""
+    """Return the engine of a URL, or an engine as it is, if it can be kept from writing."""
     from sqlalchemy import Engine, create_engine, make_url
     from sqlalchemy.exc import ArgumentError
     from sqlalchemy.pool import StaticPool
@@ -190,7 +190,7 @@ def _refusal(driver: str) -> InvalidInputError:
 
 
 def _choose_tables(tables: Collection[str] | None, usable: Sequence[str]) -> Sequence[str]:
-    """The tables that may be read: those named, else all; refuses names that are not there."""
+    """Return the tables that may be read: those named, else all; refuse unknown names."""
     if isinstance(tables, str):
         raise InvalidInputError(f"tables is {tables!r}; give a list of names.")
     names = usable if tables is None else list(tables)

@@ -90,7 +90,7 @@ class SqliteDatabase:
             connection.close()
 
     def _open_read_only(self, seconds: float) -> sqlite3.Connection:
-        """A connection of our own that cannot write; of a database in memory, to a copy."""
+        """Open a connection that cannot write; for a database in memory, to a copy."""
         with self._engine.connect() as theirs:
             listed = theirs.exec_driver_sql("PRAGMA database_list").all()
             file = next((row[2] for row in listed if row[1] == "main"), "")
@@ -105,7 +105,7 @@ class SqliteDatabase:
         return mine
 
     def _refusal(self, action: int, first: str, second: str, names: Collection[str]) -> str:
-        """Why a statement may not do a thing; empty where it may. SQLite asks while it compiles the statement."""
+        """Return why a statement may not do a thing; "" if it may. SQLite asks while it compiles the statement."""
         if action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE):
             return ""
         if action == sqlite3.SQLITE_FUNCTION:
@@ -122,5 +122,5 @@ class SqliteDatabase:
 
 
 def _folded(name: str) -> str:
-    """A name as SQLite compares names: only A to Z are the same as a to z, so that ``Été`` is another table."""
+    """Fold a name as SQLite compares names: only A to Z equal a to z, so that ``Été`` is another table."""
     return name.translate(_FOLDED)

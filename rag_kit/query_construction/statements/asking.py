@@ -89,7 +89,7 @@ class TextToStatement(Runnable[str, QueryResult]):
 
     @abstractmethod
     def _open(self, database: Any, sample_rows: int, seconds: float) -> tuple[Any, str]:
-        """The database, and its description for the model."""
+        """Open the database, and describe it for the model."""
 
     def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> QueryResult:
         """Answer one question."""
@@ -131,7 +131,7 @@ class TextToStatement(Runnable[str, QueryResult]):
         return replace(result, answer=await self._answer(result, config)) if self.answer else result
 
     async def _answer(self, result: QueryResult, config: RunnableConfig) -> str:
-        """The rows in words."""
+        """Answer in words from the rows."""
         prompt = self._answers.choose(result.question)
         if not result.rows:
             return _NO_ROWS[prompt.metadata["language"]]

@@ -59,13 +59,13 @@ class QueryResult:
     def from_rows(
         cls, statement: str, columns: Iterable[Any], rows: Iterable[Sequence[Any]], limits: StatementLimits
     ) -> Self:
-        """The first rows that a database gives, long cells cut; reads one row more, to know if there are more."""
+        """Take the first rows of a database, long cells cut; one more is read, to know if there are more."""
         first = [tuple(cut_cell(cell, limits.chars) for cell in row) for row in islice(rows, limits.rows + 1)]
         return cls(statement, tuple(map(str, columns)), tuple(first[: limits.rows]), len(first) > limits.rows)
 
     @property
     def documents(self) -> list[Document]:
-        """One document a row: its columns as text and as metadata; statement and row number in the provenance.
+        """Make a document of each row: its columns as text and as metadata.
 
         Example:
             >>> result = QueryResult('SELECT count(*) AS "Tracks" FROM t', columns=("Tracks",), rows=((3,),))
@@ -83,15 +83,16 @@ class QueryResult:
         ]
 
     def _row_document(self, row: tuple[Any, ...]) -> Document:
-        named = list(zip(self.columns, row, strict=True))
-        text = "\n".join(f"{name}: {'NULL' if cell is None else cell}" for name, cell in named)
-        values = {name: float(cell) if isinstance(cell, Decimal) else to_plain(cell) for name, cell in named}
+        """Make a document of a row."""
+        cells = list(zip(self.columns, row, strict=True))
+        text = "\n".join(f"{name}: {'NULL' if cell is None else cell}" for name, cell in cells)
+        values = {name: float(cell) if isinstance(cell, Decimal) else to_plain(cell) for name, cell in cells}
         values.pop(PROVENANCE_KEY, None)  # a statement names its columns as it likes
         return Document(page_content=text, metadata={"source": self.kind, **values})
 
 
 def cut_cell(cell: Any, chars: int) -> Any:
-    """A number, a truth value or ``None`` as it is; anything else as a text of at most `chars` characters."""
+    """Return a number, a truth value or ``None`` as it is, anything else as a text of at most `chars` characters."""
     if cell is None or isinstance(cell, (bool, int, float)):
         return cell
     if isinstance(cell, (bytes, memoryview)):

@@ -77,7 +77,7 @@ class _Question(BaseModel):
 def question_tool(
     answer: Callable[[str, RunnableConfig], Awaitable[tuple[str, Any]]], name: str, description: str
 ) -> BaseTool:
-    """A tool that takes one question, for ``invoke`` and ``ainvoke`` alike.
+    """Make a tool that takes one question, for ``invoke`` and ``ainvoke`` alike.
 
     `answer` gives the text for the agent's model and the artifact. A refusal reaches it as a tool error, so that it may
     ask again; other errors end the agent's run.
@@ -106,7 +106,7 @@ def statement_tool(
     name: str = "query_database",
     description: str = "Answers a question from a database; gives the statement and its rows.",
 ) -> BaseTool:
-    """A database as a tool for ``langchain.agents.create_agent`` and other agents.
+    """Make a database a tool for ``langchain.agents.create_agent`` and other agents.
 
     The agent's model reads statement, rows and, with ``answer=True``, the answer; the artifact is the ``QueryResult``.
     A refusal or failure reaches it as a tool error, and it may ask again. Models choose tools by `description`.
@@ -120,7 +120,7 @@ def statement_tool(
 
 
 def _result_text(result: QueryResult) -> str:
-    """A result as a tool gives it to a model: answer, statement and rows."""
+    """Write a result for a model: answer, statement and rows."""
     if not result.statement:
         return f"The database cannot answer: {result.reason}"
     records = (dict(zip(result.columns, row, strict=True)) for row in result.rows)
@@ -133,7 +133,7 @@ def _result_text(result: QueryResult) -> str:
 def statement_node(
     query: TextToStatement, *, on_error: Literal["skip", "raise"] = "skip"
 ) -> Runnable[Any, dict[str, Any]]:
-    """A database as a node of a LangGraph graph, such as those of ``rag_kit.graphs``.
+    """Make a database a node of a LangGraph graph, such as those of ``rag_kit.graphs``.
 
     It reads ``search_query`` (else ``question``) from the state, puts the rows before the ``documents`` that are there,
     and writes the statement into ``notes``. With ``on_error="skip"`` a note says what failed, and the documents stay.

@@ -43,7 +43,7 @@ class CompressedPassage:
         return cls(document, sentences(document.page_content))
 
     def spans(self, positions: Sequence[int]) -> list[tuple[int, int]]:
-        """Start and end of each run of sentences that follow one another."""
+        """Return start and end of each run of neighbouring sentences among those with these positions."""
         spans: list[tuple[int, int]] = []
         for number, position in enumerate(positions):
             sentence = self.sentences[position]
@@ -103,12 +103,12 @@ class LexicalCompressor(Compressor):
         for batch in _batches(passages):
             positions = [piece.start for piece in batch]
             for sentence in collect(question, [piece.text for piece in batch]):
-                number = batch[sentence.place].passage
+                number = batch[sentence.passage_index].passage
                 sentences = passages[number].sentences
                 # headings are passed over in the scoring
-                for position in range(positions[sentence.place], len(sentences)):
+                for position in range(positions[sentence.passage_index], len(sentences)):
                     if sentences[position].text.strip() == sentence.text:
-                        positions[sentence.place] = position + 1
+                        positions[sentence.passage_index] = position + 1
                         scores[number][position] = sentence.worth(self.min_score)
                         break
         return _keep(scores, 0.0, self.share)
@@ -192,11 +192,11 @@ class ModelCompressor(Compressor):
                 continue
             raw_numbers = field_of(outcome.value, "sentences")
             parsed = read_numbers(raw_numbers, len(batch))
-            if raw_numbers and not parsed.places:
+            if raw_numbers and not parsed.positions:
                 failed.setdefault(number, "the model gave no usable number")
             elif parsed.problems:
                 call.note(f"{stage}: passage {number + 1}: {', '.join(parsed.problems)} left out")
-            chosen[number] += [start + position for position in parsed.places]
+            chosen[number] += [start + position for position in parsed.positions]
         if failed:
             call.note(
                 f"degraded: {stage}: {len(failed)} of {len(passages)} passages could not be judged and "
@@ -206,7 +206,7 @@ class ModelCompressor(Compressor):
 
 
 class _Piece(NamedTuple):
-    """A run of sentences of one passage: number of the passage and of the first sentence, and the text."""
+    """A run of sentences of one passage: numbers of the passage and of its first sentence, and the text."""
 
     passage: int
     start: int
@@ -214,7 +214,7 @@ class _Piece(NamedTuple):
 
 
 def _batches(passages: Sequence[CompressedPassage]) -> Iterator[list[_Piece]]:
-    """The passages in lots of as many sentences as are looked at together; longer passages in pieces."""
+    """Group passages so that a group has as many sentences as are judged together; cut longer passages."""
     lot: list[_Piece] = []
     room = MAX_SENTENCES
     for number, passage in enumerate(passages):
@@ -231,7 +231,7 @@ def _batches(passages: Sequence[CompressedPassage]) -> Iterator[list[_Piece]]:
 
 
 def _keep(scores: Sequence[Sequence[float]], min_score: float, share: float) -> list[Selection]:
-    """The sentences of each passage that score high enough, alone and beside the best of all passages."""
+    """Select the sentences of each passage whose score is high enough, and near enough to the best of all."""
     best = max((score for row in scores for score in row), default=0.0)
     low = max(min_score, share * best)
     # A score of 0 is no evidence, whatever the thresholds.
@@ -239,7 +239,7 @@ def _keep(scores: Sequence[Sequence[float]], min_score: float, share: float) -> 
 
 
 def shortened(doc: Document, spans: Sequence[tuple[int, int]], separator: str) -> Document:
-    """The document with the spans alone; ``metadata["kept"]`` says where they stand in the original."""
+    """Cut a document to some spans; ``metadata["kept"]`` says where they are in the original."""
     positions = [{"start": start, "end": end} for start, end in spans]
     update = {
         "id": document_key(doc),

@@ -148,7 +148,7 @@ class CompressionRetriever(RefiningRetriever):
         return self._merge([self._shorten(*pair, call) for pair in pairs if pair[1] != []], call)
 
     async def _selections(self, passages: Sequence[CompressedPassage], call: Call) -> list[Selection]:
-        """The compressor's selection for each passage; refuses one that names sentences that are not there."""
+        """Ask the compressor for a selection of each passage; refuse sentences that are not there."""
         selections: list[Selection] = await self.compressor.select(call.query, passages, call)
         if len(selections) != len(passages) or any(
             position not in range(len(passage.sentences))
@@ -162,7 +162,7 @@ class CompressionRetriever(RefiningRetriever):
         return selections
 
     def _shorten(self, passage: CompressedPassage, selection: Selection, call: Call) -> Document:
-        """The passage cut to the sentences selected, with those around them; whole if the selection is ``None``."""
+        """Cut a passage to the selected sentences and those around them; ``None`` leaves it whole."""
         doc, count = passage.document, len(passage.sentences)
         if selection is None:
             numbers, spans = list(range(count)), [(0, len(doc.page_content))]
@@ -177,7 +177,7 @@ class CompressionRetriever(RefiningRetriever):
         return call.with_stage(short, f"compress:{self.compressor.name}", 1, peek_score(doc), **more)
 
     def _merge(self, documents: list[Document], call: Call) -> list[Document]:
-        """Near-duplicates become one document; the ranks are counted anew."""
+        """Merge near-duplicates into one document each; the ranks are counted anew."""
         threshold = self.merge_threshold
         texts = [doc.page_content for doc in documents]
         firsts = list(range(len(documents))) if threshold is None else near_duplicates(texts, threshold)
@@ -215,7 +215,7 @@ def _ids(documents: Sequence[Document]) -> str:
 
 
 class _Fingerprint:
-    """Give what is compared of a text: its runs of three words, and its numbers and negations."""
+    """Features of a text for comparison: its runs of three words, its numbers and its negations."""
 
     def __init__(self, text: str) -> None:
         folded = fold(text)
@@ -225,7 +225,7 @@ class _Fingerprint:
         self.decisive = Counter(_NUMBER.findall(folded)) + Counter(_NEGATION.findall(folded))
 
     def repeats(self, other: _Fingerprint, threshold: float) -> bool:
-        """Whether it says what the other says, or is a part of it, as where chunks overlap."""
+        """Tell whether a text says what the other says, or is a part of it, as where chunks overlap."""
         if self.shingles <= other.shingles and self.decisive <= other.decisive:
             return True
         if self.decisive != other.decisive:  # "it rose in 2023" and "it rose in 2024"
@@ -235,7 +235,7 @@ class _Fingerprint:
 
 
 def near_duplicates(texts: Sequence[str], threshold: float) -> list[int]:
-    """For each text the position of the first one that it repeats (Jaccard index) or is a part of, or its own."""
+    """Return for each text the position of the first text that it repeats or is a part of, or its own."""
     prints = [_Fingerprint(text) for text in texts]
     firsts: list[int] = []
     for position, mine in enumerate(prints):

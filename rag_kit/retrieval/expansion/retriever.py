@@ -38,7 +38,7 @@ _MAX_TERMS, _MAX_TEMPLATES = 32, 4
 
 
 class Added(NamedTuple):
-    """A term that is searched for besides, and its source: ``"model"`` or ``"thesaurus"``."""
+    """A term added to the search, and its source: ``"model"`` or ``"thesaurus"``."""
 
     text: str
     source: str
@@ -117,7 +117,7 @@ class ExpansionRetriever(RewritingRetriever):
         return self
 
     async def _rewrite(self, question: str, call: Call) -> list[Search]:
-        """Searches with the terms of the model and the thesaurus added, and one for each template."""
+        """Make searches with the terms of the model and the thesaurus added, and one for each template."""
         added = await self._from_model(question, call)
         matched = self.thesaurus.find(question) if self.thesaurus is not None else {}
         added += [Added(term, "thesaurus") for related in matched.values() for term in related]
@@ -136,7 +136,7 @@ class ExpansionRetriever(RewritingRetriever):
         return searches
 
     async def _from_model(self, question: str, call: Call) -> list[Added]:
-        """The related terms that the model names."""
+        """Return the related terms that the model names."""
         if self.llm is None:
             return []
         answers = await self._ask([{"question": question, "count": self.n}], call)
@@ -149,7 +149,7 @@ class ExpansionRetriever(RewritingRetriever):
     async def _weighted(
         self, leg: KeywordRetriever, question: str, added: Sequence[Added], call: Call
     ) -> list[Search]:
-        """One search of the index with the question's terms and the added ones."""
+        """Make one search of the index with the question's terms and the added ones."""
         if not added:
             return []
         reading = call.do("keyword index", partial(self._terms, leg, question, added))
@@ -170,7 +170,7 @@ class ExpansionRetriever(RewritingRetriever):
     def _terms(
         self, leg: KeywordRetriever, question: str, added: Sequence[Added]
     ) -> tuple[dict[str, float], list[dict[str, Any]]]:
-        """The terms to search for with their weights, and each added text for the provenance; reads the store."""
+        """Return the terms to search for with their weights, and the added texts; reads the store."""
         reader = reader_of(leg.index)
         query_terms = Counter(reader.query_terms(question))
         terms: dict[str, float] = dict(query_terms)
@@ -182,14 +182,14 @@ class ExpansionRetriever(RewritingRetriever):
         return terms, details
 
     def _appended(self, question: str, added: Sequence[Added], call: Call) -> list[Search]:
-        """One search with a longer text, for a retriever that knows no weights."""
+        """Make one search with the terms behind the question, for a retriever without weights."""
         if not added:
             return []
         call.extra["terms"] = [{"term": text, "weight": None, "source": source} for text, source in added]
         return [Search(" ".join([question, *(term.text for term in added)]), "expansion")]
 
     def _template_searches(self, question: str, matched: Mapping[str, Sequence[str]]) -> list[Search]:
-        """A search for each template with each term of the thesaurus and phrase of the question in it."""
+        """Fill each template with each term of the thesaurus and each phrase of the question in it."""
         if not self.templates:
             return []
         built_in = _TEMPLATES[detect_language(question)]
@@ -206,7 +206,7 @@ class ExpansionRetriever(RewritingRetriever):
 
 
 def new_terms(added: Sequence[Added], question: str) -> list[Added]:
-    """Each term once, without those that stand in the question."""
+    """Return each term once, without those in the question."""
     first: dict[str, Added] = {}
     for term in added:
         first.setdefault(fold(term.text), term)
@@ -215,7 +215,7 @@ def new_terms(added: Sequence[Added], question: str) -> list[Added]:
 
 
 def key_phrases(question: str) -> list[str]:
-    """Find the phrases of a question: the runs of words between function words and punctuation, each once."""
+    """Find the phrases of a question: runs of words between function words and punctuation, each once."""
     phrases: list[str] = []
     begin = end = words = 0
     for start, stop, stops in _words(question):
@@ -233,7 +233,7 @@ def key_phrases(question: str) -> list[str]:
 
 
 def _words(text: str) -> Iterator[tuple[int, int, bool]]:
-    """Start, end, and whether it is a function word, of each word."""
+    """Return start and end of each word, and whether it is a function word."""
     for match in _RUNS.finditer(text):
         if not _IS_HAN.match(match[0]):
             yield match.start(), match.end(), match[0].lower().replace("’", "'") in ENGLISH_EVIDENCE

@@ -55,22 +55,22 @@ class Thesaurus:
             raise InvalidInputError(f"{path}: {error}") from error
 
     def find(self, text: str) -> dict[str, list[str]]:
-        """The terms of the thesaurus that stand in a text, as it writes them -> their related terms, in order."""
+        """Return the terms of the thesaurus in a text, as the text writes them -> their related terms."""
         folded = fold(text)
         # Positions are shown as the user wrote them wherever folding kept the length.
         surface = text if len(folded) == len(text) else folded
         units = [(match.start(), match.end(), _stem(match[0])) for match in _UNITS.finditer(folded)]
         result: dict[str, list[str]] = {}
-        at = 0
-        while at < len(units):
+        first = 0
+        while first < len(units):
             step = 1
-            for size in range(min(self._longest.get(units[at][2], 0), len(units) - at), 0, -1):
-                key = tuple(unit for _, _, unit in units[at : at + size])
+            for size in range(min(self._longest.get(units[first][2], 0), len(units) - first), 0, -1):
+                key = tuple(unit for _, _, unit in units[first : first + size])
                 if related := self._related.get(key):
-                    result.setdefault(surface[units[at][0] : units[at + size - 1][1]], list(related))
+                    result.setdefault(surface[units[first][0] : units[first + size - 1][1]], list(related))
                     step = size
                     break
-            at += step
+            first += step
         return result
 
     def __len__(self) -> int:
@@ -81,7 +81,7 @@ class Thesaurus:
 
 
 def _pairs(entries: Any) -> Iterator[tuple[str, list[str]]]:
-    """Each term with its related ones: of a mapping the value, of a group of synonyms all others."""
+    """Yield each term with its related ones: in a group of synonyms, with all others."""
     if isinstance(entries, Mapping):
         for term, related in entries.items():
             [term_text] = _terms([term])
@@ -117,7 +117,7 @@ def _stemmer() -> Analyzer:
 
 
 def _read_entries(path: str | PathLike[str]) -> Any:
-    """Read a file into what the constructor of ``Thesaurus`` takes."""
+    """Read a file into entries for ``Thesaurus``."""
     file = Path(path)
     try:
         text = file.read_text("utf-8-sig")
@@ -131,7 +131,7 @@ def _read_entries(path: str | PathLike[str]) -> Any:
 
 
 def _rows(text: str) -> dict[str, list[str]]:
-    """The rows of a table: a term, and its related terms in the further cells."""
+    """Yield the rows of a table: a term, and its related terms in the other cells."""
     entries: dict[str, list[str]] = {}
     reader = csv.reader(io.StringIO(text, newline=""))
     for row in reader:

@@ -39,7 +39,7 @@ Passes = Callable[[dict[str, Any]], bool]
 
 @dataclass(frozen=True)
 class Match:
-    """A child that was found: its rank, from 1, its score (1 / rank where there is none), and where it belongs."""
+    """A child that was found: its rank from 1, its score (or 1 / rank), and where it belongs."""
 
     document: Document
     rank: int
@@ -63,7 +63,7 @@ class ParentPassage:
 
 
 def place_matches(view: FamilyView, documents: Sequence[Document]) -> list[Match]:
-    """The places of found documents; a child removed meanwhile is left out, what is not a child stands for itself."""
+    """Return where the found documents belong; a removed child is left out, what is no child is its own parent."""
     ids = [doc.id for doc in documents if doc.id]
     places = view.places(ids)
     alone = [key for key in ids if key not in places]
@@ -85,7 +85,7 @@ def place_matches(view: FamilyView, documents: Sequence[Document]) -> list[Match
 
 
 def span_of(parent: Document, start: int, end: int, heading: str | None = None) -> Document:
-    """A verbatim span of a document, with the document's metadata and its offsets."""
+    """Make a document of a span, with the document's metadata and its offsets."""
     shift = offset_in_source(parent.metadata, len(parent.page_content))
     metadata = {**parent.metadata, "start": start + shift, "end": end + shift, PARENT_KEY: parent.id}
     if heading:
@@ -219,30 +219,30 @@ class FamilyRetriever(FamilyWriter):
 
     @abstractmethod
     def _family(self, document: Document) -> Family:
-        """Cut a document."""
+        """Cut a document into a family."""
 
     @abstractmethod
     def _passages(
         self, view: FamilyView, matches: Sequence[Match], k: int, passes: Passes | None
     ) -> list[ParentPassage]:
-        """At most k passages, best first; what does not pass is left out."""
+        """Return at most k passages, best first; passages that do not pass are left out."""
 
     async def _search(self, query: str, call: Call) -> list[Document]:
-        """Search children, ever deeper, until they give enough passages or there are no more."""
+        """Search children, ever deeper, until they give enough passages or no more are found."""
         max_fetch = max(call.k, self.max_fetch_k)
         fetch = max(call.k, self.fetch_k or max(20, 5 * call.k))
         while True:
             fetch = min(fetch, max_fetch)
             children = await call.search(self._rows, query, fetch)
-            more = len(children) >= fetch
-            cut = more and fetch == max_fetch
+            may_be_more = len(children) >= fetch
+            cut = may_be_more and fetch == max_fetch
             results = await blocking_step("parents", self._results, call, children, cut)
-            if len(results) >= call.k or cut or not more:
+            if len(results) >= call.k or cut or not may_be_more:
                 return results
             fetch *= _GROWTH
 
     def _results(self, call: Call, children: list[Document], cut: bool) -> list[Document]:
-        """The passages around the children that were found; ``cut``: there may be more children."""
+        """Return the passages around the children found; ``cut``: there may be more children."""
         where = combine_filters(call.filter, own_filter(self._rows, call.config))
         passes = compile_filter(where) if where else None
         with self.index.families() as view:
@@ -255,7 +255,7 @@ class FamilyRetriever(FamilyWriter):
         return [self._result(passage, rank, call) for rank, passage in enumerate(passages, start=1)]
 
     def _result(self, passage: ParentPassage, rank: int, call: Call) -> Document:
-        """A copy with every matched child in the provenance."""
+        """Copy a passage, with every matched child in the provenance."""
         inner = [n for match in passage.matches for n in get_provenance(match.document).get("notes", [])]
         return call.with_stage(
             passage.document,
@@ -270,7 +270,7 @@ class FamilyRetriever(FamilyWriter):
 
 
 def parents_metadata(view: FamilyView, matches: Sequence[Match]) -> Mapping[str, dict[str, Any]]:
-    """Metadata of the documents that matches belong to."""
+    """Read the metadata of the documents that matches belong to."""
     return view.metadata(list(dict.fromkeys(match.place.parent for match in matches if match.place)))
 
 
@@ -285,7 +285,7 @@ def _open_or_create(folder: Any, embeddings: Embeddings | None) -> DocumentIndex
 
 
 def _temporary(embeddings: Embeddings | None) -> DocumentIndex:
-    """An index in a temporary folder, which is removed with the last reference to it."""
+    """Make an index in a temporary folder, which is removed with the last reference to it."""
     folder = Path(tempfile.mkdtemp(prefix="rag-kit-"))
     index = DocumentIndex.create(folder / "index", embeddings=embeddings)
     weakref.finalize(index, _remove, index._store, folder)

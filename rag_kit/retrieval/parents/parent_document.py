@@ -85,7 +85,7 @@ class ParentDocumentRetriever(FamilyRetriever):
 
     @cached_property
     def _cuts(self) -> list[Splitter | int]:
-        """How documents are cut, level by level; the splitters given by name are made."""
+        """Return how documents are cut, level by level; splitters given by name are made."""
         parent, child, embeddings = self.parent_splitter, self.child_splitter, self.index.embeddings
         if isinstance(parent, str):
             parent = named_splitter(parent, chunk_overlap=0, embeddings=embeddings)
@@ -101,7 +101,7 @@ class ParentDocumentRetriever(FamilyRetriever):
     def _passages(
         self, view: FamilyView, matches: Sequence[Match], k: int, passes: Passes | None
     ) -> list[ParentPassage]:
-        """A passage for each of the best ``k`` parents, in the order of the best match of each."""
+        """Return a passage for each of the best ``k`` parents, in the order of each one's best match."""
         groups: dict[Any, list[Match]] = {}
         for number, match in enumerate(matches):
             place = match.place
@@ -115,7 +115,7 @@ class ParentDocumentRetriever(FamilyRetriever):
 
 
 def _passes(match: Match, metadata: Mapping[str, dict[str, Any]], passes: Passes) -> bool:
-    """Whether what is returned for a match passes a filter."""
+    """Tell whether the passage returned for a match passes a filter."""
     place = match.place
     if place is None:
         return passes(match.document.metadata)
@@ -128,7 +128,7 @@ def _passes(match: Match, metadata: Mapping[str, dict[str, Any]], passes: Passes
 
 
 def _passage(matches: list[Match], texts: Mapping[str, Document]) -> ParentPassage:
-    """The whole parent, or the span of it that the matches are in; what has no parent is returned itself."""
+    """Return the whole parent, or the span of it that holds the matches; without a parent, the match itself."""
     place, score = matches[0].place, max(match.score for match in matches)
     if place is None:
         return ParentPassage(matches, score, matches[0].document)

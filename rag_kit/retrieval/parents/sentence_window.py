@@ -50,7 +50,7 @@ class SentenceWindowRetriever(FamilyRetriever):
     def _passages(
         self, view: FamilyView, matches: Sequence[Match], k: int, passes: Passes | None
     ) -> list[ParentPassage]:
-        """The best ``k`` windows around matches, as passages; windows that overlap become one."""
+        """Return the best ``k`` windows around matches as passages; overlapping windows become one."""
         metadata = parents_metadata(view, matches) if passes is not None else {}
         windows: list[_Window] = []
         for match in matches:
@@ -70,7 +70,7 @@ class SentenceWindowRetriever(FamilyRetriever):
         return [window.passage(view, texts) for window in windows]
 
     def _reach(self, view: FamilyView, match: Match, passes: Passes | None) -> tuple[int, int]:
-        """Numbers of the first and last sentence of a match's window; it ends before one that does not pass."""
+        """Return numbers of the first and last sentence of a match's window; it stops at one that does not pass."""
         place = match.place
         assert place is not None
         first, last = max(0, place.ordinal - self.window), min(place.size - 1, place.ordinal + self.window)
@@ -99,7 +99,7 @@ class _Window:
         return same_parent and self.first <= other.last and other.first <= self.last
 
     def passage(self, view: FamilyView, texts: dict[str, Document]) -> ParentPassage:
-        """The text of the window, or the matching sentence alone if its position in the parent is unknown."""
+        """Return the text of the window, or the matching sentence alone if its position in the parent is unknown."""
         best = self.matches[0]
         siblings = [] if self.parent is None else view.siblings(self.parent, self.first, self.last)
         placed = [s for s in siblings if s.start is not None]
@@ -113,14 +113,14 @@ class _Window:
 
 
 def _seen(match: Match, parent: dict[str, Any]) -> dict[str, Any]:
-    """Give the metadata that a filter sees of a match's document; the heading is that above the sentence."""
+    """Return the metadata of a match's document, with the heading above its sentence, as a filter sees it."""
     metadata = match.document.metadata
     heading = {"heading": metadata["heading"]} if "heading" in metadata else {}
     return {**heading, **parent, PARENT_KEY: metadata.get(PARENT_KEY)}
 
 
 def _join(windows: list[_Window], joined: list[_Window], new: _Window) -> list[_Window]:
-    """The new window and those it overlaps become one, in the place of the best of them."""
+    """Join a new window with those it overlaps, at the position of the best of them."""
     if not joined:
         return [*windows, new]
     target = joined[0]

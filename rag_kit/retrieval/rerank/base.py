@@ -69,7 +69,7 @@ class Reranker(HasRunnables):
 
 
 def check_scores(scores: Any, count: int) -> list[float | None]:
-    """Scores that a third party gave for ``count`` documents; ``None`` for what is not a finite number.
+    """Check the scores that a third party gave for ``count`` documents; one that is no number is ``None``.
 
     Raises ``ModelOutputError`` for another number of scores: it is unknown which belongs to which document.
     """
@@ -84,7 +84,7 @@ def check_scores(scores: Any, count: int) -> list[float | None]:
 
 
 def _score(value: Any) -> float | None:
-    """A score as a finite number; ``None`` for anything else."""
+    """Return a score as a finite number; ``None`` for anything else."""
     if isinstance(value, (list, tuple)) and len(value) == 1:
         value = value[0]  # models with one output give a column
     try:
@@ -97,7 +97,7 @@ def _score(value: Any) -> float | None:
 def by_scores(
     scores: Sequence[float | None], *, details: Sequence[Mapping[str, Any]] = (), notes: Sequence[str] = ()
 ) -> Ranking:
-    """A ranking by score, equal ones in the order given; a document without a score stays where it is.
+    """Rank by score, ties in the order given; a document without a score stays where it is.
 
     Raises ``ModelOutputError`` if there is no score at all.
     """
@@ -140,7 +140,7 @@ class DocumentCompressor(HasRunnables):
         return self._matched(result, documents, call, name)
 
     def _matched(self, result: Any, documents: Sequence[Document], call: Call, name: str) -> list[Document]:
-        """The returned documents, each with the id, the provenance and the score of the one it was made of."""
+        """Return the documents that came back, each with id, provenance and score of the one it was made of."""
         if not isinstance(result, Sequence) or not all(isinstance(doc, Document) for doc in result):
             raise ModelOutputError(
                 f"{self.name} gave {type(result).__name__}; it must give a list of documents."
@@ -163,12 +163,12 @@ class DocumentCompressor(HasRunnables):
 
 
 def _with_position(doc: Document, position: int) -> Document:
-    """A copy with its position in its metadata, which compressors copy, while they may drop ids and change texts."""
+    """Copy a document with its position in the metadata, which compressors keep when they change ids or texts."""
     return copy_document(doc).model_copy(update={"metadata": {**doc.metadata, PROVENANCE_KEY: position}})
 
 
 def _original_position(doc: Document, documents: Sequence[Document]) -> int | None:
-    """The position of the document that this was made of: by what `_with_position` wrote, else by id or text."""
+    """Find the document that a returned one was made of: by `_with_position`, else by id or text."""
     position = doc.metadata.get(PROVENANCE_KEY)
     if type(position) is int and 0 <= position < len(documents):
         return position
@@ -179,7 +179,7 @@ def _original_position(doc: Document, documents: Sequence[Document]) -> int | No
 
 
 def _restored(doc: Document, original: Document | None, *, whole: bool) -> Document:
-    """A returned document with its earlier provenance and its id, and its score as a Python number."""
+    """Give a returned document its earlier provenance and id, and its score as a Python number."""
     metadata = {key: value for key, value in doc.metadata.items() if key != PROVENANCE_KEY}
     if SCORE_KEY in metadata and (score := _score(metadata[SCORE_KEY])) is not None:
         metadata[SCORE_KEY] = score

@@ -77,7 +77,7 @@ class EndpointReranker(Reranker):
     async def rank(self, query: str, documents: Sequence[Document], call: Call) -> Ranking:
         """Order the documents; see ``Reranker.rank``."""
         texts = [doc.page_content for doc in documents]
-        batches = [texts[at : at + self.batch_size] for at in range(0, len(texts), self.batch_size)]
+        batches = [texts[start : start + self.batch_size] for start in range(0, len(texts), self.batch_size)]
         outcomes = await call.side_by_side([self._score_call(query, batch, call) for batch in batches])
         for outcome in failures_or_raise(outcomes, call):
             call.note_failure(outcome.name, outcome.error)
@@ -91,15 +91,16 @@ class EndpointReranker(Reranker):
         return by_scores(scores)
 
     def _score_call(self, query: str, texts: list[str], call: Call) -> Job:
-        config = call.child("model")
+        """Make the job that scores some texts in one request."""
         # without a prompt: query and passages are sent as they are
-        model_call = ModelCall(self._endpoint, RunnablePassthrough(), {}, config, timeout=self.timeout)
-        logic = partial(_scores, model_call, [query, *texts])
+        endpoint, prompt = self._endpoint, RunnablePassthrough[Any]()
+        model_call = ModelCall(endpoint, prompt, {}, call.child("model"), timeout=self.timeout)
+        logic = partial(_scores, texts=[query, *texts])
         return Job(f"rerank:{self.name}", partial(model_call.run, logic), partial(model_call.arun, logic))
 
 
 async def _scores(call: ModelCall, texts: list[Any]) -> list[float | None]:
-    """Ask for the scores of all texts after the first, which is the query; ``None`` where a text got none."""
+    """Ask for the scores of all texts after the first, the query; ``None`` where a text got none."""
     reply = await ask_for_value(call, texts)
     rows = reply.get("results") if isinstance(reply, dict) else reply
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
@@ -119,7 +120,7 @@ async def _scores(call: ModelCall, texts: list[Any]) -> list[float | None]:
 
 
 class _Endpoint(Runnable[list[str], Any]):
-    """One POST: the query and the passages in, the parsed JSON of the reply out."""
+    """One POST: sends the query and the passages, returns the parsed JSON of the reply."""
 
     def __init__(self, url: str, field: str, body: dict[str, Any], key: str | None) -> None:
         self.base_url, self.field, self.body = url, field, body

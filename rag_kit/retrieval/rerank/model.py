@@ -142,15 +142,15 @@ class ListwiseReranker(ModelReranker):
             if answer is None:
                 continue
             chosen = read_numbers(field_of(answer, "ranking"), len(inside))
-            missing = [position for position in range(len(inside)) if position not in set(chosen.places)]
+            missing = [position for position in range(len(inside)) if position not in set(chosen.positions)]
             problems = [*chosen.problems, *([f"{len(missing)} missing"] if missing else [])]
-            if not chosen.places:
+            if not chosen.positions:
                 notes.append(f"degraded: {label}: the model gave no usable number, the order stays")
                 continue
             ordered_windows += 1
             if problems:
                 notes.append(f"{label}: of the model's numbers {', '.join(problems)}; no passage was lost")
-            order[start:end] = [inside[position] for position in (*chosen.places, *missing)]
+            order[start:end] = [inside[position] for position in (*chosen.positions, *missing)]
         if positions and not ordered_windows:  # a single passage has no order
             # Each window's failure is in the notes already.
             notes.append(f"degraded: rerank:{self.name}: original order")
@@ -162,7 +162,7 @@ class ListwiseReranker(ModelReranker):
 
 
 def windows(count: int, window: int, step: int) -> list[tuple[int, int]]:
-    """Cut a list into windows (start, end), from the back; the last one starts at 0, wherever the step leads."""
+    """Cut a list into windows (start, end), from the back; the last window starts at 0."""
     if count < 2:
         return []
     starts = [*range(count - window, 0, -step), 0]

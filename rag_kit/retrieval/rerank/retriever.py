@@ -32,7 +32,7 @@ _DIGITS = 9  # after the point, of a drop of the score
 
 @dataclass(frozen=True)
 class ScoreGap:
-    """Cut where the scores drop most, so that a narrow question gets few passages and a broad one many.
+    """Cuts where the scores drop most: few passages for a narrow question, many for a broad one.
 
     The cut is after ``min_k`` to ``max_k`` passages, where the drop to the next score is largest; of equal drops, at
     the later one. Where no score drops, ``max_k`` passages stay.
@@ -57,14 +57,16 @@ class ScoreGap:
             )
 
     def cut(self, scores: Sequence[float], k: int) -> int:
-        """How many passages to keep, 0 (of no scores) to ``k``, of those with these scores, best first."""
+        """Return how many passages to keep, at most ``k``, by their scores, best first."""
         max_count = min(k, len(scores), self.max_k or k)
         min_count = min(self.min_k, max_count)
         positions = range(min_count, min(max_count, len(scores) - 1) + 1)
         # rounded, so that equal drops stay equal
-        drops = {at: round(scores[at - 1] - scores[at], _DIGITS) for at in positions}
+        drops = {position: round(scores[position - 1] - scores[position], _DIGITS) for position in positions}
         largest = max(drops.values(), default=0.0)
-        return max_count if largest <= 0 else max(at for at, drop in drops.items() if drop == largest)
+        if largest <= 0:
+            return max_count
+        return max(position for position, drop in drops.items() if drop == largest)
 
 
 class RerankRetriever(RefiningRetriever):
@@ -194,14 +196,14 @@ class RerankRetriever(RefiningRetriever):
     async def _rerank(
         self, reranker: Reranker | DocumentCompressor, documents: list[Document], call: Call
     ) -> tuple[list[Document], set[int] | None]:
-        """Apply one reranker: the new order, and the places that it could not judge; ``None`` if it judged none."""
+        """Apply one reranker: the new order, and the positions it could not judge; ``None`` if it judged none."""
         stage, instead = f"rerank:{reranker.name}", "the order stays as it was"
         if isinstance(reranker, DocumentCompressor):
             steps = reranker.compressed(documents, call, stage="rerank")
             compressed = await call.attempt(stage, steps, instead)
             if compressed is None:
                 return documents, None
-            return compressed, {at for at, doc in enumerate(compressed) if peek_score(doc) is None}
+            return compressed, {n for n, doc in enumerate(compressed) if peek_score(doc) is None}
         if (reason := self._unfit(reranker, call.query)) is not None:
             call.note(f"{stage} left out: {reason}")
             return documents, None
@@ -230,17 +232,17 @@ class RerankRetriever(RefiningRetriever):
         return ranked, {rank for rank, position in enumerate(order) if position in ranking.failed}
 
     async def _rank_head(self, reranker: Reranker, head: Sequence[Document], call: Call) -> Ranking:
-        """The reranker's ranking; refuses one that does not hold each document once."""
+        """Ask the reranker; refuse a ranking that does not hold each document once."""
         ranking = await reranker.rank(call.query, head, call)
         if sorted(ranking.order) != list(range(len(head))) or len(ranking.scores) != len(head):
             raise ModelOutputError(
-                f"The ranking of {len(head)} documents holds {len(ranking.order)} places and {len(ranking.scores)} "
+                f"The ranking of {len(head)} documents holds {len(ranking.order)} positions and {len(ranking.scores)} "
                 "scores; it must hold each document exactly once."
             )
         return ranking if self.blend is None else blended(head, ranking, self.blend)
 
     def _unfit(self, reranker: Reranker, query: str) -> str | None:
-        """Why a reranker is not asked about this question, if so."""
+        """Return why a reranker cannot judge this question; ``None`` if it can."""
         limit, size = self.max_query_tokens, estimate_tokens(query)
         if limit is not None and size > limit:
             return f"the question has about {size} tokens, more than max_query_tokens={limit}"
@@ -248,27 +250,26 @@ class RerankRetriever(RefiningRetriever):
         return "it reads English only" if english_only and detect_language(query) != "en" else None
 
     def _cut(self, documents: list[Document], failed: set[int], call: Call) -> list[Document]:
-        """By threshold, then by gap; documents that could not be judged are no evidence for either."""
-        scores = [peek_score(doc) for doc in documents]
-        places = [*range(len(documents))]
+        """Drop passages below the threshold, then those after the gap; documents that could not be judged pass both."""
+        kept = [(position, doc, peek_score(doc)) for position, doc in enumerate(documents)]
         if (low := self.score_threshold) is not None:
-            places = [at for at in places if at in failed or ((s := scores[at]) is not None and s >= low)]
-            if dropped := len(documents) - len(places):
+            kept = [(n, doc, s) for n, doc, s in kept if n in failed or (s is not None and s >= low)]
+            if dropped := len(documents) - len(kept):
                 call.note(f"{dropped} of {len(documents)} passages below score_threshold={low:g} left out")
         if isinstance(self.score_gap, ScoreGap):
-            scored = [(at, score) for at in places if (score := scores[at]) is not None]
+            scored = [(position, score) for position, _, score in kept if score is not None]
             count = self.score_gap.cut([score for _, score in scored], call.k)
             if 0 < count < len(scored):
                 (last, high), (_, following) = scored[count - 1 : count + 1]
-                within = [at for at in places if at <= last]
+                before_gap = [entry for entry in kept if entry[0] <= last]
                 if high > following:
                     drop = f"a drop of the score from {high:.3g} to {following:.3g}"
-                    call.note(f"{len(places) - len(within)} passages after {drop} left out")
-                places = within
-        return [documents[at] for at in places]
+                    call.note(f"{len(kept) - len(before_gap)} passages after {drop} left out")
+                kept = before_gap
+        return [doc for _, doc, _ in kept]
 
     def _fitting(self, documents: list[Document], call: Call) -> list[Document]:
-        """The first k that fit into the token budget."""
+        """Return the first k passages that fit into the token budget."""
         if (room := self.token_budget) is None:
             return documents[: call.k]
         chosen: list[Document] = []
@@ -290,11 +291,11 @@ class RerankRetriever(RefiningRetriever):
 def blended(documents: Sequence[Document], ranking: Ranking, share: float) -> Ranking:
     """A ranking by the weighted mean of the z-scores of the documents' scores and of the reranker's."""
     before = standardise([peek_score(document) for document in documents])
-    judged = [place for place, score in enumerate(ranking.scores) if score is not None]
-    after = standardise([ranking.scores[place] for place in judged]).values
+    judged = [position for position, score in enumerate(ranking.scores) if score is not None]
+    after = standardise([ranking.scores[position] for position in judged]).values
     scores: list[float | None] = [None] * len(documents)
-    for place, value in zip(judged, after, strict=True):
-        scores[place] = (1 - share) * before.values[place] + share * value
+    for position, value in zip(judged, after, strict=True):
+        scores[position] = (1 - share) * before.values[position] + share * value
     details = [
         {**detail, "reranker_score": score}
         for detail, score in zip(ranking.details or [{}] * len(documents), ranking.scores, strict=True)

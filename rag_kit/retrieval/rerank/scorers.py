@@ -109,7 +109,7 @@ class EmbeddingReranker(Reranker):
     async def _cosines(
         self, query: str, documents: Sequence[Document], call: Call
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The cosine of the query and each document, and the documents' unit vectors."""
+        """Return the cosine of the query and each document, and the documents' unit vectors."""
         texts = [doc.page_content for doc in documents]
         query_vector, vectors = await embed(self.embeddings, query, texts, call, f"rerank:{self.name}")
         units = unit(vectors)
@@ -146,7 +146,7 @@ class MMRReranker(EmbeddingReranker):
 def marginal_relevance(
     relevance: np.ndarray, vectors: np.ndarray, lambda_mult: float
 ) -> tuple[list[int], list[float]]:
-    """The order of texts with unit vectors, and the marginal relevance with which each was chosen."""
+    """Order texts by marginal relevance; also return the relevance with which each was chosen."""
     import numpy as np
 
     count = len(relevance)
@@ -166,7 +166,7 @@ def marginal_relevance(
 
 
 def as_rerankers(value: Any) -> list[Reranker | DocumentCompressor]:
-    """One reranker or several in a row, of anything that ``RerankRetriever`` takes as ``reranker``."""
+    """Make a list of one reranker or several, of anything that ``RerankRetriever`` takes as ``reranker``."""
     items = list(value) if isinstance(value, (list, tuple)) else [value]
     if not items:
         raise InvalidInputError("reranker is an empty list; give at least one reranker.")
@@ -174,7 +174,7 @@ def as_rerankers(value: Any) -> list[Reranker | DocumentCompressor]:
 
 
 def _as_reranker(value: Any) -> Reranker | DocumentCompressor:
-    """A reranker from what a user gave: models of vectors and functions are wrapped, a name is a model from a wheel."""
+    """Make a reranker of what a user gave: models and functions are wrapped, a name is a model from a wheel."""
     if value in RERANKERS:
         return CrossEncoderReranker(wheel_reranker(value))
     if isinstance(value, (Reranker, DocumentCompressor)):

@@ -43,7 +43,7 @@ class Signal(ABC):
         """The value of one document, 0 to 1; ``None`` where the field is absent or unusable."""
 
     def value_of(self, doc: Document) -> float:
-        """The value, or what stands in for it; refuses one that is not from 0 to 1."""
+        """Return the value or its default; refuse one that is not from 0 to 1."""
         value = self.value(doc)
         return self.missing if value is None else check_number(f"the value of {self.name}", value, maximum=1)
 
@@ -105,7 +105,7 @@ class Authority(Signal):
 
 
 def read_date(value: Any) -> datetime | None:
-    """The first moment of a date, a year, seconds since 1970, or a text such as ``2024-03-05`` or ``2024年3月5日``.
+    """Return the first moment of a date, a year, seconds since 1970, or a text such as ``2024-03-05``.
 
     It has a time zone (UTC where none is given); ``None`` if the value is not a date.
 
@@ -188,7 +188,7 @@ class MetadataReranker(Reranker):
 
 
 def _scaled(scores: Sequence[float | None]) -> tuple[list[float], str | None]:
-    """Scores from 0, the lowest, to 1, the highest; by rank where one is missing, with a note."""
+    """Scale scores from 0, the lowest, to 1, the highest; by rank, with a note, where one is missing."""
     present = [score for score in scores if score is not None and math.isfinite(score)]
     note = None
     if len(present) < len(scores):
@@ -201,7 +201,7 @@ def _scaled(scores: Sequence[float | None]) -> tuple[list[float], str | None]:
 
 
 def _ids(value: Any) -> set[str]:
-    """Ids of documents; one text alone is a likely slip."""
+    """Check ids of documents; one text alone is a likely slip."""
     if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__"):
         raise InvalidInputError(f"shown={value!r} was given; it must be a list of document ids.")
     return set(value)

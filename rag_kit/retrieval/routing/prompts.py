@@ -62,7 +62,7 @@ class PromptRouter(RunnableLambda[Any, PromptValue]):
         return self._picked(await self.aroute(self._question_of(values), config))
 
     def _usable(self, route: Route) -> Route:
-        """Raise where the decision failed: all sources can be asked then, but only one prompt can be used."""
+        """Raise if the decision failed: of several sources all could be asked, but only one prompt can be used."""
         if route.outcome != "degraded":
             return route
         text, fallback = route.notes[0].partition("; all")[0], self._router.fallback
@@ -82,7 +82,7 @@ class PromptRouter(RunnableLambda[Any, PromptValue]):
         return question
 
     def template(self, route: Route) -> Any:
-        """The template that a route leads to, in the language of the question; ``None`` if it leads nowhere."""
+        """Return the template that a route leads to, in the question's language; ``None`` if it leads nowhere."""
         if not route:
             return None
         templates, language = self._templates[route.names[0]], self._router.language
@@ -90,7 +90,7 @@ class PromptRouter(RunnableLambda[Any, PromptValue]):
         return templates.get(tongue) or next(iter(templates.values()))
 
     def _picked(self, route: Route) -> Runnable[Any, PromptValue]:
-        """The template, which LangChain fills in; its run says in a trace which prompt was picked."""
+        """Return the template for LangChain to fill in; the trace of its run says which prompt was picked."""
         if not route:
             raise RagKitError(
                 "None of the prompts suits the question, and a chain cannot go on without one. Give a fallback=."
@@ -127,7 +127,7 @@ async def aroute_prompt(
 
 
 def _read_prompts(prompts: Any) -> tuple[dict[str, Mapping[str, Any]], list[Source]]:
-    """Templates by name and language, and each as something that can be routed to."""
+    """Return templates by name and language, and each as something to route to."""
     if isinstance(prompts, (list, tuple)) and all(isinstance(name, str) for name in prompts):
         prompts = {name: name for name in prompts}
     if not isinstance(prompts, Mapping):
@@ -155,7 +155,7 @@ def _read_prompts(prompts: Any) -> tuple[dict[str, Mapping[str, Any]], list[Sour
 
 
 def _description(template: Any) -> str:
-    """Give a template's description, else its own text."""
+    """Return a template's description, else its own text."""
     description = getattr(template, "description", "") or (template.metadata or {}).get("description")
     text = description or " ".join(part.pretty_repr() for part in getattr(template, "messages", [template]))
     return str(text)[:_MAX_DESCRIPTION]

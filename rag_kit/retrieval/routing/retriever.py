@@ -166,7 +166,7 @@ class RoutingRetriever(AskingRetriever):
         return replace(route, notes=(*notes, note))
 
     def _allowed_sources(self, config: RunnableConfig, names: Any) -> list[Source]:
-        """The sources that this call may use: those it names, of those that ``allow`` permits."""
+        """Return the sources that a call may use: of those it names, those that ``allow`` permits."""
         allowed = allowed_among(self.sources, names, "sources")
         if self.allow is None:
             return allowed
@@ -179,7 +179,7 @@ class RoutingRetriever(AskingRetriever):
         return [source for source in allowed if source in permitted]
 
     def _check_route(self, route: Any, config: RunnableConfig, names: Any) -> Route:
-        """A route that the caller has already: it must not lead where this caller may not go."""
+        """Check a ready route: it must not lead where this caller may not go."""
         if not isinstance(route, Route):
             raise InvalidInputError(
                 f"route is {type(route).__name__}; pass what route(question) of this retriever gave."
@@ -194,7 +194,7 @@ class RoutingRetriever(AskingRetriever):
         return [source.retriever for source in self.sources]
 
     def searched(self) -> Sequence[Any]:
-        """Nothing: each source has a part of the rows only."""
+        """Nothing: each source has only a part of the rows."""
         return ()
 
     async def _search(self, query: str, call: Call) -> list[Document]:
@@ -233,7 +233,7 @@ class RoutingRetriever(AskingRetriever):
 def _known_choices(
     choices: Sequence[Choice], sources: Sequence[Source], max_choices: int, notes: list[str]
 ) -> tuple[Choice, ...]:
-    """The choices that are sources, each once; the others are noted."""
+    """Return the choices that are sources, each once; note the others."""
     names = {_folded(source.name): source.name for source in sources}
     known: dict[str, Choice] = {}
     unknown = []
@@ -258,5 +258,5 @@ def _all(sources: Sequence[Source], reason: str) -> tuple[Choice, ...]:
 
 
 def _folded(name: str) -> str:
-    """A name as models repeat it: in other case, or in quotes."""
+    """Fold a name as models repeat it, in other case or in quotes."""
     return name.strip(" \t\n\"'`“”‘’「」.。").casefold()

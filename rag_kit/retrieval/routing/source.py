@@ -62,17 +62,17 @@ class Source:
 
     @property
     def descriptions(self) -> Mapping[str, str]:
-        """The description of each language that has one; under ``""`` where it is one for all."""
+        """The description in each language; under ``""`` if it is one for all."""
         return self.description if isinstance(self.description, Mapping) else {"": self.description}
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """All that questions are compared with."""
+        """All texts that questions are compared with."""
         described = [f"{self.name}: {text}" if text else self.name for text in self.descriptions.values()]
         return (*described, *self.examples)
 
     def line(self, language: str) -> str:
-        """The source as one line of a prompt, so that no description can pose as another source."""
+        """The source as one line of a prompt: no description can pose as another source."""
         descriptions = self.descriptions
         text = descriptions.get(language) or next(iter(descriptions.values()), "")
         if self.examples:
@@ -104,7 +104,7 @@ def read_sources(candidates: Any) -> tuple[Source, ...]:
 
 
 def allowed_among(sources: Sequence[Source], names: Any, argument: str) -> list[Source]:
-    """The sources that an allow-list names (``None``: all), in their own order; ``argument`` is its name."""
+    """Return the sources that an allow-list names (``None``: all), in their order; ``argument`` is its name."""
     if names is None:
         return list(sources)
     if isinstance(names, str) or not isinstance(names, Iterable):
@@ -120,7 +120,7 @@ def allowed_among(sources: Sequence[Source], names: Any, argument: str) -> list[
 
 @dataclass(frozen=True)
 class Choice:
-    """One source to go to: its name, how well it fits (``None`` where there is no number), and why, in words."""
+    """One source to go to: its name, how well it fits (``None`` without a number), and why."""
 
     name: str
     score: float | None = None
@@ -129,7 +129,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Route:
-    """The decision where a question goes; false if it goes nowhere.
+    """The decision where a question goes; false if nowhere.
 
     ``how`` names what decided: ``"model"``, ``"similarity"``, ``"keywords"`` or ``"function"``. ``outcome`` is
     ``"chosen"``; or, if nothing fits, ``"none"``, ``"fallback"`` or ``"all"``; or ``"degraded"``: the router failed,

@@ -36,7 +36,7 @@ Decision = tuple[list[Choice], Mapping[str, float]]
 def choose(
     scores: Mapping[str, float], threshold: float, max_choices: int, reason: Callable[[str], str]
 ) -> Decision:
-    """The names whose scores reach a threshold, best first, with reasons; and the scores, rounded."""
+    """Return the names whose scores reach a threshold, best first, with reasons; and the scores, rounded."""
     # Rounded, so that equal texts give equal scores whatever the order of the sums.
     scores = {name: round(score, 6) for name, score in scores.items()}
     fitting = [name for name, score in scores.items() if score >= threshold and math.isfinite(score)]
@@ -56,17 +56,17 @@ class KeywordWay:
         # No word in common is no sign of anything, whatever the threshold.
         self._threshold = max(threshold or 0, _ANY_WORD)
         self._likeness = WordLikeness([source.texts for source in sources])
-        self._places = {source.name: position for position, source in enumerate(sources)}
+        self._positions = {source.name: position for position, source in enumerate(sources)}
 
     async def decide(self, call: Call, sources: Sequence[Source], max_choices: int) -> Decision:
         """Compare the words."""
         names = [source.name for source in sources]
-        values = self._likeness.scores(call.query, [self._places[name] for name in names])
+        values = self._likeness.scores(call.query, [self._positions[name] for name in names])
         scores = dict(zip(names, values, strict=True))
         return choose(scores, self._threshold, max_choices, partial(self._reason, call.query))
 
     def _reason(self, question: str, name: str) -> str:
-        words = self._likeness.shared_words(question, self._places[name])
+        words = self._likeness.shared_words(question, self._positions[name])
         return f"shared words: {', '.join(words[:_REASON_WORDS])}"
 
 
@@ -119,7 +119,7 @@ class SimilarityWay:
         return choose(scores, self._threshold, max_choices, nearest.__getitem__)
 
     def _vectors(self) -> np.ndarray:
-        """The unit vectors of all texts; whoever asks first has them made."""
+        """Return the unit vectors of all texts, made at the first use."""
         with self._lock:
             if self._matrix is None:
                 answer = embed_documents(self._embeddings, self._texts)

@@ -32,7 +32,7 @@ _SPACE_BEFORE = re.compile(r"(?<![ \t])[ \t]++(?=\[\d{1,6}\])")
 _MARKS = re.compile(r"((?:\[\d{1,6}\](?:\s{0,3}(?=\[\d{1,6}\]))?)+)")
 # the word before a mark; none where a sentence ended, as before a footnote
 _WORD_BEFORE = re.compile(r"[^\s\]】。！？]{1,20}(?<![.!?…])(?<![.!?…][\"”’)])\s?\Z")
-_MAX_PLACE = 100  # characters by which a place of a mark is known
+_MAX_KEY = 100  # characters of the word and marks by which a mark is known again
 # signs of no language stand for the brackets of a text while it is cut into sentences and at its marks
 _HIDDEN = str.maketrans("[］【]［】", "\ue000\ue001\ue002\ue003\ue004\ue005")
 _SHOWN = {hidden: bracket for bracket, hidden in _HIDDEN.items()}
@@ -134,10 +134,10 @@ def check_citations(
 
 
 def _passage_texts(passages: Any) -> list[str]:
-    """The texts of passages, which may be strings or documents."""
-    rows = passages if isinstance(passages, Sequence) and not isinstance(passages, (str, bytes)) else [None]
-    texts: list[Any] = [getattr(passage, "page_content", passage) for passage in rows]
-    if not all(isinstance(text, str) for text in texts):
+    """Return the texts of passages, which may be strings or documents; refuse anything else."""
+    is_list = isinstance(passages, Sequence) and not isinstance(passages, (str, bytes))
+    texts = [getattr(passage, "page_content", passage) for passage in passages] if is_list else []
+    if not is_list or not all(isinstance(text, str) for text in texts):
         raise InvalidInputError(
             "passages must be a list of strings or documents, in the order in which the answer numbers them from 1."
         )
@@ -145,7 +145,7 @@ def _passage_texts(passages: Any) -> list[str]:
 
 
 def _context(passage: Any) -> str:
-    """The title and the headings of a document, a line each."""
+    """Return the title and the headings of a document, a line each."""
     metadata = getattr(passage, "metadata", None) or {}
     return "\n".join(text for name in ("title", "heading") if isinstance(text := metadata.get(name), str))
 
@@ -156,7 +156,7 @@ def _check_statement(
     reasons: Mapping[str, str],
     judged: Mapping[str, Literal["supported", "unsupported"]],
 ) -> Iterator[Citation]:
-    """One citation for each number of a statement, in order."""
+    """Check a statement against each passage that it cites: one citation a number, in order."""
     numbers = [number for number in statement.numbers if 1 <= number <= len(sources)]
     cited = [sources[number - 1] for number in numbers]
     verdicts = dict(zip(numbers, judge(statement.text, cited), strict=True))
@@ -173,7 +173,7 @@ def _check_statement(
 
 
 class Statement(NamedTuple):
-    """A statement of an answer and the numbers that it cites, each once, in order."""
+    """A statement of an answer, and the numbers of the passages that it cites, each once, in order."""
 
     text: str
     numbers: tuple[int, ...]
@@ -184,8 +184,8 @@ def statements(answer: str, passages: Sequence[str] = ()) -> list[Statement]:
 
     Marks may be ``[1]``, ``[1, 2]``, ``[1-3]``, ``[1][2]``, ``【1】`` or ``［1］``, before or after the full
     stop, or on the next line. A sentence with several marks is cut at them where each part says something.
-    Headings and lines that only introduce a list are not statements. What only looks like a mark, since the passages
-    have it after the same word, belongs to the text of a sentence that has a mark besides.
+    Headings and lines that only introduce a list are not statements. A mark that a passage has after the same word
+    is text ("a[3]"), if its sentence has another mark.
 
     Example:
         >>> statements("A cat sleeps [1]. Dogs bark loudly 【2、3】。")
@@ -213,7 +213,7 @@ def statements(answer: str, passages: Sequence[str] = ()) -> list[Statement]:
 
 
 def renumber(answer: str, numbers: Mapping[int, int], passages: Sequence[str] = ()) -> str:
-    """An answer with other numbers in its marks, and without those that have no other; marks of passages stay.
+    """Replace the numbers in the citation marks of an answer; a number that is not a key of ``numbers`` is removed.
 
     Example:
         >>> renumber("Tea is hot [1, 2]. So is coffee【3】.", {1: 4, 3: 1})
@@ -233,26 +233,26 @@ def renumber(answer: str, numbers: Mapping[int, int], passages: Sequence[str] = 
 
 
 def _passage_marks(answer: str, passages: Sequence[str]) -> set[int]:
-    """Find the marks of an answer that a passage has after the same word, with or without a blank as there."""
+    """Return the starts of those marks of an answer that are text of a passage: it has them after the same word."""
     known = {key for text in passages for _, key in _marks_after_words(text)}
     return {start for start, key in _marks_after_words(answer) if key in known} if known else set()
 
 
 def _marks_after_words(text: str) -> Iterator[tuple[int, str]]:
-    """Find each mark, with the word and the marks before it; those without a word are left out."""
+    """Yield the start of each mark that follows a word, and the text by which it is known again: the word and marks."""
     key, end = "", 0
     for mark in _MARK.finditer(text):
         if not key or text[end : mark.start()].strip():
             word = _WORD_BEFORE.search(text, max(0, mark.start() - 21), mark.start())
             key = word[0] if word else ""
         if key:
-            key = " ".join(f"{key}{mark[0]}".split())[-_MAX_PLACE:]
+            key = " ".join(f"{key}{mark[0]}".split())[-_MAX_KEY:]
             yield mark.start(), key
         end = mark.end()
 
 
 def _plain_mark(match: re.Match[str]) -> str:
-    """A mark of any form as ``[1][2]``."""
+    """Write a mark of any form, such as ``【1-3, 5】``, as ``[1][2][3][5]``."""
     numbers: list[int] = []
     for first, last in _RANGE.findall(match["numbers"]):
         start, end = int(first), int(last or first)
@@ -265,7 +265,7 @@ def _cited_numbers(text: str) -> tuple[int, ...]:
 
 
 def _split_at_marks(texts: list[str], marks: list[str]) -> list[Statement]:
-    """The parts of a sentence between its marks: statements if each has two content words or more, else one."""
+    """Cut a sentence at its marks if each part has two content words or more; else make it one statement."""
     pairs = zip(texts, marks, strict=False)
     parts = [Statement(text.strip(" \n,，;；、"), _cited_numbers(mark)) for text, mark in pairs]
     stand_alone = all(len(content_words(part.text)) > 1 for part in parts)

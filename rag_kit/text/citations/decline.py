@@ -79,7 +79,7 @@ _LACK = (
 
 
 def _up_to_words(count: int, comma: str = ",?") -> str:
-    """Up to so many words, none of which begins a clause of its own."""
+    """Make a pattern for at most ``count`` words, none of which is "that"."""
     return rf"(?:{comma} (?!that\b)[\w'-]+){{0,{count}}}?,?"
 
 
@@ -195,7 +195,7 @@ _CONCLUDED = re.compile(
 
 
 def _says_so_in_other_words(answer: str) -> bool:
-    """Tell whether a short answer in another language says that the answer is not in the documents."""
+    """Tell whether a short answer declines in one of twelve further languages."""
     found = sentences(answer)
     if not found or len(found) > _MAX_SENTENCES_OTHER or _MARK.search(answer):
         return False
@@ -208,7 +208,7 @@ def _says_so_in_other_words(answer: str) -> bool:
 
 @cache
 def _language_words(line: str) -> list[str]:
-    """Patterns of the words of a line of `_OTHER_LANGUAGES`: stems, and whole words where these are short."""
+    """Make a pattern of each group of words in a line of `_OTHER_LANGUAGES`; long words match as stems."""
     groups = [group.strip().split("|") for group in line.split(" / ")]
     return [
         "|".join(w if w > "\u2fff" else rf"\b{w}" + r"\b" * (len(w) < _MIN_STEM) for w in words)
@@ -219,10 +219,10 @@ def _language_words(line: str) -> list[str]:
 def is_declined(answer: str) -> bool:
     """Tell whether an answer says that the documents do not hold it, and little else.
 
-    Long and polite declines count too: with apologies, advice, and what the documents do contain; and whatever ends
-    with the conclusion that the question cannot be answered. What else begins with a statement, ends in a conclusion,
-    or has over 3,000 characters is an answer, even if it adds what the documents lack. In twelve more languages the
-    sentence that the prompts ask for is known, in the model's own words.
+    Long and polite declines count too, with apologies, advice and what the documents do contain, and so does a text
+    whose last sentence concludes that the question cannot be answered. A text that begins with a statement, draws
+    another conclusion, or has over 3,000 characters is an answer, even if it adds what the documents lack. Twelve more
+    languages are read for the sentence that the prompts ask for, however the model words it.
 
     Example:
         >>> is_declined("The answer is not in the documents."), is_declined("文档中没有答案。")
@@ -258,7 +258,7 @@ def is_declined(answer: str) -> bool:
 
 
 def _clauses(answer: str) -> list[tuple[str, _Rules]]:
-    """The clauses of an answer, as `fold` writes them for matching, each with the rules of its language."""
+    """Cut an answer into folded clauses, each with the rules of its language."""
     clauses: list[tuple[str, _Rules]] = []
     for sentence in sentences(answer):
         text = _ACCORDING_TO.sub("", fold(sentence.text).strip(_EDGES))

@@ -46,18 +46,16 @@ _OPEN_QUESTION = re.compile(
 )
 
 
-class ValuePlace(NamedTuple):
-    """A value of a passage, and the words of its clause or cell, of its sentence up to it, and of the one before."""
+class ValueMention(NamedTuple):
+    """A value where a passage mentions it, with the content words around it."""
 
     value: Value
-    own: frozenset[str]
-    within: frozenset[str] = frozenset()
-    before: frozenset[str] = frozenset()
-    subject: frozenset[str] = (
-        frozenset()
-    )  # the names and identifiers before it, of the last clause that has any
-    sentence: int = -1
-    order: int = 0
+    own: frozenset[str]  # words of its clause or table cell
+    within: frozenset[str] = frozenset()  # words of the earlier clauses of its sentence
+    before: frozenset[str] = frozenset()  # words of the sentence before
+    subject: frozenset[str] = frozenset()  # names before it in the last clause that has any
+    sentence: int = -1  # number of its sentence
+    order: int = 0  # position among the mentions of the passage
 
 
 class PassageSource:
@@ -73,29 +71,26 @@ class PassageSource:
 
     @cached_property
     def rows(self) -> dict[int, TableRow]:
-        """The rows of its tables by the place where they begin."""
+        """Map the start of each table row to the row."""
         return {row.start: row for row in table_rows(self.text)}
 
     @cached_property
     def spans(self) -> list[tuple[int, int]]:
-        """The spans of its sentences and rows."""
-        inside = [(row.start, row.end) for row in self.rows.values()]
+        """List start and end of each sentence and table row, in order."""
+        rows = [(row.start, row.end) for row in self.rows.values()]
         found = [(one.start, one.end) for one in sentences(self.text)[:_MAX_SENTENCES]]
-        return sorted([*inside, *(one for one in found if not any(a <= one[0] < b for a, b in inside))])
+        return sorted([*rows, *(one for one in found if not any(a <= one[0] < b for a, b in rows))])
 
     @cached_property
     def tokens(self) -> list[list[Token]]:
-        """The tokens of each sentence; of a row, those of its cells and their headers."""
-        return [
-            [token for cell in cells for part in cell for token in part]
-            if (cells := self._cells.get(start))
-            else [token for clause in self.clauses[start] for token in clause]
-            for start, _ in self.spans
-        ]
+        """List the tokens of each sentence; a table row has those of its cells and their headers."""
+        of_rows = {start: [part for cell in cells for part in cell] for start, cells in self._cells.items()}
+        parts = (of_rows.get(start) or self.clauses[start] for start, _ in self.spans)
+        return [[token for part in sentence for token in part] for sentence in parts]
 
     @cached_property
     def _cells(self) -> dict[int, list[tuple[list[Token], list[Token]]]]:
-        """The tokens of header and text of each cell of each row, by the row's start."""
+        """Map the start of each table row to its cells: the tokens of header and text."""
         return {
             start: [(tokens(cell.header), tokens(cell.text, cell.values)) for cell in row.cells]
             for start, row in self.rows.items()
@@ -103,7 +98,7 @@ class PassageSource:
 
     @cached_property
     def clauses(self) -> dict[int, list[list[Token]]]:
-        """The tokens of the clauses of each sentence, by its start; rows and their headers have none."""
+        """Map the start of each sentence to the tokens of its clauses; table rows and headers have none."""
         texts = {start: self.plain(start, end) for start, end in self.spans if start not in self.rows}
         return {
             start: [[]] if self.rows and text.count("|") > 1 else clauses(text)
@@ -111,7 +106,7 @@ class PassageSource:
         }
 
     def plain(self, start: int, end: int) -> str:
-        """A span of the text without marks of footnotes."""
+        """Return a span of the text without the marks of footnotes."""
         return _MARK.sub("", self.text[start:end])
 
     @cached_property
@@ -135,45 +130,45 @@ class PassageSource:
         return [token for line in self.context.splitlines() for token in tokens(line)]
 
     @cached_property
-    def places(self) -> list[ValuePlace]:
-        """The values with the words beside them: in the clause, and before it in the sentence and the one before."""
-        found: list[ValuePlace] = []
+    def mentions(self) -> list[ValueMention]:
+        """List each mention of a value in the passage and in its title and headings."""
+        found: list[ValueMention] = []
         before: frozenset[str] = frozenset()
         for number, ((start, _), sentence) in enumerate(zip(self.spans, self.tokens, strict=True)):
             if cells := self._cells.get(start):
-                found += _row_places(cells)
+                found += _row_mentions(cells)
                 continue
             within = subject = frozenset[str]()
             for clause in self.clauses[start]:
                 own = frozenset(content_keys(clause))
-                for at, token in enumerate(clause):
-                    subject = frozenset(one.key for one in clause[: at + 1] if one.name) or subject
+                for position, token in enumerate(clause):
+                    subject = frozenset(one.key for one in clause[: position + 1] if one.name) or subject
                     if token.value:
                         found.append(
-                            ValuePlace(token.value, own - {token.key}, within, before, subject, number)
+                            ValueMention(token.value, own - {token.key}, within, before, subject, number)
                         )
                 within |= own
             before = frozenset(content_keys(sentence))
         found += [
-            ValuePlace(token.value, frozenset(), self.all_keys, frozenset())
+            ValueMention(token.value, frozenset(), self.all_keys, frozenset())
             for token in self.context_tokens
             if token.value
         ]
-        return [place._replace(order=order) for order, place in enumerate(found)]
+        return [mention._replace(order=order) for order, mention in enumerate(found)]
 
     @cached_property
     def values(self) -> dict[str, Value]:
         """The distinct values by their normal form."""
-        return {place.value.normal: place.value for place in self.places}
+        return {mention.value.normal: mention.value for mention in self.mentions}
 
     @cached_property
     def counted(self) -> dict[str, str]:
-        """Normal form of a value counted by a time -> that of the bare value, as in a "monthly rent of 900 EUR"."""
+        """Map "900 EUR/month" to "900 EUR" where the passage says "a monthly rent of 900 EUR"."""
         return {
-            counted_by(place.value, unit).normal: place.value.normal
-            for place in self.places
-            if is_money(place.value.dimension)
-            for name in place.own & _PERIODS.keys()
+            counted_by(mention.value, unit).normal: mention.value.normal
+            for mention in self.mentions
+            if is_money(mention.value.dimension)
+            for name in mention.own & _PERIODS.keys()
             for unit, _ in filter(None, [unit_at(_PERIODS[name], 0)])
         }
 
@@ -183,44 +178,48 @@ class PassageSource:
         The range holds that sentence, and a neighbour of it that has further words of the statement.
         """
         letters, keys = letters_of(statement), content_keys(stated)
-        for place, sentence in enumerate(self.letters):
+        for number, sentence in enumerate(self.letters):
             if holds(sentence, letters):
-                return place, range(place, place + 1)
+                return number, range(number, number + 1)
         shared = [keys & sentence for sentence in self.keys]
-        places = range(len(shared))
-        best = max(places, key=lambda place: (len(shared[place]), -abs(len(self.keys[place]) - len(keys))))
+        numbers = range(len(shared))
+        best = max(
+            numbers, key=lambda number: (len(shared[number]), -abs(len(self.keys[number]) - len(keys)))
+        )
         if self.spans[best][0] in self.rows:
             return best, range(best, best + 1)
-        near = [
-            place
-            for place in (best - 1, best + 1)
-            if place in places and shared[place] - shared[best] and self.spans[place][0] not in self.rows
+        neighbours = [
+            number
+            for number in (best - 1, best + 1)
+            if number in numbers and shared[number] - shared[best] and self.spans[number][0] not in self.rows
         ]
-        return best, range(min([best, *near]), max([best, *near]) + 1)
+        return best, range(min([best, *neighbours]), max([best, *neighbours]) + 1)
 
-    def best_clause(self, place: int, stated: Sequence[Token]) -> list[Token]:
-        """The clause of a sentence that has most of a statement's values and words, its own or those before it."""
+    def best_clause(self, sentence: int, stated: Sequence[Token]) -> list[Token]:
+        """Choose the clause that shares most with a statement: values, words up to its end, own words."""
         keys, values = content_keys(stated), {token.key for token in stated if token.value}
-        within: set[str] = set()
+        up_to_clause: set[str] = set()
         ranked = []
-        for clause in self.clauses[self.spans[place][0]]:
+        for clause in self.clauses[self.spans[sentence][0]]:
             own = content_keys(clause)
-            within |= own
-            ranked.append((len(values & own), len(keys & within), len(keys & own), -len(clause), clause))
+            up_to_clause |= own
+            ranked.append(
+                (len(values & own), len(keys & up_to_clause), len(keys & own), -len(clause), clause)
+            )
         return max(ranked, key=lambda entry: entry[:-1])[-1]
 
 
 def clauses(text: str) -> list[list[Token]]:
-    """The tokens of the clauses of a sentence; "and" parts them where both sides have a value."""
-    row = placed_tokens(text)
-    inside = [(token.value.start, token.value.end) for _, token in row if token.value]
+    """Map the start of each sentence to the tokens of its clauses; lines of a table, with their bars, have none."""
+    found = placed_tokens(text)
+    values = [(token.value.start, token.value.end) for _, token in found if token.value]
     ends = [match.start() for match in _CLAUSE.finditer(text)]
-    joints = [match.start() for match in _AND.finditer(text)]
-    ends = [end for end in ends if not any(start <= end < stop for start, stop in inside)]
+    ends = [end for end in ends if not any(start <= end < stop for start, stop in values)]
+    ands = [match.start() for match in _AND.finditer(text)]
     parts: list[list[Token]] = [[]]
-    bounds = sorted([*((end, True) for end in ends), *((joint, False) for joint in joints)])
-    for place, token in row:
-        while bounds and bounds[0][0] <= place:
+    bounds = sorted([*((end, True) for end in ends), *((start, False) for start in ands)])
+    for start, token in found:
+        while bounds and bounds[0][0] <= start:
             parts.append([] if bounds.pop(0)[1] else [_JOINT])
         if token.key not in _JOINTS:
             parts[-1].append(token)
@@ -232,42 +231,42 @@ _JOINTS = ("and", "und", "but", "aber", "而", "但")
 
 
 def _joined(parts: list[list[Token]]) -> list[list[Token]]:
-    """Parts that "and" begins go with the part before where only one of the two has a value."""
-    rows: list[list[Token]] = []
+    """Join a part that begins with "and" to the part before it, unless both have a value."""
+    joined: list[list[Token]] = []
     for part in parts:
-        joint = bool(part) and part[0] is _JOINT
-        words = part[1:] if joint else part
-        both = any(t.value for t in words) and bool(rows) and any(t.value for t in rows[-1])
-        if joint and rows and not both:
-            rows[-1] += words
+        begins_with_and = bool(part) and part[0] is _JOINT
+        words = part[1:] if begins_with_and else part
+        both_have_values = bool(joined) and all(any(t.value for t in side) for side in (joined[-1], words))
+        if begins_with_and and joined and not both_have_values:
+            joined[-1] += words
         elif words:
-            rows.append(words)
-    return rows or [[]]
+            joined.append(words)
+    return joined or [[]]
 
 
-def _row_places(cells: Sequence[tuple[list[Token], list[Token]]]) -> list[ValuePlace]:
-    """The values of a row; beside each stand its column's header and the cells that name the row."""
-    names = frozenset(
+def _row_mentions(cells: Sequence[tuple[list[Token], list[Token]]]) -> list[ValueMention]:
+    """List the values of a table row, each with the words of its column's header and of the cells that name the row."""
+    row_names = frozenset(
         key
         for header, cell in cells
-        if not any(map(_measures, cell))
+        if not any(map(_is_measured, cell))
         for key in content_keys([*header, *cell])
     )
     return [
-        ValuePlace(token.value, (names | content_keys([*header, *cell])) - {token.key})
+        ValueMention(token.value, (row_names | content_keys([*header, *cell])) - {token.key})
         for header, cell in cells
         for token in cell
         if token.value
     ]
 
 
-def _measures(token: Token) -> bool:
-    """Tell whether a token is a value that is measured or counted, not an identifier."""
+def _is_measured(token: Token) -> bool:
+    """Tell whether a token is an amount, not an identifier."""
     return token.value is not None and token.value.dimension != "id"
 
 
 def leaves_open(sentence: str) -> bool:
-    """Tell whether a sentence only asks: the aim of a study, or whether something is so; it denies and says nothing.
+    """Tell whether a sentence leaves a question open, as the aim of a study does, and so neither states nor denies.
 
     Example:
         >>> leaves_open("We sought to determine whether tea is safe."), leaves_open("Tea is safe.")
@@ -282,12 +281,12 @@ def content_keys(words: Iterable[Token]) -> set[str]:
 
 
 def letters_of(text: str) -> str:
-    """A text without marks and punctuation, folded, in words: what is compared word for word."""
+    """Reduce a text to what is compared word for word: folded, without citation marks and punctuation."""
     return _BESIDE_HAN.sub("", f" {_NOT_WORD.sub(' ', fold(_MARK.sub('', text)))} ".replace("  ", " "))
 
 
 def holds(passage: str, statement: str) -> bool:
-    """Tell whether a passage has a statement word for word, both as `letters_of` gives them, and no part of a number.
+    """Tell whether a passage holds a statement word for word, not inside a longer number; both as from `letters_of`.
 
     Example:
         >>> holds(letters_of("在十四世纪"), letters_of("四世纪")), holds(letters_of("3-day trip"), letters_of("3 day"))
@@ -295,11 +294,11 @@ def holds(passage: str, statement: str) -> bool:
     """
     if not statement.strip():
         return False
-    place = passage.find(statement)
-    while place >= 0:
-        end = place + len(statement)
-        edges = (passage[place - 1 : place] + statement[0], statement[-1] + passage[end : end + 1])
+    start = passage.find(statement)
+    while start >= 0:
+        end = start + len(statement)
+        edges = (passage[start - 1 : start] + statement[0], statement[-1] + passage[end : end + 1])
         if not any(_WITHIN_NUMBER.fullmatch(edge) for edge in edges):
             return True
-        place = passage.find(statement, place + 1)
+        start = passage.find(statement, start + 1)
     return False

@@ -22,7 +22,7 @@ _ACTION_TAGS = "vdpcrfquyeo"
 
 
 class Token(NamedTuple):
-    """A token: its normal form, and whether it is a name, a content word, one for a thing, or which value it is.
+    """A word or value of a text in normal form, with its kinds.
 
     Content words are stemmed, so that "founded" and "founds" are the same token. Of English words nothing tells which
     are verbs, so that each content word counts as a thing.
@@ -49,26 +49,24 @@ def tokens(text: str, values: Sequence[Value] | None = None) -> list[Token]:
 
 
 def placed_tokens(text: str, values: Sequence[Value] | None = None) -> list[tuple[int, Token]]:
-    """The tokens of a text, each with the place where it begins, or where its run of Chinese characters does."""
+    """Pair each token of a text with its start; a Chinese word has the start of its run of Chinese characters."""
     row: list[tuple[int, Token]] = []
-    place = 0
+    done = 0
     for value in find_values(text) if values is None else values:
-        row += _words(text, place, value.begin)
+        row += _words(text, done, value.begin)
         row.append((value.start, Token(value.normal, value.dimension == "id", True, True, value)))
-        place = value.end
+        done = value.end
         if len(row) > _MAX_TOKENS:
             return row[:_MAX_TOKENS]
-    row += _words(text, place, len(text))
+    row += _words(text, done, len(text))
     if row and row[0][1].name and not row[0][1].value and not (len(row) > 1 and row[1][1].name):
-        row[0] = (
-            row[0][0],
-            row[0][1]._replace(name=False),
-        )  # the first word of a sentence has its capital from there
+        # a capital at the beginning of a sentence makes no name
+        row[0] = (row[0][0], row[0][1]._replace(name=False))
     return row[:_MAX_TOKENS]
 
 
 def _words(text: str, start: int, end: int) -> list[tuple[int, Token]]:
-    """The tokens of a part of a text without values."""
+    """Pair each word of a stretch of text, which holds no value, with its start."""
     row: list[tuple[int, Token]] = []
     for match in islice(_WORD.finditer(text, start, end), _MAX_TOKENS):
         if match["han"]:
@@ -80,7 +78,7 @@ def _words(text: str, start: int, end: int) -> list[tuple[int, Token]]:
 
 @cache_of_texts(_MAX_REMEMBERED, 100)
 def _latin_token(word: str) -> Token:
-    """A word by its stem."""
+    """Make the token of a word in Latin letters; its key is the stem."""
     key = fold(word)
     stems = [] if is_negation(key) else content_words(word)
     if not stems:
@@ -90,7 +88,7 @@ def _latin_token(word: str) -> Token:
 
 @cache_of_texts(_MAX_REMEMBERED, 100)
 def _han_token(word: str, tag: str) -> Token:
-    """A Chinese word with its part of speech."""
+    """Make the token of a Chinese word from its part of speech in jieba's letters."""
     content = bool(content_words(word))
     name = content and len(word) > 1 and tag.startswith(_NAME_TAGS)
     return Token(
@@ -132,7 +130,7 @@ _ZH_CLASSES = (
 
 @cache
 def _classes() -> dict[str, dict[int, int]]:
-    """Word or character -> its classes, with its group in each; words in their stemmed form and as they are."""
+    """Map each word, its stem, and each character of `_ZH_CLASSES` to class number -> number of its group there."""
     classes: dict[str, dict[int, int]] = {}
     members = [*(names.split("/") for names in _CLASSES.split()), *map(list, _ZH_CLASSES.split())]
     for number, groups in enumerate(members):
@@ -168,7 +166,7 @@ def are_opposites(a: str, b: str) -> bool:
 
 
 def are_equal(a: str, b: str) -> bool:
-    """Tell whether two words mean the same where others exclude them, as "rise" and "grew" do.
+    """Tell whether two words are in the same group of a class, as "rise" and "grew" are.
 
     Example:
         >>> are_equal("rise", "grew"), are_equal("rise", "fell"), are_equal("rise", "bridge")
@@ -178,13 +176,13 @@ def are_equal(a: str, b: str) -> bool:
 
 
 def _groups(a: str, b: str) -> list[tuple[int, int]]:
-    """The groups of two words in each class that has both."""
+    """List, for each class that has both words, the groups of the two."""
     one, other = _groups_of(a), _groups_of(b)
     return [(one[number], other[number]) for number in one.keys() & other.keys()]
 
 
 def _groups_of(word: str) -> dict[int, int]:
-    """The group of a word in each of its classes; a compound such as 解除合同 has those of its first part."""
+    """Map the classes of a word to its group in each; a compound such as 解除合同 has those of its first part."""
     classes = _classes()
     stem = word[:2] if word > "\u2fff" else (content_words(word) or [word])[0]
     return classes.get(word) or classes.get(stem) or {}
@@ -201,12 +199,11 @@ def are_alike(a: str, b: str) -> bool:
         >>> are_alike("invent", "inventor"), are_alike("长", "长度"), are_alike("最大", "最小")
         (True, True, False)
     """
-    if a == b or not (a.isascii() and b.isascii()):
-        return (
-            a in b
-            or b in a
-            or (len(a) == len(b) > _MIN_HAN and _differ_by_one(a, b) and not are_opposites(a, b))
-        )
+    if a == b:
+        return True
+    if not (a.isascii() and b.isascii()):
+        one_differs = len(a) == len(b) > _MIN_HAN and _differ_by_one(a, b) and not are_opposites(a, b)
+        return one_differs or a in b or b in a
     shorter = min(len(a), len(b))
     prefix = max(_MIN_PREFIX, round(0.7 * shorter))
     return shorter >= prefix and a[:prefix] == b[:prefix] and not a[0].isdigit()

@@ -50,22 +50,23 @@ class Term(NamedTuple):
 
 @lru_cache(maxsize=8192)
 def terms(text: str) -> tuple[str, ...]:
-    """Split text into terms, repeated ones kept, in order.
+    """Split a text into terms: content words, and pairs of Chinese characters; in order, repeats kept.
 
     Example:
         >>> terms("The Rhine floods 奥尔斯顿")
         ('rhine', 'flood', '奥尔', '尔斯', '斯顿')
     """
     keys: list[str] = []
-    for place, part in enumerate(_HAN.split(fold(text))):
-        pairs = [part[at : at + 2] for at in range(len(part) - 1)] or [part]
-        keys.extend(pairs if place % 2 else content_words(part))
+    for number, part in enumerate(_HAN.split(fold(text))):
+        is_chinese = number % 2  # the split alternates between other text and runs of Chinese characters
+        pairs = [part[start : start + 2] for start in range(len(part) - 1)] or [part]
+        keys.extend(pairs if is_chinese else content_words(part))
     return tuple(keys)
 
 
 @lru_cache(maxsize=256)
 def question_terms(text: str) -> tuple[Term, ...]:
-    """The distinct terms of a question with their salience, in order.
+    """List the distinct terms of a question with their salience, in order.
 
     Example:
         >>> [(t.key, t.nominal) for t in question_terms("What colour is the flag of Chad?")]
@@ -79,11 +80,8 @@ def question_terms(text: str) -> tuple[Term, ...]:
         plain = _ASKING.sub(" ", fold(text))
     keys = list(dict.fromkeys(terms(plain)))
     keys = [key for key in keys if len(key) > 1 or key.isascii()] or keys
-    frames = _frame_terms()
-    return tuple(
-        Term(key, 1.5 if key in named else 0.3 if key in frames else 1.0, key in named, key in dates)
-        for key in keys
-    )
+    salience = dict.fromkeys(_frame_terms(), 0.3) | dict.fromkeys(named, 1.5)
+    return tuple(Term(key, salience.get(key, 1.0), key in named, key in dates) for key in keys)
 
 
 @cache
@@ -114,7 +112,7 @@ _NAME = re.compile(
 
 
 def offers(kind: str, sentence: str, question: str) -> bool:
-    """Tell whether a sentence has something of the asked kind that the question does not name.
+    """Tell whether a sentence has a name, number or time, as the question asks, that the question does not name itself.
 
     Example:
         >>> offers("number", "It has 76 rooms.", "How many rooms does it have?")

@@ -24,9 +24,8 @@ _HEADING = re.compile(r"#{1,6}\s")
 _FIRST_HEADING = re.compile(r"[^\n]{0,99}[^\n.!?。！？…;；:：]")  # a short first line without a full stop
 _DELIMITER = re.compile(r"\|(?:\s*:?-+:?\s*\|)+")
 _NOT_WORD = re.compile(r"\W+")
-_IDENTIFIER = re.compile(
-    r"(?<![A-Za-z0-9.])(?=[A-Za-z]+[./_-]?\d)[A-Za-z][A-Za-z0-9./_-]+[A-Za-z0-9]"
-)  # XP-9900, FY2022
+# XP-9900, FY2022
+_IDENTIFIER = re.compile(r"(?<![A-Za-z0-9.])(?=[A-Za-z]+[./_-]?\d)[A-Za-z][A-Za-z0-9./_-]+[A-Za-z0-9]")
 _NO_LETTER_OR_DIGIT = re.compile(r"[^a-z0-9]+")
 _MIN_MISSPELLED, _MISSPELLED = 6, 0.85  # letters of a name; how alike the right word must be
 _FENCE = re.compile(r"^[ \t]*(?:```+|~~~+)[ \t]*(\S*)[^\n]*$", re.MULTILINE)
@@ -39,7 +38,7 @@ _NO_SENTENCE = re.compile(
 
 @dataclass(frozen=True)
 class PassageText:
-    """A passage as far as evidence is counted in it: its number, its text, its title and the last of its headings.
+    """A passage in which evidence is counted: its number, text, title and innermost heading.
 
     ``marks`` are the texts that may say its version: of the metadata, the title and the name of its file.
     """
@@ -52,12 +51,17 @@ class PassageText:
 
 
 def passage_text(number: int, text: str, metadata: Mapping[str, Any]) -> PassageText:
-    """A passage whose title is what the metadata name as title and heading, a line each."""
+    """Make a `PassageText` of a passage's metadata; its title has the headings on a second line."""
     names = [metadata.get("title"), metadata.get("heading")]
     title, path = (name[:_MAX_TITLE] if isinstance(name, str) else "" for name in names)
     file = str(metadata.get("file") or metadata.get("source") or "").rpartition("/")[2]
     marks = version_text(metadata), title, file[:_MAX_TITLE].replace("_", " ")
     return PassageText(number, text, f"{title}\n{path}".strip(), path.rpartition(" > ")[2], marks)
+
+
+def passage_texts(documents: Iterable[Any]) -> list[PassageText]:
+    """Make a `PassageText` of each document, numbered from 1."""
+    return [passage_text(n, doc.page_content, doc.metadata) for n, doc in enumerate(documents, start=1)]
 
 
 class Features(NamedTuple):
@@ -68,7 +72,7 @@ class Features(NamedTuple):
     near: float  # share in the sentence, its two neighbours and the title
     title: float  # share in the title and headings of its passage
     opens: float  # the same, of the first two sentences of the passage
-    rank: float  # place of the passage: 1, 1/2, 1/3 ...
+    rank: float  # 1 in the first passage, 1/2 in the second, 1/3 ...
     kind: float  # offers something of the kind that is asked for, not named in the question
     edges: float  # fit in time (`TimeFit`), as are the next two
     overlap: float
@@ -92,8 +96,8 @@ class SentenceCandidate:
 
     text: str  # verbatim
     number: int  # of its passage
-    place: int  # position of its passage
-    order: int  # its place among all sentences
+    passage_index: int  # of its passage, from 0
+    order: int  # position among all sentences
     matched: frozenset[str]  # terms of the question in it
     near: frozenset[str]  # terms of the question in it, its neighbours and the title of its passage
     features: Features
@@ -101,7 +105,7 @@ class SentenceCandidate:
     header: str  # the header of the table that it is a row of, or ""
 
     def worth(self, min_near: float = MIN_NEAR) -> float:
-        """The score as a share of the highest possible one; 0 for what says too little about the question."""
+        """Return the score as a share of the highest possible one; 0 for a sentence with too little of the question."""
         features = self.features
         on_topic = features.near >= max(min_near, 1e-9)
         signs = (features.cover, features.kind, features.edges, features.overlap)
@@ -109,47 +113,49 @@ class SentenceCandidate:
 
 
 class _Row(NamedTuple):
-    """A sentence, the position of its passage, the question's terms in it, the header of its table."""
+    """A sentence, the index of its passage, the question's terms in it, and the header of its table."""
 
     text: str
-    place: int
+    passage_index: int
     matched: frozenset[str]
     header: str
 
 
 def collect(question: Question, passages: Sequence[PassageText]) -> list[SentenceCandidate]:
-    """Every sentence of the passages with its features, in reading order."""
+    """Score every sentence of the passages for the question, in reading order."""
     keys = question.keys
     rows, titles = _read_rows(keys, passages)
     weights = _rarity_weights(question, rows)
     last: dict[int, list[TimeSpan]] = {}
     candidates = []
     for order, row in enumerate(rows):
-        title, rest = titles[row.place], keys - titles[row.place]
+        title, rest = titles[row.passage_index], keys - titles[row.passage_index]
         near = row.matched.union(title, _terms_beside(rows, order), keys & set(terms(row.header)))
         features = Features(
             _share(weights, row.matched),
             _share(weights, row.matched & rest) / (_share(weights, rest) or 1.0),
             _share(weights, near),
             _share(weights, title),
-            _share(weights, title) if order < 2 or rows[order - 2].place != row.place else 0.0,
-            1 / (1 + row.place),
+            _share(weights, title)
+            if order < 2 or rows[order - 2].passage_index != row.passage_index
+            else 0.0,
+            1 / (1 + row.passage_index),
             float(offers(question.kind, row.text, question.text)),
             *_fit_row_in_time(question, row, last),
             float(is_question(row.text)),
         )
         score = sum(weight * value for weight, value in zip(_WEIGHTS, features, strict=True))
-        number = passages[row.place].number
+        number = passages[row.passage_index].number
         candidates.append(
             SentenceCandidate(
-                row.text, number, row.place, order, row.matched, near, features, score, row.header
+                row.text, number, row.passage_index, order, row.matched, near, features, score, row.header
             )
         )
     return candidates
 
 
 def _rarity_weights(question: Question, rows: Sequence[_Row]) -> dict[str, float]:
-    """Weight of each term, summing to 1: its salience times its rarity among the sentences."""
+    """Weigh each term by its salience times its rarity among the sentences; the weights sum to 1."""
     count = Counter(key for row in rows for key in row.matched)
     # (N + 1) / (n + 0.5) as in BM25's idf; log1p leaves weight to a term that is in every sentence
     weights = {
@@ -167,7 +173,7 @@ def _share(weights: Mapping[str, float], keys: Iterable[str]) -> float:
 def choose(
     question: Question, candidates: Sequence[SentenceCandidate], count: int = 2
 ) -> list[SentenceCandidate]:
-    """The best `count` distinct sentences, at most two of a passage, best first; equal scores keep reading order.
+    """Choose the best `count` distinct sentences, at most two of a passage, best first; ties keep reading order.
 
     After the first, a sentence gains by the terms of the question that it adds to those chosen.
     """
@@ -178,10 +184,8 @@ def choose(
     chosen = [left.pop(0)] if left else []
     while left and len(chosen) < count:
         matched = frozenset().union(*(candidate.matched for candidate in chosen))
-        full = {
-            place for place, number in Counter(c.place for c in chosen).items() if number == _OF_A_PASSAGE
-        }
-        left = [candidate for candidate in left if candidate.place not in full]
+        counts = Counter(candidate.passage_index for candidate in chosen)
+        left = [candidate for candidate in left if counts[candidate.passage_index] < _OF_A_PASSAGE]
         if not left:
             break
         gains = [candidate.score + weight_of(question, candidate.matched - matched) for candidate in left]
@@ -190,13 +194,13 @@ def choose(
 
 
 def drop_distraction(picked: Sequence[SentenceCandidate]) -> list[SentenceCandidate]:
-    """The chosen sentences without those far behind the first, in another language, or beside the question.
+    """Drop sentences that score far below the first, are in another language, or share nothing with the question.
 
-    Five less in score means that a sentence holds the answer 150 times less often.
+    A score is a logarithm: with five less, a sentence holds the answer 150 times less often.
     """
 
     def stays(candidate: SentenceCandidate) -> bool:
-        limit = _BEHIND if candidate.place == picked[0].place else _BEHIND_ELSEWHERE
+        limit = _BEHIND if candidate.passage_index == picked[0].passage_index else _BEHIND_ELSEWHERE
         behind = picked[0].score - candidate.score
         same_language = detect_language(candidate.text) == detect_language(picked[0].text)
         return same_language and behind < limit and bool(candidate.matched or candidate.features.kind)
@@ -205,12 +209,12 @@ def drop_distraction(picked: Sequence[SentenceCandidate]) -> list[SentenceCandid
 
 
 def weight_of(question: Question, keys: Iterable[str]) -> float:
-    """Share of the question's weight that these of its terms hold."""
+    """Return the share of the question's weight that some of its terms have."""
     return _share(question.weights, keys)
 
 
 def holds_what_is_named(question: Question, passages: Sequence[PassageText]) -> bool:
-    """Whether each identifier and name of a question is in some passage or its title, and some time meets its times.
+    """Tell whether the passages hold each identifier and name of a question, and a time that overlaps its times.
 
     Names are compared by their stems, and may be misspelled by a letter; those in what askers say of themselves
     ("I live in Bath.") are not looked for.
@@ -238,7 +242,7 @@ def holds_what_is_named(question: Question, passages: Sequence[PassageText]) -> 
 
 
 def _is_known(name: str, words: set[str]) -> bool:
-    """Whether a name is among some stems, in another form (German and Germany), or misspelled."""
+    """Tell whether a name is among some stems, as it is, in another form (German, Germany), or misspelled."""
     if name in words or name.removesuffix("s") in words or not name.isascii():
         return True
     return any(map(partial(_forms_of_one, name), words)) or (
@@ -260,24 +264,24 @@ def is_question(text: str) -> bool:
 def _read_rows(
     keys: frozenset[str], passages: Sequence[PassageText]
 ) -> tuple[list[_Row], list[frozenset[str]]]:
-    """The sentences of the passages, and for each passage the terms of the question in its titles and headings."""
+    """Split passages into sentences; also return, for each passage, the question's terms in its titles and headings."""
     rows: list[_Row] = []
     titles: list[frozenset[str]] = []
-    for place, passage in enumerate(passages):
+    for passage_index, passage in enumerate(passages):
         title = set(terms(passage.title))
         for text, header, heading in _lines(passage):
             row_terms = frozenset(terms(text))
             if heading:
                 title |= row_terms
             elif len(rows) < MAX_SENTENCES:
-                rows.append(_Row(text, place, keys & row_terms, header))
+                rows.append(_Row(text, passage_index, keys & row_terms, header))
         titles.append(keys & title)
     # a heading in the middle of a passage is an answer only where there is nothing else
     return [row for row in rows if not _HEADING.match(row.text)] or rows, titles
 
 
 def _lines(passage: PassageText) -> Iterator[tuple[str, str, bool]]:
-    """Each sentence of a passage outside of code, the header of its table, and whether it is a heading."""
+    """Yield each sentence of a passage outside of code, with its table's header and whether it is a heading."""
     titles = {line.strip() for line in passage.title.splitlines()}
     first_line, _, below = passage.text.partition("\n")
     body = below if first_line.strip() in titles and below.strip() else passage.text
@@ -299,7 +303,7 @@ def _lines(passage: PassageText) -> Iterator[tuple[str, str, bool]]:
 
 
 def _without_code(text: str) -> str:
-    """A text without its fenced blocks; a passage may begin inside of one, where it was cut from a text."""
+    """Remove fenced blocks from a text, also one that began before the passage was cut out."""
     parts = _FENCE.split(text)
     if len(parts) == 1:
         return text
@@ -312,17 +316,17 @@ def _without_code(text: str) -> str:
 
 
 def _terms_beside(rows: Sequence[_Row], order: int) -> frozenset[str]:
-    """Terms of the question in the neighbours; a question is about what follows it, not what stands before it."""
+    """Return the question's terms in the sentences next to one; a question that follows is about later sentences."""
     before, after = rows[max(order - 1, 0) : order], rows[order + 1 : order + 2]
     near = (*before, *(row for row in after if not is_question(row.text)))
-    return frozenset().union(*(row.matched for row in near if row.place == rows[order].place))
+    return frozenset().union(*(row.matched for row in near if row.passage_index == rows[order].passage_index))
 
 
 def _fit_row_in_time(question: Question, row: _Row, last: dict[int, list[TimeSpan]]) -> TimeFit:
-    """Fit in time; a sentence without a date takes the last one named before it, at half value."""
+    """Measure how well a sentence fits the question's times; without a date it counts half by the last one named."""
     if not question.spans:
         return TimeFit()
     if spans := time_spans(row.text):
-        last[row.place] = spans[-1:]
+        last[row.passage_index] = spans[-1:]
         return fit_in_time(question.spans, spans)
-    return TimeFit(*(value / 2 for value in fit_in_time(question.spans, last.get(row.place, []))))
+    return TimeFit(*(value / 2 for value in fit_in_time(question.spans, last.get(row.passage_index, []))))

@@ -22,14 +22,14 @@ _INSIDE = 0.7
 
 
 class TimeSpan(NamedTuple):
-    """A span of time in years; ``start`` is in it, ``end`` is not."""
+    """A span of time in years: from ``start`` to before ``end``."""
 
     start: float
     end: float
 
 
 def time_spans(text: str) -> list[TimeSpan]:
-    """The spans of time that a text names, in order; only years from 1000 on count.
+    """Find the spans of time that a text names, in order; only years from 1000 on count.
 
     "Since 1990" ends at 9999 and "until 1990" starts at 0.
 
@@ -60,12 +60,12 @@ def time_spans(text: str) -> list[TimeSpan]:
 
 
 def _reaches(between: str, pair: bool) -> bool:
-    """Tell whether what stands between two times makes them one span; "and" does after "between" and the like alone."""
+    """Tell whether the words between two times make them one span; "and" does so only after "between"."""
     return bool(_TO.fullmatch(between)) or (pair and between.strip().lower() == "and")
 
 
 def _span(text: str, value: Value) -> TimeSpan | None:
-    """The years of a date or decade; "1914-17" and "1939/40" run to the end of the second year."""
+    """Return the years of a date or decade; "1914-17" and "1939/40" run to the end of the second year."""
     if value.dimension == "decade":
         return TimeSpan(value.amount, value.amount + 10)
     if value.dimension != "date" or value.amount < 1000:
@@ -87,7 +87,7 @@ class TimeFit(NamedTuple):
 
 
 def fit_in_time(question_times: Sequence[TimeSpan], named: Sequence[TimeSpan]) -> TimeFit:
-    """How well the spans of a sentence fit those of a question.
+    """Measure how well the spans of a sentence fit those of a question.
 
     Example:
         >>> fit_in_time([TimeSpan(1979, 1982)], [TimeSpan(1979, 1982)])
@@ -103,7 +103,7 @@ def fit_in_time(question_times: Sequence[TimeSpan], named: Sequence[TimeSpan]) -
 
 
 def _match_edges(question: TimeSpan, named: Sequence[TimeSpan]) -> float:
-    """Tell whether the first and the last year of a question's span begin or end a named one: 0, 0.5 or 1."""
+    """Score whether the first and last year of a question's span begin or end a named one: 0, 0.5 or 1."""
     last = int(question.end - 1e-6)
     starts = any(int(span.start) == int(question.start) for span in named)
     ends = any(int(span.end - 1e-6) == last or int(span.start) == last for span in named)
@@ -117,7 +117,7 @@ def _overlap(question: TimeSpan, span: TimeSpan) -> float:
 
 
 def _recency(question: TimeSpan, span: TimeSpan) -> float:
-    """Less for each year by which a span begins before the question's, and half where it ended before."""
+    """Score how recent a span is: less for each year before the question's, half if it ended before."""
     gap = question.start - span.start
     if gap <= 0:
         return float(gap > question.start - question.end)

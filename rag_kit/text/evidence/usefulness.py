@@ -44,7 +44,7 @@ _REPEATED = 8
 
 
 class PassageUsefulness(NamedTuple):
-    """How surely a passage helps, from 0 to 1, and the measures that this rests on, by name (`measure`)."""
+    """How surely a passage helps, from 0 to 1, and the measures behind it, by name."""
 
     value: float
     measures: dict[str, float]
@@ -53,7 +53,7 @@ class PassageUsefulness(NamedTuple):
 def usefulness(
     question: str, passages: Sequence[PassageText], cosines: Sequence[float] | None = None
 ) -> list[PassageUsefulness]:
-    """The probability that each passage helps, compared with the others; by words, and by cosines to the question.
+    """Estimate how surely each passage helps beside the others, by words, and by cosines to the question.
 
     Without ``cosines`` it goes by words alone.
     """
@@ -99,8 +99,8 @@ def measure(
     leads = {f"lead {name}": _lead_over_others([row[name] for row in rows]) for name in compared}
     leads["repeated"] = _lead_over_others(_repetition([max(row["score"], 0.0) for row in rows], words))
     crowd = sum(row["passage"] for row in rows) / max(len(rows), 1)
-    for place, row in enumerate(rows):
-        row |= {name: values[place] for name, values in leads.items()}
+    for position, row in enumerate(rows):
+        row |= {name: values[position] for name, values in leads.items()}
         row |= {"crowd": crowd, "repeated": crowd * row["repeated"]}
     return rows
 
@@ -108,7 +108,7 @@ def measure(
 def _measure_alone(
     question: Question, passage: PassageText, title: frozenset[str], keys: frozenset[str]
 ) -> dict[str, float]:
-    """The measures that a passage, of which the terms in its title and in all are given, has by itself."""
+    """Measure a passage by itself, given the question's terms in its title and in all of it."""
     candidates = collect(question, [passage])
     features = [candidate.features for candidate in candidates]
     best = max((candidate.score for candidate in candidates), default=0.0)
@@ -136,7 +136,7 @@ def _measure_alone(
 
 
 def _repetition(scores: Sequence[float], words: Sequence[frozenset[str]]) -> list[float]:
-    """How far what a passage says is said by other good ones: what independent sources repeat is often the answer."""
+    """Measure how far other good passages say what this one says: independent sources repeat answers."""
     sums: Counter[str] = Counter()
     for score, terms_of_passage in zip(scores, words, strict=True):
         sums.update(dict.fromkeys(terms_of_passage, score))
@@ -149,6 +149,6 @@ def _repetition(scores: Sequence[float], words: Sequence[frozenset[str]]) -> lis
 
 
 def _lead_over_others(values: Sequence[float]) -> list[float]:
-    """How far each value is ahead of the average of the others."""
+    """Return how far each value is above the average of the others."""
     total, others = sum(values), len(values) - 1
     return [value - (total - value) / others if others else 0.0 for value in values]

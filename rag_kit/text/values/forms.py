@@ -108,12 +108,12 @@ _NUMERAL = re.compile(rf"{FIGURES}|{HAN}")
 
 
 def read_form(name: str, text: str) -> tuple[float, str, bool] | None:
-    """The amount of a value by its form, the key of a date or identifier, and whether it is open; None: no value."""
+    """Read a value of a form: amount, key (of a date or identifier), whether it is open; None if it is no value."""
     return _READERS[name](text)
 
 
 def _date(text: str) -> tuple[float, str, bool] | None:
-    """A date as 2025-02-26, 2025-02, 2025, -02-26 or -02."""
+    """Read a date; its key is 2025-02-26, 2025-02, 2025, -02-26 or -02, with the parts that the text has."""
     lowered = text.lower()
     name = next((word for word in re.findall(r"[a-zäöü]+", lowered) if word in MONTHS), None)
     numbers = [int(read_any(numeral)) for numeral in re.findall(rf"\d+|[{_H}]+", text)]
@@ -135,27 +135,32 @@ def _date(text: str) -> tuple[float, str, bool] | None:
 
 
 def _decade(text: str) -> tuple[float, str, bool]:
-    """The first year of a decade; that of 80年代 is of the last century."""
+    """Read the first year of a decade; 80年代 without a century is of the 20th."""
     century, _, decade = text.rpartition("世纪")
-    number = read_any(re.findall(rf"\d+|[{_H}]+", decade)[0])
-    if century and century != "上":
-        number += (read_any(century.strip()) - 1) * 100
-    return number if number > 99 else number + (1900 if number > 20 or century else 2000), "", False
+    year = read_any(re.findall(rf"\d+|[{_H}]+", decade)[0])
+    if century and century != "上":  # 上世纪: the last one
+        year += (read_any(century.strip()) - 1) * 100
+    if year <= 99:
+        year += 1900 if year > 20 or century else 2000
+    return year, "", False
 
 
 def _rank(text: str) -> tuple[float, str, bool]:
-    """The number of an ordinal in figures or words."""
+    """Read the number of an ordinal, century or quarter in figures or words."""
     word = next((word for word in re.findall(r"[a-z]+", text.lower()) if word in _ORDINALS), None)
+    if word:
+        return _ORDINALS[word], "", False
     numeral = _NUMERAL.search(text)
-    return (_ORDINALS[word] if word else read_any(numeral[0]) if numeral else 0.0), "", False
+    return (read_any(numeral[0]) if numeral else 0.0), "", False
 
 
 def _clock(text: str) -> tuple[float, str, bool]:
-    """Minutes after midnight; open where nothing tells the halves of the day apart."""
+    """Read a time of day in minutes after midnight; open where it may be before or after noon."""
     lowered = text.lower()
     numbers = [read_any(numeral) for numeral in re.findall(rf"\d+|[{_H}]+", text)]
     hour, minute = (*numbers, 0.0)[:2]
-    minute = 30 if "半" in text else 15 if "刻" in text else minute
+    if "半" in text or "刻" in text:
+        minute = 30 if "半" in text else 15
     late = re.search(r"p\.?m|下午|傍晚|晚", lowered)
     if late and hour < 12:
         hour += 12
@@ -166,17 +171,14 @@ def _clock(text: str) -> tuple[float, str, bool]:
 
 
 def _share(text: str) -> tuple[float, str, bool] | None:
-    """A share such as 三分之二, 三成, two thirds, half or 2/3."""
+    """Read a share such as 三分之二, 三成, two thirds, half or 2/3."""
     if "分之" in text:
         whole, part = (piece.strip() for piece in text.split("分之"))
         return (read_any(part) / whole_number, "", False) if (whole_number := read_any(whole)) else None
     if "成" in text:
-        rest = text.partition("成")[2]
-        return (
-            read_any(text[0]) / 10 + (5.0 if rest == "半" else read_any(rest) if rest else 0.0) / 100,
-            "",
-            False,
-        )
+        rest = text.partition("成")[2]  # 三成五 is 35%, 三成半 too
+        hundredths = read_any(rest.replace("半", "五")) if rest else 0.0
+        return read_any(text[0]) / 10 + hundredths / 100, "", False
     if "/" in text:
         above, below = text.split("/")
         return int(above) / int(below), "", False
@@ -185,7 +187,7 @@ def _share(text: str) -> tuple[float, str, bool] | None:
 
 
 def _id(text: str) -> tuple[float, str, bool]:
-    """An identifier without its joints."""
+    """Read an identifier in capitals, without hyphens, dots and blanks."""
     return 0.0, re.sub(r"[\W_]", "", text).upper(), False
 
 

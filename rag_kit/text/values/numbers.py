@@ -48,7 +48,7 @@ _FRACTIONS = {
 
 
 def read_figures(text: str) -> float:
-    """The number that figures write; a point or comma before three figures parts thousands where the rest says so.
+    """Read a number in figures; "1,250" has a thousands separator, "12,5" a decimal comma.
 
     Example:
         >>> read_figures("1,286,000"), read_figures("1.250,50"), read_figures("12,5")
@@ -60,7 +60,7 @@ def read_figures(text: str) -> float:
 
 
 def read_han(text: str) -> float:
-    """The number that Chinese numerals write: in digits one by one, or with tens, hundreds and so on.
+    """Read a number in Chinese numerals, digit by digit (一九三三) or with tens and hundreds (二十三).
 
     Example:
         >>> read_han("二十三"), read_han("一九三三"), read_han("两千"), read_han("九十八点二"), read_han("叁佰万")
@@ -74,16 +74,16 @@ def read_han(text: str) -> float:
 
 
 def _add_up(values: list[int]) -> int:
-    """The sum of numerals such as 2, 10, 3: what stands before the highest multiplies it, the rest is added."""
+    """Add up numerals: 2, 10, 3 is 23, for what precedes the highest multiplies it and what follows is added."""
     highest = max(values, default=0)
     if highest < 10:
         return values[-1] if values else 0
-    place = values.index(highest)
-    return (_add_up(values[:place]) or 1) * highest + _add_up(values[place + 1 :])
+    position = values.index(highest)
+    return (_add_up(values[:position]) or 1) * highest + _add_up(values[position + 1 :])
 
 
 def read_words(text: str) -> float:
-    """The number that English words write.
+    """Read a number in English words.
 
     Example:
         >>> read_words("one hundred and twenty-five"), read_words("two million"), read_words("a")
@@ -103,7 +103,7 @@ def read_words(text: str) -> float:
 
 
 def read_fraction(count: str, part: str) -> float:
-    """The fraction that "two thirds" writes as a count and a part.
+    """Read a fraction such as "two thirds", given as count and part.
 
     Example:
         >>> read_fraction("three", "quarters")
@@ -113,7 +113,7 @@ def read_fraction(count: str, part: str) -> float:
 
 
 def read_any(text: str) -> float:
-    """The number that a numeral of any kind writes."""
+    """Read a number in figures, Chinese numerals or English words."""
     if text[:1].isdigit() and text[:1].isascii():
         return read_figures(text)
     return read_han(text) if text[:1] > "\u2fff" else read_words(text)

@@ -17,7 +17,7 @@ _LEVEL = _WIDE | str.maketrans(TRADITIONAL + "−–—～〜―－　￥￡", S
 
 
 class Value(NamedTuple):
-    """A value in a text, which has it at ``text[start:end]``.
+    """A value that a text states at ``text[start:end]``.
 
     `dimension` is ``""`` for a plain number, that of the unit (``"time"``, ``"EUR"``), or ``"date"``, ``"clock"``
     (minutes of the day), ``"ordinal"``, ``"decade"``, ``"century"``, ``"quarter"``, ``"weekday"``, ``"id"``.
@@ -50,7 +50,7 @@ class Value(NamedTuple):
 
 
 def level(text: str) -> str:
-    """A text of the same length with plain figures, dashes and simplified characters."""
+    """Write a text with plain figures, dashes and simplified characters; its length stays the same."""
     return text if text.isascii() else text.translate(_LEVEL)
 
 
@@ -67,7 +67,7 @@ _ONLY_SCALES = (
     "万亿",
     "百万",
     "千万",
-)  # as in 单位：百万元; by themselves the last two are numbers
+)  # as in 单位：百万元; outside brackets the last two are numbers
 _HALF_AFTER = re.compile(r" and a half\b|半(?![载径个])")
 _PER = re.compile(r" ?/ ?(?=\S)| (?:per|an?|each|every|pro|je|im) | ?每(?=[^\s，。])")
 _PER_BEFORE = re.compile(
@@ -95,7 +95,7 @@ _AFTER = re.compile(
 
 
 def find_values(text: str) -> list[Value]:
-    """The values that a text states, in order, in normal form.
+    """Find the values that a text states, in order, in normal form.
 
     Numbers in figures, words and Chinese numerals with their scale and unit; money; shares; dates, times of day and
     ordinals; identifiers such as XR-20. English and Chinese, and the common German forms. "Two years and 6 months" is
@@ -119,19 +119,19 @@ def find_values(text: str) -> list[Value]:
 
 
 def _scan(text: str) -> Iterator[Value]:
-    """Each value by itself."""
+    """Yield each value by itself, before neighbours are joined."""
     end = 0
-    for start in STARTS.finditer(text):
-        place, word = start.start(), start[0]
-        if word[0] in "+-" and text[place - 1 : place].strip("( ,:，：（~"):
-            place += 1  # a hyphen after a word is no sign
-        if place < end:
+    for candidate in STARTS.finditer(text):
+        start, word = candidate.start(), candidate[0]
+        if word[0] in "+-" and text[start - 1 : start].strip("( ,:，：（~"):
+            start += 1  # a hyphen after a word is no sign
+        if start < end:
             continue
-        if word[0].isalpha() and word.isascii() and not _may_begin(text, word, start.end()):
+        if word[0].isalpha() and word.isascii() and not _may_begin(text, word, candidate.end()):
             continue
-        match = FORMS.match(text, place)
+        match = FORMS.match(text, start)
         if match and match.lastgroup == "date" and match[0].isdecimal() and _is_counted(text, match.end()):
-            match = NUMBER.match(text, place)
+            match = NUMBER.match(text, start)
         if match is None or not match.lastgroup:
             continue
         value = _number(text, match) if match.lastgroup == "number" else _other(text, match)
@@ -141,7 +141,7 @@ def _scan(text: str) -> Iterator[Value]:
 
 
 def _is_counted(text: str, end: int) -> bool:
-    """Tell whether figures that may be a year have a scale or a unit."""
+    """Tell whether figures that may be a year are followed by a scale or a unit, and so are a number."""
     return text[end : end + 1] in (*_COUNTED, *"千万亿") or unit_at(text, end) is not None
 
 
@@ -158,7 +158,7 @@ def _may_begin(text: str, word: str, end: int) -> bool:
 
 
 def _other(text: str, match: re.Match[str]) -> Value | None:
-    """A value of a form that has no unit."""
+    """Make the value of a form without a unit, such as a date or an identifier; None where it is none after all."""
     form, start, end = match.lastgroup or "", match.start(), match.end()
     read = read_form(form, match[0])
     if read is None:
@@ -172,7 +172,7 @@ def _other(text: str, match: re.Match[str]) -> Value | None:
 
 
 def _number(text: str, match: re.Match[str]) -> Value | None:
-    """A number with what stands around it: sign of money, scale, unit, what it is counted by, bounds."""
+    """Make the value of a number with the currency, scale, unit, unit counted by and bound beside it."""
     start, end = match.span()
     parts = _COIN.fullmatch(match[0])
     if parts is None:
@@ -187,7 +187,7 @@ def _number(text: str, match: re.Match[str]) -> Value | None:
     ):
         amount += 0.5
         end += 2
-        unit = (unit[0], end + 1 if text[end] == "月" else unit[1])
+        unit = unit._replace(end=end + 1) if text[end] == "月" else unit
     in_brackets = not text[max(0, start - 1) : start].strip(" (：:")
     if numeral in _ONLY_SCALES[: 3 + 2 * in_brackets] or (
         not coin and unit is None and _counts_nothing(text, numeral, end)
@@ -195,15 +195,15 @@ def _number(text: str, match: re.Match[str]) -> Value | None:
         return None
     symbol, dimension, factor = "", "", 1.0
     if coin:
-        symbol, dimension, factor = coin[0]
+        symbol, dimension, factor = coin.unit
     elif unit:
         (symbol, dimension, factor), end = unit
         if half := _HALF_AFTER.match(text, end) if dimension in ("time", "months") else None:
             amount, end = amount + 0.5, half.end()
     if parts["sign"] == "-":
         amount = -amount
-    by, end = _counted_by(text, start, end, unit[0] if unit else None)
-    if unit and (rate := rate_of(unit[0])):
+    by, end = _counted_by(text, start, end, unit.unit if unit else None)
+    if unit and (rate := rate_of(unit.unit)):
         symbol, dimension, factor = rate[0]
     bound, begin = _bound(text, start, end)
     value = Value(start, end, amount, dimension, symbol, bound=bound, factor=factor, begin=begin)
@@ -211,7 +211,7 @@ def _number(text: str, match: re.Match[str]) -> Value | None:
 
 
 def counted_by(value: Value, by: Unit | None) -> Value:
-    """A value counted by a unit."""
+    """Return a value counted by a unit: 35 EUR by month is 35 EUR/month."""
     if by is None:
         return value
     dimension = f"{value.dimension}/{by.dimension}"
@@ -219,7 +219,7 @@ def counted_by(value: Value, by: Unit | None) -> Value:
 
 
 def _amount(text: str) -> tuple[float, str]:
-    """The amount of a numeral with its scale or half, and the numeral."""
+    """Return the amount of a numeral with its scale or half ("2 million", "one and a half"), and the bare numeral."""
     lowered = text.lower()
     if lowered.startswith("half a") or text == "半":
         return 0.5, text
@@ -232,7 +232,7 @@ def _amount(text: str) -> tuple[float, str]:
 
 
 def _counts_nothing(text: str, numeral: str, end: int) -> bool:
-    """Tell whether a numeral without a unit is a part of a word, or as empty as "one" and 一."""
+    """Tell whether a numeral without a unit is no number: a part of a word, or a mere "one" or 一."""
     if numeral == "一" and text[end : end + 1] in (*"级期号层等类组",):
         return False
     if numeral.lower() in ("one", "a", "an", "一", "半") or numeral in _NO_NUMBER:
@@ -242,23 +242,23 @@ def _counts_nothing(text: str, numeral: str, end: int) -> bool:
 
 
 def _counted_by(text: str, start: int, end: int, unit: Unit | None) -> tuple[Unit | None, int]:
-    """The unit that a value is counted by, and where its name ends."""
+    """Find the unit that a value is counted by (35 EUR *a month*), and where the value then ends."""
     if unit and (rate := rate_of(unit)):
         return rate[1], end
     if match := _PER.match(text, end):
         following = unit_at(text, match.end() - (text[match.end() - 1] == " "))
         if following and (
-            following[0].dimension in ("time", "months", "calendar days")
+            following.unit.dimension in ("time", "months", "calendar days")
             or match[0].strip() in ("/", "per", "每")
         ):
-            return following[0], following[1]
+            return following.unit, following.end
     before = _PER_BEFORE.search(text, max(0, start - 12), start)
     by = unit_at(before[1], 0) if before else None
-    return (by[0] if by else None), end
+    return (by.unit if by else None), end
 
 
 def _bound(text: str, start: int, end: int) -> tuple[str, int]:
-    """Tell whether a value is a bound, "min" or "max", and where the words begin that say so."""
+    """Tell whether a value is a bound ("min" or "max", else ""), and where it then begins: "at least 5" at "at"."""
     first = max(0, start - 24)
     before = text[first:start]
     if (after := _AFTER.match(text, end)) and after.lastgroup:
@@ -271,7 +271,7 @@ def _bound(text: str, start: int, end: int) -> tuple[str, int]:
 
 
 def _join(text: str, first: Value, second: Value) -> list[Value]:
-    """Two values, the first with the unit of the second in a range; or the one that they make, as 1 h 30 min."""
+    """Join two neighbours: 5 to 10 days gives the first its unit, 1 h 30 min is one value, others stay as they are."""
     between = text[first.end : second.start]
     if len(between) > 6:
         return [first, second]
@@ -290,7 +290,7 @@ def _join(text: str, first: Value, second: Value) -> list[Value]:
 
 
 def same_value(stated: Value, said: Value) -> bool:
-    """Tell whether a text that says one value says the other too: equal across units, and dates as exact or less exact.
+    """Tell whether a text that says `said` also says `stated`: equal in any unit; a date may be less exact.
 
     Example:
         >>> both = find_values("24 months, two years, March 2025, 3 March 2025")
@@ -318,7 +318,7 @@ def _close(one: float, other: float) -> bool:
 
 
 def _same_date(stated: Value, said: Value) -> bool:
-    """Tell whether a date holds the parts of another; a year is also a plain number."""
+    """Tell whether a date has the year, month and day that another states; a plain number may be a year."""
     if stated.dimension != said.dimension:
         plain, date = sorted((stated, said), key=lambda value: value.dimension == "date")
         return not plain.dimension and date.key == f"{plain.amount:.0f}"

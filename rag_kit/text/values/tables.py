@@ -24,7 +24,7 @@ _MAX_CELLS = 100
 
 
 class TableCell(NamedTuple):
-    """A cell: its text, that of its column's header, and its values, whose places are those of the cell's text."""
+    """A cell: its text, its column's header, and its values, whose offsets are those in the cell's text."""
 
     text: str
     header: str
@@ -32,7 +32,7 @@ class TableCell(NamedTuple):
 
 
 class TableRow(NamedTuple):
-    """A row of a table, which stands at ``text[start:end]``, with its cells."""
+    """A row of a table at ``text[start:end]``, with its cells."""
 
     start: int
     end: int
@@ -48,28 +48,25 @@ class Measure(NamedTuple):
 
 
 def read_measure(text: str) -> Measure | None:
-    """The scale and unit that a text is, or None.
+    """Read a text as a scale and a unit; None if it is more than that.
 
     Example:
         >>> read_measure("万元").scale, read_measure("m EUR").unit.symbol, read_measure("kg").unit.symbol
         (10000.0, 'EUR', 'kg')
     """
     text = level(text).strip()
-    if whole := unit_at(text, 0):
-        rest = text[whole[1] :].strip()
-        by = (
-            unit_at(rest.lstrip("/").removeprefix("per ").strip(), 0)
-            if rest.startswith(("/", "per "))
-            else None
-        )
+    if found := unit_at(text, 0):
+        rest = text[found.end :].strip()
+        counted_by = rest.lstrip("/").removeprefix("per ").strip() if rest.startswith(("/", "per ")) else ""
+        by = unit_at(counted_by, 0)
         if not rest or by or rest.startswith("/"):
-            return Measure(1.0, whole[0], by[0] if by else None)
-        if is_money(whole[0].dimension) and (scale := _SCALE.fullmatch(rest)):
-            return Measure(_scale_of(scale[1]), whole[0])
+            return Measure(1.0, found.unit, by.unit if by else None)
+        if is_money(found.unit.dimension) and (scale := _SCALE.fullmatch(rest)):
+            return Measure(_scale_of(scale[1]), found.unit)
     if scale := _SCALE.match(text):
-        unit = unit_at(text, scale.end())
-        if unit and is_money(unit[0].dimension) and not text[unit[1] :].strip("/ 件人月年"):
-            return Measure(_scale_of(scale[1]), unit[0])
+        found = unit_at(text, scale.end())
+        if found and is_money(found.unit.dimension) and not text[found.end :].strip("/ 件人月年"):
+            return Measure(_scale_of(scale[1]), found.unit)
         if scale.end() == len(text) and len(text) > 1:
             return Measure(_scale_of(scale[1]), None)
     return None
@@ -108,7 +105,7 @@ def _rows_of(block: list[re.Match[str]], caption: str) -> Iterator[TableRow]:
     rows = [[cell.strip() for cell in line[0].strip().strip("|").split("|")[:_MAX_CELLS]] for line in lines]
     if len(rows) < 2:
         return
-    rule = next((place for place, line in enumerate(block) if DELIMITER.fullmatch(line[0])), 1)
+    rule = next((number for number, line in enumerate(block) if DELIMITER.fullmatch(line[0])), 1)
     count = max(1, rule)
     while count < min(3, len(rows) - 1) and not _has_numbers(rows[count]) and _has_numbers(rows[count + 1]):
         count += 1
@@ -117,16 +114,16 @@ def _rows_of(block: list[re.Match[str]], caption: str) -> Iterator[TableRow]:
     default = next(
         (found for match in _CAPTION.finditer(caption) if (found := read_measure(match["unit"]))), None
     )
-    units = next((place for place, header in enumerate(headers) if _UNIT_NAME.fullmatch(header)), None)
+    units = next((column for column, header in enumerate(headers) if _UNIT_NAME.fullmatch(header)), None)
     for line, row in zip(lines[count:], rows[count:], strict=True):
         own = read_measure(row[units]) if units is not None and units < len(row) else _header_measure(row[0])
         cells = []
-        for place, cell in enumerate(row):
-            measure = measures[place] or (None if _IN_BRACKETS.search(headers[place]) else own or default)
+        for column, cell in enumerate(row):
+            measure = measures[column] or (None if _IN_BRACKETS.search(headers[column]) else own or default)
             values = tuple(
-                _measured(value, measure if place or measures[0] else None) for value in find_values(cell)
+                _measured(value, measure if column or measures[0] else None) for value in find_values(cell)
             )
-            cells.append(TableCell(cell, headers[place], values))
+            cells.append(TableCell(cell, headers[column], values))
         yield TableRow(line.start(), line.end(), tuple(cells))
 
 
@@ -139,20 +136,20 @@ def _has_numbers(row: list[str]) -> bool:
 
 
 def _headers(rows: list[list[str]], width: int) -> list[str]:
-    """The header of each column: the texts of its header rows."""
+    """Join the header rows into one header for each column; a merged cell counts for the columns that it spans."""
     filled = []
     for depth, row in enumerate(rows):
         last, line = "", []
-        for place in range(width):
-            cell = row[place] if place < len(row) else ""
-            last = cell or (last if depth < len(rows) - 1 and place else "")
+        for column in range(width):
+            cell = row[column] if column < len(row) else ""
+            last = cell or (last if depth < len(rows) - 1 and column else "")
             line.append(last)
         filled.append(line)
     return [" ".join(dict.fromkeys(filter(None, column))) for column in zip(*filled, strict=True)]
 
 
 def _header_measure(header: str) -> Measure | None:
-    """The scale and unit in the brackets of a header, or at its end."""
+    """Read the scale and unit in the brackets of a header, or at its end."""
     for match in (*_IN_BRACKETS.finditer(header), *_AFTER_WORD.finditer(header)):
         if measure := read_measure(match[1]):
             return measure
@@ -160,7 +157,7 @@ def _header_measure(header: str) -> Measure | None:
 
 
 def _measured(value: Value, measure: Measure | None) -> Value:
-    """A plain number in the unit of its column; other values as they are."""
+    """Give a plain number the scale and unit of its column; other values stay."""
     plain = not value.dimension or (value.dimension == "date" and value.key.isdecimal())
     if measure is None or not plain:
         return value

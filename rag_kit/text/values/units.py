@@ -29,9 +29,16 @@ class Unit(NamedTuple):
     factor: float
 
 
+class FoundUnit(NamedTuple):
+    """A unit in a text, and where its name ends."""
+
+    unit: Unit
+    end: int
+
+
 @cache
 def _units() -> dict[str, Unit]:
-    """Name -> unit; plurals in -s and names in lower case are names too."""
+    """Map each name to its unit, with plurals in -s and names in lower case."""
     table: dict[str, Unit] = {}
     for line in _TABLE.splitlines()[1:]:
         dimension, _, rest = line.partition(": ")
@@ -56,18 +63,18 @@ _HAN = re.compile(r"[\u4e00-\u9fff]{1,5}")
 _GAP = re.compile(r"(?: |-(?=[A-Za-z])|\u00a0)?")
 
 
-def unit_at(text: str, place: int) -> tuple[Unit, int] | None:
-    """The unit that begins at a place of a text, after one blank or hyphen, and where it ends; None if there is none.
+def unit_at(text: str, position: int) -> FoundUnit | None:
+    """Find the unit at a position of a text, maybe after a blank or hyphen.
 
     Example:
         >>> unit_at("36 months", 2)
-        (Unit(symbol='month', dimension='months', factor=1.0), 9)
+        FoundUnit(unit=Unit(symbol='month', dimension='months', factor=1.0), end=9)
     """
-    start = _GAP.match(text, place).end()  # type: ignore[union-attr]
+    start = _GAP.match(text, position).end()  # type: ignore[union-attr]
     if run := _HAN.match(text, start):
         for size in range(len(run[0]), 0, -1):
             if unit := _units().get(run[0][:size]):
-                return unit, start + size
+                return FoundUnit(unit, start + size)
         return None
     match = _LATIN.match(text, start)
     if match is None:
@@ -79,18 +86,18 @@ def unit_at(text: str, place: int) -> tuple[Unit, int] | None:
     if unit is None and " " in match[0]:
         first = re.match(r"\S+", match[0])[0]  # type: ignore[index]
         unit = _units().get(first)
-        return (unit, start + len(first)) if unit else None
-    return (unit, match.end()) if unit else None
+        return FoundUnit(unit, start + len(first)) if unit else None
+    return FoundUnit(unit, match.end()) if unit else None
 
 
 def rate_of(unit: Unit) -> tuple[Unit, Unit] | None:
-    """The two units of a rate with a name of its own, such as mph."""
+    """Split a rate with a name of its own into its two units: mph into mile and hour."""
     names = _RATES.get(unit.symbol)
     return (_units()[names[0]], _units()[names[1]]) if names else None
 
 
 def dimensions_agree(one: str, other: str) -> bool:
-    """Tell whether two dimensions are the same, or one leaves open what the other is."""
+    """Tell whether two dimensions are the same, or one may be the other, as "yen or yuan" may be "CNY"."""
     if one == other or other in _OPEN.get(one, ()) or one in _OPEN.get(other, ()):
         return True
     parts, others = one.split("/"), other.split("/")

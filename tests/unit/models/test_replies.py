@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.prompts import ChatPromptTemplate
 
 from rag_kit.errors import ModelOutputError
-from rag_kit.models.calls import areply_call, reply_call
+from rag_kit.models import atext_call, text_call
 from rag_kit.models.replies import finish_of, refusal_of, text_reply
 
 ASK = ChatPromptTemplate([("user", "{q}")])
@@ -109,9 +109,9 @@ async def test_an_answer_without_text_says_why(message: AIMessage, said: str) ->
     """In both forms."""
     for _ in range(2):
         with pytest.raises(ModelOutputError, match=said):
-            reply_call(GenericFakeChatModel(messages=iter([message])), ASK, {"q": "?"})
+            text_call(GenericFakeChatModel(messages=iter([message])), ASK, {"q": "?"})
         with pytest.raises(ModelOutputError, match=said):
-            await areply_call(GenericFakeChatModel(messages=iter([message])), ASK, {"q": "?"})
+            await atext_call(GenericFakeChatModel(messages=iter([message])), ASK, {"q": "?"})
 
 
 def test_a_cut_off_answer_keeps_its_text() -> None:
