@@ -7,14 +7,18 @@ changed ones replaced.
 from __future__ import annotations
 
 import argparse
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag_kit.cli import exits
-from rag_kit.cli.options import add_options, index_name, pick
+from rag_kit.cli.options import add_options, index_embeddings, index_name, pick
 from rag_kit.cli.output import STATUS, hint, problem, say, say_json
+from rag_kit.errors import IndexMissingError
 
 if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
     from rag_kit.indexing.ingestion.report import IngestReport
 
 _SPLITTERS = "structure (default), sentence, paragraph, tokens, recursive, semantic"
@@ -34,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--strict", action="store_true", help="stop at the first file that cannot be read")
     what = "write nothing; say what would be done, by how many model calls"
     add("--dry-run", action="store_true", help=what)
-    add("--embedding-model", metavar="NAME", help="e5, minilm, none, or e.g. openai:text-embedding-3-small")
+    add("--embedding-model", metavar="NAME", help="e5, minilm, none, or openai:NAME and others (default: as recorded)")
     add("--chunk-size", type=int, metavar="N", help="characters of a passage (default 1000)")
     add("--chunk-overlap", type=int, metavar="N", help="characters repeated between passages (default 100)")
     add("--splitter", metavar="NAME", help=_SPLITTERS)
@@ -54,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Ingest and print what happened to which file."""
     STATUS.show("loading ...")
     from rag_kit.indexing import IngestOptions, ingest
-    from rag_kit.models import chat_model, embedding_model
+    from rag_kit.models import chat_model
 
     settings = pick(arguments, *_SETTINGS)
     settings |= {name: "" for name in ("represent", "ocr", "vision") if settings.get(name) == "none"}
@@ -64,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
     report = ingest(
         arguments.paths,
         index_name(arguments),
-        embeddings=embedding_model(arguments.embedding_model),
+        embeddings=_embeddings(index_name(arguments), arguments.embedding_model),
         options=IngestOptions(**settings),
         prune=arguments.prune,
         dry_run=arguments.dry_run,
@@ -72,6 +76,16 @@ def run(arguments: argparse.Namespace) -> int:
     )
     say_json(report.as_dict()) if arguments.json else _print_report(report)
     return exits.PARTIAL if report.failed else exits.OK
+
+
+def _embeddings(index: str, name: str | None) -> Embeddings | None:
+    """The model that is named or configured, else that of the index, else the first that is installed."""
+    from rag_kit.models import embedding_model
+
+    with suppress(IndexMissingError):
+        if model := index_embeddings(index, name):
+            return model
+    return embedding_model(name)
 
 
 def _print_report(report: IngestReport) -> None:
