@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 _ORDINAL = re.compile(r"(?:st|nd|rd|th|er|re|ère|e|ème|os?|as?)\.?", re.I)
@@ -14,20 +15,8 @@ _ROMAN = {
     **{10: "X", 9: "IX", 5: "V", 4: "IV", 1: "I"},
 }
 # styles whose numbers are a row of signs, those that write each digit, and Chinese ones: digits, ten, hundred
-_ROWS = {
-    "decimalEnclosedCircle": "①②③④⑤⑥⑦⑧⑨⑩⑪⑫⑬⑭⑮⑯⑰⑱⑲⑳",
-    "decimalEnclosedCircleChinese": "①②③④⑤⑥⑦⑧⑨⑩⑪⑫⑬⑭⑮⑯⑰⑱⑲⑳",
-    "decimalEnclosedParen": "⑴⑵⑶⑷⑸⑹⑺⑻⑼⑽⑾⑿⒀⒁⒂⒃⒄⒅⒆⒇",
-    "decimalEnclosedFullstop": "⒈⒉⒊⒋⒌⒍⒎⒏⒐⒑⒒⒓⒔⒕⒖⒗⒘⒙⒚⒛",
-    "ideographEnclosedCircle": "㊀㊁㊂㊃㊄㊅㊆㊇㊈㊉",
-    "ideographTraditional": "甲乙丙丁戊己庚辛壬癸",
-    "ideographZodiac": "子丑寅卯辰巳午未申酉戌亥",
-    "ganada": "가나다라마바사아자차카타파하",
-    "aiueo": "アイウエオカキクケコサシスセソタチツテト",
-    "lowerGreek": "αβγδεζηθικλμνξοπρστυφχψω",
-    "cardinalText": "One Two Three Four Five Six Seven Eight Nine Ten Eleven Twelve".split(),  # noqa: SIM905
-    "ordinalText": "First Second Third Fourth Fifth Sixth Seventh Eighth Ninth Tenth Eleventh Twelfth".split(),  # noqa: SIM905
-}
+_TABLE = Path(__file__).with_name("number_rows.txt").read_text(encoding="utf-8")
+_ROWS = {style: signs.split() for style, _, signs in (line.partition(":") for line in _TABLE.splitlines())}
 _DIGITS = {
     "decimalFullWidth": "０１２３４５６７８９",
     "ideographDigital": "〇一二三四五六七八九",
