@@ -38,7 +38,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--strict", action="store_true", help="stop at the first file that cannot be read")
     what = "write nothing; say what would be done, by how many model calls"
     add("--dry-run", action="store_true", help=what)
-    add("--embedding-model", metavar="NAME", help="e5, minilm, none, or openai:NAME and others (default: as recorded)")
+    add(
+        "--embedding-model",
+        metavar="NAME",
+        help="e5, minilm, none, or openai:NAME and others (default: as recorded)",
+    )
     add("--chunk-size", type=int, metavar="N", help="characters of a passage (default 1000)")
     add("--chunk-overlap", type=int, metavar="N", help="characters repeated between passages (default 100)")
     add("--splitter", metavar="NAME", help=_SPLITTERS)

@@ -9,7 +9,7 @@ from difflib import SequenceMatcher
 from typing import Literal, NamedTuple
 
 from rag_kit.text.citations.change import MIN_CLOSE, find_change
-from rag_kit.text.citations.placing import Placed, place_values, says
+from rag_kit.text.citations.placing import Placed, place_values, says, swaps_roles
 from rag_kit.text.citations.source import PassageSource, clauses, content_keys, holds, leaves_open, letters_of
 from rag_kit.text.citations.tokens import Token, are_equal, are_opposites, has_alike, is_negation, tokens
 from rag_kit.text.language import HAN, fold, same_language, word_set
@@ -82,8 +82,13 @@ def _judge_against(statement: str, source: PassageSource) -> Verdict:
     clause = [] if row or len(parts) > 1 else source.best_clause(best, stated)
     reason, score = _compare_words(stated, quoted, source, clause)
     placed = place_values(stated, parts, source.places) if reason in ("covered", "paraphrase") else "open"
-    if placed == "wrong":
-        reason = "number"
+    roles = (
+        swaps_roles(statement, source.plain(start, end), source)
+        if reason in ("covered", "paraphrase")
+        else ""
+    )
+    if roles or placed == "wrong":
+        reason = roles or "number"
     elif held:
         reason, score = "verbatim", 1.0
     if not row and reason != "verbatim":
@@ -176,7 +181,10 @@ def _compare_words(
     missing = [
         token
         for token in content
-        if token.key not in keys and (token.value or token.name or not has_alike(token.key, words))
+        if token.key not in keys
+        and (
+            token.value or token.name or (inside and token.key in passage) or not has_alike(token.key, words)
+        )
     ]
     score = 1 - len(missing) / len(content) if content else 0.0
     if not score:

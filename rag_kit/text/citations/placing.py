@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+import re
+from collections.abc import Mapping, Sequence, Set
 from itertools import combinations
 from typing import Literal
 
-from rag_kit.text.citations.source import ValuePlace, content_keys
-from rag_kit.text.citations.tokens import Token
-from rag_kit.text.values.reading import Value, same_value
+from rag_kit.text.citations.source import PassageSource, ValuePlace, content_keys, letters_of
+from rag_kit.text.citations.tokens import Token, are_opposites
+from rag_kit.text.values.reading import Value, find_values, same_value, uncounted
 
+_MAY_CHANGE = re.compile(r"[改调推延提缩增降减更订]|\bto\b")
+_IS = re.compile(r"(?P<label>[^，,。；;：:]{2,16}?)(?:是|为|系|：|:)\s?(?P<text>[^，,。；;]{2,40})")
+
+_CHANGED = re.compile(
+    r"(?:修改|变更|调整|更改|修订|推迟|延期|延长|提前|缩短|提[高升]|增加|上调|降低|减少|下调|改)后?[为到至成的][^，。；]{0,10}$"
+)
+_CHANGED_TO = re.compile(
+    r"\b(?:chang|amend|rais|increas|reduc|extend|lower|revis|adjust|cut|mov|postpon)\w*\b[^.;]{0,40}\bto\s$",
+    re.IGNORECASE,
+)
+_PARTY = re.compile(
+    r"(?P<to>[向给对为与和同]|支付|通知|赔偿|补偿|告知|交付|归还|退还|提供)?"
+    r"(?P<name>[甲乙丙丁]方|(?:出租|承租|发包|承包|委托|受托|托运|承运|买|卖|转让|受让|供|需|出借|借款|担保)[方人]"
+    r"|用人单位|劳动者)(?P<of>的|所在)?"
+)
 Placed = Literal["wrong", "all", "some", "open"]
 _MAX_PLACED = 20  # values of a statement that are compared by what stands beside them
 
@@ -20,8 +36,9 @@ def says(said: Value, stated: Value) -> bool:
         return True
     if stated.bound and said.bound and stated.bound != said.bound:
         return False
-    bare = not stated.dimension or (not stated.per and stated.unit == said.unit)
-    return bare and bool(said.unit) and said.dimension != "ratio" and stated.amount == said.amount
+    if stated.dimension:
+        return not stated.per and bool(said.per) and same_value(stated, uncounted(said))
+    return bool(said.unit) and said.dimension != "ratio" and stated.amount == said.amount
 
 
 def place_values(
@@ -48,6 +65,7 @@ def _place_value(
 ) -> Literal["wrong", "sure", "unsure", "alone"]:
     """Tell whether a value stands beside some words of a statement better than all that could stand in its place."""
     same = [place for place in places if value.dimension != "id" and says(place.value, value)]
+    same = [place for place in same if place.value.bound == value.bound] or same
     kind = _kind(same[0].value) if same else ""
     rivals = [
         place
@@ -86,7 +104,64 @@ def _is_of_another(words: Set[str], place: ValuePlace, rivals: Sequence[ValuePla
     """Tell whether a value is said of another thing than a statement names, whose value its sentence has too."""
     if not place.subject or place.subject & words:
         return False
-    return any(rival.subject & words and rival.sentence == place.sentence for rival in rivals)
+    return any(rival.subject & words and rival.section[0] == place.section[0] for rival in rivals)
+
+
+def swaps_roles(statement: str, sentence: str, passage: PassageSource) -> str:
+    """Why a statement gives something to another than the passage does, the reason "number", "name" or "order", or "".
+
+    What was changed and what it was changed to, a label and what stands beside it, who does something and to whom.
+    """
+    (was, now), (old, new) = _changed_values(statement), _changed_values(passage.plain(0, None))
+    if any(_is_only(one, new, old) for one in was) or any(_is_only(one, old, new) for one in now):
+        return "number"
+    if _is_mislabelled(statement, passage.labels):
+        return "name"
+    stated, said = _parties(statement), _parties(sentence)
+    for name, roles in stated.items():
+        there = said.get(name)
+        if there and not there & roles and any(roles & other for other in said.values()):
+            return "order"
+    return ""
+
+
+def _changed_values(text: str) -> tuple[list[Value], list[Value]]:
+    """The values that a text says were changed, and those that they were changed to."""
+    old: list[Value] = []
+    new: list[Value] = []
+    before: Value | None = None
+    for value in find_values(text) if _MAY_CHANGE.search(text) else ():  # most say nothing of a change
+        between = text[before.end if before else 0 : value.begin]
+        if _CHANGED.search(between) or _CHANGED_TO.search(text, max(0, value.begin - 60), value.begin):
+            new.append(value)
+            old += [before] if before and _kind(before) == _kind(value) else []
+        before = value
+    return old, new
+
+
+def _is_only(value: Value, these: Sequence[Value], others: Sequence[Value]) -> bool:
+    return any(says(one, value) for one in these) and not any(says(one, value) for one in others)
+
+
+def _is_mislabelled(statement: str, labels: Mapping[str, Set[str]]) -> bool:
+    """Tell whether a statement has beside a label what stands in the passage only beside another."""
+    for match in _IS.finditer(statement):
+        label, text = letters_of(match["label"]).strip(), letters_of(match["text"]).strip()
+        own = next((labels[name] for name in labels if len(name) > 1 and label.endswith(name)), None)
+        if not own or not text or any(text in one or one in text for one in own):
+            continue
+        if any(text in one for texts in labels.values() for one in texts):
+            return True
+    return False
+
+
+def _parties(text: str) -> dict[str, set[str]]:
+    """The parties of a contract, each with its roles: who does something ("by"), or to whom it is done ("to")."""
+    roles: dict[str, set[str]] = {}
+    for match in _PARTY.finditer(text):
+        if not match["of"]:
+            roles.setdefault(match["name"], set()).add("to" if match["to"] else "by")
+    return roles
 
 
 def _kind(value: Value) -> str:
@@ -96,14 +171,20 @@ def _kind(value: Value) -> str:
 
 def _is_nearer(words: Set[str], rival: ValuePlace, best: ValuePlace) -> bool:
     """Say if a value stands nearer to the words than another; a later one needs a word that goes with it alone."""
-    apart = words & rival.own - (best.own | best.within)
-    if _fit(words, rival)[:2] == _fit(words, best)[:2]:
+    alone = rival.own
+    if rival.section != best.section:
+        alone, there = rival.own | rival.part, best.own | best.part
+        if any(are_opposites(one, other) for one in words & alone - there for other in there - words):
+            return True  # after the signing, where the other is after the handing over
+    apart = words & alone - (best.own | best.within)
+    if _fit(words, rival)[:3] == _fit(words, best)[:3]:
         return rival.own <= words and not best.own <= words  # of large tanks, where the statement is of tanks
     # "14 months with the drug and 9 months in the control arm": the second has a word of its own, and no other
     beside = rival.own <= words or len(words & rival.own) >= len(words & best.own)
     return beside and _fit(words, rival) > _fit(words, best) and bool(apart or rival.order < best.order)
 
 
-def _fit(words: Set[str], place: ValuePlace) -> tuple[int, int, int]:
-    """How many of the words stand beside a value: in the sentence up to it, in its clause, in the sentence before."""
-    return len(words & (place.own | place.within)), len(words & place.own), len(words & place.before)
+def _fit(words: Set[str], place: ValuePlace) -> tuple[int, ...]:
+    """How many of the words stand beside a value: in sentence and part up to it, its clause, the sentence before."""
+    own = place.own
+    return tuple(len(words & near) for near in (own | place.within, own | place.part, own, place.before))

@@ -19,6 +19,12 @@ _MAX_SENTENCES = 2000
 _CLAUSE = re.compile(
     r"(?<![0-9０-９])，|，(?![0-9０-９])|[；：]|[,;:](?=\s)|\s(?=(?:but|while|whereas|aber)\s)"
 )
+_PART = re.compile(r"(?<=；)|(?<=;)\s")
+_LABELLED = re.compile(
+    r"(?:^|[\u3000\t]|  )\W{0,4}(?P<label>[^\s：:|，。]{2,16})[：:] ?(?P<text>[^\n|\u3000]{2,60}?)(?=  |[\u3000\t]|$)",
+    re.M,
+)
+_LABEL = re.compile(r"[^，；,;：:]{1,16}(?::\s|：)")
 _AND = re.compile(r"\s(?=(?:and|und)\s)|(?=而(?!且))")
 _MARK = re.compile(r"\s?\[\d{1,4}(?:[,，–-] ?\d{1,4})*\]")
 _WITHIN_NUMBER = re.compile(rf"[\d{HAN_DIGITS}十百千万亿]{{2}}")
@@ -47,16 +53,20 @@ _OPEN_QUESTION = re.compile(
 
 
 class ValuePlace(NamedTuple):
-    """A value of a passage, and the words of its clause or cell, of its sentence up to it, and of the one before."""
+    """A value of a passage, and the words of its clause or cell, of its sentence up to it, and of the one before.
+
+    `part` holds the words up to it of its part of the sentence, between semicolons.
+    """
 
     value: Value
     own: frozenset[str]
     within: frozenset[str] = frozenset()
     before: frozenset[str] = frozenset()
+    part: frozenset[str] = frozenset()
     subject: frozenset[str] = (
         frozenset()
     )  # the names and identifiers before it, of the last clause that has any
-    sentence: int = -1
+    section: tuple[int, int] = (-1, 0)  # the numbers of its sentence and of its part there
     order: int = 0
 
 
@@ -102,15 +112,33 @@ class PassageSource:
         }
 
     @cached_property
-    def clauses(self) -> dict[int, list[list[Token]]]:
-        """The tokens of the clauses of each sentence, by its start; rows and their headers have none."""
+    def _parts(self) -> dict[int, list[list[list[Token]]]]:
+        """The tokens of the clauses of the parts of each sentence, by its start; rows and their headers have none."""
         texts = {start: self.plain(start, end) for start, end in self.spans if start not in self.rows}
         return {
-            start: [[]] if self.rows and text.count("|") > 1 else clauses(text)
+            start: [[[]]]
+            if self.rows and text.count("|") > 1
+            else [clauses(part) for part in _PART.split(text)]
             for start, text in texts.items()
         }
 
-    def plain(self, start: int, end: int) -> str:
+    @cached_property
+    def clauses(self) -> dict[int, list[list[Token]]]:
+        """The tokens of the clauses of each sentence, by its start."""
+        return {start: [clause for part in parts for clause in part] for start, parts in self._parts.items()}
+
+    @cached_property
+    def labels(self) -> dict[str, set[str]]:
+        """The texts beside each label, in letters: of cells below a header or beside it, and of lines "label: text"."""
+        pairs = [(cell.header, cell.text) for row in self.rows.values() for cell in row.cells]
+        pairs += [(match["label"], match["text"]) for match in _LABELLED.finditer(self.text)]
+        found: dict[str, set[str]] = {}
+        for label, text in pairs:
+            for name in filter(None, re.split(r"[（()）\s]+", label)):
+                found.setdefault(letters_of(name).strip(), set()).add(letters_of(text).strip())
+        return found
+
+    def plain(self, start: int, end: int | None) -> str:
         """A span of the text without marks of footnotes."""
         return _MARK.sub("", self.text[start:end])
 
@@ -144,15 +172,16 @@ class PassageSource:
                 found += _row_places(cells)
                 continue
             within = subject = frozenset[str]()
-            for clause in self.clauses[start]:
-                own = frozenset(content_keys(clause))
-                for at, token in enumerate(clause):
-                    subject = frozenset(one.key for one in clause[: at + 1] if one.name) or subject
-                    if token.value:
-                        found.append(
-                            ValuePlace(token.value, own - {token.key}, within, before, subject, number)
-                        )
-                within |= own
+            for section, part in enumerate(self._parts[start]):
+                passed = frozenset[str]()
+                for clause in part:
+                    own = frozenset(content_keys(clause))
+                    for at, token in enumerate(clause):
+                        subject = frozenset(one.key for one in clause[: at + 1] if one.name) or subject
+                        if token.value:
+                            words = (own - {token.key}, within, before, passed, subject)
+                            found.append(ValuePlace(token.value, *words, (number, section)))
+                    within, passed = within | own, passed | own
             before = frozenset(content_keys(sentence))
         found += [
             ValuePlace(token.value, frozenset(), self.all_keys, frozenset())
@@ -215,6 +244,12 @@ def clauses(text: str) -> list[list[Token]]:
     row = placed_tokens(text)
     inside = [(token.value.start, token.value.end) for _, token in row if token.value]
     ends = [match.start() for match in _CLAUSE.finditer(text)]
+    labels = [
+        match
+        for match in _LABEL.finditer(text)
+        if not any(match.start() <= at < match.end() for at, _ in inside)
+    ]
+    ends = sorted({*ends} - {text.find(match[0].rstrip()[-1], match.start()) for match in labels})
     joints = [match.start() for match in _AND.finditer(text)]
     ends = [end for end in ends if not any(start <= end < stop for start, stop in inside)]
     parts: list[list[Token]] = [[]]

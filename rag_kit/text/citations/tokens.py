@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import islice
+from pathlib import Path
 from typing import NamedTuple
 
 from rag_kit.text.analysis import content_words, tag_words
@@ -55,7 +56,7 @@ def placed_tokens(text: str, values: Sequence[Value] | None = None) -> list[tupl
     for value in find_values(text) if values is None else values:
         row += _words(text, place, value.begin)
         row.append((value.start, Token(value.normal, value.dimension == "id", True, True, value)))
-        place = value.end
+        place = value.end + text.startswith("内", value.end)  # 4小时内
         if len(row) > _MAX_TOKENS:
             return row[:_MAX_TOKENS]
     row += _words(text, place, len(text))
@@ -104,37 +105,15 @@ _NEGATION = re.compile(
     # a negation with what only carries it: 不会, 没有, 并未, 无人; not a word of its own such as 不足, 不同, 无线
     r"|[并从绝也都尚可]?[不没未无非勿莫][有能会是可要应得曾用须需人许准由为被在以]?"
 )
-# The words of a class exclude one another, those joined by commas mean the same.
-_CLASSES = (
-    "red/blue/green/yellow/black/white/brown/grey/gray/orange/purple/pink north/south/east/west "
-    "northern/southern/eastern/western first/second/third/fourth/fifth/sixth/seventh/last spring/summer/autumn/winter "
-    "january/february/march/april/may/june/july/august/september/october/november/december "
-    "monday/tuesday/wednesday/thursday/friday/saturday/sunday "
-    "increase,rise,rose,risen,grow,grew,grown,climb,raise"
-    "/decrease,reduce,fall,fell,fallen,drop,decline,shrink,shrank "
-    "more/less,fewer before/after largest,biggest/smallest highest/lowest higher/lower high/low large/small "
-    "win,won/lose,lost allow,permit/forbid,prohibit true/false always/never start,begin/end include/exclude "
-    "above/below up/down left/right oldest/youngest male/female positive/negative success/failure "
-    "accept,approve/reject,refuse "
-    "best/worst better/worse early/late longest/shortest most/least maximum/minimum enable/disable required/optional "
-    "public/private minor/major month/year/week/day/hour monthly/yearly,annual/weekly/daily/hourly strong/weak "
-    "inside/outside import/export buy,bought/sell,sold open/close terminate,cancel/extend,renew "
-    "buyer/seller,vendor landlord,lessor/tenant,lessee "
-    "增加,增长,上升,上涨,提高,升高,增多/减少,下降,下跌,下滑,降低,缩减 成功/失败 允许/禁止 开始/结束 支持/反对 "
-    "解除,终止/延长,续签 同意/拒绝,反对 盈利/亏损 买入,购买/卖出,出售 进口/出口 批准,通过/驳回,否决"
-)
-# Two Chinese words that differ by these characters alone exclude one another too: 以东, 以西; 周一, 周日; 最大, 最小.
-_ZH_CLASSES = (
-    "年月日周 红蓝绿黄黑白 东南西北 甲乙丙丁 春夏秋冬 一二三四五六日 "
-    "男女 雄雌 买卖 大小 多少 高低 长短 前后 上下 左右 内外"
-)
+_BY_TIME = re.compile("[每按逐]?([年季月日周])$")
+_OPPOSITES = Path(__file__).with_name("opposites.txt").read_text(encoding="utf-8")
 
 
 @cache
 def _classes() -> dict[str, dict[int, int]]:
     """Word or character -> its classes, with its group in each; words in their stemmed form and as they are."""
     classes: dict[str, dict[int, int]] = {}
-    members = [*(names.split("/") for names in _CLASSES.split()), *map(list, _ZH_CLASSES.split())]
+    members = [line.split("/") for line in _OPPOSITES.splitlines() if not line.startswith("#")]
     for number, groups in enumerate(members):
         for group, words in enumerate(groups):
             for form in {form for word in words.split(",") for form in (word, *content_words(word))}:
@@ -161,10 +140,13 @@ def are_opposites(a: str, b: str) -> bool:
         >>> are_opposites("以东", "以西"), are_opposites("以东", "以前")
         (True, False)
     """
+    if (one := _BY_TIME.match(a)) and (other := _BY_TIME.match(b)):
+        return one[1] != other[1]
+    pairs = _groups(a, b)
     if not a.isascii() and len(a) == len(b):
         differing = [pair for pair in zip(a, b, strict=True) if pair[0] != pair[1]]
-        a, b = differing[0] if len(differing) == 1 else (a, b)
-    return any(one != other for one, other in _groups(a, b))
+        pairs = _groups(*differing[0]) or pairs if len(differing) == 1 else pairs
+    return any(one != other for one, other in pairs)
 
 
 def are_equal(a: str, b: str) -> bool:

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from rag_kit.text.language import SIMPLIFIED, TRADITIONAL, word_set
-from rag_kit.text.values.forms import AFTER_A, CODES, FORMS, NUMBER, STARTS, TRIGGERS, read_form
+from rag_kit.text.values.forms import AFTER_A, CODES, FORMS, LETTERED, NUMBER, STARTS, TRIGGERS, read_form
 from rag_kit.text.values.numbers import FIGURES, SCALES, read_any, read_figures
 from rag_kit.text.values.units import Unit, dimensions_agree, rate_of, unit_at
 
+_KWH = Unit("kWh", "energy", 3.6e6)
 MAX_VALUES = 2000  # read from one text
 _WIDE = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
 _LEVEL = _WIDE | str.maketrans(TRADITIONAL + "−–—～〜―－　￥￡", SIMPLIFIED + "------- ¥£")
@@ -46,7 +47,8 @@ class Value(NamedTuple):
         if self.key:
             return f"{self.bound} {self.dimension} {self.key}".lstrip()
         per = self.per and f"per {self.per}"
-        return " ".join(filter(None, (self.bound, f"{self.base:.9g}", self.dimension, per)))
+        digits = 9 if abs(self.base) < 1e7 else 13  # 96,580,000.50 yuan are not 96,580,000.60
+        return " ".join(filter(None, (self.bound, f"{self.base:.{digits}g}", self.dimension, per)))
 
 
 def level(text: str) -> str:
@@ -61,18 +63,14 @@ _COUNTED = (
     "场集头匹艘架棵门道步句篇轮批组对双"
 )
 _NO_NUMBER = word_set("万一 千万 一一 万万 百千 万千 十分 百分 千分")
-_ONLY_SCALES = (
-    "万",
-    "亿",
-    "万亿",
-    "百万",
-    "千万",
-)  # as in 单位：百万元; by themselves the last two are numbers
+# as in 单位：百万元; by themselves the last two are numbers
+_ONLY_SCALES = ("万", "亿", "万亿", "百万", "千万")
 _HALF_AFTER = re.compile(r" and a half\b|半(?![载径个])")
-_PER = re.compile(r" ?/ ?(?=\S)| (?:per|an?|each|every|pro|je|im) | ?每(?=[^\s，。])")
-_PER_BEFORE = re.compile(
-    r"每个?(小时|分钟|年|月|日|天|周|季度|晚)[\u4e00-\u9fff]{0,6}?(?:为|是|约|：|:)?\s?$"
-)
+_PER = re.compile(r" ?[/·] ?(?=\S)| (?:per|an?|each|every|pro|je|im) | ?每(?=[^\s，。])")
+_EACH = re.compile(r"(?:每|(?=逾期|延误|延期|迟延|延迟|超期))(逾期|延误|延期|迟延|延迟|超期)?一?个?")
+_AFTER_EACH = re.compile(r"[\u4e00-\u9fff]{0,6}(?:为|是|约|：|:)?\s?")
+_AFTER_LATE = re.compile(r"[^。；\d]{0,14}")  # 每逾期一日，按合同总价的千分之五
+_TIMES = ("time", "months", "calendar days")
 _AGAIN = re.compile(rf" ?\(({FIGURES})\)")  # ninety (90) days
 _RANGE = re.compile(r"\s?(?:-|~|to|and|bis|und|至|到|和)\s?")
 _RANGE_ON = re.compile(r"[至到~-][\d一二两三四五六七八九十]")
@@ -84,7 +82,7 @@ _LOWER = re.compile(
 )
 _UPPER = re.compile(
     r"(?:\b(?:at most|up to|(?:a )?maximum(?: of)?|(?:less|fewer|smaller|lower|younger|shorter|earlier) than|under"
-    r"|below|höchstens|maximal)|至多|最多|最高|最大|低于|少于|小于|≤|<)\s?$",
+    r"|below|höchstens|maximal)|至多|最多|最高|最大|低于|少于|小于|不满|未满|≤|<)\s?$",
     re.IGNORECASE,
 )
 _DENIED = re.compile(r"(?:\b(?:not|no|never)|n't|不得?|未|没有?)\s?$", re.IGNORECASE)
@@ -149,9 +147,11 @@ def _may_begin(text: str, word: str, end: int) -> bool:
     """Tell whether a word may begin a value: one that counts or names a time, or letters before figures."""
     if word.lower() in TRIGGERS or word in CODES:
         return True
+    following = text[end : end + 2]
+    if len(word) == 1 and re.match(f" ?{LETTERED}", following):
+        return word.isupper()
     if word in ("a", "A", "an", "An"):
         return AFTER_A.match(text, end) is not None
-    following = text[end : end + 2]
     return word[0].isupper() and (
         following[:1].isdigit() or (following[:1] in ("-", "/") and following[1:].isdigit())
     )
@@ -166,7 +166,8 @@ def _other(text: str, match: re.Match[str]) -> Value | None:
     amount, key, is_open = read
     if form == "share":
         by, end = _counted_by(text, start, end, None)
-        return counted_by(Value(start, end, amount, "ratio", begin=start), by)
+        bound, begin = _bound(text, start, end)
+        return counted_by(Value(start, end, amount, "ratio", bound=bound, begin=begin), *by)
     bound, begin = _bound(text, start, end) if form in ("date", "clock") else ("", start)
     return Value(start, end, amount, form, bound=bound, key=key, open=is_open, begin=begin)
 
@@ -181,7 +182,9 @@ def _number(text: str, match: re.Match[str]) -> Value | None:
     if (again := _AGAIN.match(text, end)) and read_figures(again[1]) == amount:
         end = again.end()
     coin = unit_at(parts["coin"], 0) if parts["coin"] else None
-    unit = None if coin else unit_at(text, end)
+    unit = unit_at(text, end)
+    if coin and not (unit and dimensions_agree(coin[0].dimension, unit[0].dimension)):
+        unit = None
     if text.startswith("个半", end) and (
         unit := unit_at(text, end + 2) or unit_at(f"个{text[end + 2 :][:4]}", 0)
     ):
@@ -189,17 +192,20 @@ def _number(text: str, match: re.Match[str]) -> Value | None:
         end += 2
         unit = (unit[0], end + 1 if text[end] == "月" else unit[1])
     in_brackets = not text[max(0, start - 1) : start].strip(" (：:")
-    if numeral in _ONLY_SCALES[: 3 + 2 * in_brackets] or (
-        not coin and unit is None and _counts_nothing(text, numeral, end)
+    kilo = numeral == "千" and unit and unit_at(text, match.end() - 1)  # 千瓦时 without a number
+    if (
+        kilo
+        or numeral in _ONLY_SCALES[: 3 + 2 * in_brackets]
+        or (not coin and unit is None and _counts_nothing(text, numeral, end))
     ):
         return None
     symbol, dimension, factor = "", "", 1.0
-    if coin:
-        symbol, dimension, factor = coin[0]
-    elif unit:
+    if unit:
         (symbol, dimension, factor), end = unit
         if half := _HALF_AFTER.match(text, end) if dimension in ("time", "months") else None:
             amount, end = amount + 0.5, half.end()
+    elif coin:
+        symbol, dimension, factor = coin[0]
     if parts["sign"] == "-":
         amount = -amount
     by, end = _counted_by(text, start, end, unit[0] if unit else None)
@@ -207,15 +213,23 @@ def _number(text: str, match: re.Match[str]) -> Value | None:
         symbol, dimension, factor = rate[0]
     bound, begin = _bound(text, start, end)
     value = Value(start, end, amount, dimension, symbol, bound=bound, factor=factor, begin=begin)
-    return counted_by(value, by)
+    return counted_by(value, *by)
 
 
-def counted_by(value: Value, by: Unit | None) -> Value:
-    """A value counted by a unit."""
-    if by is None:
-        return value
-    dimension = f"{value.dimension}/{by.dimension}"
-    return value._replace(per=by.symbol, factor=value.factor / by.factor, dimension=dimension)
+def counted_by(value: Value, *units: Unit) -> Value:
+    """A value counted by units; a time is the last of them."""
+    for by in sorted(units, key=lambda unit: unit.dimension in _TIMES):
+        per, dimension = f"{value.per}·{by.symbol}".lstrip("·"), f"{value.dimension}/{by.dimension}"
+        value = value._replace(per=per, factor=value.factor / by.factor, dimension=dimension)
+    return value
+
+
+def uncounted(value: Value) -> Value:
+    """A value without the units that it is counted by."""
+    factor = value.factor
+    for found in filter(None, (unit_at(name, 0) for name in value.per.split("·"))):
+        factor *= found[0].factor
+    return value._replace(per="", factor=factor, dimension=value.dimension.split("/")[0])
 
 
 def _amount(text: str) -> tuple[float, str]:
@@ -241,20 +255,29 @@ def _counts_nothing(text: str, numeral: str, end: int) -> bool:
     return len(numeral) == 1 and not numeral.isascii() and not follows
 
 
-def _counted_by(text: str, start: int, end: int, unit: Unit | None) -> tuple[Unit | None, int]:
-    """The unit that a value is counted by, and where its name ends."""
+def _counted_by(text: str, start: int, end: int, unit: Unit | None) -> tuple[list[Unit], int]:
+    """The units that a value is counted by, as in 28元/平方米·月 or 每平方米每日6.8元, and where the last one ends."""
     if unit and (rate := rate_of(unit)):
-        return rate[1], end
-    if match := _PER.match(text, end):
-        following = unit_at(text, match.end() - (text[match.end() - 1] == " "))
-        if following and (
-            following[0].dimension in ("time", "months", "calendar days")
-            or match[0].strip() in ("/", "per", "每")
-        ):
-            return following[0], following[1]
-    before = _PER_BEFORE.search(text, max(0, start - 12), start)
-    by = unit_at(before[1], 0) if before else None
-    return (by[0] if by else None), end
+        return [rate[1]], end
+    after: list[Unit] = []
+    while len(after) < 2 and (match := _PER.match(text, end)):
+        following = _counting_unit(text, match.end() - (text[match.end() - 1] == " "))
+        if not following or not (following[0].dimension in _TIMES or match[0].strip() in "/·per每"):
+            break
+        after.append(following[0])
+        end = following[1]
+    before = []
+    for match in () if after else _EACH.finditer(text, max(0, start - 22), start):
+        if found := _counting_unit(text, match.end()):
+            between = (_AFTER_LATE if match[1] else _AFTER_EACH).fullmatch(text, found[1], start)
+            before += [found[0]] if between else []
+    return after or before[-2:], end
+
+
+def _counting_unit(text: str, place: int) -> tuple[Unit, int] | None:
+    """The unit at a place by which something is counted; 度 is a kilowatt-hour."""
+    found = unit_at(text, place)
+    return (_KWH, found[1]) if found and found[0].dimension == "degrees" else found
 
 
 def _bound(text: str, start: int, end: int) -> tuple[str, int]:
@@ -306,7 +329,7 @@ def same_value(stated: Value, said: Value) -> bool:
     if stated.dimension == "clock" and said.dimension == "clock":
         apart = abs(stated.amount - said.amount)
         return apart == 0 or (apart == 720 and (stated.open or said.open))
-    if {stated.dimension, said.dimension} == {"ordinal", "calendar days"}:
+    if {stated.dimension, said.dimension} in ({"ordinal", "calendar days"}, {"ordinal", ""}):
         return stated.amount == said.amount
     if "pounds" in (stated.dimension, said.dimension) and stated.dimension != said.dimension:
         return dimensions_agree(stated.dimension, said.dimension) and stated.amount == said.amount
@@ -314,7 +337,7 @@ def same_value(stated: Value, said: Value) -> bool:
 
 
 def _close(one: float, other: float) -> bool:
-    return abs(one - other) <= 1e-6 * max(abs(one), abs(other))
+    return abs(one - other) <= 1e-11 * max(abs(one), abs(other))
 
 
 def _same_date(stated: Value, said: Value) -> bool:

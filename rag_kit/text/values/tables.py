@@ -8,11 +8,14 @@ from typing import NamedTuple
 
 from rag_kit.text.values.numbers import SCALES
 from rag_kit.text.values.reading import Value, find_values, level
-from rag_kit.text.values.units import Unit, is_money, unit_at
+from rag_kit.text.values.units import Unit, dimensions_agree, is_money, unit_at
 
 DELIMITER = re.compile(r"\s*\|?(?:\s*:?-{2,}:?\s*\|)+(?:\s*:?-{2,}:?\s*)?")
 _LINE = re.compile(r"[^\n]+")
-_UNIT_NAME = re.compile(r"\s*(?:units?|单位|einheit)\s*", re.IGNORECASE)
+_UNIT_NAME = re.compile(r"\s*(?:units?|currency|单位|币种|货币|einheit|währung)\s*", re.IGNORECASE)
+_COUNTS_ROWS = re.compile(r"(?:第.*|.*[期序批次轮号]|阶段|no\.?|#)\s*", re.IGNORECASE)
+_ENTITY = re.compile(r".{2,40}(?:公司|集团|银行|大学|学院|医院|中心|研究所|厂|局|委员会)(?:[（(].*)?")
+_IN_HEADERS = ("date", "quarter", "ordinal", "weekday", "decade", "century")
 _CAPTION = re.compile(r"(?:单位|金额单位|unit|in)\s?[:：]?\s*(?P<unit>[^\n|，。,;)）]{1,24})", re.IGNORECASE)
 _IN_BRACKETS = re.compile(r"[(（\[]([^()（）\[\]]{1,24})[)）\]]")
 _AFTER_WORD = re.compile(r"(?:\bin|,|，|/)\s*([^\s,，/]{1,12}(?: \w+)?)\s*$")
@@ -108,6 +111,9 @@ def _rows_of(block: list[re.Match[str]], caption: str) -> Iterator[TableRow]:
     rows = [[cell.strip() for cell in line[0].strip().strip("|").split("|")[:_MAX_CELLS]] for line in lines]
     if len(rows) < 2:
         return
+    if _is_form(rows[0]):
+        yield from _form_rows(lines, rows)
+        return
     rule = next((place for place, line in enumerate(block) if DELIMITER.fullmatch(line[0])), 1)
     count = max(1, rule)
     while count < min(3, len(rows) - 1) and not _has_numbers(rows[count]) and _has_numbers(rows[count + 1]):
@@ -126,8 +132,34 @@ def _rows_of(block: list[re.Match[str]], caption: str) -> Iterator[TableRow]:
             values = tuple(
                 _measured(value, measure if place or measures[0] else None) for value in find_values(cell)
             )
+            if not place and cell.isdecimal() and _COUNTS_ROWS.fullmatch(headers[0]):
+                values = tuple(value._replace(dimension="ordinal") for value in values)
             cells.append(TableCell(cell, headers[place], values))
         yield TableRow(line.start(), line.end(), tuple(cells))
+
+
+def _is_form(row: list[str]) -> bool:
+    """Tell whether the first row of a table has values or names beside labels, and so is no header."""
+    labels, texts = row[::2], row[1::2]
+    said = [
+        _ENTITY.fullmatch(cell) or any(value.dimension not in _IN_HEADERS for value in find_values(cell))
+        for cell in texts
+    ]
+    return len(labels) == len(texts) and any(said) and not any(map(find_values, labels))
+
+
+def _form_rows(lines: list[re.Match[str]], rows: list[list[str]]) -> Iterator[TableRow]:
+    """The rows of a form, of labels with their texts: each with its own and the texts without values of the others."""
+    cells = [
+        [
+            TableCell(text, label, tuple(find_values(text)))
+            for label, text in zip(row[::2], row[1::2], strict=False)
+        ]
+        for row in rows
+    ]
+    names = [cell for row in cells for cell in row if not cell.values]
+    for line, row in zip(lines, cells, strict=True):
+        yield TableRow(line.start(), line.end(), (*row, *(cell for cell in names if cell not in row)))
 
 
 def _has_numbers(row: list[str]) -> bool:
@@ -162,6 +194,8 @@ def _header_measure(header: str) -> Measure | None:
 def _measured(value: Value, measure: Measure | None) -> Value:
     """A plain number in the unit of its column; other values as they are."""
     plain = not value.dimension or (value.dimension == "date" and value.key.isdecimal())
+    if measure and measure.unit and is_money(value.dimension):  # ¥ beside JPY
+        plain = dimensions_agree(value.dimension, measure.unit.dimension)
     if measure is None or not plain:
         return value
     amount = value.amount * measure.scale
