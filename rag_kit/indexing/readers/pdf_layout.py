@@ -47,7 +47,7 @@ class Layout:
         self._compounds: set[str] = set()
         for lines in pages:
             for line in lines:
-                if line.block:
+                if line.block or line.aslant:
                     continue
                 sizes[line.size] += len(line.text)
                 self._compounds.update(_COMPOUND.findall(line.text.lower()))
@@ -95,7 +95,7 @@ class Layout:
         text = line.text.strip()
         if line.block:
             return _BLOCK
-        if len(text) > _MAX_HEADING or not re.search(r"[^\W\d_]", text) or HYPHEN in text:
+        if line.aslant or len(text) > _MAX_HEADING or not re.search(r"[^\W\d_]", text) or HYPHEN in text:
             return _TEXT
         for level, size in enumerate(self._sizes, 1):
             # 0.97 here, 0.95 below: sizes vary a little; what ends like a sentence must be much larger than the text

@@ -36,6 +36,21 @@ def with_tables(lines: Sequence[Line], rules: Sequence[Rule]) -> list[Line]:
     return left
 
 
+def join_torn_rows(pages: Sequence[list[Line]]) -> None:
+    """Put what stands of a row below the header that the next page repeats to the rest of the row."""
+    for lines, after in pairwise(pages):
+        if not (lines and after and lines[-1].block and after[0].block):
+            continue
+        above, below = lines[-1].text.splitlines(), after[0].text.splitlines()
+        if len(below) < 4 or above[0] != below[0] or not above[0].startswith("|"):
+            continue
+        row, rest = ([cell.strip() for cell in line.strip("|").split("|")] for line in (above[-1], below[2]))
+        if not rest[0] and len(row) == len(rest) and 2 * sum(map(bool, rest)) <= len(rest):
+            above[-1] = f"| {' | '.join(map(_join_texts, row, rest))} |"
+            del below[2]
+            lines[-1].text, after[0].text = "\n".join(above), "\n".join(below)
+
+
 def _replace_by_table(lines: list[Line], inside: list[Line], text: str) -> list[Line]:
     """The lines with one block, the table, in place of those that are inside it."""
     taken = {id(line) for line in inside}
