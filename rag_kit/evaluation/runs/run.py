@@ -24,15 +24,7 @@ from rag_kit.evaluation.outputs import Output
 from rag_kit.evaluation.runs.labels import Labels
 from rag_kit.evaluation.runs.metering import Prices, RunBudget, RunProgress, UsageRecorder, cost, recording
 from rag_kit.evaluation.runs.results import Results
-from rag_kit.evaluation.runs.rows import (
-    PIPELINE,
-    Row,
-    RunFolder,
-    clean,
-    digest,
-    given_digest,
-    read_manifest,
-)
+from rag_kit.evaluation.runs.rows import PIPELINE, Row, RunFolder, clean, digest, given_digest, read_manifest
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.judge.judge import Judge

@@ -12,19 +12,10 @@ from langchain_core.documents import Document
 from langgraph.types import Overwrite
 
 from rag_kit.documents.identity import document_key
-from rag_kit.errors import (
-    ModelError,
-    ModelOutputError,
-    ModelUnauthorizedError,
-    ModelUnreachableError,
-)
+from rag_kit.errors import ModelError, ModelOutputError, ModelUnauthorizedError, ModelUnreachableError
 from rag_kit.graphs.citing import note_disagreements
 from rag_kit.graphs.nodes import note_cut_off
-from rag_kit.graphs.running import (
-    branch,
-    report,
-    values_side_by_side,
-)
+from rag_kit.graphs.running import branch, report, values_side_by_side
 from rag_kit.graphs.self_rag import logprobs
 from rag_kit.graphs.self_rag.beams import (
     answer_so_far,
@@ -35,12 +26,7 @@ from rag_kit.graphs.self_rag.beams import (
     rank,
     used_passages,
 )
-from rag_kit.graphs.self_rag.shared import (
-    Beam,
-    PaperState,
-    SelfRagContext,
-    none_if_unreadable,
-)
+from rag_kit.graphs.self_rag.shared import Beam, PaperState, SelfRagContext, none_if_unreadable
 from rag_kit.graphs.self_rag.writing import Reply, SegmentWriter, probabilities_of
 from rag_kit.graphs.state import Update
 from rag_kit.text.citations.decline import DECLINED

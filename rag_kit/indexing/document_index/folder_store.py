@@ -36,13 +36,7 @@ from rag_kit.indexing.document_index.folder import (
     stamp,
 )
 from rag_kit.indexing.document_index.keyword import KeywordLeg, KeywordView
-from rag_kit.indexing.document_index.state import (
-    VERSION,
-    Connection,
-    IndexState,
-    missing_index,
-    read_state,
-)
+from rag_kit.indexing.document_index.state import VERSION, Connection, IndexState, missing_index, read_state
 from rag_kit.indexing.document_index.store import Access, Store
 from rag_kit.indexing.document_index.store_leg import ConnectedStore, StoreLeg
 from rag_kit.indexing.document_index.vector_leg import VectorLeg

@@ -9,9 +9,8 @@ from itertools import pairwise, permutations
 
 from rag_kit.text.citations.tokens import Token, are_opposites, has_alike, is_negation
 
-MIN_CLOSE = (
-    0.6  # share of a statement's words that a sentence has in their order, from which it is that one changed
-)
+# share of a statement's words that a sentence has in their order, from which it is that one changed
+MIN_CLOSE = 0.6
 _MIN_CONTEXT = 3  # words beside a part at an end that must be the same for it to stand in the same place
 _MAX_THING = 2  # content words of a part that is one name or one thing
 _VOICE = frozenset(["by", "被", "由", "把", "将"])

@@ -30,14 +30,7 @@ _MARK = re.compile(r"\s?\[\d{1,4}(?:[,，–-] ?\d{1,4})*\]")
 _WITHIN_NUMBER = re.compile(rf"[\d{HAN_DIGITS}十百千万亿]{{2}}")
 _NOT_WORD = re.compile(r"[^\w$€£¥%‰℃℉°]+|_+")
 # stems of what says that money is counted by a time
-_PERIODS = {
-    "month": "month",
-    "year": "year",
-    "annual": "year",
-    "week": "week",
-    "daili": "day",
-    "hour": "hour",
-}
+_PERIODS = {word: word for word in ("month", "year", "week", "hour")} | {"annual": "year", "daili": "day"}
 _BESIDE_HAN = re.compile(rf" (?=[{HAN}])|(?<=[{HAN}]) ")
 _STUDY = (
     r"(?:determine|evaluate|examine|investigate|assess|compare|explore|estimate|characteri[sz]e|study|test|analy[sz]e"
@@ -63,9 +56,8 @@ class ValuePlace(NamedTuple):
     within: frozenset[str] = frozenset()
     before: frozenset[str] = frozenset()
     part: frozenset[str] = frozenset()
-    subject: frozenset[str] = (
-        frozenset()
-    )  # the names and identifiers before it, of the last clause that has any
+    # the names and identifiers before it, of the last clause that has any
+    subject: frozenset[str] = frozenset()
     section: tuple[int, int] = (-1, 0)  # the numbers of its sentence and of its part there
     order: int = 0
 

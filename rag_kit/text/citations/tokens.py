@@ -61,10 +61,8 @@ def placed_tokens(text: str, values: Sequence[Value] | None = None) -> list[tupl
             return row[:_MAX_TOKENS]
     row += _words(text, place, len(text))
     if row and row[0][1].name and not row[0][1].value and not (len(row) > 1 and row[1][1].name):
-        row[0] = (
-            row[0][0],
-            row[0][1]._replace(name=False),
-        )  # the first word of a sentence has its capital from there
+        # the first word of a sentence has its capital from there
+        row[0] = row[0][0], row[0][1]._replace(name=False)
     return row[:_MAX_TOKENS]
 
 
