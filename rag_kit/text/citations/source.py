@@ -17,9 +17,9 @@ from rag_kit.text.values.units import is_money, unit_at
 
 _MAX_SENTENCES = 2000
 _CLAUSE = re.compile(
-    r"(?<![0-9０-９])，|，(?![0-9０-９])|[；：]|[,;:](?=\s)|\s(?=(?:but|while|whereas|aber)\s)"
+    rf"(?<![0-9０-９])，|，(?![0-9０-９])|[；：]|[,;:](?=\s)|(?<=[{HAN}%])[,;:](?=[{HAN}\d])|\s(?=(?:but|while|whereas|aber)\s)"
 )
-_PART = re.compile(r"(?<=；)|(?<=;)\s")
+_PART = re.compile(rf"(?<=；)|(?<=;)(?:\s|(?=[{HAN}]))")
 _LABELLED = re.compile(
     r"(?:^|[\u3000\t]|  )\W{0,4}(?P<label>[^\s：:|，。]{2,16})[：:] ?(?P<text>[^\n|\u3000]{2,60}?)(?=  |[\u3000\t]|$)",
     re.M,

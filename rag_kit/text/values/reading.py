@@ -69,7 +69,7 @@ _HALF_AFTER = re.compile(r" and a half\b|半(?![载径个])")
 _PER = re.compile(r" ?[/·] ?(?=\S)| (?:per|an?|each|every|pro|je|im) | ?每(?=[^\s，。])")
 _EACH = re.compile(r"(?:每|(?=逾期|延误|延期|迟延|延迟|超期))(逾期|延误|延期|迟延|延迟|超期)?一?个?")
 _AFTER_EACH = re.compile(r"[\u4e00-\u9fff]{0,6}(?:为|是|约|：|:)?\s?")
-_AFTER_LATE = re.compile(r"[^。；\d]{0,14}")  # 每逾期一日，按合同总价的千分之五
+_AFTER_LATE = re.compile(r"[^。；;\d]{0,14}")  # 每逾期一日，按合同总价的千分之五
 _TIMES = ("time", "months", "calendar days")
 _AGAIN = re.compile(rf" ?\(({FIGURES})\)")  # ninety (90) days
 _RANGE = re.compile(r"\s?(?:-|~|to|and|bis|und|至|到|和)\s?")
