@@ -94,6 +94,7 @@ class _Grid:
         texts = {key: _join_words(cell) for key, cell in distinct.items()}
         rows = [line for row in cells if any(line := [texts[id(cell)] for cell in row])]
         filled = [sum(map(bool, column)) for column in zip(*rows, strict=True)]
+        rows = [[text for text, count in zip(row, filled, strict=True) if count] for row in rows]
         fits = len(rows) > 1 and sum(map(bool, filled)) > 1 and sum(filled) > 0.3 * len(rows) * columns
         # in a drawing most lines end somewhere
         fits = fits and 2 * len(distinct) > count * columns

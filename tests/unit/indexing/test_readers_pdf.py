@@ -485,3 +485,14 @@ def test_a_row_that_the_end_of_a_page_cuts_is_whole(tmp_path, reader):
     first, second = (document.page_content.splitlines() for document in reader.read(tmp_path / "bill.pdf"))
     assert first[-1] == "| 2 | 压型钢板屋面 | 124.70 |"
     assert second == ["| 序号 | 项目名称 | 单价 |", "| --- | --- | --- |", "| 3 | 环氧地坪 | 137.90 |"]
+
+
+def test_a_double_rule_is_no_column(tmp_path, reader):
+    """A column without any text, as between two rules, is left out; one that only lacks texts below its name stays."""
+    rows = [("Part", "Count", "Seen"), ("Pump", "20", ""), ("Valve", "5", "")]
+    above = make.wrapped("The parts of the delivery were counted on arrival. " * 3, width=80, x=60, top=760)
+    lines = [*above, *cells(rows, (65.0, 165.0, 255.0), 690, 20)]
+    (page,) = reader.read(put(tmp_path, lines, rules=grid((60, 150, 156, 250, 330), (705, 685, 665, 645))))
+    assert page.page_content.endswith(
+        "| Part | Count | Seen |\n| --- | --- | --- |\n| Pump | 20 |  |\n| Valve | 5 |  |"
+    )
