@@ -448,7 +448,7 @@ CONTRACTS = yaml.safe_load((Path(__file__).parent / "contracts.yaml").read_text(
 
 @pytest.mark.parametrize("kind", CONTRACTS)
 def test_contracts_are_checked_by_value_party_and_label(kind: str) -> None:
-    """What a contract says holds in other forms; another unit, party, row, label or side of a change does not."""
+    """A contract supports a statement in other forms, none of another unit, party, row, label or side of a change."""
     for case in CONTRACTS[kind]:
         for expected, statements in (("grounded", case[True]), ("flagged", case[False])):
             for statement in statements:
