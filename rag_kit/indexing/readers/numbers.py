@@ -31,22 +31,8 @@ _HAN = {
 }
 OMML = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 # how an element is written, by the names of its parts; those of MathML have places in place of names
-_SHAPES = {
-    f"{OMML}f": "num/den",
-    f"{OMML}sSup": "e^sup",
-    f"{OMML}sSub": "e_sub",
-    f"{OMML}sSubSup": "e_sub^sup",
-    f"{OMML}rad": "√e",
-    "mfrac": "a/b",
-    "msup": "a^b",
-    "mover": "a^b",
-    "msub": "a_b",
-    "munder": "a_b",
-    "msubsup": "a_b^c",
-    "munderover": "a_b^c",
-    "msqrt": "√a",
-    "mroot": "√a",
-}
+_SHAPE_TABLE = Path(__file__).with_name("equation_shapes.txt").read_text(encoding="utf-8")
+_SHAPES = dict(line.replace("m:", OMML).split() for line in _SHAPE_TABLE.splitlines())
 
 
 def raised(before: str, text: str, after: str = "", *, note: bool = False) -> str:
