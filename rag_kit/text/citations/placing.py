@@ -21,10 +21,15 @@ _CHANGED_TO = re.compile(
     r"\b(?:chang|amend|rais|increas|reduc|extend|lower|revis|adjust|cut|mov|postpon)\w*\b[^.;]{0,40}\bto\s$",
     re.IGNORECASE,
 )
+_NAMES = (
+    "[甲乙丙丁]方|(?:出租|承租|发包|承包|委托|受托|托运|承运|买|卖|转让|受让|供|需|出借|借款|担保)[方人]"
+    "|用人单位|劳动者"
+)
 _PARTY = re.compile(
-    r"(?P<to>[向给对为与和同]|支付|通知|赔偿|补偿|告知|交付|归还|退还|提供)?"
-    r"(?P<name>[甲乙丙丁]方|(?:出租|承租|发包|承包|委托|受托|托运|承运|买|卖|转让|受让|供|需|出借|借款|担保)[方人]"
-    r"|用人单位|劳动者)(?P<of>的|所在)?"
+    rf"(?P<to>[向给对为与和同]|支付|通知|赔偿|补偿|告知|交付|归还|退还|提供)?(?P<name>{_NAMES})(?P<of>的|所在)?"
+)
+_DUTY = re.compile(
+    rf"(?<![向给对为与和同])(?P<name>{_NAMES})[^，。；,;]{{0,6}}?(?:有权|无权|应当?|必须|不得|负责)(?P<action>[^，。；,;\n]{{3,40}})"
 )
 Placed = Literal["wrong", "all", "some", "open"]
 _MAX_PLACED = 20  # values of a statement that are compared by what stands beside them
@@ -122,6 +127,11 @@ def swaps_roles(statement: str, sentence: str, passage: PassageSource) -> str:
         there = said.get(name)
         if there and not there & roles and any(roles & other for other in said.values()):
             return "order"
+    duties = _duties(passage.plain(0, None))
+    for name, action in _duties(statement):
+        others = {one for one, said_action in duties if action in said_action or said_action in action}
+        if others and name not in others:
+            return "order"
     return ""
 
 
@@ -148,7 +158,12 @@ def _is_mislabelled(statement: str, labels: Mapping[str, Set[str]]) -> bool:
     for match in _IS.finditer(statement):
         label, text = letters_of(match["label"]).strip(), letters_of(match["text"]).strip()
         own = next((labels[name] for name in labels if len(name) > 1 and label.endswith(name)), None)
-        if not own or not text or any(text in one or one in text for one in own):
+        if (
+            not own
+            or not text
+            or find_values(match["text"])
+            or any(text in one or one in text for one in own)
+        ):
             continue
         if any(text in one for texts in labels.values() for one in texts):
             return True
@@ -162,6 +177,11 @@ def _parties(text: str) -> dict[str, set[str]]:
         if not match["of"]:
             roles.setdefault(match["name"], set()).add("to" if match["to"] else "by")
     return roles
+
+
+def _duties(text: str) -> list[tuple[str, str]]:
+    """The parties of a contract with what each may, must or must not do."""
+    return [(match["name"], letters_of(match["action"]).strip()) for match in _DUTY.finditer(text)]
 
 
 def _kind(value: Value) -> str:

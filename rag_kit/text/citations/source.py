@@ -21,8 +21,9 @@ _CLAUSE = re.compile(
 )
 _PART = re.compile(rf"(?<=；)|(?<=;)(?:\s|(?=[{HAN}]))")
 _LABELLED = re.compile(
-    r"(?:^|[\u3000\t]|  )\W{0,4}(?P<label>[^\s：:|，。]{2,16})[：:] ?(?P<text>[^\n|\u3000]{2,60}?)(?=  |[\u3000\t]|$)",
-    re.M,
+    r"(?:^|[\u3000\t，；。]|  )\W{0,4}(?P<label>[^\s：:|，；。]{2,16})[：:] ?"
+    r"(?P<text>[^\n|\u3000，；。]{2,60}?)(?=  |[\u3000\t，；。]|$)",
+    re.MULTILINE,
 )
 _LABEL = re.compile(r"[^，；,;：:]{1,16}(?::\s|：)")
 _AND = re.compile(r"\s(?=(?:and|und)\s)|(?=而(?!且))")

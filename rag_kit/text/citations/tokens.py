@@ -140,11 +140,18 @@ def are_opposites(a: str, b: str) -> bool:
     """
     if (one := _BY_TIME.match(a)) and (other := _BY_TIME.match(b)):
         return one[1] != other[1]
+    if _is_modified(a, b) or _is_modified(b, a):
+        return True
     pairs = _groups(a, b)
     if not a.isascii() and len(a) == len(b):
         differing = [pair for pair in zip(a, b, strict=True) if pair[0] != pair[1]]
         pairs = _groups(*differing[0]) or pairs if len(differing) == 1 else pairs
     return any(one != other for one, other in pairs)
+
+
+def _is_modified(word: str, other: str) -> bool:
+    """Tell whether a Chinese word is another with a part before it that makes it something else, as 副经理 is."""
+    return word[0] in "副非前代" and len(other) > 1 and word[1:] == other
 
 
 def are_equal(a: str, b: str) -> bool:
@@ -182,7 +189,7 @@ def are_alike(a: str, b: str) -> bool:
         (True, True, False)
     """
     if a == b or not (a.isascii() and b.isascii()):
-        return (
+        return not (_is_modified(a, b) or _is_modified(b, a)) and (
             a in b
             or b in a
             or (len(a) == len(b) > _MIN_HAN and _differ_by_one(a, b) and not are_opposites(a, b))

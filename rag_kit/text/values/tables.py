@@ -23,6 +23,7 @@ _SCALE = re.compile(
     r"(?:in )?(thousands?|millions?|billions?|mn|bn|mio\.?|k|m|千|十万|百万|千万|万|十亿|亿)\s?(?:of )?",
     re.IGNORECASE,
 )
+_COUNTED = "台套件辆个只支条张人户次份"  # what 万 counts without a unit, as in 万台
 _MAX_CELLS = 100
 
 
@@ -73,7 +74,7 @@ def read_measure(text: str) -> Measure | None:
         unit = unit_at(text, scale.end())
         if unit and is_money(unit[0].dimension) and not text[unit[1] :].strip("/ 件人月年"):
             return Measure(_scale_of(scale[1]), unit[0])
-        if scale.end() == len(text) and len(text) > 1:
+        if not text[scale.end() :].strip(_COUNTED) and len(text) > 1:
             return Measure(_scale_of(scale[1]), None)
     return None
 
