@@ -112,6 +112,9 @@ def _weigh(
     if sentence and sentence[0].key in _POINTING:
         passage -= source.keys[0] - content_keys(sentence)
         known |= source.keys[0]
+    if clause and clause[0].key in _POINTING:
+        before = content_keys(sentence) - content_keys(clause)
+        passage, known = passage - before, known | before
     core = [token for token in stated if token.key not in known - content_keys(sentence)]
     if reason == "covered":
         changes = (find_change(part, stated, passage) for part in (sentence, clause or sentence))

@@ -25,6 +25,15 @@ _NAMES = (
     "[甲乙丙丁]方|(?:出租|承租|发包|承包|委托|受托|托运|承运|买|卖|转让|受让|供|需|出借|借款|担保)[方人]"
     "|用人单位|劳动者"
 )
+_COMPARISONS = (
+    re.compile(
+        r"(?P<left>[^.;,]*?)\b(?P<how>\w+er|(?:more|less|fewer)(?: \w+)?) than (?P<right>[^.;,()]+)",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        r"(?P<left>[^，。；]+?)比(?P<right>[^，。；]{1,12}?)[更还要]?(?P<how>[高低大小多少长短重轻快慢早晚贵好差强弱]|便宜)"
+    ),
+)
 _PARTY = re.compile(
     rf"(?P<to>[向给对为与和同]|支付|通知|赔偿|补偿|告知|交付|归还|退还|提供)?(?P<name>{_NAMES})(?P<of>的|所在)?"
 )
@@ -127,12 +136,33 @@ def swaps_roles(statement: str, sentence: str, passage: PassageSource) -> str:
         there = said.get(name)
         if there and not there & roles and any(roles & other for other in said.values()):
             return "order"
+    if _is_comparison_turned(statement, sentence):
+        return "order"
     duties = _duties(passage.plain(0, None))
     for name, action in _duties(statement):
         others = {one for one, said_action in duties if action in said_action or said_action in action}
         if others and name not in others:
             return "order"
     return ""
+
+
+def _is_comparison_turned(statement: str, sentence: str) -> bool:
+    """Tell whether a statement puts what a sentence has behind "than" before it, with the same comparative."""
+    said = _comparisons(sentence)
+    return any(
+        how == same and other in left and other not in right
+        for left, how, right in _comparisons(statement)
+        for _, same, other in said
+    )
+
+
+def _comparisons(text: str) -> list[tuple[str, str, str]]:
+    """The comparisons of a text: what is compared, the comparative, and with what, in letters."""
+    return [
+        (letters_of(match["left"]), match["how"].lower(), letters_of(match["right"]).strip())
+        for pattern in _COMPARISONS
+        for match in pattern.finditer(text)
+    ]
 
 
 def _changed_values(text: str) -> tuple[list[Value], list[Value]]:

@@ -26,7 +26,7 @@ _LABELLED = re.compile(
     re.MULTILINE,
 )
 _LABEL = re.compile(r"[^，；,;：:]{1,16}(?::\s|：)")
-_AND = re.compile(r"\s(?=(?:and|und)\s)|(?=而(?!且))")
+_AND = re.compile(r"\s(?=(?:and|und|from|versus|vs\.?|compared (?:with|to))\s)|(?=而(?!且))")
 _MARK = re.compile(r"\s?\[\d{1,4}(?:[,，–-] ?\d{1,4})*\]")
 _WITHIN_NUMBER = re.compile(rf"[\d{HAN_DIGITS}十百千万亿]{{2}}")
 _NOT_WORD = re.compile(r"[^\w$€£¥%‰℃℉°]+|_+")

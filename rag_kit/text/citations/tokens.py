@@ -55,6 +55,8 @@ def placed_tokens(text: str, values: Sequence[Value] | None = None) -> list[tupl
     place = 0
     for value in find_values(text) if values is None else values:
         row += _words(text, place, value.begin)
+        if row and row[-1][1].key in _DIRECTIONS:  # up 12 percent
+            row[-1] = row[-1][0], row[-1][1]._replace(content=True)
         row.append((value.start, Token(value.normal, value.dimension == "id", True, True, value)))
         place = value.end + text.startswith("内", value.end)  # 4小时内
         if len(row) > _MAX_TOKENS:
@@ -97,6 +99,7 @@ def _han_token(word: str, tag: str) -> Token:
     )
 
 
+_DIRECTIONS = ("up", "down")
 _MIN_PREFIX, _MIN_HAN = 4, 2
 _NEGATION = re.compile(
     r"not|no|never|neither|nor|none|cannot|without|nobody|nothing|hardly|\w+n't|nicht|nie|ohne|kein(?:e[mnrs]?)?"

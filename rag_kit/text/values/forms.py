@@ -38,7 +38,16 @@ _WHEN = "凌晨|早上|上午|中午|下午|傍晚|晚上|晚"
 _COINS = r"(?:[A-Z]{1,2}|NT)?[$€£¥] ?|(?:EUR|USD|GBP|CNY|RMB|CHF|HKD|TWD|JPY) (?=\d)|人民币 ?"
 _CODES = r"(?:ISO|IEC|DIN|EN|GB|ASTM|IEEE|ANSI|[A-Z]{2,4}/[A-Z]{1,4})"
 _HAN_CLOCK = rf"{_N} ?(?:时(?![间期代候])|点钟?(?![{_H}\d]+%))(?: ?{_N} ?分(?!之)|半|一刻)?"
-_CLOCK = r"(?:[01]?\d|2[0-4]):[0-5]\d(?::[0-5]\d)?(?![\d:])(?: ?[ap]\.?m\b\.?| Uhr)?"
+_HALF_OF_DAY = r"(?: ?[ap]\.?m\b\.?| in the (?:morning|afternoon|evening)| at night)?"
+_MINUTES = {"half": 30, "quarter": 15, "a quarter": 15, "five": 5, "ten": 10, "twenty": 20, "twenty-five": 25}
+_HOURS = "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
+# "ten to twelve" by itself is a range
+_TEN_TO = r"(?:five|ten|twenty(?:-five)?) to(?= \w+ ?(?:[ap]\.?m\b| in the ))"
+_SPOKEN = (
+    rf"(?i:(?:(?:{'|'.join(_MINUTES)}) past|(?:a )?quarter to|{_TEN_TO})"
+    rf" (?:1[0-2]|[1-9]|{_HOURS})\b)"
+)
+_CLOCK = rf"(?:[01]?\d|2[0-4]):[0-5]\d(?::[0-5]\d)?(?![\d:])(?: Uhr|{_HALF_OF_DAY})"
 
 _PATTERNS = {
     "date": (
@@ -62,6 +71,7 @@ _PATTERNS = {
     "clock": (
         rf"(?:(?:{_WHEN}) ?)?{_HAN_CLOCK}",
         rf"(?:(?:{_WHEN}) ?)?(?<![\d:.]){_CLOCK}",
+        rf"{_SPOKEN}{_HALF_OF_DAY}",
         r"(?<![\d:.])\d{1,2}(?:\.[0-5]\d)? ?(?:[ap]\.m\.|[ap]m\b)|(?<![\d:.])\d{1,2} Uhr\b",
     ),
     "weekday": (
@@ -87,7 +97,8 @@ _PATTERNS = {
         rf"第(?:\d{{1,4}}|[{_H}百千]{{1,6}})",
     ),
     "number": (
-        rf"(?:{_COINS})?[-+]?(?:(?i:half an? |(?:an?|{NUMBER_WORDS}|{FIGURES}) and a half(?= )|an? (?=\w+ and a half))"
+        rf"(?:{_COINS})?[-+]?(?:(?i:half an? |(?:an?|{NUMBER_WORDS}|{FIGURES}) and a half(?= )"
+        r"|an? (?=\w+ and (?:a half|a quarter|three[ -]quarters)))"
         rf"|半(?=个|年|天|小时|日|月)|{FIGURES}|{HAN}|(?i:{NUMBER_WORDS}))(?:{SCALE})?",
     ),
 }
@@ -98,13 +109,14 @@ STARTS = re.compile(
     r"[-+]?\d|[$€£¥]|[〇零一二两三四五六七八九十百千万亿半第壹贰叁肆伍陆柒捌玖拾佰仟]|周(?=[一二三四五六日])|星(?=期)"
     r"|礼(?=拜)|[上中下](?=午)|上(?=世纪)|凌(?=晨)|早(?=上)|傍(?=晚)|晚(?=上|\d)|人(?=民币)|[A-Za-zäöü]+"
 )
-TRIGGERS = word_set("one half hundred thousand million fiscal mittwoch").union(
+TRIGGERS = word_set("one half quarter hundred thousand million fiscal mittwoch").union(
     WORDS, MONTHS, _ORDINALS, (day + end for day in _DAYS for end in ("day", "days", "tag", "tags"))
 )
 #: Codes in capitals that a value may begin with, and what may follow "a" where that counts.
 CODES = word_set("EUR USD GBP CNY RMB CHF HKD TWD JPY ISO IEC DIN EN GB ASTM IEEE ANSI FY US HK NT")
 AFTER_A = re.compile(
-    r"[ -](?:half|third|quarter|fourth|fifth|sixth|eighth|tenth|dozen|hundred|thousand|million|\w+ and a half)\b"
+    r"[ -](?:half|third|quarter|fourth|fifth|sixth|eighth|tenth|dozen|hundred|thousand|million"
+    r"|\w+ and (?:a half|a quarter|three[ -]quarters))\b"
 )
 _NUMERAL = re.compile(rf"{FIGURES}|{HAN}")
 
@@ -155,13 +167,19 @@ def _rank(text: str) -> tuple[float, str, bool]:
 def _clock(text: str) -> tuple[float, str, bool]:
     """Minutes after midnight; open where nothing tells the halves of the day apart."""
     lowered = text.lower()
-    numbers = [read_any(numeral) for numeral in re.findall(rf"\d+|[{_H}]+", text)]
-    hour, minute = (*numbers, 0.0)[:2]
-    minute = 30 if "半" in text else 15 if "刻" in text else minute
-    late = re.search(r"p\.?m|下午|傍晚|晚", lowered)
+    if spoken := re.match(_SPOKEN, text):
+        minutes, side, word = re.split(r" (past|to) ", spoken[0].lower())
+        hour, minute = read_any(word), float(_MINUTES[minutes])
+        if side == "to":
+            hour, minute = hour - 1 or 12, 60 - minute
+    else:
+        numbers = [read_any(numeral) for numeral in re.findall(rf"\d+|[{_H}]+", text)]
+        hour, minute = (*numbers, 0.0)[:2]
+        minute = 30 if "半" in text else 15 if "刻" in text else minute
+    late = re.search(r"p\.?m|afternoon|evening|night|下午|傍晚|晚", lowered)
     if late and hour < 12:
         hour += 12
-    early = re.search(r"a\.?m|凌晨|早|上午|uhr", lowered)
+    early = re.search(r"a\.?m|morning|凌晨|早|上午|uhr", lowered)
     if early and hour == 12 and "uhr" not in lowered:
         hour = 0
     return hour * 60 + minute, "", not late and not early and "中午" not in text and 1 <= hour <= 12

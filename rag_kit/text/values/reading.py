@@ -35,6 +35,7 @@ class Value(NamedTuple):
     factor: float = 1.0  # of the unit and of the one that it is counted by: amount * factor compares
     open: bool = False  # a time of day that may be before or after noon
     begin: int = -1  # where the words of its bound begin; `start` where it has none
+    about: bool = False  # said to be near only: about 500 m
 
     @property
     def base(self) -> float:
@@ -65,7 +66,8 @@ _COUNTED = (
 _NO_NUMBER = word_set("万一 千万 一一 万万 百千 万千 十分 百分 千分")
 # as in 单位：百万元; by themselves the last two are numbers
 _ONLY_SCALES = ("万", "亿", "万亿", "百万", "千万")
-_HALF_AFTER = re.compile(r" and a half\b|半(?![载径个])")
+_PART_AFTER = re.compile(r" and (?P<part>a half|a quarter|three[ -]quarters)\b|半(?![载径个])")
+_PARTS = {"a quarter": 0.25, "three quarters": 0.75, "three-quarters": 0.75}
 _PER = re.compile(r" ?[/·] ?(?=\S)| (?:per|an?|each|every|pro|je|im) | ?每(?=[^\s，。])")
 _EACH = re.compile(r"(?:每|(?=逾期|延误|延期|迟延|延迟|超期))(逾期|延误|延期|迟延|延迟|超期)?一?个?")
 _AFTER_EACH = re.compile(r"[\u4e00-\u9fff]{0,6}(?:为|是|约|：|:)?\s?")
@@ -77,17 +79,22 @@ _RANGE_ON = re.compile(r"[至到~-][\d一二两三四五六七八九十]")
 _JOINED = re.compile(r"\s?(?:,?\s?and\s|零|又|und\s)?\s?")
 _LOWER = re.compile(
     r"(?:\b(?:at least|(?:a )?minimum(?: of)?|(?:more|greater|older|higher|larger|longer|later) than|over|above"
-    r"|exceed(?:s|ing)?|mindestens)|至少|最少|最低|超过|高于|大于|多于|≥|>)\s?$",
+    r"|exceed(?:s|ing)?|mindestens)|至少|最少|最低|超过|高于|大于|多于|≥|>)(?:[\u4e00-\u9fff]{1,10}的)?\s?$",
     re.IGNORECASE,
 )
 _UPPER = re.compile(
     r"(?:\b(?:at most|up to|(?:a )?maximum(?: of)?|(?:less|fewer|smaller|lower|younger|shorter|earlier) than|under"
-    r"|below|höchstens|maximal)|至多|最多|最高|最大|低于|少于|小于|不满|未满|≤|<)\s?$",
+    r"|below|höchstens|maximal)|至多|最多|最高|最大|低于|少于|小于|不满|未满|≤|<)(?:[\u4e00-\u9fff]{1,10}的)?\s?$",
     re.IGNORECASE,
 )
+_ABOUT = re.compile(
+    r"(?:\b(?:about|around|roughly|nearly|almost|approximately|approx\.|some|circa|ca\.|etwa|rund)|约|大概|将?近)\s?$",
+    re.IGNORECASE,
+)
+_ABOUT_AFTER = re.compile(r"左右|上下")
 _DENIED = re.compile(r"(?:\b(?:not|no|never)|n't|不得?|未|没有?)\s?$", re.IGNORECASE)
 _AFTER = re.compile(
-    r",?\s?(?:(?P<min>or (?:more|above|higher|older)|at the earliest|以上|及以上)"
+    r"(?:\s[a-z]+){0,2},?\s?(?:(?P<min>or (?:more|above|higher|older)|at the earliest|以上|及以上)"
     r"|(?P<max>or (?:less|fewer|lower)|at the latest|以下|以内|之内))"
 )
 
@@ -202,8 +209,8 @@ def _number(text: str, match: re.Match[str]) -> Value | None:
     symbol, dimension, factor = "", "", 1.0
     if unit:
         (symbol, dimension, factor), end = unit
-        if half := _HALF_AFTER.match(text, end) if dimension in ("time", "months") else None:
-            amount, end = amount + 0.5, half.end()
+        if part := _PART_AFTER.match(text, end) if dimension in ("time", "months") else None:
+            amount, end = amount + _PARTS.get(part["part"] or "", 0.5), part.end()
     elif coin:
         symbol, dimension, factor = coin[0]
     if parts["sign"] == "-":
@@ -212,7 +219,10 @@ def _number(text: str, match: re.Match[str]) -> Value | None:
     if unit and (rate := rate_of(unit[0])):
         symbol, dimension, factor = rate[0]
     bound, begin = _bound(text, start, end)
-    value = Value(start, end, amount, dimension, symbol, bound=bound, factor=factor, begin=begin)
+    about = _ABOUT.search(text, max(0, start - 16), start) or _ABOUT_AFTER.match(text, end)
+    value = Value(
+        start, end, amount, dimension, symbol, bound=bound, factor=factor, begin=begin, about=bool(about)
+    )
     return counted_by(value, *by)
 
 
@@ -333,7 +343,14 @@ def same_value(stated: Value, said: Value) -> bool:
         return stated.amount == said.amount
     if "pounds" in (stated.dimension, said.dimension) and stated.dimension != said.dimension:
         return dimensions_agree(stated.dimension, said.dimension) and stated.amount == said.amount
-    return dimensions_agree(stated.dimension, said.dimension) and _close(stated.base, said.base)
+    near = stated.about and _is_rounded(stated.amount, said.base / stated.factor)
+    return dimensions_agree(stated.dimension, said.dimension) and (near or _close(stated.base, said.base))
+
+
+def _is_rounded(amount: float, exact: float) -> bool:
+    """Tell whether an amount of one or two significant figures is another one rounded to as many."""
+    figures = len(f"{abs(amount):.6g}".replace(".", "").strip("0"))
+    return figures <= 2 and _close(amount, float(f"{exact:.{figures}g}"))
 
 
 def _close(one: float, other: float) -> bool:
