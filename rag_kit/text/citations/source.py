@@ -266,6 +266,7 @@ def _joined(parts: list[list[Token]]) -> list[list[Token]]:
         joint = bool(part) and part[0] is _JOINT
         words = part[1:] if joint else part
         both = any(t.value for t in words) and bool(rows) and any(t.value for t in rows[-1])
+        both = both and not words[0].value  # "and 4:15 p.m." is one more value of the part before
         if joint and rows and not both:
             rows[-1] += words
         elif words:
