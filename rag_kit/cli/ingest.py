@@ -17,8 +17,6 @@ from rag_kit.cli.output import STATUS, hint, problem, say, say_json
 from rag_kit.errors import IndexMissingError
 
 if TYPE_CHECKING:
-    from langchain_core.embeddings import Embeddings
-
     from rag_kit.indexing.ingestion.report import IngestReport
 
 _SPLITTERS = "structure (default), sentence, paragraph, tokens, recursive, semantic"
@@ -62,17 +60,20 @@ def run(arguments: argparse.Namespace) -> int:
     """Ingest and print what happened to which file."""
     STATUS.show("loading ...")
     from rag_kit.indexing import IngestOptions, ingest
-    from rag_kit.models import chat_model
+    from rag_kit.models import chat_model, embedding_model
 
     settings = pick(arguments, *_SETTINGS)
     settings |= {name: "" for name in ("represent", "ocr", "vision") if settings.get(name) == "none"}
     settings |= {"ocr": True} if settings.get("ocr") == "on" else {}
     if arguments.model is not None:
         settings["llm"] = chat_model(arguments.model)
+    index, model = index_name(arguments), None
+    with suppress(IndexMissingError):
+        model = index_embeddings(index, arguments.embedding_model)
     report = ingest(
         arguments.paths,
-        index_name(arguments),
-        embeddings=_embeddings(index_name(arguments), arguments.embedding_model),
+        index,
+        embeddings=model or embedding_model(arguments.embedding_model),
         options=IngestOptions(**settings),
         prune=arguments.prune,
         dry_run=arguments.dry_run,
@@ -80,16 +81,6 @@ def run(arguments: argparse.Namespace) -> int:
     )
     say_json(report.as_dict()) if arguments.json else _print_report(report)
     return exits.PARTIAL if report.failed else exits.OK
-
-
-def _embeddings(index: str, name: str | None) -> Embeddings | None:
-    """The model that is named or configured, else that of the index, else the first that is installed."""
-    from rag_kit.models import embedding_model
-
-    with suppress(IndexMissingError):
-        if model := index_embeddings(index, name):
-            return model
-    return embedding_model(name)
 
 
 def _print_report(report: IngestReport) -> None:

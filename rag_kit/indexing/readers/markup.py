@@ -220,4 +220,6 @@ def _inline_text(node: Any, before: Sequence[str]) -> str:
         return f" {text} "
     if tag in ("code", "kbd", "samp", "tt") and text.strip() and "`" not in text:
         return f"`{text.strip()}`"
+    if tag in ("s", "strike", "del") and text.strip():
+        return f"~~{text.strip()}~~"  # a price that holds no more, beside the new one
     return text

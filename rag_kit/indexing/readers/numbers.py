@@ -17,18 +17,8 @@ _ROMAN = {
 # styles whose numbers are a row of signs, those that write each digit, and Chinese ones: digits, ten, hundred
 _TABLE = Path(__file__).with_name("number_rows.txt").read_text(encoding="utf-8")
 _ROWS = {style: signs.split() for style, _, signs in (line.partition(":") for line in _TABLE.splitlines())}
-_DIGITS = {
-    "decimalFullWidth": "０１２３４５６７８９",
-    "ideographDigital": "〇一二三四五六七八九",
-    "japaneseDigitalTenThousand": "〇一二三四五六七八九",
-    "taiwaneseDigital": "○一二三四五六七八九",
-    "koreanDigital": "영일이삼사오육칠팔구",
-}
-_HAN = {
-    "Counting": "零一二三四五六七八九十百",
-    "LegalSimplified": "零壹贰叁肆伍陆柒捌玖拾佰",
-    "LegalTraditional": "零壹貳參肆伍陸柒捌玖拾佰",
-}
+_DIGIT_TABLE = Path(__file__).with_name("number_digits.txt").read_text(encoding="utf-8")
+_DIGITS = dict(line.split() for line in _DIGIT_TABLE.splitlines())
 OMML = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 # how an element is written, by the names of its parts; those of MathML have places in place of names
 _SHAPE_TABLE = Path(__file__).with_name("equation_shapes.txt").read_text(encoding="utf-8")
@@ -90,8 +80,8 @@ def list_number(number: int, style: str) -> str:
     if style in _DIGITS:
         return "".join(_DIGITS[style][int(digit)] for digit in text)
     kind = re.sub(r"^(chinese|taiwanese|japanese|ideograph)|Thousand$", "", style)
-    if kind in _HAN:
-        return _chinese(text, _HAN[kind])
+    if kind in _DIGITS:
+        return _chinese(text, _DIGITS[kind])
     if style in ("ordinal", "ordinalText"):
         last = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
         return text + ("th" if 10 < number % 100 < 14 else last)

@@ -9,6 +9,7 @@ from functools import reduce
 from itertools import groupby, pairwise, product
 from statistics import fmean
 
+from rag_kit.indexing.readers.pdf_characters import HYPHEN
 from rag_kit.indexing.readers.pdf_lines import Line, Rule, Word
 from rag_kit.indexing.readers.tables import markdown_table, split_runs
 
@@ -16,7 +17,7 @@ _COLUMN = 12  # sizes of the font; what stands that much higher begins another c
 _MAX_CELL = 60  # characters of a cell; longer ones are prose
 _WORDS = 4  # mean words of its cells
 _MAX_CELLS = 5_000  # of a ruled table; more are a drawing
-_CHINESE = re.compile("[\u2e80-\u9fff\uff00-\uffef]")
+_CHINESE = re.compile("[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]")
 _FEW_ROWS = 3
 
 
@@ -46,7 +47,7 @@ def join_torn_rows(pages: Sequence[list[Line]]) -> None:
             continue
         row, rest = ([cell.strip() for cell in line.strip("|").split("|")] for line in (above[-1], below[2]))
         if not rest[0] and len(row) == len(rest) and 2 * sum(map(bool, rest)) <= len(rest):
-            above[-1] = f"| {' | '.join(map(_join_texts, row, rest))} |"
+            above[-1] = f"| {' | '.join(map(join_texts, row, rest))} |"
             del below[2]
             lines[-1].text, after[0].text = "\n".join(above), "\n".join(below)
 
@@ -107,12 +108,13 @@ class _Grid:
 
 def _join_words(words: Sequence[Word]) -> str:
     ordered = sorted(words, key=lambda word: (-round(word.bottom / (word.size or 1) * 2), word.left))
-    return reduce(_join_texts, (word.text for word in ordered), "")
+    return reduce(join_texts, (word.text for word in ordered), "")
 
 
-def _join_texts(text: str, more: str) -> str:
-    chinese = text and more and _CHINESE.match(text[-1]) and _CHINESE.match(more[0])
-    return text + more if chinese else f"{text} {more}".strip()
+def join_texts(text: str, more: str) -> str:
+    """Two lines of a paragraph or a cell as one text, with a blank between words that have one."""
+    wide = text and more and _CHINESE.match(text[-1]) and _CHINESE.match(more[0])
+    return text + more if wide or text.endswith(HYPHEN) else f"{text} {more}".strip()
 
 
 def _find_grids(rules: Sequence[Rule]) -> list[_Grid]:

@@ -44,6 +44,7 @@ def read_docx(data: bytes, context: Context) -> Iterator[Part]:
         if numbering := package.related("numbering", main):
             lists = Lists(package.xml(numbering), styles)
     _drop_hidden(document)
+    _unwrap(document)
     _add_running_lines(document, package, main)
     pictures = list(_pictures(document, package, main)) if context.pictures else []
     _write_equations(document)
@@ -98,6 +99,18 @@ def _drop_hidden(document: Any) -> None:
         run.clear()
     if runs:
         write_note(f"hidden text{LEFT_OUT}{len(runs)} runs")
+
+
+def _unwrap(document: Any) -> None:
+    """Put what mammoth leaves out into its place: of fields, text with a direction, letters with a reading, ovals."""
+    for node in list(document.iter(f"{W}fldSimple", f"{W}dir", f"{W}bdo", f"{W}rubyBase")):
+        # the base of a reading stands in a run, which it replaces
+        outer = next(node.iterancestors(f"{W}r"), node) if node.tag == f"{W}rubyBase" else node
+        for child in list(node):
+            outer.addprevious(child)
+        outer.getparent().remove(outer)
+    for oval in document.iter(f"{_VML}oval"):
+        oval.tag = f"{_VML}rect"
 
 
 def _add_running_lines(document: Any, package: Package, main: str) -> None:
