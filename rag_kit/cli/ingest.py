@@ -7,12 +7,14 @@ changed ones replaced.
 from __future__ import annotations
 
 import argparse
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag_kit.cli import exits
-from rag_kit.cli.options import add_options, index_name, pick
+from rag_kit.cli.options import add_options, index_embeddings, index_name, pick
 from rag_kit.cli.output import STATUS, hint, problem, say, say_json
+from rag_kit.errors import IndexMissingError
 
 if TYPE_CHECKING:
     from rag_kit.indexing.ingestion.report import IngestReport
@@ -34,7 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--strict", action="store_true", help="stop at the first file that cannot be read")
     what = "write nothing; say what would be done, by how many model calls"
     add("--dry-run", action="store_true", help=what)
-    add("--embedding-model", metavar="NAME", help="e5, minilm, none, or e.g. openai:text-embedding-3-small")
+    add(
+        "--embedding-model",
+        metavar="NAME",
+        help="e5, minilm, none, or openai:NAME and others (default: as recorded)",
+    )
     add("--chunk-size", type=int, metavar="N", help="characters of a passage (default 1000)")
     add("--chunk-overlap", type=int, metavar="N", help="characters repeated between passages (default 100)")
     add("--splitter", metavar="NAME", help=_SPLITTERS)
@@ -64,10 +70,13 @@ def run(arguments: argparse.Namespace) -> int:
     settings |= {"ocr": True} if settings.get("ocr") == "on" else {}
     if arguments.model is not None:
         settings["llm"] = chat_model(arguments.model)
+    index, model = index_name(arguments), None
+    with suppress(IndexMissingError):
+        model = index_embeddings(index, arguments.embedding_model)
     report = ingest(
         arguments.paths,
-        index_name(arguments),
-        embeddings=embedding_model(arguments.embedding_model),
+        index,
+        embeddings=model or embedding_model(arguments.embedding_model),
         options=IngestOptions(**settings),
         prune=arguments.prune,
         dry_run=arguments.dry_run,

@@ -8,6 +8,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NoReturn
 
 from rag_kit import __version__
@@ -24,27 +25,7 @@ COMMANDS = (
 )  # fmt: skip
 _MAINTAIN = ("verify", "repair", "reembed", "chunks")
 #: The ``--help`` of a command ends with the examples that begin with its name.
-EXAMPLES = (
-    "ingest handbook notes.pdf --index my-index",
-    "retrieve 'How long is the warranty?' --index my-index --explain",
-    "ask 'How long is the warranty?' --index my-index",
-    "ask --index my-index --graph crag --json < questions.txt > answers.jsonl",
-    "mcp --index my-index",
-    "verify --index my-index",
-    "repair --index my-index",
-    "reembed --index my-index --embedding-model openai:text-embedding-3-small",
-    "chunks export passages.jsonl --index my-index",
-    "generate handbook --out questions.jsonl -n 50 --model openai:gpt-4o-mini",
-    "benchmark my-set --pipeline bm25 --pipeline hybrid --out result.json",
-    "evaluate questions.jsonl --index my-index --graph plain --out runs/plain",
-    "evaluate questions.jsonl --index my-index --metric faithfulness --judge openai:gpt-4o-mini",
-    "label runs/plain --metric faithfulness",
-    "compare runs/plain runs/crag --report report.html",
-    "prompts show answer --language en > my-prompts/answer.en.prompt",
-    "models list",
-    "models install e5",
-    "doctor --model openai:qwen-plus --json",
-)
+EXAMPLES = Path(__file__).with_name("examples.txt").read_text(encoding="utf-8").splitlines()
 
 #: Option that prints a script for a shell, which then completes commands and options.
 COMPLETION = "--print-completion"

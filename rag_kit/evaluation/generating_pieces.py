@@ -30,19 +30,8 @@ _LEAST = {"en": 120, "zh": 40}
 
 
 #: Reason -> what it means.
-REASONS = {
-    "model_failed": "the model gave nothing that fits the schema; name one that can write JSON",
-    "nothing_to_ask": "the model found no question in the passage; give longer ones, with names and numbers",
-    "not_a_question": "empty, of one word, or too long",
-    "wrong_language": "another language than that of the sentence asked about, or than the one asked for",
-    "not_alone": "is understood only beside its passage",
-    "quote_not_found": "the words that it rests on do not stand in the passage",
-    "one_passage_is_enough": "meant for two passages, and one of them answers it",
-    "answer_not_found": "the short answer does not stand in the passage",
-    "leaks_answer": "the question holds its answer",
-    "not_answerable": "asked anew, the passage gave no answer, or another one",
-    "duplicate": "asks what a question before asks",
-}
+_TABLE = Path(__file__).with_name("reasons.txt").read_text(encoding="utf-8")
+REASONS = dict(line.split(": ", 1) for line in _TABLE.splitlines())
 _POINTS = re.compile(
     r"\b(?:the|this|these|those|that|given|provided|above|following|first|second|both|two) "
     r"(?:passages?|texts?|documents?|excerpts?|paragraphs?|snippets?|contexts?|articles?|sections?|author'?s?)\b"

@@ -23,11 +23,7 @@ _SAMPLING = (
 
 
 def call_key(
-    model: Any,
-    prompt: Any,
-    values: Mapping[str, Any],
-    schema: Any,
-    config: RunnableConfig | None = None,
+    model: Any, prompt: Any, values: Mapping[str, Any], schema: Any, config: RunnableConfig | None = None
 ) -> str | None:
     """Return the key of a call's answer, 64 hexadecimal digits; None if the model cannot be told from others.
 

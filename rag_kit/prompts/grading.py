@@ -164,8 +164,7 @@ class Critiques(Form):
     """The labels of each statement."""
 
     labels: Annotated[list[Critique], BeforeValidator(_usable_critiques)] = ask_for(
-        "One entry a statement: its number and its three labels.",
-        "每句陈述一项：它的编号和三个标签。",
+        "One entry a statement: its number and its three labels.", "每句陈述一项：它的编号和三个标签。"
     )
 
 

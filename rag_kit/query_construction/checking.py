@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 from rag_kit.prompts.filter_schema import UNREADABLE, FilterCondition, FilterGroup, SelfQuery
@@ -30,19 +31,9 @@ _MAX_LIMIT = 1_000
 _MAX_QUERY = 2_000
 _MAX_ITEMS = 100
 _MAX_TEXT = 500
-_NAMES = {
-    "$eq": "= == eq equal equals is equal_to on at 等于 是 为",
-    "$ne": "!= <> ne neq not_equal not_equals not_equal_to is_not not 不等于 不是",
-    "$gt": "> gt greater greater_than more_than after above later_than over exceeds 大于 晚于 超过",
-    "$gte": ">= gte ge at_least since from greater_than_or_equal greater_or_equal ≥ min 不小于 至少",
-    "$lt": "< lt less less_than before below earlier_than under 小于 早于 少于",
-    "$lte": "<= lte le at_most until up_to less_than_or_equal less_or_equal ≤ max 不大于 至多",
-    "$in": "in any_of one_of is_in 属于",
-    "$nin": "nin not_in none_of is_not_in 不属于",
-    "$contains": "contain contains has includes include contains_any like ilike substring 包含 含有",
-    "$without": "does_not_contain not_contains not_contain excludes without 不包含",
-}
-_BY_NAME = {name: operator for operator, names in _NAMES.items() for name in names.split()}
+_TABLE = Path(__file__).with_name("operators.txt").read_text(encoding="utf-8")
+_OPERATORS = (line.split(": ", 1) for line in _TABLE.splitlines())
+_BY_NAME = {name: operator for operator, names in _OPERATORS for name in names.split()}
 _NEGATED = ("$ne", "$nin", "$without")
 _BOOLEANS = {
     **dict.fromkeys(("true", "yes", "y", "1", "是", "真", "对"), True),

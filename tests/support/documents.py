@@ -45,12 +45,14 @@ def pdf(
     password: str | None = None,
     image_only: bool = False,
     upwards: Sequence[str] = (),
+    aslant: Sequence[str] = (),
     turn: int = 0,
     rotate: int = 0,
 ) -> bytes:
     """A PDF of lines ``(x, y, size, text)``; Chinese lines use a predefined encoding, no font is embedded.
 
-    ``rules`` are straight lines ``(x, y, x, y)`` drawn on each page, lines in ``upwards`` run upwards. All that is
+    ``rules`` are straight lines ``(x, y, x, y)`` drawn on each page, lines in ``upwards`` run upwards, those in
+    ``aslant`` at 45 degrees. All that is
     drawn is turned by ``turn`` degrees against the clock, and the page is shown turned by ``rotate`` degrees with it.
     """
     across = turn in (90, 270)
@@ -104,6 +106,7 @@ def pdf(
             else:
                 font, shown = b"F3", b"<" + text.encode("utf-16-be").hex().encode() + b">"
             direction = b"0 1 -1 0" if text in upwards else b"1 0 0 1"
+            direction = b".7 .7 -.7 .7" if text in aslant else direction
             parts.append(b"BT /%s %g Tf %s %g %g Tm %s Tj ET" % (font, size, direction, x, y, shown))
         content = stream(b"", b"\n".join(parts))
         kids.append(

@@ -84,11 +84,7 @@ def _passage_of(where: str, key: str, record: dict[str, Any]) -> Passage:
 
 
 def _example(
-    key: str,
-    question: str,
-    grades: Mapping[str, int],
-    gold: dict[str, Any],
-    corpus: Mapping[str, Passage],
+    key: str, question: str, grades: Mapping[str, int], gold: dict[str, Any], corpus: Mapping[str, Passage]
 ) -> Example:
     """Make the example of a query: its graded documents, best first, and what the gold answers give."""
     best = sorted((doc for doc, grade in grades.items() if grade > 0), key=lambda doc: -grades[doc])

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.documents.identity import to_plain
@@ -24,23 +25,8 @@ if TYPE_CHECKING:
     from langchain_core.documents import Document
 
 #: Field -> names that its column usually has, best first; compared without case, ``-`` and blanks as ``_``.
-USUAL: dict[str, tuple[str, ...]] = {
-    "id": ("id", "_id", "example_id", "question_id", "query_id", "qid"),
-    "question": ("question", "user_input", "query", "input", "prompt", "问题"),
-    "reference": (
-        "reference", "reference_answer", "ground_truth", "expected_answer", "expected_output", "expected",
-        "gold_answer", "ideal", "answer", "标准答案", "参考答案", "答案",
-    ),
-    "answers": ("answers", "accepted_answers", "gold_answers", "short_answers"),
-    "reference_contexts": ("reference_contexts", "gold_contexts", "gold_passages", "context"),
-    "relevant": ("relevant", "qrels", "relevant_ids", "relevant_docs", "doc_ids", "gold_ids", "reference_context_ids",
-        "file", "files", "file_name", "filename", "文件", "文件名"),
-    "spans": ("spans", "gold_spans", "passage", "evidence", "原文", "依据"),
-    "answerable": ("answerable", "is_answerable"),
-    "history": ("history", "chat_history"),
-    "tags": ("tags",),
-    "metadata": ("metadata",),
-}  # fmt: skip
+_TABLE = Path(__file__).with_name("columns.txt").read_text(encoding="utf-8")
+USUAL = {field: names.split() for field, _, names in (line.partition(":") for line in _TABLE.splitlines())}
 #: Names of columns that hold spans in one table, and in the next something else, which is then metadata.
 _MAYBE_SPANS = ("passage", "evidence", "原文", "依据")
 _UNANSWERABLE = ("is_impossible", "unanswerable")

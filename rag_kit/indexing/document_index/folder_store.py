@@ -38,13 +38,7 @@ from rag_kit.indexing.document_index.folder import (
 )
 from rag_kit.indexing.document_index.keyword import KeywordLeg
 from rag_kit.indexing.document_index.postings_leg import SparseLeg, TrigramLeg, encoder_name
-from rag_kit.indexing.document_index.state import (
-    VERSION,
-    Connection,
-    IndexState,
-    missing_index,
-    read_state,
-)
+from rag_kit.indexing.document_index.state import VERSION, Connection, IndexState, missing_index, read_state
 from rag_kit.indexing.document_index.store import Access, Leg, Store
 from rag_kit.indexing.document_index.store_leg import ConnectedStore, StoreLeg
 from rag_kit.indexing.document_index.vector_leg import VectorLeg

@@ -212,7 +212,7 @@ def _closing_notes(grouping: Grouping, settings: SplitSettings, embedding: str) 
     if grouping.chinese:
         notes.append(
             f"{embedding} is English only: Chinese chunks ({grouping.chinese}) can be found by keyword "
-            "alone; for vectors name a multilingual embedding model"
+            "alone; for vectors name a multilingual embedding model, such as e5"
         )
     return notes
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from rag_kit.indexing.readers.numbers import equation_text, list_number, lowered, raised, whole_number
@@ -26,24 +27,10 @@ _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
 _SHIFTED = re.compile(r"vertical-align\s*:\s*(super|sub)\b", re.I)
 _LIST_STYLE = re.compile(r"list-style(?:-type)?\s*:\s*([\w-]+)", re.I)
-_LIST_STYLES = {  # styles of numbers, and their names in attributes and in style sheets
-    "lowerLetter": ("a", "lower-alpha", "lower-latin"),
-    "upperLetter": ("A", "upper-alpha", "upper-latin"),
-    "lowerRoman": ("i", "lower-roman"),
-    "upperRoman": ("I", "upper-roman"),
-    "lowerGreek": ("lower-greek",),
-    "decimalZero": ("decimal-leading-zero",),
-    "chineseCounting": (
-        "cjk-ideographic",
-        "simp-chinese-informal",
-        "trad-chinese-informal",
-        "japanese-informal",
-    ),
-    "ideographDigital": ("cjk-decimal",),
-    "chineseLegalSimplified": ("simp-chinese-formal",),
-    "ideographLegalTraditional": ("trad-chinese-formal",),
-    "ideographTraditional": ("cjk-heavenly-stem",),
-    "ideographZodiac": ("cjk-earthly-branch",),
+_TABLE = Path(__file__).with_name("list_styles.txt").read_text(encoding="utf-8")
+# style of numbers -> its names in attributes and in style sheets
+_LIST_STYLES = {
+    style: names.split() for style, _, names in (line.partition(":") for line in _TABLE.splitlines())
 }
 _BEFORE = 8  # pieces of a line that are looked at to read a superscript behind them
 _SPACES = re.compile(r"[ \t\n\r\f\v\u00a0]+")
@@ -232,4 +219,6 @@ def _inline_text(node: Any, before: Sequence[str]) -> str:
         return f" {text} "
     if tag in ("code", "kbd", "samp", "tt") and text.strip() and "`" not in text:
         return f"`{text.strip()}`"
+    if tag in ("s", "strike", "del") and text.strip():
+        return f"~~{text.strip()}~~"  # a price that holds no more, beside the new one
     return text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 _ORDINAL = re.compile(r"(?:st|nd|rd|th|er|re|ère|e|ème|os?|as?)\.?", re.I)
@@ -14,50 +15,14 @@ _ROMAN = {
     **{10: "X", 9: "IX", 5: "V", 4: "IV", 1: "I"},
 }
 # styles whose numbers are a row of signs, those that write each digit, and Chinese ones: digits, ten, hundred
-_ROWS = {
-    "decimalEnclosedCircle": "①②③④⑤⑥⑦⑧⑨⑩⑪⑫⑬⑭⑮⑯⑰⑱⑲⑳",
-    "decimalEnclosedCircleChinese": "①②③④⑤⑥⑦⑧⑨⑩⑪⑫⑬⑭⑮⑯⑰⑱⑲⑳",
-    "decimalEnclosedParen": "⑴⑵⑶⑷⑸⑹⑺⑻⑼⑽⑾⑿⒀⒁⒂⒃⒄⒅⒆⒇",
-    "decimalEnclosedFullstop": "⒈⒉⒊⒋⒌⒍⒎⒏⒐⒑⒒⒓⒔⒕⒖⒗⒘⒙⒚⒛",
-    "ideographEnclosedCircle": "㊀㊁㊂㊃㊄㊅㊆㊇㊈㊉",
-    "ideographTraditional": "甲乙丙丁戊己庚辛壬癸",
-    "ideographZodiac": "子丑寅卯辰巳午未申酉戌亥",
-    "ganada": "가나다라마바사아자차카타파하",
-    "aiueo": "アイウエオカキクケコサシスセソタチツテト",
-    "lowerGreek": "αβγδεζηθικλμνξοπρστυφχψω",
-    "cardinalText": "One Two Three Four Five Six Seven Eight Nine Ten Eleven Twelve".split(),  # noqa: SIM905
-    "ordinalText": "First Second Third Fourth Fifth Sixth Seventh Eighth Ninth Tenth Eleventh Twelfth".split(),  # noqa: SIM905
-}
-_DIGITS = {
-    "decimalFullWidth": "０１２３４５６７８９",
-    "ideographDigital": "〇一二三四五六七八九",
-    "japaneseDigitalTenThousand": "〇一二三四五六七八九",
-    "taiwaneseDigital": "○一二三四五六七八九",
-    "koreanDigital": "영일이삼사오육칠팔구",
-}
-_HAN = {
-    "Counting": "零一二三四五六七八九十百",
-    "LegalSimplified": "零壹贰叁肆伍陆柒捌玖拾佰",
-    "LegalTraditional": "零壹貳參肆伍陸柒捌玖拾佰",
-}
+_TABLE = Path(__file__).with_name("number_rows.txt").read_text(encoding="utf-8")
+_ROWS = {style: signs.split() for style, _, signs in (line.partition(":") for line in _TABLE.splitlines())}
+_DIGIT_TABLE = Path(__file__).with_name("number_digits.txt").read_text(encoding="utf-8")
+_DIGITS = dict(line.split() for line in _DIGIT_TABLE.splitlines())
 OMML = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 # how an element is written, by the names of its parts; those of MathML have places in place of names
-_SHAPES = {
-    f"{OMML}f": "num/den",
-    f"{OMML}sSup": "e^sup",
-    f"{OMML}sSub": "e_sub",
-    f"{OMML}sSubSup": "e_sub^sup",
-    f"{OMML}rad": "√e",
-    "mfrac": "a/b",
-    "msup": "a^b",
-    "mover": "a^b",
-    "msub": "a_b",
-    "munder": "a_b",
-    "msubsup": "a_b^c",
-    "munderover": "a_b^c",
-    "msqrt": "√a",
-    "mroot": "√a",
-}
+_SHAPE_TABLE = Path(__file__).with_name("equation_shapes.txt").read_text(encoding="utf-8")
+_SHAPES = dict(line.replace("m:", OMML).split() for line in _SHAPE_TABLE.splitlines())
 
 
 def raised(before: str, text: str, after: str = "", *, note: bool = False) -> str:
@@ -115,8 +80,8 @@ def list_number(number: int, style: str) -> str:
     if style in _DIGITS:
         return "".join(_DIGITS[style][int(digit)] for digit in text)
     kind = re.sub(r"^(chinese|taiwanese|japanese|ideograph)|Thousand$", "", style)
-    if kind in _HAN:
-        return _chinese(text, _HAN[kind])
+    if kind in _DIGITS:
+        return _chinese(text, _DIGITS[kind])
     if style in ("ordinal", "ordinalText"):
         last = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
         return text + ("th" if 10 < number % 100 < 14 else last)

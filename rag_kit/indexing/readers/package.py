@@ -72,10 +72,12 @@ class Package:
 
     def related(self, kind: str, source: str = "") -> str:
         """The part that a part (default: the package) is related to by a kind such as ``styles``, else nothing."""
-        found = (
-            target for node, target in self._relations(source) if str(node.get("Type")).endswith(f"/{kind}")
-        )
-        return next(found, "")
+        return next(self.all_related(kind, source), "")
+
+    def all_related(self, kind: str, source: str = "") -> Iterator[str]:
+        """The parts that a part is related to by a kind."""
+        relations = self._relations(source)
+        return (target for node, target in relations if str(node.get("Type")).endswith(f"/{kind}"))
 
     def open(self, library: Callable[[io.BytesIO], T], changes: Mapping[str, bytes] | None = None) -> T:
         """Open the package by a library; where that fails, without the parts that are damaged, which notes name."""

@@ -18,7 +18,7 @@ from rag_kit.indexing.readers.ocr import recognise_page
 from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable, leave_out
 from rag_kit.indexing.readers.pdf_layout import Layout
 from rag_kit.indexing.readers.pdf_lines import Line, Sheet, read_sheets
-from rag_kit.indexing.readers.pdf_tables import with_tables
+from rag_kit.indexing.readers.pdf_tables import join_torn_rows, with_tables
 from rag_kit.indexing.readers.tables import split_runs
 
 _PROGRAM_TITLE = re.compile(
@@ -36,9 +36,15 @@ _PAGE_NUMBER = re.compile(
     re.I,
 )
 _WITH_PAGE_NUMBER = re.compile(rf"(?:{_NUMBERED})\s*[|·•]|[|·•]\s*(?:{_NUMBERED})$", re.I)
+# the number of a document, which may stand in its running head alone, as in 合同编号：HT-2025-0318
+_IDENTIFIER = re.compile(
+    r"(?:编号|合同号|文号|档号|\bno\.|\bref(?:erence)?\b\.?)\s?[:：]?\s?[A-Z\d]|\b[A-Z]{1,6}-\d{2,}-\d{2,}",
+    re.I,
+)
 _EDGE = 0.09  # of a page's height: a line there may be a running one
 _MARGIN = 0.15  # where a number apart from the text may be that of the page
 _TOP = 0.75  # of the page's height; below it the file's order stands
+_WATERMARK = "/"  # before the text of a line aslant
 _MAX_RUNNING = 150  # characters of a running line; a longer one is text
 
 
@@ -86,6 +92,7 @@ def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
         # where most of a document is set in a font of fixed width, that is not a sign of code
         if mono < 0.9 * characters:
             sheet.lines = _with_code(sheet.lines)
+    join_torn_rows([sheet.lines for sheet in sheets])
     layout = Layout([sheet.lines for sheet in sheets])
     empty = sum(not any(sheet.lines for sheet in page.sheets) for page in pages)
     for number, page in enumerate(pages, 1):
@@ -121,6 +128,7 @@ def _drop_running_lines(pages: Sequence[_Page]) -> None:
     """Remove page numbers, and the headers and footers that come back on several pages.
 
     A header is on half of the pages, digits aside; headers of chapters are on three in a row each, together on half.
+    A line aslant on two pages is a watermark. A line with the number of the document stays once.
     """
     pages_of: dict[str, list[int]] = defaultdict(list)
     for number, page in enumerate(pages):
@@ -128,20 +136,26 @@ def _drop_running_lines(pages: Sequence[_Page]) -> None:
             pages_of[key].append(number)
     half = max(2, min(3, len(pages)), (len(pages) + 1) // 2)
     dense = {key for key, on in pages_of.items() if len(on) >= 3 and on[-1] - on[0] <= 2 * len(on)}
-    running = {key for key, on in pages_of.items() if len(on) >= half}
+    running = {key for key, on in pages_of.items() if len(on) >= (2 if key.startswith(_WATERMARK) else half)}
     if len({number for key in dense for number in pages_of[key]}) >= half:
         running |= dense
+    kept: set[str] = set()
     for page in pages:
         for sheet in page.sheets:
-            sheet.lines = [
-                line
-                for line in sheet.lines
-                if not (_running_key(line) in running or _is_page_number(line, sheet.lines))
-            ]
+            lines = []
+            for line in sheet.lines:
+                key = _running_key(line)
+                first = not line.aslant and key not in kept and _IDENTIFIER.search(line.text)
+                if first or not (key in running or _is_page_number(line, sheet.lines)):
+                    lines.append(line)
+                    kept.add(key)
+            sheet.lines = lines
 
 
 def _running_key(line: Line) -> str:
     """Return the text by which a header or footer is the same on several pages; empty for a line that is none."""
+    if line.aslant:
+        return f"{_WATERMARK}{line.text}"
     if _EDGE <= line.height <= 1 - _EDGE or len(line.text) > _MAX_RUNNING:
         return ""
     return " ".join(re.sub(r"\d+", "0", line.text).split())

@@ -24,6 +24,7 @@ _SHIFTED = re.compile(r"[\d*†‡§][\d*†‡§,]*\)?|[+−–-]\d+")
 _BOLD = re.compile(rb"bold|black|heavy|[a-z]bx\d|-bd\b")  # cmbx10, sfbx1000: TeX
 _MONO = re.compile(rb"courier|mono|typewriter|consol|menlo|(?:cm|sf)tt")
 _LARGE = 100  # points; type is smaller
+_ASLANT = 0.15  # of a right angle
 _LEVEL = 0.3  # points; characters at such heights are level
 _FORCE_BOLD = 0x40000
 _INVISIBLE = re.compile("[\ufeff\u200b\xad\0]")
@@ -108,6 +109,11 @@ class Characters:
         """Return the direction in which a character's text runs: 0, 90 (upwards), 180 or 270 degrees."""
         quarters = float(raw.FPDFText_GetCharAngle(self._page, index)) / (pi / 2)  # with the clock
         return -round(quarters) % 4 * 90
+
+    def is_aslant(self, index: int) -> bool:
+        """Whether a character's text runs aslant, as a watermark does."""
+        quarters = float(raw.FPDFText_GetCharAngle(self._page, index)) / (pi / 2)
+        return abs(quarters - round(quarters)) > _ASLANT
 
     def decoded(self, start: int, end: int) -> str:
         """Return the text of some characters, with superscripts in line and without invisible signs."""

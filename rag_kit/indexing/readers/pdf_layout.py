@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from itertools import pairwise
+from functools import reduce
 
 from rag_kit.indexing.readers.pdf_characters import HYPHEN
 from rag_kit.indexing.readers.pdf_lines import Line
+from rag_kit.indexing.readers.pdf_tables import join_texts
 from rag_kit.indexing.readers.tables import split_runs
 
 _CJK = "\u2e80-\u303f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef"
@@ -47,7 +48,7 @@ class Layout:
         self._compounds: set[str] = set()
         for lines in pages:
             for line in lines:
-                if line.block:
+                if line.block or line.aslant:
                     continue
                 sizes[line.size] += len(line.text)
                 self._compounds.update(_COMPOUND.findall(line.text.lower()))
@@ -72,8 +73,7 @@ class Layout:
                 line.edge, line.column = left, right
         out, last = "", _TEXT
         for block in _blocks(lines):
-            kind, text = block[0].level, block[0].text
-            text += "".join(_separator(line, after) + after.text for line, after in pairwise(block))
+            kind, text = block[0].level, reduce(join_texts, (line.text for line in block))
             text = self._join_hyphenated(text)
             if kind != _BLOCK:
                 text = " ".join(text.split())
@@ -95,7 +95,7 @@ class Layout:
         text = line.text.strip()
         if line.block:
             return _BLOCK
-        if len(text) > _MAX_HEADING or not re.search(r"[^\W\d_]", text) or HYPHEN in text:
+        if line.aslant or len(text) > _MAX_HEADING or not re.search(r"[^\W\d_]", text) or HYPHEN in text:
             return _TEXT
         for level, size in enumerate(self._sizes, 1):
             # 0.97 here, 0.95 below: sizes vary a little; what ends like a sentence must be much larger than the text
@@ -189,10 +189,3 @@ def _has_no_room(line: Line, after: Line) -> bool:
         first = first[:2]
     per_character = (after.right - after.left) / max(1, len(after.text))
     return line.right + (len(first) + 1) * per_character > line.column - 0.5 * line.size
-
-
-def _separator(line: Line, after: Line) -> str:
-    """Return what joins two lines of a paragraph: a blank, or nothing after a hyphen and between Chinese text."""
-    if line.text.endswith(HYPHEN):
-        return ""
-    return "" if _WIDE.match(line.text[-1]) and _WIDE.match(after.text[0]) else " "

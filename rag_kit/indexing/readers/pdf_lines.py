@@ -35,8 +35,9 @@ class Word:
 class Line:
     """A line of a page; lengths in points, ``height`` is where it is on the page, from 0 (bottom) to 1.
 
-    ``mono`` says that it is set in a font of fixed width, ``block`` that ``text`` is finished markdown. `Layout` notes
-    the ``level`` of a heading, and where its column begins (``edge``) and ends (``column``).
+    ``mono`` says that it is set in a font of fixed width, ``block`` that ``text`` is finished markdown, ``aslant`` that
+    it runs aslant, as a watermark. `Layout` notes the ``level`` of a heading, and where its column begins (``edge``)
+    and ends (``column``).
     """
 
     text: str
@@ -50,6 +51,7 @@ class Line:
     mono: bool = False
     words: list[Word] = field(default_factory=list)
     block: bool = False
+    aslant: bool = False
     level: int = 0
     edge: float = 0.0
     column: float = 0.0
@@ -97,6 +99,7 @@ def read_sheets(page: Any, form: Any) -> list[Sheet]:
         if form is not None and not sheets:
             _add_fields(lines, page, form, frame)
         if lines:
+            lines.sort(key=lambda line: line.aslant)  # a watermark behind the text
             sheets.append(Sheet(lines, _page_rules(page, frame)))
     page.set_rotation(shown)
     return sheets
@@ -157,8 +160,10 @@ def _read_line(characters: Characters, spans: list[tuple[int, int]], frame: Fram
         for start, stop in spans
         if (word := characters.decoded(start, stop))
     ]
-    height = frame.height_of(bottom)
-    return Line(content, left, right, bottom, end_bottom, round(size, 1), height, bold, mono, words)
+    height, aslant = frame.height_of(bottom), characters.is_aslant(letter)
+    return Line(
+        content, left, right, bottom, end_bottom, round(size, 1), height, bold, mono, words, aslant=aslant
+    )
 
 
 def _add_fields(lines: list[Line], page: Any, form: Any, frame: Frame) -> None:

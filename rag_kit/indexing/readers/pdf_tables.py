@@ -9,6 +9,7 @@ from functools import reduce
 from itertools import groupby, pairwise, product
 from statistics import fmean
 
+from rag_kit.indexing.readers.pdf_characters import HYPHEN
 from rag_kit.indexing.readers.pdf_lines import Line, Rule, Word
 from rag_kit.indexing.readers.tables import markdown_table, split_runs
 
@@ -16,7 +17,7 @@ _COLUMN = 12  # sizes of the font; what stands that much higher begins another c
 _MAX_CELL = 60  # characters of a cell; longer ones are prose
 _WORDS = 4  # most words of a cell of a table without rules, on average
 _MAX_CELLS = 5_000  # of a ruled table; more are a drawing
-_CHINESE = re.compile("[\u2e80-\u9fff\uff00-\uffef]")
+_CHINESE = re.compile("[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]")
 _FEW_ROWS = 3
 _MAX_SPANNING = 0.15  # most cells of such a table that span columns, as a share of its cells
 _MIN_FILLED = 0.35  # least share of its cells that hold text
@@ -36,6 +37,21 @@ def with_tables(lines: Sequence[Line], rules: Sequence[Rule]) -> list[Line]:
             if rows := _read_table(cells, rules):
                 left = _replace_by_table(left, [line for row in group for line in row], markdown_table(rows))
     return left
+
+
+def join_torn_rows(pages: Sequence[list[Line]]) -> None:
+    """Put what stands of a row below the header that the next page repeats to the rest of the row."""
+    for lines, after in pairwise(pages):
+        if not (lines and after and lines[-1].block and after[0].block):
+            continue
+        above, below = lines[-1].text.splitlines(), after[0].text.splitlines()
+        if len(below) < 4 or above[0] != below[0] or not above[0].startswith("|"):
+            continue
+        row, rest = ([cell.strip() for cell in line.strip("|").split("|")] for line in (above[-1], below[2]))
+        if not rest[0] and len(row) == len(rest) and 2 * sum(map(bool, rest)) <= len(rest):
+            above[-1] = f"| {' | '.join(map(join_texts, row, rest))} |"
+            del below[2]
+            lines[-1].text, after[0].text = "\n".join(above), "\n".join(below)
 
 
 def _replace_by_table(lines: list[Line], inside: list[Line], text: str) -> list[Line]:
@@ -81,6 +97,7 @@ class _Grid:
         texts = {key: _join_words(cell) for key, cell in distinct.items()}
         rows = [line for row in cells if any(line := [texts[id(cell)] for cell in row])]
         filled = [sum(map(bool, column)) for column in zip(*rows, strict=True)]
+        rows = [[text for text, count in zip(row, filled, strict=True) if count] for row in rows]
         fits = len(rows) > 1 and sum(map(bool, filled)) > 1 and sum(filled) > 0.3 * len(rows) * columns
         # in a drawing most lines end somewhere
         fits = fits and 2 * len(distinct) > count * columns
@@ -93,12 +110,13 @@ class _Grid:
 
 def _join_words(words: Sequence[Word]) -> str:
     ordered = sorted(words, key=lambda word: (-round(word.bottom / (word.size or 1) * 2), word.left))
-    return reduce(_join_texts, (word.text for word in ordered), "")
+    return reduce(join_texts, (word.text for word in ordered), "")
 
 
-def _join_texts(text: str, more: str) -> str:
-    chinese = text and more and _CHINESE.match(text[-1]) and _CHINESE.match(more[0])
-    return text + more if chinese else f"{text} {more}".strip()
+def join_texts(text: str, more: str) -> str:
+    """Two lines of a paragraph or a cell as one text, with a blank between words that have one."""
+    wide = text and more and _CHINESE.match(text[-1]) and _CHINESE.match(more[0])
+    return text + more if wide or text.endswith(HYPHEN) else f"{text} {more}".strip()
 
 
 def _find_grids(rules: Sequence[Rule]) -> list[_Grid]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 from rag_kit.concurrency.notes import write_note
@@ -31,20 +32,8 @@ _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _BULLETS = tuple(_A + name for name in ("buNone", "buChar", "buBlip", "buAutoNum"))
 _SCHEME = re.compile(r"(\w+?)(?:[12](?=Minus))?(ParenBoth|ParenR|Period|Plain|Minus)")
 _FRAMES = {"ParenBoth": "({})", "ParenR": "{})", "Period": "{}.", "Minus": "{}-"}
-_STYLES = {
-    "alphaLc": "lowerLetter",
-    "alphaUc": "upperLetter",
-    "romanLc": "lowerRoman",
-    "romanUc": "upperRoman",
-    "arabicDb": "decimalFullWidth",
-    "circleNumDb": "decimalEnclosedCircle",
-    "circleNumWdBlack": "decimalEnclosedCircle",
-    "circleNumWdWhite": "decimalEnclosedCircle",
-    "ea1Chs": "chineseCounting",
-    "ea1Cht": "chineseCounting",
-    "ea1JpnChsDb": "chineseCounting",
-    "ea1JpnKor": "chineseCounting",
-}
+_TABLE = Path(__file__).with_name("slide_numbers.txt").read_text(encoding="utf-8")
+_STYLES = dict(line.split() for line in _TABLE.splitlines())
 
 
 def read_pptx(data: bytes, context: Context) -> Iterator[Part]:

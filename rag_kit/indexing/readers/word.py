@@ -23,6 +23,7 @@ _CAPTION = re.compile("caption|题注|題注|图注", re.I)
 _DOCUMENT = "word/document.xml"
 _HEADING_NAME = re.compile(r"(?:heading|标题|見出し|제목)\s*([1-6])", re.I)
 _LIST_LABEL = re.compile(r"-|\(?[0-9A-Za-z]{1,4}[.)]")  # others, such as 1.1 and 第一条, begin paragraphs
+_PAGE_NUMBER = re.compile(r"(?:page|of|第|共|总?页[码数]?|\d{1,4}|[\s/|,，:：—–-])+", re.I)
 _BOOKMARK = "numbered paragraph "
 
 
@@ -43,6 +44,8 @@ def read_docx(data: bytes, context: Context) -> Iterator[Part]:
         if numbering := package.related("numbering", main):
             lists = Lists(package.xml(numbering), styles)
     _drop_hidden(document)
+    _unwrap(document)
+    _add_running_lines(document, package, main)
     pictures = list(_pictures(document, package, main)) if context.pictures else []
     _write_equations(document)
     _mark_raised_styles(document, styles)
@@ -96,6 +99,42 @@ def _drop_hidden(document: Any) -> None:
         run.clear()
     if runs:
         write_note(f"hidden text{LEFT_OUT}{len(runs)} runs")
+
+
+def _unwrap(document: Any) -> None:
+    """Put what mammoth leaves out into its place: of fields, text with a direction, letters with a reading, ovals."""
+    for node in list(document.iter(f"{W}fldSimple", f"{W}dir", f"{W}bdo", f"{W}rubyBase")):
+        # the base of a reading stands in a run, which it replaces
+        outer = next(node.iterancestors(f"{W}r"), node) if node.tag == f"{W}rubyBase" else node
+        for child in list(node):
+            outer.addprevious(child)
+        outer.getparent().remove(outer)
+    for oval in document.iter(f"{_VML}oval"):
+        oval.tag = f"{_VML}rect"
+
+
+def _add_running_lines(document: Any, package: Package, main: str) -> None:
+    """Put the lines of page headers above a document and those of footers below it, each once, without page numbers."""
+    body = document.find(f"{W}body")
+    shown = {_text_of(paragraph) for paragraph in document.iter(f"{W}p")} | {""}
+    lines: list[Any] = []
+    for kind in ("header", "footer"):
+        for name in package.all_related(kind, main):
+            with leave_out(name):
+                for paragraph in package.xml(name).iter(f"{W}p"):
+                    text = "" if paragraph.find(f".//{W}p") is not None else _text_of(paragraph)
+                    if text not in shown and not (_PAGE_NUMBER.fullmatch(text) and re.search(r"\d|页", text)):
+                        shown.add(text)
+                        lines.append(document.makeelement(f"{W}p"))
+                        lines[-1].append(_run(document, text))
+        if kind == "header":
+            body[:0], lines = lines, []
+    body.extend(lines)
+
+
+def _text_of(paragraph: Any) -> str:
+    parts = paragraph.iter(f"{W}t", f"{W}tab", f"{W}br")
+    return " ".join("".join(part.text or "" if part.tag == f"{W}t" else " " for part in parts).split())
 
 
 def _write_equations(document: Any) -> None:

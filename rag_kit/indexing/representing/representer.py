@@ -48,12 +48,7 @@ class Representer:
     """
 
     def __init__(
-        self,
-        represent: Sequence[str] | str,
-        *,
-        llm: Any = None,
-        cache: Any = None,
-        max_concurrency: int = 8,
+        self, represent: Sequence[str] | str, *, llm: Any = None, cache: Any = None, max_concurrency: int = 8
     ) -> None:
         self.kinds = kinds_of(represent)
         # "children" are cut by rule, for which no model is asked

@@ -99,9 +99,7 @@ def heading_lookup(document: Document) -> Callable[[int | None], dict[str, str]]
     """
     above = document.metadata.get("heading")
     parts = sections(
-        document.page_content,
-        heading=above if isinstance(above, str) else "",
-        markdown=is_markdown(document),
+        document.page_content, heading=above if isinstance(above, str) else "", markdown=is_markdown(document)
     )
     headings = [(section.start, section.heading) for section in parts]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from rag_kit.concurrency.notes import write_note
@@ -21,24 +22,10 @@ ABOUT = {
         "要对话，请用 RAG_KIT_CHAT_MODEL 指定一个真正的模型。"
     ),
 }
-#: Module -> the tasks that its functions of the same names answer; a module is imported with its first task.
-_MODULES = {
-    "answering": (
-        "answer", "answer_or_doubt", "answer_from_hops", "direct_answer", "continue_answer", "continue_unaided",
-    ),
-    "generating": (
-        "generate_check", "generate_multi_hop", "generate_single_hop", "represent_summary", "represent_tags",
-    ),
-    "grading": (
-        "grade_passage", "grade_passages", "rank", "compress", "critique", "critique_usefulness", "grade_support",
-        "grade_usefulness",
-    ),
-    "questions": (
-        "classify_question", "clarify_question", "condense", "decompose", "next_hop", "retrieve_needed",
-        "rewrite_query", "summarise_history", "web_query",
-    ),
-}  # fmt: skip
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+# module -> the tasks that its functions of the same names answer; a module is imported with its first task
+_TABLE = Path(__file__).with_name("tasks.txt").read_text(encoding="utf-8")
+_MODULES = (line.split(": ", 1) for line in _TABLE.splitlines())
+_MODULE_OF = {name: module for module, names in _MODULES for name in names.split()}
 #: Tasks that the function of another name answers.
 _ALIASES = {
     "answer_again": "answer",

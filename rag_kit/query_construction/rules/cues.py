@@ -4,27 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 
 from rag_kit.query_construction.words import QuestionSpan
 
 _I = re.IGNORECASE
 # Words between a cue and what it is about, or around a request, which say nothing themselves.
-_WORDS = """
-a an and/or the any all both either of in on at for from with within during by to as is are was were be
-been being that which who whose those these ones one this it its their they paper papers article
-articles study studies work works publication publications document documents abstract abstracts record
-records item items trial trials report reports research literature result results entry entries text
-texts published dated written released appearing appeared appear issued conducted done made come
-came about regarding concerning involving involve involves covering cover covers mentioning mention
-mentions dealing discuss discusses discussing addressing focus focused focusing relate related relating
-pertaining contain contains containing include includes including have has having carry carrying
-associated classified filed listed categories category concern concerned use uses using mesh subject
-subjects heading headings term terms tag tags tagged label labels labeled labelled index indexed keyword
-keywords topic topics under year years value values field only just also but anything everything
-something evidence want need show give find list get fetch search return please look looking equal equals
-select selected such each every other among present occur occurs patients some there
-we i you me us say says would like when where what how many do does did should must named called respectively first then
-"""
+_WORDS = Path(__file__).with_name("light_words.txt").read_text(encoding="utf-8")
 _LIGHT_WORD = rf"(?:{'|'.join(sorted(map(re.escape, _WORDS.split()), key=len, reverse=True))})(?:['’]s)?\b"
 _ZH_LIGHT_WORD = (
     r"(?:在|于|是|为|的|有|被|带有|带|含有|包含|包括|含|涉及|关于|有关|针对|研究|讨论|属于|主题词|主题|关键词|标签|标注|标记|"

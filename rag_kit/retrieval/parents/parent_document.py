@@ -56,7 +56,7 @@ class ParentDocumentRetriever(FamilyRetriever):
     """
 
     other_names: ClassVar[Mapping[str, str]] = {
-        "merge": "nothing: auto-merging was taken out, as it is behind plain chunks on every measured set",
+        "merge": "nothing: auto-merging was taken out, as it is behind plain chunks on every measured set"
     }
 
     parent_size: StrictInt | None = None

@@ -1,4 +1,4 @@
-"""How a statement changes the sentence that it was written from: numbers, names, opposites, the order of words."""
+"""Changes of a statement against the sentence that has most of its words: names, numbers, opposites, the order."""
 
 from __future__ import annotations
 
@@ -9,52 +9,53 @@ from itertools import pairwise, permutations
 
 from rag_kit.text.citations.tokens import Token, are_opposites, has_alike, is_negation
 
-MIN_CLOSE = 0.6  # least share of words in common, in order, for a statement to be a sentence that was changed
-_MIN_CONTEXT = 3  # equal words that a replacement at the beginning or end needs beside it
+# share of a statement's words that a sentence has in their order, from which it is that one changed
+MIN_CLOSE = 0.6
+_MIN_CONTEXT = 3  # words beside a part at an end that must be the same for it to stand in the same place
 _MAX_THING = 2  # content words of a part that is one name or one thing
 _VOICE = frozenset(["by", "被", "由", "把", "将"])
 
 
 def find_change(cited: Sequence[Token], stated: Sequence[Token], passage: Set[str]) -> str:
-    """Find why a statement says something else than the sentence that has its words: a reason, or "" for none.
+    """Why a statement that has the words of a sentence says something else: a reason, or "".
 
-    The two are aligned word by word. A word that replaces another between equal words is a change if it is another
-    number, another name, an opposite, or from elsewhere in the passage. Words that the passage does not have are a
-    paraphrase; where they are the only difference, the reason is "other", since nothing tells whether they fit.
+    The two are aligned. Where the words around are the same, what stands in one place must be the same too: another
+    number, another name, an opposite, or words that the passage has elsewhere, are another statement. A wording
+    of its own, which the passage does not have, is free; where it is the only difference, nothing tells which it is.
     """
-    old_voice, new_voice = (_VOICE.intersection(token.key for token in text) for text in (cited, stated))
-    cited, stated = ([t for t in text if t.content or is_negation(t.key)] for text in (cited, stated))
+    voices = (cited, stated)
+    cited, stated = ([t for t in row if t.content or is_negation(t.key)] for row in voices)
     old_keys, new_keys = [token.key for token in cited], [token.key for token in stated]
-    # ("equal" or else, start and end in the sentence, start and end in the statement)
     codes = SequenceMatcher(None, old_keys, new_keys, autojunk=False).get_opcodes()
     surplus = Counter(old_keys)
     surplus.subtract(new_keys)
-    # how many words each part has in common, padded at both ends
-    equal = [0, *(end - start if kind == "equal" else 0 for kind, start, end, _, _ in codes), 0]
-    changes = [code for code in codes if code[0] != "equal"]
-    single = sum(any(token.content for token in stated[code[3] : code[4]]) for code in changes) == 1
-    for number, (kind, old_start, old_end, new_start, new_end) in enumerate(codes):
-        before, after = equal[number], equal[number + 2]
-        has_context = len(changes) == 1 or (before and after) or before + after >= _MIN_CONTEXT
-        if kind == "equal" or not has_context:
+    # the length of what is equal, with one more at both ends
+    equal = [0, *(b - a if kind == "equal" else 0 for kind, a, b, _, _ in codes), 0]
+    parts = [code for code in codes if code[0] != "equal"]
+    single = sum(any(token.content for token in stated[c:d]) for _, _, _, c, d in parts) == 1
+    for place, (kind, a, b, c, d) in enumerate(codes):
+        before, after = equal[place], equal[place + 2]
+        if kind == "equal" or not (len(parts) == 1 or (before and after) or before + after >= _MIN_CONTEXT):
             continue
-        old_part, new_part = cited[old_start:old_end], stated[new_start:new_end]
-        old_words, new_words = _without_forms(old_part, new_part), _without_forms(new_part, old_part)
+        old_words = _without_forms(cited[a:b], stated[c:d])
+        new_words = _without_forms(stated[c:d], cited[a:b])
         if not old_words or not new_words:
             continue
-        at_beginning = old_start == new_start == 0 and after >= _MIN_CONTEXT
-        small = max(len(old_words), len(new_words)) <= _MAX_THING and bool((before and after) or at_beginning)
+        inside = (before and after) or (a == c == 0 and after >= _MIN_CONTEXT)
+        small = bool(inside) and max(len(old_words), len(new_words)) <= _MAX_THING
         if reason := _find_replacement(old_words, new_words, surplus, passage, small=small, single=single):
             return reason
+    old_voice, new_voice = (_VOICE.intersection(token.key for token in row) for row in voices)
+    same_voice = old_voice == new_voice
     share = len(set(old_keys) & set(new_keys)) / max(1, len(set(new_keys)))
-    is_reordered = share >= MIN_CLOSE and old_voice == new_voice and _have_swapped_words(cited, stated)
-    return "order" if is_reordered else ""
+    swapped = same_voice and share >= MIN_CLOSE and _have_changed_places(cited, stated)
+    return "order" if swapped else ""
 
 
-def _have_swapped_words(cited: list[Token], stated: list[Token]) -> bool:
-    """Tell whether two words were swapped: each has the neighbour that the other has in the sentence.
+def _have_changed_places(cited: list[Token], stated: list[Token]) -> bool:
+    """Tell whether two words changed places: each stands beside what the other stands beside in the sentence.
 
-    Equal words after both do not count for both: then what follows them was swapped.
+    Equal words on the right of both do not count for both: then what follows them changed places.
     """
     old, new = _neighbours(cited), _neighbours(stated)
     numbers = {token.key for token in stated if token.value}
@@ -70,7 +71,7 @@ def _have_swapped_words(cited: list[Token], stated: list[Token]) -> bool:
 
 
 def _neighbours(text: list[Token]) -> dict[str, tuple[str, str]]:
-    """Map each content word or name that occurs once to the words before and after it."""
+    """Content word, or name of several words, that occurs once -> those before and after it."""
     words: list[str] = []
     for before, token in pairwise([Token(""), *text]):
         if before.name and token.name:
@@ -83,7 +84,7 @@ def _neighbours(text: list[Token]) -> dict[str, tuple[str, str]]:
 
 
 def _without_forms(part: Sequence[Token], other: Sequence[Token]) -> list[Token]:
-    """Keep the content words of which the other part has no form ("invent" for "inventor")."""
+    """The content words of a part of which another part has no form."""
     keys = {token.key for token in other if token.content and not token.name}
     return [token for token in part if token.content and (token.name or not has_alike(token.key, keys))]
 
@@ -91,14 +92,12 @@ def _without_forms(part: Sequence[Token], other: Sequence[Token]) -> list[Token]
 def _find_replacement(
     old: list[Token], new: list[Token], surplus: Counter[str], passage: Set[str], *, small: bool, single: bool
 ) -> str:
-    """Find why the words of a statement that replace words of the sentence say something else: a reason, or "".
+    """Why a statement's content words in a place say something else than the sentence's there: a reason, or "".
 
-    Args:
-        surplus: How many times more often the sentence has a word than the statement.
-        small: One name or thing replaces one other.
-        single: Nothing else is new in the statement.
+    `surplus` counts how many times more the sentence has a word than the statement; `small` is whether one name or
+    thing stands for one other, `single` whether nothing else is new in the statement.
     """
-    # words that the statement has more often than the sentence
+    # what the statement says more often than the sentence was brought from elsewhere, or repeated
     brought = [token for token in new if surplus[token.key] < 0]
     things = [token for token in old if token.thing]
     kinds = {token.value.dimension for token in old if token.value}
@@ -116,10 +115,10 @@ def _find_replacement(
         return "moved value" if all(token.value for token in new) else "moved"
     known = {token.key for token in old}
     named = any(token.name for token in old)
-    foreign = [
+    strange = [
         t
         for t in new
         if (t.thing or named) and not t.value and t.key not in passage and not has_alike(t.key, known)
     ]
-    only_change = small and single and all(token.thing for token in new)
-    return "other" if foreign and (things or only_change) else ""
+    alone = small and single and all(token.thing for token in new)
+    return "other" if strange and (things or alone) else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from rag_kit.errors import InvalidInputError
@@ -17,6 +18,8 @@ from rag_kit.text.sentences import sentences
 CitationStatus = Literal["supported", "unsupported", "undecided", "missing_passage"]
 ReportStatus = Literal["grounded", "flagged", "undecided", "uncited", "declined"]
 
+_TABLE = Path(__file__).with_name("reasons.txt").read_text(encoding="utf-8")
+_REASONS = [line.split("\t") for line in _TABLE.splitlines()]  # name, English, Chinese
 MAX_ANSWER = 100_000
 """Characters of an answer that are looked at."""
 
@@ -116,7 +119,7 @@ def check_citations(
     ]
     if is_declined(answer):
         return CitationReport("declined")
-    reasons = {key: texts[language == "zh"] for key, texts in _REASONS.items()}
+    reasons = {key: texts[language == "zh"] for key, *texts in _REASONS}
     claims = statements(answer, [source.text for source in sources])
     citations = [
         citation for claim in claims for citation in _check_statement(claim, sources, reasons, judged or {})
@@ -273,30 +276,3 @@ def _split_at_marks(texts: list[str], marks: list[str]) -> list[Statement]:
         return parts
     bare = re.sub(r"\s+([.,;!?])", r"\1", "".join(texts)).strip()
     return [Statement(bare, _cited_numbers("".join(marks)))] if bare or parts else []
-
-
-# English, Chinese
-_REASONS = {
-    "verbatim": ("The passage says it word for word.", "段落原文如此。"),
-    "covered": ("The passage holds its words, numbers and names.", "段落包含其中的词语、数字和名称。"),
-    "paraphrase": (
-        "Too many of its words are not in the passage to tell by words.",
-        "段落中没有其中较多的词语，仅凭词语无法判断。",
-    ),
-    "thin": ("The passage holds too few of its words.", "段落里找到的词语太少。"),
-    "number": ("A number differs from the passage.", "数字与段落不符。"),
-    "name": ("A name differs from the passage.", "名称与段落不符。"),
-    "negation": ("A negation was added or left out.", "多了或少了否定词。"),
-    "opposite": ("A word was turned into its opposite.", "词语被换成了反义词。"),
-    "order": ("Names or numbers stand in another order than in the passage.", "名称或数字的顺序与段落不同。"),
-    "moved": ("Words stand in another place than in the passage.", "词语的位置与段落不同。"),
-    "changed": ("Words were changed against the passage.", "词语与段落不一致。"),
-    "language": ("The passage is in another language.", "段落使用另一种语言。"),
-    "other": (
-        "A word stands where the passage has another one; they may mean the same.",
-        "有一处用词与段落不同，意思可能相同。",
-    ),
-    "supported": ("The language model finds it in the passages.", "语言模型认为段落支持它。"),
-    "unsupported": ("The language model does not find it in the passages.", "语言模型认为段落不支持它。"),
-    "missing_passage": ("There is no passage of that number.", "没有这个编号的段落。"),
-}

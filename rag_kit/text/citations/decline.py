@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
 from rag_kit.text.language import fold
@@ -27,20 +28,7 @@ _NEGATIVE = re.compile(
     r"|left)\b|\b(?:lack|fail|omit|leave|remain)|n't|[没未不无缺难]|超出"
 )
 # "The answer is not in the documents" in other languages: words for answer, for not, and for documents
-_OTHER_LANGUAGES = """
-antwort|information|angabe|auskunft / nicht|kein|keine|keinen|keinerlei / dokument|unterlage|text|passage|quelle|kontext
-réponse|information|mention / ne|n'|aucun|aucune|pas / document|passage|texte|source|contexte|extrait
-respuesta|información|datos|mención / no|ningun / documento|pasaje|texto|fuente|contexto|fragmento
-risposta|informazion|menzione / non|nessun / document|passagg|testo|testi|fonte|fonti|contesto|estratt
-resposta|informaç|menção / não|nenhum / documento|passage|texto|fonte|contexto|trecho
-antwoord|informatie / niet|geen / document|tekst|passage|bron|context
-svar|svaret|information|oplysning|opplysning / inte|ikke|ingen|inga / dokument|text|tekst|kilde|källa|källor
-odpowied|informacj / nie|brak / dokument|tekst|źród|fragment
-ответ|информаци|сведени / не|нет|отсутств / документ|текст|источник|контекст|отрыв
-答え|回答|情報|記載 / ありません|ない|いません|なかった|ません / 文書|ドキュメント|資料|文章|コンテキスト|本文
-답|정보|언급 / 없|않|못 / 문서|자료|본문|지문|문맥
-cevap|yanıt|bilgi|bilgisi / yok|değil|bulunm|içerm / belge|belgede|doküman|metin|kaynak
-"""
+_OTHER_LANGUAGES = Path(__file__).with_name("declines.txt").read_text(encoding="utf-8")
 _MAX_SENTENCES_OTHER = 3
 _MIN_STEM = 5  # letters of a word that others may begin with
 # In "According to the manual, it does not contain lead" something else than the manual lacks something, so the

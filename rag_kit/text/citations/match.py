@@ -9,7 +9,7 @@ from difflib import SequenceMatcher
 from typing import Literal, NamedTuple
 
 from rag_kit.text.citations.change import MIN_CLOSE, find_change
-from rag_kit.text.citations.placing import Placed, place_values, says
+from rag_kit.text.citations.placing import Placed, place_values, says, swaps_roles
 from rag_kit.text.citations.source import PassageSource, clauses, content_keys, holds, leaves_open, letters_of
 from rag_kit.text.citations.tokens import Token, are_equal, are_opposites, has_alike, is_negation, tokens
 from rag_kit.text.language import HAN, fold, same_language, word_set
@@ -18,7 +18,7 @@ _MAX_UNKNOWN = 0.35  # share of a statement's content that the quote, and what i
 # share of a statement's words that a sentence has in their order, from which a difference is a change of what it says
 _MIN_CLOSE_VALUES = 0.5
 _MIN_CLOSE_WORDING = 0.65  # the same, from which a wording of its own may be something else
-_MOST_CHANGES = 2  # stretches of other words up to which a statement still counts as a changed sentence
+_MOST_CHANGES = 2  # places with other words up to which a statement is a sentence changed
 _FEW = 4  # content words of a statement that says too little to be foreign to a passage
 _CONTRIBUTES = 0.25
 _DENIED_WITHIN = 3  # words after a negation among which the one is that it denies
@@ -30,7 +30,7 @@ _TWO_HAN = re.compile(f"[{HAN}]{{2}}")
 
 
 class Verdict(NamedTuple):
-    """The verdict on a statement: how much of it the passage says, why, and which span of the passage says it."""
+    """Tell whether a passage supports a statement, by which span, and why."""
 
     score: float
     reason: str
@@ -39,7 +39,7 @@ class Verdict(NamedTuple):
 
     @property
     def status(self) -> Literal["supported", "unsupported", "undecided"]:
-        """The status that the reason stands for."""
+        """Explain the reason."""
         if self.reason in ("verbatim", "covered"):
             return "supported"
         return "undecided" if self.reason in ("language", "other", "paraphrase") else "unsupported"
@@ -63,13 +63,13 @@ def judge(statement: str, sources: Sequence[PassageSource]) -> list[Verdict]:
 
 
 def _judge_against(statement: str, source: PassageSource) -> Verdict:
-    """Judge a statement by the best quote of one passage."""
+    """The verdict on a statement by the best quote of one passage."""
     letters = letters_of(statement)
     if not source.spans or not letters.strip():
         return Verdict(0.0, "thin", *(source.spans or [(0, 0)])[0])
     stated = _in_words_of(tokens(statement), source)
-    best, numbers = source.best_sentences(statement, stated)
-    start, end = source.spans[numbers[0]][0], source.spans[numbers[-1]][1]
+    best, places = source.best_sentences(statement, stated)
+    start, end = source.spans[places[0]][0], source.spans[places[-1]][1]
     asks = leaves_open(source.plain(*source.spans[best])) and not leaves_open(statement)
     held = holds(letters_of(source.text[start:end]), letters) and not asks
     if held and not _begins_inside(source.text[start:end], statement):
@@ -77,13 +77,18 @@ def _judge_against(statement: str, source: PassageSource) -> Verdict:
     if not same_language(statement, source.text):
         return Verdict(0.0, "language", start, end)
     row = source.spans[best][0] in source.rows
-    quoted = [token for number in numbers for token in source.tokens[number]]
+    quoted = [token for place in places for token in source.tokens[place]]
     parts = [_in_words_of(part, source) for part in clauses(statement)]
     clause = [] if row or len(parts) > 1 else source.best_clause(best, stated)
     reason, score = _compare_words(stated, quoted, source, clause)
-    placed = place_values(stated, parts, source.mentions) if reason in ("covered", "paraphrase") else "open"
-    if placed == "wrong":
-        reason = "number"
+    placed = place_values(stated, parts, source.places) if reason in ("covered", "paraphrase") else "open"
+    roles = (
+        swaps_roles(statement, source.plain(start, end), source)
+        if reason in ("covered", "paraphrase")
+        else ""
+    )
+    if roles or placed == "wrong":
+        reason = roles or "number"
     elif held:
         reason, score = "verbatim", 1.0
     if not row and reason != "verbatim":
@@ -102,30 +107,31 @@ def _weigh(
     clause: Sequence[Token],
     placed: Placed,
 ) -> str:
-    """Revise the reason by how close a statement is to the sentence `best`: far from it, it is a paraphrase."""
+    """The reason by how close a statement is to the sentence at `best`: far from it, it is a wording of its own."""
     sentence, known, passage = source.tokens[best], content_keys(source.context_tokens), source.all_keys
     if sentence and sentence[0].key in _POINTING:
         passage -= source.keys[0] - content_keys(sentence)
         known |= source.keys[0]
+    if clause and clause[0].key in _POINTING:
+        before = content_keys(sentence) - content_keys(clause)
+        passage, known = passage - before, known | before
     core = [token for token in stated if token.key not in known - content_keys(sentence)]
     if reason == "covered":
-        found = (find_change(part, stated, passage) for part in (sentence, clause or sentence))
-        refuted = {"all": ("moved", "moved value"), "some": ("moved value",)}.get(placed, ())
-        reason = next((change for change in found if change and change not in refuted), reason)
+        changes = (find_change(part, stated, passage) for part in (sentence, clause or sentence))
+        stands = {"all": ("moved", "moved value"), "some": ("moved value",)}.get(placed, ())
+        reason = next((change for change in changes if change and change not in stands), reason)
     there = content_keys(quoted)
     if reason == "number" and all(t.value or has_alike(t.key, there) for t in core if t.content):
         return reason  # nothing but the number is new
-    close, changes = _closeness(core, sentence, with_values=reason != "number")
+    close, places = _closeness(core, sentence, with_values=reason != "number")
     if reason == "other" and close < _MIN_CLOSE_WORDING:
         return "covered"
-    far = reason in _LEAST and (changes > _MOST_CHANGES or close < _LEAST[reason])
-    if far:
-        return "paraphrase"
-    return "moved" if reason == "moved value" else reason
+    far = reason in _LEAST and (places > _MOST_CHANGES or close < _LEAST[reason])
+    return "paraphrase" if far else "moved" if reason == "moved value" else reason
 
 
 def _begins_inside(text: str, statement: str) -> bool:
-    """Tell whether a Chinese statement may begin inside a word of the text: 产假为15天 in 陪产假为15天."""
+    """Tell whether a Chinese statement stands in a text behind another character, maybe inside a word: 陪产假为15天."""
     said = fold(statement).rstrip("。.")
     before = fold(text).partition(said)[0]
     return before != fold(text) and bool(_TWO_HAN.fullmatch(before[-1:] + said[:1]))
@@ -138,16 +144,15 @@ _NOTHING_SAID = ("covered", "changed", "moved", "opposite", "negation", "order")
 
 
 def _closeness(stated: Sequence[Token], cited: Sequence[Token], *, with_values: bool) -> tuple[float, int]:
-    """Return the share of a statement's content words that a sentence has in their order, and the number of changes."""
+    """Share of a statement's content words that a sentence has in their order, and in how many places others stand."""
     old, new = ([t.key for t in row if t.content and (with_values or not t.value)] for row in (cited, stated))
     codes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
-    same = sum(end - start for kind, _, _, start, end in codes if kind == "equal")
-    changes = sum(kind in ("replace", "insert") for kind, *_ in codes)
-    return (same / len(new) if new else 1.0), changes
+    same = sum(d - c for kind, _, _, c, d in codes if kind == "equal")
+    return (same / len(new) if new else 1.0), sum(kind in ("replace", "insert") for kind, *_ in codes)
 
 
 def _in_words_of(stated: list[Token], source: PassageSource) -> list[Token]:
-    """Give each value of a statement the key of the passage's value that supports it."""
+    """A statement's tokens, with each value under the key that the passage has for it."""
     row = []
     for token in stated:
         if token.value:
@@ -164,59 +169,68 @@ def _compare_words(
     source: PassageSource | None = None,
     clause: Sequence[Token] = (),
 ) -> tuple[str, float]:
-    """Return the reason for the verdict, and the share of the statement's content words that the quote has.
+    """The reason for the verdict, and the share of the statement's content words that the quote has.
 
-    Words of the passage's first sentence, title and headings are not missing: the quote may refer back to them ("the
-    company"). Words that only other sentences have belong to something else.
+    The quote may refer back to what the passage's opening sentence, its title and its headings name, in words such as
+    "the company"; words of other sentences of the passage are what it says of something else.
     """
-    headings = content_keys(source.context_tokens) if source else set()
-    passage = source.all_keys - headings if source else frozenset()
-    has_table = bool(source and source.rows)
+    opening = content_keys(source.context_tokens) if source else set()
+    passage = source.all_keys - opening if source else frozenset()
+    inside = bool(source and source.rows)
     content = list(dict.fromkeys(token for token in stated if token.content))
-    keys = content_keys(quoted) | headings
+    keys = content_keys(quoted) | opening
     words = [token.key for token in quoted if token.content and not token.value and not token.name]
     words += [token.key for token in source.context_tokens if not token.value] if source else []
     missing = [
         token
         for token in content
-        if token.key not in keys and (token.value or token.name or not has_alike(token.key, words))
+        if token.key not in keys
+        and (
+            token.value or token.name or (inside and token.key in passage) or not has_alike(token.key, words)
+        )
     ]
     score = 1 - len(missing) / len(content) if content else 0.0
     if not score:
         thin = len(content) > _FEW or any(token.name or token.value for token in content)
         return ("thin" if thin else "paraphrase"), score
-    first_sentence = source.keys[0] if source and not has_table else set()
-    unknown = [token for token in missing if token.value or token.key not in first_sentence]
-    unknown_kinds = {token.value.dimension for token in unknown if token.value}
-    if unknown_kinds and source:
-        known_kinds = {mention.value.dimension for mention in source.mentions}
-        unknown_kinds -= set(_WEAK) - known_kinds
-    if unknown_kinds:
+    first = source.keys[0] if source and not inside else set()
+    unknown = [token for token in missing if token.value or token.key not in first]
+    kinds = (
+        {place.value.dimension for place in source.places}
+        if source and any(t.value for t in unknown)
+        else set()
+    )
+    if any(
+        token.value and (token.value.dimension not in _WEAK or token.value.dimension in kinds)
+        for token in unknown
+    ):
         return "number", score
     if any(token.name for token in unknown):
         return "name", score
-    if sum(token.key in passage for token in unknown) > (0 if has_table else 1):
+    if sum(token.key in passage for token in unknown) > (not inside):
         return "changed", score
-    old, new = {token.key for token in quoted}, {token.key for token in stated}
-    added = [key for key in new - old if not any(are_equal(key, other) for other in old)]
-    if any(are_opposites(key, lost) for key in added for lost in old - new):
+    said = {token.key for token in quoted}
+    new = {
+        key for key in {token.key for token in stated} - said if not any(are_equal(key, one) for one in said)
+    }
+    lost = said - {token.key for token in stated}
+    if any(are_opposites(a, b) for a in new for b in lost):
         return "opposite", score
-    is_of_clause = 2 * len(content_keys(stated) & content_keys(clause)) >= len(content_keys(stated))
-    if negated := _negates_alone(stated, clause if is_of_clause else quoted):
+    whole = 2 * len(content_keys(stated) & content_keys(clause)) < len(content_keys(stated))
+    if negated := _negates_alone(stated, quoted if whole else clause):
         return negated, score
     return ("paraphrase" if len(unknown) > _MAX_UNKNOWN * len(content) else "covered"), score
 
 
 def _negates_alone(stated: Sequence[Token], quoted: Sequence[Token]) -> str:
-    """Return "negation" where one text denies a word that the other affirms, "paraphrase" if it negates more."""
+    """The reason "negation" where one text denies a word that the other has and does not deny, or ""."""
     for text, other in ((stated, quoted), (quoted, stated)):
-        denied_by_other = [word for words in _denied(other) for word in words]
-        keys_of_other, count = content_keys(other), Counter(token.key for token in text)
+        there = [denied for pair in _denied(other) for denied in pair]
+        keys, count = content_keys(other), Counter(token.key for token in text)
         denials = list(_denied(text))
-        for words in denials:
-            always_denied = count[words[0]] == sum(words[0] == first for first, *_ in denials)
-            denied_by_both = any(has_alike(word, denied_by_other) for word in words)
-            if always_denied and has_alike(words[0], keys_of_other) and not denied_by_both:
+        for first, *more in denials:
+            once = count[first] == sum(first == denied for denied, *_ in denials)
+            if once and has_alike(first, keys) and not any(has_alike(word, there) for word in (first, *more)):
                 return "negation"
     if sum(is_negation(t.key) for t in stated) > sum(is_negation(t.key) for t in quoted):
         return "paraphrase"
@@ -224,10 +238,10 @@ def _negates_alone(stated: Sequence[Token], quoted: Sequence[Token]) -> str:
 
 
 def _denied(text: Sequence[Token]) -> Iterable[list[str]]:
-    """Yield the words that each negation denies: the two content words after it, or else the one before it."""
-    for position, token in enumerate(text):
+    """Yield what a text denies: after each negation the first two content words, or the last one before it."""
+    for place, token in enumerate(text):
         if is_negation(token.key):
-            after = [one.key for one in text[position + 1 : position + 1 + _DENIED_WITHIN] if one.content][:2]
-            before = [one.key for one in text[:position] if one.content][-1:]
+            after = [one.key for one in text[place + 1 : place + 1 + _DENIED_WITHIN] if one.content][:2]
+            before = [one.key for one in text[:place] if one.content][-1:]
             if after or before:
                 yield after or before

@@ -17,21 +17,21 @@ from rag_kit.text.values.units import is_money, unit_at
 
 _MAX_SENTENCES = 2000
 _CLAUSE = re.compile(
-    r"(?<![0-9０-９])，|，(?![0-9０-９])|[；：]|[,;:](?=\s)|\s(?=(?:but|while|whereas|aber)\s)"
+    rf"(?<![0-9０-９])，|，(?![0-9０-９])|[；：]|[,;:](?=\s)|(?<=[{HAN}%])[,;:](?=[{HAN}\d])|\s(?=(?:but|while|whereas|aber)\s)"
 )
-_AND = re.compile(r"\s(?=(?:and|und)\s)|(?=而(?!且))")
+_PART = re.compile(rf"(?<=；)|(?<=;)(?:\s|(?=[{HAN}]))")
+_LABELLED = re.compile(
+    r"(?:^|[\u3000\t，；。]|  )\W{0,4}(?P<label>[^\s：:|，；。]{2,16})[：:] ?"
+    r"(?P<text>[^\n|\u3000，；。]{2,60}?)(?=  |[\u3000\t，；。]|$)",
+    re.MULTILINE,
+)
+_LABEL = re.compile(r"[^，；,;：:]{1,16}(?::\s|：)")
+_AND = re.compile(r"\s(?=(?:and|und|from|versus|vs\.?|compared (?:with|to))\s)|(?=而(?!且))")
 _MARK = re.compile(r"\s?\[\d{1,4}(?:[,，–-] ?\d{1,4})*\]")
 _WITHIN_NUMBER = re.compile(rf"[\d{HAN_DIGITS}十百千万亿]{{2}}")
 _NOT_WORD = re.compile(r"[^\w$€£¥%‰℃℉°]+|_+")
 # stems of what says that money is counted by a time
-_PERIODS = {
-    "month": "month",
-    "year": "year",
-    "annual": "year",
-    "week": "week",
-    "daili": "day",
-    "hour": "hour",
-}
+_PERIODS = {word: word for word in ("month", "year", "week", "hour")} | {"annual": "year", "daili": "day"}
 _BESIDE_HAN = re.compile(rf" (?=[{HAN}])|(?<=[{HAN}]) ")
 _STUDY = (
     r"(?:determine|evaluate|examine|investigate|assess|compare|explore|estimate|characteri[sz]e|study|test|analy[sz]e"
@@ -46,16 +46,21 @@ _OPEN_QUESTION = re.compile(
 )
 
 
-class ValueMention(NamedTuple):
-    """A value where a passage mentions it, with the content words around it."""
+class ValuePlace(NamedTuple):
+    """A value of a passage, and the words of its clause or cell, of its sentence up to it, and of the one before.
+
+    `part` holds the words up to it of its part of the sentence, between semicolons.
+    """
 
     value: Value
-    own: frozenset[str]  # words of its clause or table cell
-    within: frozenset[str] = frozenset()  # words of the earlier clauses of its sentence
-    before: frozenset[str] = frozenset()  # words of the sentence before
-    subject: frozenset[str] = frozenset()  # names before it in the last clause that has any
-    sentence: int = -1  # number of its sentence
-    order: int = 0  # position among the mentions of the passage
+    own: frozenset[str]
+    within: frozenset[str] = frozenset()
+    before: frozenset[str] = frozenset()
+    part: frozenset[str] = frozenset()
+    # the names and identifiers before it, of the last clause that has any
+    subject: frozenset[str] = frozenset()
+    section: tuple[int, int] = (-1, 0)  # the numbers of its sentence and of its part there
+    order: int = 0
 
 
 class PassageSource:
@@ -71,42 +76,63 @@ class PassageSource:
 
     @cached_property
     def rows(self) -> dict[int, TableRow]:
-        """Map the start of each table row to the row."""
+        """The rows of its tables by the place where they begin."""
         return {row.start: row for row in table_rows(self.text)}
 
     @cached_property
     def spans(self) -> list[tuple[int, int]]:
-        """List start and end of each sentence and table row, in order."""
-        rows = [(row.start, row.end) for row in self.rows.values()]
+        """The spans of its sentences and rows."""
+        inside = [(row.start, row.end) for row in self.rows.values()]
         found = [(one.start, one.end) for one in sentences(self.text)[:_MAX_SENTENCES]]
-        return sorted([*rows, *(one for one in found if not any(a <= one[0] < b for a, b in rows))])
+        return sorted([*inside, *(one for one in found if not any(a <= one[0] < b for a, b in inside))])
 
     @cached_property
     def tokens(self) -> list[list[Token]]:
-        """List the tokens of each sentence; a table row has those of its cells and their headers."""
-        of_rows = {start: [part for cell in cells for part in cell] for start, cells in self._cells.items()}
-        parts = (of_rows.get(start) or self.clauses[start] for start, _ in self.spans)
-        return [[token for part in sentence for token in part] for sentence in parts]
+        """The tokens of each sentence; of a row, those of its cells and their headers."""
+        return [
+            [token for cell in cells for part in cell for token in part]
+            if (cells := self._cells.get(start))
+            else [token for clause in self.clauses[start] for token in clause]
+            for start, _ in self.spans
+        ]
 
     @cached_property
     def _cells(self) -> dict[int, list[tuple[list[Token], list[Token]]]]:
-        """Map the start of each table row to its cells: the tokens of header and text."""
+        """The tokens of header and text of each cell of each row, by the row's start."""
         return {
             start: [(tokens(cell.header), tokens(cell.text, cell.values)) for cell in row.cells]
             for start, row in self.rows.items()
         }
 
     @cached_property
-    def clauses(self) -> dict[int, list[list[Token]]]:
-        """Map the start of each sentence to the tokens of its clauses; table rows and headers have none."""
+    def _parts(self) -> dict[int, list[list[list[Token]]]]:
+        """The tokens of the clauses of the parts of each sentence, by its start; rows and their headers have none."""
         texts = {start: self.plain(start, end) for start, end in self.spans if start not in self.rows}
         return {
-            start: [[]] if self.rows and text.count("|") > 1 else clauses(text)
+            start: [[[]]]
+            if self.rows and text.count("|") > 1
+            else [clauses(part) for part in _PART.split(text)]
             for start, text in texts.items()
         }
 
-    def plain(self, start: int, end: int) -> str:
-        """Return a span of the text without the marks of footnotes."""
+    @cached_property
+    def clauses(self) -> dict[int, list[list[Token]]]:
+        """The tokens of the clauses of each sentence, by its start."""
+        return {start: [clause for part in parts for clause in part] for start, parts in self._parts.items()}
+
+    @cached_property
+    def labels(self) -> dict[str, set[str]]:
+        """The texts beside each label, in letters: of cells below a header or beside it, and of lines "label: text"."""
+        pairs = [(cell.header, cell.text) for row in self.rows.values() for cell in row.cells]
+        pairs += [(match["label"], match["text"]) for match in _LABELLED.finditer(self.text)]
+        found: dict[str, set[str]] = {}
+        for label, text in pairs:
+            for name in filter(None, re.split(r"[（()）\s]+", label)):
+                found.setdefault(letters_of(name).strip(), set()).add(letters_of(text).strip())
+        return found
+
+    def plain(self, start: int, end: int | None) -> str:
+        """A span of the text without marks of footnotes."""
         return _MARK.sub("", self.text[start:end])
 
     @cached_property
@@ -130,45 +156,46 @@ class PassageSource:
         return [token for line in self.context.splitlines() for token in tokens(line)]
 
     @cached_property
-    def mentions(self) -> list[ValueMention]:
-        """List each mention of a value in the passage and in its title and headings."""
-        found: list[ValueMention] = []
+    def places(self) -> list[ValuePlace]:
+        """The values with the words beside them: in the clause, and before it in the sentence and the one before."""
+        found: list[ValuePlace] = []
         before: frozenset[str] = frozenset()
         for number, ((start, _), sentence) in enumerate(zip(self.spans, self.tokens, strict=True)):
             if cells := self._cells.get(start):
-                found += _row_mentions(cells)
+                found += _row_places(cells)
                 continue
             within = subject = frozenset[str]()
-            for clause in self.clauses[start]:
-                own = frozenset(content_keys(clause))
-                for position, token in enumerate(clause):
-                    subject = frozenset(one.key for one in clause[: position + 1] if one.name) or subject
-                    if token.value:
-                        found.append(
-                            ValueMention(token.value, own - {token.key}, within, before, subject, number)
-                        )
-                within |= own
+            for section, part in enumerate(self._parts[start]):
+                passed = frozenset[str]()
+                for clause in part:
+                    own = frozenset(content_keys(clause))
+                    for at, token in enumerate(clause):
+                        subject = frozenset(one.key for one in clause[: at + 1] if one.name) or subject
+                        if token.value:
+                            words = (own - {token.key}, within, before, passed, subject)
+                            found.append(ValuePlace(token.value, *words, (number, section)))
+                    within, passed = within | own, passed | own
             before = frozenset(content_keys(sentence))
         found += [
-            ValueMention(token.value, frozenset(), self.all_keys, frozenset())
+            ValuePlace(token.value, frozenset(), self.all_keys, frozenset())
             for token in self.context_tokens
             if token.value
         ]
-        return [mention._replace(order=order) for order, mention in enumerate(found)]
+        return [place._replace(order=order) for order, place in enumerate(found)]
 
     @cached_property
     def values(self) -> dict[str, Value]:
         """The distinct values by their normal form."""
-        return {mention.value.normal: mention.value for mention in self.mentions}
+        return {place.value.normal: place.value for place in self.places}
 
     @cached_property
     def counted(self) -> dict[str, str]:
-        """Map "900 EUR/month" to "900 EUR" where the passage says "a monthly rent of 900 EUR"."""
+        """Normal form of a value counted by a time -> that of the bare value, as in a "monthly rent of 900 EUR"."""
         return {
-            counted_by(mention.value, unit).normal: mention.value.normal
-            for mention in self.mentions
-            if is_money(mention.value.dimension)
-            for name in mention.own & _PERIODS.keys()
+            counted_by(place.value, unit).normal: place.value.normal
+            for place in self.places
+            if is_money(place.value.dimension)
+            for name in place.own & _PERIODS.keys()
             for unit, _ in filter(None, [unit_at(_PERIODS[name], 0)])
         }
 
@@ -178,48 +205,50 @@ class PassageSource:
         The range holds that sentence, and a neighbour of it that has further words of the statement.
         """
         letters, keys = letters_of(statement), content_keys(stated)
-        for number, sentence in enumerate(self.letters):
+        for place, sentence in enumerate(self.letters):
             if holds(sentence, letters):
-                return number, range(number, number + 1)
+                return place, range(place, place + 1)
         shared = [keys & sentence for sentence in self.keys]
-        numbers = range(len(shared))
-        best = max(
-            numbers, key=lambda number: (len(shared[number]), -abs(len(self.keys[number]) - len(keys)))
-        )
+        places = range(len(shared))
+        best = max(places, key=lambda place: (len(shared[place]), -abs(len(self.keys[place]) - len(keys))))
         if self.spans[best][0] in self.rows:
             return best, range(best, best + 1)
-        neighbours = [
-            number
-            for number in (best - 1, best + 1)
-            if number in numbers and shared[number] - shared[best] and self.spans[number][0] not in self.rows
+        near = [
+            place
+            for place in (best - 1, best + 1)
+            if place in places and shared[place] - shared[best] and self.spans[place][0] not in self.rows
         ]
-        return best, range(min([best, *neighbours]), max([best, *neighbours]) + 1)
+        return best, range(min([best, *near]), max([best, *near]) + 1)
 
-    def best_clause(self, sentence: int, stated: Sequence[Token]) -> list[Token]:
-        """Choose the clause that shares most with a statement: values, words up to its end, own words."""
+    def best_clause(self, place: int, stated: Sequence[Token]) -> list[Token]:
+        """The clause of a sentence that has most of a statement's values and words, its own or those before it."""
         keys, values = content_keys(stated), {token.key for token in stated if token.value}
-        up_to_clause: set[str] = set()
+        within: set[str] = set()
         ranked = []
-        for clause in self.clauses[self.spans[sentence][0]]:
+        for clause in self.clauses[self.spans[place][0]]:
             own = content_keys(clause)
-            up_to_clause |= own
-            ranked.append(
-                (len(values & own), len(keys & up_to_clause), len(keys & own), -len(clause), clause)
-            )
+            within |= own
+            ranked.append((len(values & own), len(keys & within), len(keys & own), -len(clause), clause))
         return max(ranked, key=lambda entry: entry[:-1])[-1]
 
 
 def clauses(text: str) -> list[list[Token]]:
-    """Map the start of each sentence to the tokens of its clauses; lines of a table, with their bars, have none."""
-    found = placed_tokens(text)
-    values = [(token.value.start, token.value.end) for _, token in found if token.value]
+    """The tokens of the clauses of a sentence; "and" parts them where both sides have a value."""
+    row = placed_tokens(text)
+    inside = [(token.value.start, token.value.end) for _, token in row if token.value]
     ends = [match.start() for match in _CLAUSE.finditer(text)]
-    ends = [end for end in ends if not any(start <= end < stop for start, stop in values)]
-    ands = [match.start() for match in _AND.finditer(text)]
+    labels = [
+        match
+        for match in _LABEL.finditer(text)
+        if not any(match.start() <= at < match.end() for at, _ in inside)
+    ]
+    ends = sorted({*ends} - {text.find(match[0].rstrip()[-1], match.start()) for match in labels})
+    joints = [match.start() for match in _AND.finditer(text)]
+    ends = [end for end in ends if not any(start <= end < stop for start, stop in inside)]
     parts: list[list[Token]] = [[]]
-    bounds = sorted([*((end, True) for end in ends), *((start, False) for start in ands)])
-    for start, token in found:
-        while bounds and bounds[0][0] <= start:
+    bounds = sorted([*((end, True) for end in ends), *((joint, False) for joint in joints)])
+    for place, token in row:
+        while bounds and bounds[0][0] <= place:
             parts.append([] if bounds.pop(0)[1] else [_JOINT])
         if token.key not in _JOINTS:
             parts[-1].append(token)
@@ -231,42 +260,43 @@ _JOINTS = ("and", "und", "but", "aber", "而", "但")
 
 
 def _joined(parts: list[list[Token]]) -> list[list[Token]]:
-    """Join a part that begins with "and" to the part before it, unless both have a value."""
-    joined: list[list[Token]] = []
+    """Parts that "and" begins go with the part before where only one of the two has a value."""
+    rows: list[list[Token]] = []
     for part in parts:
-        begins_with_and = bool(part) and part[0] is _JOINT
-        words = part[1:] if begins_with_and else part
-        both_have_values = bool(joined) and all(any(t.value for t in side) for side in (joined[-1], words))
-        if begins_with_and and joined and not both_have_values:
-            joined[-1] += words
+        joint = bool(part) and part[0] is _JOINT
+        words = part[1:] if joint else part
+        both = any(t.value for t in words) and bool(rows) and any(t.value for t in rows[-1])
+        both = both and not words[0].value  # "and 4:15 p.m." is one more value of the part before
+        if joint and rows and not both:
+            rows[-1] += words
         elif words:
-            joined.append(words)
-    return joined or [[]]
+            rows.append(words)
+    return rows or [[]]
 
 
-def _row_mentions(cells: Sequence[tuple[list[Token], list[Token]]]) -> list[ValueMention]:
-    """List the values of a table row, each with the words of its column's header and of the cells that name the row."""
-    row_names = frozenset(
+def _row_places(cells: Sequence[tuple[list[Token], list[Token]]]) -> list[ValuePlace]:
+    """The values of a row; beside each stand its column's header and the cells that name the row."""
+    names = frozenset(
         key
         for header, cell in cells
-        if not any(map(_is_measured, cell))
+        if not any(map(_measures, cell))
         for key in content_keys([*header, *cell])
     )
     return [
-        ValueMention(token.value, (row_names | content_keys([*header, *cell])) - {token.key})
+        ValuePlace(token.value, (names | content_keys([*header, *cell])) - {token.key})
         for header, cell in cells
         for token in cell
         if token.value
     ]
 
 
-def _is_measured(token: Token) -> bool:
-    """Tell whether a token is an amount, not an identifier."""
+def _measures(token: Token) -> bool:
+    """Tell whether a token is a value that is measured or counted, not an identifier."""
     return token.value is not None and token.value.dimension != "id"
 
 
 def leaves_open(sentence: str) -> bool:
-    """Tell whether a sentence leaves a question open, as the aim of a study does, and so neither states nor denies.
+    """Tell whether a sentence only asks: the aim of a study, or whether something is so; it denies and says nothing.
 
     Example:
         >>> leaves_open("We sought to determine whether tea is safe."), leaves_open("Tea is safe.")
@@ -281,12 +311,12 @@ def content_keys(words: Iterable[Token]) -> set[str]:
 
 
 def letters_of(text: str) -> str:
-    """Reduce a text to what is compared word for word: folded, without citation marks and punctuation."""
+    """A text without marks and punctuation, folded, in words: what is compared word for word."""
     return _BESIDE_HAN.sub("", f" {_NOT_WORD.sub(' ', fold(_MARK.sub('', text)))} ".replace("  ", " "))
 
 
 def holds(passage: str, statement: str) -> bool:
-    """Tell whether a passage holds a statement word for word, not inside a longer number; both as from `letters_of`.
+    """Tell whether a passage has a statement word for word, both as `letters_of` gives them, and no part of a number.
 
     Example:
         >>> holds(letters_of("在十四世纪"), letters_of("四世纪")), holds(letters_of("3-day trip"), letters_of("3 day"))
@@ -294,11 +324,11 @@ def holds(passage: str, statement: str) -> bool:
     """
     if not statement.strip():
         return False
-    start = passage.find(statement)
-    while start >= 0:
-        end = start + len(statement)
-        edges = (passage[start - 1 : start] + statement[0], statement[-1] + passage[end : end + 1])
+    place = passage.find(statement)
+    while place >= 0:
+        end = place + len(statement)
+        edges = (passage[place - 1 : place] + statement[0], statement[-1] + passage[end : end + 1])
         if not any(_WITHIN_NUMBER.fullmatch(edge) for edge in edges):
             return True
-        start = passage.find(statement, start + 1)
+        place = passage.find(statement, place + 1)
     return False

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import islice
+from pathlib import Path
 from typing import NamedTuple
 
 from rag_kit.text.analysis import content_words, tag_words
@@ -22,7 +23,7 @@ _ACTION_TAGS = "vdpcrfquyeo"
 
 
 class Token(NamedTuple):
-    """A word or value of a text in normal form, with its kinds.
+    """A token: its normal form, and whether it is a name, a content word, one for a thing, or which value it is.
 
     Content words are stemmed, so that "founded" and "founds" are the same token. Of English words nothing tells which
     are verbs, so that each content word counts as a thing.
@@ -49,24 +50,26 @@ def tokens(text: str, values: Sequence[Value] | None = None) -> list[Token]:
 
 
 def placed_tokens(text: str, values: Sequence[Value] | None = None) -> list[tuple[int, Token]]:
-    """Pair each token of a text with its start; a Chinese word has the start of its run of Chinese characters."""
+    """The tokens of a text, each with the place where it begins, or where its run of Chinese characters does."""
     row: list[tuple[int, Token]] = []
-    done = 0
+    place = 0
     for value in find_values(text) if values is None else values:
-        row += _words(text, done, value.begin)
+        row += _words(text, place, value.begin)
+        if row and row[-1][1].key in _DIRECTIONS:  # up 12 percent
+            row[-1] = row[-1][0], row[-1][1]._replace(content=True)
         row.append((value.start, Token(value.normal, value.dimension == "id", True, True, value)))
-        done = value.end
+        place = value.end + text.startswith("内", value.end)  # 4小时内
         if len(row) > _MAX_TOKENS:
             return row[:_MAX_TOKENS]
-    row += _words(text, done, len(text))
+    row += _words(text, place, len(text))
     if row and row[0][1].name and not row[0][1].value and not (len(row) > 1 and row[1][1].name):
-        # a capital at the beginning of a sentence makes no name
-        row[0] = (row[0][0], row[0][1]._replace(name=False))
+        # the first word of a sentence has its capital from there
+        row[0] = row[0][0], row[0][1]._replace(name=False)
     return row[:_MAX_TOKENS]
 
 
 def _words(text: str, start: int, end: int) -> list[tuple[int, Token]]:
-    """Pair each word of a stretch of text, which holds no value, with its start."""
+    """The tokens of a part of a text without values."""
     row: list[tuple[int, Token]] = []
     for match in islice(_WORD.finditer(text, start, end), _MAX_TOKENS):
         if match["han"]:
@@ -78,7 +81,7 @@ def _words(text: str, start: int, end: int) -> list[tuple[int, Token]]:
 
 @cache_of_texts(_MAX_REMEMBERED, 100)
 def _latin_token(word: str) -> Token:
-    """Make the token of a word in Latin letters; its key is the stem."""
+    """A word by its stem."""
     key = fold(word)
     stems = [] if is_negation(key) else content_words(word)
     if not stems:
@@ -88,7 +91,7 @@ def _latin_token(word: str) -> Token:
 
 @cache_of_texts(_MAX_REMEMBERED, 100)
 def _han_token(word: str, tag: str) -> Token:
-    """Make the token of a Chinese word from its part of speech in jieba's letters."""
+    """A Chinese word with its part of speech."""
     content = bool(content_words(word))
     name = content and len(word) > 1 and tag.startswith(_NAME_TAGS)
     return Token(
@@ -96,43 +99,22 @@ def _han_token(word: str, tag: str) -> Token:
     )
 
 
+_DIRECTIONS = ("up", "down")
 _MIN_PREFIX, _MIN_HAN = 4, 2
 _NEGATION = re.compile(
     r"not|no|never|neither|nor|none|cannot|without|nobody|nothing|hardly|\w+n't|nicht|nie|ohne|kein(?:e[mnrs]?)?"
     # a negation with what only carries it: 不会, 没有, 并未, 无人; not a word of its own such as 不足, 不同, 无线
     r"|[并从绝也都尚可]?[不没未无非勿莫][有能会是可要应得曾用须需人许准由为被在以]?"
 )
-# The words of a class exclude one another, those joined by commas mean the same.
-_CLASSES = (
-    "red/blue/green/yellow/black/white/brown/grey/gray/orange/purple/pink north/south/east/west "
-    "northern/southern/eastern/western first/second/third/fourth/fifth/sixth/seventh/last spring/summer/autumn/winter "
-    "january/february/march/april/may/june/july/august/september/october/november/december "
-    "monday/tuesday/wednesday/thursday/friday/saturday/sunday "
-    "increase,rise,rose,risen,grow,grew,grown,climb,raise"
-    "/decrease,reduce,fall,fell,fallen,drop,decline,shrink,shrank "
-    "more/less,fewer before/after largest,biggest/smallest highest/lowest higher/lower high/low large/small "
-    "win,won/lose,lost allow,permit/forbid,prohibit true/false always/never start,begin/end include/exclude "
-    "above/below up/down left/right oldest/youngest male/female positive/negative success/failure "
-    "accept,approve/reject,refuse "
-    "best/worst better/worse early/late longest/shortest most/least maximum/minimum enable/disable required/optional "
-    "public/private minor/major month/year/week/day/hour monthly/yearly,annual/weekly/daily/hourly strong/weak "
-    "inside/outside import/export buy,bought/sell,sold open/close terminate,cancel/extend,renew "
-    "buyer/seller,vendor landlord,lessor/tenant,lessee "
-    "增加,增长,上升,上涨,提高,升高,增多/减少,下降,下跌,下滑,降低,缩减 成功/失败 允许/禁止 开始/结束 支持/反对 "
-    "解除,终止/延长,续签 同意/拒绝,反对 盈利/亏损 买入,购买/卖出,出售 进口/出口 批准,通过/驳回,否决"
-)
-# Two Chinese words that differ by these characters alone exclude one another too: 以东, 以西; 周一, 周日; 最大, 最小.
-_ZH_CLASSES = (
-    "年月日周 红蓝绿黄黑白 东南西北 甲乙丙丁 春夏秋冬 一二三四五六日 "
-    "男女 雄雌 买卖 大小 多少 高低 长短 前后 上下 左右 内外"
-)
+_BY_TIME = re.compile("[每按逐]?([年季月日周])$")
+_OPPOSITES = Path(__file__).with_name("opposites.txt").read_text(encoding="utf-8")
 
 
 @cache
 def _classes() -> dict[str, dict[int, int]]:
-    """Map each word, its stem, and each character of `_ZH_CLASSES` to class number -> number of its group there."""
+    """Word or character -> its classes, with its group in each; words in their stemmed form and as they are."""
     classes: dict[str, dict[int, int]] = {}
-    members = [*(names.split("/") for names in _CLASSES.split()), *map(list, _ZH_CLASSES.split())]
+    members = [line.split("/") for line in _OPPOSITES.splitlines() if not line.startswith("#")]
     for number, groups in enumerate(members):
         for group, words in enumerate(groups):
             for form in {form for word in words.split(",") for form in (word, *content_words(word))}:
@@ -159,14 +141,24 @@ def are_opposites(a: str, b: str) -> bool:
         >>> are_opposites("以东", "以西"), are_opposites("以东", "以前")
         (True, False)
     """
+    if (one := _BY_TIME.match(a)) and (other := _BY_TIME.match(b)):
+        return one[1] != other[1]
+    if _is_modified(a, b) or _is_modified(b, a):
+        return True
+    pairs = _groups(a, b)
     if not a.isascii() and len(a) == len(b):
         differing = [pair for pair in zip(a, b, strict=True) if pair[0] != pair[1]]
-        a, b = differing[0] if len(differing) == 1 else (a, b)
-    return any(one != other for one, other in _groups(a, b))
+        pairs = _groups(*differing[0]) or pairs if len(differing) == 1 else pairs
+    return any(one != other for one, other in pairs)
+
+
+def _is_modified(word: str, other: str) -> bool:
+    """Tell whether a Chinese word is another with a part before it that makes it something else, as 副经理 is."""
+    return word[0] in "副非前代" and len(other) > 1 and word[1:] == other
 
 
 def are_equal(a: str, b: str) -> bool:
-    """Tell whether two words are in the same group of a class, as "rise" and "grew" are.
+    """Tell whether two words mean the same where others exclude them, as "rise" and "grew" do.
 
     Example:
         >>> are_equal("rise", "grew"), are_equal("rise", "fell"), are_equal("rise", "bridge")
@@ -176,13 +168,13 @@ def are_equal(a: str, b: str) -> bool:
 
 
 def _groups(a: str, b: str) -> list[tuple[int, int]]:
-    """List, for each class that has both words, the groups of the two."""
+    """The groups of two words in each class that has both."""
     one, other = _groups_of(a), _groups_of(b)
     return [(one[number], other[number]) for number in one.keys() & other.keys()]
 
 
 def _groups_of(word: str) -> dict[int, int]:
-    """Map the classes of a word to its group in each; a compound such as 解除合同 has those of its first part."""
+    """The group of a word in each of its classes; a compound such as 解除合同 has those of its first part."""
     classes = _classes()
     stem = word[:2] if word > "\u2fff" else (content_words(word) or [word])[0]
     return classes.get(word) or classes.get(stem) or {}
@@ -199,11 +191,12 @@ def are_alike(a: str, b: str) -> bool:
         >>> are_alike("invent", "inventor"), are_alike("长", "长度"), are_alike("最大", "最小")
         (True, True, False)
     """
-    if a == b:
-        return True
-    if not (a.isascii() and b.isascii()):
-        one_differs = len(a) == len(b) > _MIN_HAN and _differ_by_one(a, b) and not are_opposites(a, b)
-        return one_differs or a in b or b in a
+    if a == b or not (a.isascii() and b.isascii()):
+        return not (_is_modified(a, b) or _is_modified(b, a)) and (
+            a in b
+            or b in a
+            or (len(a) == len(b) > _MIN_HAN and _differ_by_one(a, b) and not are_opposites(a, b))
+        )
     shorter = min(len(a), len(b))
     prefix = max(_MIN_PREFIX, round(0.7 * shorter))
     return shorter >= prefix and a[:prefix] == b[:prefix] and not a[0].isdigit()

@@ -17,7 +17,7 @@ _HAN = re.compile(r"([\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+)")
 _LATIN = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]*")
 # words that ask, and particles: not expected in an answer
 _ASKING = re.compile(
-    r"请问|(?:是|有|叫做?|为)?(?:什么|哪些|哪[一个位种里儿年些名]|多少|如何|怎样|怎么样?|为何|何时|何处|何地|何人|谁|几)(?:样|时候|时间|地方)?"
+    r"请问|(?:是|有|叫做?|为)?(?:什么|哪些|哪[一个位种里儿年些名]|多[少久长高大重远深宽快]|如何|怎样|怎么样?|为何|何时|何处|何地|何人|谁|几)(?:样|时候|时间|地方)?"
     r"|[的了吗呢是在和与及而于由被把所其之以]"
 )
 _NAMED = re.compile(

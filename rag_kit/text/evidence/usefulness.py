@@ -9,6 +9,7 @@ import heapq
 import math
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from rag_kit.text.evidence.questions import Question, analyse, terms
@@ -16,28 +17,10 @@ from rag_kit.text.evidence.sentences import PassageText, collect, weight_of
 from rag_kit.text.evidence.times import time_spans
 
 SETTINGS = ("alone, words", "beside others, words", "alone, vectors", "beside others, vectors")
+_TABLE = Path(__file__).with_name("weights.txt").read_text(encoding="utf-8")
 #: The weight of each measure in each of the SETTINGS; 0 where it is not used.
 WEIGHTS = {
-    "bias": (-5.35, -3.29, -7.1, -4.65),
-    "own": (1.72, 1.16, 1.14, 0.84),
-    "near": (0.28, 0.24, 0.0, 0.0),
-    "passage": (0.04, 0.0, 0.0, 0.0),
-    "title": (1.79, 1.58, 1.38, 1.57),
-    "score": (2.18, 1.05, 1.95, 0.58),
-    "kind": (0.14, 0.0, 1.37, 1.32),
-    "open": (0.24, 0.14, 1.29, 1.13),
-    "terms": (1.07, 0.46, 0.85, 0.59),
-    "timed": (-0.75, -0.37, -2.11, -1.65),
-    "edges": (0.0, 0.13, 0.52, 1.78),
-    "recent": (0.63, 0.53, 1.41, 0.65),
-    "outside": (-0.45, -0.5, -0.28, -0.18),
-    "crowd": (0.0, -0.76, 0.0, -0.41),
-    "lead passage": (0.0, 1.66, 0.0, 0.0),
-    "lead score": (0.0, 1.53, 0.0, 1.51),
-    "repeated": (0.0, 8.54, 0.0, 10.52),
-    "cosine": (0.0, 0.0, 3.69, 1.43),
-    "lead cosine": (0.0, 0.0, 0.0, 3.37),
-    "behind cosine": (0.0, 0.0, 0.0, 3.05),
+    name: tuple(map(float, weights)) for name, *weights in (line.split("\t") for line in _TABLE.splitlines())
 }
 _NEAR_BEST = 1.5
 _REPEATED = 8

@@ -29,6 +29,7 @@ _ORDINAL = "|".join(_ORDINALS)
 _NAMED = "|".join(sorted(MONTHS, key=len, reverse=True))
 _CAPITAL = "|".join(sorted(map(str.capitalize, MONTHS), key=len, reverse=True))
 _LONG = "|".join(name.capitalize() for name in MONTHS if len(name) > 5)
+LETTERED = "[区座栋幢楼组类级班型款段轮标包线方]"  # that a letter names, as in B区
 _H = "〇零一二两三四五六七八九十"
 _N = rf"(?:\d{{1,2}}|[{_H}]{{1,3}})"  # up to two figures, as in days and hours
 _Y = r"(?:1[0-9]|20|21)\d\d"
@@ -37,7 +38,16 @@ _WHEN = "凌晨|早上|上午|中午|下午|傍晚|晚上|晚"
 _COINS = r"(?:[A-Z]{1,2}|NT)?[$€£¥] ?|(?:EUR|USD|GBP|CNY|RMB|CHF|HKD|TWD|JPY) (?=\d)|人民币 ?"
 _CODES = r"(?:ISO|IEC|DIN|EN|GB|ASTM|IEEE|ANSI|[A-Z]{2,4}/[A-Z]{1,4})"
 _HAN_CLOCK = rf"{_N} ?(?:时(?![间期代候])|点钟?(?![{_H}\d]+%))(?: ?{_N} ?分(?!之)|半|一刻)?"
-_CLOCK = r"(?:[01]?\d|2[0-4]):[0-5]\d(?::[0-5]\d)?(?![\d:])(?: ?[ap]\.?m\b\.?| Uhr)?"
+_HALF_OF_DAY = r"(?: ?[ap]\.?m\b\.?| in the (?:morning|afternoon|evening)| at night)?"
+_MINUTES = {"half": 30, "quarter": 15, "a quarter": 15, "five": 5, "ten": 10, "twenty": 20, "twenty-five": 25}
+_HOURS = "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
+# "ten to twelve" by itself is a range
+_TEN_TO = r"(?:five|ten|twenty(?:-five)?) to(?= \w+ ?(?:[ap]\.?m\b| in the ))"
+_SPOKEN = (
+    rf"(?i:(?:(?:{'|'.join(_MINUTES)}) past|(?:a )?quarter to|{_TEN_TO})"
+    rf" (?:1[0-2]|[1-9]|{_HOURS})\b)"
+)
+_CLOCK = rf"(?:[01]?\d|2[0-4]):[0-5]\d(?::[0-5]\d)?(?![\d:])(?: Uhr|{_HALF_OF_DAY})"
 
 _PATTERNS = {
     "date": (
@@ -61,6 +71,7 @@ _PATTERNS = {
     "clock": (
         rf"(?:(?:{_WHEN}) ?)?{_HAN_CLOCK}",
         rf"(?:(?:{_WHEN}) ?)?(?<![\d:.]){_CLOCK}",
+        rf"{_SPOKEN}{_HALF_OF_DAY}",
         r"(?<![\d:.])\d{1,2}(?:\.[0-5]\d)? ?(?:[ap]\.m\.|[ap]m\b)|(?<![\d:.])\d{1,2} Uhr\b",
     ),
     "weekday": (
@@ -71,6 +82,7 @@ _PATTERNS = {
         rf"{_CODES}(?:[/ ][A-Z]{{1,4}})* ?\d[\w.\-]*(?<=\w)",
         r"[A-Z][A-Za-z]{0,7}-?\d[A-Za-z\d]*(?:[-/.][A-Za-z\d]+)*",
         r"[A-Z]{1,6}(?:-[A-Z\d]+)*-\d[A-Za-z\d]*",
+        rf"(?<![A-Za-z\d])[A-Z](?= ?{LETTERED})",
     ),
     "share": (
         rf"(?:{HAN}|\d+) ?分之 ?(?:{FIGURES}|{HAN})",
@@ -85,7 +97,8 @@ _PATTERNS = {
         rf"第(?:\d{{1,4}}|[{_H}百千]{{1,6}})",
     ),
     "number": (
-        rf"(?:{_COINS})?[-+]?(?:(?i:half an? |(?:an?|{NUMBER_WORDS}|{FIGURES}) and a half(?= )|an? (?=\w+ and a half))"
+        rf"(?:{_COINS})?[-+]?(?:(?i:half an? |(?:an?|{NUMBER_WORDS}|{FIGURES}) and a half(?= )"
+        r"|an? (?=\w+ and (?:a half|a quarter|three[ -]quarters)))"
         rf"|半(?=个|年|天|小时|日|月)|{FIGURES}|{HAN}|(?i:{NUMBER_WORDS}))(?:{SCALE})?",
     ),
 }
@@ -96,24 +109,25 @@ STARTS = re.compile(
     r"[-+]?\d|[$€£¥]|[〇零一二两三四五六七八九十百千万亿半第壹贰叁肆伍陆柒捌玖拾佰仟]|周(?=[一二三四五六日])|星(?=期)"
     r"|礼(?=拜)|[上中下](?=午)|上(?=世纪)|凌(?=晨)|早(?=上)|傍(?=晚)|晚(?=上|\d)|人(?=民币)|[A-Za-zäöü]+"
 )
-TRIGGERS = word_set("one half hundred thousand million fiscal mittwoch").union(
+TRIGGERS = word_set("one half quarter hundred thousand million fiscal mittwoch").union(
     WORDS, MONTHS, _ORDINALS, (day + end for day in _DAYS for end in ("day", "days", "tag", "tags"))
 )
 #: Codes in capitals that a value may begin with, and what may follow "a" where that counts.
 CODES = word_set("EUR USD GBP CNY RMB CHF HKD TWD JPY ISO IEC DIN EN GB ASTM IEEE ANSI FY US HK NT")
 AFTER_A = re.compile(
-    r"[ -](?:half|third|quarter|fourth|fifth|sixth|eighth|tenth|dozen|hundred|thousand|million|\w+ and a half)\b"
+    r"[ -](?:half|third|quarter|fourth|fifth|sixth|eighth|tenth|dozen|hundred|thousand|million"
+    r"|\w+ and (?:a half|a quarter|three[ -]quarters))\b"
 )
 _NUMERAL = re.compile(rf"{FIGURES}|{HAN}")
 
 
 def read_form(name: str, text: str) -> tuple[float, str, bool] | None:
-    """Read a value of a form: amount, key (of a date or identifier), whether it is open; None if it is no value."""
+    """The amount of a value by its form, the key of a date or identifier, and whether it is open; None: no value."""
     return _READERS[name](text)
 
 
 def _date(text: str) -> tuple[float, str, bool] | None:
-    """Read a date; its key is 2025-02-26, 2025-02, 2025, -02-26 or -02, with the parts that the text has."""
+    """A date as 2025-02-26, 2025-02, 2025, -02-26 or -02."""
     lowered = text.lower()
     name = next((word for word in re.findall(r"[a-zäöü]+", lowered) if word in MONTHS), None)
     numbers = [int(read_any(numeral)) for numeral in re.findall(rf"\d+|[{_H}]+", text)]
@@ -135,50 +149,54 @@ def _date(text: str) -> tuple[float, str, bool] | None:
 
 
 def _decade(text: str) -> tuple[float, str, bool]:
-    """Read the first year of a decade; 80年代 without a century is of the 20th."""
+    """The first year of a decade; that of 80年代 is of the last century."""
     century, _, decade = text.rpartition("世纪")
-    year = read_any(re.findall(rf"\d+|[{_H}]+", decade)[0])
-    if century and century != "上":  # 上世纪: the last one
-        year += (read_any(century.strip()) - 1) * 100
-    if year <= 99:
-        year += 1900 if year > 20 or century else 2000
-    return year, "", False
+    number = read_any(re.findall(rf"\d+|[{_H}]+", decade)[0])
+    if century and century != "上":
+        number += (read_any(century.strip()) - 1) * 100
+    return number if number > 99 else number + (1900 if number > 20 or century else 2000), "", False
 
 
 def _rank(text: str) -> tuple[float, str, bool]:
-    """Read the number of an ordinal, century or quarter in figures or words."""
+    """The number of an ordinal in figures or words."""
     word = next((word for word in re.findall(r"[a-z]+", text.lower()) if word in _ORDINALS), None)
-    if word:
-        return _ORDINALS[word], "", False
     numeral = _NUMERAL.search(text)
-    return (read_any(numeral[0]) if numeral else 0.0), "", False
+    return (_ORDINALS[word] if word else read_any(numeral[0]) if numeral else 0.0), "", False
 
 
 def _clock(text: str) -> tuple[float, str, bool]:
-    """Read a time of day in minutes after midnight; open where it may be before or after noon."""
+    """Minutes after midnight; open where nothing tells the halves of the day apart."""
     lowered = text.lower()
-    numbers = [read_any(numeral) for numeral in re.findall(rf"\d+|[{_H}]+", text)]
-    hour, minute = (*numbers, 0.0)[:2]
-    if "半" in text or "刻" in text:
-        minute = 30 if "半" in text else 15
-    late = re.search(r"p\.?m|下午|傍晚|晚", lowered)
+    if spoken := re.match(_SPOKEN, text):
+        minutes, side, word = re.split(r" (past|to) ", spoken[0].lower())
+        hour, minute = read_any(word), float(_MINUTES[minutes])
+        if side == "to":
+            hour, minute = hour - 1 or 12, 60 - minute
+    else:
+        numbers = [read_any(numeral) for numeral in re.findall(rf"\d+|[{_H}]+", text)]
+        hour, minute = (*numbers, 0.0)[:2]
+        minute = 30 if "半" in text else 15 if "刻" in text else minute
+    late = re.search(r"p\.?m|afternoon|evening|night|下午|傍晚|晚", lowered)
     if late and hour < 12:
         hour += 12
-    early = re.search(r"a\.?m|凌晨|早|上午|uhr", lowered)
+    early = re.search(r"a\.?m|morning|凌晨|早|上午|uhr", lowered)
     if early and hour == 12 and "uhr" not in lowered:
         hour = 0
     return hour * 60 + minute, "", not late and not early and "中午" not in text and 1 <= hour <= 12
 
 
 def _share(text: str) -> tuple[float, str, bool] | None:
-    """Read a share such as 三分之二, 三成, two thirds, half or 2/3."""
+    """A share such as 三分之二, 三成, two thirds, half or 2/3."""
     if "分之" in text:
         whole, part = (piece.strip() for piece in text.split("分之"))
         return (read_any(part) / whole_number, "", False) if (whole_number := read_any(whole)) else None
     if "成" in text:
-        rest = text.partition("成")[2]  # 三成五 is 35%, 三成半 too
-        hundredths = read_any(rest.replace("半", "五")) if rest else 0.0
-        return read_any(text[0]) / 10 + hundredths / 100, "", False
+        rest = text.partition("成")[2]
+        return (
+            read_any(text[0]) / 10 + (5.0 if rest == "半" else read_any(rest) if rest else 0.0) / 100,
+            "",
+            False,
+        )
     if "/" in text:
         above, below = text.split("/")
         return int(above) / int(below), "", False
@@ -187,7 +205,7 @@ def _share(text: str) -> tuple[float, str, bool] | None:
 
 
 def _id(text: str) -> tuple[float, str, bool]:
-    """Read an identifier in capitals, without hyphens, dots and blanks."""
+    """An identifier without its joints."""
     return 0.0, re.sub(r"[\W_]", "", text).upper(), False
 
 

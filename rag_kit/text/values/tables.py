@@ -8,11 +8,14 @@ from typing import NamedTuple
 
 from rag_kit.text.values.numbers import SCALES
 from rag_kit.text.values.reading import Value, find_values, level
-from rag_kit.text.values.units import Unit, is_money, unit_at
+from rag_kit.text.values.units import Unit, dimensions_agree, is_money, unit_at
 
 DELIMITER = re.compile(r"\s*\|?(?:\s*:?-{2,}:?\s*\|)+(?:\s*:?-{2,}:?\s*)?")
 _LINE = re.compile(r"[^\n]+")
-_UNIT_NAME = re.compile(r"\s*(?:units?|单位|einheit)\s*", re.IGNORECASE)
+_UNIT_NAME = re.compile(r"\s*(?:units?|currency|单位|币种|货币|einheit|währung)\s*", re.IGNORECASE)
+_COUNTS_ROWS = re.compile(r"(?:第.*|.*[期序批次轮号]|阶段|no\.?|#)\s*", re.IGNORECASE)
+_ENTITY = re.compile(r".{2,40}(?:公司|集团|银行|大学|学院|医院|中心|研究所|厂|局|委员会)(?:[（(].*)?")
+_IN_HEADERS = ("date", "quarter", "ordinal", "weekday", "decade", "century")
 _CAPTION = re.compile(r"(?:单位|金额单位|unit|in)\s?[:：]?\s*(?P<unit>[^\n|，。,;)）]{1,24})", re.IGNORECASE)
 _IN_BRACKETS = re.compile(r"[(（\[]([^()（）\[\]]{1,24})[)）\]]")
 _AFTER_WORD = re.compile(r"(?:\bin|,|，|/)\s*([^\s,，/]{1,12}(?: \w+)?)\s*$")
@@ -20,11 +23,12 @@ _SCALE = re.compile(
     r"(?:in )?(thousands?|millions?|billions?|mn|bn|mio\.?|k|m|千|十万|百万|千万|万|十亿|亿)\s?(?:of )?",
     re.IGNORECASE,
 )
+_COUNTED = "台套件辆个只支条张人户次份"  # what 万 counts without a unit, as in 万台
 _MAX_CELLS = 100
 
 
 class TableCell(NamedTuple):
-    """A cell: its text, its column's header, and its values, whose offsets are those in the cell's text."""
+    """A cell: its text, that of its column's header, and its values, whose places are those of the cell's text."""
 
     text: str
     header: str
@@ -32,7 +36,7 @@ class TableCell(NamedTuple):
 
 
 class TableRow(NamedTuple):
-    """A row of a table at ``text[start:end]``, with its cells."""
+    """A row of a table, which stands at ``text[start:end]``, with its cells."""
 
     start: int
     end: int
@@ -48,26 +52,29 @@ class Measure(NamedTuple):
 
 
 def read_measure(text: str) -> Measure | None:
-    """Read a text as a scale and a unit; None if it is more than that.
+    """The scale and unit that a text is, or None.
 
     Example:
         >>> read_measure("万元").scale, read_measure("m EUR").unit.symbol, read_measure("kg").unit.symbol
         (10000.0, 'EUR', 'kg')
     """
     text = level(text).strip()
-    if found := unit_at(text, 0):
-        rest = text[found.end :].strip()
-        counted_by = rest.lstrip("/").removeprefix("per ").strip() if rest.startswith(("/", "per ")) else ""
-        by = unit_at(counted_by, 0)
+    if whole := unit_at(text, 0):
+        rest = text[whole[1] :].strip()
+        by = (
+            unit_at(rest.lstrip("/").removeprefix("per ").strip(), 0)
+            if rest.startswith(("/", "per "))
+            else None
+        )
         if not rest or by or rest.startswith("/"):
-            return Measure(1.0, found.unit, by.unit if by else None)
-        if is_money(found.unit.dimension) and (scale := _SCALE.fullmatch(rest)):
-            return Measure(_scale_of(scale[1]), found.unit)
+            return Measure(1.0, whole[0], by[0] if by else None)
+        if is_money(whole[0].dimension) and (scale := _SCALE.fullmatch(rest)):
+            return Measure(_scale_of(scale[1]), whole[0])
     if scale := _SCALE.match(text):
-        found = unit_at(text, scale.end())
-        if found and is_money(found.unit.dimension) and not text[found.end :].strip("/ 件人月年"):
-            return Measure(_scale_of(scale[1]), found.unit)
-        if scale.end() == len(text) and len(text) > 1:
+        unit = unit_at(text, scale.end())
+        if unit and is_money(unit[0].dimension) and not text[unit[1] :].strip("/ 件人月年"):
+            return Measure(_scale_of(scale[1]), unit[0])
+        if not text[scale.end() :].strip(_COUNTED) and len(text) > 1:
             return Measure(_scale_of(scale[1]), None)
     return None
 
@@ -105,7 +112,10 @@ def _rows_of(block: list[re.Match[str]], caption: str) -> Iterator[TableRow]:
     rows = [[cell.strip() for cell in line[0].strip().strip("|").split("|")[:_MAX_CELLS]] for line in lines]
     if len(rows) < 2:
         return
-    rule = next((number for number, line in enumerate(block) if DELIMITER.fullmatch(line[0])), 1)
+    if _is_form(rows[0]):
+        yield from _form_rows(lines, rows)
+        return
+    rule = next((place for place, line in enumerate(block) if DELIMITER.fullmatch(line[0])), 1)
     count = max(1, rule)
     while count < min(3, len(rows) - 1) and not _has_numbers(rows[count]) and _has_numbers(rows[count + 1]):
         count += 1
@@ -114,17 +124,43 @@ def _rows_of(block: list[re.Match[str]], caption: str) -> Iterator[TableRow]:
     default = next(
         (found for match in _CAPTION.finditer(caption) if (found := read_measure(match["unit"]))), None
     )
-    units = next((column for column, header in enumerate(headers) if _UNIT_NAME.fullmatch(header)), None)
+    units = next((place for place, header in enumerate(headers) if _UNIT_NAME.fullmatch(header)), None)
     for line, row in zip(lines[count:], rows[count:], strict=True):
         own = read_measure(row[units]) if units is not None and units < len(row) else _header_measure(row[0])
         cells = []
-        for column, cell in enumerate(row):
-            measure = measures[column] or (None if _IN_BRACKETS.search(headers[column]) else own or default)
+        for place, cell in enumerate(row):
+            measure = measures[place] or (None if _IN_BRACKETS.search(headers[place]) else own or default)
             values = tuple(
-                _measured(value, measure if column or measures[0] else None) for value in find_values(cell)
+                _measured(value, measure if place or measures[0] else None) for value in find_values(cell)
             )
-            cells.append(TableCell(cell, headers[column], values))
+            if not place and cell.isdecimal() and _COUNTS_ROWS.fullmatch(headers[0]):
+                values = tuple(value._replace(dimension="ordinal") for value in values)
+            cells.append(TableCell(cell, headers[place], values))
         yield TableRow(line.start(), line.end(), tuple(cells))
+
+
+def _is_form(row: list[str]) -> bool:
+    """Tell whether the first row of a table has values or names beside labels, and so is no header."""
+    labels, texts = row[::2], row[1::2]
+    said = [
+        _ENTITY.fullmatch(cell) or any(value.dimension not in _IN_HEADERS for value in find_values(cell))
+        for cell in texts
+    ]
+    return len(labels) == len(texts) and any(said) and not any(map(find_values, labels))
+
+
+def _form_rows(lines: list[re.Match[str]], rows: list[list[str]]) -> Iterator[TableRow]:
+    """The rows of a form, of labels with their texts: each with its own and the texts without values of the others."""
+    cells = [
+        [
+            TableCell(text, label, tuple(find_values(text)))
+            for label, text in zip(row[::2], row[1::2], strict=False)
+        ]
+        for row in rows
+    ]
+    names = [cell for row in cells for cell in row if not cell.values]
+    for line, row in zip(lines, cells, strict=True):
+        yield TableRow(line.start(), line.end(), (*row, *(cell for cell in names if cell not in row)))
 
 
 def _has_numbers(row: list[str]) -> bool:
@@ -136,20 +172,20 @@ def _has_numbers(row: list[str]) -> bool:
 
 
 def _headers(rows: list[list[str]], width: int) -> list[str]:
-    """Join the header rows into one header for each column; a merged cell counts for the columns that it spans."""
+    """The header of each column: the texts of its header rows."""
     filled = []
     for depth, row in enumerate(rows):
         last, line = "", []
-        for column in range(width):
-            cell = row[column] if column < len(row) else ""
-            last = cell or (last if depth < len(rows) - 1 and column else "")
+        for place in range(width):
+            cell = row[place] if place < len(row) else ""
+            last = cell or (last if depth < len(rows) - 1 and place else "")
             line.append(last)
         filled.append(line)
     return [" ".join(dict.fromkeys(filter(None, column))) for column in zip(*filled, strict=True)]
 
 
 def _header_measure(header: str) -> Measure | None:
-    """Read the scale and unit in the brackets of a header, or at its end."""
+    """The scale and unit in the brackets of a header, or at its end."""
     for match in (*_IN_BRACKETS.finditer(header), *_AFTER_WORD.finditer(header)):
         if measure := read_measure(match[1]):
             return measure
@@ -157,8 +193,10 @@ def _header_measure(header: str) -> Measure | None:
 
 
 def _measured(value: Value, measure: Measure | None) -> Value:
-    """Give a plain number the scale and unit of its column; other values stay."""
+    """A plain number in the unit of its column; other values as they are."""
     plain = not value.dimension or (value.dimension == "date" and value.key.isdecimal())
+    if measure and measure.unit and is_money(value.dimension):  # ¥ beside JPY
+        plain = dimensions_agree(value.dimension, measure.unit.dimension)
     if measure is None or not plain:
         return value
     amount = value.amount * measure.scale

@@ -55,7 +55,8 @@ def _units() -> dict[str, Unit]:
 
 _SQUARE = {"²": "2", "³": "3", "^2": "2", "^3": "3"}
 _LATIN = re.compile(
-    r"(?:(?:square|cubic|working|business|nautical|percentage|newton|per|pound|us|swiss|degrees?|grad)[ -])?"
+    r"(?:(?:square|cubic|working|business|calendar|consecutive|metric|nautical|percentage|newton|per|pound|us|swiss"
+    r"|degrees?|grad)[ -])?"
     r"(?:[A-Z]{1,2}\$|[%‰€£¥$℃℉]|°[CF]?(?![A-Za-z])|[a-zA-ZäöüμµΩ]+(?:-hours?)?(?:²|³|\^[23]|[23](?!\d))?)",
     re.IGNORECASE,
 )

@@ -152,6 +152,8 @@ def test_the_recorded_model_is_found_again_at_its_host(
     for named in ([], ["--embedding-model", MODEL], ["--embedding-model", f"{MODEL}@127.0.0.1"]):
         code, out, err = run(capsys, "retrieve", QUESTION, "--index", index, "--explain", *named)
         assert code == exits.OK and "dense" in out, err
+        code, out, err = run(capsys, "ingest", index.parent / "docs", "--index", index, *named)
+        assert code == exits.OK and "1 unchanged" in out, err
     monkeypatch.setenv("RAG_KIT_EMBEDDING_BASE_URL", "http://localhost:9/v1")
     code, _, err = run(capsys, "retrieve", QUESTION, "--index", index)
     assert code == exits.MISMATCH and "RAG_KIT_EMBEDDING_BASE_URL" in err and "127.0.0.1" in err

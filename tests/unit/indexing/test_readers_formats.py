@@ -122,6 +122,43 @@ def test_pdf_titles_at_the_edge_of_pages_stay(tmp_path, reader):
         assert head in page.page_content and foot in page.page_content
 
 
+def test_docx_keeps_fields_readings_and_what_is_struck(tmp_path, reader):
+    """The result of a field, letters with a reading above, a stamp's text; struck text is marked as in Markdown."""
+    run = "<w:r><w:t>{}</w:t></w:r>".format
+    ruby = f"<w:r><w:ruby><w:rt>{run('kuì')}</w:rt><w:rubyBase>{run('匮')}</w:rubyBase></w:ruby></w:r>"
+    oval = (
+        '<w:r><w:pict><v:oval xmlns:v="urn:schemas-microsoft-com:vml"><v:textbox><w:txbxContent>'
+        f"{make.paragraph('合同专用章')}</w:txbxContent></v:textbox></v:oval></w:pict></w:r>"
+    )
+    struck = "<w:r><w:rPr><w:strike/></w:rPr><w:t>5,000元</w:t></w:r>"
+    body = f'<w:p>{run("见第")}<w:fldSimple w:instr="REF a">{run("3.2")}</w:fldSimple>{run("条。")}</w:p>'
+    body += f"<w:p>{run('不得')}{ruby}{run('乏')}</w:p><w:p>{struck}{run('4,500元')}</w:p><w:p>{oval}</w:p>"
+    (document,) = reader.read(make.put(tmp_path, "a.docx", make.docx(body)))
+    assert document.page_content == "见第3.2条。\n\n不得匮乏\n\n~~5,000元~~4,500元\n\n合同专用章"
+
+
+def test_docx_page_headers_and_footers_are_read_once(tmp_path, reader):
+    """The number of a contract may stand in the page header alone; a page number is no text."""
+    w = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+    tab = "<w:p><w:r><w:t>Haichuan</w:t><w:tab/><w:t>HT-2025-0318</w:t></w:r></w:p>"
+    parts = {
+        "header1": f"<w:hdr {w}>{tab}{make.paragraph('Terms of purchase.')}</w:hdr>",
+        "header2": f"<w:hdr {w}>{tab}</w:hdr>",
+        "footer1": f"<w:ftr {w}>{make.paragraph('第 1 页 共 9 页')}{make.paragraph('内部资料')}</w:ftr>",
+    }
+    kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    relations = "".join(
+        f'<Relationship Id="{name}" Type="{kind}/{name[:-1]}" Target="{name}.xml"/>' for name in parts
+    )
+    extra = {f"word/{name}.xml": text for name, text in parts.items()}
+    body = make.paragraph("Terms of purchase.") + make.paragraph("Pay in 30 days.")
+    data = make.docx(body, extra=extra, relations=relations)
+    (document,) = reader.read(make.put(tmp_path, "a.docx", data))
+    assert (
+        document.page_content == "Haichuan HT-2025-0318\n\nTerms of purchase.\n\nPay in 30 days.\n\n内部资料"
+    )
+
+
 def test_docx_keeps_headings_lists_merged_cells_and_equations(tmp_path, reader):
     """Headings by outline level whatever the style is called; a merged cell's text in each place it covers."""
     table = (

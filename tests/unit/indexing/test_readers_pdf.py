@@ -433,3 +433,66 @@ def test_a_ruled_table_without_lines_around_it_keeps_its_outer_columns(tmp_path,
     ]
     (page,) = reader.read(put(tmp_path, lines, rules=rules))
     assert page.page_content.split("\n")[2:] == ["| Fish | Cod |", "| Fish | Hake |", "| Fruit | Apple |"]
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_watermark_is_no_heading(tmp_path, reader, count):
+    """Large letters aslant are left out where they come back, and stand behind the text of a single page."""
+    lines = [(200.0, 400.0, 60.0, "机密文件"), (50.0, 740.0, 18.0, "技术服务合同")]
+    pages = [
+        [*lines, (50.0, 700.0, 10.0, f"第{n}条 每季度巡检一次，每次出具书面报告。")]
+        for n in range(1, count + 1)
+    ]
+    path = tmp_path / "contract.pdf"
+    path.write_bytes(make.pdf(pages, aslant=["机密文件"]))
+    documents = reader.read(path)
+    assert documents[0].page_content.startswith("# 技术服务合同\n\n第1条")
+    assert documents[0].page_content.endswith("机密文件") == (count == 1)
+    assert documents[0].metadata["title"] == "技术服务合同"
+
+
+def test_the_number_of_a_contract_in_the_running_head_stays_once(tmp_path, reader):
+    """It may stand nowhere else; the name of the company beside it on each page is left out."""
+    pages = [
+        [
+            (50.0, 820.0, 8.0, f"合同编号：HT-2025-0318 第{n}页"),
+            (50.0, 20.0, 8.0, "海川机械"),
+            (50.0, 500.0, 10.0, f"正文第{n}段。"),
+        ]
+        for n in range(1, 5)
+    ]
+    (tmp_path / "contract.pdf").write_bytes(make.pdf(pages))
+    texts = [document.page_content for document in reader.read(tmp_path / "contract.pdf")]
+    assert texts == [
+        "合同编号：HT-2025-0318 第1页\n\n正文第1段。",
+        "正文第2段。",
+        "正文第3段。",
+        "正文第4段。",
+    ]
+
+
+def test_a_row_that_the_end_of_a_page_cuts_is_whole(tmp_path, reader):
+    """The second line of its cell stands on the next page, below the header that is repeated there."""
+    xs, head = (65.0, 155.0, 245.0), ("序号", "项目名称", "单价")
+    first_rows = [head, ("1", "回填土", "58.70"), ("2", "压型钢板", "124.70")]
+    above = make.wrapped("The bill of quantities is a part of the contract. " * 3, width=80, x=60, top=760)
+    pages = [
+        [*above, *cells(first_rows, xs, 690, 20)],
+        cells([head, ("", "屋面", ""), ("3", "环氧地坪", "137.90")], xs, 690, 20),
+    ]
+    rules = grid((60, 150, 240, 330), (705, 685, 665, 645))
+    (tmp_path / "bill.pdf").write_bytes(make.pdf(pages, rules=rules))
+    first, second = (document.page_content.splitlines() for document in reader.read(tmp_path / "bill.pdf"))
+    assert first[-1] == "| 2 | 压型钢板屋面 | 124.70 |"
+    assert second == ["| 序号 | 项目名称 | 单价 |", "| --- | --- | --- |", "| 3 | 环氧地坪 | 137.90 |"]
+
+
+def test_a_double_rule_is_no_column(tmp_path, reader):
+    """A column without any text, as between two rules, is left out; one that only lacks texts below its name stays."""
+    rows = [("Part", "Count", "Seen"), ("Pump", "20", ""), ("Valve", "5", "")]
+    above = make.wrapped("The parts of the delivery were counted on arrival. " * 3, width=80, x=60, top=760)
+    lines = [*above, *cells(rows, (65.0, 165.0, 255.0), 690, 20)]
+    (page,) = reader.read(put(tmp_path, lines, rules=grid((60, 150, 156, 250, 330), (705, 685, 665, 645))))
+    assert page.page_content.endswith(
+        "| Part | Count | Seen |\n| --- | --- | --- |\n| Pump | 20 |  |\n| Valve | 5 |  |"
+    )

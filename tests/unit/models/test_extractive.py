@@ -237,6 +237,13 @@ def test_what_no_passage_names_is_no_evidence(
     assert is_declined(ask(model, question, passages)) is declined
 
 
+@pytest.mark.parametrize("asked", ["是多长时间", "有多长", "多久", "为多少个月"])
+def test_how_long_may_be_asked_in_any_words(model: ExtractiveChatModel, asked: str) -> None:
+    """Chinese words that ask for a length are not expected in the answer."""
+    passages = ["质保期为三十六个月，自验收合格之日起计算。", "乙方应当在48小时内到达现场。"]
+    assert ask(model, f"质保期{asked}？", passages, "zh") == "质保期为三十六个月，自验收合格之日起计算。[1]"
+
+
 def test_a_name_may_stand_in_a_title_or_be_misspelled(model: ExtractiveChatModel) -> None:
     """Title and heading count, a plural and a letter in the wrong place are the same name."""
     passages = [

@@ -441,3 +441,16 @@ def test_a_third_language_is_checked_by_its_words(statement: str, expected: str)
         check_citations(f"{statement}[1]", ["Resturlaub verfällt am 31. März des Folgejahres."]).status
         == expected
     )
+
+
+CONTRACTS = yaml.safe_load((Path(__file__).parent / "contracts.yaml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("kind", CONTRACTS)
+def test_contracts_are_checked_by_value_party_and_label(kind: str) -> None:
+    """A contract supports a statement in other forms, none of another unit, party, row, label or side of a change."""
+    for case in CONTRACTS[kind]:
+        for expected, statements in (("grounded", case[True]), ("flagged", case[False])):
+            for statement in statements:
+                report = check_citations(f"{statement}[1]", [case["passage"]])
+                assert report.status == expected, (statement, report)
