@@ -183,9 +183,7 @@ class PassageSource:
                 return number, range(number, number + 1)
         shared = [keys & sentence for sentence in self.keys]
         numbers = range(len(shared))
-        best = max(
-            numbers, key=lambda number: (len(shared[number]), -abs(len(self.keys[number]) - len(keys)))
-        )
+        best = max(numbers, key=lambda n: (len(shared[n]), -abs(len(self.keys[n]) - len(keys))))
         if self.spans[best][0] in self.rows:
             return best, range(best, best + 1)
         neighbours = [
@@ -198,14 +196,12 @@ class PassageSource:
     def best_clause(self, sentence: int, stated: Sequence[Token]) -> list[Token]:
         """Choose the clause that shares most with a statement: values, words up to its end, own words."""
         keys, values = content_keys(stated), {token.key for token in stated if token.value}
-        up_to_clause: set[str] = set()
+        so_far: set[str] = set()
         ranked = []
         for clause in self.clauses[self.spans[sentence][0]]:
             own = content_keys(clause)
-            up_to_clause |= own
-            ranked.append(
-                (len(values & own), len(keys & up_to_clause), len(keys & own), -len(clause), clause)
-            )
+            so_far |= own
+            ranked.append((len(values & own), len(keys & so_far), len(keys & own), -len(clause), clause))
         return max(ranked, key=lambda entry: entry[:-1])[-1]
 
 
