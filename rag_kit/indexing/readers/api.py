@@ -234,7 +234,7 @@ def read(
 
 
 def _resolved(path: Path, root: Path | None) -> Path:
-    """The real path of a file, if it is a local one inside its folder; raises `Unreadable` else."""
+    """Return the real path of a file; raises `Unreadable` if it is no local one inside its folder."""
     shown = str(path)
     if "://" in shown or shown.startswith(("http:/", "https:/", "file:/", "data:")):
         raise Unreadable("it is an address, not a local file", "Download it first")
