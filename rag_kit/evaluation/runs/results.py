@@ -240,6 +240,7 @@ class Results(TabularResult):
         return title, [Table(header, table, right=[1, *range(3, len(header))])], notes
 
     def _frame_record(self, row: Row, money: float | None) -> dict[str, Any]:
+        """Make the line of a row for a frame."""
         example, output = row.example, row.output
         record: dict[str, Any] = {name: getattr(example, name) for name in ("id", "question", "reference")}
         names = ("answer", "status", "error", "seconds", "calls", "tokens")
