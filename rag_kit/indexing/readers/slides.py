@@ -48,7 +48,7 @@ _STYLES = {
 
 
 def read_pptx(data: bytes, context: Context) -> Iterator[Part]:
-    """One part a slide: title as heading, then the shapes from top to bottom."""
+    """Yield a part for each slide: title as heading, then the shapes from top to bottom."""
     import pptx
     from pptx.exc import PythonPptxError
 

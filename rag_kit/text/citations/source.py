@@ -173,7 +173,7 @@ class PassageSource:
         }
 
     def best_sentences(self, statement: str, stated: Sequence[Token]) -> tuple[int, range]:
-        """The number of the sentence that has most of a statement's words, and the range to quote.
+        """Return the number of the sentence that shares most words with a statement, and the range to quote.
 
         The range holds that sentence, and a neighbour of it that has further words of the statement.
         """
