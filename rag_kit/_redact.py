@@ -37,7 +37,7 @@ def redact(text: str) -> str:
 
 
 def error_text(error: BaseException, *, max_chars: int = 2000) -> str:
-    """Class and text of an exception, on one line, masked and cut.
+    """Write class and text of an exception on one line, masked and cut.
 
     Example:
         >>> error_text(ValueError("not  let in:\\napi_key=abcd1234"))

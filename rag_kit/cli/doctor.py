@@ -128,7 +128,7 @@ def _check_prompts() -> tuple[str, str]:
 
 
 def _check_chat_model(arguments: argparse.Namespace) -> tuple[str, str]:
-    """Name the configured chat model; one behind an endpoint is asked for a word."""
+    """Check the configured chat model; one behind an endpoint is asked for a word."""
     from rag_kit.models.chat import is_extractive
 
     model, described = make_chat_model(arguments)
@@ -136,7 +136,7 @@ def _check_chat_model(arguments: argparse.Namespace) -> tuple[str, str]:
 
 
 def _check_embedding_model(arguments: argparse.Namespace) -> tuple[str, str]:
-    """Name the configured embedding model; one behind an endpoint embeds a word."""
+    """Check the configured embedding model; one behind an endpoint embeds a word."""
     from rag_kit.models import embedding_model
     from rag_kit.models.embedding import embedding_name
 

@@ -86,7 +86,7 @@ def _minimum(text: str) -> tuple[str, float]:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Evaluate and print."""
+    """Evaluate the pipeline, print its scores, and return the exit code."""
     from rag_kit.evaluation import EvaluationSet, evaluate
     from rag_kit.evaluation.runs.estimate import Estimate
     from rag_kit.evaluation.scorers import get_metrics
@@ -108,18 +108,20 @@ def run(arguments: argparse.Namespace) -> int:
     if isinstance(results, Estimate):
         say_json({"name": results.name, "expected": results.parts}) if arguments.json else say(str(results))
         return exits.OK
-    if arguments.json:
-        manifest = {key: results.manifest.get(key) for key in ("status", "stopped_by", "usage", "done")}
-        means = {metric: asdict(summary) for metric, summary in results.summary().items()}
-        counts = {"examples": results.examples, "rows": len(results)}
-        say_json({"name": results.name, **counts, "metrics": means, "notes": results.notes, **manifest})
-    else:
-        say(str(results))
-    searched = arguments.index and arguments.graph is None and not names
-    ended = any(row.output.error is None for row in results)
-    if searched and ended and not any(map(results.values, results.metrics)):
+    say_json(_summary(results)) if arguments.json else say(str(results))
+    searches_only = arguments.index and arguments.graph is None and not names
+    has_output = any(row.output.error is None for row in results)
+    if searches_only and has_output and not any(map(results.values, results.metrics)):
         hint("No metric has a value, for the index was searched and nobody answered: add --graph plain.")
     return _exit_code(results, minima)
+
+
+def _summary(results: Results) -> dict[str, Any]:
+    """Summarize results as JSON."""
+    manifest = {key: results.manifest.get(key) for key in ("status", "stopped_by", "usage", "done")}
+    means = {metric: asdict(summary) for metric, summary in results.summary().items()}
+    counts = {"examples": results.examples, "rows": len(results)}
+    return {"name": results.name, **counts, "metrics": means, "notes": results.notes, **manifest}
 
 
 def _check_folder(out: Path | None, ids: set[str]) -> None:

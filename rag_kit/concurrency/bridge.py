@@ -115,7 +115,7 @@ def run_coroutine(awaitable: Awaitable[T]) -> T:
 
 
 def blocking(function: Callable[P, Coroutine[Any, Any, T]], name: str) -> Callable[P, T]:
-    """The blocking form of a coroutine function, under another name: same arguments, same documentation."""
+    """Make the blocking form of a coroutine function: another name, the same arguments and documentation."""
 
     @wraps(function)
     def call(*args: P.args, **settings: P.kwargs) -> T:

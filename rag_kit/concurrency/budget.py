@@ -139,7 +139,7 @@ def remaining_seconds() -> float | None:
 
 
 def time_limit(timeout: float | None = None, name: str = "It") -> TimeLimit:
-    """How long a call may take, by its time-out and the active budgets; ``name`` says in the error what was called.
+    """Return how long a call may take, by its time-out and the active budgets; ``name`` is for the error.
 
     Raises BudgetExceededError after the deadline of an active budget, BranchTimeoutError in an abandoned branch.
     """

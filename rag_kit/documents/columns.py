@@ -63,7 +63,7 @@ class MetadataColumns:
         return np.full(len(self._rows), mask, dtype=np.bool_) if isinstance(mask, bool) else mask
 
     def _column(self, key: str) -> _Column:
-        """The column of a key, made on first use."""
+        """Return the column of a key, made on first use."""
         with self._lock:  # one maker at a time: two would each read all rows
             if key not in self._columns:
                 self._columns[key] = _Column([row.get(key) for row in self._rows])

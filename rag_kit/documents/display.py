@@ -71,7 +71,7 @@ class Table:
         return "\n".join([*heading, *lines, *self._hidden_rows()])
 
     def html(self) -> str:
-        """The table as an element; the first cell of a row is its header."""
+        """Write the table as an HTML element; the first cell of a row is its header."""
         heading = html.escape(one_line(self.heading))
         caption = f'<caption style="text-align:left">{heading}</caption>' if heading else ""
         head = self._row(self.header, 'th scope="col"', 'th scope="col"')
@@ -85,7 +85,7 @@ class Table:
         return [self.more.format(hidden)] if hidden > 0 else []
 
     def _row(self, cells: Sequence[Any], first_tag: str, tag: str) -> str:
-        """A row as an element; its first cell has a tag of its own."""
+        """Write a row as an HTML element; its first cell has a tag of its own."""
         elements = []
         for number, cell in enumerate(cells):
             side = "right" if number in self.right else "left"

@@ -106,7 +106,7 @@ def _describe_source(doc: Document) -> str:
 
 
 def _describe_stage(stage: dict[str, Any]) -> str:
-    """One stage of a provenance as a line."""
+    """Write one stage of a provenance as a line."""
     # a retriever that is named for what it does is named once
     parts = list(dict.fromkeys(str(stage.get(key, "?")) for key in ("stage", "retriever")))
     numbers = [key for key in ("rank", "score", "weight") if stage.get(key) is not None]

@@ -51,7 +51,7 @@ def read_fields(rows: Iterable[Mapping[str, Any]], needed: Set[str]) -> tuple[se
 
 
 def unknown_field_error(missing: Set[str], known: Set[str], *, listed: bool = True) -> InvalidInputError:
-    """The error for a filter that no document can pass because of its fields; it names fields, never values.
+    """Make the error for a filter that no document can pass for its fields; it names fields, never values.
 
     ``listed=False`` where the user may see only some of the documents: the fields that there are stay unnamed.
     """

@@ -90,7 +90,7 @@ def difference(
 ) -> dict[str, float | None]:
     """Subtract the values of questions in both; ``None`` where one of the two is ``None``."""
     pairs = {key: (value, second[key]) for key, value in first.items() if key in second}
-    return {key: None if a is None or b is None else a - b for key, (a, b) in pairs.items()}
+    return {key: None if one is None or other is None else one - other for key, (one, other) in pairs.items()}
 
 
 def _t_quantile(share: float, freedom: int) -> float:

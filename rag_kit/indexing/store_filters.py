@@ -18,7 +18,7 @@ def made_by(store: VectorStore, package: str) -> bool:
 
 
 def translator_of(store: VectorStore) -> Callable[[Filter], Any] | None:
-    """The kit's own translation of filters for a store; ``None`` for a store that is not known.
+    """Return the kit's own translation of filters for a store; ``None`` for an unknown store.
 
     It gives the store's ``filter`` argument, ``None`` for all rows; ``FilterError`` where the store cannot say it.
     """

@@ -26,7 +26,7 @@ def is_extractive(model: Any) -> bool:
 
 
 def check_model_name(given: Any) -> str:
-    """The name of a chat model, stripped; `ConfigurationError` if it has no provider or names no model."""
+    """Return the name of a chat model, stripped; `ConfigurationError` without a provider or a model."""
     name = check_name(given, EMBEDDED)
     provider, model = split_name(name)
     if provider is None and name != EMBEDDED:
@@ -105,7 +105,7 @@ def _context_setting(given: Any) -> int | None:
 
 
 def describe_model(model: Any) -> str:
-    """One line for people: model, provider and host, never a key; for the embedded model also how to name a real one.
+    """Describe a model in one line: name, provider and host, never a key.
 
     Example:
         >>> describe_model(chat_model("extractive")).startswith("extractive")

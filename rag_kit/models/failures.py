@@ -177,7 +177,7 @@ def _first_status(error: BaseException) -> int | None:
 
 
 def _status_of(error: BaseException) -> int | None:
-    """The HTTP status an exception carries, if any."""
+    """Return the HTTP status that an exception carries, if any."""
     for holder in (error, getattr(error, "response", None)):
         for name in ("status_code", "status", "http_status", "code"):
             value = getattr(holder, name, None)
@@ -219,7 +219,7 @@ def refuses_bound(error: BaseException) -> bool:
 
 
 def _context_error(error: BaseException, model: Any, text: str) -> ContextLengthError:
-    """The error for a prompt that is too long, with the numbers that the endpoint's words have."""
+    """Make the error for a prompt that is too long, with the numbers in the endpoint's message."""
     words = re.sub(r"(?<=\d)[,_](?=\d{3})", "", _message(error))
     limits = (int(match[1] or match[2]) for match in _LIMIT.finditer(words))
     limit = next((number for number in limits if number >= _LEAST_CONTEXT), None)

@@ -38,7 +38,7 @@ class _LocalModel:
         self._lock, self._loaded = threading.Lock(), None
 
     def _load(self) -> Any:
-        """The model of fastembed, loaded once."""
+        """Load the model of fastembed, once."""
         with self._lock:
             if self._loaded is None:
                 try:

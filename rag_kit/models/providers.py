@@ -50,7 +50,7 @@ def split_name(name: str) -> tuple[str | None, str]:
 
 
 def check_name(name: Any, example: str) -> str:
-    """The name of a model, stripped; `InvalidInputError` if it is not a non-empty str."""
+    """Return the name of a model, stripped; `InvalidInputError` if it is not a non-empty str."""
     if not isinstance(name, str) or not name.strip():
         raise InvalidInputError(
             f"A model is named by a str such as 'openai:MODEL' or {example!r}, not {type(name).__name__}; a model "

@@ -35,7 +35,7 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
 
 
 def redact_inside(value: Any, secrets: Iterable[str] = ()) -> Any:
-    """A copy of what JSON or a tuple holds, with each string of it as ``redact`` gives it.
+    """Copy JSON or a tuple with each string in it redacted.
 
     Example:
         >>> redact_inside({"message": ["no abcdef"], "status": 400, "api_key": "new"}, ["abcdef"])
@@ -58,7 +58,7 @@ def redact_inside(value: Any, secrets: Iterable[str] = ()) -> Any:
 
 
 def secrets_of(model: Any) -> list[str]:
-    """The secret values of a model, also of one inside ``bind``: ``SecretStr`` fields, and values of headers."""
+    """Return the secret values of a model, also inside ``bind``: ``SecretStr`` fields, values of headers."""
     values: list[Any] = []
     for fields in map(vars, parts_of(model)):
         values += [item.get_secret_value() for item in fields.values() if hasattr(item, "get_secret_value")]
@@ -78,7 +78,7 @@ def short(text: str, secrets: Iterable[str] = ()) -> str:
 
 
 def host_of(url: str | None) -> str | None:
-    """The host of an address, without user, password, port and path."""
+    """Return the host of an address, without user, password, port and path."""
     try:
         return urlsplit(url if "//" in url else f"//{url}").hostname if url else None
     except ValueError:
@@ -86,7 +86,7 @@ def host_of(url: str | None) -> str | None:
 
 
 def origin_of(url: str | None) -> str | None:
-    """Scheme, host and port of an address, without user, password, path and query."""
+    """Return scheme, host and port of an address, without user, password, path and query."""
     if not url or not host_of(url):
         return None
     parts = urlsplit(url if "//" in url else f"//{url}")

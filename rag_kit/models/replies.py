@@ -73,7 +73,7 @@ def was_cached(value: Any) -> bool:
 
 
 def text_of(message: Any) -> str:
-    """The text of a message (its text blocks, joined), of a string, or of whatever else a model gives."""
+    """Return the text of a message (its text blocks, joined), of a string, or of anything else."""
     content = getattr(message, "content", message)
     if isinstance(content, list):
         parts = (part.get("text") if isinstance(part, dict) else part for part in content)
@@ -87,7 +87,7 @@ def without_thinking(text: str) -> str:
 
 
 def split_reply(reply: Any) -> tuple[Any, Any]:
-    """The message that a model wrote, if there is one, and the value that its client parsed."""
+    """Return the message that a model wrote, if any, and the value that its client parsed."""
     if isinstance(reply, dict) and {"raw", "parsed"} <= reply.keys():
         return reply["raw"], reply["parsed"]
     if hasattr(reply, "content"):

@@ -120,7 +120,7 @@ def model_name(model: Any) -> str | None:
 
 
 def base_url(model: Any) -> str | None:
-    """The address of the endpoint, if the object has one; never print it whole, it may hold a password."""
+    """Return the address of the endpoint, if any; never print it whole, it may hold a password."""
     url = _first_text(model, "openai_api_base", "base_url", "endpoint", "azure_endpoint", "anthropic_api_url")
     if url is None and hasattr(model, "openai_api_base"):
         return os.environ.get("OPENAI_API_BASE") or os.environ.get("OPENAI_BASE_URL")
@@ -154,7 +154,7 @@ _Manager = TypeVar("_Manager", CallbackManagerForRetrieverRun, AsyncCallbackMana
 
 
 def has_handlers(config: RunnableConfig) -> bool:
-    """Whether the config itself names a handler."""
+    """Tell whether the config itself names a handler."""
     callbacks: Any = config.get("callbacks")
     if not callbacks or isinstance(callbacks, list):
         return bool(callbacks)

@@ -195,7 +195,7 @@ _target_of_class = lru_cache(maxsize=256)(Target)
 def target_of(
     schema: type[BaseModel] | Mapping[str, Any], language: str = "en", description: str = ""
 ) -> Target:
-    """The target of a schema; that of a class is made once, for calls are made per passage."""
+    """Return the target of a schema; that of a class is made once, for calls are made per passage."""
     if isinstance(schema, type):
         return _target_of_class(schema, language, description)
     return Target(schema, language)
@@ -215,7 +215,7 @@ def _single_string(item: Any) -> Any:
 
 
 def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:
-    """A copy of the schema as OpenAI's strict mode wants it: every field required, no others allowed, no defaults.
+    """Copy a schema for OpenAI's strict mode: every field required, no others allowed, no defaults.
 
     None where an object is open by design, which strict mode cannot express.
 

@@ -62,7 +62,7 @@ class Ladder:
         self.fallback = fallback
 
     async def answer(self) -> Any:
-        """The whole call, with the caller's failure policy at its end."""
+        """Make the whole call, with the caller's failure policy at its end."""
         failure: ModelError | BudgetExceededError
         try:
             return await in_context(self.call, self._descend)
@@ -161,7 +161,7 @@ class Ladder:
         return problem
 
     async def _with_instructions(self, messages: list[BaseMessage]) -> list[BaseMessage]:
-        """The messages with the kit's prompt to answer as JSON of the schema."""
+        """Add the kit's instructions to answer as JSON of the schema to the messages."""
         added = await render_kit_prompt("structured_output", self.call.language, {"schema": self.target.text})
         text = "\n\n".join(text_of(message) for message in added)
         last = messages[-1] if messages else None

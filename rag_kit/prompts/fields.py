@@ -43,7 +43,7 @@ def list_validator(max_items: int) -> Any:
     """Make a validator of lists of at most so many entries of any kind."""
 
     def check(value: Any) -> Any:
-        """The list, if it has an allowed length."""
+        """Return the list, if it has an allowed length."""
         if not isinstance(value, list):
             raise ValueError("must be a list")
         if len(value) > max_items:

@@ -20,7 +20,7 @@ def grade_score(grade: Any) -> float | None:
     if not isinstance(score, (int, float)) or isinstance(score, bool) or not 0 <= score <= 1:
         return None
     if relevant is False and score >= 0.5:
-        return min(1.0 - float(score), 0.49)
+        return min(1.0 - float(score), 0.49)  # sure that it is irrelevant
     if relevant is True and score < 0.5:
         return 0.5
     return float(score)

@@ -273,7 +273,7 @@ class RagKitRetriever(BaseRetriever):
                 "queries must be a list of strings; for one query use the retriever's invoke."
             )
         configs = config if isinstance(config, Sequence) else [config] * len(queries)
-        # refuses wrong arguments
+        # made before the searches, for it refuses wrong arguments
         call = self._make_call("", None, configs[0] if configs else None, arguments)
         jobs = [
             Job(

@@ -62,7 +62,7 @@ class ConversationalRetriever(RewritingRetriever):
         return "draft_answer" if self.mode == "answer" else self.task
 
     def chain(self) -> Runnable[Mapping[str, Any], list[Document]]:
-        """A step for chains that takes ``{"question", "history"}`` or ``{"input", "chat_history"}``.
+        """Make a step for chains that takes ``{"question", "history"}`` or ``{"input", "chat_history"}``.
 
         It works in both forms, takes ``k=`` and ``filter=``, and the history may be left out.
 
@@ -86,7 +86,7 @@ class ConversationalRetriever(RewritingRetriever):
         return RunnableLambda(find, afunc=afind, name=f"{self.get_name()}.chain")
 
     async def _rewrite(self, question: str, call: Call) -> list[Search]:
-        """One search: for the complete question, or for a draft answer; none if the question stands alone."""
+        """Make one search: for the complete question, or for a draft answer; none if the question is complete."""
         messages = earlier_messages(call.arguments.get("history"), question)
         history = render_history(messages, max_chars=self.max_history_chars)
         if not history:
@@ -126,7 +126,7 @@ def _inputs(values: Any) -> tuple[Any, Any]:
 
 
 def earlier_messages(history: Any, question: str) -> list[Any]:
-    """The messages before a question, which may stand at their end itself."""
+    """Return the messages before a question, which may itself be the last of them."""
     messages = getattr(history, "messages", history)  # a ChatMessageHistory
     if messages is None:
         return []

@@ -315,7 +315,7 @@ def _put_first(
 
 
 def nothing_found(search: Search) -> str:
-    """A note for a search without results."""
+    """Make a note for a search without results."""
     if search.role is None and not search.route:
         return f"{search.name} found nothing"
     query = " ".join(search.query.split())

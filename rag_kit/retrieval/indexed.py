@@ -151,7 +151,7 @@ def rows_retriever(
     fetch_k: int | None = None,
     **ensemble: Any,
 ) -> RagKitRetriever:
-    """A retriever over the rows of an index, as searches return them; see ``rag_kit.retrieval.index_retriever``."""
+    """Make a retriever over the rows of an index; see ``rag_kit.retrieval.index_retriever``."""
     if pipeline not in PIPELINES:
         raise InvalidInputError(f"pipeline={pipeline!r} is unknown; allowed: {', '.join(PIPELINES)}.")
     if pipeline == "bm25":

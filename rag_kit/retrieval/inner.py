@@ -187,10 +187,11 @@ def _bound_plan(
     plan = _plan(binding.bound, merge_configs(binding.config, config), asked, where, more)
     kwargs = {name: value for name, value in plan.kwargs.items() if bound.get(name) is None}
     post_filter = plan.post_filter
-    if (mine := plan.kwargs.get("filter")) is not None and (held := bound.get("filter")) is not None:
-        if isinstance(held, Mapping) and isinstance(mine, Mapping):
-            kwargs["filter"] = combine_filters(held, mine)
-        else:
+    bound_filter, new_filter = bound.get("filter"), plan.kwargs.get("filter")
+    if bound_filter is not None and new_filter is not None:
+        if isinstance(bound_filter, Mapping) and isinstance(new_filter, Mapping):
+            kwargs["filter"] = combine_filters(bound_filter, new_filter)
+        else:  # a store's own objects cannot be combined: ours is applied afterwards
             post_filter = where
     return _Plan(kwargs, k, post_filter)
 

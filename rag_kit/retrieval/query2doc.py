@@ -55,7 +55,7 @@ class Query2DocRetriever(RewritingRetriever):
     @model_validator(mode="before")
     @classmethod
     def _vectors_are_dense(cls, values: Any) -> Any:
-        """A search by vectors has the mode "dense", unless another is given."""
+        """Set the mode "dense" for a search by vectors, unless another is given."""
         if not isinstance(values, dict):
             return values
         retriever = values.get("retriever")
@@ -67,7 +67,7 @@ class Query2DocRetriever(RewritingRetriever):
         return values
 
     async def _rewrite(self, question: str, call: Call) -> list[Search]:
-        """One search: the question with the imagined passage behind it."""
+        """Make one search: the question with the imagined passage behind it."""
         passages = await self._ask_for_texts(
             [{"question": question}], "passages", call, max_chars=_MAX_CHARS, cut=True
         )

@@ -114,7 +114,7 @@ class MultiRepresentationRetriever(FamilyWriter):
         )
 
     def _ensemble(self) -> EnsembleRetriever:
-        """The ensemble of one retriever for each representation, made once while these stay the same."""
+        """Return the ensemble of one retriever for each representation, made anew when these change."""
         written = kinds_of(self.index.settings.get(SETTING, ()))
         kinds = self.kinds or (TEXT, *(kind.spec for kind in written if kind.is_searched_alone))
         if self._last_ensemble is not None and self._last_ensemble[0] == kinds:

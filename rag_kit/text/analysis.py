@@ -291,6 +291,7 @@ class _ContentAnalyzer(Analyzer):
     """Analyzes Chinese by word instead of by pair, and drops words without a topic."""
 
     def _chinese_terms(self, run: str) -> list[str]:
+        """Return the words of a run, without those that carry no topic."""
         return [word for word in load_segmenter()(run) if word not in CHINESE_EVIDENCE]
 
 
@@ -300,7 +301,7 @@ def _pairs(run: str) -> list[str]:
 
 @cache
 def default_analyzer() -> Analyzer:
-    """The analyzer used where none is given: one shared object with the default settings.
+    """Return the analyzer used if none is given: one shared object with the default settings.
 
     Example:
         >>> default_analyzer()("Cats, cat's and CAT")

@@ -144,7 +144,7 @@ def fold(text: str) -> str:
 
 
 def cache_of_texts(maxsize: int, longest: int = 1_000) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """As ``functools.lru_cache`` for a function of a text; results of texts over so many characters are not kept."""
+    """Cache a function of a text, as ``functools.lru_cache``; results of long texts are not kept."""
 
     def decorate(function: Callable[P, T]) -> Callable[P, T]:
         kept = cast("Callable[P, T]", lru_cache(maxsize=maxsize)(function))

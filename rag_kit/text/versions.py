@@ -177,9 +177,7 @@ def _relevant_statements(question: Question, passages: Sequence[PassageText]) ->
                 yield statement
 
 
-def _statement(
-    question: Question, text: str, passage_index: int, passage: PassageText
-) -> VersionStatement | None:
+def _statement(question: Question, text: str, index: int, passage: PassageText) -> VersionStatement | None:
     """Read a sentence as a statement to compare; None where it asks, or states no value but times and identifiers."""
     if is_question(text):
         return None
@@ -200,7 +198,7 @@ def _statement(
     if not version.label and times:
         version = read_version([text])
     subject = frozenset(token.key for token in tokens(_without_version(passage.title)) if token.content)
-    source = (text, passage_index, passage.number, title, version)
+    source = (text, index, passage.number, title, version)
     return VersionStatement(
         *source, words, things, frozenset(names), tuple(measures), tuple(times), subject, shown
     )

@@ -62,7 +62,7 @@ class PerLoop(Generic[T]):
         self._by_loop: dict[asyncio.AbstractEventLoop, T] = {}
 
     def for_running_loop(self) -> T:
-        """The object of the running loop."""
+        """Return the object of the running loop."""
         loop = asyncio.get_running_loop()
         with self._lock:
             if loop not in self._by_loop:

@@ -102,7 +102,7 @@ class Citations(Metric):
         self.name, self.needs_judge, self._what = name, name.endswith("_judged"), _NAMES[name]
 
     async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
-        """The value; the details hold the counts, both shares and the statements."""
+        """Return the value; its details hold the counts, both shares and the statements."""
         answer = output.answer or ""
         if output.status in ("refused", "clarify"):
             return Cell.undefined("it is no answer: there is nothing to cite")

@@ -48,7 +48,7 @@ class ContextRelevance(Metric):
     needs_judge = True
 
     async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
-        """The share; the details hold the sentences that matter, and how many of how many of each passage."""
+        """Return the share; its details hold the sentences needed, and how many of how many in each passage."""
         parts = [
             [sentence.text for sentence in sentences(text) if any(map(str.isalnum, sentence.text))]
             for text in output.contexts

@@ -166,7 +166,7 @@ def _describe_outcomes(run: Results) -> dict[str, Any]:
 
 
 def _describe_cases(diagnoses: Mapping[str, Diagnosis]) -> dict[str, Any]:
-    """Every cause that occurs: its title, its text and its remedies in both languages."""
+    """Make the page's data of every cause that occurs: title, text and remedies in both languages."""
     return {
         name: {
             "label": vars(case.title), "text": vars(case.cause), "good": case.good,

@@ -78,7 +78,7 @@ class Results(TabularResult):
         return iter(self.rows)
 
     def __getitem__(self, example_id: str) -> Row:
-        """The row of an example."""
+        """Return the row of an example."""
         try:
             return self._by_id[example_id]
         except KeyError:
@@ -102,7 +102,7 @@ class Results(TabularResult):
         return [*([describe_missing(missing)] if missing else []), *filter(None, [unmatched_gold(self)])]
 
     def summary(self) -> dict[str, Summary]:
-        """Mean, 95% bootstrap interval and coverage of every metric; with labels by people, what these make of it."""
+        """Summarize every metric: mean, 95% bootstrap interval and coverage, corrected by people's labels."""
         return {
             name: Summary.of(self.cells(name).values(), self.examples, labelled=self.labelled(name))
             for name in self.metrics
@@ -207,7 +207,7 @@ class Results(TabularResult):
         return cls(manifest.get("name") or path.name, rows, metrics, manifest, total, Labels.load(path, rows))
 
     def _contents(self) -> tuple[str, list[Table], list[str]]:
-        """Mean, interval and coverage of every metric; what the run took, and which cap ended it."""
+        """Make title, table and notes: means and intervals, what the run took, which cap ended it."""
         kinds = ("undefined", "errors", "not_applicable", "missing")
         header = ["metric", "mean", "95% interval", "n / total", *(kind.replace("_", " ") for kind in kinds)]
         table = [
@@ -240,6 +240,7 @@ class Results(TabularResult):
         return title, [Table(header, table, right=[1, *range(3, len(header))])], notes
 
     def _frame_record(self, row: Row, money: float | None) -> dict[str, Any]:
+        """Make the line of a row for a frame."""
         example, output = row.example, row.output
         record: dict[str, Any] = {name: getattr(example, name) for name in ("id", "question", "reference")}
         names = ("answer", "status", "error", "seconds", "calls", "tokens")

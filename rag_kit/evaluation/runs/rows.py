@@ -132,13 +132,15 @@ class RunFolder:
         self.path = path
         self._saving = threading.Lock()
         self._log = AppendLog(path / LOG, lock=path / LOCK)
-        self._known: dict[str, Record] = {}  # what no row of this run holds
+        self._known: dict[str, Record] = {}  # outputs and cells, by key, that no row of this run holds
         try:
             for row in map(_read_row, read_log(path / ROWS)):
-                self._known |= {} if row is None else row.records()
+                if row is not None:
+                    self._known |= row.records()
             self._in_rows = set(self._known)
             for _, record in read_log(path / LOG):
-                self._known |= {} if record is None else {str(record.get("key")): to_plain(record)}
+                if record is not None:
+                    self._known[str(record.get("key"))] = to_plain(record)
         except BaseException:
             self._log.close()
             raise

@@ -257,9 +257,7 @@ class Sitting:
         """
         used, calls = self._usage, None
         to_ask = max(0, end - self._count_asked(settings, part))
-        to_judge = (
-            2 * len(self.parts[1]) if part == "search" else 0
-        )  # questions for the winner and the default
+        to_judge = 2 * len(self.parts[1]) if part == "search" else 0  # the winner and the default, afterwards
         for kind, cap in self.caps.items():
             if cap is None:
                 continue

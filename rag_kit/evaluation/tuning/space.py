@@ -105,7 +105,7 @@ class SearchSpace:
         return {name: _plain_value(form, self.distributions[name], proposed[name]) for name, form in forms}
 
     def trial(self, settings: Mapping[str, Any], *, state: str = "COMPLETE", **more: Any) -> Any:
-        """A trial of Optuna in a state by name that has these settings; ``more`` as for ``create_trial``."""
+        """Make a trial of Optuna with these settings in a state by name; ``more`` as for ``create_trial``."""
         with quiet() as optuna:
             choices = {name for name, form in self.parameters.items() if "choices" in form}
             stored = {name: label(value) if name in choices else value for name, value in settings.items()}

@@ -98,11 +98,10 @@ async def select_strips(
 def _cut_span(passage: Document, start: int, end: int) -> Document:
     """Make a document of a span of a passage, with its metadata, and its offsets in the file if known."""
     part = copy_document(passage)
-    whole = part.page_content
-    part.page_content = whole[start:end]
-    at, to = part.metadata.pop("start", None), part.metadata.pop("end", None)
-    if isinstance(at, int) and isinstance(to, int) and to - at == len(whole):
-        part.metadata.update(start=at + start, end=at + end)
+    part.page_content = passage.page_content[start:end]
+    first, last = part.metadata.pop("start", None), part.metadata.pop("end", None)
+    if isinstance(first, int) and isinstance(last, int) and last - first == len(passage.page_content):
+        part.metadata.update(start=first + start, end=first + end)
     return part
 
 

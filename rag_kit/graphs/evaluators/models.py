@@ -117,6 +117,7 @@ class LLMEvaluator(Evaluator):
         return [self._read_grade(grades[n]) if n in grades else missing for n in range(count)]
 
     def _read_grade(self, grade: Any) -> Grading:
+        """Read a grade from 0 to 1 as a confidence from -1 to 1."""
         score = grade_score(grade)
         if score is None:
             return self.ungraded("the model gave no score from 0 to 1")

@@ -66,7 +66,7 @@ def read_tokens(metadata: Any) -> list[AnswerToken]:
 
 
 def _read_token(entry: Mapping[str, Any]) -> AnswerToken:
-    """One token; raises ValueError where it has no log-probability."""
+    """Read one token; raises ValueError if it has no log-probability."""
     pairs = [(known["token"], known["logprob"]) for known in (entry, *(entry.get("top_logprobs") or ()))]
     for text, value in pairs:
         # a log-probability above 0 or NaN is none; minus infinity is a probability of 0

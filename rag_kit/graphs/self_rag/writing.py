@@ -128,20 +128,21 @@ class SegmentWriter(SelfRagNodes):
         write = partial(self._write_candidate, state, context, beam)
         steps = [branch(f"passage {passage}", partial(write, passage)) for passage in passages]
         outcomes: Any = (await run_side_by_side(steps)).outcomes
-        failed = [_new_candidate(state, beam, passage) for passage in passages]
-        made = [
-            outcome.value[0] if outcome.ok else new for outcome, new in zip(outcomes, failed, strict=True)
-        ]
+        candidates: list[Continuation] = []
+        for outcome, passage in zip(outcomes, passages, strict=True):
+            candidates.append(outcome.value[0] if outcome.ok else _new_candidate(state, beam, passage))
         errors = [outcome.error for outcome in outcomes]
-        judged = [n for n, candidate in enumerate(made) if candidate["text"] and not candidate["reason"]]
+        judged = [
+            n for n, candidate in enumerate(candidates) if candidate["text"] and not candidate["reason"]
+        ]
         if judged:
-            judge = self._judge(state, context, beam, [made[number] for number in judged])
-            verdict = await attempt(judge, Exception)
+            judge = self._judge(state, context, beam, [candidates[number] for number in judged])
+            error = await attempt(judge, Exception)
             for number in judged:
-                errors[number] = verdict
-                if verdict is None:
-                    made[number]["parts"]["p"] = outcomes[number].value[1]
-        return list(zip(made, errors, strict=True))
+                errors[number] = error
+                if error is None:
+                    candidates[number]["parts"]["p"] = outcomes[number].value[1]
+        return list(zip(candidates, errors, strict=True))
 
     async def _write_candidate(
         self, state: PaperState, context: SelfRagContext, beam: Beam, passage: int | None

@@ -110,7 +110,7 @@ class Reader:
         root: str | Path | None = None,
         ocr: bool | str | None = None,
     ) -> list[Document]:
-        """The documents of one file; arguments as in `read`, defaults from the constructor."""
+        """Read the documents of one file; arguments as in `read`, defaults from the constructor."""
         ocr = self.ocr if ocr is None else ocr_wanted(ocr)
         limits = limits or self.limits or self._default_limits(ocr)
         base = Path(root) if root is not None else self.root
@@ -133,7 +133,7 @@ class Reader:
     def _reader_of(
         self, path: Path, real: Path, limits: ReadLimits, ocr: bool
     ) -> tuple[UserReader | None, str]:
-        """A user's reader for a file, and its format; raises `Unreadable` for what is none or too large."""
+        """Return a user's reader for a file, and its format; raises `Unreadable` for no file or one too large."""
         user = reader_for(path, self.readers)
         kind = path.suffix.lower().lstrip(".") if user else format_of(path, ocr=ocr)
         if not user or real.exists():  # a user's reader may know names that are no files
@@ -234,7 +234,7 @@ def read(
 
 
 def _resolved(path: Path, root: Path | None) -> Path:
-    """The real path of a file, if it is a local one inside its folder; raises `Unreadable` else."""
+    """Return the real path of a file; raises `Unreadable` if it is no local one inside its folder."""
     shown = str(path)
     if "://" in shown or shown.startswith(("http:/", "https:/", "file:/", "data:")):
         raise Unreadable("it is an address, not a local file", "Download it first")
@@ -254,7 +254,7 @@ def _resolved(path: Path, root: Path | None) -> Path:
 def _with_source(
     documents: Iterable[Document], path: Path, real: Path, root: Path | None, kind: str
 ) -> list[Document]:
-    """The documents of a file, with metadata that say which file it is."""
+    """Return the documents of a file, with metadata that say which file it is."""
     # the name as given, not the target of a link: that is what people look for
     absolute = Path(os.path.abspath(path))
     base = Path(os.path.abspath(root)) if root is not None else absolute.parent

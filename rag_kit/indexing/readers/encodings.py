@@ -77,7 +77,7 @@ _FREQUENT = frozenset(
 
 
 def _score_encoding(text: str, encoding: str) -> float:
-    """How usual the characters of a decoded text are for its encoding, from 0 to 2."""
+    """Score how usual the characters of a decoded text are for its encoding, from 0 to 2."""
     high = [character for character in text if character > "\x7f"]
     if not high:
         return 0.0
@@ -88,7 +88,7 @@ def _score_encoding(text: str, encoding: str) -> float:
 
 
 def _decode_nearly(data: bytes, encoding: str) -> str | None:
-    """The text, if at most one in 50 of its characters beyond ASCII is damaged: a file cut short, a byte pasted in."""
+    """Decode a text of which at most one in 50 characters beyond ASCII is damaged; None if more are."""
     try:
         return data.decode(encoding)
     except LookupError:
@@ -106,7 +106,7 @@ def codec_of(name: str) -> str:
 
 
 def _utf8_sequences(data: bytes) -> tuple[int, int]:
-    """How many sequences beyond ASCII are well-formed UTF-8, and how many damaged."""
+    """Count the sequences beyond ASCII that are well-formed UTF-8, and the damaged ones."""
     try:
         data.decode("utf-8")
         return 1, 0
@@ -117,7 +117,7 @@ def _utf8_sequences(data: bytes) -> tuple[int, int]:
 
 
 def _detect(data: bytes, declared: str) -> str:
-    """The codec of a text without a byte order mark: the declared one where it decodes it; a guess is noted."""
+    """Return the codec of a text without a byte order mark: the declared one if it works; a guess is noted."""
     if declared.startswith(_SEVEN_BIT) and _decode_nearly(data, declared) is not None:
         return declared
     whole, damaged = _utf8_sequences(data)
@@ -136,7 +136,7 @@ def _detect(data: bytes, declared: str) -> str:
 
 
 def _east_asian(data: bytes) -> tuple[str, bool]:
-    """The East Asian encoding whose usual characters fit best, or nothing; and whether chardet need not be asked."""
+    """Return the East Asian encoding whose usual characters fit best; and whether chardet need not be asked."""
     best, best_score, damaged = "", 0.55, False
     for encoding in _EAST_ASIAN:
         text = _decode_nearly(data, encoding)

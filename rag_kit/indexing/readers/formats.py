@@ -62,7 +62,7 @@ _PDF, _ZIP, _OLE = b"%PDF-", b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
 
 
 def format_of(path: PurePath, *, ocr: bool = False) -> str:
-    """The format that a file's suffix stands for, else `Unreadable`; pictures have one where ``ocr`` is on."""
+    """Return the format of a file's suffix, or raise `Unreadable`; pictures have one if ``ocr`` is on."""
     suffix = path.suffix.lower()
     kind = FORMATS.get(suffix)
     if kind is None:
@@ -120,7 +120,7 @@ def register_reader(pattern: str, reader: UserReader | None) -> None:
 
 
 def check_pattern(pattern: Any) -> str:
-    """A user's pattern in lower case; a suffix stands for all files that have it."""
+    """Return a user's pattern in lower case; a suffix stands for all files that have it."""
     lower = pattern.lower() if isinstance(pattern, str) else ""
     if not re.search(r"[.*?]", lower) or not lower.strip("./*?"):
         raise InvalidInputError(
@@ -136,7 +136,7 @@ def all_readers(more: Mapping[str, UserReader]) -> dict[str, UserReader]:
 
 
 def reader_for(path: Path, more: Mapping[str, UserReader]) -> UserReader | None:
-    """The reader of a file among those registered and a caller's own: the last whose pattern fits."""
+    """Return the reader of a file, registered or a caller's own: the last whose pattern fits."""
     name, whole = path.name.lower(), path.as_posix().lower()
     for pattern, reader in reversed(all_readers(more).items()):
         if fnmatchcase(whole, f"*/{pattern}") if "/" in pattern else fnmatchcase(name, pattern):
@@ -145,7 +145,7 @@ def reader_for(path: Path, more: Mapping[str, UserReader]) -> UserReader | None:
 
 
 def user_documents(reader: UserReader, path: Path) -> list[Document]:
-    """The documents that a user's reader gives for a file; raises `Unreadable` where it fails, or gives no text."""
+    """Return the documents of a user's reader; raises `Unreadable` if it fails, or returns no text."""
     from langchain_core.documents import Document
 
     call: Any = reader

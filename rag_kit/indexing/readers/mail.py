@@ -34,7 +34,7 @@ _PARSER = BytesParser(EmailMessage, policy=policy.default)
 
 
 def read_eml(data: bytes, context: Context) -> Iterator[Part]:
-    """One part: subject, sender, receivers, date, all texts, and the names of what is attached."""
+    """Yield one part: subject, sender, receivers, date, all texts, and the names of attachments."""
     message = _PARSER.parsebytes(data)
     if not any(message.get(name) for name in (*_HEADERS, "Subject")):
         raise Unreadable("it has none of the headers of a letter")
@@ -42,7 +42,7 @@ def read_eml(data: bytes, context: Context) -> Iterator[Part]:
 
 
 def read_mbox(data: bytes, context: Context) -> Iterator[Part]:
-    """One part a message, numbered from 1 in ``record``."""
+    """Yield a part for each message, numbered from 1 in ``record``."""
     if not (first := _FIRST_FROM.match(data)):
         raise Unreadable("it does not begin with a message ('From ...')")
     starts = [first, *(match for match in _FROM.finditer(data) if match.start())]
@@ -67,7 +67,7 @@ def _headers(message: Message) -> dict[str, str]:
 
 
 def _letter_text(message: EmailMessage, headers: dict[str, str]) -> str:
-    """A letter: subject, headers, its texts in their order, and the names of what is attached."""
+    """Write a letter: subject, headers, its texts in order, and the names of attachments."""
     blocks = [f"# {headers['Subject']}"] if "Subject" in headers else []
     blocks.append("\n".join(f"{name}: {headers[name]}" for name in _HEADERS if name in headers))
     attached: list[str] = []
@@ -78,7 +78,7 @@ def _letter_text(message: EmailMessage, headers: dict[str, str]) -> str:
 
 
 def _texts(part: Any, attached: list[str]) -> Iterator[str]:
-    """The texts of a part and of the parts in it, forwarded letters among them; names of other files are collected."""
+    """Yield the texts of a part and of the parts in it, with forwarded letters; collect names of other files."""
     kind = part.get_content_type()
     if kind == "multipart/alternative" and part.is_multipart():
         yield from _best_version(part, attached)
@@ -103,7 +103,7 @@ def _is_text(part: Any, kind: str) -> bool:
 
 
 def _best_version(part: Any, attached: list[str]) -> Iterator[str]:
-    """The plain version of a text; the HTML version where the plain one is blank, or only says that there is one."""
+    """Return the plain version of a text, or the HTML one if the plain one only says that there is one."""
     plain, rich = list[str](), list[str]()
     for version in part.iter_parts():
         is_plain = version.get_content_type() == "text/plain"
@@ -117,7 +117,7 @@ def _letters(texts: list[str]) -> int:
 
 
 def _header(message: Message, name: str) -> str:
-    """A header in words; bytes that no encoding was declared for are decoded like the body, or by their look."""
+    """Decode a header; bytes without a declared encoding are decoded like the body, or by a guess."""
     raw = next((value for key, value in message.raw_items() if key.lower() == name.lower()), "")
     try:
         data = str(raw).encode("utf-8", "surrogateescape")

@@ -26,7 +26,7 @@ _SHAPES = dict(line.replace("m:", OMML).split() for line in _SHAPE_TABLE.splitli
 
 
 def raised(before: str, text: str, after: str = "", *, note: bool = False) -> str:
-    """A superscript as it is written behind ``before``: a power with ``^``, the mark of a footnote in brackets.
+    """Write a superscript behind ``before``: a power with ``^``, the mark of a footnote in brackets.
 
     A raised number is a power behind a unit, a variable, a bracket or a short number, else the mark of a note. Before a
     fraction slash (``after``) it is no power; with ``note`` it is known to be a mark.
@@ -68,7 +68,7 @@ def whole_number(text: str | None, default: int) -> int:
 
 
 def list_number(number: int, style: str) -> str:
-    """The number of a list item in a style of numbers.
+    """Write the number of a list item in a style of numbers.
 
     Styles have the names that Word gives them (``w:numFmt``); one that is not known counts 1, 2, 3.
     """
@@ -114,7 +114,7 @@ def _chinese(digits: str, signs: str) -> str:
 
 
 def equation_text(node: Any) -> str:
-    """A node of an equation's XML as text; parts longer than one letter or a number are put in brackets."""
+    """Write a node of an equation's XML as text; parts longer than a letter or a number are in brackets."""
     if node.tag in ("annotation", "annotation-xml"):
         return ""
     if node.tag == f"{OMML}d":

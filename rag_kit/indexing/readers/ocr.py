@@ -229,11 +229,9 @@ def _turn_of(engine: Any, lines: Sequence[Any], corners: Sequence[Any]) -> int:
     """
     sides = [(dist(box[0], box[1]), dist(box[0], box[3])) for box in corners]
     lengths = [max(side) - min(side) for side in sides]
-    is_tall = [high >= _TALL * wide for wide, high in sides]
-    mostly_tall = 2 * sum(length for length, tall in zip(lengths, is_tall, strict=True) if tall) > sum(
-        lengths
-    )
-    usual = [n for n in range(len(lines)) if is_tall[n] is mostly_tall]
+    tall = [high >= _TALL * wide for wide, high in sides]
+    mostly_tall = 2 * sum(length for n, length in enumerate(lengths) if tall[n]) > sum(lengths)
+    usual = [n for n in range(len(lines)) if tall[n] is mostly_tall]
     longest = sorted(usual, key=lambda n: -lengths[n])[:_VOTES]
     # the model sees a picture of four times its height, to which it would squeeze a longer one
     starts = [lines[n][:, : 4 * lines[n].shape[0]] for n in longest]

@@ -41,7 +41,7 @@ class Package:
         return name in self.names
 
     def read(self, name: str) -> bytes:
-        """One entry's bytes; raises `Unreadable` where it is missing or damaged."""
+        """Read one entry's bytes; raises `Unreadable` if it is missing or damaged."""
         if name not in self.names:
             raise Unreadable(f"it lacks the part {name!r}")
         try:
@@ -71,11 +71,11 @@ class Package:
         return {str(node.get("Id")): target for node, target in self._relations(source)}
 
     def related(self, kind: str, source: str = "") -> str:
-        """The part that a part (default: the package) is related to by a kind such as ``styles``, else nothing."""
+        """Return the part that a part (default: the package) is related to by a kind such as ``styles``."""
         return next(self.all_related(kind, source), "")
 
     def all_related(self, kind: str, source: str = "") -> Iterator[str]:
-        """The parts that a part is related to by a kind."""
+        """Give the parts that a part is related to by a kind."""
         relations = self._relations(source)
         return (target for node, target in relations if str(node.get("Type")).endswith(f"/{kind}"))
 
@@ -92,7 +92,7 @@ class Package:
             return library(self.repacked({**mended, **(changes or {})}))
 
     def _mend_parts(self) -> dict[str, bytes]:
-        """The damaged XML parts: what can be read of each, or nothing."""
+        """Mend the damaged XML parts: keep what can be read of each, or nothing."""
         mended: dict[str, bytes] = {}
         for name in filter(_is_xml, self.names):
             try:
@@ -106,7 +106,7 @@ class Package:
         return mended
 
     def title(self) -> str:
-        """The title in an Office file's properties; empty where there is none, or a program put it there by itself."""
+        """Return the title in an Office file's properties; "" if there is none, or a program made it up."""
         name = "docProps/core.xml"
         titles: Any = []
         with leave_out(name):
@@ -115,13 +115,13 @@ class Package:
         return "" if title.lower() in _PROGRAM_TITLES else title
 
     def repacked(self, changes: Mapping[str, bytes] | None = None) -> io.BytesIO:
-        """The package again, for a library to open: its XML with ``changes``, all else (media, programs) emptied.
+        """Zip the package again for a library: its XML with ``changes``, everything else (media, programs) emptied.
 
-        A part that is changed to nothing is left out, with what relates to it. Raises `Unreadable` for a document type
+        A part that is changed to nothing is left out, with relationships to it. Raises `Unreadable` for a document type
         declaration: Office files have none, attacks (XXE, billion laughs) do.
         """
         changes = changes or {}
-        gone = [posixpath.basename(name) for name, data in changes.items() if not data]
+        removed = [posixpath.basename(name) for name, data in changes.items() if not data]
         buffer = io.BytesIO()
         with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as out:
             for name in self.names:
@@ -130,15 +130,15 @@ class Package:
                     data = self.read(name) if _is_xml(name) else b""
                 elif not data:
                     continue
-                head = data.replace(b"\x00", b"") if b"\x00" in data[:64] else data  # UTF-16
-                if b"<!DOCTYPE" in head or b"<!ENTITY" in head:
+                ascii_only = data.replace(b"\x00", b"") if b"\x00" in data[:64] else data  # of UTF-16
+                if b"<!DOCTYPE" in ascii_only or b"<!ENTITY" in ascii_only:
                     raise Unreadable(
                         f"its part {name!r} declares XML entities, which Office files never do (an attack?)",
                         "Do not open it; ask whoever made it",
                     )
                 # openpyxl passes over sheets that are not there, and needs what relates to them
-                if gone and name.endswith(".rels") and not name.startswith("xl/_rels/"):
-                    data = _without_relations(data, gone)
+                if removed and name.endswith(".rels") and not name.startswith("xl/_rels/"):
+                    data = _without_relations(data, removed)
                 out.writestr(zipfile.ZipInfo(name), data)
         buffer.seek(0)
         return buffer
@@ -167,7 +167,7 @@ def xml_bytes(root: Any) -> bytes:
 
 
 def parse_xml(data: bytes, name: str, *, recover: bool = True) -> Any:
-    """The root of an XML text; nothing that it points to is loaded.
+    """Parse an XML text and return its root; nothing that it points to is loaded.
 
     Raises `Unreadable` where it is no XML, or without ``recover`` a damaged one.
     """

@@ -57,7 +57,7 @@ class _Page(NamedTuple):
 
 
 def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
-    """One part a page that has text; ``page`` counts from 1.
+    """Yield a part for each page that has text; ``page`` counts from 1.
 
     Two passes over the lines: the first learns the size of the body text, the running heads and the words of
     the document (for hyphens at line ends), the second writes the pages.

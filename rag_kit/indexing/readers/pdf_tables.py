@@ -211,9 +211,7 @@ def _read_table(rows: list[list[Word]], rules: Sequence[Rule]) -> list[list[str]
     spanning = 0  # cells over more than one column
     for row, texts in zip(rows, table, strict=True):
         for cell in sorted(row, key=lambda cell: cell.left):
-            covered = [
-                n for n, (left, right) in enumerate(columns) if cell.left < right and left < cell.right
-            ]
+            covered = [n for n, (low, high) in enumerate(columns) if cell.left < high and low < cell.right]
             covered = covered or [min(range(len(columns)), key=lambda n: abs(columns[n][0] - cell.left))]
             spanning += len(covered) > 1
             for column in covered if len(row) > 1 else covered[:1]:
@@ -249,9 +247,8 @@ def _with_row_spans(table: list[list[str]], heights: Sequence[float], cuts: Sequ
     if not body or not names:
         return table
     bands = list(pairwise([*cuts, len(table)] if len(cuts) > 1 and cuts[0] == 1 else []))
-    if len(bands) == len(names) and all(
-        start <= name < end for name, (start, end) in zip(names, bands, strict=True)
-    ):
+    in_bands = (start <= name < end for name, (start, end) in zip(names, bands, strict=False))
+    if len(bands) == len(names) and all(in_bands):
         groups = [[n for n in body if start <= n < end] for start, end in bands]
     else:
         groups = [[n for n in body if name <= n < after] for name, after in pairwise([*names, len(table)])]

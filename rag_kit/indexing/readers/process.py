@@ -57,7 +57,7 @@ class ReaderProcess:
     def convert(
         self, path: str, kind: str, context: Context, keep: Callable[[bytes], str] | None = None
     ) -> list[Document]:
-        """The documents of one file; whatever happens to the child, the error is `Unreadable` with the reason.
+        """Convert one file to documents; whatever happens to the child, the error is `Unreadable`.
 
         ``keep`` takes the bytes of each picture, and gives the name that the metadata of its document have.
 
@@ -98,7 +98,7 @@ class ReaderProcess:
         raise self._exit_error(limits)
 
     def _exit_error(self, limits: ReadLimits) -> Unreadable:
-        """The error for a child that has ended: a cap on time or memory, else its exit code and last line."""
+        """Make the error for a child that has ended: a cap on time or memory, else its exit code and last line."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(5)
         code = self._process.returncode
@@ -132,7 +132,7 @@ class ReaderProcess:
 
 
 def child_environment() -> dict[str, str]:
-    """The environment of a child: few variables and no keys, in case a file takes its parser over."""
+    """Return the environment of a child: few variables and no keys, in case a file takes its parser over."""
     variables = {k: v for k, v in os.environ.items() if k in _KEPT_VARIABLES or k.startswith("LC_")}
     variables["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
     switches = ("PYTHONUTF8", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")

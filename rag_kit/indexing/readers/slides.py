@@ -37,7 +37,7 @@ _STYLES = dict(line.split() for line in _TABLE.splitlines())
 
 
 def read_pptx(data: bytes, context: Context) -> Iterator[Part]:
-    """One part a slide: title as heading, then the shapes from top to bottom."""
+    """Yield a part for each slide: title as heading, then the shapes from top to bottom."""
     import pptx
     from pptx.exc import PythonPptxError
 
@@ -67,9 +67,7 @@ def read_pptx(data: bytes, context: Context) -> Iterator[Part]:
     figures.finish()
 
 
-def _slide_figures(
-    slide: Any, package: Package, figures: Figures, metadata: dict[str, Any]
-) -> Iterator[Part]:
+def _slide_figures(slide: Any, package: Package, figures: Figures, fields: dict[str, Any]) -> Iterator[Part]:
     """Yield the pictures on a slide with their descriptions, without the decoration of its layout."""
     for number, node in enumerate(slide.element.iter(f"{_A}blip"), 1):
         relation = slide.part.rels.get(node.get(f"{_R}embed") or "")
@@ -81,8 +79,8 @@ def _slide_figures(
             continue
         name = str(relation.target_part.partname).lstrip("/")
         caption = "" if properties is None else properties.get("descr") or ""
-        where = f"slide {metadata['page']}, picture {number} ({name})"
-        yield from figures.parts(where, partial(package.read, name), caption, **metadata)
+        where = f"slide {fields['page']}, picture {number} ({name})"
+        yield from figures.parts(where, partial(package.read, name), caption, **fields)
 
 
 def _read_slide(slide: Any, where: str) -> tuple[list[str], str]:
@@ -156,9 +154,7 @@ def _read_chart(chart: Any) -> Iterator[str]:
             labels = max((one["labels"] for one in series), key=len)
             names = (" ".join(one["name"].values()) for one in series)
             points = sorted({*labels, *(point for one in series for point in one["values"])})
-            rows = [
-                [labels.get(point, ""), *(one["values"].get(point, "") for one in series)] for point in points
-            ]
+            rows = [[labels.get(n, ""), *(one["values"].get(n, "") for one in series)] for n in points]
             yield markdown_table([["", *names], *rows])
 
 

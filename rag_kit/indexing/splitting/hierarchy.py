@@ -62,6 +62,7 @@ def split_family(document: Document, cuts: Sequence[Splitter | int], overlap: in
 def _split_span(
     document: Document, cut: Splitter | int, start: int, end: int, overlap: int
 ) -> Sequence[SplitPart]:
+    """Cut the span of a document from ``start`` to ``end`` by a splitter, or into pieces of a size."""
     if not isinstance(cut, int):
         return spans_of(document, cut, start, end)
     text = document.page_content[start:end]

@@ -68,7 +68,7 @@ class ExtractiveChatModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        """The whole reply in one message."""
+        """Return the whole reply in one message."""
         text = perform(read_prompt(messages))
         for mark in filter(None, stop or self.stop or []):
             text = text.partition(mark)[0]

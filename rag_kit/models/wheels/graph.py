@@ -135,7 +135,7 @@ def _norm(g: _Graph, x: str, name: str, weights: Weights, *, add: str) -> str:
 
 
 def _add_layer(g: _Graph, x: str, number: int, mask: str, weights: Weights) -> str:
-    """One transformer layer: attention, then the feed-forward part, each with its residual and norm."""
+    """Add one transformer layer: attention, then the feed-forward part, each with its residual and norm."""
 
     def dense(x: str, name: str) -> str:
         return _dense(g, x, name, weights[f"{name}.weight"], weights[f"{name}.bias"])

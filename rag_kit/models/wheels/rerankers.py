@@ -41,7 +41,7 @@ class WheelLateInteraction(WheelCrossEncoder):
 
 
 def wheel_reranker(name: str, *, threads: int = 0) -> WheelCrossEncoder:
-    """The reranker of this name; `ConfigurationError` where there is none or it is not installed."""
+    """Make the reranker of this name; `ConfigurationError` if there is none or it is not installed."""
     if name not in RERANKERS:
         raise ConfigurationError(f"{name!r} is no reranker; there are: {', '.join(RERANKERS)}.")
     late = wheel_model(name).task == "late interaction"

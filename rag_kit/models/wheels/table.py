@@ -41,7 +41,7 @@ RERANKERS = tuple(name for name in MODELS if name not in EMBEDDINGS)
 
 
 def wheel_model(name: str) -> WheelModel:
-    """The model of this name; `ConfigurationError` names those that there are."""
+    """Return the model of this name; `ConfigurationError` names those that there are."""
     if name not in MODELS:
         raise ConfigurationError(
             f"No model {name!r} can be installed from a wheel; there are: {', '.join(MODELS)}."

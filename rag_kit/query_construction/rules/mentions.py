@@ -51,9 +51,8 @@ def purpose_of(text: str, understood: Sequence[QuestionSpan], schema: Schema, me
     if _DOCUMENTS.search(text) or _ORDER.search(text):
         return "documents"
     names = "|".join(re.escape(name) for field in schema for name in field.all_names)
-    named = (
-        [QuestionSpan(*match.span()) for match in re.finditer(names, text, re.IGNORECASE)] if names else []
-    )
+    matches = re.finditer(names, text, re.IGNORECASE) if names else ()
+    named = [QuestionSpan(*match.span()) for match in matches]
     rest = content_words(cues.remainder(text, [*understood, *named])[1])
     words = [word for word in rest if word.isascii() or len(word) > 1]
     if len(words) > 1 and not measured:

@@ -216,20 +216,16 @@ def new_terms(added: Sequence[Added], question: str) -> list[Added]:
 
 def key_phrases(question: str) -> list[str]:
     """Find the phrases of a question: runs of words between function words and punctuation, each once."""
-    phrases: list[str] = []
-    begin = end = words = 0
-    for start, stop, stops in _words(question):
-        joins = words and not question[end:start].strip() and words < _MAX_PHRASE_WORDS
-        if words and (stops or not joins):
-            phrases.append(question[begin:end])
-            words = 0
-        if not stops:
-            begin = begin if words else start
-            end = stop
-            words += 1
-    if words:
-        phrases.append(question[begin:end])
-    return [phrase for phrase in dict.fromkeys(phrases) if len(phrase) > 1]
+    phrases: list[list[tuple[int, int]]] = [[]]  # start and end of each word
+    for start, end, is_function_word in _words(question):
+        last = phrases[-1]
+        goes_on = bool(last) and len(last) < _MAX_PHRASE_WORDS and not question[last[-1][1] : start].strip()
+        if is_function_word or not goes_on:
+            phrases.append([])
+        if not is_function_word:
+            phrases[-1].append((start, end))
+    texts = dict.fromkeys(question[words[0][0] : words[-1][1]] for words in phrases if words)
+    return [text for text in texts if len(text) > 1]
 
 
 def _words(text: str) -> Iterator[tuple[int, int, bool]]:

@@ -275,7 +275,7 @@ def parents_metadata(view: FamilyView, matches: Sequence[Match]) -> Mapping[str,
 
 
 def _open_or_create(folder: Any, embeddings: Embeddings | None) -> DocumentIndex:
-    """The index in a folder or database, open for writing; made where there is none."""
+    """Open the index in a folder or database for writing; make it if there is none."""
     if not isinstance(folder, (str, PathLike, RemoteLocation)):
         raise InvalidInputError(f"index must be a DocumentIndex or a folder, not {type(folder).__name__}.")
     try:

@@ -289,7 +289,7 @@ class RerankRetriever(RefiningRetriever):
 
 
 def blended(documents: Sequence[Document], ranking: Ranking, share: float) -> Ranking:
-    """A ranking by the weighted mean of the z-scores of the documents' scores and of the reranker's."""
+    """Rank by the weighted mean of the z-scores of the documents' scores and of the reranker's."""
     before = standardise([peek_score(document) for document in documents])
     judged = [position for position, score in enumerate(ranking.scores) if score is not None]
     after = standardise([ranking.scores[position] for position in judged]).values

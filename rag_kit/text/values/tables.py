@@ -107,7 +107,7 @@ def table_rows(text: str) -> Iterator[TableRow]:
 
 
 def _rows_of(block: list[re.Match[str]], caption: str) -> Iterator[TableRow]:
-    """The rows of one table."""
+    """Yield the rows of one table."""
     lines = [line for line in block if not DELIMITER.fullmatch(line[0])]
     rows = [[cell.strip() for cell in line[0].strip().strip("|").split("|")[:_MAX_CELLS]] for line in lines]
     if len(rows) < 2:
