@@ -189,6 +189,8 @@ class RagNodes:
     def fetch(self, query: str, context: RagContext) -> Step[Any]:
         """Call the retriever; a call that hangs is abandoned at the run's deadline."""
         options: Any = {"k": context.k, "filter": context.filter}
+        if query == "":  # by whoever edited the state
+            write_note("retrieve: the query is empty, so nothing was searched", unsearched=True)
         sync = partial(call_retriever, self.searched(context), query, **options)
         native = partial(acall_retriever, self.searched(context), query, **options)
         return call_within_deadline("retrieve", sync, native)
