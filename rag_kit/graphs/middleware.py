@@ -226,7 +226,7 @@ def _with_unsearched(result: Any, notes: list[str]) -> Any:
 
 
 def _unsearched(messages: Sequence[AnyMessage]) -> list[str]:
-    """What the tools could not search since the last question, each once."""
+    """The notes on what tools could not search since the last question, each once."""
     notes: dict[str, None] = {}
     for message in messages:
         if isinstance(message, HumanMessage):

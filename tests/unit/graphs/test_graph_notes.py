@@ -201,7 +201,7 @@ def test_the_status_of_the_paper_follows_its_critique(verdict: Any, status: str,
 
 @pytest.mark.parametrize("wrapped", ["", "bound", "in an ensemble"])
 async def test_a_fallback_that_stands_in_is_noted(wrapped: str, caplog: pytest.LogCaptureFixture) -> None:
-    """What LangChain's fallbacks hide is told: an answer has the note, no answer is incomplete; one log line."""
+    """LangChain's fallbacks hide it: an answer gets the note, no answer is incomplete; one log line."""
 
     def unreachable(query: str) -> Any:
         raise ConnectionError("no route to host")

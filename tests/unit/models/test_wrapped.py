@@ -387,7 +387,7 @@ def test_requests_that_wrappers_add_are_charged(asynchronous: bool) -> None:
 
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_a_model_that_stands_in_is_noted(asynchronous: bool, caplog: pytest.LogCaptureFixture) -> None:
-    """What LangChain's fallbacks hide is told, of texts and of objects; where the first answers, nothing is."""
+    """LangChain's fallbacks hide it, of texts and of objects; where the first one answers, there is no note."""
     retriever = BM25Retriever.from_texts(["The fan starts at 60 degrees."])
     question: Any = {"question": "When does the fan start?"}
     with OpenAIServer([error(500)]) as down, OpenAIServer(["The fan starts at 60 degrees.[1]"]) as server:
