@@ -70,10 +70,8 @@ def describe_failure(name: str, error: BaseException | None) -> str:
     return f"{name} failed: {error_text(cast('BaseException', error), max_chars=300)}"
 
 
-def note_stand_in(
-    name: str, error: Exception, other: str = "what stands by", *, unsearched: bool = False
-) -> None:
-    """Note, and log once a minute, that something else is asked in the place of what failed: LangChain does not."""
+def note_fallback(name: str, error: Exception, other: str = "a fallback", unsearched: bool = False) -> None:
+    """Note, and log once a minute, that a fallback is asked in the place of what failed: LangChain does neither."""
     text = f"degraded: {describe_failure(name, error)}; {other} was asked"
     outages.failed(logging.getLogger("rag_kit"), name, text)
     outages.worked(name)

@@ -13,7 +13,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ensure_config, merge_configs
 
-from rag_kit.concurrency.branches import note_stand_in
+from rag_kit.concurrency.branches import note_fallback
 from rag_kit.concurrency.budget import Budget, charge_call, check_seconds, use_budget
 from rag_kit.concurrency.notes import write_note
 from rag_kit.concurrency.steps import Logic, Step, arun, run
@@ -83,7 +83,7 @@ class ModelCall:
 
     ``config`` says which prompt ran, ``retries_left`` are the whole call's, ``sent_bound`` is the bound on the reply in
     the request that was made last; None where the model's class takes none. ``failure``: the error of that request, to
-    which the reply may be that of a model that stands by. ``requests`` counts those of an attempt inside wrappers.
+    which the reply may be a fallback's. ``requests`` counts those of an attempt inside wrappers.
     """
 
     sent_bound: int | None = None
@@ -179,7 +179,7 @@ class ModelCall:
         """Charge a request to a fallback, with a note and a line of the log, which nobody else writes."""
         if self.failure is not None:
             name, other = (model_name(one) or type(one).__name__ for one in (self.inner_model, model))
-            note_stand_in(name, map_model_error(self.failure, model=self.inner_model), other)
+            note_fallback(name, map_model_error(self.failure, model=self.inner_model), other)
         self.charge_request()
 
     def _config(self, config: RunnableConfig | None, about: Mapping[str, Any]) -> RunnableConfig:

@@ -28,7 +28,7 @@ from langchain_core.runnables.config import merge_configs
 from langchain_core.runnables.configurable import DynamicRunnable
 from langchain_core.vectorstores import VectorStoreRetriever
 
-from rag_kit.concurrency.branches import note_stand_in
+from rag_kit.concurrency.branches import note_fallback
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.concurrency.notes import write_note
 from rag_kit.documents import Filter, combine_filters, compile_filter
@@ -65,7 +65,7 @@ def call_retriever(
         documents = _check_documents(retriever, asked.invoke(query, config, **kwargs))
         if plan.enough(documents, kwargs):
             break
-    return plan.finish(documents, retriever, kwargs)
+    return plan.finish(documents, retriever.get_name(), kwargs.get("k", 0))
 
 
 async def acall_retriever(
@@ -90,7 +90,7 @@ async def acall_retriever(
         documents = _check_documents(retriever, await call(query, config, **kwargs))
         if plan.enough(documents, kwargs):
             break
-    return plan.finish(documents, retriever, kwargs)
+    return plan.finish(documents, retriever.get_name(), kwargs.get("k", 0))
 
 
 async def _call_on_thread(retriever: AnyRetriever, *arguments: Any, **kwargs: Any) -> Any:
@@ -132,14 +132,12 @@ class _Plan:
             return True
         return len(documents) < kwargs.get("k", 0) or len(self._passing(documents)) >= self.k
 
-    def finish(
-        self, documents: list[Document], retriever: AnyRetriever, kwargs: Mapping[str, Any]
-    ) -> list[Document]:
-        """Apply the filter that the retriever did not, and cut; where nothing is left and there may be more, that is noted."""
+    def finish(self, documents: list[Document], name: str, fetched: int) -> list[Document]:
+        """Apply the filter that the retriever did not, and cut; note where nothing is left and there may be more."""
         passing = self._passing(documents)
-        if documents and not passing and len(documents) >= kwargs.get("k", 0):
+        if documents and not passing and len(documents) >= fetched:
             how = "all that it found, which it does not search by the filter, was left out"
-            write_note(f"degraded: {retriever.get_name()}: {how}", unsearched=True)
+            write_note(f"degraded: {name}: {how}", unsearched=True)
         return passing if self.k is None else passing[: self.k]
 
     def _passing(self, documents: list[Document]) -> list[Document]:
@@ -153,7 +151,7 @@ def _noting_failures(retriever: Any, config: RunnableConfig | None) -> Any:
         return retriever
 
     def noting(inner: Any, arguments: Mapping[str, Any], first: bool) -> Any:
-        note = partial(note_stand_in, inner.get_name(), unsearched=True)
+        note = partial(note_fallback, inner.get_name(), unsearched=True)
         bound = inner.bind(**arguments) if arguments else inner
         return OnRefusal(bound, note, lambda: None) if first else bound
 
