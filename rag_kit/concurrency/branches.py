@@ -70,12 +70,12 @@ def describe_failure(name: str, error: BaseException | None) -> str:
     return f"{name} failed: {error_text(cast('BaseException', error), max_chars=300)}"
 
 
-def note_fallback(name: str, error: Exception, other: str = "a fallback", unsearched: bool = False) -> None:
+def note_fallback(name: str, error: Exception, other: str = "a fallback") -> None:
     """Note, and log once a minute, that a fallback is asked in the place of what failed: LangChain does neither."""
     text = f"degraded: {describe_failure(name, error)}; {other} was asked"
     outages.failed(logging.getLogger("rag_kit"), name, text)
     outages.worked(name)
-    write_note(text, unsearched=unsearched)
+    write_note(text)
 
 
 def fan_out(

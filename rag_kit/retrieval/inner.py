@@ -151,7 +151,7 @@ def _noting_failures(retriever: Any, config: RunnableConfig | None) -> Any:
         return retriever
 
     def noting(inner: Any, arguments: Mapping[str, Any], first: bool) -> Any:
-        note = partial(note_fallback, inner.get_name(), unsearched=True)
+        note = partial(note_fallback, inner.get_name())
         bound = inner.bind(**arguments) if arguments else inner
         return OnRefusal(bound, note, lambda: None) if first else bound
 
