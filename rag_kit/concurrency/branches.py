@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -15,6 +16,7 @@ from typing import Any, Generic, Literal, TypeVar, cast
 
 from rag_kit._redact import error_text
 from rag_kit.concurrency.budget import TimeLimit, check_abandoned, check_count, check_seconds, time_limit
+from rag_kit.concurrency.notes import outages, write_note
 from rag_kit.concurrency.pool import MAX_WIDTH, PooledCall
 from rag_kit.concurrency.pool import is_full as pool_is_full
 from rag_kit.concurrency.steps import acall_in_time, cancel_tasks
@@ -66,6 +68,14 @@ def describe_failure(name: str, error: BaseException | None) -> str:
     if isinstance(error, BranchTimeoutError):
         return f"{name} did not answer in time: {error}"
     return f"{name} failed: {error_text(cast('BaseException', error), max_chars=300)}"
+
+
+def note_fallback(name: str, error: Exception, other: str = "a fallback") -> None:
+    """Note, and log once a minute, that a fallback is asked in the place of what failed: LangChain does neither."""
+    text = f"degraded: {describe_failure(name, error)}; {other} was asked"
+    outages.failed(logging.getLogger("rag_kit"), name, text)
+    outages.worked(name)
+    write_note(text)
 
 
 def fan_out(

@@ -66,7 +66,7 @@ class RagContext(BaseModel):
     filter: dict[str, Any] | None = setting(
         None, 'Only passages whose metadata match, e.g. {"year": {"$gte": 2020}}.'
     )
-    max_calls: int | None = setting(8, "Model calls that one run may make.", ge=0)
+    max_calls: int | None = setting(100, "Model calls that one run may make.", ge=0)
     max_tokens: int | None = setting(
         None, "Tokens, in and out, that one run may use; the call that exceeds them is the last.", ge=1
     )

@@ -18,6 +18,7 @@ from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 from langgraph.types import Command
 
+from rag_kit.concurrency.notes import use_notes
 from rag_kit.concurrency.steps import Step, arun, run
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.crag.web import documents_in
@@ -29,6 +30,7 @@ from rag_kit.text import detect_language
 _MAX_PASSAGES = 200  # of one result of a tool
 _MAX_CHARS = 12_000  # of one passage
 _NOT_INPUT = OmitFromSchema(input=True, output=False)
+_UNSEARCHED = "rag_kit_unsearched"  # of a tool message's metadata
 _FIRST_TRY, _SECOND_TRY = {"citations_sent_back": False}, {"citations_sent_back": True}
 #: The statuses of answers that are sent back, and how the two answers compare.
 _SENT_BACK = ("uncited", "flagged")
@@ -66,7 +68,8 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
     answer is checked as those of this package's graphs are. One with a citation that does not hold, or a statement
     without one, is sent back once, with what is wrong; the better of the two stays. The state then has ``citations``
     (with verbatim quotes), ``uncited``, ``citation_status`` (``unsourced`` where there are no passages) and
-    ``citation_notes``. Where tokens are streamed, those of an answer that is sent back were seen.
+    ``citation_notes``. These name what the turn's tools could not search; without a passage, and where the answer
+    declines, it is ``incomplete`` then. Where tokens are streamed, those of an answer that is sent back were seen.
 
     Args:
         tools: Names of tools whose results are passages also where they have no artifact: then the text of the result
@@ -118,6 +121,16 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
     ) -> Any:
         """As `wrap_model_call`."""
         return await arun(self._answer(request, handler))
+
+    def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
+        """Keep with a tool's result what it could not search."""
+        with use_notes() as notes:
+            return _with_unsearched(handler(request), notes.unsearched)
+
+    async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
+        """As `wrap_tool_call`."""
+        with use_notes() as notes:
+            return _with_unsearched(await handler(request), notes.unsearched)
 
     async def _answer(self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Any]) -> Any:
         """Return the answer to keep, with its check."""
@@ -171,12 +184,14 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
         if last is None or last.tool_calls or response.structured_response is not None:
             return _Checked(response, None)
         answer, documents = without_thinking(text_of(last)), self.passages(request.messages)
-        if not documents:
-            return _Checked(response, {"citation_status": "unsourced", "citations": [], "uncited": []})
-        checked = check_answer(answer, documents, language=_language_of(request))
-        notes, status = [], checked["status"]
-        if finish_of(last) in ("length", "filter", "error"):
-            status, notes = "incomplete", ["the answer was cut off"]
+        checked: Any = {"status": "unsourced", "citations": [], "uncited": []}
+        if documents:
+            checked = check_answer(answer, documents, language=_language_of(request))
+        notes, status = _unsearched(request.messages), checked["status"]
+        if notes and status in ("declined", "unsourced"):
+            status = "incomplete"
+        if documents and finish_of(last) in ("length", "filter", "error"):
+            status, notes = "incomplete", [*notes, "the answer was cut off"]
         update = {"citations": checked["citations"], "uncited": checked["uncited"], "citation_status": status}
         return _Checked(response, {**update, "citation_notes": notes})
 
@@ -201,6 +216,23 @@ def _with_update(checked: _Checked) -> Any:
     if checked.update is None:
         return checked.response
     return ExtendedModelResponse(checked.response, Command(update=checked.update))
+
+
+def _with_unsearched(result: Any, notes: list[str]) -> Any:
+    """The result of a tool with the notes in its metadata, which no model reads."""
+    if not notes or not isinstance(result, ToolMessage):
+        return result
+    return result.model_copy(update={"response_metadata": {**result.response_metadata, _UNSEARCHED: notes}})
+
+
+def _unsearched(messages: Sequence[AnyMessage]) -> list[str]:
+    """The notes on what tools could not search since the last question, each once."""
+    notes: dict[str, None] = {}
+    for message in messages:
+        if isinstance(message, HumanMessage):
+            notes = {}
+        notes |= dict.fromkeys(message.response_metadata.get(_UNSEARCHED, ()))
+    return list(notes)
 
 
 def _documents_of(artifact: Any) -> Iterator[Document]:

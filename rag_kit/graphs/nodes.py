@@ -189,6 +189,8 @@ class RagNodes:
     def fetch(self, query: str, context: RagContext) -> Step[Any]:
         """Call the retriever; a call that hangs is abandoned at the run's deadline."""
         options: Any = {"k": context.k, "filter": context.filter}
+        if query == "":  # by whoever edited the state
+            write_note("retrieve: the query is empty, so nothing was searched", unsearched=True)
         sync = partial(call_retriever, self.searched(context), query, **options)
         native = partial(acall_retriever, self.searched(context), query, **options)
         return call_within_deadline("retrieve", sync, native)
@@ -268,6 +270,10 @@ class RagNodes:
         else:
             checked = check_answer(answer, documents, language=language)
         checked["status"] = self.final_status(state, checked["status"])
+        if is_extractive(self.model(context)) and checked["status"] != "declined":
+            notes.append(
+                "answer: extracts, chosen by the words they share with the question; no language model"
+            )
         if checked["status"] == "declined" and state.get("unsearched"):
             checked["status"] = "incomplete"
             own_words = answer not in DECLINED.values()
@@ -275,10 +281,6 @@ class RagNodes:
         elif state.get("cut_off"):
             checked["status"] = "incomplete"
         report("cited", status=checked["status"])
-        if is_extractive(self.model(context)) and checked["status"] != "declined":
-            notes.append(
-                "answer: extracts, chosen by the words they share with the question; no language model"
-            )
         notes += checked.pop("notes", [])
         turn = Turn(question=question, answer=answer)
         return {**checked, "answer": answer, "notes": notes, "history": [turn]}

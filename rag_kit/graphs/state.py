@@ -83,7 +83,7 @@ def _validate(kind: TypeAdapter[Any], value: Any, expected: str) -> Any:
     """Check a value that a node, or an editor of a thread, writes to the state; ``expected`` says what is allowed."""
     try:
         return kind.validate_python(value)
-    except ValidationError:
+    except (ValidationError, TypeError):  # a Document that lacks its text raises the latter
         raise InvalidInputError(f"the state is given {value!r:.80}; give {expected}.") from None
 
 

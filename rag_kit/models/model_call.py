@@ -13,6 +13,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ensure_config, merge_configs
 
+from rag_kit.concurrency.branches import note_fallback
 from rag_kit.concurrency.budget import Budget, charge_call, check_seconds, use_budget
 from rag_kit.concurrency.notes import write_note
 from rag_kit.concurrency.steps import Logic, Step, arun, run
@@ -21,10 +22,10 @@ from rag_kit.prompts import PromptTemplate
 from rag_kit.prompts.format import DEFAULT_MAX_TOKENS
 from rag_kit.prompts.rendering import Markup, first_passages
 
-from .failures import Failure, classify, mask_error, refuses_bound
+from .failures import Failure, classify, map_model_error, mask_error, refuses_bound
 from .redact import secrets_of, short
 from .replies import count_tokens, text_of
-from .runnables import has_handlers, has_listeners, without_retries
+from .runnables import has_handlers, has_listeners, model_name, without_retries
 from .wrapped import OnRefusal, bare_model, change_models, context_tokens, endpoint_of, with_bound
 
 T = TypeVar("T")
@@ -81,12 +82,12 @@ class ModelCall:
     """A model, a prompt and its values, with the limits of the call; the context of each of its steps.
 
     ``config`` says which prompt ran, ``retries_left`` are the whole call's, ``sent_bound`` is the bound on the reply in
-    the request that was made last; None where the model's class takes none. ``has_failed``: the reply to that request
-    may be of a model that stands by. ``requests`` counts those of an attempt where the model is inside wrappers.
+    the request that was made last; None where the model's class takes none. ``failure``: the error of that request, to
+    which the reply may be a fallback's. ``requests`` counts those of an attempt inside wrappers.
     """
 
     sent_bound: int | None = None
-    has_failed: bool = False
+    failure: Exception | None = None
     requests: int = 0
 
     def __init__(
@@ -127,7 +128,7 @@ class ModelCall:
 
         With ``bind`` by a method of structured output; None where the model does not have it.
         """
-        self.has_failed = False
+        self.failure = None
         if not self.is_wrapped:
             return self._asked(bind, bound, self.model, {}, True)
         return change_models(self.model, partial(self._asked, bind, bound), self.config, {})
@@ -151,7 +152,7 @@ class ModelCall:
 
         def refusal(error: Exception) -> Exception | None:
             """Return the error if the form of the request was refused: a fallback would refuse it too."""
-            self.has_failed = True
+            self.failure = error
             is_form = classify(error) is Failure.REFUSED if bind is not None else refuses_bound(error)
             return error if is_form and (bind is not None or sent is not None) else None
 
@@ -164,13 +165,22 @@ class ModelCall:
                 return None
             return self._asked(bind, bound, model, arguments, False)
 
-        return OnRefusal(asked, refusal if first else without_bound, self.charge_request)
+        if first:
+            return OnRefusal(asked, refusal, self.charge_request)
+        return OnRefusal(asked, without_bound, partial(self._charge_fallback, model))
 
     def charge_request(self) -> None:
         """Charge a request that wrappers (retries, fallbacks) make; the first one of an attempt is charged already."""
         self.requests += 1
         if self.requests > 1:
             charge_call()
+
+    def _charge_fallback(self, model: Any) -> None:
+        """Charge a request to a fallback, with a note and a line of the log, which nobody else writes."""
+        if self.failure is not None:
+            name, other = (model_name(one) or type(one).__name__ for one in (self.inner_model, model))
+            note_fallback(name, map_model_error(self.failure, model=self.inner_model), other)
+        self.charge_request()
 
     def _config(self, config: RunnableConfig | None, about: Mapping[str, Any]) -> RunnableConfig:
         """Return the caller's config with the prompt's name and, if anybody may listen, a watch for tokens."""

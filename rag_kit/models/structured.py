@@ -95,7 +95,7 @@ class Ladder:
             if isinstance(reply, Exception) and classify(reply) is Failure.REFUSED:
                 was_refused = True
                 continue
-            if was_refused and not was_unfit and not call.has_failed:
+            if was_refused and not was_unfit and not call.failure:
                 call.endpoint.first_method = index
             value = self._read(reply, lines=is_text)
             if not isinstance(value, UnreadableError):

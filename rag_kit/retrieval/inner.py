@@ -28,10 +28,13 @@ from langchain_core.runnables.config import merge_configs
 from langchain_core.runnables.configurable import DynamicRunnable
 from langchain_core.vectorstores import VectorStoreRetriever
 
+from rag_kit.concurrency.branches import note_fallback
 from rag_kit.concurrency.bridge import run_in_thread
+from rag_kit.concurrency.notes import write_note
 from rag_kit.documents import Filter, combine_filters, compile_filter
-from rag_kit.errors import InvalidInputError
+from rag_kit.errors import BudgetExceededError, InvalidInputError
 from rag_kit.models.runnables import acall_runnable
+from rag_kit.models.wrapped import OnRefusal, change_models, models_inside
 from rag_kit.retrieval.stores import deeper, is_native, native_filter
 
 AnyRetriever = Runnable[str, list[Document]]
@@ -56,13 +59,13 @@ def call_retriever(
     The documents come as it gave them (not copied): at most ``k``, those that pass the filter. ``arguments`` reach the
     kit's own retrievers. What returns something else than documents raises ``InvalidInputError``.
     """
-    plan = _plan(retriever, config, k, filter, arguments)
+    plan, asked = _plan(retriever, config, k, filter, arguments), _noting_failures(retriever, config)
     documents: list[Document] = []
     for kwargs in plan.attempts():
-        documents = _check_documents(retriever, retriever.invoke(query, config, **kwargs))
+        documents = _check_documents(retriever, asked.invoke(query, config, **kwargs))
         if plan.enough(documents, kwargs):
             break
-    return plan.finish(documents)
+    return plan.finish(documents, retriever.get_name(), kwargs.get("k", 0))
 
 
 async def acall_retriever(
@@ -75,19 +78,19 @@ async def acall_retriever(
     **arguments: Any,
 ) -> list[Document]:
     """As ``call_retriever``; a retriever without async code of its own runs on the shared pool of threads."""
-    plan = _plan(retriever, config, k, filter, arguments)
+    plan, asked = _plan(retriever, config, k, filter, arguments), _noting_failures(retriever, config)
     if is_kit_retriever(retriever):
         call: Callable[..., Awaitable[Any]] = retriever.ainvoke
     elif _native_async(retriever):
-        call = partial(acall_runnable, retriever)
+        call = partial(acall_runnable, asked)
     else:
-        call = partial(_call_on_thread, retriever)
+        call = partial(_call_on_thread, asked)
     documents: list[Document] = []
     for kwargs in plan.attempts():
         documents = _check_documents(retriever, await call(query, config, **kwargs))
         if plan.enough(documents, kwargs):
             break
-    return plan.finish(documents)
+    return plan.finish(documents, retriever.get_name(), kwargs.get("k", 0))
 
 
 async def _call_on_thread(retriever: AnyRetriever, *arguments: Any, **kwargs: Any) -> Any:
@@ -127,14 +130,32 @@ class _Plan:
         """Tell whether no deeper call is needed."""
         if self.post_filter is None or self.k is None:
             return True
-        return len(documents) < kwargs.get("k", 0) or len(self.finish(documents)) >= self.k
+        return len(documents) < kwargs.get("k", 0) or len(self._passing(documents)) >= self.k
 
-    def finish(self, documents: list[Document]) -> list[Document]:
-        """Apply the filter that the retriever did not, and cut."""
-        if self.post_filter is not None:
-            passes = compile_filter(self.post_filter)
-            documents = [doc for doc in documents if passes(doc.metadata)]
-        return documents if self.k is None else documents[: self.k]
+    def finish(self, documents: list[Document], name: str, fetched: int) -> list[Document]:
+        """Apply the filter that the retriever did not, and cut; note where nothing is left and there may be more."""
+        passing = self._passing(documents)
+        if documents and not passing and len(documents) >= fetched:
+            how = "all that it found, which it does not search by the filter, was left out"
+            write_note(f"degraded: {name}: {how}", unsearched=True)
+        return passing if self.k is None else passing[: self.k]
+
+    def _passing(self, documents: list[Document]) -> list[Document]:
+        passes = (lambda _: True) if self.post_filter is None else compile_filter(self.post_filter)
+        return [doc for doc in documents if passes(doc.metadata)]
+
+
+def _noting_failures(retriever: Any, config: RunnableConfig | None) -> Any:
+    """A retriever whose fallbacks, in whatever wrappers, are not asked without a note."""
+    if is_kit_retriever(retriever) or len(models_inside(retriever, config)) == 1:
+        return retriever
+
+    def noting(inner: Any, arguments: Mapping[str, Any], first: bool) -> Any:
+        note = partial(note_fallback, inner.get_name())
+        bound = inner.bind(**arguments) if arguments else inner
+        return OnRefusal(bound, note, lambda: None) if first else bound
+
+    return change_models(retriever, noting, config, {})
 
 
 def _plan(
@@ -214,6 +235,8 @@ def _native_async(retriever: Runnable[Any, Any]) -> bool:
 
 def _check_documents(retriever: Runnable[Any, Any], result: Any) -> list[Document]:
     """Return what a retriever returned; refuse anything but documents."""
+    if isinstance(result, BudgetExceededError):
+        raise result
     if not isinstance(result, (list, tuple)):
         raise InvalidInputError(
             f"{retriever.get_name()} returned {type(result).__name__}; retrievers return lists of documents."

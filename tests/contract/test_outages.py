@@ -109,15 +109,17 @@ def test_nothing_is_unsearched_where_all_parts_work(way: str) -> None:
     """Nothing found is not an outage, nor is one that a fallback made up for, or a call before."""
     store = VectorRetriever(vectorstore=tenants.store())
     model = Scripted(script='{"queries": ["lease length", "lease"]}')
-    for retriever in (
+    retrievers = (
         EnsembleRetriever(retrievers=[words(), words()]),
         EnsembleRetriever(retrievers=[words(), Down().with_fallbacks([words()])]),
         EnsembleRetriever(retrievers=[words(), store]),
         MultiQueryRetriever.from_llm(model, words()),
-    ):
+    )
+    for number, retriever in enumerate(retrievers):
         ask(EnsembleRetriever(retrievers=[words(), Down()]), UNANSWERED[0], way)
         _, notes = ask(retriever, UNANSWERED[0], way)
         assert notes.unsearched == []
+        assert any("a fallback was asked" in note for note in notes.texts) == (number == 1)
 
 
 @pytest.mark.parametrize("way", WAYS)

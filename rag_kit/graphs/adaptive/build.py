@@ -91,7 +91,7 @@ def build_adaptive_rag(
     begun = {"classify": READY, **refused}
     graph.add_step("begin", nodes.begin, begun, route=unless_refused("classify"), first=True)
     ways = {"direct": "talk", "single": "one step", "next_hop": "several steps", "ask_back": "unclear"}
-    by_route: Route = lambda state: FIRST_NODE.get(state.get("route") or "", "")  # noqa: E731
+    by_route: Route = lambda state: FIRST_NODE.get(str(state.get("route")), "")  # noqa: E731
     graph.add_step("classify", nodes.classify, ways, route=by_route, gives=["route"])
     ways = {"single": "cannot", "finish": "answered"}
     graph.add_step("direct", nodes.direct, ways, route=single_or("finish"), streams=nodes.streams)

@@ -57,7 +57,6 @@ class AdaptiveContext(RagContext):
     asking_nodes = ("begin", "classify", "direct", "single", "ask_back", "next_hop", "answer_hop", "conclude")
     citing_nodes = ("single", "finish")
 
-    max_calls: int | None = setting(100, "Model calls that one run may make.", ge=0)
     route: Literal["auto", "single", "multi"] = setting(
         "auto", "'single' or 'multi' goes that way without asking the classifier.", "classify"
     )

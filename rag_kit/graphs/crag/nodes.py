@@ -213,7 +213,7 @@ class CragNodes(RagNodes):
 def nodes_for_action(state: Mapping[str, Any]) -> list[str]:
     """Return the nodes that follow the action."""
     action = state.get("action")
-    if action not in _REASONS:
+    if not isinstance(action, str) or action not in _REASONS:
         raise InvalidInputError(
             f"the node 'grade' gave the action {action!r}; it must give 'correct', 'incorrect' or 'ambiguous'."
         )

@@ -67,7 +67,6 @@ class CragContext(RagContext):
 
     asking_nodes = ("begin", "grade", "refine", "rewrite_query", "generate")
 
-    max_calls: int | None = setting(100, "Model calls that one run may make.", ge=0)
     lower: float | None = setting(
         None, "All passages below it: 'incorrect'; empty: the evaluator's own.", "grade", ge=-1.0, le=1.0
     )

@@ -51,12 +51,19 @@ class WritableIndex(ReadableIndex):
 
         Args:
             documents: The documents, without provenance; or families, of which former children are removed.
-            ids: One id a document; else ``Document.id``, else made from source and text.
+            ids: One id a document; else ``Document.id``, else made from source and text: without ids, documents of two
+                tenants need sources of their own, or one takes the place of the other. The log says where it did.
 
         Returns:
             Which ids were added, updated, unchanged; of families those of the children, the documents' in ``parents``.
         """
-        return self.write(_batch(documents, ids))
+        report = self.write(_batch(documents, ids))
+        if replaced := report.replaced_fields | report.parents.replaced_fields:
+            how = "documents without an id replaced those of the same source and text, whose %s differed; give ids="
+            logger.warning(
+                f"{how}, or sources of their own, where both are meant", ", ".join(sorted(replaced))
+            )
+        return report
 
     def sync(
         self,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, fields
 from typing import NamedTuple
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.document_index.rows import StoredRow, text_hash
+from rag_kit.indexing.document_index.rows import StoredRow, chunk_id, text_hash
 from rag_kit.indexing.document_index.state import Connection, IndexState, select_in, upsert_statement
 from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.searched import REPRESENTATION, embedded_row
@@ -64,6 +65,8 @@ class Changes:
     updated: list[str] = field(default_factory=list)  # text or metadata changed
     unchanged: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
+    #: Metadata fields, other than places in a text, in which documents with made ids differ from those they replaced.
+    replaced_fields: set[str] = field(default_factory=set, repr=False)
 
 
 @dataclass
@@ -176,6 +179,10 @@ def _write_rows(
         (report.added if old is None else report.updated).append(row.id)
         [(n,)] = connection.execute(statement, (*row, generation)).fetchall()
         written.append((row, old, n))
+        if old is not None and row.id == chunk_id(row.source, row.text, 0):
+            before, after = json.loads(old.metadata), json.loads(row.metadata)
+            differing = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
+            report.replaced_fields |= differing - {"chunk", "start", "end"}
     return written
 
 

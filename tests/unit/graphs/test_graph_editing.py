@@ -382,3 +382,30 @@ def test_the_modes_of_self_rag_have_states_of_their_own() -> None:
         assert states[mode] <= set(graph.get_output_jsonschema()["properties"])
     assert {"beams", "candidates", "scoring", "segment"} <= states["paper"] - states["reflect"]
     assert {"drafts", "round", "tried", "generations"} <= states["reflect"] - states["paper"]
+
+
+def test_an_edit_that_cannot_be_read_says_so() -> None:
+    """Whatever is put in, the error is the caller's (400 of a server), and names what is allowed."""
+    graph = build_crag(searching(), extractive(), checkpointer=InMemorySaver())
+    graph.invoke(ASKED, thread())
+    for documents in ([{"text": "The fan"}], [None], "The fan", [{"page_content": None}]):
+        with pytest.raises(InvalidInputError, match="give Documents, or dicts with page_content"):
+            graph.update_state(thread(), {"documents": documents}, as_node="retrieve")
+    for action in (["correct"], {}, "right", None):
+        with pytest.raises(InvalidInputError, match="must give 'correct'"):
+            graph.update_state(thread(), {"action": action}, as_node="grade")
+    adaptive = build_adaptive_rag(searching(), extractive(), checkpointer=InMemorySaver())
+    adaptive.invoke(ASKED, thread())
+    with pytest.raises(InvalidInputError, match="which node follows 'classify'"):
+        adaptive.update_state(thread(), {"route": ["single"]}, as_node="classify")
+
+
+@pytest.mark.parametrize("name", ["plain", "conversational", "crag"])
+def test_an_empty_query_that_was_put_in_is_no_decline(name: str) -> None:
+    """Nothing was searched, so nothing is said of what the documents lack."""
+    graph = BUILDERS[name](searching(), extractive(), checkpointer=InMemorySaver())
+    graph.invoke(ASKED, thread(), interrupt_before=["retrieve"])
+    graph.update_state(thread(), {"search_query": ""})
+    result = graph.invoke(None, thread())
+    assert result["status"] == "incomplete"
+    assert "retrieve: the query is empty, so nothing was searched" in result["notes"]

@@ -10,13 +10,15 @@ from langchain_core.documents import Document
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
 from support.by_task import by_task, labels
 from support.graphs import BUILDERS, both, fixed, thread
 
-from rag_kit.concurrency.notes import write_note
+from rag_kit.concurrency.notes import outages, write_note
 from rag_kit.graphs import as_chat, as_tool, build_adaptive_rag, build_plain_rag, build_self_rag
 from rag_kit.models import chat_model
+from rag_kit.retrieval import BM25Retriever, EnsembleRetriever
 from rag_kit.text.citations.decline import DECLINED, is_declined
 
 FAN = "The fan starts at 60 degrees."
@@ -54,7 +56,7 @@ async def test_no_answer_beside_an_outage_is_incomplete(
     result = await both(made, question)
     assert (result["status"], result["answer"]) == ("incomplete", MISSING[language])
     assert result["notes"].count(OUTAGE) == 1 and "1 repeated passage left out" in result["notes"]
-    assert result["unsearched"] == [OUTAGE]
+    assert result["unsearched"] == [OUTAGE] and not any("extracts" in note for note in result["notes"])
     assert result["history"][-1]["answer"] == result["answer"]
 
 
@@ -195,3 +197,42 @@ def test_the_status_of_the_paper_follows_its_critique(verdict: Any, status: str,
     result = build_self_rag(fixed(FAN), llm, mode="paper").invoke(ASKED, context={"max_segments": 1})
     assert result["status"] == status and result["answer"] == f"{FAN}[1]"
     assert note in " ".join(result["notes"]) if note else not result["notes"]
+
+
+@pytest.mark.parametrize("wrapped", ["", "bound", "in an ensemble"])
+async def test_a_fallback_that_stands_in_is_noted(wrapped: str, caplog: pytest.LogCaptureFixture) -> None:
+    """LangChain's fallbacks hide it: the result gets a note, the log one line; what the fallback searched counts."""
+
+    def unreachable(query: str) -> Any:
+        raise ConnectionError("no route to host")
+
+    outages.clear()
+    inner: Any = RunnableLambda(unreachable, name="store").with_fallbacks([BM25Retriever.from_texts([FAN])])
+    if wrapped == "bound":
+        inner = inner.with_config(tags=["mine"]).with_retry(stop_after_attempt=2)
+    elif wrapped:
+        inner = EnsembleRetriever(retrievers=[inner])
+    graph = build_plain_rag(inner, chat_model("extractive"))
+    found, missing = await both(graph, ASKED["question"]), await both(graph, "Who painted the ceiling?")
+    assert (found["status"], missing["status"]) == ("grounded", "declined")
+    note = "degraded: store failed: ConnectionError: no route to host; a fallback was asked"
+    assert found["notes"].count(note) == missing["notes"].count(note) == 1
+    assert [record.getMessage() for record in caplog.records] == [f"store: {note}"]
+
+
+@pytest.mark.parametrize("several", [False, True])
+async def test_what_only_a_filter_leaves_out_is_no_decline(several: bool) -> None:
+    """A runnable that cannot search by the filter gave others' passages alone: what may be behind them is unknown."""
+    documents = [Document(FAN, metadata={"tenant": "b"}), Document("Tea is hot.", metadata={"tenant": "a"})]
+    inner: Any = RunnableLambda(lambda query: documents[:1], name="theirs")
+    graph = build_plain_rag(
+        EnsembleRetriever(retrievers=[inner]) if several else inner, chat_model("extractive")
+    )
+    result = graph.invoke(ASKED, context={"filter": {"tenant": "a"}})
+    assert result == await graph.ainvoke(ASKED, context={"filter": {"tenant": "a"}}) | {
+        "usage": result["usage"]
+    }
+    assert (result["status"], result["documents"]) == ("incomplete", [])
+    assert any("theirs" in note and "filter" in note for note in result["notes"])
+    listed = build_plain_rag(BM25Retriever.from_documents(documents), chat_model("extractive"))
+    assert listed.invoke(ASKED, context={"filter": {"tenant": "a"}})["status"] == "declined"

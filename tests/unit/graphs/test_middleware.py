@@ -14,6 +14,7 @@ from langchain_core.tools import create_retriever_tool, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from support.graphs import fixed, thread
 
+from rag_kit.concurrency.notes import write_note
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs import CitationCheck, as_tool, build_plain_rag
 from rag_kit.models import chat_model
@@ -255,3 +256,46 @@ async def test_deep_agents_are_checked_with_what_their_subagents_report(native: 
     result = await go(made, native)
     assert result["messages"][-1].text == RIGHT and result["citation_status"] == "grounded"
     assert result["citations"][0]["title"] == "task" and len(model.asked) == len(replies)
+
+
+@pytest.mark.parametrize("native", [False, True])
+@pytest.mark.parametrize("whole", [False, True], ids=["a retriever", "a graph"])
+async def test_what_a_tool_could_not_search_is_told(whole: bool, native: bool) -> None:
+    """An agent that finds nothing beside an outage is incomplete, not without sources; the next turn has no note."""
+
+    class Half(BaseRetriever):
+        """Finds what it holds, and cannot search all."""
+
+        texts: list[str] = []
+        outage: list[str] = []
+
+        def _get_relevant_documents(self, query: str, **kwargs: Any) -> list[Document]:
+            for note in self.outage:
+                write_note(note, unsearched=True)
+            return [Document(text) for text in self.texts]
+
+    half, note = Half(), "degraded: dense failed: ConnectionError"
+    half.outage = [note]
+    tools = (
+        [as_tool(build_plain_rag(half, chat_model("extractive")), name="search")]
+        if whole
+        else [search_tool(half)]
+    )
+    call = CALL if not whole else {**CALL, "args": {"question": "When does the fan start?"}}
+    said = "The answer is not in the documents."
+    replies = [AIMessage("", tool_calls=[call]), AIMessage(said)]
+    replies += [
+        AIMessage("", tool_calls=[call]),
+        AIMessage(RIGHT),
+        AIMessage("", tool_calls=[call]),
+        AIMessage(RIGHT),
+    ]
+    made = agent(Scripted(messages=iter(replies), asked=[]), tools, checkpointer=InMemorySaver())
+    result = await go(made, native, config=thread())
+    assert (result["citation_status"], result["citation_notes"]) == ("incomplete", [note])
+    half.texts = [FAN]
+    result = await go(made, native, config=thread())
+    assert (result["citation_status"], result["citation_notes"]) == ("grounded", [note])
+    half.outage = []
+    result = await go(made, native, config=thread())
+    assert (result["citation_status"], result["citation_notes"]) == ("grounded", [])

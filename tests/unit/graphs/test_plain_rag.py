@@ -12,12 +12,13 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.checkpoint.memory import InMemorySaver
-from support.graphs import fixed
+from support.by_task import by_task
+from support.graphs import BUILDERS, fixed
 
 from rag_kit.errors import BudgetExceededError, InvalidInputError
 from rag_kit.graphs import build_plain_rag
 from rag_kit.models import chat_model
-from rag_kit.retrieval import BM25Retriever
+from rag_kit.retrieval import BM25Retriever, PointwiseReranker, RerankRetriever
 from rag_kit.text.citations.decline import DECLINED
 
 PASSAGES = [
@@ -214,3 +215,18 @@ def test_passages_that_do_not_fit_are_left_out_and_said() -> None:
     result = graph.invoke({"question": "When?"})
     assert any("2 passages did not fit" in note for note in result["notes"])
     assert "Bananas" not in str(model.asked[0][-1].content)
+
+
+@pytest.mark.parametrize("name", ["plain", "conversational"])
+def test_a_retriever_that_asks_the_model_about_each_passage_fits_the_default_caps(name: str) -> None:
+    """Twenty candidates are graded one by one, and the answer is still asked for."""
+    model = by_task(
+        {
+            "rerank_pointwise": {"relevant": True, "score": 0.5, "reason": "x"},
+            "answer": "The fan 1 is loud.[1]",
+        }
+    )
+    words = BM25Retriever.from_texts([f"The fan {number} is loud." for number in range(30)])
+    ranked = RerankRetriever(retriever=words, reranker=PointwiseReranker(llm=model))
+    result = BUILDERS[name](ranked, model).invoke({"question": "Which fan is loud?"})
+    assert result["answer"] == "The fan 1 is loud.[1]" and result["usage"]["calls"] == 21

@@ -27,6 +27,7 @@ from rag_kit.errors import (
     ModelUnreachableError,
 )
 from rag_kit.indexing import DocumentIndex
+from rag_kit.indexing.document_index.rows import Child, Family
 from rag_kit.retrieval import index_retriever
 
 pytestmark = pytest.mark.usefixtures("backend")
@@ -516,3 +517,26 @@ def test_as_many_hits_as_there_are_documents(tmp_path: Path) -> None:
         assert [(-score, document.id) for document, score in hits] == sorted(
             (-score, document.id) for document, score in hits
         )
+
+
+@pytest.mark.parametrize("families", [False, True])
+def test_a_document_that_takes_the_place_of_anothers_is_logged(
+    families: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Two tenants write the same text of the same source without ids; a passage that only moved is no such case."""
+    same = "Returns are free within 30 days."
+
+    def write(index: DocumentIndex, **metadata: Any) -> None:
+        document = Document(same, metadata={"source": "handbook.md", **metadata})
+        index.upsert([Family(document, [Child(same, 0, len(same))])] if families else [document])
+
+    with DocumentIndex.create(tmp_path / "index") as index:
+        write(index, tenant="a", chunk=0)
+        write(index, tenant="a", chunk=1)
+        assert not caplog.records
+        write(index, tenant="b", chunk=1)
+        [record] = caplog.records
+        assert "whose tenant differed" in record.getMessage() and "give ids=" in record.getMessage()
+        index.upsert([Document(same, id="c", metadata={"source": "handbook.md", "tenant": "c"})])
+        index.upsert([Document(same, id="c", metadata={"source": "handbook.md", "tenant": "d"})])
+        assert len(caplog.records) == 1

@@ -383,3 +383,24 @@ def test_requests_that_wrappers_add_are_charged(asynchronous: bool) -> None:
         with pytest.raises(BudgetExceededError, match="max_calls=2"):
             run(max_calls=2)
         assert (len(server.chats), len(other.chats)) == (4, 1)
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_model_that_stands_in_is_noted(asynchronous: bool, caplog: pytest.LogCaptureFixture) -> None:
+    """LangChain's fallbacks hide it, of texts and of objects; where the first one answers, there is no note."""
+    retriever = BM25Retriever.from_texts(["The fan starts at 60 degrees."])
+    question: Any = {"question": "When does the fan start?"}
+    with OpenAIServer([error(500)]) as down, OpenAIServer(["The fan starts at 60 degrees.[1]"]) as server:
+        for first, degraded in ((down, True), (server, False)):
+            model = openai(first, max_retries=0).with_fallbacks([chat_model("extractive")])
+            graph = build_plain_rag(retriever, model)
+            result = asyncio.run(graph.ainvoke(question)) if asynchronous else graph.invoke(question)
+            assert result["status"] == "grounded"
+            told = [note for note in result["notes"] if "; extractive was asked" in note]
+            assert len(told) == degraded
+        assert told == [] and len([line for line in caplog.messages if "; extractive was asked" in line]) == 1
+        with use_notes() as notes:
+            structured_call(
+                openai(down).with_fallbacks([openai(server, name="b")]), PROMPT, VALUES, fallback=None
+            )
+    assert "test failed: ModelUnreachableError" in notes.texts[0] and "HTTP 500" in notes.texts[0]
