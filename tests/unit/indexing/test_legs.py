@@ -291,3 +291,41 @@ def test_kills_leave_whole_legs(tmp_path: Path) -> None:
                     "graph",
                     "beijing",
                 }
+
+
+def test_indexes_of_a_database_have_tables_of_their_own(plain_url: str, postgres_url: str) -> None:
+    """The schema of pgvector is on every index's path; an index there keeps its leg to itself."""
+    import psycopg
+
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute("GRANT ALL ON SCHEMA public TO plain")
+    with DocumentIndex.create(f"{plain_url}&index=public", legs=["trigram"]) as first:
+        first.upsert(DOCUMENTS)
+        with DocumentIndex.create(f"{plain_url}&index=beside_public", legs=["trigram"]) as second:
+            second.upsert([Document("A secret pump", id="secret")])
+            assert ids(second.leg_view("trigram").search("pumpe")) == ["secret"]
+        assert ids(first.leg_view("trigram").search("pumpe")) == ["pump"]
+        assert first.verify().ok
+
+
+def test_a_view_says_that_its_leg_has_gone(postgres_url: str) -> None:
+    """A search that began before the leg was removed fails; it does not find nothing."""
+    url = f"{postgres_url}&index=gone"
+    with DocumentIndex.create(url, legs=["trigram"]) as index:
+        index.upsert(DOCUMENTS)
+        view = index.leg_view("trigram")
+        DocumentIndex.open(url, mode="w", legs=[]).close()
+        with pytest.raises(InvalidInputError, match="no trigram leg"):
+            view.search("pump")
+
+
+def test_a_leg_is_added_while_another_tenant_adds_its_own(plain_url: str) -> None:
+    """Nobody waits for the documents of another tenant to be analysed, once the tables are there."""
+    import psycopg
+
+    first, second = (f"{plain_url}&index=adding&tenant={name}" for name in "ab")
+    DocumentIndex.create(first, legs=["trigram"]).close()
+    DocumentIndex.create(second).close()
+    with psycopg.connect(plain_url) as adding:
+        adding.execute("SELECT pg_advisory_xact_lock(hashtextextended('rag_kit trigram', 0))")
+        DocumentIndex.open(second, mode="w", legs=["trigram"], wait=1).close()
