@@ -39,11 +39,10 @@ class PostingsLeg(LoadedLeg[I]):
     def _follow(self, loaded: I, connection: Connection, since: int, state: IndexState) -> I:
         """The loaded index with what was written and removed after a generation."""
         changed = read_changed_documents(connection, since)
-        if len(loaded):
-            query = "SELECT id FROM removed WHERE generation > ?"
-            loaded.delete([key for (key,) in connection.execute(query, (since,))])
+        query = "SELECT id FROM removed WHERE generation > ?"
+        removed = [key for (key,) in connection.execute(query, (since,))] if len(loaded) else []
         searched = [searched_text(document.page_content, document.metadata) for document in changed]
-        loaded._write(changed, None, replace=True, texts=searched)
+        loaded._write(changed, None, replace=True, texts=searched, removed=removed)
         return loaded
 
     def _save(self, connection: Connection, state: IndexState, path: Path) -> None:

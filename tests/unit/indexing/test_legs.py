@@ -7,6 +7,7 @@ import json
 import multiprocessing
 import pickle
 import random
+import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -291,6 +292,29 @@ def test_kills_leave_whole_legs(tmp_path: Path) -> None:
                     "graph",
                     "beijing",
                 }
+
+
+def test_no_search_sees_half_of_a_write(tmp_path: Path) -> None:
+    """While the leg follows a write that replaces a document, a search finds the old one or the new one."""
+    encoding, go_on = threading.Event(), threading.Event()
+
+    def encode(texts: list[str]) -> list[dict[str, float]]:
+        if any("new" in text for text in texts):
+            encoding.set()
+            assert go_on.wait(20)
+        return word_counts(texts)
+
+    with DocumentIndex.create(tmp_path / "i", legs=["sparse"], sparse_encoder=encode) as index:
+        index.sync([Document("old pump", id="old", metadata={"source": "s"})])
+        view: Any = index.leg_view("sparse")
+        index.sync([Document("new pump", id="new", metadata={"source": "s"})])
+        following = threading.Thread(target=index.leg_view, args=("sparse",))
+        following.start()
+        assert encoding.wait(20)
+        assert ids(view.search("pump")) == ["old"]
+        go_on.set()
+        following.join()
+        assert ids(view.search("pump")) == ["new"]
 
 
 def test_indexes_of_a_database_have_tables_of_their_own(plain_url: str, postgres_url: str) -> None:
