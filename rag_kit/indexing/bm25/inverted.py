@@ -231,8 +231,9 @@ class InvertedIndex(ABC):
         *,
         replace: bool,
         texts: Sequence[str] | None = None,
+        removed: Sequence[str] = (),
     ) -> list[str]:
-        """Add or replace documents: all or, on an error, none; ``texts`` are to be analysed in place of theirs.
+        """Add, replace and remove documents: all or, on an error, none; ``texts`` are analysed in place of theirs.
 
         Texts are analysed without the lock, so that searches go on; the vocabulary is shared, so counting holds it.
         """
@@ -248,6 +249,7 @@ class InvertedIndex(ABC):
                 runs.append(self._run(analysed, start))
         with self._lock:
             keys = self._keys(document_ids, documents, replace)
+            self.delete(removed)
             first = len(self._numbered) + len(self._added)
             columns = zip(keys, document_ids, documents, copies, lengths, strict=True)
             for key, document_id, doc, metadata, length in columns:

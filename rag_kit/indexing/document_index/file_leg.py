@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar, Generic, TypeVar
 
@@ -27,11 +29,12 @@ class FileLeg(ABC):
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self.renew_lock()
+        self.renew()
 
-    def renew_lock(self) -> None:
-        """Have a lock that no thread holds, as in a forked process."""
+    def renew(self) -> None:
+        """Have nothing loaded, and a lock that no thread holds: in a forked process another one may have held it."""
         self._lock = threading.RLock()
+        self._forget()
 
     @abstractmethod
     def _prefix(self, state: IndexState) -> str:
@@ -49,14 +52,16 @@ class FileLeg(ABC):
         return self._folder / f"{self._prefix(state)}{generation}.index"
 
     def remove(self, state: IndexState) -> None:
-        """Remove what is saved and forget what is loaded, when an index is to have the leg no more."""
+        """Remove what is saved and forget what is loaded, when it is no good, or the leg is to be no more."""
         with self._lock:
-            self._remove_files(state)
+            for path in self._files(state):
+                path.unlink(missing_ok=True)
             self._forget()
 
-    def _remove_files(self, state: IndexState) -> None:
-        for path in self._folder.glob(f"{self._prefix(state)}*.index"):
-            path.unlink(missing_ok=True)
+    def _files(self, state: IndexState) -> Iterator[Path]:
+        """All files of the leg that this index has, by whichever model."""
+        kind = self._prefix(state).partition("-")[0]
+        return self._folder.glob(f"{kind}-{state.uid[:8]}-*.index")
 
     def readable(self, state: IndexState) -> list[tuple[int, Path]]:
         """The files of this index with their generations, newest first, but for those ahead of the store."""
@@ -104,8 +109,8 @@ class FileLeg(ABC):
         """Report a file that is behind the store, or lost."""
         if not self._is_empty(state) and not self._is_recent(connection, state):
             # any file of the leg counts: a writer may just have put a newer one in the place of this state's
-            kind = self._prefix(state).partition("-")[0]
-            if state.floor > 0 and not any(self._folder.glob(f"{kind}-{state.uid[:8]}-*.index")):
+            since = state.legs_since if self.label in state.legs else 0  # before, it had none
+            if state.floor > since and not any(self._files(state)):
                 report.problems.append(
                     f"{self.label}: the saved file is lost; the next writer, or repair, writes it again"
                 )
@@ -174,3 +179,8 @@ class LoadedLeg(FileLeg, Generic[T]):
                 self._loaded = self._follow(loaded, connection, since, state)
                 self._loaded_as = wanted_state
             return self._loaded
+
+
+def model_prefix(kind: str, state: IndexState, model: str | None) -> str:
+    """How the names of files begin that are of an index and of a model, or an encoder."""
+    return f"{kind}-{state.uid[:8]}-{hashlib.sha256(str(model).encode()).hexdigest()[:8]}-"

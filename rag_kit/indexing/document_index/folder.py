@@ -27,7 +27,7 @@ PICTURES = "pictures"  # of documents, which passages name in their metadata
 REPLIES = "replies.sqlite"  # of the model that made representations; they were paid for, and stay
 _PART = re.compile(
     r"store\.sqlite3(-wal|-shm|-journal)?|writer\.(lock|pid)|replies\.sqlite(-journal|\.lock|\.damaged)?"
-    r"|(bm25|trigram|sparse)-[0-9a-f]{8}-[0-9]+\.index|(vectors|store)-[0-9a-f]{8}-[0-9a-f]{8}-[0-9]+\.index"
+    r"|(bm25|trigram)-[0-9a-f]{8}-[0-9]+\.index|(sparse|vectors|store)-[0-9a-f]{8}-[0-9a-f]{8}-[0-9]+\.index"
     r"|\.(bm25|trigram|sparse|vectors)[^/]*\.tmp|pictures"
 )
 

@@ -21,7 +21,6 @@ from rag_kit.errors import (
     RagKitError,
 )
 from rag_kit.indexing.document_index.embedding import check_model
-from rag_kit.indexing.document_index.file_leg import FileLeg
 from rag_kit.indexing.document_index.folder import (
     PICTURES,
     REPLIES,
@@ -33,6 +32,7 @@ from rag_kit.indexing.document_index.folder import (
     lock_for_writing,
     prepare_new,
     refuse_links,
+    remove_parts,
     remove_pictures,
     stamp,
 )
@@ -85,6 +85,7 @@ class FolderStore(Store):
         self._embedding: str | None = None
         self._read_lock, self._closed = threading.RLock(), False
         self.keyword = KeywordLeg(folder)
+        self.vectors = VectorLeg(folder, self.keyword)
         self._optional: dict[str, TrigramLeg | SparseLeg] = {}
         with self.close_on_error(), self.translate_errors():
             if wait is not None:
@@ -134,7 +135,10 @@ class FolderStore(Store):
             if access.writable:
                 store._become_writer(access.wait)
                 state = store.state()
-                _remove_later_files(folder, state)
+                # what was derived from a later state than the store's, which is a backup then; drafts of killed writers
+                paths = [path for path in folder.glob(f"*-{state.uid[:8]}-*.index") if is_part(path.name)]
+                later = [path for path in paths if int(path.stem.rpartition("-")[2]) > state.generation]
+                remove_parts([*later, *folder.glob(".*.tmp")])
             writing = access.check and access.writable
             check_model(folder, state.embedding, access.embedding, writing=writing)
             store._embedding = state.embedding
@@ -148,8 +152,8 @@ class FolderStore(Store):
         """Search vectors in files, or in a vector store, which a writer may give to an index that has none."""
         state = self.state()
         if connected is None and state.vector_store is None:
-            self.vectors = VectorLeg(self.location, self.keyword)
-        elif state.vector_store is not None or self.writable:
+            return
+        if state.vector_store is not None or self.writable:
             self.vectors = StoreLeg(self.location, self.keyword, connected)
             if state.vector_store is None and connected is not None:
                 self.set_meta(vector_store=connected.name)
@@ -168,11 +172,7 @@ class FolderStore(Store):
             "sparse": SparseLeg(self.location, access.encoder),
         }
         name = None if access.encoder is None else encoder_name(access.encoder)
-        if access.legs is not None and access.legs != state.legs:
-            self.set_meta(legs=access.legs, sparse_encoder=name if "sparse" in access.legs else None)
-            for removed in set(state.legs) - set(access.legs):
-                self._optional[removed].remove(state)
-        elif access.encoder is not None:
+        if access.legs is None and name is not None:
             self.check_leg("sparse", state)
         if name and state.sparse_encoder and name != state.sparse_encoder:
             raise IndexMismatchError(
@@ -180,6 +180,12 @@ class FolderStore(Store):
                 f"given. Give {state.sparse_encoder!r}, or drop the leg first: DocumentIndex.open(folder, mode='w', "
                 "legs=[...]) without 'sparse'."
             )
+        legs = state.legs if access.legs is None else access.legs
+        if legs != state.legs:
+            self.set_meta(legs=legs, sparse_encoder=name, legs_since=state.generation)
+        if self.writable:  # also what a kill has left
+            for lacking in self._optional.keys() - legs:
+                self._optional[lacking].remove(state)
 
     def legs(self, state: IndexState) -> list[Leg]:
         """See `Store`."""
@@ -232,6 +238,7 @@ class FolderStore(Store):
                 self._reader, self._opened = None, before  # refused again at the next read
                 reader.close()
                 raise
+            self._renew_legs()  # it may be a backup, which has other rows of the same generations
         return reader
 
     def _is_outdated(self) -> bool:
@@ -253,9 +260,11 @@ class FolderStore(Store):
             self.readonly_because = "was opened for writing in the process that this one was forked from"
         # another thread may have held them
         self.write_lock, self._read_lock = threading.RLock(), threading.RLock()
+        self._renew_legs()
+
+    def _renew_legs(self) -> None:
         for leg in (self.keyword, self.vectors, *self._optional.values()):
-            if isinstance(leg, FileLeg):
-                leg.renew_lock()
+            leg.renew()
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
@@ -288,8 +297,7 @@ class FolderStore(Store):
     def keyword_view(self) -> KeywordView:
         """See `Store`."""
         with self.reading() as connection:
-            state = self.state(connection)
-            return KeywordView(self.keyword.current(connection, state), state.derived)
+            return self.keyword.view(connection, self.state(connection))
 
     def passes(self, connection: Connection, state: IndexState, where: Filter) -> Callable[[int], bool]:
         """See `Store`."""
@@ -350,13 +358,6 @@ class FolderStore(Store):
                 self._writer.close()
             if self._writer_lock is not None:
                 self._writer_lock.release()
-
-
-def _remove_later_files(folder: Path, state: IndexState) -> None:
-    """Remove what was derived from a later state than the store's, which is a backup then."""
-    for path in folder.glob(f"*-{state.uid[:8]}-*.index"):
-        if is_part(path.name) and int(path.stem.rpartition("-")[2]) > state.generation:
-            path.unlink(missing_ok=True)
 
 
 def _identity(file: Path) -> tuple[int, int]:

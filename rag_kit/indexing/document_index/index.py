@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
@@ -103,8 +104,7 @@ class DocumentIndex(WritableIndex):
             DocumentIndexError: The vector store cannot be reached.
         """
         kind, location = store_of(folder)
-        access = _access(embeddings, vector_store, wait)
-        access = access._replace(legs=_check_legs(legs, sparse_encoder), encoder=sparse_encoder)
+        access = _access(embeddings, vector_store, legs or (), encoder=sparse_encoder, wait=wait)
         store = kind.create(location, access, settings or {})
         return cls(store, embeddings, True, vector_store, sparse_encoder)
 
@@ -148,11 +148,8 @@ class DocumentIndex(WritableIndex):
                 "legs are chosen by a writer: DocumentIndex.open(folder, mode='w', legs=...)."
             )
         kind, location = store_of(folder)
-        access = _access(embeddings, vector_store, wait)._replace(writable=mode == "w", check=check)
-        access = access._replace(encoder=sparse_encoder)
-        if legs is not None:
-            access = access._replace(legs=_check_legs(legs, sparse_encoder))
-        store = kind.open(location, access)
+        settings: Any = {"encoder": sparse_encoder, "wait": wait, "writable": mode == "w", "check": check}
+        store = kind.open(location, _access(embeddings, vector_store, legs, **settings))
         return cls(store, embeddings, check, vector_store, sparse_encoder)
 
     @staticmethod
@@ -256,24 +253,21 @@ class DocumentIndex(WritableIndex):
 
     def __reduce__(self) -> tuple[Any, ...]:
         folder = self.folder.resolve() if isinstance(self.folder, Path) else self.folder
-        return _open_copy, (str(folder), self.embeddings, self._make_store, self._encoder)
+        opened = partial(DocumentIndex.open, embeddings=self.embeddings, vector_store=self._make_store)
+        return partial(opened, sparse_encoder=self._encoder), (str(folder),)
 
     def __repr__(self) -> str:
         mode = "closed" if self._closed else "w" if self._store.writable else "r"
         return f"DocumentIndex({str(self.folder)!r}, {mode})"
 
 
-def _open_copy(
-    folder: str, embeddings: Embeddings | None, store: MakeStore | None, encoder: SparseEncoder | None
-) -> DocumentIndex:
-    return DocumentIndex.open(folder, embeddings=embeddings, vector_store=store, sparse_encoder=encoder)
-
-
-def _check_legs(legs: Sequence[str], encoder: SparseEncoder | None) -> list[str]:
+def _check_legs(legs: Any, encoder: SparseEncoder | None) -> list[str] | None:
     """The legs asked for, each once; InvalidInputError for unknown ones, and for a sparse one without its encoder."""
-    if isinstance(legs, str) or not set(legs) <= {"trigram", "sparse"}:
+    if legs is None:
+        return None
+    if not isinstance(legs, list | tuple | set) or any(leg not in ("trigram", "sparse") for leg in legs):
         raise InvalidInputError(f"legs={legs!r} is not allowed; give a list of 'trigram', 'sparse', or [].")
-    if ("sparse" in legs) != (encoder is not None):
+    if not ("sparse" in legs) == callable(encoder) == (encoder is not None):
         raise InvalidInputError(
             "The sparse leg and its encoder go together: legs=['sparse'], sparse_encoder=a function from a list of "
             "texts to one dict of term -> weight for each."
@@ -281,6 +275,7 @@ def _check_legs(legs: Sequence[str], encoder: SparseEncoder | None) -> list[str]
     return list(dict.fromkeys(legs))
 
 
-def _access(embeddings: Embeddings | None, make: MakeStore | None, wait: float) -> Access:
+def _access(embeddings: Embeddings | None, make: MakeStore | None, legs: Any, **settings: Any) -> Access:
     name = None if embeddings is None else name_of(embeddings)
-    return Access(name, None if make is None else ConnectedStore(make, embeddings), wait)
+    connected = None if make is None else ConnectedStore(make, embeddings)
+    return Access(name, connected, legs=_check_legs(legs, settings["encoder"]), **settings)

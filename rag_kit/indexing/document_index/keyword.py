@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rag_kit.documents import Filter, compile_filter
 from rag_kit.indexing.bm25.index import BM25Index
-from rag_kit.indexing.document_index.postings_leg import PostingsLeg
+from rag_kit.indexing.document_index.postings_leg import TermLeg
 from rag_kit.indexing.document_index.state import NO_GENERATION, Connection, IndexState
 
 Mask = NDArray[np.bool_]
 _MASKS = 16  # filters that are remembered: each takes a byte a row
 
 
-class KeywordLeg(PostingsLeg[BM25Index]):
+class KeywordLeg(TermLeg):
     """BM25 over the chunks of an index; see ``Leg``."""
 
     label = "keyword"
@@ -30,9 +29,6 @@ class KeywordLeg(PostingsLeg[BM25Index]):
 
     def _prefix(self, state: IndexState) -> str:
         return f"bm25-{state.uid[:8]}-"
-
-    def _read(self, path: Path) -> BM25Index:
-        return BM25Index.load(path)
 
     def _empty(self, state: IndexState) -> BM25Index:
         return BM25Index()

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from rag_kit.errors import IndexFormatError, InvalidInputError
+from rag_kit.errors import IndexFormatError, IndexMismatchError, InvalidInputError
 from rag_kit.indexing.bm25.index import BM25Index
 from rag_kit.indexing.bm25.inverted import InvertedIndex
-from rag_kit.indexing.document_index.file_leg import LoadedLeg
+from rag_kit.indexing.document_index.file_leg import LoadedLeg, model_prefix
 from rag_kit.indexing.document_index.rows import read_changed_documents, text_hash
 from rag_kit.indexing.document_index.state import Connection, IndexReport, IndexState
 from rag_kit.indexing.document_index.views import KeywordView, SparseView
@@ -32,18 +32,13 @@ class PostingsLeg(LoadedLeg[I]):
     tables = ("chunks", "removed")
     takes_newer = False
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self._forget()
-
     def _follow(self, loaded: I, connection: Connection, since: int, state: IndexState) -> I:
         """The loaded index with what was written and removed after a generation."""
         changed = read_changed_documents(connection, since)
-        if len(loaded):
-            query = "SELECT id FROM removed WHERE generation > ?"
-            loaded.delete([key for (key,) in connection.execute(query, (since,))])
+        query = "SELECT id FROM removed WHERE generation > ?"
+        removed = [key for (key,) in connection.execute(query, (since,))] if len(loaded) else []
         searched = [searched_text(document.page_content, document.metadata) for document in changed]
-        loaded._write(changed, None, replace=True, texts=searched)
+        loaded._write(changed, None, replace=True, texts=searched, removed=removed)
         return loaded
 
     def _save(self, connection: Connection, state: IndexState, path: Path) -> None:
@@ -75,7 +70,18 @@ class PostingsLeg(LoadedLeg[I]):
         report.checked[f"{self.label} rows"] = len(indexed)
 
 
-class TrigramLeg(PostingsLeg[BM25Index]):
+class TermLeg(PostingsLeg[BM25Index]):
+    """Base of the legs that search by BM25 over the terms of an analyzer."""
+
+    def _read(self, path: Path) -> BM25Index:
+        return BM25Index.load(path)
+
+    def view(self, connection: Connection, state: IndexState) -> KeywordView:
+        """A view of the state that the connection sees."""
+        return KeywordView(self.current(connection, state), state.derived)
+
+
+class TrigramLeg(TermLeg):
     """BM25 over n-grams of characters, as `TrigramRetriever` searches by."""
 
     label = "trigram"
@@ -83,15 +89,8 @@ class TrigramLeg(PostingsLeg[BM25Index]):
     def _prefix(self, state: IndexState) -> str:
         return f"trigram-{state.uid[:8]}-"
 
-    def _read(self, path: Path) -> BM25Index:
-        return BM25Index.load(path)
-
     def _empty(self, state: IndexState) -> BM25Index:
         return BM25Index(analyzer=CharacterNgrams())
-
-    def view(self, connection: Connection, state: IndexState) -> KeywordView:
-        """A view of the state that the connection sees."""
-        return KeywordView(self.current(connection, state), state.derived)
 
 
 class SparseLeg(PostingsLeg[SparseIndex]):
@@ -100,12 +99,12 @@ class SparseLeg(PostingsLeg[SparseIndex]):
     label = "sparse"
 
     def __init__(self, folder: Path, encoder: SparseEncoder | None) -> None:
-        self._lacking = encoder is None
+        self._name = None if encoder is None else encoder_name(encoder)
         self._encoder = encoder or _refuse_to_encode
         super().__init__(folder)
 
     def _prefix(self, state: IndexState) -> str:
-        return f"sparse-{state.uid[:8]}-"
+        return model_prefix("sparse", state, state.sparse_encoder)
 
     def _read(self, path: Path) -> SparseIndex:
         return SparseIndex.load(path, encoder=self._encoder)
@@ -119,7 +118,7 @@ class SparseLeg(PostingsLeg[SparseIndex]):
 
     def apply(self, connection: Connection, state: IndexState) -> int:
         """See ``Leg``; without the encoder nothing is written, and removals are kept for the writer that has it."""
-        if not self._lacking:
+        if self._name is not None:
             return super().apply(connection, state)
         if not self._is_recent(connection, state):
             logger.warning("The index in %s: %s", self._folder, _WAITING)
@@ -127,22 +126,27 @@ class SparseLeg(PostingsLeg[SparseIndex]):
 
     def rebuild(self, connection: Connection, state: IndexState) -> str:
         """See ``Leg``; nothing without the encoder."""
-        return "" if self._lacking else super().rebuild(connection, state)
+        return "" if self._name is None else super().rebuild(connection, state)
 
     def verify(self, connection: Connection, state: IndexState, report: IndexReport) -> None:
         """See ``Leg``; without the encoder, what is not in the file cannot be compared."""
-        if self._lacking and not self._is_recent(connection, state):
+        if self._name is None and not self._is_recent(connection, state):
             report.notes.append(_WAITING)
         else:
             super().verify(connection, state, report)
 
     def view(self, connection: Connection, state: IndexState) -> SparseView:
-        """A view of the state that the connection sees."""
+        """A view of the state that the connection sees; IndexMismatchError where another encoder made it since."""
+        if self._name not in (None, state.sparse_encoder):
+            raise IndexMismatchError(
+                f"The index {self._folder.name!r} has sparse vectors by {state.sparse_encoder!r} now; it was opened "
+                f"with {self._name!r}. Open it again with {state.sparse_encoder!r}."
+            )
         return SparseView(self.current(connection, state), state.derived)
 
 
 def encoder_name(encoder: SparseEncoder) -> str:
-    """The name of an encoder, as recorded in an index: its own ``name``, else that of its function or class.
+    """The name of an encoder in an index: its ``name``, else that of its function, class, or method of a ``model``.
 
     Example:
         >>> encoder_name(encoder_name)
@@ -151,7 +155,8 @@ def encoder_name(encoder: SparseEncoder) -> str:
     if isinstance(name := getattr(encoder, "name", None), str):
         return name
     what = encoder if hasattr(encoder, "__qualname__") else type(encoder)
-    return f"{what.__module__}.{what.__qualname__}"
+    model = getattr(getattr(encoder, "__self__", None), "model", None)
+    return f"{what.__module__}.{what.__qualname__}{f' of {model}' if isinstance(model, str) else ''}"
 
 
 def _refuse_to_encode(texts: Sequence[str]) -> Any:

@@ -147,9 +147,9 @@ class Store(ABC):
         """Raise InvalidInputError where an index lacks a leg."""
         if name not in state.legs:
             raise InvalidInputError(
-                f"The index in {self.location} has no {name} leg. Add it: DocumentIndex.open(folder, mode='w', "
-                f"legs={[*state.legs, name]!r}), or rag-kit ingest PATH --index {self.location} --legs "
-                f"{','.join([*state.legs, name])}."
+                # the name alone: a retriever may note this, and notes leave with answers
+                f"The index {self.location.name!r} has no {name} leg. Add it: DocumentIndex.open(..., mode='w', legs="
+                f"{[*state.legs, name]!r}), or rag-kit ingest PATH --index DIR --legs {','.join([*state.legs, name])}."
             )
 
     @abstractmethod

@@ -20,7 +20,7 @@ from langchain_core.vectorstores import VectorStore
 from rag_kit._redact import error_text
 from rag_kit.documents import Filter
 from rag_kit.errors import DocumentIndexError, InvalidInputError
-from rag_kit.indexing.document_index.file_leg import FileLeg
+from rag_kit.indexing.document_index.file_leg import FileLeg, model_prefix
 from rag_kit.indexing.document_index.folder import remove_parts
 from rag_kit.indexing.document_index.keyword import KeywordLeg, Mask
 from rag_kit.indexing.document_index.state import (
@@ -32,7 +32,6 @@ from rag_kit.indexing.document_index.state import (
 )
 from rag_kit.indexing.document_index.vector_leg import (
     best_by_id,
-    prefix_of_vectors,
     read_changed_numbers,
     read_numbers,
 )
@@ -155,14 +154,13 @@ class StoreLeg(FileLeg):
     def __init__(self, folder: Path, keyword: KeywordLeg, store: ConnectedStore | None) -> None:
         super().__init__(folder)
         self._keyword, self._store = keyword, store
-        self._forget()
 
     def _forget(self) -> None:
         self._checked_file: Path | None = None  # the file for which rows were looked up
         self._sample_found = False  # whether one of them was found
 
     def _prefix(self, state: IndexState) -> str:
-        return prefix_of_vectors("store", state)
+        return model_prefix("store", state, state.embedding)
 
     def search(
         self, connection: Connection, state: IndexState, query: Vectors, k: int, where: Filter | None
@@ -206,7 +204,7 @@ class StoreLeg(FileLeg):
         if self._store is None and state.embedding is not None:
             return self._saved_generation(state)
         if self._store and self._usable_generation(connection, state, self._store) == NO_GENERATION:
-            self._remove_files(state)
+            self.remove(state)
         return super().apply(connection, state)
 
     def _save(self, connection: Connection, state: IndexState, path: Path) -> None:
@@ -215,7 +213,7 @@ class StoreLeg(FileLeg):
         generation = self._saved_generation(state)
         changed = read_changed_numbers(connection, generation, "vectors")
         doomed = read_changed_numbers(connection, generation, "removed")
-        self._remove_files(state)
+        self.remove(state)
         # some lose rows that are deleted before they are added again
         unwanted = np.setdiff1d(doomed, changed) if self._store.replaces else np.union1d(doomed, changed)
         self._store.delete(state, unwanted)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from pathlib import Path
 from typing import NamedTuple
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from rag_kit.documents import Filter
 from rag_kit.errors import IndexFormatError
-from rag_kit.indexing.document_index.file_leg import LoadedLeg
+from rag_kit.indexing.document_index.file_leg import LoadedLeg, model_prefix
 from rag_kit.indexing.document_index.folder import repair_advice
 from rag_kit.indexing.document_index.keyword import KeywordLeg, Mask
 from rag_kit.indexing.document_index.state import (
@@ -63,10 +62,9 @@ class VectorLeg(LoadedLeg[VectorView]):
     def __init__(self, folder: Path, keyword: KeywordLeg) -> None:
         super().__init__(folder)
         self._keyword = keyword
-        self._forget()
 
     def _prefix(self, state: IndexState) -> str:
-        return prefix_of_vectors("vectors", state)
+        return model_prefix("vectors", state, state.embedding)
 
     def search(
         self, connection: Connection, state: IndexState, query: Vectors, k: int, where: Filter | None
@@ -172,12 +170,6 @@ def _score_segment(
     else:
         return np.arange(size), segment.rows @ query
     return places, segment.rows[places] @ query
-
-
-def prefix_of_vectors(kind: str, state: IndexState) -> str:
-    """How the names of files begin that are of an index and its embedding model."""
-    model = hashlib.sha256(str(state.embedding).encode()).hexdigest()[:8]
-    return f"{kind}-{state.uid[:8]}-{model}-"
 
 
 def read_changed_numbers(connection: Connection, since: int, *tables: str) -> Numbers:

@@ -77,9 +77,7 @@ def open_index(
 ) -> Iterator[DocumentIndex]:
     """Open or create the index; for a dry run, open it for reading, or an empty one elsewhere."""
     legs: Any = options.legs
-    given: dict[str, Any] = {"embeddings": embeddings, "wait": options.wait}
-    if options.sparse_encoder is not None:
-        given["sparse_encoder"] = options.sparse_encoder
+    given: Any = {"embeddings": embeddings, "wait": options.wait, "sparse_encoder": options.sparse_encoder}
     with contextlib.ExitStack() as stack:
         try:
             if dry_run:

@@ -123,7 +123,9 @@ def ingest(
             if not dry_run:
                 if opened.settings != settings.values:
                     opened.record_settings(settings.values)
-                _add_vectors(opened, report)
+                if opened.embeddings is not None and (count := opened.add_vectors()):
+                    report.embedded += count
+                    report.notes.append(f"the index had no vectors; {count} chunks got theirs")
             _write_files(opened, representer, grouping)
             if listing.vanished and not dry_run:
                 opened.delete_sources(listing.vanished)
@@ -215,10 +217,3 @@ def _closing_notes(grouping: Grouping, settings: SplitSettings, embedding: str) 
             "alone; for vectors name a multilingual embedding model, such as e5"
         )
     return notes
-
-
-def _add_vectors(index: DocumentIndex, report: IngestReport) -> None:
-    """Embed the chunks of an index that was built without an embedding model."""
-    if index.embeddings is not None and index.embedding is None and (count := index.add_vectors()):
-        report.embedded += count
-        report.notes.append(f"the index had no vectors; {count} chunks got theirs")

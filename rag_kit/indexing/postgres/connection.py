@@ -166,8 +166,12 @@ def make_schema(connection: psycopg.Connection[Any], location: PostgresLocation)
 
 def make_trigram_tables(connection: psycopg.Connection[Any]) -> None:
     """Make the tables of the trigram leg in the schema, if it has none, inside the open transaction."""
+    # of this schema: those of an index in the schema of pgvector are on the path, too
+    lacking = "SELECT to_regclass(current_schema || '.trigram_counts') IS NULL"
+    if connection.execute(lacking).fetchone() == (False,):
+        return  # without the lock, which whoever adds the leg to many documents holds for long
     connection.execute("SELECT pg_advisory_xact_lock(hashtextextended('rag_kit trigram', 0))")
-    if connection.execute("SELECT to_regclass('trigram_counts')").fetchone() == (None,):
+    if connection.execute(lacking).fetchone() == (True,):
         text = (files(__package__) / "migrations" / _TERMS_SQL).read_text(encoding="utf-8")
         connection.execute(text.replace("keyword_", "trigram_"))
 

@@ -204,6 +204,8 @@ class PostgresKeywordView(KeywordView):
     def _passages(self, filter: Filter | None) -> Filter | None:
         state = self._store.state()
         check_version(state)
+        if self._leg != self._store.keyword.label:
+            self._store.check_leg(self._leg, state)  # it may have gone since
         return passage_filter(filter, state.derived)
 
     def _spell(self, query: str, weights: Mapping[str, float], where: Filter | None) -> Mapping[str, float]:

@@ -140,7 +140,6 @@ class PostgresStore(Store):
         if access.legs:
             make_trigram_tables(connection.native)
             self.set_meta(legs=access.legs)
-            self._trigram.clear(connection)
             self._trigram.apply(connection, self.state(connection))
         elif access.legs is not None and self.state(connection).legs:
             self.set_meta(legs=[])

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Vector = dict[str, float]
 Weights = Mapping[str, float] | Mapping[int, float] | Mapping[str | int, float]
 SparseEncoder = Callable[[list[str]], Sequence[Weights] | Awaitable[Sequence[Weights]]]
-_MAX_WEIGHT = 1e18  # products and sums of such weights stay finite in float32
+_MAX_WEIGHT = 1e15  # sums of the products of 10**8 such weights stay finite in float32
 
 
 def encode(encoder: SparseEncoder, texts: Sequence[str], batch_size: int) -> list[Vector]:

@@ -7,8 +7,12 @@ import json
 import multiprocessing
 import pickle
 import random
+import shutil
+import threading
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -291,3 +295,205 @@ def test_kills_leave_whole_legs(tmp_path: Path) -> None:
                     "graph",
                     "beijing",
                 }
+
+
+def halves(texts: list[str]) -> list[dict[str, float]]:
+    """Another encoder: the first halves of words."""
+    return [{word[: len(word) // 2]: 1.0 for word in text.lower().split()} for text in texts]
+
+
+def test_a_refused_encoder_is_not_recorded(tmp_path: Path) -> None:
+    """A writer that comes with other legs and the wrong encoder changes nothing."""
+    with DocumentIndex.create(tmp_path / "i", legs=["sparse"], sparse_encoder=word_counts) as index:
+        index.upsert(DOCUMENTS)
+    with pytest.raises(IndexMismatchError):
+        DocumentIndex.open(tmp_path / "i", mode="w", legs=["trigram", "sparse"], sparse_encoder=halves)
+    with DocumentIndex.open(tmp_path / "i", sparse_encoder=word_counts) as index:
+        assert index.legs == ["sparse"]
+        assert ids(index.leg_view("sparse").search("pump")) == ["pump"]  # type: ignore[attr-defined]
+
+
+def test_a_reader_is_told_of_another_encoder(tmp_path: Path) -> None:
+    """An open reader does not search the vectors of the encoder that came since; nothing of the message is a path."""
+    with DocumentIndex.create(tmp_path / "i", legs=["sparse"], sparse_encoder=word_counts) as index:
+        index.upsert(DOCUMENTS)
+    with DocumentIndex.open(tmp_path / "i", sparse_encoder=word_counts) as reader:
+        retriever = index_retriever(reader, "sparse")
+        DocumentIndex.open(tmp_path / "i", mode="w", legs=[]).close()
+        with pytest.raises(InvalidInputError, match="no sparse leg") as gone:
+            retriever.invoke("pump")
+        DocumentIndex.open(tmp_path / "i", mode="w", legs=["sparse"], sparse_encoder=halves).close()
+        with pytest.raises(IndexMismatchError, match=r"halves.*word_counts") as other:
+            retriever.invoke("pump")
+    assert str(tmp_path) not in f"{gone.value} {other.value}"
+
+
+def test_what_a_kill_left_of_a_leg_is_not_taken_over(tmp_path: Path) -> None:
+    """A file that a killed removal left is removed by the next writer, and is nothing for another encoder."""
+    with DocumentIndex.create(tmp_path / "i", legs=["sparse"], sparse_encoder=word_counts) as index:
+        index.upsert(DOCUMENTS)
+    [file] = (tmp_path / "i").glob("sparse-*.index")
+    data = file.read_bytes()
+    DocumentIndex.open(tmp_path / "i", mode="w", legs=[]).close()
+    file.write_bytes(data)
+    with DocumentIndex.open(tmp_path / "i", mode="w", legs=["sparse"], sparse_encoder=halves) as index:
+        assert ids(index.leg_view("sparse").search("pump")) == ["pump"]  # type: ignore[attr-defined]
+    DocumentIndex.open(tmp_path / "i", mode="w", legs=[]).close()
+    file.write_bytes(data)
+    DocumentIndex.open(tmp_path / "i", mode="w").close()
+    assert not file.exists()
+
+
+@pytest.mark.parametrize(
+    "settings", [{"legs": 5}, {"legs": [["trigram"]]}, {"legs": ["sparse"], "sparse_encoder": "x"}]
+)
+def test_legs_of_another_kind_are_refused(tmp_path: Path, settings: dict[str, Any]) -> None:
+    """A text, a number or a list of lists is refused before anything is made."""
+    with pytest.raises(InvalidInputError):
+        DocumentIndex.create(tmp_path / "i", **settings)
+    assert not (tmp_path / "i").exists()
+
+
+def test_no_search_sees_half_of_a_write(tmp_path: Path) -> None:
+    """While the leg follows a write that replaces a document, a search finds the old one or the new one."""
+    encoding, go_on = threading.Event(), threading.Event()
+
+    def encode(texts: list[str]) -> list[dict[str, float]]:
+        if any("new" in text for text in texts):
+            encoding.set()
+            assert go_on.wait(20)
+        return word_counts(texts)
+
+    with DocumentIndex.create(tmp_path / "i", legs=["sparse"], sparse_encoder=encode) as index:
+        index.sync([Document("old pump", id="old", metadata={"source": "s"})])
+        view: Any = index.leg_view("sparse")
+        index.sync([Document("new pump", id="new", metadata={"source": "s"})])
+        following = threading.Thread(target=index.leg_view, args=("sparse",))
+        following.start()
+        assert encoding.wait(20)
+        assert ids(view.search("pump")) == ["old"]
+        go_on.set()
+        following.join()
+        assert ids(view.search("pump")) == ["new"]
+
+
+@pytest.mark.parametrize("leg", ["keyword", "trigram"])
+def test_a_backup_that_was_written_on_is_read(tmp_path: Path, leg: Any) -> None:
+    """A reader drops what it had loaded, also where the backup has come to the same number of writes."""
+    folder = tmp_path / "i"
+    with DocumentIndex.create(folder, legs=["trigram"]) as index:
+        index.upsert(DOCUMENTS[:1])
+    shutil.copytree(folder, tmp_path / "backup")
+    with DocumentIndex.open(folder, mode="w") as index:
+        index.upsert([Document("lost zebra", id="lost")])
+    with DocumentIndex.open(folder) as reader:
+
+        def search(query: str) -> list[str | None]:
+            view: Any = reader.keyword_view() if leg == "keyword" else reader.leg_view(leg)
+            return ids(view.search(query))
+
+        assert search("zebra") == ["lost"]
+        for path in folder.iterdir():
+            path.unlink()
+        shutil.copytree(tmp_path / "backup", folder, dirs_exist_ok=True)
+        with DocumentIndex.open(folder, mode="w") as index:
+            index.upsert([Document("new kayak", id="new")])
+        assert search("zebra") == []
+        assert search("kayak") == ["new"]
+        assert reader.verify().ok
+
+
+def test_indexes_of_a_database_have_tables_of_their_own(plain_url: str, postgres_url: str) -> None:
+    """The schema of pgvector is on every index's path; an index there keeps its leg to itself."""
+    import psycopg
+
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute("GRANT ALL ON SCHEMA public TO plain")
+    with DocumentIndex.create(f"{plain_url}&index=public", legs=["trigram"]) as first:
+        first.upsert(DOCUMENTS)
+        with DocumentIndex.create(f"{plain_url}&index=beside_public", legs=["trigram"]) as second:
+            second.upsert([Document("A secret pump", id="secret")])
+            assert ids(second.leg_view("trigram").search("pumpe")) == ["secret"]
+        assert ids(first.leg_view("trigram").search("pumpe")) == ["pump"]
+        assert first.verify().ok
+
+
+def test_a_view_says_that_its_leg_has_gone(postgres_url: str) -> None:
+    """A search that began before the leg was removed fails; it does not find nothing."""
+    url = f"{postgres_url}&index=gone"
+    with DocumentIndex.create(url, legs=["trigram"]) as index:
+        index.upsert(DOCUMENTS)
+        view = index.leg_view("trigram")
+        DocumentIndex.open(url, mode="w", legs=[]).close()
+        with pytest.raises(InvalidInputError, match="no trigram leg"):
+            view.search("pump")
+
+
+def test_a_leg_is_added_while_another_tenant_adds_its_own(plain_url: str) -> None:
+    """Nobody waits for the documents of another tenant to be analysed, once the tables are there."""
+    import psycopg
+
+    first, second = (f"{plain_url}&index=adding&tenant={name}" for name in "ab")
+    DocumentIndex.create(first, legs=["trigram"]).close()
+    DocumentIndex.create(second).close()
+    with psycopg.connect(plain_url) as adding:
+        adding.execute("SELECT pg_advisory_xact_lock(hashtextextended('rag_kit trigram', 0))")
+        DocumentIndex.open(second, mode="w", legs=["trigram"], wait=1).close()
+
+
+def test_a_leg_that_was_just_added_is_not_lost(tmp_path: Path) -> None:
+    """Until its first file is written, `verify` has a note; what a killed writer began to write is removed."""
+    with DocumentIndex.create(tmp_path / "i") as index:
+        index.upsert(DOCUMENTS)
+    draft = tmp_path / "i" / ".trigram-0123abcd-7.index.0123456789ab.tmp"
+    draft.write_text("half a file")
+    DocumentIndex.open(tmp_path / "i", mode="w", legs=["trigram"]).discard()
+    assert not draft.exists()
+    with DocumentIndex.open(tmp_path / "i") as index:
+        assert ids(index.leg_view("trigram").search("photografs")) == ["graph"]
+        assert index.verify().ok and index.verify().notes
+
+
+class LocalModel:
+    """A sparse model on this machine, as fastembed's are: its methods are the encoders."""
+
+    def __init__(self, model: str) -> None:
+        self.model = model
+
+    def passages(self, texts: list[str]) -> list[dict[str, float]]:
+        return word_counts(texts)
+
+
+def test_methods_of_two_models_are_two_encoders(tmp_path: Path) -> None:
+    """The same method of an object with another model is refused."""
+    first, second = LocalModel("splade-a").passages, LocalModel("splade-b").passages
+    DocumentIndex.create(tmp_path / "i", legs=["sparse"], sparse_encoder=first).close()
+    DocumentIndex.open(tmp_path / "i", sparse_encoder=LocalModel("splade-a").passages).close()
+    with pytest.raises(IndexMismatchError, match="splade-b"):
+        DocumentIndex.open(tmp_path / "i", sparse_encoder=second)
+
+
+def test_a_fork_beside_a_busy_thread_can_search(tmp_path: Path) -> None:
+    """A child waits for nothing that another thread of its parent held at that moment."""
+    if "fork" not in multiprocessing.get_all_start_methods():
+        pytest.skip("this system cannot fork")
+    with DocumentIndex.create(tmp_path / "i", legs=["trigram"]) as index:
+        index.upsert(DOCUMENTS)
+    with DocumentIndex.open(tmp_path / "i") as reader:
+        views: list[Any] = [reader.keyword_view(), reader.leg_view("trigram")]
+        with ExitStack() as busy:
+            locks = [view._index._lock for view in views]
+            threads = ThreadPoolExecutor(1)
+            threads.submit(lambda: [lock.acquire() for lock in locks]).result()
+            busy.callback(threads.shutdown)
+            busy.callback(lambda: threads.submit(lambda: [lock.release() for lock in locks]).result())
+
+            def search() -> None:
+                assert "pump" in reader.keyword_view()
+                assert "pump" in reader.leg_view("trigram")
+
+            child = multiprocessing.get_context("fork").Process(target=search)
+            child.start()
+            child.join(20)
+            child.kill()
+            assert child.exitcode == 0

@@ -72,6 +72,21 @@ def test_no_hit_of_score_zero() -> None:
     assert SparseIndex().search("anything") == [] == SparseIndex(words).search("anything")
 
 
+def test_the_largest_weights_are_ranked() -> None:
+    """Scores of long vectors of the largest weights that are taken are numbers, by which documents are ordered."""
+    words = [str(number) for number in range(2000)]
+
+    def largest(texts: list[str]) -> list[dict[str, float]]:
+        return [dict.fromkeys(text.split(), 1e15) for text in texts]
+
+    index = SparseIndex.from_texts([" ".join(words[:1000]), " ".join(words)], encoder=largest)
+    found = index.search(" ".join(words))
+    assert [document.page_content.count(" ") for document, _ in found] == [1999, 999]
+    assert all(math.isfinite(score) for _, score in found)
+    with pytest.raises(InvalidInputError, match="weights must be numbers"):
+        index.search_vector({"1": 1e16})
+
+
 def test_terms_may_be_numbers() -> None:
     """SPLADE gives token numbers, bge-m3 their strings: 7 and "7" are one term; numpy's scalars are taken."""
     index = SparseIndex(given_vectors([{7: np.float32(2)}, {np.int64(8): 1.5}]))
