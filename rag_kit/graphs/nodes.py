@@ -28,6 +28,7 @@ from rag_kit.graphs.pictures import check_folder, pictures_of
 from rag_kit.graphs.running import ask, call_within_deadline, compute, report, write
 from rag_kit.graphs.state import (
     INCOMPLETE,
+    NOT_ALL_READ,
     NOT_ALL_SEARCHED,
     AnswerStatus,
     RagState,
@@ -247,6 +248,10 @@ class RagNodes:
         count = sum(1 for _ in takewhile(lambda total: total <= self.max_passage_chars, chars))
         return list(documents[: max(1, count)])
 
+    def _reads_all(self, documents: Sequence[Document]) -> bool:
+        """Tell whether all of the passages fits into a prompt."""
+        return sum(len(document.page_content) for document in documents) <= self.max_passage_chars
+
     def render_fitting_passages(self, documents: Sequence[Document]) -> str:
         """Render as many passages as fit into a prompt."""
         return render_passages(self.fitting_passages(documents), max_chars=self.max_passage_chars)
@@ -278,6 +283,9 @@ class RagNodes:
             checked["status"] = "incomplete"
             own_words = answer not in DECLINED.values()
             answer = f"{answer}\n\n{NOT_ALL_SEARCHED[language]}" if own_words else INCOMPLETE[language]
+        elif checked["status"] == "declined" and not self._reads_all(state["documents"]):
+            checked["status"] = "incomplete"
+            answer = f"{answer}\n\n{NOT_ALL_READ[language]}"
         elif state.get("cut_off"):
             checked["status"] = "incomplete"
         report("cited", status=checked["status"])

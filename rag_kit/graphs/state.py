@@ -77,6 +77,7 @@ INCOMPLETE = {
     "zh": "能检索到的文档中没有答案。有些文档未能检索。",
 }
 NOT_ALL_SEARCHED = {"en": "Some documents could not be searched.", "zh": "有些文档未能检索。"}
+NOT_ALL_READ = {"en": "Not all that was found could be read.", "zh": "找到的内容未能全部读完。"}
 
 
 def _validate(kind: TypeAdapter[Any], value: Any, expected: str) -> Any:

@@ -217,6 +217,16 @@ def test_passages_that_do_not_fit_are_left_out_and_said() -> None:
     assert "Bananas" not in str(model.asked[0][-1].content)
 
 
+def test_a_decline_beside_unread_passages_is_incomplete() -> None:
+    """What a long passage left no room for was not read, so that nothing tells that the answer is not there."""
+    found = fixed("The pump is blue. " * 20, "The pump starts at 40 degrees.")
+    result = build_plain_rag(found, chat_model("extractive"), max_passage_chars=100).invoke(
+        {"question": "When does the fan stop?"}
+    )
+    assert result["status"] == "incomplete"
+    assert "Not all that was found could be read." in result["answer"]
+
+
 @pytest.mark.parametrize("name", ["plain", "conversational"])
 def test_a_retriever_that_asks_the_model_about_each_passage_fits_the_default_caps(name: str) -> None:
     """Twenty candidates are graded one by one, and the answer is still asked for."""
