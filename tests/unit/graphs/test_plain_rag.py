@@ -218,7 +218,7 @@ def test_passages_that_do_not_fit_are_left_out_and_said() -> None:
 
 
 def test_a_decline_beside_unread_passages_is_incomplete() -> None:
-    """What a long passage left no room for was not read, so that nothing tells that the answer is not there."""
+    """A long passage leaves no room for the next ones, so that nothing tells that the answer is not there."""
     found = fixed("The pump is blue. " * 20, "The pump starts at 40 degrees.")
     result = build_plain_rag(found, chat_model("extractive"), max_passage_chars=100).invoke(
         {"question": "When does the fan stop?"}
