@@ -107,7 +107,10 @@ class _Column:
         return result
 
     def _compare_order(self, operator: str, operand: Any) -> Mask:
-        """Return the rows whose number or string is on one side of the operand, found by bisection."""
+        """Return the rows whose number or string is on one side of the operand, found by bisection.
+
+        Codes are positions in sorted numbers, then sorted strings, then the rest: a range of values is one of codes.
+        """
         values, offset = (self.strings, len(self.numbers)) if isinstance(operand, str) else (self.numbers, 0)
         bound = (bisect_left if operator in ("$gte", "$lt") else bisect_right)(values, operand)
         low, high = (bound, len(values)) if operator in ("$gt", "$gte") else (0, bound)

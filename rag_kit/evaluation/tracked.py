@@ -69,14 +69,14 @@ class Upload:
         self.metadata = {**manifest, "summary": numbers, FINGERPRINT: self.fingerprint}
 
     def write_rows(self, write: Callable[[dict[str, Any]], int], tracked: Tracked) -> None:
-        """Write rows side by side; ``write`` returns how many entries of a row were missing."""
+        """Write rows side by side, and count the calls; ``write`` returns how many calls a row took."""
 
-        def count(record: dict[str, Any]) -> None:
-            written = write(record)
+        def write_and_count(record: dict[str, Any]) -> None:
+            calls = write(record)
             with _counting:
-                tracked.written += written
+                tracked.written += calls
 
-        fan_out_map(count, self.rows, max_concurrency=_AT_ONCE)
+        fan_out_map(write_and_count, self.rows, max_concurrency=_AT_ONCE)
 
     def check_owner(self, fingerprint: Any) -> None:
         """Refuse an experiment of this name that has other results."""

@@ -45,7 +45,7 @@ def write_langsmith(client: Any, upload: Upload, tracked: Tracked) -> None:
         run = runs[record["key"]]
         scores = record["scores"].items()
         missing = {name: score for name, score in scores if _uuid(run, name) not in score_ids}
-        has_run = len(missing) < len(record["scores"])
+        has_run = len(missing) < len(record["scores"])  # a score is only there on a run that was made
         if not has_run:
             # Without trace_id and dotted_order the client sends at once and raises; in background batches a refusal
             # is only logged. The end time is the first attempt's, so that a retry gives the same run.

@@ -236,7 +236,10 @@ def _unsearched(messages: Sequence[AnyMessage]) -> list[str]:
 
 
 def _documents_of(artifact: Any) -> Iterator[Document]:
-    """Yield the documents that a tool returned beside its text; of `as_tool`, the quotes of its citations."""
+    """Yield the documents that a tool returned beside its text.
+
+    An artifact of `as_tool` is a mapping with citations, whose quotes count; others are or have ``documents``.
+    """
     if isinstance(artifact, Mapping) and isinstance(artifact.get("citations"), list):
         for citation in artifact["citations"]:
             if citation.get("quote"):

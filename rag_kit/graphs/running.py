@@ -119,13 +119,18 @@ class Node(Runnable[Any, Any]):
 
     @contextmanager
     def _config(self, config: RunnableConfig | None) -> Iterator[RunnableConfig]:
-        """Return the config of all that the node calls, also of user functions that get none."""
+        """Set the config of all that the node calls: it streams without thoughts, or nothing.
+
+        As LangChain's current config it reaches functions of a user's that are given none.
+        """
         config = config or {}
-        quiet: Any = {**config, "tags": [*(config.get("tags") or ()), TAG_NOSTREAM]}
-        own = cut_thoughts(config, self._habits) if self.streams else quiet
-        token = var_child_runnable_config.set(own)
+        if self.streams:
+            node_config = cut_thoughts(config, self._habits)
+        else:
+            node_config = {**config, "tags": [*(config.get("tags") or ()), TAG_NOSTREAM]}
+        token = var_child_runnable_config.set(node_config)
         try:
-            yield own
+            yield node_config
         finally:
             var_child_runnable_config.reset(token)
 
@@ -253,7 +258,10 @@ def name_caps(context: RagContext) -> Iterator[None]:
 def ask(
     llm: Runnable[Any, Any], prompt: PromptTemplate, values: Mapping[str, Any], *, fallback: Any = RAISE
 ) -> Step[Any]:
-    """Ask a model for the object that the prompt's schema describes."""
+    """Make the step that asks a model for the object that the prompt's schema describes.
+
+    Awaited in a node, it gives the object; ``fallback`` is what ``structured_call`` does where the call fails.
+    """
     asked = (llm, prompt, values)
     return Step(
         prompt.title,
@@ -265,7 +273,7 @@ def ask(
 def write(
     llm: Runnable[Any, Any], prompt: PromptTemplate | PicturePrompt, values: Mapping[str, Any]
 ) -> Step[TextReply]:
-    """Ask a model for text; its tokens are streamed if the node streams."""
+    """Make the step that asks a model for text; its tokens are streamed if the node streams."""
     return Step(
         prompt.title,
         lambda config: ModelCall(llm, prompt, values, config=config).run(ask_for_reply),

@@ -110,7 +110,10 @@ class ExactVectorRetriever(ByVectorRetriever):
     def nearest(
         self, query: str, vector: Sequence[float], k: int, filter: Filter | None, *, ids_only: bool = False
     ) -> list[Document]:
-        """Return the documents nearest to a vector, with their cosines in the provenance."""
+        """Return the documents nearest to a vector, with their cosines in the provenance of a feedback search.
+
+        ``query`` is for the provenance alone; ``ids_only`` has no effect, for the texts are in memory.
+        """
         mask = self._columns.mask(filter) if filter else None
         return self._documents(query, nearest_rows(self._matrix, vector, k, mask), "feedback")
 

@@ -104,6 +104,7 @@ class VectorRetriever(RagKitRetriever):
         return [(fetch, static, passes) for fetch in deeper(call.k)]
 
     def _store_step(self, sought: str | list[float], arguments: dict[str, Any]) -> Step[_Scored]:
+        """Make the step that searches the store for a text or a vector; it needs no context of the run."""
         return Step(
             "search",
             lambda _: self._from_store(sought, arguments),

@@ -106,7 +106,7 @@ def _describe(value: Any, earlier: dict[int, tuple[int, Any]], depth: int) -> An
 
 
 def _parts_of(value: Any) -> Any:
-    """Describe the parts of an object."""
+    """Return the parts of an object that say what it does: a mapping by name, or a list."""
     if isinstance(value, (list, tuple, set, frozenset, Mapping)):
         return value
     if isinstance(value, types.CodeType):  # not line numbers: moving a function does not change it
@@ -118,7 +118,7 @@ def _parts_of(value: Any) -> Any:
     if inspect.isfunction(value):
         return [value.__code__, value.__defaults__, value.__kwdefaults__, _closure_values(value)]
     kind = type(value)
-    if "SecretStr" in kind.__qualname__:
+    if "SecretStr" in kind.__qualname__:  # no fingerprint depends on a key
         return [kind]
     attributes = {} if kind.__module__.partition(".")[0] in _KNOWN else vars(kind)
     code = [[name, item.__code__] for name, item in sorted(attributes.items()) if inspect.isfunction(item)]

@@ -68,22 +68,22 @@ def build_self_rag(
     and p(y) are the model's own (``scoring`` in the state is ``"logprobs"``); else a label is certain and p(y) is 1
     (``"labels"``).
 
-    ``mode="reflect"``: the loop that is better known: passages are graded, with none relevant the query is rewritten,
-    an answer without support is written again, one that does not resolve the question leads to another search.
+    ``mode="reflect"``: the loop that is better known. Passages are graded; if none is relevant, the query is rewritten.
+    An answer without support is written again; one that does not resolve the question leads to another search.
 
-    Text competes in both modes, so no tokens are streamed: what is decided is sent as custom events
+    Several texts compete for the answer in both modes, so no tokens are streamed: decisions are sent as custom events
     (``{"event": "segment", "text": ...}``). The state's ``trace`` holds every candidate or verdict and why it lost. A
     cap that is reached on the way gives the best so far, with a note, and an error only where there is nothing yet.
 
     Args:
         retriever: Any LangChain retriever, or another runnable from a string to documents.
         llm: Any LangChain chat model.
-        mode: ``"paper"`` or ``"reflect"``. None: the paper's, and ``"reflect"`` beside ``extractive``, which is no
-            language model: one sentence for each passage loses right answers (docs/benchmarks.md).
+        mode: ``"paper"`` or ``"reflect"``. None: the paper's; with ``chat_model("extractive")``, which is no language
+            model, ``"reflect"``: one sentence for each passage loses right answers (docs/benchmarks.md).
         scoring: ``"auto"``: log-probabilities where the model's class and endpoint have them; ``"logprobs"``: try
             with any model, by ``bind(logprobs=True, top_logprobs=...)``; ``"labels"``: never.
         evaluator: What grades passages in ``reflect``, as in ``build_crag``; None: ``llm`` itself, several passages in
-            a call, and beside ``extractive`` lexical evidence. In ``paper`` the critique judges them.
+            a call; with ``extractive``, lexical evidence. In ``paper`` the critique judges them.
         **options: Those of all graphs: prompts, guards, output, checkpointer and others; see `GraphOptions`.
 
     Returns:
@@ -115,21 +115,26 @@ def build_self_rag(
         )
     nodes: Paper | Reflect
     if mode == "paper":
-        nodes, ways, start = Paper(retriever, llm, options, scoring=scoring), _PAPER, "decide_retrieval"
+        nodes, steps, start = Paper(retriever, llm, options, scoring=scoring), _PAPER, "decide_retrieval"
     else:
-        nodes, ways, start = Reflect(retriever, llm, options, evaluator=evaluator), _REFLECT, "retrieve"
+        nodes, steps, start = Reflect(retriever, llm, options, evaluator=evaluator), _REFLECT, "retrieve"
     # two names, since a server takes them for the names of its tools
     name = "self_rag" if mode == "paper" else "self_rag_reflect"
     graph: RagGraph[Any] = RagGraph(nodes.state, SelfRagContext, name, options, _MAX_STEPS)
-    begun = {start: READY, **nodes.refusal_edge}
-    graph.add_step("begin", nodes.begin, begun, route=unless_refused(start), first=True)
-    for step, (to, default) in ways.items():
-        caps: Any = {"capped": False} if step == "rank_segments" else {"on_cap": partial(nodes.at_cap, step)}
+    first_edges = {start: READY, **nodes.refusal_edge}
+    graph.add_step("begin", nodes.begin, first_edges, route=unless_refused(start), first=True)
+    for step, (edges, default) in steps.items():
         route = choice_of(step, default)
-        if step == "grade_documents":
+        if (
+            step == "grade_documents"
+        ):  # passages that an editor put there are answered from, whatever was chosen
             route = some_or(route)
-        options_: Any = {"gives": _GIVES.get(step, ()), "fetches": step == "retrieve", **caps}
-        graph.add_step(step, getattr(nodes, step), to, route=route, **options_)
+        settings: dict[str, Any] = {"gives": _GIVES.get(step, ()), "fetches": step == "retrieve"}
+        if step == "rank_segments":  # asks no model
+            settings["capped"] = False
+        else:
+            settings["on_cap"] = partial(nodes.at_cap, step)
+        graph.add_step(step, getattr(nodes, step), edges, route=route, **settings)
     graph.add_step("finish", nodes.finish, "cite", gives=_GIVES["finish"], capped=False)
     graph.add_step("cite", nodes.cite, END, capped=False)
     return graph.compile_with_options()

@@ -7,7 +7,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 from rag_kit.errors import IndexFormatError, IndexMissingError
 from rag_kit.indexing.document_index.folder import remove_parts, repair_advice
@@ -121,6 +121,16 @@ class FileLeg(ABC):
                 )
 
 
+class Version(NamedTuple):
+    """The prefix of the files that memory holds the data of, and the generation of the store that it is at."""
+
+    prefix: str
+    generation: int
+
+
+_NOTHING_LOADED = Version("", NO_GENERATION)
+
+
 class LoadedLeg(FileLeg, Generic[T]):
     """A leg that loads its newest file that is not ahead of the store, and follows the store in memory from there."""
 
@@ -128,7 +138,7 @@ class LoadedLeg(FileLeg, Generic[T]):
 
     def _forget(self) -> None:
         self._loaded: T | None = None
-        self._loaded_as = "", NO_GENERATION  # for which prefix of files, and as of which generation
+        self._version = _NOTHING_LOADED
 
     @abstractmethod
     def _read(self, path: Path) -> T:
@@ -147,19 +157,23 @@ class LoadedLeg(FileLeg, Generic[T]):
         raise IndexFormatError(f"{error} {repair_advice(self._folder)}") from error
 
     def load(self, state: IndexState) -> None:
-        """Load the newest file from which the store can be followed, where what is loaded is no better."""
+        """Load the newest saved file, unless what is in memory is as new.
+
+        Files older than ``state.floor`` are passed over: the store no longer knows what was removed since then.
+        """
         prefix = self._prefix(state)
         with self._lock:
-            # removals below the floor are forgotten; above, an older store was put in its place
-            if self._loaded_as[0] != prefix or not state.floor <= self._loaded_as[1] <= state.generation:
+            known = self._version
+            # ahead of the store: an older one was put in its place
+            if known.prefix != prefix or not state.floor <= known.generation <= state.generation:
                 self._forget()
             if self._loaded is not None and not self.takes_newer:
                 return
             for generation, path in self.readable(state):
-                if generation < state.floor or generation <= self._loaded_as[1]:
+                if generation < state.floor or generation <= self._version.generation:
                     return
                 try:
-                    self._loaded, self._loaded_as = self._read(path), (prefix, generation)
+                    self._loaded, self._version = self._read(path), Version(prefix, generation)
                     return
                 except (FileNotFoundError, IndexMissingError):
                     continue  # a writer has just put a newer one in its place
@@ -169,15 +183,15 @@ class LoadedLeg(FileLeg, Generic[T]):
     def current(self, connection: Connection, state: IndexState) -> T:
         """Give the data of the state that the connection sees."""
         with self._lock:
-            wanted_state = self._prefix(state), state.generation
-            if self._loaded is None or self._loaded_as != wanted_state:
+            wanted = Version(self._prefix(state), state.generation)
+            if self._loaded is None or self._version != wanted:
                 self.load(state)
-                loaded, since = self._loaded, self._loaded_as[1]
-                # where this fails half-way, from the file again
-                self._loaded, self._loaded_as = None, ("", NO_GENERATION)
+                loaded, since = self._loaded, self._version.generation
+                # where this fails half-way, the next call begins from the file
+                self._loaded, self._version = None, _NOTHING_LOADED
                 loaded = self._empty(state) if loaded is None else loaded
                 self._loaded = self._follow(loaded, connection, since, state)
-                self._loaded_as = wanted_state
+                self._version = wanted
             return self._loaded
 
 

@@ -106,7 +106,7 @@ class FolderStore(Store):
 
     @classmethod
     def create(cls, folder: Path, access: Access, settings: Mapping[str, Any]) -> FolderStore:
-        """See `Store`."""
+        """Make the index of a folder."""
         name = access.connected and access.connected.name  # connects, before there is a folder
         prepare_new(folder)
         refuse_links(folder)
@@ -125,7 +125,7 @@ class FolderStore(Store):
 
     @classmethod
     def open(cls, folder: Path, access: Access) -> FolderStore:
-        """See `Store`."""
+        """Open the index of a folder."""
         refuse_links(folder)
         if not (folder / STORE).exists():
             raise missing_index(folder)
@@ -188,11 +188,11 @@ class FolderStore(Store):
                 self._optional[lacking].remove(state)
 
     def legs(self, state: IndexState) -> list[Leg]:
-        """See `Store`."""
+        """Return keyword, vectors and the optional legs that the index has in a state."""
         return [self.keyword, self.vectors, *(self._optional[name] for name in state.legs)]
 
     def leg_view(self, name: str) -> PostingsView:
-        """See `Store`."""
+        """Return a view of the trigram or sparse leg; it holds its data, and is searched without the store."""
         with self.reading() as connection:
             state = self.state(connection)
             self.check_leg(name, state)
@@ -200,7 +200,7 @@ class FolderStore(Store):
 
     @contextmanager
     def translate_errors(self) -> Iterator[None]:
-        """See `Store`."""
+        """Turn SQLite's errors into those of the kit."""
         try:
             yield
         except sqlite3.Error as error:
@@ -208,7 +208,7 @@ class FolderStore(Store):
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """See `Store`; other threads wait."""
+        """Open one view of the committed state; other threads wait."""
         with self.translate_errors(), self._read_lock:
             reader = self._current_reader()
             nested = reader.in_transaction
@@ -287,7 +287,7 @@ class FolderStore(Store):
             )
 
     def damage(self, connection: Connection) -> str:
-        """See `Store`."""
+        """Return what SQLite finds damaged; nothing for a sound file."""
         try:
             bad = [row[0] for row in connection.execute("PRAGMA quick_check(5)") if row[0] != "ok"]
         except sqlite3.DatabaseError as error:
@@ -295,22 +295,22 @@ class FolderStore(Store):
         return f"{STORE} is damaged: {'; '.join(bad)}" if bad else ""
 
     def keyword_view(self) -> KeywordView:
-        """See `Store`."""
+        """Return the keyword leg in the present state."""
         with self.reading() as connection:
             return self.keyword.view(connection, self.state(connection))
 
     def passes(self, connection: Connection, state: IndexState, where: Filter) -> Callable[[int], bool]:
-        """See `Store`."""
+        """Return the function that tells of a row number whether its row passes a filter."""
         mask = self.keyword.mask(connection, state, where)
         return lambda n: bool(mask[n])
 
     @property
     def replies(self) -> Path:
-        """See `Store`."""
+        """Return the file of a model's replies in the folder."""
         return self.location / REPLIES
 
     def flush(self) -> None:
-        """See `Store`; removals that every leg has saved are forgotten."""
+        """Save the legs; removals that every leg has saved are forgotten."""
         self._refuse_replaced()
         with self.reading() as connection:
             state = self.state(connection)
@@ -340,7 +340,7 @@ class FolderStore(Store):
             remove_pictures(self.location, {row[0] for row in connection.execute(query)})
 
     def close(self) -> None:
-        """See `Store`; the writer folds the log into the file, so that the folder can be copied."""
+        """Close the connections; the writer folds the log into the file, so that the folder can be copied."""
         with self.write_lock, self._read_lock:
             if self._closed:
                 return

@@ -117,7 +117,7 @@ class SparseLeg(PostingsLeg[SparseIndex]):
         return self._saved_generation(state) == state.generation
 
     def apply(self, connection: Connection, state: IndexState) -> int:
-        """See ``Leg``; without the encoder nothing is written, and removals are kept for the writer that has it."""
+        """Write the file; without the encoder nothing, and removals are kept for the writer that has it."""
         if self._name is not None:
             return super().apply(connection, state)
         if not self._is_recent(connection, state):
@@ -125,11 +125,11 @@ class SparseLeg(PostingsLeg[SparseIndex]):
         return self._saved_generation(state)
 
     def rebuild(self, connection: Connection, state: IndexState) -> str:
-        """See ``Leg``; nothing without the encoder."""
+        """Forget the file and build it anew; without the encoder nothing is done."""
         return "" if self._name is None else super().rebuild(connection, state)
 
     def verify(self, connection: Connection, state: IndexState, report: IndexReport) -> None:
-        """See ``Leg``; without the encoder, what is not in the file cannot be compared."""
+        """Compare the file with the store; without the encoder, what was written since is noted only."""
         if self._name is None and not self._is_recent(connection, state):
             report.notes.append(_WAITING)
         else:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rag_kit.documents import Filter
 from rag_kit.errors import IndexFormatError
-from rag_kit.indexing.document_index.file_leg import LoadedLeg, model_prefix
+from rag_kit.indexing.document_index.file_leg import LoadedLeg, Version, model_prefix
 from rag_kit.indexing.document_index.folder import repair_advice
 from rag_kit.indexing.document_index.keyword import KeywordLeg, Mask
 from rag_kit.indexing.document_index.state import (
@@ -106,7 +106,7 @@ class VectorLeg(LoadedLeg[VectorView]):
     def _save(self, connection: Connection, state: IndexState, path: Path) -> None:
         numbers, dimension = read_changed_numbers(connection, NO_GENERATION, "vectors"), state.dimension or 0
         write_file(path, read_blocks(connection, numbers, dimension), dimension)
-        self._loaded, self._loaded_as = self._read(path), (self._prefix(state), state.generation)
+        self._loaded, self._version = self._read(path), Version(self._prefix(state), state.generation)
 
     def verify(self, connection: Connection, state: IndexState, report: IndexReport) -> None:
         """Compare the row numbers of the file with the store's, and its content with the digest in it."""

@@ -70,7 +70,7 @@ def postgres_sql(sql: str) -> str:
 
 
 class PostgresConnection:
-    """See ``document_index.state.Connection``.
+    """A ``Connection`` of the stores over one of psycopg, in one transaction.
 
     ``native`` is the connection of psycopg, in the same transaction, for statements of PostgreSQL's own.
     """

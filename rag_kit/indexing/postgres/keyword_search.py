@@ -181,7 +181,7 @@ def best_hits(
 
 
 class PostgresKeywordView(KeywordView):
-    """See ``KeywordView``; each method reads one committed state, the newest."""
+    """A ``KeywordView`` of the tables of a tenant; each method reads the newest committed state."""
 
     def __init__(self, store: Any, leg: str, analyzer: Callable[[str], list[str]]) -> None:
         self._store, self._leg = store, leg
@@ -197,7 +197,7 @@ class PostgresKeywordView(KeywordView):
             return isinstance(key, str) and bool(read_documents(connection, [key]))
 
     def search(self, query: str | Mapping[str, float], k: int = 4, *options: Any, **more: Any) -> Hits:
-        """See ``KeywordView``; spelling, scores and their bound read the postings of a term once."""
+        """Search as in a folder; spelling, scores and their bound read the postings of a term once."""
         with self._store.reading():
             return super().search(query, k, *options, **more)
 
@@ -246,7 +246,7 @@ class PostgresKeywordView(KeywordView):
         damping: float = 0.5,
         max_df: int = 100,
     ) -> list[tuple[Document, float, list[str]]]:
-        """See ``KeywordView``.
+        """Walk as in a folder.
 
         The walk has two rounds: to documents that share a term with the seeds, and to those that share one with these.
         Only they are read, and numbered by their place in the sorted array of their row numbers.
@@ -278,7 +278,7 @@ class PostgresKeywordView(KeywordView):
         return [(rows[key], visit.mass, visit.terms) for key, visit in zip(keys, visits, strict=True)]
 
     def maximum(self, query: str | Mapping[str, float]) -> float:
-        """See ``KeywordView``; unknown terms count as rarest."""
+        """Give the bound of the scores, for which unknown terms count as rarest."""
         weights = query if isinstance(query, Mapping) else term_weights(self.query_terms(query))
         with self._tables() as tables:
             total, postings = tables.counts(), tables.postings(weights)

@@ -106,7 +106,7 @@ class PostgresStore(Store):
 
     @classmethod
     def create(cls, location: PostgresLocation, access: Access, settings: Mapping[str, Any]) -> PostgresStore:
-        """See `Store`."""
+        """Make the tables of the schema, if there are none, and the tenant's index."""
         store = cls(location, access)
         with store.close_on_error(), store.writing() as connection:
             make_schema(native := connection.native, location)  # type: ignore[attr-defined]
@@ -122,7 +122,7 @@ class PostgresStore(Store):
 
     @classmethod
     def open(cls, location: PostgresLocation, access: Access) -> PostgresStore:
-        """See `Store`."""
+        """Open the tenant's index."""
         store = cls(location, access)
         with store.close_on_error():
             with store.reading() as connection:
@@ -146,7 +146,7 @@ class PostgresStore(Store):
             self._trigram.clear(connection)
 
     def legs(self, state: IndexState) -> list[Leg]:
-        """See `Store`."""
+        """Return vectors, keyword and, where the index has it, the trigram leg."""
         return [self.vectors, self.keyword, *([self._trigram] if state.legs else [])]
 
     @property
@@ -169,7 +169,7 @@ class PostgresStore(Store):
 
     @contextmanager
     def translate_errors(self) -> Iterator[None]:
-        """See `Store`."""
+        """Turn psycopg's errors into those of the kit, without passwords."""
         try:
             yield
         except PoolClosed as error:
@@ -223,7 +223,7 @@ class PostgresStore(Store):
 
     @contextmanager
     def reading(self) -> Iterator[PostgresConnection]:
-        """See `Store`. Nested in another reading on this thread, it yields that one's connection."""
+        """Open a snapshot of the committed state; nested on one thread, it is that of the outer one."""
         with self.translate_errors():
             if (outer := getattr(self._views, "open", None)) is not None:
                 yield outer
@@ -262,35 +262,35 @@ class PostgresStore(Store):
         connection.execute(upsert_statement("meta", "key", "value"), ("floor", json.dumps(state.generation)))
 
     def damage(self, connection: Connection) -> str:
-        """See `Store`; a server looks after its files itself."""
+        """Return nothing: a server looks after its files itself."""
         return ""
 
     def keyword_view(self) -> KeywordView:
-        """See `Store`."""
+        """Return the keyword leg, which reads the newest state at each call."""
         return PostgresKeywordView(self, self.keyword.label, self.keyword.analyzer)
 
     def leg_view(self, name: str) -> KeywordView:
-        """See `Store`."""
+        """Return the trigram leg, which reads the newest state at each call."""
         self.check_leg(name, self.state())
         return PostgresKeywordView(self, name, self._trigram.analyzer)
 
     def passes(self, connection: Connection, state: IndexState, where: Filter) -> Callable[[int], bool]:
-        """See `Store`."""
+        """Return the function that tells of a row number whether its row passes a filter."""
         passes = compile_filter(where)
         rows = connection.execute("SELECT n, metadata FROM chunks").fetchall()
         return frozenset(n for n, metadata in rows if passes(json.loads(metadata))).__contains__
 
     @property
     def replies(self) -> Path:
-        """See `Store`; in the kit's cache on this machine."""
+        """Return the file of a model's replies, in the kit's cache on this machine."""
         folder = cache_folder() / "replies"
         with suppress(OSError):  # without it nothing is kept
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         return folder / f"{self.state().uid}.sqlite"
 
     def flush(self) -> None:
-        """See `Store`; nothing: the legs follow inside each transaction."""
+        """Do nothing: the legs follow inside each transaction."""
 
     def close(self) -> None:
-        """See `Store`."""
+        """Close the connections."""
         self._pool.close()

@@ -149,7 +149,12 @@ class _TreeBuilder:
         self.passages: dict[str, list[str]] = defaultdict(list)  # by tree
         for key, item in self.items.items():
             self.passages[_json({name: item.metadata.get(name) for name in fields})].append(key)
-        self.new_trees = {tree for tree, ids in self.passages.items() if self._needs_new_clusters(tree, ids)}
+        self.new_trees = set[str]()
+        for tree, ids in self.passages.items():
+            clustered, changed = self._compare_with_tree(tree, ids)
+            self.report.changed += changed
+            if self.rebuild or changed > _CHANGED * clustered:
+                self.new_trees.add(tree)
         self.report.rebuilt = sum(len(self.passages[tree]) > 1 for tree in self.new_trees)
 
     def _read(self) -> None:
@@ -183,13 +188,15 @@ class _TreeBuilder:
             )
         return sorted(fields)
 
-    def _needs_new_clusters(self, tree: str, ids: Sequence[str]) -> bool:
-        """Tell whether a tree is clustered anew; count the passages that changed since it was made."""
-        now = self._hashes(ids).items()
-        then = {pair for node in self.old_nodes[tree, 1] for pair in node.metadata[RAPTOR]["first"].items()}
-        changed = max(len(now - then), len(then - now)) if then or len(now) > 1 else 0
-        self.report.changed += changed
-        return self.rebuild or changed > _CHANGED * len(then)
+    def _compare_with_tree(self, tree: str, ids: Sequence[str]) -> tuple[int, int]:
+        """Count the passages that a tree was clustered from, and those that changed since."""
+        present = self._hashes(ids).items()
+        clustered = {
+            pair for node in self.old_nodes[tree, 1] for pair in node.metadata[RAPTOR]["first"].items()
+        }
+        if not clustered and len(present) < 2:
+            return 0, 0  # a single passage has no tree
+        return len(clustered), max(len(present - clustered), len(clustered - present))
 
     def build(self) -> None:
         """Cluster and summarise level by level, all trees at once; then replace the rows in one transaction."""

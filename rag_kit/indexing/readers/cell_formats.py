@@ -207,17 +207,22 @@ def _rest_text(digits: str, tokens: list[_Token]) -> str:
     return "." * bool(digits) + "".join(texts)
 
 
-def _power_text(number: Decimal, tokens: tuple[_Token, ...], power: int) -> str:
-    """Write a number with a power of ten; ``##0.0E+0`` has three places, and so powers of a thousand."""
-    before = list(takewhile(lambda token: token != _POINT, tokens[:power]))
-    step = max(1, sum(token.kind == "place" for token in before))
-    decimals = sum(token.kind == "place" for token in tokens[len(before) : power])
+def _power_text(number: Decimal, tokens: tuple[_Token, ...], e_index: int) -> str:
+    """Write a number with a power of ten, of which the token at `e_index` is the ``E+``.
+
+    The exponent is a multiple of the number of places before the point: ``##0.0E+0`` writes 12345 as ``12.3E+3``.
+    """
+    mantissa_tokens, exponent_tokens = tokens[:e_index], list(tokens[e_index + 1 :])
+    before_point = list(takewhile(lambda token: token != _POINT, mantissa_tokens))
+    step = max(1, sum(token.kind == "place" for token in before_point))
+    decimals = sum(token.kind == "place" for token in mantissa_tokens[len(before_point) :])
     exponent = number.adjusted() // step * step if number else 0
-    if round(number.scaleb(-exponent), decimals) >= 10**step:
+    if round(number.scaleb(-exponent), decimals) >= 10**step:  # 999.96 is 1.0E+3
         exponent += step
-    sign = "-" if exponent < 0 else "+" * tokens[power].text.endswith("+")
-    text = _whole_text(str(abs(exponent)).lstrip("0"), list(tokens[power + 1 :]))
-    return f"{_places(tokens[:power]).text(number.scaleb(-exponent))}E{sign}{text}"
+    mantissa = _places(mantissa_tokens).text(number.scaleb(-exponent))
+    sign = "-" if exponent < 0 else "+" if tokens[e_index].text.endswith("+") else ""
+    digits = _whole_text(str(abs(exponent)).lstrip("0"), exponent_tokens)
+    return f"{mantissa}E{sign}{digits}"
 
 
 def _fraction_text(number: Decimal, tokens: tuple[_Token, ...]) -> str:

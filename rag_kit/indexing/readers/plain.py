@@ -171,21 +171,28 @@ def _record_part(value: Any, number: int | None) -> Part:
 
 
 def _value_lines(value: Any, indent: str) -> Iterator[str]:
-    """Write a JSON value as indented ``key: value`` lines."""
-    if not isinstance(value, dict | list):
+    """Write a JSON value as indented lines, ``key: value`` for objects and ``- value`` for lists."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _item_lines(f"{indent}{key}:", item, indent, on_mark=False)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _item_lines(f"{indent}-", item, indent, on_mark=True)
+    else:
         yield indent + _scalar_text(value)
-        return
-    items = value.items() if isinstance(value, dict) else (("-", item) for item in value)
-    for key, item in items:
-        mark = f"{indent}{key}:" if isinstance(value, dict) else f"{indent}-"
-        if isinstance(item, list) and not any(isinstance(inner, dict | list) for inner in item):
-            item = ", ".join(map(_scalar_text, item))
-        if isinstance(item, dict | list) and item:
-            nested = _value_lines(item, indent + "  ")
-            yield mark if isinstance(value, dict) else f"{mark} {next(nested).lstrip()}"
-            yield from nested
-        else:
-            yield f"{mark} {_scalar_text(item)}"
+
+
+def _item_lines(mark: str, item: Any, indent: str, *, on_mark: bool) -> Iterator[str]:
+    """Write an item behind its mark; its nested lines begin there or, with `on_mark` false, on the next line."""
+    is_plain_list = isinstance(item, list) and not any(isinstance(inner, dict | list) for inner in item)
+    if is_plain_list:
+        yield f"{mark} {', '.join(map(_scalar_text, item))}"
+    elif isinstance(item, dict | list) and item:
+        nested = _value_lines(item, indent + "  ")
+        yield f"{mark} {next(nested).lstrip()}" if on_mark else mark
+        yield from nested
+    else:
+        yield f"{mark} {_scalar_text(item)}"
 
 
 def _scalar_text(value: Any) -> str:

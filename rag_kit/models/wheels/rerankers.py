@@ -32,6 +32,7 @@ class WheelLateInteraction(WheelCrossEncoder):
 
     def score(self, text_pairs: Sequence[tuple[str, str]]) -> list[float]:
         """Score each pair by the mean over the query's tokens of the best cosine with a token of the passage."""
+        # texts get an output of shape (texts, tokens, 384) each batch, and a mask of shape (texts, tokens)
         texts = list(dict.fromkeys(text for pair in text_pairs for text in pair))
         words: dict[str, NDArray[np.float32]] = {}
         for rows, output, mask in self.run(texts):

@@ -114,7 +114,10 @@ def _fetch_rows(connection: Any, rewritten: str, limits: StatementLimits) -> Que
 def rewrite_statement(statement: str, tables: Collection[str], schema: str) -> str:
     """Quote the names of a statement and qualify its tables, if it is one query that only reads these tables.
 
-    The tables (and views) are named as the catalogue spells them. Of another statement `StatementError` tells why.
+    The tables (and views) are named as the catalogue spells them.
+
+    Raises:
+        StatementError: The statement is something else; the message says what is not allowed.
     """
     try:
         written = _qualified_select(statement, tables, schema)

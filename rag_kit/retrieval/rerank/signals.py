@@ -70,7 +70,7 @@ class Recency(Signal):
             raise InvalidInputError(f"now={now!r} was given; it must be a date.")
 
     def value(self, doc: Document) -> float | None:
-        """See ``Signal.value``."""
+        """Return how new the document is; ``None`` without a usable date."""
         written = read_date(doc.metadata.get(self.field))
         if written is None:
             return None
@@ -99,7 +99,7 @@ class Authority(Signal):
         self.values = values
 
     def value(self, doc: Document) -> float | None:
-        """See ``Signal.value``."""
+        """Return the trust in the document's source; ``None`` where it is not named."""
         source = doc.metadata.get(self.field)
         return self.values.get(source) if isinstance(source, Hashable) else None
 

@@ -34,7 +34,8 @@ _PLAIN = re.compile(r"\[(\d{1,6})\]")
 _SPACE_BEFORE = re.compile(r"(?<![ \t])[ \t]++(?=\[\d{1,6}\])")
 _MARKS = re.compile(r"((?:\[\d{1,6}\](?:\s{0,3}(?=\[\d{1,6}\]))?)+)")
 # the word before a mark; none where a sentence ended, as before a footnote
-_WORD_BEFORE = re.compile(r"[^\s\]】。！？]{1,20}(?<![.!?…])(?<![.!?…][\"”’)])\s?\Z")
+_MAX_WORD = 20
+_WORD_BEFORE = re.compile(rf"[^\s\]】。！？]{{1,{_MAX_WORD}}}(?<![.!?…])(?<![.!?…][\"”’)])\s?\Z")
 _MAX_KEY = 100  # characters of the word and marks by which a mark is known again
 # signs of no language stand for the brackets of a text while it is cut into sentences and at its marks
 _HIDDEN = str.maketrans("[］【]［】", "\ue000\ue001\ue002\ue003\ue004\ue005")
@@ -242,11 +243,15 @@ def _passage_marks(answer: str, passages: Sequence[str]) -> set[int]:
 
 
 def _marks_after_words(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the start of each mark that follows a word, and the text by which it is known again: the word and marks."""
-    key, end = "", 0
+    """Yield the start of each mark that follows a word, and its key: that word and all marks since.
+
+    Two texts that have the same word and marks have the same key, so that a mark of a passage is found in an answer.
+    """
+    key, end = "", 0  # of the mark before
     for mark in _MARK.finditer(text):
-        if not key or text[end : mark.start()].strip():
-            word = _WORD_BEFORE.search(text, max(0, mark.start() - 21), mark.start())
+        if not key or text[end : mark.start()].strip():  # else it stands directly behind the mark before
+            begin = max(0, mark.start() - _MAX_WORD - len(" "))
+            word = _WORD_BEFORE.search(text, begin, mark.start())
             key = word[0] if word else ""
         if key:
             key = " ".join(f"{key}{mark[0]}".split())[-_MAX_KEY:]

@@ -92,13 +92,13 @@ def _judge_against(statement: str, source: PassageSource) -> Verdict:
     elif held:
         reason, score = "verbatim", 1.0
     if not row and reason != "verbatim":
-        reason = _weigh(reason, stated, quoted, source, best, clause, placed)
+        reason = _compare_with_sentence(reason, stated, quoted, source, best, clause, placed)
         if asks and reason in _NOTHING_SAID:
             reason = "paraphrase"
     return Verdict(score, reason, start, end)
 
 
-def _weigh(
+def _compare_with_sentence(
     reason: str,
     stated: Sequence[Token],
     quoted: Sequence[Token],
@@ -107,27 +107,37 @@ def _weigh(
     clause: Sequence[Token],
     placed: Placed,
 ) -> str:
-    """The reason by how close a statement is to the sentence at `best`: far from it, it is a wording of its own."""
-    sentence, known, passage = source.tokens[best], content_keys(source.context_tokens), source.all_keys
-    if sentence and sentence[0].key in _POINTING:
-        passage -= source.keys[0] - content_keys(sentence)
-        known |= source.keys[0]
-    if clause and clause[0].key in _POINTING:
-        before = content_keys(sentence) - content_keys(clause)
-        passage, known = passage - before, known | before
-    core = [token for token in stated if token.key not in known - content_keys(sentence)]
+    """Return the reason after a comparison with the sentence at `best`, word by word in their order.
+
+    A covered statement in which a word was changed gets the reason for that. A statement that has too few words of the
+    sentence in their order is not that sentence changed: its reason is "paraphrase".
+    """
+    sentence = source.tokens[best]
+    referred, passage_words = content_keys(source.context_tokens), source.all_keys
+    if (
+        sentence and sentence[0].key in _POINTING
+    ):  # "it", "the company": the first sentence names what that is
+        passage_words -= source.keys[0] - content_keys(sentence)
+        referred |= source.keys[0]
+    if clause and clause[0].key in _POINTING:  # "its arch": the clauses before name what that is
+        earlier = content_keys(sentence) - content_keys(clause)
+        passage_words, referred = passage_words - earlier, referred | earlier
     if reason == "covered":
-        changes = (find_change(part, stated, passage) for part in (sentence, clause or sentence))
-        stands = {"all": ("moved", "moved value"), "some": ("moved value",)}.get(placed, ())
-        reason = next((change for change in changes if change and change not in stands), reason)
-    there = content_keys(quoted)
-    if reason == "number" and all(t.value or has_alike(t.key, there) for t in core if t.content):
-        return reason  # nothing but the number is new
-    close, places = _closeness(core, sentence, with_values=reason != "number")
-    if reason == "other" and close < _MIN_CLOSE_WORDING:
+        harmless = {"all": ("moved", "moved value"), "some": ("moved value",)}.get(placed, ())
+        changes = [find_change(part, stated, passage_words) for part in (sentence, clause or sentence)]
+        reason = next((change for change in changes if change and change not in harmless), reason)
+    compared = [token for token in stated if token.key not in referred - content_keys(sentence)]
+    quoted_words = content_keys(quoted)
+    if reason == "number" and all(
+        token.value or has_alike(token.key, quoted_words) for token in compared if token.content
+    ):
+        return "number"  # no other word is new
+    share, changed_places = _closeness(compared, sentence, with_values=reason != "number")
+    if reason == "other" and share < _MIN_CLOSE_WORDING:
         return "covered"
-    far = reason in _LEAST and (places > _MOST_CHANGES or close < _LEAST[reason])
-    return "paraphrase" if far else "moved" if reason == "moved value" else reason
+    if reason in _LEAST and (changed_places > _MOST_CHANGES or share < _LEAST[reason]):
+        return "paraphrase"
+    return "moved" if reason == "moved value" else reason
 
 
 def _begins_inside(text: str, statement: str) -> bool:
