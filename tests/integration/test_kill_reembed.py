@@ -45,8 +45,10 @@ def test_killed_and_run_again_gives_one_models_vectors(tmp_path: Path) -> None:
             process.join(chance.random() * duration)
             process.kill()
         process.join()
-        duration = duration or time.monotonic() - started
-        killed += process.exitcode == -9
+        if process.exitcode == -9:
+            killed += 1
+        else:  # the last whole run: the speed of the machine may have changed
+            duration = time.monotonic() - started
         after.add(_whole(work))
         reembed(work)
         assert _whole(work) == NEW, f"kill {number}, seed {SEED}"
