@@ -42,8 +42,11 @@ class PostingsView:
     ) -> Hits:
         """The best documents for weighted terms, ties by id; see ``DocumentIndex.search_keyword``."""
         check_k(k)
-        weights = check_weights(terms)
-        hits = Hits(self._best(weights, k, self._passages(filter), ids_only))
+        return self._hits(check_weights(terms), k, self._passages(filter), ids_only)
+
+    def _hits(self, weights: Mapping[str, float], k: int, where: Filter | None, ids_only: bool) -> Hits:
+        """The best documents for checked terms, and the bound of their scores."""
+        hits = Hits(self._best(weights, k, where, ids_only))
         hits.maximum = self.maximum(weights) if hits else 0.0
         return hits
 
@@ -102,9 +105,10 @@ class KeywordView(PostingsView):
         """The best documents for a query, or for weighted terms, ties by id; see ``DocumentIndex.search_keyword``."""
         if isinstance(query, Mapping):
             return self.search_weighted(query, k, filter, ids_only=ids_only)
+        check_k(k)
+        where = self._passages(filter)
         weights = term_weights(self.query_terms(check_query(query)))
-        weights = self._spell(query, weights, self._passages(filter))
-        return self.search_weighted(weights, k, filter, ids_only=ids_only)
+        return self._hits(self._spell(query, weights, where), k, where, ids_only)
 
     def spread(
         self,
