@@ -122,13 +122,16 @@ def _is_of_another(words: Set[str], place: ValuePlace, rivals: Sequence[ValuePla
 
 
 def swaps_roles(statement: str, sentence: str, passage: PassageSource) -> str:
-    """Why a statement gives something to another than the passage does, the reason "number", "name" or "order", or "".
+    """Return the reason why a statement gives something to another than the passage does, or "".
 
-    What was changed and what it was changed to, a label and what stands beside it, who does something and to whom.
+    "number": a value before and after a change are swapped; "name": a text stands beside another label; "order": the
+    parties of an action, or the sides of a comparison, are swapped.
     """
-    (was, now), (old, new) = _changed_values(statement), _changed_values(passage.plain(0, None))
-    if any(_is_only(one, new, old) for one in was) or any(_is_only(one, old, new) for one in now):
-        return "number"
+    was, now = _changed_values(statement)
+    if was or now:  # most statements say nothing of a change: the passage is not read for one
+        old, new = _changed_values(passage.plain(0, None))
+        if any(_is_only(one, new, old) for one in was) or any(_is_only(one, old, new) for one in now):
+            return "number"
     if _is_mislabelled(statement, passage.labels):
         return "name"
     stated, said = _parties(statement), _parties(sentence)
@@ -138,9 +141,10 @@ def swaps_roles(statement: str, sentence: str, passage: PassageSource) -> str:
             return "order"
     if _is_comparison_turned(statement, sentence):
         return "order"
-    duties = _duties(passage.plain(0, None))
-    for name, action in _duties(statement):
-        others = {one for one, said_action in duties if action in said_action or said_action in action}
+    stated_duties = _duties(statement)
+    said_duties = _duties(passage.plain(0, None)) if stated_duties else []
+    for name, action in stated_duties:
+        others = {one for one, said_action in said_duties if action in said_action or said_action in action}
         if others and name not in others:
             return "order"
     return ""
