@@ -141,7 +141,9 @@ class _Plan:
         return passing if self.k is None else passing[: self.k]
 
     def _passing(self, documents: list[Document]) -> list[Document]:
-        passes = (lambda _: True) if self.post_filter is None else compile_filter(self.post_filter)
+        if self.post_filter is None:
+            return documents
+        passes = compile_filter(self.post_filter)
         return [doc for doc in documents if passes(doc.metadata)]
 
 
