@@ -20,6 +20,7 @@ from rag_kit.concurrency.steps import Step, acall_in_time, call_in_time
 from rag_kit.errors import BudgetExceededError, ModelOutputError, ModelUnreachableError
 
 from .failures import RETRYABLE, Failure, classify, map_model_error, refuses_bound, retry_after
+from .loops import ends_in_loop
 from .model_call import Method, ModelCall, Options, in_context
 from .replies import (
     TextReply,
@@ -31,6 +32,7 @@ from .replies import (
     text_reply,
     used_tokens,
     was_cached,
+    written_text,
 )
 from .runnables import acall_runnable
 
@@ -111,7 +113,7 @@ async def _ask_once(call: ModelCall, runnable: Runnable[Any, Any], messages: lis
 async def ask_within(call: ModelCall, messages: list[Any], bind: Method | None = None) -> Any:
     """Send a request with a bound on the reply; a reply cut off there is asked for once more with twice the bound.
 
-    None where the model lacks the method.
+    One that repeats itself is not: it would go on so. None where the model lacks the method.
     """
     bound = call.bound
     runnable = call.runnable(bind, bound)
@@ -126,6 +128,8 @@ async def ask_within(call: ModelCall, messages: list[Any], bind: Method | None =
     message = split_reply(reply)[0]
     call.endpoint.thinks = call.endpoint.thinks or has_thoughts(message)
     if call.sent_bound != bound or call.watch.started or finish_of(message) != "length":
+        return reply
+    if ends_in_loop(written_text(reply), counting=bind is not None):
         return reply
     return await ask(call, call.runnable(bind, max(2 * bound, call.bound)), messages)
 

@@ -8,6 +8,7 @@ import logging
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final, Unpack, cast
 
@@ -24,6 +25,7 @@ from langchain_core.runnables import (
 from pydantic import BaseModel
 
 from rag_kit.concurrency.bridge import run_in_thread
+from rag_kit.concurrency.notes import write_note
 from rag_kit.concurrency.steps import Step
 from rag_kit.errors import BudgetExceededError, InvalidInputError, ModelError, ModelOutputError
 from rag_kit.prompts import PromptTemplate, load_prompt
@@ -31,6 +33,7 @@ from rag_kit.prompts.library import FOLDER_VARIABLE
 
 from .calls import ask_for_value, ask_within
 from .failures import Failure, classify, refuses_bound
+from .loops import values_before_loop
 from .model_call import CallLimits, Method, ModelCall, in_context
 from .parsing import read_reply
 from .replies import text_of, written_text
@@ -70,7 +73,8 @@ class Ladder:
             if self.fallback is RAISE:
                 raise
             failure = error
-        logger.warning("structured call fell back: %s", failure)
+        title = getattr(self.call.prompt, "title", self.target.name)
+        logger.warning("structured call of %s fell back: %s", title, failure)
         return self.fallback(failure) if callable(self.fallback) else self.fallback
 
     async def _descend(self, messages: list[BaseMessage]) -> Any:
@@ -158,6 +162,16 @@ class Ladder:
                 problem = error
         if problem.refused:
             raise ModelOutputError(f"The model did not answer: {self.call.without_secrets(problem)}.")
+        return self._read_loop(written_text(reply), problem) if problem.truncated else problem
+
+    def _read_loop(self, text: str, problem: UnreadableError) -> Any:
+        """Read what a reply says before it begins to repeat itself, with a note; else return the problem."""
+        for value in values_before_loop(text):
+            with suppress(UnreadableError):
+                accepted = self.target.accept(value)
+                title = getattr(self.call.prompt, "title", self.target.name)
+                write_note(f"{title}: the model repeated itself; what it wrote before is used")
+                return accepted
         return problem
 
     async def _with_instructions(self, messages: list[BaseMessage]) -> list[BaseMessage]:

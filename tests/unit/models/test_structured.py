@@ -21,9 +21,10 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda
 from langchain_openai import ChatOpenAI
 from support.blocking import blockbuster_ctx
-from support.openai_server import OpenAIServer, cut, error, hang, refusal, reset, text, tool
+from support.openai_server import OpenAIServer, cut, error, hang, refusal, reset, text, tool, truncated
 
 from rag_kit.concurrency import Budget, use_budget
+from rag_kit.concurrency.notes import use_notes
 from rag_kit.errors import (
     BudgetExceededError,
     InvalidInputError,
@@ -503,3 +504,15 @@ async def test_a_warm_asynchronous_call_starts_no_thread(monkeypatch: pytest.Mon
 
     monkeypatch.setattr("rag_kit.concurrency.bridge.PooledCall", refuse)
     assert (await astructured_call(model, PROMPT, VALUES, Queries)).queries == ["a"]
+
+
+@pytest.mark.parametrize("methods", [set(), {"json_schema"}, {"json_schema", "tools", "json_object"}])
+def test_a_reply_that_repeats_itself_is_read_up_to_its_loop(call: Any, methods: set[str]) -> None:
+    """One request a method: neither twice the bound nor a repair ends a loop; the notes name the prompt's form."""
+    looping = '{"queries": ["a", "b", ' + '"b", ' * 60
+    reply = tool(looping, finish="length") if methods == {"json_schema"} else truncated(looping)
+    with OpenAIServer([reply], refuse=methods) as server, use_notes() as notes:
+        result = call(server)
+    assert result.value == Queries(queries=["a", "b"])
+    assert result.calls == len(methods) + 1 and not result.repaired
+    assert notes.texts == ["Queries: the model repeated itself; what it wrote before is used"]
