@@ -113,7 +113,8 @@ async def _ask_once(call: ModelCall, runnable: Runnable[Any, Any], messages: lis
 async def ask_within(call: ModelCall, messages: list[Any], bind: Method | None = None) -> Any:
     """Send a request with a bound on the reply; a reply cut off there is asked for once more with twice the bound.
 
-    One that repeats itself is not: it would go on so. None where the model lacks the method.
+    One that repeats itself would go on so: it is asked for once more with a penalty on repetition, where the model's
+    class has one. None where the model lacks the method.
     """
     bound = call.bound
     runnable = call.runnable(bind, bound)
@@ -130,7 +131,9 @@ async def ask_within(call: ModelCall, messages: list[Any], bind: Method | None =
     if call.sent_bound != bound or call.watch.started or finish_of(message) != "length":
         return reply
     if ends_in_loop(written_text(reply), counting=bind is not None):
-        return reply
+        call.repeats = True
+        again = await ask(call, call.runnable(bind, bound), messages) if call.has_penalty else reply
+        return reply if isinstance(again, Exception) else again
     return await ask(call, call.runnable(bind, max(2 * bound, call.bound)), messages)
 
 

@@ -12,13 +12,13 @@ _MAX_TAIL = 20_000  # characters
 _LEAST_ROUNDS = 4
 _LEAST_CHARS = 80  # a shorter repetition may be meant
 _LISTED = (
-    2  # rounds kept of a loop of entries: it may begin in the middle of one, so that only the second is whole
+    2  # rounds kept of a loop of entries; it may begin in the middle of one, so that the second is whole
 )
 _MAX_CLOSINGS = 4
 _CLOSERS = {"{": "}", "[": "]"}
 _TOKEN = re.compile(
-    r'"(?:\\.|[^"\\])*+(?:"|\Z)|[\[\]{},]', re.DOTALL
-)  # a string, which may break off, or a mark
+    r'"(?:\\.|[^"\\])*+(?P<end>"|\Z)|[\[\]{},]', re.DOTALL
+)  # a string, maybe unclosed, or a mark
 _NUMBERING = re.compile(r"\s*\d+[.)、．）]\s*")
 
 

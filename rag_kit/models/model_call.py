@@ -33,6 +33,7 @@ T = TypeVar("T")
 Method = Callable[[Any, dict[str, Any], bool], Runnable[Any, Any] | None]
 MAX_RETRIES = 2
 _FORMS = {"tools", "tool_choice", "parallel_tool_calls", "functions", "function_call", "response_format"}
+_PENALTY = "frequency_penalty"
 _THOUGHTS = 16_384  # tokens for the reasoning of a model that thinks before it answers
 
 
@@ -83,12 +84,14 @@ class ModelCall:
 
     ``config`` says which prompt ran, ``retries_left`` are the whole call's, ``sent_bound`` is the bound on the reply in
     the request that was made last; None where the model's class takes none. ``failure``: the error of that request, to
-    which the reply may be a fallback's. ``requests`` counts those of an attempt inside wrappers.
+    which the reply may be a fallback's. ``requests`` counts those of an attempt inside wrappers. ``repeats``: a reply
+    of this call repeated itself, so that the next requests penalize repetition.
     """
 
     sent_bound: int | None = None
     failure: Exception | None = None
     requests: int = 0
+    repeats: bool = False
 
     def __init__(
         self,
@@ -117,6 +120,11 @@ class ModelCall:
         self.is_wrapped = self.inner_model is not model
 
     @property
+    def has_penalty(self) -> bool:
+        """Whether the class of the model has a penalty on repetition, as those of OpenAI-compatible endpoints do."""
+        return hasattr(self.inner_model, _PENALTY)
+
+    @property
     def bound(self) -> int:
         """The most tokens of a reply: the prompt's bound with room for thoughts, at most a quarter of the context."""
         bound = self.max_reply + (_THOUGHTS if self.endpoint.thinks else 0)
@@ -139,6 +147,8 @@ class ModelCall:
         """Bound one of the models inside the wrappers, as in `runnable`."""
         endpoint = self.endpoint if first else endpoint_of(model)
         changed, rest, sent = without_retries(model, self.timeout), dict(arguments), None
+        if self.repeats and hasattr(model, _PENALTY):
+            rest[_PENALTY] = 1.0
         if endpoint.takes_bound:
             changed, rest, sent = with_bound(changed, rest, bound or self.bound)
         self.sent_bound = sent if first else self.sent_bound

@@ -506,13 +506,29 @@ async def test_a_warm_asynchronous_call_starts_no_thread(monkeypatch: pytest.Mon
     assert (await astructured_call(model, PROMPT, VALUES, Queries)).queries == ["a"]
 
 
-@pytest.mark.parametrize("methods", [set(), {"json_schema"}, {"json_schema", "tools", "json_object"}])
-def test_a_reply_that_repeats_itself_is_read_up_to_its_loop(call: Any, methods: set[str]) -> None:
-    """One request a method: neither twice the bound nor a repair ends a loop; the notes name the prompt's form."""
-    looping = '{"queries": ["a", "b", ' + '"b", ' * 60
-    reply = tool(looping, finish="length") if methods == {"json_schema"} else truncated(looping)
-    with OpenAIServer([reply], refuse=methods) as server, use_notes() as notes:
+LOOP = '{"queries": ["a", "b", ' + '"b", ' * 60
+
+
+def test_a_reply_that_repeats_itself_is_asked_for_again_with_a_penalty(call: Any) -> None:
+    """The same method and bound; the second reply is whole, so that there is nothing to note."""
+    with OpenAIServer([truncated(LOOP), GOOD]) as server, use_notes() as notes:
+        result = call(server)
+    assert (result.value, result.method, result.calls) == (Queries(**GOOD), "json_schema", 2)
+    assert [chat.body.get("frequency_penalty") for chat in server.chats] == [None, 1.0]
+    assert server.chats[0].body["max_tokens"] == server.chats[1].body["max_tokens"]
+    assert notes.texts == []
+
+
+@pytest.mark.parametrize("refuse", [set(), {"json_schema"}, {"json_schema", "tools", "json_object"}])
+@pytest.mark.parametrize("takes_penalty", [True, False])
+def test_a_reply_that_goes_on_repeating_itself_is_read_up_to_its_loop(
+    call: Any, refuse: set[str], takes_penalty: bool
+) -> None:
+    """No repair ends a loop; the notes name the prompt or its form."""
+    looping = tool(LOOP, finish="length") if refuse == {"json_schema"} else truncated(LOOP)
+    replies = [looping, looping if takes_penalty else error(400, "frequency_penalty is not supported")]
+    with OpenAIServer(replies, refuse=refuse) as server, use_notes() as notes:
         result = call(server)
     assert result.value == Queries(queries=["a", "b"])
-    assert result.calls == len(methods) + 1 and not result.repaired
+    assert result.calls == len(refuse) + 2 and not result.repaired
     assert notes.texts == ["Queries: the model repeated itself; what it wrote before is used"]
