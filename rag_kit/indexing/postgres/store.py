@@ -48,6 +48,7 @@ logger = logging.getLogger(__name__)
 
 _MAX_CONNECTIONS = 16  # of one index in one process
 _TIMEOUT = 30.0  # seconds to wait for one of them
+_PROBE_AFTER = 2.0  # seconds after which the server itself is asked whether it takes connections
 _TURN = 300.0  # seconds that a write waits for those of others, which may make an HNSW index
 _PLAIN = (
     "The role that opens {} skips row-level security (a superuser, or BYPASSRLS), so it would read and change the rows "
@@ -191,10 +192,10 @@ class PostgresStore(Store):
         """A connection of the pool in a new transaction; one that the server has dropped is replaced."""
         while True:
             try:
-                native = self._pool.getconn()
+                native = self._pool.getconn(timeout=_PROBE_AFTER)
             except PoolTimeout:
-                self._probe().close()
-                raise
+                self._probe().close()  # raises at once why there is none, if the server is down
+                native = self._pool.getconn()
             try:
                 answer = native.execute(statement)
                 while answer.nextset():  # the last statement asks about policies

@@ -55,6 +55,13 @@ KINDS = {
 }
 QUOTES = "quotes:find_quote"  # what looks for a quote in a PDF
 FORMATS = {suffix: kind for kind, row in KINDS.items() for suffix in row.suffixes.split()}
+#: Formats of older programs, of WPS and of LibreOffice that are not read, and the one that each program saves too.
+_SAVED_AS = {
+    **dict.fromkeys((".doc", ".wps", ".odt", ".rtf"), ".docx"),
+    **dict.fromkeys((".xls", ".et", ".ods"), ".xlsx"),
+    **dict.fromkeys((".ppt", ".dps", ".odp"), ".pptx"),
+    ".ofd": ".pdf",
+}
 #: How OCR is switched on.
 OCR_ADVICE = "Give ocr=True (--ocr on), after pip install 'rag-kit[ocr]'"
 _ZIPPED = {"docx", "pptx", "xlsx", "epub"}
@@ -66,9 +73,14 @@ def format_of(path: PurePath, *, ocr: bool = False) -> str:
     suffix = path.suffix.lower()
     kind = FORMATS.get(suffix)
     if kind is None:
+        advice = "Convert it, e.g. to .pdf, .docx, .md or .csv"
+        if suffix in _SAVED_AS:
+            advice = (
+                f"Save it as {_SAVED_AS[suffix]} in the program that it was written with, or in LibreOffice"
+            )
         raise Unreadable(
             f"{suffix or 'a name without a suffix'} is not among the supported formats",
-            "Convert it, e.g. to .pdf, .docx, .md or .csv, or add a reader with register_reader",
+            f"{advice}, or add a reader with register_reader",
         )
     if KINDS[kind].reader == _PICTURE and not ocr:
         raise Unreadable(f"{suffix} is a picture, and OCR is off", OCR_ADVICE)

@@ -350,6 +350,8 @@ def test_epub_gives_chapters_in_reading_order(tmp_path, reader):
         ("bad.ipynb", b"[]", "cells"),
         ("old.doc", b"x", ".docx"),
         ("tool.exe", b"x", "not among the supported"),
+        ("table.et", b"x", "Save it as .xlsx"),
+        ("合同.wps", b"x", "Save it as .docx"),
         ("nothing", b"x", "without a suffix"),
     ],
     ids=lambda value: value if isinstance(value, str) and len(value) < 40 else "",
