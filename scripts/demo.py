@@ -37,10 +37,7 @@ def run() -> int:
     start = time.perf_counter()
     shutil.rmtree(INDEX, ignore_errors=True)
     paths = ["docs/guide"]
-    if (
-        is_installed("e5") and "RAG_KIT_EMBEDDING_MODEL" not in os.environ
-    ):  # the Chinese question by vector, too
-        os.environ["RAG_KIT_EMBEDDING_MODEL"] = "e5"
+    if is_installed("e5") and "RAG_KIT_EMBEDDING_MODEL" not in os.environ:
         paths = [f"docs/guide/{page}.md" for page in PAGES]  # all pages take minutes on two cores
     print(f"$ rag-kit ingest {' '.join(paths)} --index .demo/index", flush=True)
     code = main(["ingest", *(str(ROOT / path) for path in paths), "--index", str(INDEX), "--quiet"])

@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--limit", type=int, metavar="N", help="ask only the first N scorable queries")
     add("--depth", type=int, default=100, metavar="N", help="passages of a ranking that count (default 100)")
     add("--chunk-size", type=int, metavar="N", help="split documents into chunks of N characters")
-    what = "for dense and hybrid (default: the first installed of minilm, e5, bge-small-en)"
+    what = "for dense and hybrid (default: the first installed of e5, minilm, bge-small-en)"
     add("--embedding-model", metavar="NAME", dest="embeddings", help=what)
     add("--cache", type=Path, metavar="DIR", help="keep the documents' vectors between runs")
     what = "most of the gold that the corpus may lack, as a share (default 0.1); with more nothing is asked"

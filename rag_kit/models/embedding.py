@@ -31,7 +31,7 @@ def embedding_model(name: str | None = None, **settings: Any) -> Embeddings | No
         name: ``"minilm"`` or ``"bge-small-en"`` (English), ``"e5"`` (Chinese, English and others), each once it was
             installed (``rag-kit models install e5``); ``"none"``, a model of fastembed (``"fastembed:BAAI/..."``)
             or any ``init_embeddings`` name (``"openai:text-embedding-3-small"``). Default: the variable
-            ``RAG_KIT_EMBEDDING_MODEL``, else the first of minilm, e5 and bge-small-en that is installed, else none.
+            ``RAG_KIT_EMBEDDING_MODEL``, else the first of e5, minilm and bge-small-en that is installed, else none.
         **settings: For the model's constructor: ``base_url`` (default: the variables
             ``RAG_KIT_EMBEDDING_BASE_URL``, ``RAG_KIT_BASE_URL``), ``api_key``, and of OpenAI-compatible endpoints
             ``timeout``, the seconds of a request (default: the variable ``RAG_KIT_TIMEOUT``, else 60), and

@@ -271,7 +271,7 @@ def test_doctor_names_the_models_that_are_missing(
 
     assert found()["state"] == "off"
     assert (
-        "minilm, e5, bge-small-en, cross-encoder, colbert-small (rag-kit models install" in found()["detail"]
+        "e5, minilm, bge-small-en, cross-encoder, colbert-small (rag-kit models install" in found()["detail"]
     )
     folder = model_folder("e5")
     folder.mkdir(parents=True)
