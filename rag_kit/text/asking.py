@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
-from rag_kit.text.language import SIMPLIFIED, TRADITIONAL, cache_of_texts, word_set
+from rag_kit.text.language import SIMPLIFIED, TRADITIONAL, word_set
 from rag_kit.text.sentences import sentences
 
 # Left out of a query that asks something. "who", "when" and "where" stay: without them questions about persons and
@@ -54,7 +55,7 @@ def without_remarks(text: str) -> str:
     return " ".join(kept) if 0 < len(kept) < len(whole) else text
 
 
-@cache_of_texts(256)
+@lru_cache(maxsize=256)
 def without_question_words(query: str) -> str:
     """Remove question words, auxiliaries and pronouns of the asker from a question; other texts stay.
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable
-from functools import cache, lru_cache, wraps
+from functools import cache
 from pathlib import Path
-from typing import Any, Literal, ParamSpec, TypeVar, cast
+from typing import Any, Literal
 
 from rag_kit.errors import InvalidInputError
 
-P = ParamSpec("P")
-T = TypeVar("T")
 Language = Literal["en", "zh"]
 
 # Traditional characters and their simplified ones, aligned, from OpenCC's TSCharacters table (Apache-2.0);
@@ -141,22 +138,6 @@ def fold(text: str) -> str:
         return folded
     # Taking out an invisible mark can bring a letter and its accent together.
     return unicodedata.normalize("NFKC", folded)
-
-
-def cache_of_texts(maxsize: int, longest: int = 1_000) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Cache a function of a text, as ``functools.lru_cache``; results of long texts are not kept."""
-
-    def decorate(function: Callable[P, T]) -> Callable[P, T]:
-        kept = cast("Callable[P, T]", lru_cache(maxsize=maxsize)(function))
-
-        @wraps(function)
-        def call(*args: P.args, **kwargs: P.kwargs) -> T:
-            is_short = len(cast("str", args[0])) <= longest
-            return kept(*args, **kwargs) if is_short else function(*args, **kwargs)
-
-        return call
-
-    return decorate
 
 
 @cache

@@ -91,10 +91,15 @@ def unit_at(text: str, position: int) -> FoundUnit | None:
     return FoundUnit(unit, match.end()) if unit else None
 
 
+def unit_named(name: str) -> Unit:
+    """Return the unit of a name in the table."""
+    return _units()[name]
+
+
 def rate_of(unit: Unit) -> tuple[Unit, Unit] | None:
     """Split a rate with a name of its own into its two units: mph into mile and hour."""
     names = _RATES.get(unit.symbol)
-    return (_units()[names[0]], _units()[names[1]]) if names else None
+    return (unit_named(names[0]), unit_named(names[1])) if names else None
 
 
 def dimensions_agree(one: str, other: str) -> bool:
