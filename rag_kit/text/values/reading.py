@@ -246,8 +246,8 @@ def counted_by(value: Value, *units: Unit) -> Value:
 def uncounted(value: Value) -> Value:
     """Return a value without the units that it is counted by."""
     factor = value.factor
-    for unit in filter(None, (unit_at(symbol, 0) for symbol in value.per.split("·"))):
-        factor *= unit.unit.factor
+    for symbol in value.per.split("·") if value.per else ():
+        factor *= unit_named(symbol).factor
     return value._replace(per="", factor=factor, dimension=value.dimension.split("/")[0])
 
 

@@ -44,8 +44,9 @@ def _units() -> dict[str, Unit]:
         dimension, _, entries = line.partition(": ")
         for entry in entries.split("; "):
             factor, *names = entry.replace("µ", "μ").split()
+            names = [name.replace("~", " ") for name in names]
             unit = Unit(names[0], dimension, float(factor))
-            for name in (name.replace("~", " ") for name in names):
+            for name in names:
                 table[name] = unit
                 if name.isascii() and len(name) > 2 and name[-1] not in "s%$3":
                     table.setdefault(name.lower(), unit)
