@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from langchain_core.embeddings import Embeddings
 
@@ -27,6 +27,7 @@ class KeptVectors:
 
     def __init__(self) -> None:
         self.saved = 0.0
+        # beside each vector its model, so that the id is no other's, and the seconds that it took
         self._vectors: dict[tuple[int, str], tuple[Embeddings, array[float], float]] = {}
 
     def get(self, model: Embeddings, text: str) -> list[float] | None:
@@ -39,7 +40,7 @@ class KeptVectors:
 
     def put(self, model: Embeddings, text: str, vector: list[float], seconds: float) -> None:
         """Keep a vector, and how long it took."""
-        if len(self._vectors) < _MAX_KEPT:  # the model too, so that its id is no other's
+        if len(self._vectors) < _MAX_KEPT:
             self._vectors[id(model), text] = model, array("d", vector), seconds
 
 
@@ -62,7 +63,7 @@ def keep_query_vectors() -> Iterator[KeptVectors]:
 
 
 def check_embeddings(embeddings: Any) -> Embeddings:
-    """See that something is an embedding model."""
+    """Return an embedding model; `InvalidInputError` if it is none."""
     if not isinstance(embeddings, Embeddings):
         raise InvalidInputError(
             f"embeddings is {type(embeddings).__name__}; it must be a LangChain Embeddings, such as "
@@ -72,7 +73,7 @@ def check_embeddings(embeddings: Any) -> Embeddings:
 
 
 def embed_query(embeddings: Embeddings, text: str) -> list[float]:
-    """As ``embeddings.embed_query``, with the kit's errors; no key stands in their messages."""
+    """As ``embeddings.embed_query``, with the kit's errors, whose messages hold no key."""
     return run(_embed(embeddings, "query", text))
 
 
@@ -91,16 +92,19 @@ async def aembed_documents(embeddings: Embeddings, texts: list[str]) -> list[lis
     return await arun(_embed(embeddings, "documents", texts))
 
 
-async def _embed(embeddings: Embeddings, what: str, texts: Any) -> Any:
-    """Embed; inside `keep_query_vectors` a query only once; a provider's error becomes one of the kit."""
-    kept = _kept.get() if what == "query" else None
+async def _embed(embeddings: Embeddings, kind: Literal["query", "documents"], texts: Any) -> Any:
+    """Embed a query or documents; inside `keep_query_vectors` a query only once.
+
+    A provider's error becomes one of the kit.
+    """
+    kept = _kept.get() if kind == "query" else None
     if kept is not None and (vector := kept.get(embeddings, texts)) is not None:
         return vector
-    started, saved = time.perf_counter(), 0.0 if kept is None else kept.saved
-    blocking = partial(getattr(embeddings, f"embed_{what}"), texts)
+    started, saved_before = time.perf_counter(), kept.saved if kept else 0.0
+    blocking = partial(getattr(embeddings, f"embed_{kind}"), texts)
     failure: Exception | None = None
     try:
-        vectors = await Step("embed", lambda _: blocking(), lambda _: aembed_bare(embeddings, what, texts))
+        vectors = await Step("embed", lambda _: blocking(), lambda _: aembed_bare(embeddings, kind, texts))
     except RagKitError:
         raise
     except Exception as error:  # noqa: BLE001 - raised below, outside of this block: it holds the request
@@ -108,16 +112,16 @@ async def _embed(embeddings: Embeddings, what: str, texts: Any) -> Any:
     if failure is not None:
         raise map_model_error(failure, model=embeddings)
     if kept is not None and isinstance(vectors, list):
-        kept.put(embeddings, texts, vectors, time.perf_counter() - started + kept.saved - saved)
+        # a model around another one may have saved the inner one's time
+        saved_inside = kept.saved - saved_before
+        kept.put(embeddings, texts, vectors, time.perf_counter() - started + saved_inside)
     return vectors
 
 
-async def aembed_bare(embeddings: Embeddings, what: str, texts: Any) -> Any:
-    """Embed ``"documents"`` or a ``"query"`` by the model's own coroutine, else on a thread; raises its own errors."""
-    blocking = partial(getattr(embeddings, f"embed_{what}"), texts)
-    native = f"aembed_{what}"
-    # LangChain's default runs on asyncio's small pool.
-    if getattr(type(embeddings), native) is getattr(Embeddings, native):
-        return await run_in_thread(blocking)
-    call = partial(getattr(embeddings, native), texts)
-    return await call_client(call, blocking, connections_of(embeddings))
+async def aembed_bare(embeddings: Embeddings, kind: Literal["query", "documents"], texts: Any) -> Any:
+    """Embed a query or documents by the model's own coroutine, else on a thread; raises the model's own errors."""
+    blocking = partial(getattr(embeddings, f"embed_{kind}"), texts)
+    name = f"aembed_{kind}"
+    if getattr(type(embeddings), name) is getattr(Embeddings, name):
+        return await run_in_thread(blocking)  # LangChain's default would run on asyncio's small pool
+    return await call_client(partial(getattr(embeddings, name), texts), blocking, connections_of(embeddings))

@@ -68,19 +68,21 @@ def proxy_of(request: Any) -> str:
     extensions = getattr(request, "extensions", None)
     if not isinstance(extensions, dict) or PROXY not in extensions:
         return ""
-    if named := extensions[PROXY]:
-        return f"{origin_of(named)} (OPENAI_PROXY or openai_proxy)"
+    if own := extensions[PROXY]:
+        return f"{origin_of(own)} (OPENAI_PROXY or openai_proxy)"
     parts = urlsplit(str(request.url))
     if proxy_bypass(parts.netloc):
         return ""
-    names = [f"{kind}_proxy" for kind in (parts.scheme, "all")]
-    variables = [name for lower in names for name in (lower, lower.upper()) if os.environ.get(name)]
-    return f"{origin_of(os.environ[variables[0]])} ({variables[0]})" if variables else ""
+    for name in (f"{parts.scheme}_proxy", "all_proxy"):
+        for variable in (name, name.upper()):
+            if proxy := os.environ.get(variable):
+                return f"{origin_of(proxy)} ({variable})"
+    return ""
 
 
 def _deepest(error: BaseException) -> BaseException | None:
     """Return the cause that says most: the deepest error of the system, else the deepest with words."""
     causes = list(chain(error))
-    system = [cause for cause in causes if isinstance(cause, OSError) and cause.errno is not None]
-    spoken = [cause for cause in causes[1:] if str(cause).strip()]
-    return next(iter([*reversed(system), *reversed(spoken)]), None)
+    system_errors = [cause for cause in causes if isinstance(cause, OSError) and cause.errno is not None]
+    with_words = [cause for cause in causes[1:] if str(cause).strip()]
+    return (system_errors or with_words or [None])[-1]

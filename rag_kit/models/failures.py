@@ -111,6 +111,12 @@ _ERRORS = {
     Failure.UNAUTHORIZED: ModelUnauthorizedError,
     **dict.fromkeys((*RETRYABLE, Failure.TLS, Failure.WEB_PAGE), ModelUnreachableError),
 }
+_CHAT_WORDS = {"what": "model", "variable": "RAG_KIT_BASE_URL", "fewer": ""}
+_EMBEDDING_WORDS = {
+    "what": "embedding",
+    "variable": "RAG_KIT_EMBEDDING_BASE_URL (else RAG_KIT_BASE_URL)",
+    "fewer": ", send fewer texts in a request (RAG_KIT_EMBEDDING_BATCH)",
+}
 _REDIRECT = (
     "The {what} endpoint{place} redirects to {target}, which is not followed: it would get questions, passages and the "
     "key. If that endpoint is meant, set its address (base_url, {variable})."
@@ -135,26 +141,28 @@ _KEY_HEADER = re.compile(r"(?i)auth|key|token|secret")
 
 
 def classify(error: BaseException) -> Failure:
-    """Say what kind of failure an exception is."""
+    """Tell what kind of failure an exception is, by itself or its causes."""
     if of_another_loop(error):
         return Failure.LOOP
     if _is_web_page(error):
         return Failure.WEB_PAGE
-    kind = next(filter(None, map(_kind, chain(error))), Failure.OTHER)
-    return Failure.TLS if kind is Failure.CONNECTION and is_tls_failure(error) else kind
+    failure = next(filter(None, map(_failure_of_one, chain(error))), Failure.OTHER)
+    return Failure.TLS if failure is Failure.CONNECTION and is_tls_failure(error) else failure
 
 
 def _is_web_page(error: BaseException) -> bool:
     """Tell whether an endpoint gave HTML, not as the error page of a server that failed."""
     if _first_status(error) not in (None, 404, 405):
         return False
-    texts = (text for cause in chain(error) for text in (str(cause)[:2000], *getattr(cause, "__notes__", ())))
-    return any(WEB_PAGE in text or _HTML.search(text) for text in texts)
+    for cause in chain(error):
+        for text in (str(cause)[:2000], *getattr(cause, "__notes__", ())):
+            if WEB_PAGE in text or _HTML.search(text):
+                return True
+    return False
 
 
-def _kind(error: BaseException) -> Failure | None:
-    """Return the kind of one exception, without its causes."""
-    # the code in an error's body may say what no other form of the request mends
+def _failure_of_one(error: BaseException) -> Failure | None:
+    """Return the kind of one exception, without its causes; None if nothing tells."""
     if not _FINAL_CODES.isdisjoint(_codes(error)):
         return Failure.REFUSED_FOR_GOOD
     status = _status_of(error)
@@ -167,12 +175,14 @@ def _kind(error: BaseException) -> Failure | None:
             return Failure.REFUSED_FOR_GOOD
         by_status = {401: Failure.UNAUTHORIZED, 403: Failure.UNAUTHORIZED, 429: Failure.RATE_LIMITED}
         return by_status.get(status, Failure.REFUSED)
-    kinds = (_CLASSES.get(cls) or _NAMES.get(cls.__name__) for cls in type(error).__mro__)
-    return next(filter(None, kinds), None)
+    for cls in type(error).__mro__:
+        if failure := _CLASSES.get(cls) or _NAMES.get(cls.__name__):
+            return failure
+    return None
 
 
 def _first_status(error: BaseException) -> int | None:
-    """The HTTP status of an exception, or of the first of its causes that carries one."""
+    """Return the HTTP status of an exception, or of the first of its causes that carries one."""
     return next(filter(None, map(_status_of, chain(error))), None)
 
 
@@ -187,14 +197,16 @@ def _status_of(error: BaseException) -> int | None:
 
 
 def _header(error: BaseException, name: str) -> str:
-    """A header of the response that failed."""
-    responses = (getattr(cause, "response", None) for cause in chain(error))
-    values = ((getattr(response, "headers", None) or {}).get(name) for response in responses)
-    return next((value for value in values if value), "")
+    """Return a header of the response that failed; "" if there is none."""
+    for cause in chain(error):
+        headers = getattr(getattr(cause, "response", None), "headers", None) or {}
+        if value := headers.get(name):
+            return str(value)
+    return ""
 
 
 def retry_after(error: BaseException) -> float | None:
-    """Seconds that the server asks to wait (``Retry-After``: seconds, or a date), if it does."""
+    """Return the seconds that the server says to wait (``Retry-After``: seconds, or a date); None if it does not."""
     value = _header(error, "retry-after")
     if re.fullmatch(r"\d+(\.\d+)?", value):
         return float(value)
@@ -220,20 +232,20 @@ def refuses_bound(error: BaseException) -> bool:
 
 def _context_error(error: BaseException, model: Any, text: str) -> ContextLengthError:
     """Make the error for a prompt that is too long, with the numbers in the endpoint's message."""
-    words = re.sub(r"(?<=\d)[,_](?=\d{3})", "", _message(error))
-    limits = (int(match[1] or match[2]) for match in _LIMIT.finditer(words))
+    message = re.sub(r"(?<=\d)[,_](?=\d{3})", "", _message(error))  # 8,192 is 8192
+    limits = (int(match[1] or match[2]) for match in _LIMIT.finditer(message))
     limit = next((number for number in limits if number >= _LEAST_CONTEXT), None)
-    given = max((int(number) for number in re.findall(r"\d+", words)), default=0)
-    if exact := _GIVEN.search(words):
-        given = int(exact[1])
+    # without words for the tokens that were sent, the largest number may be theirs
+    exact = _GIVEN.search(message)
+    sent = int(exact[1]) if exact else max(map(int, re.findall(r"\d+", message)), default=0)
     sizes = ""
     if limit is not None:
-        sizes = f" The context holds {limit:,} tokens" + (f", {given:,} were sent." if given > limit else ".")
+        sizes = f" The context holds {limit:,} tokens" + (f", {sent:,} were sent." if sent > limit else ".")
     return ContextLengthError(
         f"The prompt is too long for the model{_at_host(error, model)}: {text}.{sizes} Give fewer or shorter "
         "passages (k, max_passage_chars), or a model with a longer context. With its context_tokens set "
         "(RAG_KIT_CONTEXT_TOKENS) passages are left out before a request is made.",
-        given if limit is not None and (exact or given > limit) else None,
+        sent if limit is not None and (exact or sent > limit) else None,
         limit,
     )
 
@@ -248,32 +260,43 @@ def map_model_error(error: BaseException, *, model: Any = None) -> ModelError:
         return error
     if isinstance(error, BudgetExceededError):
         return ModelError(str(error))
-    kind = classify(error)
-    words = _message(error)
-    if kind in (Failure.CONNECTION, Failure.TLS, Failure.TIMEOUT):
-        words = (kind is not Failure.TIMEOUT and connection_problem(error)) or words
-        if proxy := next(filter(None, map(proxy_of, _requests(error))), ""):
-            words += f". The call went through the proxy {proxy}"
-    text = short(words, [*secrets_of(model), *_secrets_sent(error)])
-    if kind in (Failure.LOOP, Failure.OTHER):
+    failure = classify(error)
+    text = short(_explain(error, failure), [*secrets_of(model), *_secrets_sent(error)])
+    if failure in (Failure.LOOP, Failure.OTHER):
         text = f"{type(error).__name__}: {text}"
     status = _first_status(error)
-    message, target = _MESSAGES[Failure.REFUSED if kind is Failure.REFUSED_FOR_GOOD else kind], ""
-    if kind is Failure.REFUSED_FOR_GOOD and status is not None and status < 400:
-        message, target = _REDIRECT, short(_header(error, "location").partition("?")[0])
-    what, variable, fewer = "model", "RAG_KIT_BASE_URL", ""
-    if isinstance(model, Embeddings):
-        what, variable = "embedding", "RAG_KIT_EMBEDDING_BASE_URL (else RAG_KIT_BASE_URL)"
-        fewer = ", send fewer texts in a request (RAG_KIT_EMBEDDING_BATCH)"
-    elif kind is Failure.REFUSED_FOR_GOOD and _is_too_long(error):
+    is_embedding = isinstance(model, Embeddings)
+    if failure is not Failure.REFUSED_FOR_GOOD:
+        message = _MESSAGES[failure]
+    elif status is not None and status < 400:
+        message = _REDIRECT
+    elif not is_embedding and _is_too_long(error):
         return _context_error(error, model, text)
-    fields = {"place": _at_host(error, model), "code": f" (HTTP {status})" if status else "", "text": text}
-    message = message.format(what=what, variable=variable, target=target, fewer=fewer, **fields)
-    return _ERRORS.get(kind, ModelError)(message)
+    else:
+        message = _MESSAGES[Failure.REFUSED]
+    fields = {
+        "place": _at_host(error, model),
+        "code": f" (HTTP {status})" if status else "",
+        "text": text,
+        "target": short(_header(error, "location").partition("?")[0]),
+    }
+    fields |= _EMBEDDING_WORDS if is_embedding else _CHAT_WORDS
+    return _ERRORS.get(failure, ModelError)(message.format(**fields))
+
+
+def _explain(error: BaseException, failure: Failure) -> str:
+    """Return the message of an exception; for a failed connection its cause, and the proxy that it went through."""
+    message = _message(error)
+    if failure in (Failure.CONNECTION, Failure.TLS):
+        message = connection_problem(error) or message
+    if failure in (Failure.CONNECTION, Failure.TLS, Failure.TIMEOUT):
+        proxy = next(filter(None, map(proxy_of, _requests(error))), "")
+        message += f". The call went through the proxy {proxy}" if proxy else ""
+    return message
 
 
 def _body(error: BaseException) -> dict[str, Any]:
-    """The error object in the body of a response."""
+    """Return the error object in the body of a response; {} if there is none."""
     body = getattr(error, "body", None)
     inner = body.get("error", body) if isinstance(body, dict) else None
     return inner if isinstance(inner, dict) else {}
@@ -294,7 +317,7 @@ def _message(error: BaseException) -> str:
 
 
 def _requests(error: BaseException) -> Iterator[Any]:
-    """The requests that failed, as far as the exceptions have them."""
+    """Yield the requests that failed, as far as the exceptions have them."""
     for cause in chain(error):
         # Reading .request of an httpx error that has none raises RuntimeError.
         yield vars(cause).get("request") or vars(cause).get("_request")
@@ -312,25 +335,32 @@ def mask_error(error: BaseException, model: Any) -> None:
 
 
 def _linked(error: BaseException) -> list[BaseException]:
-    """List an exception, and each that is its cause or was being handled, in turn."""
-    found = [error]
-    for each in found:
-        near = (each.__cause__, each.__context__)
-        found += [other for other in near if other is not None and all(other is not one for one in found)]
-    return found
+    """List an exception, its causes, and those that were being handled, each once; it may be a tree, or a ring."""
+    linked = {id(error): error}
+    waiting = [error]
+    while waiting:
+        current = waiting.pop()
+        for other in (current.__cause__, current.__context__):
+            if other is not None and id(other) not in linked:
+                linked[id(other)] = other
+                waiting.append(other)
+    return list(linked.values())
 
 
 def _secrets_sent(error: BaseException) -> list[str]:
     """Return the keys that a request carried: a function may have given them, unknown to the model."""
-    headers = [getattr(request, "headers", None) or {} for request in _requests(error)]
-    values = [value for sent in headers for name, value in sent.items() if _KEY_HEADER.search(name)]
-    keys = [value.rpartition(" ")[2] for value in values]  # "Bearer KEY"
-    return [key for key in (*values, *keys) if len(key) >= MIN_SECRET]
+    secrets: list[str] = []
+    for request in _requests(error):
+        for name, value in (getattr(request, "headers", None) or {}).items():
+            if _KEY_HEADER.search(name):
+                secrets += [value, value.rpartition(" ")[2]]  # "Bearer KEY"
+    return [secret for secret in secrets if len(secret) >= MIN_SECRET]
 
 
 def _at_host(error: BaseException, model: Any) -> str:
-    """Say where an endpoint is (" at https://host"): as the request went there, else as the model has it."""
+    """Say where an endpoint is (" at https://host"): as the request went there, else as the model has it; or ""."""
     addresses = [str(getattr(request, "url", "")) for request in _requests(error)]
-    origins = (origin_of(address) for address in (*addresses, base_url(model)))
-    origin = next((origin for origin in origins if origin), None)
-    return f" at {short(origin)}" if origin else ""
+    for address in (*addresses, base_url(model)):
+        if origin := origin_of(address):
+            return f" at {short(origin)}"
+    return ""

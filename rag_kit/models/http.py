@@ -20,7 +20,8 @@ _END_MARK = re.compile(
     rb'[\r\n]data: ?\[DONE\]|"finish_reason"\s*:\s*"[^"]|"error"\s*:\s*[{"]'
     rb'|"type"\s*:\s*"response\.(?:completed|incomplete|failed)"'
 )
-_MAX_MARK = 64
+_MAX_MARK = 64  # bytes of an end mark
+_SENT = "rag_kit_sent"  # key of a request's extensions: when it was sent
 MAX_REPLY = 128 * 2**20  # bytes, unpacked
 _STREAM_TIMEOUTS = 10  # a streamed answer may take so many times the time-out of a request as a whole
 
@@ -40,55 +41,55 @@ def _clients(base_url: str | None, proxy: str | None) -> dict[str, Any]:
     options: dict[str, Any] = {"follow_redirects": False, **({"proxy": proxy} if proxy else {})}
     return {
         "http_client": openai.DefaultHttpxClient(
-            event_hooks={"request": [partial(_stamp, proxy)], "response": [_watch]}, **options
+            event_hooks={"request": [partial(_stamp, proxy)], "response": [_check_reply]}, **options
         ),
         "http_async_client": openai.DefaultAsyncHttpxClient(
-            event_hooks={"request": [partial(_astamp, proxy)], "response": [_awatch]}, **options
+            event_hooks={"request": [partial(_astamp, proxy)], "response": [_acheck_reply]}, **options
         ),
     }
 
 
 def _stamp(proxy: str | None, request: httpx2.Request) -> None:
     """Note when a request was sent, and through which proxy of the settings."""
-    request.extensions.update({"rag_kit_sent": time.monotonic(), PROXY: proxy})
+    request.extensions.update({_SENT: time.monotonic(), PROXY: proxy})
 
 
 async def _astamp(proxy: str | None, request: httpx2.Request) -> None:
     _stamp(proxy, request)
 
 
-def _watch(response: httpx2.Response) -> None:
-    """Check a reply as it is read: its size, its time, the end of a stream; refuse a web page."""
+def _check_reply(response: httpx2.Response) -> None:
+    """Refuse a web page; let the reply be checked as it is read: its size, its time, the end of a stream."""
     if response.is_success and "text/html" in response.headers.get("content-type", ""):
         raise _problem(response, httpx2.RemoteProtocolError, f"the reply is {WEB_PAGE}")
-    response.iter_bytes = partial(_check, response, response.iter_bytes)  # type: ignore[method-assign]
+    response.iter_bytes = partial(_read_checked, response, response.iter_bytes)  # type: ignore[method-assign]
 
 
-async def _awatch(response: httpx2.Response) -> None:
-    _watch(response)
-    response.aiter_bytes = partial(_acheck, response, response.aiter_bytes)  # type: ignore[method-assign]
+async def _acheck_reply(response: httpx2.Response) -> None:
+    _check_reply(response)
+    response.aiter_bytes = partial(_aread_checked, response, response.aiter_bytes)  # type: ignore[method-assign]
 
 
-class _Reply:
-    """Counts the bytes, seconds and end mark of a reply as it comes."""
+class _ReplyCheck:
+    """Checks the size, the time and the end mark of a reply as its pieces come."""
 
     def __init__(self, response: httpx2.Response) -> None:
         self._response = response
         self._size, self._tail = 0, b"\n"
         self._is_stream = response.is_success and "event-stream" in response.headers.get("content-type", "")
         extensions = response.request.extensions
-        seconds = (extensions.get("timeout") or {}).get("read")
-        self._allowed = seconds and seconds * (_STREAM_TIMEOUTS if self._is_stream else 1)
-        self._sent = extensions.get("rag_kit_sent", time.monotonic())
+        timeout = (extensions.get("timeout") or {}).get("read")
+        self._max_seconds = timeout and timeout * (_STREAM_TIMEOUTS if self._is_stream else 1)
+        self._sent = extensions.get(_SENT, time.monotonic())
 
     def add(self, piece: bytes) -> None:
-        """Count a piece; raises an error of the connection where the reply is too long, in bytes or in seconds."""
+        """Count a piece; raise an error of the connection where the reply is too long, in bytes or in seconds."""
         self._size += len(piece)
         if self._size > MAX_REPLY:
             text = f"the reply has more than {MAX_REPLY // 2**20} MiB, unpacked"
             raise _problem(self._response, httpx2.RemoteProtocolError, text)
-        if self._allowed and time.monotonic() - self._sent > self._allowed:
-            text = f"the whole reply took over {self._allowed:g} s"
+        if self._max_seconds and time.monotonic() - self._sent > self._max_seconds:
+            text = f"the whole reply took over {self._max_seconds:g} s"
             raise _problem(self._response, httpx2.ReadTimeout, text)
         if self._is_stream:
             self._tail = _end_of_stream(self._tail, piece)
@@ -109,24 +110,26 @@ def _problem(
     return error
 
 
-def _check(response: httpx2.Response, read: Any, *args: Any) -> Iterator[bytes]:
-    reply = _Reply(response)
+def _read_checked(response: httpx2.Response, read: Any, *args: Any) -> Iterator[bytes]:
+    """Yield the pieces that a method of the response reads, checked."""
+    check = _ReplyCheck(response)
     for piece in read(*args):
-        reply.add(piece)
+        check.add(piece)
         yield piece
-    reply.end()
+    check.end()
 
 
-async def _acheck(response: httpx2.Response, read: Any, *args: Any) -> AsyncGenerator[bytes]:
-    reply = _Reply(response)
+async def _aread_checked(response: httpx2.Response, read: Any, *args: Any) -> AsyncGenerator[bytes]:
+    """As `_read_checked`, on an event loop."""
+    check = _ReplyCheck(response)
     async for piece in read(*args):
-        reply.add(piece)
+        check.add(piece)
         yield piece
-    reply.end()
+    check.end()
 
 
 def _end_of_stream(tail: bytes, piece: bytes) -> bytes:
-    """Return the end of a text that may begin an end mark, or the end mark itself."""
+    """Return the end mark in what was read, else its last bytes, in which one may begin."""
     text = tail + piece
     mark = _END_MARK.search(text)
     return mark[0] if mark else text[-_MAX_MARK:]

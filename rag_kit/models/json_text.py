@@ -26,6 +26,7 @@ _STRINGS = {
     )
     for quote, closing in _QUOTES.items()
 }
+_JSON_WORD = re.compile(r"[^\W\d_]\w*")
 _WORDS = {"True": "true", "False": "false", "None": "null", "undefined": "null"}
 _DECODER = json.JSONDecoder(strict=False)
 
@@ -68,75 +69,74 @@ def _find_values(text: str) -> tuple[list[Any], bool]:
     values: list[Any] = []
     position = 0
     for _ in range(_MAX_STARTS):
-        match = _START.search(text, position)
-        if match is None:
+        start = _START.search(text, position)
+        if start is None:
             break
         try:
-            value = _read_value(text, match.start())
+            value, position = _read_value(text, start.start())
         except TruncatedError:
             return values, True
         except (ValueError, RecursionError):
-            position = match.start() + 1
-            continue
-        values.append(value[0])
-        position = value[1]
+            position = start.start() + 1
+        else:
+            values.append(value)
     return values, False
 
 
 def _read_value(text: str, start: int) -> tuple[Any, int]:
-    """Read the value that starts at a position; also return where it ends."""
+    """Read the value that starts at a position; also return where it ends. ValueError if it is no JSON."""
     try:
-        value, end = _DECODER.raw_decode(text, start)
+        return _DECODER.raw_decode(text, start)
     except (ValueError, RecursionError):
-        strict, end = _to_strict_json(text, start)
-        value = _DECODER.decode(strict)
-    return value, end
+        strict_json, end = _to_strict_json(text, start)
+        return _DECODER.decode(strict_json), end
 
 
 def _to_strict_json(text: str, start: int) -> tuple[str, int]:
-    """Rewrite the value that starts here as strict JSON; (JSON text, end position). No JSON at all is a ValueError."""
-    out: list[str] = []
-    closers: list[str] = []
-    i = start
-    while i < len(text):
-        c = _PUNCTUATION.get(text[i], text[i])
-        if c in _QUOTES:
-            string, i = _read_string(text, i)
-            out.append(string)
+    """Rewrite the object or array that starts at a position as strict JSON; also return where it ends.
+
+    ValueError if it is no JSON, TruncatedError if it breaks off.
+    """
+    tokens: list[str] = []
+    closers: list[str] = []  # of the objects and arrays that are open
+    position = start
+    while position < len(text):
+        mark = _PUNCTUATION.get(text[position], text[position])
+        if mark in _QUOTES:
+            string, position = _read_string(text, position)
+            tokens.append(string)
             continue
-        if c in _OPEN:
-            closers.append(_OPEN[c])
+        if word := _JSON_WORD.match(text, position):
+            tokens.append(_WORDS.get(word[0], word[0]))
+            position = word.end()
+            continue
+        if mark in _OPEN:
+            closers.append(_OPEN[mark])
             if len(closers) > _MAX_DEPTH:
                 raise ValueError(f"nested deeper than {_MAX_DEPTH}")
-        elif c in "}]":
-            if not closers or closers.pop() != c:
+        elif mark in "}]":
+            if not closers or closers.pop() != mark:
                 raise ValueError("brackets do not match")
-            while out and (out[-1].isspace() or out[-1] == ","):
-                out.pop()
-        elif c.isalpha():
-            word = re.compile(r"[^\W\d]\w*").match(text, i)
-            name = word.group() if word else c
-            out.append(_WORDS.get(name, name))
-            i += len(name)
-            continue
-        out.append(c)
-        i += 1
+            while tokens and (tokens[-1].isspace() or tokens[-1] == ","):  # a trailing comma
+                tokens.pop()
+        tokens.append(mark)
+        position += 1
         if not closers:
-            return "".join(out), i
+            return "".join(tokens), position
     raise TruncatedError("the JSON breaks off")
 
 
 def _read_string(text: str, start: int) -> tuple[str, int]:
-    """Read a string whose closing quote may be of another kind, or whose inner quotes are not escaped."""
+    """Read a string, also one whose closing quote is of another kind or whose inner quotes are not escaped.
+
+    Return it as a JSON string, and where it ends.
+    """
     match = _STRINGS[text[start]].match(text, start + 1)
     if match is None:
         raise TruncatedError("a string breaks off")
-    return _quote_json(match[1]), match.end()
-
-
-def _quote_json(raw: str) -> str:
-    """Write the inside of a string as a JSON string."""
+    escaped = re.sub(r'(?<!\\)"', r"\"", match[1])
     try:
-        return json.dumps(json.loads('"' + re.sub(r'(?<!\\)"', r"\"", raw) + '"', strict=False))
+        value = json.loads(f'"{escaped}"', strict=False)
     except ValueError:
-        return json.dumps(raw)
+        value = match[1]
+    return json.dumps(value), match.end()

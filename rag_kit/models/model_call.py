@@ -35,6 +35,7 @@ MAX_RETRIES = 2
 _FORMS = {"tools", "tool_choice", "parallel_tool_calls", "functions", "function_call", "response_format"}
 _PENALTY = "frequency_penalty"
 _THOUGHTS = 16_384  # tokens for the reasoning of a model that thinks before it answers
+_MARGIN = 1.1  # times the characters that are too many are left out: texts differ in characters a token
 
 
 class CallLimits(TypedDict, total=False):
@@ -50,7 +51,7 @@ class CallLimits(TypedDict, total=False):
 def check_limits(timeout: float | None, max_retries: int) -> None:
     """Raise InvalidInputError where a limit is negative, too high or no number."""
     check_seconds("timeout", timeout)
-    if isinstance(max_retries, bool) or not isinstance(max_retries, int) or not 0 <= max_retries <= 10:
+    if type(max_retries) is not int or not 0 <= max_retries <= 10:
         raise InvalidInputError(f"max_retries={max_retries!r} was given; it must be 0 to 10")
 
 
@@ -60,7 +61,7 @@ class Options(CallLimits, total=False):
     config: RunnableConfig | None
 
 
-class _Watch(BaseCallbackHandler):
+class _StreamWatch(BaseCallbackHandler):
     """Notes whether a token was streamed, after which a retry would repeat the text; masks keys in errors."""
 
     run_inline = True  # on the event loop itself: a thread for each token would cost more than this does
@@ -110,10 +111,10 @@ class ModelCall:
         self.values: Mapping[str, Any] = values
         self.timeout = timeout
         self.retries_left = max_retries
-        self.watch = _Watch(model)
+        self.watch = _StreamWatch(model)
         about: Mapping[str, Any] = getattr(prompt, "metadata", None) or {}
         self.language = "zh" if about.get("language") == "zh" else "en"
-        self.config = self._config(config, about)
+        self.config = self._config_with_prompt(config, about)
         self.max_reply: int = getattr(prompt, "max_tokens", DEFAULT_MAX_TOKENS)
         self.inner_model = bare_model(model, self.config)
         self.endpoint = endpoint_of(self.inner_model)
@@ -132,52 +133,55 @@ class ModelCall:
         return bound if context is None else min(bound, max(1, context // 4))
 
     def runnable(self, bind: Method | None = None, bound: int | None = None) -> Any:
-        """The model as it is asked, inside its wrappers: with a bound on the reply, without its own retries.
+        """Return the model to ask, inside its wrappers: with a bound on the reply, without its own retries.
 
         With ``bind`` by a method of structured output; None where the model does not have it.
         """
         self.failure = None
         if not self.is_wrapped:
-            return self._asked(bind, bound, self.model, {}, True)
-        return change_models(self.model, partial(self._asked, bind, bound), self.config, {})
+            return self._prepare(bind, bound, self.model, {}, True)
+        return change_models(self.model, partial(self._prepare, bind, bound), self.config, {})
 
-    def _asked(
+    def _prepare(
         self, bind: Method | None, bound: int | None, model: Any, arguments: Mapping[str, Any], first: bool
     ) -> Runnable[Any, Any] | None:
-        """Bound one of the models inside the wrappers, as in `runnable`."""
+        """Prepare one of the models inside the wrappers, as `runnable` says; it is a `Change`."""
         endpoint = self.endpoint if first else endpoint_of(model)
-        changed, rest, sent = without_retries(model, self.timeout), dict(arguments), None
+        changed, others, sent_bound = without_retries(model, self.timeout), dict(arguments), None
         if self.repeats and hasattr(model, _PENALTY):
-            rest[_PENALTY] = 1.0
+            others[_PENALTY] = 1.0
         if endpoint.takes_bound:
-            changed, rest, sent = with_bound(changed, rest, bound or self.bound)
-        self.sent_bound = sent if first else self.sent_bound
-        asked: Runnable[Any, Any] | None
+            changed, others, sent_bound = with_bound(changed, others, bound or self.bound)
+        if first:
+            self.sent_bound = sent_bound
+        prepared: Runnable[Any, Any] | None
         if bind is None:
-            asked = changed.bind(**rest) if rest else changed
-        else:  # what a model was bound to for other calls would stand against the method
-            asked = bind(changed, {name: value for name, value in rest.items() if name not in _FORMS}, first)
-        if asked is None or not self.is_wrapped:
-            return asked
+            prepared = changed.bind(**others) if others else changed
+        else:  # what a model was bound to for other calls would contradict the method
+            others = {name: value for name, value in others.items() if name not in _FORMS}
+            prepared = bind(changed, others, first)
+        if prepared is None or not self.is_wrapped:
+            return prepared
 
-        def refusal(error: Exception) -> Exception | None:
+        def reply_with_refusal(error: Exception) -> Exception | None:
             """Return the error if the form of the request was refused: a fallback would refuse it too."""
             self.failure = error
-            is_form = classify(error) is Failure.REFUSED if bind is not None else refuses_bound(error)
-            return error if is_form and (bind is not None or sent is not None) else None
+            if bind is not None:
+                return error if classify(error) is Failure.REFUSED else None
+            return error if sent_bound is not None and refuses_bound(error) else None
 
-        def without_bound(error: Exception) -> Runnable[Any, Any] | None:
-            """Ask a fallback again without the bound that it refused."""
-            if sent is None or not refuses_bound(error):
+        def ask_without_bound(error: Exception) -> Runnable[Any, Any] | None:
+            """Return a fallback without the bound that it refused."""
+            if sent_bound is None or not refuses_bound(error):
                 return None
             endpoint.takes_bound = False
-            if endpoint_of(model).takes_bound:  # of a model without a name nothing is kept
+            if endpoint_of(model).takes_bound:  # nothing is kept of a model without a name
                 return None
-            return self._asked(bind, bound, model, arguments, False)
+            return self._prepare(bind, bound, model, arguments, False)
 
         if first:
-            return OnRefusal(asked, refusal, self.charge_request)
-        return OnRefusal(asked, without_bound, partial(self._charge_fallback, model))
+            return OnRefusal(prepared, reply_with_refusal, self.charge_request)
+        return OnRefusal(prepared, ask_without_bound, partial(self._charge_fallback, model))
 
     def charge_request(self) -> None:
         """Charge a request that wrappers (retries, fallbacks) make; the first one of an attempt is charged already."""
@@ -192,7 +196,7 @@ class ModelCall:
             note_fallback(name, map_model_error(self.failure, model=self.inner_model), other)
         self.charge_request()
 
-    def _config(self, config: RunnableConfig | None, about: Mapping[str, Any]) -> RunnableConfig:
+    def _config_with_prompt(self, config: RunnableConfig | None, about: Mapping[str, Any]) -> RunnableConfig:
         """Return the caller's config with the prompt's name and, if anybody may listen, a watch for tokens."""
         names = [name for name in ("name", "language", "version", "hash") if name in about]
         metadata = {f"prompt_{name}": about[name] for name in names}
@@ -202,9 +206,13 @@ class ModelCall:
             return whole
         merged = merge_configs(whole, {"metadata": metadata, "callbacks": [self.watch]})
         callbacks: Any = merged["callbacks"]
-        is_list = isinstance(callbacks, list)
-        for handlers in [callbacks] if is_list else [callbacks.handlers, callbacks.inheritable_handlers]:
-            handlers.sort(key=lambda handler: handler is not self.watch)  # the first one, for it masks errors
+        lists = (
+            [callbacks]
+            if isinstance(callbacks, list)
+            else [callbacks.handlers, callbacks.inheritable_handlers]
+        )
+        for handlers in lists:
+            handlers.sort(key=lambda handler: handler is not self.watch)  # first, for it masks errors
         return merged
 
     def run(self, logic: Callable[[ModelCall], Logic[T]]) -> T:
@@ -265,22 +273,26 @@ async def in_context(call: ModelCall, logic: Callable[[list[BaseMessage]], Logic
         return await logic(messages)
     except ContextLengthError as error:
         failure = error
-    if failure.limit is not None:
-        call.endpoint.context = failure.limit
-        given = failure.given or count_tokens(messages)
-        if _leave_out_passages(call, messages, given) or call.bound < bound:
-            return await logic(await format_prompt(call))
-    raise failure
+    if failure.limit is None:
+        raise failure
+    call.endpoint.context = failure.limit
+    sent_tokens = failure.given or count_tokens(messages)
+    if not _leave_out_passages(call, messages, sent_tokens) and call.bound >= bound:
+        raise failure
+    return await logic(await format_prompt(call))
 
 
 def _leave_out_passages(call: ModelCall, messages: list[BaseMessage], tokens: int) -> bool:
-    """Remove passages if messages of so many tokens are too long for the context; tell whether any were."""
+    """Remove passages from the call's values if messages of so many tokens are too long; tell whether any were."""
     context, passages = context_tokens(call.inner_model), call.values.get("passages")
-    room = 0 if context is None else context - call.bound
-    if context is None or tokens <= room or not isinstance(passages, Markup):
+    if context is None or not isinstance(passages, Markup):
+        return False
+    room = context - call.bound
+    if tokens <= room:
         return False
     chars = sum(len(text_of(message)) for message in messages)
-    kept, left_out = first_passages(passages, len(passages) - round(1.1 * chars * (tokens - room) / tokens))
+    too_many_chars = chars * (tokens - room) / tokens
+    kept, left_out = first_passages(passages, len(passages) - round(_MARGIN * too_many_chars))
     if not kept:
         return False
     call.values = {**call.values, "passages": kept}

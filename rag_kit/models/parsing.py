@@ -16,7 +16,10 @@ from .json_text import MAX_TEXT, is_truncated, json_values
 from .replies import refusal_of, split_reply, text_of, without_thinking, written_text
 from .schema import Target, UnreadableError
 
-_MAX_PLAIN = 1000
+_MAX_PLAIN, _MAX_SCALAR = (
+    1000,
+    20,
+)  # characters of a string, and of a number or boolean, without JSON around it
 _NOTHING = "there is no JSON object in it"
 _REFUSAL = re.compile(
     r"^(?:(?:i['’]?m|i am) (?:very |really |so )?sorry|sorry\b|i (?:can(?:no|['’])t|am (?:not able|unable)|won['’]t)"
@@ -106,11 +109,15 @@ def read_reply(reply: Any, target: Target, *, lines: bool = False) -> Any:
     if refusal := refusal_of(message):
         raise UnreadableError(f"the model refused: {refusal}", refused=True)
     if calls := getattr(message, "tool_calls", None):
-        if own := [call["args"] for call in calls if call["name"] == target.name]:
-            return _first_fitting(own, target)
-        if not text_of(message).strip():
+        arguments = [call["args"] for call in calls if call["name"] == target.name]
+        if arguments:
+            return _first_fitting(arguments, target)
+        text = text_of(message)
+        if not text.strip():
             raise UnreadableError(f"the model called a tool that is not there: {calls[0]['name']!r:.60}")
-    if text := text_of(message) if calls else written_text(reply):
+    else:
+        text = written_text(reply)
+    if text:
         return parse_text(text, target, lines=lines)
     # Only now the parsed value counts: LangChain's JSON parser closes a truncated answer by itself, and
     # what was cut off would be missing without a word.
@@ -127,23 +134,26 @@ def _read_ranking(text: str, target: Target) -> dict[str, list[int]] | None:
     name = target.only_field
     if name is None or "{" in text or target.fields[name].get("items", {}).get("type") != "integer":
         return None
-    rankings = list(_CHAIN.finditer(text))
-    return {name: [int(number) for number in re.findall(r"\d+", rankings[-1][0])]} if rankings else None
+    rankings = [match[0] for match in _CHAIN.finditer(text)]
+    return {name: list(map(int, re.findall(r"\d+", rankings[-1])))} if rankings else None
 
 
 def _read_tags(text: str, target: Target) -> dict[str, Any]:
-    """Read ``<query>...</query>``; a list may be lines under its own tag, or several tags in the singular."""
+    """Read ``<query>...</query>``; a list may be lines under its own tag, or several tags in the singular.
+
+    Empty if a required field is missing.
+    """
     fields: dict[str, Any] = {}
     for name in target.fields:
-        parts = _tag_contents(text, name)
+        contents = _tag_contents(text, name)
         if target.kinds[name] == "strings":
-            single = name[:-3] + "y" if name.endswith("ies") else name.removesuffix("s")
-            items = _tag_contents(text, single) if single != name else []
-            whole = "\n".join(parts)
-            if items := items or _marked_lines(whole) or [line for line in whole.splitlines() if line]:
+            singular = name[:-3] + "y" if name.endswith("ies") else name.removesuffix("s")
+            items = _tag_contents(text, singular) if singular != name else []
+            lines = "\n".join(contents)
+            if items := items or _marked_lines(lines) or [line for line in lines.splitlines() if line]:
                 fields[name] = items
-        elif parts:
-            fields[name] = parts[-1]
+        elif contents:
+            fields[name] = contents[-1]
     return fields if all(name in fields for name in target.required) else {}
 
 
@@ -161,29 +171,31 @@ def _tag_contents(text: str, tag: str) -> list[str]:
 
 
 def _read_plain_value(text: str, target: Target, name: str, lines: bool) -> Any:
-    """Read the value of the only field, written without JSON or tags; None if there is none."""
+    """Read the value of the only field, written without JSON or tags; None or empty if there is none."""
     kind = target.kinds[name]
     if kind == "strings":
         items = _marked_lines(text) or (_unmarked_lines(text) if lines else [])
         if not items and lines and name == "passages" and not _CHATTER.match(text):
-            items = [text]  # asked for a passage, many models just write it
+            return [text]  # asked for a passage, many models just write it
         return items
-    if kind in ("boolean", "number", "integer") and len(text) <= 20:
+    if kind in ("boolean", "number", "integer") and len(text) <= _MAX_SCALAR:
         return text
     if kind == "string" and (lines or _LABEL.match(text)):
         filled_lines = [line for line in text.splitlines() if line.strip()]
         if len(filled_lines) > 1 and _is_preamble(filled_lines[0]):
             filled_lines = filled_lines[1:]
         value = _strip_quotes(_LABEL.sub("", "\n".join(filled_lines), count=1))
-        is_value = len(filled_lines) == 1 and len(value) <= _MAX_PLAIN and not _CHATTER.match(value)
-        return value if is_value else None
+        if len(filled_lines) == 1 and len(value) <= _MAX_PLAIN and not _CHATTER.match(value):
+            return value
     return None
 
 
 def _marked_lines(text: str) -> list[str]:
     """Return numbered or bulleted lines, without their marks."""
-    marked = ((line, _MARK.match(line)) for line in text.splitlines())
-    items = (_strip_quotes(line[mark.end() :]) for line, mark in marked if mark)
+    items = []
+    for line in text.splitlines():
+        if mark := _MARK.match(line):
+            items.append(_strip_quotes(line[mark.end() :]))
     return [item for item in items if item]
 
 
@@ -200,6 +212,7 @@ def _unmarked_lines(text: str) -> list[str]:
 
 
 def _is_preamble(line: str) -> bool:
+    """Tell whether a line only introduces an answer: "Here are the queries:"."""
     return line.rstrip("*").endswith((":", "：")) or bool(_CHATTER.match(line.strip()))
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from langchain_core.embeddings import Embeddings
 
@@ -25,7 +25,7 @@ Vector = Sequence[float]
 # Another instruction for queries moves a vector by some hundredths, another batch by less than this.
 _MAX_DISTANCE = 1e-3
 _REMEMBERED = 256  # vectors; as many branches as run at a time in a process
-_NOTHING: tuple[Any, None] = (None, None)
+# by a model's id: whether it embeds questions as it embeds documents
 _embeds_alike: dict[int, tuple[weakref.ref[Embeddings], bool]] = {}
 
 
@@ -33,7 +33,7 @@ class QueryVectors:
     """The vectors of a retriever's last queries, so that none is embedded twice."""
 
     def __init__(self) -> None:
-        self._vectors: OrderedDict[str, tuple[Any, Vector]] = OrderedDict()
+        self._vectors: OrderedDict[str, tuple[Any, Vector]] = OrderedDict()  # with the model of each
         self._model: Any = None
 
     def keep(self, query: str, vector: Vector, model: Any = None) -> None:
@@ -47,15 +47,20 @@ class QueryVectors:
             self._vectors.popitem(last=False)
 
     def get(self, query: str, model: Any = None) -> Vector | None:
-        """The vector of a query, if it is one of the last, and this model made it."""
-        entry = self._vectors.get(query)
-        return entry[1] if entry is not None and entry[0] is model else None
+        """Return the vector of a query, if it is one of the last, and this model made it."""
+        made_by, vector = self._vectors.get(query, (None, None))
+        return vector if made_by is model else None
 
 
-#: The vectors that the searches of one call share, by the ids of retriever and model and by query: None while one is
-#: made, an error where that took too long. Beside each stand retriever and model, so that no others have their ids.
-_Shared = dict[tuple[int, int, str], tuple[Any, Vector | Exception | None]]
-_shared: ContextVar[_Shared | None] = ContextVar("rag_kit_shared_vectors", default=None)
+class _Shared(NamedTuple):
+    """A vector that the searches of one call share: None while it is made, an error where that took too long."""
+
+    vector: Vector | Exception | None
+    owners: tuple[Any, Any]  # retriever and model, so that no others have their ids
+
+
+_Key = tuple[int, int, str]  # the ids of retriever and model, and the query
+_shared: ContextVar[dict[_Key, _Shared] | None] = ContextVar("rag_kit_shared_vectors", default=None)
 
 
 @contextmanager
@@ -73,16 +78,17 @@ async def prepare_vectors(owner: Any, model: Any, queries: Sequence[str]) -> Non
     shared = _shared.get()
     if shared is None or model is None:
         return
-    keys = {(id(owner), id(model), query): query for query in queries}
-    wanted = [key for key in keys if shared.get(key, _NOTHING)[1] is None]
-    if not wanted:
+    owners = (owner, model)
+    keys: list[_Key] = [(id(owner), id(model), query) for query in dict.fromkeys(queries)]
+    missing = [key for key in keys if key not in shared or shared[key].vector is None]
+    if not missing:
         return
-    shared.update(dict.fromkeys(wanted, ((owner, model), None)))
-    vectors = await embed_together(model, [keys[key] for key in wanted])
-    for number, key in enumerate(wanted):
+    shared.update(dict.fromkeys(missing, _Shared(None, owners)))
+    vectors = await embed_together(model, [query for *_, query in missing])
+    for number, key in enumerate(missing):
         if vectors is not None:
-            shared[key] = (owner, model), vectors[number]
-        elif shared[key][1] is None:  # and was not given up
+            shared[key] = _Shared(vectors[number], owners)
+        elif shared[key].vector is None:  # and was not given up
             del shared[key]
 
 
@@ -90,17 +96,19 @@ def give_up_vectors(queries: Sequence[str], error: BaseException | None) -> None
     """Remember a time-out while queries were embedded, so that no search waits for it again."""
     shared = _shared.get()
     if shared is not None and isinstance(error, BranchTimeoutError | BudgetExceededError):
-        for key, (parts, value) in [*shared.items()]:
-            if value is None and key[2] in queries:
-                shared[key] = parts, error
+        for key, entry in [*shared.items()]:
+            if entry.vector is None and key[2] in queries:
+                shared[key] = entry._replace(vector=error)
 
 
 def prepared_vector(owner: Any, model: Any, query: str) -> Vector | None:
-    """Return the vector of a query that was embedded with others; raises if the request took too long."""
-    value = (_shared.get() or {}).get((id(owner), id(model), query), _NOTHING)[1]
-    if isinstance(value, Exception):
-        raise copy(value)  # several threads may raise it
-    return value
+    """Return the vector of a query that was embedded with others, if any; raise if the request took too long."""
+    entry = (_shared.get() or {}).get((id(owner), id(model), query))
+    if entry is None:
+        return None
+    if isinstance(entry.vector, Exception):
+        raise copy(entry.vector)  # several threads may raise it
+    return entry.vector
 
 
 def embed_query_step(model: Embeddings, query: str) -> Step[list[float]]:
@@ -111,7 +119,7 @@ def embed_query_step(model: Embeddings, query: str) -> Step[list[float]]:
 async def embed_together(model: Embeddings | None, queries: list[str]) -> Sequence[Vector] | None:
     """Embed queries in one request; ``None`` if each must be embedded by itself.
 
-    So it is without a model, with one that embeds questions in a way of its own, and where the request fails. A model
+    That is so without a model, with one that embeds questions in a way of its own, and where the request fails. A model
     may have a method ``embed_queries``. Of others, the first query is embedded both ways once: the same vector shows
     that it embeds questions as it embeds documents. A time-out or a used-up deadline is raised.
     """
@@ -126,7 +134,7 @@ async def embed_together(model: Embeddings | None, queries: list[str]) -> Sequen
 async def _embed_together(model: Embeddings, queries: list[str]) -> Sequence[Vector] | None:
     """Embed queries by the model's ``embed_queries``, else as documents if the model embeds both alike."""
     embed_queries = getattr(model, "embed_queries", None)
-    is_alike = _remembered(model)
+    is_alike = _is_known_alike(model)
     if callable(embed_queries):
         embed = partial(embed_queries, queries)
         vectors = await Step[Sequence[Vector]]("embed", lambda _: embed(), lambda _: run_in_thread(embed))
@@ -145,10 +153,10 @@ async def _embed_together(model: Embeddings, queries: list[str]) -> Sequence[Vec
     return vectors if len(vectors) == len(queries) else None
 
 
-def _remembered(model: Embeddings) -> bool | None:
+def _is_known_alike(model: Embeddings) -> bool | None:
     """Tell whether a model embeds questions as it embeds documents; ``None`` before it was compared."""
-    entry = _embeds_alike.get(id(model))
-    return entry[1] if entry is not None and entry[0]() is model else None
+    reference, is_alike = _embeds_alike.get(id(model), (None, None))
+    return is_alike if reference is not None and reference() is model else None
 
 
 def _compare(model: Embeddings, as_document: Any, as_query: Any) -> bool:
@@ -157,10 +165,10 @@ def _compare(model: Embeddings, as_document: Any, as_query: Any) -> bool:
 
     first, second = (np.asarray(vector, np.float64) for vector in (as_document, as_query))
     distance = np.linalg.norm(first - second) if first.shape == second.shape else np.inf
-    alike = bool(distance <= _MAX_DISTANCE * np.linalg.norm(second))
+    is_alike = bool(distance <= _MAX_DISTANCE * np.linalg.norm(second))
     key = id(model)
     try:
-        _embeds_alike[key] = (weakref.ref(model, lambda _: _embeds_alike.pop(key, None)), alike)
+        _embeds_alike[key] = (weakref.ref(model, lambda _: _embeds_alike.pop(key, None)), is_alike)
     except TypeError:
         return False  # it cannot be remembered, and comparing each time would save nothing
-    return alike
+    return is_alike

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -49,12 +49,11 @@ def redact_inside(value: Any, secrets: Iterable[str] = ()) -> Any:
         return items if isinstance(value, list) else tuple(items)
     if not isinstance(value, dict):
         return value
-    return {
-        redact_inside(name, secrets): MASK
-        if isinstance(item, str) and _SECRET_FIELD.search(str(name))
-        else redact_inside(item, secrets)
-        for name, item in value.items()
-    }
+    redacted = {}
+    for name, item in value.items():
+        is_secret = isinstance(item, str) and _SECRET_FIELD.search(str(name))
+        redacted[redact_inside(name, secrets)] = MASK if is_secret else redact_inside(item, secrets)
+    return redacted
 
 
 def secrets_of(model: Any) -> list[str]:
@@ -62,18 +61,25 @@ def secrets_of(model: Any) -> list[str]:
     values: list[Any] = []
     for fields in map(vars, parts_of(model)):
         values += [item.get_secret_value() for item in fields.values() if hasattr(item, "get_secret_value")]
-        bound = fields.get("kwargs")
-        holders = (fields, bound) if isinstance(bound, dict) else (fields,)
-        for headers in (holder.get(name) for holder in holders for name in _HEADERS):
-            for key, value in headers.items() if isinstance(headers, Mapping) else ():
-                if isinstance(value, str) and str(key).lower() not in _OPEN_HEADERS:
-                    values += [value, value.rpartition(" ")[2]]  # "Bearer KEY"
+        values += _header_secrets(fields)
+        if isinstance(fields.get("kwargs"), dict):
+            values += _header_secrets(fields["kwargs"])
     return [value for value in values if isinstance(value, str) and len(value) >= MIN_SECRET]
 
 
+def _header_secrets(fields: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the values of the headers that a model's fields or bound arguments name, but for harmless ones."""
+    for headers in map(fields.get, _HEADERS):
+        for name, value in headers.items() if isinstance(headers, Mapping) else ():
+            if isinstance(value, str) and str(name).lower() not in _OPEN_HEADERS:
+                yield value
+                yield value.rpartition(" ")[2]  # "Bearer KEY"
+
+
 def short(text: str, secrets: Iterable[str] = ()) -> str:
-    """One redacted line of at most 400 characters, for an error message."""
-    line = " ".join("".join(c if c.isprintable() else " " for c in redact(text, secrets)).split())
+    """Return a text redacted, on one line of at most 400 characters, for an error message."""
+    printable = "".join(c if c.isprintable() else " " for c in redact(text, secrets))
+    line = " ".join(printable.split())
     return line if len(line) <= _MAX_LINE else line[: _MAX_LINE - 1] + "…"
 
 

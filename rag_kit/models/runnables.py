@@ -45,7 +45,7 @@ _MAX_DEPTH = 8
 
 
 def parts_of(value: object, names: tuple[str, ...] = INSIDE, depth: int = 0) -> Iterator[Any]:
-    """Yield a Runnable and the parts that it calls, found by the names of attributes."""
+    """Yield a Runnable and the parts that it calls, found under these attributes."""
     if depth > _MAX_DEPTH:
         return
     if isinstance(value, Mapping):
@@ -55,9 +55,8 @@ def parts_of(value: object, names: tuple[str, ...] = INSIDE, depth: int = 0) -> 
             yield from parts_of(item, names, depth + 1)
     elif hasattr(value, "__dict__"):
         yield value
-        fields = vars(value)
         for name in names:
-            if (inner := fields.get(name)) is not None:
+            if (inner := vars(value).get(name)) is not None:
                 yield from parts_of(inner, names, depth + 1)
 
 
@@ -65,22 +64,25 @@ def connections_of(value: object) -> list[object]:
     """Return the asynchronous HTTP clients inside a Runnable or model, each once."""
     connections: dict[int, object] = {}
     for part in parts_of(value, _SEARCHED):
-        clients = (getattr(part, name, None) for name in _attributes(part.__class__, _ASYNC_CLIENTS))
-        client = next((candidate for candidate in clients if candidate is not None), None)
+        for name in _attributes(part.__class__, _ASYNC_CLIENTS):
+            client = getattr(part, name, None)
+            if client is not None:
+                break
+        else:
+            continue
         while (inner := getattr(client, "_client", None)) is not None:
             client = inner
-        if client is not None:
-            connections[id(client)] = client
+        connections[id(client)] = client
     return list(connections.values())
 
 
 @lru_cache(maxsize=_MAX_REMEMBERED)
-def _attributes(kind: type, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names of a class's attributes; looking for one that a Pydantic model lacks takes 3 us."""
-    if not issubclass(kind, BaseModel) or kind.model_config.get("extra") == "allow":
+def _attributes(cls: type, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return those of the names that instances of a class may have; to look for one that is missing takes 3 us."""
+    if not issubclass(cls, BaseModel) or cls.model_config.get("extra") == "allow":
         return names
-    fields = {*kind.model_fields, *kind.__private_attributes__}
-    return tuple(name for name in names if name in fields or hasattr(kind, name))
+    fields = {*cls.model_fields, *cls.__private_attributes__}
+    return tuple(name for name in names if name in fields or hasattr(cls, name))
 
 
 def has_blocking_side(runnable: object) -> bool:
@@ -115,7 +117,7 @@ async def acall_runnable(
 
 
 def model_name(model: Any) -> str | None:
-    """The provider's name of the model, if the object has one."""
+    """Return the provider's name of the model, if the object has one."""
     return _first_text(model, "model_name", "model", "model_id", "deployment_name")
 
 
@@ -128,6 +130,7 @@ def base_url(model: Any) -> str | None:
 
 
 def _first_text(model: Any, *names: str) -> str | None:
+    """Return the first attribute of these names that is a text and not empty."""
     for name in _attributes(model.__class__, names):
         if isinstance(value := getattr(model, name, None), str) and value:
             return value
@@ -141,11 +144,11 @@ def without_retries(model: Any, timeout: float | None) -> Any:
     """
     options: dict[str, Any] = {"max_retries": 0, **({} if timeout is None else {"timeout": timeout})}
     changes: dict[str, Any] = {}
-    for root, client in (("root_client", "client"), ("root_async_client", "async_client")):
-        present: Any = getattr(model, root, None)
-        if hasattr(present, "with_options") and hasattr(present, "chat"):
-            changes[root] = present.with_options(**options)
-            changes[client] = changes[root].chat.completions
+    for root_name, name in (("root_client", "client"), ("root_async_client", "async_client")):
+        root: Any = getattr(model, root_name, None)
+        if hasattr(root, "with_options") and hasattr(root, "chat"):
+            changes[root_name] = root.with_options(**options)
+            changes[name] = changes[root_name].chat.completions
     return model.model_copy(update=changes) if changes and hasattr(model, "model_copy") else model
 
 
@@ -163,11 +166,14 @@ def has_handlers(config: RunnableConfig) -> bool:
 
 def has_listeners(config: RunnableConfig) -> bool:
     """Tell whether a run under this config would be reported to any handler."""
-    if has_handlers(config):
+    if has_handlers(config) or get_debug() or _tracing_v2_is_enabled():
         return True
-    if get_debug() or _tracing_v2_is_enabled():
-        return True
-    for variable, _, handler, environment in _configure_hooks:
+    for (
+        variable,
+        _,
+        handler,
+        environment,
+    ) in _configure_hooks:  # collectors that LangChain's context managers set
         collector = variable.get()
         if collector is not None and not getattr(collector, "only_models", False):
             return True
@@ -178,7 +184,8 @@ def has_listeners(config: RunnableConfig) -> bool:
 
 def silent_manager(kind: type[_Manager], config: RunnableConfig) -> _Manager:
     """Return the callbacks of a run that nothing listens to; a part inside may have its own listeners."""
-    above, inherited = config.get("callbacks") or None, {}
+    above = config.get("callbacks")
+    inherited = {}
     if isinstance(above, BaseCallbackManager):
         names = ("parent_run_id", "inheritable_tags", "inheritable_metadata")
         inherited = {name: getattr(above, name) for name in names}
@@ -187,9 +194,9 @@ def silent_manager(kind: type[_Manager], config: RunnableConfig) -> _Manager:
 
 def callbacks_below(manager: AnyManager, tag: str | None) -> BaseCallbackManager:
     """Return the callbacks for a part of a run, as LangChain's ``get_child``, but quicker without handlers."""
-    handed_down = manager.inheritable_handlers or manager.inheritable_tags or manager.inheritable_metadata
-    if manager.handlers or handed_down:
+    inherited = manager.inheritable_handlers or manager.inheritable_tags or manager.inheritable_metadata
+    if manager.handlers or inherited:
         return manager.get_child(tag)
-    native = isinstance(manager, AsyncCallbackManagerForRetrieverRun)
-    kind = AsyncCallbackManager if native else CallbackManager
-    return kind(handlers=[], parent_run_id=manager.run_id, tags=[] if tag is None else [tag])
+    is_async = isinstance(manager, AsyncCallbackManagerForRetrieverRun)
+    manager_class = AsyncCallbackManager if is_async else CallbackManager
+    return manager_class(handlers=[], parent_run_id=manager.run_id, tags=[] if tag is None else [tag])

@@ -106,16 +106,16 @@ class Target:
             # a client that parsed by itself made the class that was sent; callers get the one they named
             value = value.model_dump()
         problem: UnreadableError | None = None
-        for reading in self._readings(value):
+        for fields in self._possible_objects(value):
             try:
-                return self._validate({name: self._convert(name, item) for name, item in reading.items()})
+                return self._validate({name: self._convert(name, item) for name, item in fields.items()})
             except UnreadableError as error:
                 problem = problem or error
         raise problem or UnreadableError(
             f"expected an object with {', '.join(self.fields)}, not {type(value).__name__}"
         )
 
-    def _readings(self, value: Any) -> list[dict[str, Any]]:
+    def _possible_objects(self, value: Any) -> list[dict[str, Any]]:
         """List the objects that a value may stand for, bare, in a list or under a key, the likeliest first."""
         only = self.only_field
         wants_list = only is not None and self.kinds[only] == "strings"
@@ -125,26 +125,30 @@ class Target:
             return [{only: value}] if only is not None and isinstance(value, list | str) else []
         wrappers = _WRAPPERS | {_name_key(self.name)}
         inner = [item for key, item in value.items() if isinstance(item, dict) and _name_key(key) in wrappers]
-        readings = [self._with_known_names(item) for item in (value, *inner)]
-        if only is not None and len(value) == 1:
-            ((key, item),) = value.items()
+        objects = [self._with_known_names(item) for item in (value, *inner)]
+        if only is not None and len(value) == 1:  # the only field under another name
+            key, item = next(iter(value.items()))
             if str(key).lower() not in _NOT_VALUES and not isinstance(item, dict):
-                readings.append({only: item})
-        return readings
+                objects.append({only: item})
+        return objects
 
     def _with_known_names(self, value: dict[Any, Any]) -> dict[str, Any]:
         """Rename keys to the schema's names; drop others, unless the schema allows them."""
-        names = self._names_by_key
-        renamed = {names[_name_key(key)]: item for key, item in value.items() if _name_key(key) in names}
-        if self.model is None and self.json_schema.get("additionalProperties", True) is not False:
-            renamed.update({str(key): item for key, item in value.items() if _name_key(key) not in names})
+        is_open = self.model is None and self.json_schema.get("additionalProperties", True) is not False
+        renamed = {}
+        for key, item in value.items():
+            name = self._names_by_key.get(_name_key(key))
+            if name is not None:
+                renamed[name] = item
+            elif is_open:
+                renamed[str(key)] = item
         return renamed
 
     def _convert(self, name: str, value: Any) -> Any:
         """Convert a value that a model wrote in another type to the type of its field."""
         kind = self.kinds.get(name)
         if kind == "strings":
-            items = value if isinstance(value, list) else split_lines(value)
+            items = split_lines(value)
             if not isinstance(items, list):
                 return items
             return [text for text in map(_single_string, items) if text != ""]
@@ -152,19 +156,19 @@ class Target:
             return _single_string(value[0] if isinstance(value, list) and len(value) == 1 else value)
         if isinstance(value, str) and kind == "boolean":
             word = value.strip().strip("。.！!*\"'").lower()
-            return word in _TRUE if word in (*_TRUE, *_FALSE) else value
+            return word in _TRUE if word in _TRUE | _FALSE else value
         if isinstance(value, str) and kind in ("number", "integer") and self.model is None:
             with suppress(ValueError):  # a class converts it by itself
                 return int(value) if value.strip().isdecimal() else float(value)
         return value
 
     def _validate(self, value: dict[str, Any]) -> Any:
-        """Validate a value; raises with the path of each part that does not fit."""
+        """Validate a value; raise with the path of each part that does not fit."""
+        result: Any = value
+        problems: list[tuple[Iterable[Any], str]] = []
         if self.model is None:
             problems = _json_problems(value, self.json_schema)
-            result: Any = value
         else:
-            problems = []
             try:
                 result = self.model.model_validate(value)
             except ValidationError as error:
@@ -202,7 +206,7 @@ def target_of(
 
 
 def _name_key(name: Any) -> str:
-    """A field's name without case, blanks and dashes."""
+    """Return a field's name without case, blanks and dashes, for comparison."""
     return re.sub(r"[\s_-]+", "", str(name)).lower()
 
 
@@ -229,8 +233,6 @@ def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:
 
 def _make_strict(node: Any) -> bool:
     """Make a part of a schema strict in place; tell whether strict mode can express it."""
-    if isinstance(node, list):
-        return all(map(_make_strict, node))
     if not isinstance(node, dict):
         return True
     node.pop("default", None)
@@ -239,6 +241,7 @@ def _make_strict(node: Any) -> bool:
             return False
         node["additionalProperties"] = False
         node["required"] = list(node["properties"])
-    below = [node[key] for key in ("items", "anyOf", "allOf", "oneOf") if key in node]
-    below += [child for key in ("properties", "$defs") for child in node.get(key, {}).values()]
-    return all(map(_make_strict, below))
+    inner = [node[key] for key in ("items",) if key in node]
+    inner += [option for key in ("anyOf", "allOf", "oneOf") for option in node.get(key, [])]
+    inner += [child for key in ("properties", "$defs") for child in node.get(key, {}).values()]
+    return all(map(_make_strict, inner))

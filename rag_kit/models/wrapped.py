@@ -47,40 +47,40 @@ class OnRefusal(Runnable[Any, Any]):
         self.bound, self.handle, self.charge = bound, handle, charge
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        """Ask the model."""
+        """Ask the model, and once more where `handle` gives another runnable."""
         try:
-            return self._charged(self.bound).invoke(input, config, **kwargs)
+            self._charge()
+            return self.bound.invoke(input, config, **kwargs)
         except BudgetExceededError as error:
             return error
         except Exception as error:
-            if (found := self.handle(error)) is None:
+            if (instead := self.handle(error)) is None:
                 raise
-        if isinstance(found, Exception):
-            return found
-        return OnRefusal(found, _raised, self.charge).invoke(input, config, **kwargs)
+        if isinstance(instead, Exception):
+            return instead
+        return OnRefusal(instead, _raise_again, self.charge).invoke(input, config, **kwargs)
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """As `invoke`, on an event loop."""
         try:
-            return await self._charged(self.bound).ainvoke(input, config, **kwargs)
+            self._charge()
+            return await self.bound.ainvoke(input, config, **kwargs)
         except BudgetExceededError as error:
             return error
         except Exception as error:
-            if (found := self.handle(error)) is None:
+            if (instead := self.handle(error)) is None:
                 raise
-        if isinstance(found, Exception):
-            return found
-        return await OnRefusal(found, _raised, self.charge).ainvoke(input, config, **kwargs)
+        if isinstance(instead, Exception):
+            return instead
+        return await OnRefusal(instead, _raise_again, self.charge).ainvoke(input, config, **kwargs)
 
-    def _charged(self, bound: Runnable[Any, Any]) -> Runnable[Any, Any]:
-        """Charge a request to a runnable, which is returned; an `OnRefusal` charges by itself."""
-        if not isinstance(bound, OnRefusal):
+    def _charge(self) -> None:
+        if not isinstance(self.bound, OnRefusal):  # which charges by itself
             self.charge()
-        return bound
 
 
-def _raised(error: Exception) -> None:
-    """Return None: without another form to ask in, the error of the second request is raised."""
+def _raise_again(error: Exception) -> None:
+    """Return None as a handler, so that the error of a second request is raised."""
 
 
 def change_models(
@@ -97,21 +97,22 @@ def change_models(
     if type(runnable).__name__ == "_ConfigurableModel":  # it makes its model at each call
         return change_models(runnable._model(config), change, config, arguments, first)
     if isinstance(runnable, RunnableBindingBase):
-        below = merge_configs(runnable.config, config or {})
-        inner = change_models(runnable.bound, change, below, {**runnable.kwargs, **arguments}, first)
+        inner_config = merge_configs(runnable.config, config or {})
+        inner_arguments = {**runnable.kwargs, **arguments}
+        inner = change_models(runnable.bound, change, inner_config, inner_arguments, first)
         return None if inner is None else runnable.model_copy(update={"bound": inner, "kwargs": {}})
     if isinstance(runnable, RunnableWithFallbacks):
-        asked = change_models(runnable.runnable, change, config, arguments, first)
+        main = change_models(runnable.runnable, change, config, arguments, first)
         others = [change_models(other, change, config, arguments, False) for other in runnable.fallbacks]
-        changed = {"runnable": asked, "fallbacks": others}
-        return None if asked is None else runnable.model_copy(update=changed)
+        changes = {"runnable": main, "fallbacks": others}
+        return None if main is None else runnable.model_copy(update=changes)
     return change(runnable, arguments, first)
 
 
 def models_inside(model: Any, config: RunnableConfig | None = None) -> list[tuple[Any, Mapping[str, Any]]]:
-    """Return the models inside LangChain's wrappers, as the config chooses them, the first one asked first.
+    """Return the models inside LangChain's wrappers, as the config chooses them, each with its bound arguments.
 
-    Each with the arguments that are bound around it.
+    The one that is asked first comes first.
     """
     found: list[tuple[Any, Mapping[str, Any]]] = []
 
@@ -149,21 +150,21 @@ _endpoints: dict[tuple[str, str, str], Endpoint] = {}
 
 
 def endpoint_of(model: Any) -> Endpoint:
-    """Return what was found out about a model's endpoint, to be added to; nothing is kept without a model name."""
+    """Return the findings about a model's endpoint, to be added to; nothing is kept of a model without a name."""
     if (name := model_name(model)) is None:
         return Endpoint()
     if len(_endpoints) >= _MAX_REMEMBERED:
         _endpoints.clear()
-    kind = f"{type(model).__module__}.{type(model).__qualname__}"
-    return _endpoints.setdefault((kind, name, base_url(model) or ""), Endpoint())
+    class_name = f"{type(model).__module__}.{type(model).__qualname__}"
+    return _endpoints.setdefault((class_name, name, base_url(model) or ""), Endpoint())
 
 
 def context_tokens(model: Any) -> int | None:
     """Return how many tokens a model reads: as its endpoint said, else as its profile says."""
     profile = getattr(model, "profile", None)
     stated = profile.get("max_input_tokens") if isinstance(profile, dict) else None
-    known = endpoint_of(model).context or stated
-    return known if isinstance(known, int) and known > 0 else None
+    context = endpoint_of(model).context or stated
+    return context if isinstance(context, int) and context > 0 else None
 
 
 def with_bound(
@@ -181,19 +182,20 @@ def with_bound(
     name = next((name for name in _BOUNDS if name in fields), None)
     if name is None:
         return model, dict(arguments), None
-    rest = {key: value for key, value in arguments.items() if key not in _BOUNDS}
-    extra = {**(getattr(model, "extra_body", None) or {}), **(rest.get("extra_body") or {})}
-    own = [getattr(model, name), extra.get("max_tokens"), *(arguments.get(key) for key in _BOUNDS)]
-    bound = min([bound, *(value for value in own if type(value) is int and value > 0)])
+    others = {key: value for key, value in arguments.items() if key not in _BOUNDS}
+    extra_body = {**(getattr(model, "extra_body", None) or {}), **(others.get("extra_body") or {})}
+    earlier = [getattr(model, name), extra_body.get("max_tokens"), *(arguments.get(key) for key in _BOUNDS)]
+    bound = min([bound, *(value for value in earlier if type(value) is int and value > 0)])
     if fields[name].alias != "max_completion_tokens" or not _is_compatible(model):
-        return model.model_copy(update={name: bound}), rest, bound
-    extra["max_tokens"] = bound  # the name that compatible servers know; many ignore the new one of OpenAI
-    rest.pop("extra_body", None)
-    return model.model_copy(update={name: None, "extra_body": extra}), rest, bound
+        return model.model_copy(update={name: bound}), others, bound
+    # compatible servers know "max_tokens", and many ignore the new name of OpenAI
+    others.pop("extra_body", None)
+    changes = {name: None, "extra_body": {**extra_body, "max_tokens": bound}}
+    return model.model_copy(update=changes), others, bound
 
 
 def _is_compatible(model: Any) -> bool:
-    """Whether a model of OpenAI's class asks another server's chat completions."""
+    """Tell whether a model of OpenAI's class uses the chat completions of another server."""
     if hasattr(model, "azure_endpoint") or getattr(model, "use_responses_api", None):
         return False
     return host_of(base_url(model)) not in (None, "api.openai.com")

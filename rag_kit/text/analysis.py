@@ -82,11 +82,11 @@ class _Terms(dict[str, tuple[str, ...]]):
         super().__init__()
         self._stops = stops
         self._lock = threading.Lock()  # for the stemmer and for writes to this dict
-        self._stem = None
+        self._stemmer = None
         if stem and language != "zh":
             import Stemmer
 
-            self._stem = Stemmer.Stemmer("english", 0)  # 0: no cache in the stemmer, this class is one
+            self._stemmer = Stemmer.Stemmer("english", 0)  # 0: no cache in the stemmer, this class is one
 
     def __missing__(self, word: str) -> tuple[str, ...]:
         with self._lock:  # two threads must not be in one stemmer object
@@ -102,7 +102,7 @@ class _Terms(dict[str, tuple[str, ...]]):
         if word.isalpha():
             return self._plain_terms(word)
         word = word.replace(",", "")
-        if word.endswith(("+", "#")):
+        if word.endswith(("+", "#")):  # c++
             return [word[:_MAX_TERM], *self._plain_terms(word.rstrip("+#"))]
         parts = _PARTS.split(word)
         if len(parts) == 1:
@@ -121,28 +121,26 @@ class _Terms(dict[str, tuple[str, ...]]):
 
     def _part_terms(self, word: str) -> list[str]:
         """Return a word without joins and, if it has both, its letters and its digits."""
-        terms, pieces = (
-            self._plain_terms(word),
-            _LETTERS_OR_DIGITS.findall(word.removesuffix("'s").replace("'", "")),
-        )
+        terms = self._plain_terms(word)
+        pieces = _LETTERS_OR_DIGITS.findall(_without_apostrophes(word))
         if len(pieces) > 1 and len(word) <= _MAX_TERM:
             terms += [term for piece in pieces for term in self._plain_terms(piece)]
         return terms
 
     def _plain_terms(self, word: str) -> list[str]:
         """Return the stem of a word; nothing for a stop word."""
-        word = word.removesuffix("'s").replace("'", "")[:_MAX_TERM]
+        word = _without_apostrophes(word)[:_MAX_TERM]
         if not word or word in self._stops:
             return []
-        if self._stem is not None and word.isascii() and word.isalpha():
-            word = self._stem.stemWord(word)
+        if self._stemmer is not None and word.isascii() and word.isalpha():
+            word = self._stemmer.stemWord(word)
         return [word]
 
 
 class StoredAnalyzer:
     """Base of dataclasses that turn a text into terms: their fields are settings that can be stored."""
 
-    _fixed: ClassVar[dict[str, Any]] = {"version": TERMS_VERSION}
+    _fixed: ClassVar[dict[str, Any]] = {"version": TERMS_VERSION}  # settings that are no fields
 
     def query_terms(self, text: str) -> list[str]:
         """Return the terms of a query, without question words unless nothing else is left.
@@ -160,10 +158,11 @@ class StoredAnalyzer:
             >>> Analyzer("en").settings()
             {'version': 2, 'language': 'en', 'stem': True, 'stop_words': True, 'typos': True}
         """
-        values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
-        return self._fixed | {
-            name: list(value) if isinstance(value, tuple) else value for name, value in values.items()
-        }
+        settings = dict(self._fixed)
+        for name in _field_names(type(self)):
+            value = getattr(self, name)
+            settings[name] = list(value) if isinstance(value, tuple) else value
+        return settings
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
@@ -176,21 +175,25 @@ class StoredAnalyzer:
             >>> Analyzer.from_settings(Analyzer("en", stem=False).settings())("cats")
             ['cats']
         """
-        names = {field.name for field in fields(cls)}  # type: ignore[arg-type]
+        names = _field_names(cls)
         if (
             not isinstance(settings, Mapping)
-            or not settings.keys() <= cls._fixed.keys() | names
+            or not settings.keys() <= {*cls._fixed, *names}
             or not cls._fixed.items() <= settings.items()
         ):
             raise InvalidInputError(
                 f"analyzer settings {settings!r} are not those of version {cls._fixed['version']}; "
                 "build the index again, or use the rag_kit that wrote it."
             )
-        return cls(**{name: settings[name] for name in settings.keys() & names})
+        return cls(**{name: settings[name] for name in names if name in settings})
 
     def __reduce__(self) -> Any:
         """For copies in other processes: the settings; what is remembered of words is found out again."""
         return type(self).from_settings, (self.settings(),)
+
+
+def _field_names(cls: Any) -> list[str]:
+    return [field.name for field in fields(cls)]
 
 
 @dataclass(unsafe_hash=True)
@@ -253,14 +256,14 @@ class Analyzer(StoredAnalyzer):
         terms: list[str] = []
         if any(name in text for name in self._names):
             terms += (name.lower() for name in _NAME.findall(text) if name in self._names)
-        extend, known = terms.extend, self._terms
+        extend, terms_of = terms.extend, self._terms
         if folded.isascii():
             for word in ASCII_RUNS.findall(folded):
-                extend(known[word])
+                extend(terms_of[word])
             return terms
         for word in unicode_runs().findall(folded):
             if word < FIRST_CLOSE or not SPECIAL.match(word):
-                extend(known[word])
+                extend(terms_of[word])
             elif _HAN.match(word):
                 terms += self._chinese_terms(word)
             else:
@@ -277,13 +280,12 @@ class Analyzer(StoredAnalyzer):
         return self(without_question_words(text)) or terms
 
     def _chinese_terms(self, run: str) -> list[str]:
-        """The characters of a run, its pairs, and its words of three characters or more."""
-        if len(run) == 1:
-            terms = [run]
-        else:
-            terms = [*run, *_pairs(run)]
-            if self.language != "en" and len(run) > 2:
-                terms += [word for word in load_segmenter()(run) if 2 < len(word) <= _MAX_TERM]
+        """Return the characters of a run, its pairs, and its words of three characters or more."""
+        terms = list(run)
+        if len(run) > 1:
+            terms += _pairs(run)
+        if self.language != "en" and len(run) > 2:
+            terms += [word for word in load_segmenter()(run) if 2 < len(word) <= _MAX_TERM]
         return [term for term in terms if term not in self._own_stops] if self._own_stops else terms
 
 
@@ -296,7 +298,12 @@ class _ContentAnalyzer(Analyzer):
 
 
 def _pairs(run: str) -> list[str]:
+    """Return the pairs of neighbouring characters; a single character as it is."""
     return [run[i : i + 2] for i in range(len(run) - 1)] or [run]
+
+
+def _without_apostrophes(word: str) -> str:
+    return word.removesuffix("'s").replace("'", "")
 
 
 @cache

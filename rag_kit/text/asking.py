@@ -49,9 +49,9 @@ def without_remarks(text: str) -> str:
         >>> without_remarks("I live in Bath. Who wrote Emma?")
         'Who wrote Emma?'
     """
-    whole = sentences(text)
-    kept = [each.text for each in whole if asks(each.text) or not _FIRST_PERSON.search(each.text)]
-    return " ".join(kept) if 0 < len(kept) < len(whole) else text
+    texts = [sentence.text for sentence in sentences(text)]
+    kept = [sentence for sentence in texts if asks(sentence) or not _FIRST_PERSON.search(sentence)]
+    return " ".join(kept) if 0 < len(kept) < len(texts) else text
 
 
 @cache_of_texts(256)
@@ -76,17 +76,18 @@ def without_question_words(query: str) -> str:
 
 
 def _blank_or_word(match: re.Match[str]) -> str:
-    """Return nothing for a question word; keep a noun after an article ("the can", "The Who") and a name."""
+    """Return a blank for a question word; keep a noun after an article ("the can", "The Who") and a name."""
     word = match[0]
-    plain = word.lower()
-    if plain not in _ASKING and plain.removesuffix("'s").removesuffix("’s") not in _ASKING:
+    lower = word.lower()
+    if lower not in _ASKING and lower.removesuffix("'s").removesuffix("’s") not in _ASKING:
         return " " if match["chinese"] else word
     before = match.string[: match.start()]
     if _ARTICLE.search(before):
         return word
-    if word in (plain, "I"):
+    if word in (lower, "I"):
         return " "
     if word.isupper():
         return " " if match.string.isupper() else word
-    inside = before.rstrip()[-1:] not in ("", *".?!:;")
-    return word if inside and _PLAIN_WORD.search(match.string) else " "
+    begins_sentence = before.rstrip()[-1:] in ("", *".?!:;")
+    is_name = not begins_sentence and _PLAIN_WORD.search(match.string)  # in a title all words have capitals
+    return word if is_name else " "

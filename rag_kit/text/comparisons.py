@@ -65,10 +65,12 @@ def entity_queries(question: str) -> list[tuple[str, str]]:
     """
     text = " ".join(question.split()).rstrip("?？.。!！ ")
     chinese = detect_language(text) == "zh"
-    compares, join = (_ZH_COMPARES, _ZH_JOIN) if chinese else (_EN_COMPARES, _EN_JOIN)
-    match = next(filter(None, (pattern.search(text) for pattern in compares)), None)
-    if match is None:
+    for pattern in _ZH_COMPARES if chinese else _EN_COMPARES:
+        if match := pattern.search(text):
+            break
+    else:
         return []
+    join = _ZH_JOIN if chinese else _EN_JOIN
     names = [name.strip() for name in join.split(match["list"].rsplit(": ", 1)[-1])]
     pairs = _name_queries(names, chinese)
     distinct = {fold(name) for name, _ in pairs if _is_name(name)}
@@ -76,11 +78,16 @@ def entity_queries(question: str) -> list[tuple[str, str]]:
 
 
 def _name_queries(names: list[str], chinese: bool) -> list[tuple[str, str]]:
-    """Pair each name with its query: "price of A" and "price of B" for "price of A and B"."""
+    """Pair each name with its query; the last one may carry a topic for all, and the first one a head.
+
+    ``["price of A", "B in May"]`` gives the queries "price of A May" and "price of B May".
+    """
+    *others, last = names
     head = topic = ""
-    if match := (_ZH_TOPIC if chinese else _EN_TOPIC).match(names[-1]):
-        names[-1], *topics = match.groups()
-        topic = next(filter(None, topics), "").strip()
+    if match := (_ZH_TOPIC if chinese else _EN_TOPIC).match(last):
+        last, *topics = match.groups()
+        topic = next((found.strip() for found in topics if found), "")
+    names = [*others, last]
     if not chinese and not any(map(_EN_HEAD.match, names[1:])) and (match := _EN_HEAD.match(names[0])):
         head, names[0] = match.groups()
     joiner = "的" if chinese else " "
@@ -88,12 +95,15 @@ def _name_queries(names: list[str], chinese: bool) -> list[tuple[str, str]]:
 
 
 def missing_queries(pairs: list[tuple[str, str]], variants: list[str]) -> list[str]:
-    """Return the queries of those things that no variant is about alone."""
-    # Latin names must stand as words ("A" is not in "what"); Chinese text has no gaps between words.
+    """Return the queries of those things of which no variant of the question speaks alone."""
+    # Latin names must be whole words ("A" is not in "what"); Chinese text has no gaps between words.
     patterns = {name: rf"(?<![a-z0-9]){re.escape(fold(name))}(?![a-z0-9])" for name, _ in pairs}
-    texts = map(fold, variants)
-    named = [[name for name, pattern in patterns.items() if re.search(pattern, text)] for text in texts]
-    return [query for name, query in pairs if [name] not in named]
+    covered = set()
+    for variant in map(fold, variants):
+        names = [name for name, pattern in patterns.items() if re.search(pattern, variant)]
+        if len(names) == 1:
+            covered.add(names[0])
+    return [query for name, query in pairs if name not in covered]
 
 
 def _is_name(text: str) -> bool:

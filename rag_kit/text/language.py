@@ -14,6 +14,7 @@ from rag_kit.errors import InvalidInputError
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
 Language = Literal["en", "zh"]
 
 # Traditional characters and their simplified ones, aligned, from OpenCC's TSCharacters table (Apache-2.0);
@@ -74,13 +75,15 @@ def detect_language(text: str) -> Language:
     if text.isascii():
         return "en"
     text = text[:_WINDOW]
-    han = len(_HAN.findall(text))
-    if not han or len(_KANA.findall(text)) * 5 > han:
+    han_count = len(_HAN.findall(text))
+    if (
+        not han_count or len(_KANA.findall(text)) * 5 > han_count
+    ):  # Japanese has more kana than Han characters
         return "en"
     words = [word for word in _WORD.findall(_HAN.sub(" ", text)) if len(word) > 1]
-    if any(word.lower() in ENGLISH_EVIDENCE for word in words):
-        return "zh" if han >= 2 * len(words) else "en"
-    return "zh" if han * 4 >= len(words) else "en"
+    has_english_grammar = any(word.lower() in ENGLISH_EVIDENCE for word in words)
+    han_per_word = 2 if has_english_grammar else 1 / 4
+    return "zh" if han_count >= han_per_word * len(words) else "en"
 
 
 _MIN_WORDS = 8  # from so many words on, a lack of English function words tells something
@@ -89,7 +92,7 @@ _MIN_WORDS = 8  # from so many words on, a lack of English function words tells 
 def same_language(statement: str, passage: str) -> bool:
     """Tell whether two texts may be in one language, so that their words compare; True if nothing tells.
 
-    Texts in different scripts are not, nor an English text and another one in its letters that share few words.
+    Texts in different scripts are not, nor are an English text and another one in Latin letters that share few words.
 
     Example:
         >>> same_language("水壶保修三年。", "The kettle has a warranty."), same_language("1,230", "A kettle.")
@@ -98,24 +101,27 @@ def same_language(statement: str, passage: str) -> bool:
     texts = statement[:_WINDOW], passage[:_WINDOW]
     if len({*map(_script, texts)} - {""}) > 1:
         return False
-    stated, expected = (_WORD.findall(text.lower()) for text in texts)
-    if min(len(stated), len(expected)) < _MIN_WORDS or 5 * len({*stated} & {*expected}) >= len(stated):
-        return True
-    english = [
-        10 * sum(word in ENGLISH_EVIDENCE for word in words) > len(words) for words in (stated, expected)
-    ]
-    return english[0] == english[1]
+    words, others = (_WORD.findall(text.lower()) for text in texts)
+    shares_words = 5 * len({*words} & {*others}) >= len(words)
+    return (
+        min(len(words), len(others)) < _MIN_WORDS or shares_words or _is_english(words) == _is_english(others)
+    )
+
+
+def _is_english(words: list[str]) -> bool:
+    """Tell whether more than a tenth of the words are English function words."""
+    return 10 * sum(word in ENGLISH_EVIDENCE for word in words) > len(words)
 
 
 def _script(text: str) -> str:
-    """Return the script of most letters, as Unicode names it; Chinese may be outnumbered by Latin letters."""
+    """Return the script of most letters, as Unicode names it, or ""; Chinese may be outnumbered by Latin letters."""
     if text.isascii():
         return "LATIN" if re.search("[A-Za-z]", text) else ""
     if detect_language(text) == "zh":
         return "CJK"
     names = (unicodedata.name(letter, "").split(" ")[0] for letter in text if letter.isalpha())
-    scripts = Counter("KANA" if name in ("CJK", "HIRAGANA", "KATAKANA") else name for name in names)
-    return max(scripts, key=scripts.__getitem__, default="")
+    counts = Counter("KANA" if name in ("CJK", "HIRAGANA", "KATAKANA") else name for name in names)
+    return counts.most_common(1)[0][0] if counts else ""
 
 
 _DROPPED = "\u00ad\u200b\u200c\u200d\u2060\ufeff"  # soft hyphen, zero-width marks: invisible, yet split words
@@ -161,7 +167,7 @@ def cache_of_texts(maxsize: int, longest: int = 1_000) -> Callable[[Callable[P, 
 
 @cache
 def unicode_runs() -> re.Pattern[str]:
-    """Return the pattern for texts beyond ASCII.
+    """Return the pattern for the words of texts beyond ASCII.
 
     Python's ``\\w`` leaves out combining marks, which would cut every Hindi or Arabic word to pieces; they are
     collected here from the Unicode tables (30 ms, once).
@@ -169,8 +175,9 @@ def unicode_runs() -> re.Pattern[str]:
     characters = map(chr, range(0x300, 0x1E000))
     marks = {ord(c) for c in characters if unicodedata.category(c)[0] == "M" and not SPECIAL.match(c)}
     # as ranges, which are matched faster
-    first, last = ([code for code in sorted(marks) if code + step not in marks] for step in (-1, 1))
-    mark = "".join(f"{chr(a)}-{chr(b)}" for a, b in zip(first, last, strict=True))
+    firsts = [code for code in sorted(marks) if code - 1 not in marks]
+    lasts = [code for code in sorted(marks) if code + 1 not in marks]
+    mark = "".join(f"{chr(first)}-{chr(last)}" for first, last in zip(firsts, lasts, strict=True))
     letter = rf"[^\W_{CLOSE}]"
     word = rf"{letter}(?:{letter}|[{mark}])*"
     scripts = "|".join(f"[{script}]+" for script in (HAN, KANA, HANGUL, UNSPACED))

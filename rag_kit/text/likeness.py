@@ -19,7 +19,7 @@ class WordLikeness:
 
     def __init__(self, candidates: Sequence[Sequence[str]]) -> None:
         self._texts = [[_terms(text) for text in texts] for texts in candidates]
-        self._all = [frozenset[str]().union(*texts) for texts in self._texts]
+        self._all_terms = [frozenset[str]().union(*texts) for texts in self._texts]
         content_words("warm")  # loads what is read from files now, so that no call blocks on one
 
     def scores(self, question: str, among: Sequence[int] | None = None) -> list[float]:
@@ -28,21 +28,24 @@ class WordLikeness:
         A score is the mean of the weighted share of the question's words that occur in any of the candidate's texts and
         of the share that occurs in the best one. Candidates that are not scored have no influence.
         """
-        numbers = range(len(self._all)) if among is None else among
+        numbers = range(len(self._all_terms)) if among is None else among
         terms = sorted(_terms(question))
-        count = Counter(term for number in numbers for term in self._all[number])
-        weights = {term: math.log(1 + len(numbers) / max(1, count[term])) for term in terms}
+        candidate_counts = Counter(term for number in numbers for term in self._all_terms[number])
+        weights = {term: math.log(1 + len(numbers) / max(1, candidate_counts[term])) for term in terms}
         total = math.fsum(weights.values()) or 1.0
 
-        def share(words: frozenset[str]) -> float:
-            return math.fsum(weights[term] for term in terms if term in words) / total
+        def share(text_terms: frozenset[str]) -> float:
+            return math.fsum(weights[term] for term in terms if term in text_terms) / total
 
-        best = [max(map(share, self._texts[number]), default=0.0) for number in numbers]
-        return [(share(self._all[number]) + high) / 2 for number, high in zip(numbers, best, strict=True)]
+        scores = []
+        for number in numbers:
+            best = max(map(share, self._texts[number]), default=0.0)
+            scores.append((share(self._all_terms[number]) + best) / 2)
+        return scores
 
     def shared_words(self, question: str, number: int) -> list[str]:
         """Return the words that a question and a candidate share, in the order of the question."""
-        return [term for term in dict.fromkeys(content_words(question)) if term in self._all[number]]
+        return [word for word in dict.fromkeys(content_words(question)) if word in self._all_terms[number]]
 
 
 def _terms(text: str) -> frozenset[str]:

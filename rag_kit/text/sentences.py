@@ -31,9 +31,9 @@ def sentences(text: str, *, max_chars: int = 1000) -> list[Sentence]:
     """Cut a text into sentences, in order and without surrounding white space; no visible character is lost.
 
     Ends are English and Chinese stops with the quotes, brackets and citation marks that follow them; blank
-    lines, headings, list items and table rows stand alone; a hard-wrapped line runs on. Abbreviations, initials,
-    decimals, list numbers, book titles (《…！》) and dots inside words do not end a sentence. A sentence longer
-    than ``max_chars`` (at least 20) is cut at a semicolon, comma or space.
+    lines, headings, list items and table rows are sentences of their own; a hard-wrapped line runs on. Abbreviations,
+    initials, decimals, list numbers, book titles (《…！》) and dots inside words do not end a sentence. A sentence
+    longer than ``max_chars`` (at least 20) is cut at a semicolon, comma or space.
 
     Raises:
         InvalidInputError: ``max_chars`` is below 20.
@@ -44,21 +44,21 @@ def sentences(text: str, *, max_chars: int = 1000) -> list[Sentence]:
     """
     if max_chars < 20:
         raise InvalidInputError(f"max_chars={max_chars} is too small; use 20 or more.")
+    spans = (span for block in _blocks(text) for span in _cut_block(text, *block))
     return [
         Sentence(text[start:end], start, end)
-        for block in _blocks(text)
-        for whole in _cut_block(text, *block)
-        for start, end in _cut_long(text, *whole, max_chars)
+        for span in spans
+        for start, end in _cut_long(text, *span, max_chars)
     ]
 
 
 def _blocks(text: str) -> Iterator[tuple[int, int]]:
-    """Yield spans that no sentence crosses: lines, with hard-wrapped ones joined."""
+    """Yield start and end of spans that no sentence crosses: lines, with hard-wrapped ones joined."""
     start = end = 0
     previous = ""
     for match in _LINE.finditer(text):
-        line = match.group()
-        if not (previous.strip() and line.strip() and _joins_next_line(previous.strip(), line.strip())):
+        line = match[0].strip()
+        if not (previous and line and _joins_next_line(previous, line)):
             if start < end:
                 yield start, end
             start = match.start()
@@ -68,24 +68,23 @@ def _blocks(text: str) -> Iterator[tuple[int, int]]:
 
 def _cut_block(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Cut a block into sentences, with the white space between them; a row of a table is one."""
-    begin = start
-    if _ROW.match(text, start, end):
-        yield start, end
-        return
-    for match in _STOP.finditer(text, start, end):
-        if match.end() > begin and _ends_sentence(text, begin, end, match):
-            yield begin, match.end()
-            begin = match.end()
-    yield begin, end
+    if not _ROW.match(text, start, end):
+        for match in _STOP.finditer(text, start, end):
+            if match.end() > start and _ends_sentence(text, start, end, match):
+                yield start, match.end()
+                start = match.end()
+    yield start, end
 
 
 def _cut_long(text: str, start: int, end: int, limit: int) -> Iterator[tuple[int, int]]:
-    """Trim white space; cut a sentence that is too long at the best point."""
+    """Trim white space; cut a sentence that is too long at the last semicolon, else comma or blank, of its half."""
     start, end = _trim(text, start, end)
     while end - start > limit:
-        window = start + limit // 2, start + limit
-        cuts = ([match.end() for match in pattern.finditer(text, *window)] for pattern in _SOFT)
-        cut = next(filter(None, cuts), [start + limit])[-1]
+        cut = start + limit
+        for pattern in _SOFT:
+            if ends := [match.end() for match in pattern.finditer(text, start + limit // 2, start + limit)]:
+                cut = ends[-1]
+                break
         yield _trim(text, start, cut)
         start, end = _trim(text, cut, end)
     if start < end:
@@ -101,6 +100,8 @@ def _trim(text: str, start: int, end: int) -> tuple[int, int]:
 
 _HAN = re.compile(f"[{HAN}]")
 _OPEN_TITLE = 60  # how far back an opening 《 is looked for
+_AHEAD, _BEHIND = 40, 24  # characters read behind a stop (for a word, or the end of a title), and before it
+_MAX_LIST_NUMBER = 8
 _MIN_WRAPPED = 40  # columns of a line that was broken by the width of a page
 
 _NEVER_LAST = word_set(
@@ -160,8 +161,7 @@ def _joins_next_line(line: str, following: str) -> bool:
 
 def _ends_sentence(text: str, begin: int, end: int, match: re.Match[str]) -> bool:
     """Tell whether the stop ``match`` ends the sentence from ``begin``, in a block that ends at ``end``."""
-    # 40 characters are enough for the next word or the end of a title
-    following = text[match.end() : min(end, match.end() + 40)]
+    following = text[match.end() : min(end, match.end() + _AHEAD)]
     if not following.strip():
         return True
     if _inside_title(text, begin, match.start(), following, match["close"]):
@@ -173,7 +173,9 @@ def _ends_sentence(text: str, begin: int, end: int, match: re.Match[str]) -> boo
         # A stop glued to what follows is a file name, a number, an address; unless a citation mark closed it.
         return bool(match["cite"]) and following[0].isupper()
     word = following.split(None, 1)[0].lstrip("\"'“‘«([（「『*_")
-    return not (word[:1].islower() or (match["stop"] == "." and _is_abbreviation(text, begin, match, word)))
+    if word[:1].islower():
+        return False
+    return match["stop"] != "." or not _is_abbreviation(text, begin, match, word)
 
 
 def _ends_chinese(text: str, match: re.Match[str], following: str, full_width: bool) -> bool:
@@ -189,15 +191,23 @@ def _ends_chinese(text: str, match: re.Match[str], following: str, full_width: b
 
 
 def _inside_title(text: str, begin: int, position: int, following: str, close: str) -> bool:
+    """Tell whether a stop at a position is inside a book title, which ends behind it."""
     window = text[max(begin, position - _OPEN_TITLE) : position]
     return window.rfind("《") > window.rfind("》") and ("》" in following or "》" in close)
 
 
 def _is_abbreviation(text: str, begin: int, match: re.Match[str], following: str) -> bool:
-    """Tell whether the word or number before a full stop is an abbreviation, initials or the number of a list item."""
-    if match.start() - begin < 8 and _LIST_NUMBER.fullmatch(text[begin : match.start()]):
+    """Tell whether what a full stop follows is an abbreviation, initials or the number of a list item, day or month.
+
+    Args:
+        text: The text.
+        begin: Where the sentence begins.
+        match: The full stop.
+        following: The word behind it.
+    """
+    if match.start() - begin < _MAX_LIST_NUMBER and _LIST_NUMBER.fullmatch(text[begin : match.start()]):
         return True
-    window = text[max(begin, match.start() - 24) : match.start()]
+    window = text[max(begin, match.start() - _BEHIND) : match.start()]
     if _SPACED.search(window) or _FIRST_OF_SPACED.search(f"{window}|{following}"):
         return True
     if _GERMAN_DAY.search(window) and _AFTER_DAY.match(following):
@@ -208,5 +218,6 @@ def _is_abbreviation(text: str, begin: int, match: re.Match[str], following: str
     word = before[1].lower()
     if word in _NEVER_LAST or (word in _BEFORE_NUMBER and following[:1].isdigit()):
         return True
-    starts = re.sub(r"\W+$", "", following).lower() in _FIRST_WORDS
-    return not starts and (word in _RARELY_LAST or _INITIALS.fullmatch(before[1]) is not None)
+    if re.sub(r"\W+$", "", following).lower() in _FIRST_WORDS:
+        return False
+    return word in _RARELY_LAST or _INITIALS.fullmatch(before[1]) is not None

@@ -72,17 +72,20 @@ class Disagreement:
     def is_series(self) -> bool:
         """Whether each statement names a time that no other names."""
         pairs = combinations(self.statements, 2)
-        return all(one.times and other.times and not _common(one.times, other.times) for one, other in pairs)
+        return all(
+            one.times and other.times and not _count_common(one.times, other.times) for one, other in pairs
+        )
 
     @property
     def newest(self) -> VersionStatement | None:
         """The statement of the newest version; None where nothing says which that is."""
         for name in ("stage", "date", "number"):
             ranks = [getattr(statement.version, name) for statement in self.statements]
-            all_known = not any(rank in (None, "", ()) for rank in ranks)
-            if all_known and len(set(ranks)) > 1:
-                newest = [one for one, rank in zip(self.statements, ranks, strict=True) if rank == max(ranks)]
-                return newest[0] if len({one.shown for one in newest}) == 1 else None
+            is_known = not any(rank in (None, "", ()) for rank in ranks)
+            if is_known and len(set(ranks)) > 1:
+                ranked = zip(self.statements, ranks, strict=True)
+                newest = [statement for statement, rank in ranked if rank == max(ranks)]
+                return newest[0] if len({statement.shown for statement in newest}) == 1 else None
         return None
 
 
@@ -94,21 +97,23 @@ def read_version(marks: Sequence[str]) -> Version:
         Version(stage=0, date='', number=(1, 2), label='v1.2, draft')
     """
     for text in marks:
-        dates = [
-            value for value in find_values(text) if value.dimension == "date" and value.key[:1].isdigit()
-        ]
+        dates = [value for value in _dates(text) if value.key[:1].isdigit()]  # with a year
         number, stage = _NUMBERED.search(text), _STAGE.search(text)
-        found = [(match.start(), match[0]) for match in (number, stage) if match]
-        found += [(value.start, text[value.start : value.end]) for value in dates]
-        if found:
+        parts = [(match.start(), match[0]) for match in (number, stage) if match]
+        parts += [(date.start, text[date.start : date.end]) for date in dates]
+        if parts:
             digits = (number["number"] or number["han"]) if number else ""
             return Version(
-                None if stage is None else int(bool(stage["after"] or stage["han_after"])),
-                max((value.key for value in dates), default=""),
-                tuple(int(part) for part in digits.split(".") if part),
-                ", ".join(dict.fromkeys(part for _, part in sorted(found))),
+                stage=int(bool(stage["after"] or stage["han_after"])) if stage else None,
+                date=max((date.key for date in dates), default=""),
+                number=tuple(int(digit) for digit in digits.split(".") if digit),
+                label=", ".join(dict.fromkeys(part for _, part in sorted(parts))),
             )
     return Version()
+
+
+def _dates(text: str) -> list[Value]:
+    return [value for value in find_values(text) if value.dimension == "date"]
 
 
 def find_disagreements(question: str, passages: Sequence[PassageText]) -> list[Disagreement]:
@@ -125,19 +130,18 @@ def find_disagreements(question: str, passages: Sequence[PassageText]) -> list[D
         ['120 EUR', '150 EUR']
     """
     analysed = analyse(question)
-    left = list(islice(_relevant_statements(analysed, passages), MAX_STATEMENTS))
-    found = []
-    while left:
-        first, *left = left
-        group = [first]
-        for other in left:
-            apart = other.passage_index not in [one.passage_index for one in group]
-            if apart and any(disagree(one, other, analysed) for one in group):
+    statements = list(islice(_relevant_statements(analysed, passages), MAX_STATEMENTS))
+    disagreements = []
+    while statements:
+        group = [statements.pop(0)]
+        for other in statements:
+            is_of_other_passage = other.passage_index not in [one.passage_index for one in group]
+            if is_of_other_passage and any(disagree(one, other, analysed) for one in group):
                 group.append(other)
         if len(group) > 1:
-            found.append(Disagreement(tuple(group)))
-            left = [one for one in left if one not in group]
-    return found
+            disagreements.append(Disagreement(tuple(group)))
+            statements = [one for one in statements if one not in group]
+    return disagreements
 
 
 def settle_versions(
@@ -152,17 +156,19 @@ def settle_versions(
     that each name a time of their own are a series, and all stay.
     """
     settled = list(picked)
-    for found in find_disagreements(question.text, passages):
-        texts = {(one.passage_index, one.text) for one in found.statements}
-        rivals = [one for one in settled if (one.passage_index, one.text) in texts]
-        if not rivals or found.is_series:
+    for disagreement in find_disagreements(question.text, passages):
+        stated = {(one.passage_index, one.text) for one in disagreement.statements}
+        rivals = [one for one in settled if (one.passage_index, one.text) in stated]
+        if not rivals or disagreement.is_series:
             continue
-        newest = None if question.spans else found.newest
-        wanted = (newest.passage_index, newest.text) if newest else None
-        stays = next((one for one in candidates if (one.passage_index, one.text) == wanted), rivals[0])
-        settled = [
-            stays if one is rivals[0] else one for one in settled if one is rivals[0] or one not in rivals
-        ]
+        stays = rivals[0]
+        newest = None if question.spans else disagreement.newest
+        for candidate in candidates if newest else ():
+            if newest and (candidate.passage_index, candidate.text) == (newest.passage_index, newest.text):
+                stays = candidate
+                break
+        settled[settled.index(rivals[0])] = stays
+        settled = [one for one in settled if one is stays or one not in rivals]
     return list(dict.fromkeys(settled))
 
 
@@ -170,87 +176,102 @@ def _relevant_statements(question: Question, passages: Sequence[PassageText]) ->
     """Yield the sentences that may answer the question and state a value, in reading order."""
     texts = ((n, span.text) for n, passage in enumerate(passages) for span in sentences(passage.text))
     for passage_index, text in islice(texts, MAX_SENTENCES):
-        passage, said = passages[passage_index], question.keys & set(terms(text))
-        if said and weight_of(question, said | question.keys & set(terms(passage.title))) >= _RELEVANT:
-            statement = _statement(question, text, passage_index, passage)
+        passage = passages[passage_index]
+        in_sentence, in_title = question.keys & set(terms(text)), question.keys & set(terms(passage.title))
+        if in_sentence and weight_of(question, in_sentence | in_title) >= _RELEVANT:
+            statement = _read_statement(question, text, passage_index, passage)
             if statement is not None:
                 yield statement
 
 
-def _statement(question: Question, text: str, index: int, passage: PassageText) -> VersionStatement | None:
-    """Read a sentence as a statement to compare; None where it asks, or states no value but times and identifiers."""
+def _read_statement(
+    question: Question, text: str, passage_index: int, passage: PassageText
+) -> VersionStatement | None:
+    """Read a sentence as a statement to compare; None if it asks, or states no value but times and identifiers.
+
+    To a question for a time, times are the values.
+    """
     if is_question(text):
         return None
     row = tokens(text)
     values = [token.value for token in row if token.value]
     asked = {value.normal for value in find_values(question.text)}
-    measures = [value for value in values if value.dimension not in _NO_MEASURE and value.normal not in asked]
     times = [value for value in values if value.dimension in _TIMES]
+    measures = [value for value in values if value.dimension not in _NO_MEASURE]
     if question.kind == "when":
-        measures, times = [value for value in times if value.normal not in asked], []
+        measures, times = times, []
+    measures = [value for value in measures if value.normal not in asked]
     if not measures:
         return None
-    words = frozenset(token.key for token in row if token.content and not token.value)
-    things = frozenset(token.key for token in row if token.thing and not token.value)
-    names = {token.key for token in row if token.name}
-    shown = ", ".join(text[value.begin : value.end].strip() for value in measures)
-    version, title = read_version(passage.marks), passage.title.partition("\n")[0]
+    version = read_version(passage.marks)
     if not version.label and times:
         version = read_version([text])
-    subject = frozenset(token.key for token in tokens(_without_version(passage.title)) if token.content)
-    source = (text, index, passage.number, title, version)
     return VersionStatement(
-        *source, words, things, frozenset(names), tuple(measures), tuple(times), subject, shown
+        text=text,
+        passage_index=passage_index,
+        number=passage.number,
+        title=passage.title.partition("\n")[0],
+        version=version,
+        words=frozenset(token.key for token in row if token.content and not token.value),
+        things=frozenset(token.key for token in row if token.thing and not token.value),
+        names=frozenset(token.key for token in row if token.name),
+        values=tuple(measures),
+        times=tuple(times),
+        subject=frozenset(token.key for token in tokens(_without_version(passage.title)) if token.content),
+        shown=", ".join(text[value.begin : value.end].strip() for value in measures),
     )
 
 
 def _without_version(title: str) -> str:
     """Remove version number, stage and date from a title."""
-    for value in reversed([value for value in find_values(title) if value.dimension == "date"]):
-        title = title[: value.start] + title[value.end :]
+    for date in reversed(_dates(title)):
+        title = title[: date.start] + title[date.end :]
     return _STAGE.sub(" ", _NUMBERED.sub(" ", title))
 
 
 def disagree(one: VersionStatement, other: VersionStatement, question: Question) -> bool:
-    """Tell whether two sentences say the same of the same thing but for their values."""
-    known = question.keys | one.subject | other.subject
-    alike = _alike(one.words, other.words, question) or _alike(one.things, other.things, question)
-    if (one.names ^ other.names) - known or not alike:
+    """Tell whether two sentences say the same of the same thing but for one value."""
+    shared_names = question.keys | one.subject | other.subject
+    if (one.names ^ other.names) - shared_names:
+        return False
+    if not _alike(one.words, other.words, question) and not _alike(one.things, other.things, question):
         return False
     if one.subject and other.subject and _jaccard(one.subject, other.subject) < _ALIKE:
         return False
-    if question.spans and one.times and other.times and not _common(one.times, other.times):
+    if question.spans and one.times and other.times and not _count_common(one.times, other.times):
         return False
     if _neighbours(one, one.words - other.words) & _neighbours(other, other.words - one.words):
         return False  # "of students" against "of adults": another word between the same neighbours
-    kinds = [sorted(value.dimension for value in statement.values) for statement in (one, other)]
-    same = _common(one.values, other.values)
-    return kinds[0] == kinds[1] and same == len(one.values) - 1
+    dimensions, others = (sorted(value.dimension for value in each.values) for each in (one, other))
+    return dimensions == others and _count_common(one.values, other.values) == len(one.values) - 1
 
 
 def _neighbours(statement: VersionStatement, words: frozenset[str]) -> set[tuple[str, str]]:
     """Return the words before and after each of some words of a sentence; all values count as the same word."""
     row = tokens(statement.text)
-    keys = ["", *("#" if token.value else token.key for token in row), ""]
-    return {(keys[n], keys[n + 2]) for n, token in enumerate(row) if token.content and keys[n + 1] in words}
+    padded = ["", *("#" if token.value else token.key for token in row), ""]
+    return {
+        (padded[position - 1], padded[position + 1])
+        for position, token in enumerate(row, start=1)
+        if token.content and padded[position] in words
+    }
 
 
-def _common(some: Sequence[Value], others: Sequence[Value]) -> int:
+def _count_common(some: Sequence[Value], others: Sequence[Value]) -> int:
     """Count the values of one text that the other states too."""
-    return sum(any(_says(one, other) for other in others) for one in some)
+    return sum(any(same_value(one, other) or same_value(other, one) for other in others) for one in some)
 
 
-def _alike(one: frozenset[str], other: frozenset[str], question: Question) -> bool:
-    """Tell whether two sentences have mostly the same words, or one has all words of the other."""
-    shared = one & other
-    if _jaccard(one, other) >= _ALIKE:
+def _alike(words: frozenset[str], others: frozenset[str], question: Question) -> bool:
+    """Tell whether two sentences have mostly the same words, or one has all words of the other.
+
+    All words of a short one, of a single word, count only if that is most of the question.
+    """
+    if _jaccard(words, others) >= _ALIKE:
         return True
+    shared = words & others
     asked = weight_of(question, question.keys & set(terms(" ".join(shared))))
-    return len(shared) == min(len(one), len(other)) and (len(shared) >= _MIN_SHARED or asked >= _RELEVANT)
-
-
-def _says(one: Value, other: Value) -> bool:
-    return same_value(one, other) or same_value(other, one)
+    return len(shared) == min(len(words), len(others)) and (len(shared) >= _MIN_SHARED or asked >= _RELEVANT)
 
 
 def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:

@@ -73,8 +73,9 @@ def continue_answer(prompt: Prompt) -> str:
     written = prompt.block("answer")
     lacking = analyse(prompt.question).keys - set(terms(written))
     picked = _pick_sentences(prompt.question, prompt.passages, _MAX_SENTENCES)
-    texts = [_whole_sentence(one.text) for one in picked if not written or one.matched & lacking]
-    return " ".join(texts[: prompt.number("count", 1)]) or "END"
+    new = [sentence for sentence in picked if not written or sentence.matched & lacking]
+    texts = [_whole_sentence(sentence.text) for sentence in new[: prompt.number("count", 1)]]
+    return " ".join(texts) or "END"
 
 
 def continue_unaided(prompt: Prompt) -> str:
@@ -89,38 +90,43 @@ def extract_answer(
 
     Sentences of one passage are together, in its order, and under its heading where ``headings`` are wanted.
     """
-    chosen = _pick_sentences(question, passages, count)
+    by_passage: dict[int, list[SentenceCandidate]] = {}
+    for sentence in _pick_sentences(question, passages, count):
+        by_passage.setdefault(sentence.passage_index, []).append(sentence)
     text = ""
-    for index in dict.fromkeys(sentence.passage_index for sentence in chosen):
-        extract = _extract(sorted((s for s in chosen if s.passage_index == index), key=lambda s: s.order))
+    for index, chosen in by_passage.items():
+        extract = _extract(sorted(chosen, key=lambda sentence: sentence.order))
         if headings and passages[index].heading:
             extract = f"### {MARKS.sub('', passages[index].heading)}\n{extract}"
-        on_line = not text or "\n" in text + extract or "|" in (extract[0], text.rpartition("\n")[2][:1])
-        text += _separator(text, extract, on_line=on_line) + extract
+        has_lines = "\n" in text or "\n" in extract
+        text = _append(text, extract, on_new_line=has_lines or _meets_row(text, extract))
     return text
 
 
-def _separator(text: str, part: str, *, on_line: bool) -> str:
-    """Return what separates a part from the text before it; Chinese sentences have no blank between them."""
+def _append(text: str, part: str, *, on_new_line: bool) -> str:
+    """Append a part to a text, on a new line or after a blank; Chinese sentences have no blank between them."""
     if not text:
-        return ""
-    if on_line:
-        return "\n"
-    return "" if detect_language(part) == "zh" else " "
+        return part
+    if on_new_line:
+        return f"{text}\n{part}"
+    return text + part if detect_language(part) == "zh" else f"{text} {part}"
+
+
+def _meets_row(text: str, part: str) -> bool:
+    """Tell whether a part, or the last line of the text before it, is a row of a table."""
+    return part.startswith("|") or text.rpartition("\n")[2].startswith("|")
 
 
 def _extract(chosen: Sequence[SentenceCandidate]) -> str:
-    """Join the chosen sentences of one passage, each cited."""
+    """Join the chosen sentences of one passage, each cited; a row of a table has the header above it."""
     text = header = ""
     for sentence in chosen:
         mark = f"[{sentence.number}]"
-        # a row of a table is a line under its header, or nobody could read it
         if sentence.header.strip("| ") and sentence.header != header:  # headers without words say nothing
             header = sentence.header
-            text += f"{text and chr(10)}{header}{mark}"
+            text = _append(text, header + mark, on_new_line=True)
         part = _whole_sentence(sentence.text) + mark
-        on_line = part.startswith("|") or text.rpartition("\n")[2].startswith("|")
-        text += _separator(text, part, on_line=on_line) + part
+        text = _append(text, part, on_new_line=_meets_row(text, part))
     return text
 
 
@@ -180,10 +186,8 @@ def measure(
     ``passage`` and ``near`` are the largest share of the question's terms in one passage, and in a sentence with its
     neighbours and title; ``lead`` is by how much the best passage has more than the mean.
     """
-    covers = [
-        weight_of(question, question.keys & set(terms(f"{passage.title}\n{passage.text}")))
-        for passage in passages
-    ] or [0.0]
+    texts = [f"{passage.title}\n{passage.text}" for passage in passages]
+    covers = [weight_of(question, question.keys & set(terms(text))) for text in texts] or [0.0]
     best = max(covers)
     times = [sentence.features.overlap + sentence.features.recent for sentence in picked]
     return {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import islice
 from typing import Any
 
 from rag_kit.models.extractive.answering import extract_answer
@@ -24,15 +23,16 @@ _MONTH = "(?:January|February|March|April|May|June|July|August|September|October
 _GAP = {
     "en": re.compile(
         r" (?:(?:by|in|on|at|from|with|of) )?"
-        rf"(?P<a>(?:(?:\d{{1,2}} )?{_MONTH} (?:\d{{1,2}}, )?)?[12]\d{{3}}|\$?\d[\d,.]*\d%?"
+        rf"(?P<answer>(?:(?:\d{{1,2}} )?{_MONTH} (?:\d{{1,2}}, )?)?[12]\d{{3}}|\$?\d[\d,.]*\d%?"
         r"|(?<= (?:by|in|on|at|of) )[A-Z][\w'’-]+(?: [A-Z][\w'’-]+)+)(?=[ ,.;)])"
     ),
     "zh": re.compile(
-        r"(?P<a>(?:公元前?)?\d{1,4}年(?:\d{1,2}月)?(?:\d{1,2}日)?|\d{1,2}世纪|\d[\d,.]*[万亿]?(?:%|％|[人个次名座米公里元票岁]+)"
+        r"(?P<answer>(?:公元前?)?\d{1,4}年(?:\d{1,2}月)?(?:\d{1,2}日)?|\d{1,2}世纪|\d[\d,.]*[万亿]?(?:%|％|[人个次名座米公里元票岁]+)"
         r"|《[^》]{2,20}》|“[^”]{2,12}”)"
     ),
 }
-_CUT, _CUT_ON = re.compile(r"\d[,.，．]?$"), re.compile(r"[,.，．]?\d")  # of a number that no value covers
+# before and behind a span that cuts a number which no value covers
+_CUT, _CUT_ON = re.compile(r"\d[,.，．]?$"), re.compile(r"[,.，．]?\d")
 # rows of tables, code and its output, marks of citations, addresses: nobody asks for a gap in those
 _NO_PROSE = re.compile(r"[|`{}<>\\\n]|^\s*(?:#|\$|//)|[-=]>|\[\d+\]|://|\w\(")
 _VAGUE = re.compile(
@@ -55,9 +55,9 @@ def represent_summary(prompt: Prompt) -> dict[str, Any]:
     """
     rows = []
     for passage in prompt.passages:
-        lines = [sentence.text for sentence in sentences(passage.text[:_MAX_READ])]
-        whole = [line for line in lines if line.endswith(tuple(".!?。！？"))]  # no headings
-        rows.append({"id": passage.number, "texts": [" ".join((whole or lines)[:_SUMMARY])]})
+        texts = [sentence.text for sentence in sentences(passage.text[:_MAX_READ])]
+        ended = [text for text in texts if text.endswith(tuple(".!?。！？"))]  # no headings
+        rows.append({"id": passage.number, "texts": [" ".join((ended or texts)[:_SUMMARY])]})
     return {"passages": rows}
 
 
@@ -93,48 +93,55 @@ def generate_multi_hop(prompt: Prompt) -> dict[str, Any]:
     if len(prompt.passages) < 2:
         return {"questions": []}
     first, second = prompt.passages[:2]
-    known, joined = set(terms(first.text)), list[dict[str, Any]]()
+    known = set(terms(first.text))
     others = [item for item in _questions(second) if set(terms(item["question"])) - known]
+    joined = []
     for item in _questions(first):
-        pairs = (_join_questions(item, other) for other in others if other["answers"] != item["answers"])
-        joined += islice(pairs, 1)
+        with_other_answer = [other for other in others if other["answers"] != item["answers"]]
+        if with_other_answer:
+            joined.append(_join_questions(item, with_other_answer[0]))
     return {"questions": joined[: prompt.number("count", 1)]}
 
 
 def generate_check(prompt: Prompt) -> dict[str, Any]:
     """Answer from each passage alone; all are needed if each answers a part."""
     halves = re.split("|".join(_JOIN.values()), prompt.request)
-    answered = ([extract_answer(half, [passage]) for half in halves] for passage in prompt.passages)
-    parts = [text for answers in answered if (text := next(filter(None, answers), ""))]
+    answers: list[str] = []
+    for passage in prompt.passages:
+        of_halves = (extract_answer(half, [passage]) for half in halves)
+        answers += [text for text in of_halves if text][:1]
     return {
-        "answerable": bool(parts),
-        "answer": " ".join(parts)[:_MAX_ANSWER],
+        "answerable": bool(answers),
+        "answer": " ".join(answers)[:_MAX_ANSWER],
         "stands_alone": True,
-        "needs_all": len(parts) == len(prompt.passages),
-        "reason": f"{len(parts)} of {len(prompt.passages)} passages share the question's words.",
+        "needs_all": len(answers) == len(prompt.passages),
+        "reason": f"{len(answers)} of {len(prompt.passages)} passages share the question's words.",
     }
 
 
 def _questions(passage: PassageText) -> Iterator[dict[str, Any]]:
-    """Yield sentences that say enough to be recognised, with a date, number or name left out."""
+    """Yield questions: sentences that say enough to be recognised, with a date, number or name left out."""
     for sentence in sentences(passage.text)[:_MAX_SENTENCES]:
         text = sentence.text.strip()
         language = detect_language(text)  # an English sentence may quote a Chinese word
-        match = _GAP[language].search(text)
-        if match is None or _NO_PROSE.search(text) or _VAGUE.match(text):
+        gap = _GAP[language].search(text)
+        if gap is None or _NO_PROSE.search(text) or _VAGUE.match(text):
             continue
-        start, end = _whole_value(text, *match.span("a"))
+        start, end = _whole_value(text, *gap.span("answer"))
         answer = text[start:end].strip()
-        cut = text.count(answer) > 1 or _CUT.search(text[:start]) or _CUT_ON.match(text[end:])
-        if not cut and _MIN_CHARS[language] <= len(text) <= _MAX_CHARS[language]:
+        is_cut = _CUT.search(text[:start]) or _CUT_ON.match(text[end:])
+        fits = _MIN_CHARS[language] <= len(text) <= _MAX_CHARS[language] and text.count(answer) == 1
+        if fits and not is_cut:
             question = _ASK[language].format(f"{text[:start]}____{text[end:]}".replace('"', "'"))
             yield {"question": question, "answers": [answer], "reference": text, "quotes": [text]}
 
 
 def _whole_value(text: str, start: int, end: int) -> tuple[int, int]:
-    """Widen a span to the value in the text there: ``878,000 EUR``, not ``000 EUR``."""
-    values = [value for value in find_values(text) if value.start < end and start < value.end]
-    return min([start, *(value.start for value in values)]), max([end, *(value.end for value in values)])
+    """Widen a span to the values in the text that it overlaps: ``878,000 EUR``, not ``000 EUR``."""
+    for value in find_values(text):
+        if value.start < end and start < value.end:
+            start, end = min(start, value.start), max(end, value.end)
+    return start, end
 
 
 def _join_questions(item: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:

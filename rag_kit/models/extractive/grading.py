@@ -51,7 +51,7 @@ def compress(prompt: Prompt) -> dict[str, list[int]]:
 
 
 def critique(prompt: Prompt) -> dict[str, Any]:
-    """Label statements, each with the passage of its number that it rests on."""
+    """Label statements: the first half of the prompt's passages are passages, the second half a statement on each."""
     question, count = analyse(prompt.question), len(prompt.passages) // 2
     labels = []
     for passage, statement in zip(prompt.passages[:count], prompt.passages[count:], strict=False):
@@ -74,17 +74,17 @@ def critique_usefulness(prompt: Prompt) -> dict[str, int]:
 
 
 def _usefulness(question: Question, statement: str, answer: str) -> int:
-    """Rate a statement.
+    """Rate a statement from 1 to 5 by the share of the question's terms in it and the answer before it.
 
-    What adds nothing is worth little; what offers nothing of the kind that is asked for (a person, a time ...) is
-    worth no more than the middle.
+    A statement that adds none of these terms gets 2 at most; one that offers nothing of the kind that is asked for (a
+    person, a time ...) gets 3 at most.
     """
     before, stated = frozenset(terms(answer)), frozenset(terms(statement))
     rating = 1 + round(4 * weight_of(question, question.keys & (before | stated)))
     if is_question(statement) or (answer and not question.keys & (stated - before)):
-        rating = min(2, rating)
-    elif question.kind != "other" and not offers(question.kind, statement, question.text):
-        rating = min(3, rating)
+        return min(2, rating)
+    if question.kind != "other" and not offers(question.kind, statement, question.text):
+        return min(3, rating)
     return rating
 
 
@@ -94,14 +94,12 @@ def grade_support(prompt: Prompt) -> dict[str, Any]:
     texts = [passage.text for passage in prompt.passages]
     statements = [one.text for one in sentences(answer) if not one.text.startswith("#")][:_MAX_STATEMENTS]
     missing = [statement for statement in statements if _support(statement, texts) != "full"]
-    good = is_declined(answer) or (bool(statements) and not missing)
     supported, unsupported, _ = _REASONS[prompt.language]
+    if is_declined(answer) or (statements and not missing):
+        return {"relevant": True, "score": 1.0, "reason": supported}
     first = renumber(missing[0], {}, texts)[:200] if missing else "?"
-    return {
-        "relevant": good,
-        "score": 1.0 if good else 1 - len(missing) / max(1, len(statements)),
-        "reason": supported if good else unsupported.format(first),
-    }
+    score = 1 - len(missing) / max(1, len(statements))
+    return {"relevant": False, "score": score, "reason": unsupported.format(first)}
 
 
 def grade_usefulness(prompt: Prompt) -> dict[str, Any]:
@@ -128,9 +126,9 @@ def _best_sentence_scores(prompt: Prompt) -> list[float]:
 def _support(statement: str, passages: Sequence[str]) -> str:
     """Return ``full`` if a passage says the statement, ``partial`` if its words do not tell, else ``none``."""
     words = set(terms(statement))
-    found = {
-        _SUPPORT.get(check_citations(f"{renumber(statement, {}, [text])}[1]", [text]).status, "none")
-        for text in passages
-        if words & set(terms(text))  # what shares no word is undecided there, and not supported here
-    }
-    return next((name for name in ("full", "partial") if name in found), "none")
+    labels = set()
+    for text in passages:
+        if words & set(terms(text)):  # what shares no word is undecided there, and not supported here
+            cited = f"{renumber(statement, {}, [text])}[1]"
+            labels.add(_SUPPORT.get(check_citations(cited, [text]).status, "none"))
+    return next((label for label in ("full", "partial") if label in labels), "none")

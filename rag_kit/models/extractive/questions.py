@@ -26,7 +26,7 @@ _WHICH = {"en": "What is your question about?", "zh": "请问你想查的是什�
 
 
 def condense(prompt: Prompt) -> dict[str, str]:
-    """Add to a question that points back, in brackets, the words of the last question that stands alone.
+    """Add to a question that points back, in brackets, the words of the last question that is complete.
 
     After "who" a question about a person has the names of the answer there.
 
@@ -36,26 +36,29 @@ def condense(prompt: Prompt) -> dict[str, str]:
         {'query': 'When did she die? (Jane Austen)'}
     """
     question = prompt.request
-    asked_at = [n for n, (role, _) in enumerate(prompt.turns) if role == "user"]
-    alone = [n for n in asked_at if not points_back(prompt.turns[n][1], _POINTS_BACK)]
-    if not alone or len(question) > _MAX_QUERY or not points_back(question, _POINTS_BACK):
+    complete = [
+        position
+        for position, (role, text) in enumerate(prompt.turns)
+        if role == "user" and not points_back(text, _POINTS_BACK)
+    ]
+    if not complete or len(question) > _MAX_QUERY or not points_back(question, _POINTS_BACK):
         return {"query": question}
-    before = prompt.turns[alone[-1]][1]
-    asked = _keywords(before)
-    is_named = _PERSON.search(question) and _WHO.search(before)
-    named = _names_in(prompt.turns[alone[-1] + 1 :], asked) if is_named else []
+    _, earlier = prompt.turns[complete[-1]]
+    words = _keywords(earlier)
+    if _PERSON.search(question) and _WHO.search(earlier):
+        words = _names_in(prompt.turns[complete[-1] + 1 :], words) or words
     form = "{}（{}）" if prompt.language == "zh" else "{} ({})"
-    return {"query": form.format(question, " ".join(named or asked))[:_MAX_QUERY]}
+    return {"query": form.format(question, " ".join(words))[:_MAX_QUERY]}
 
 
-def _names_in(turns: Sequence[tuple[str, str]], asked: Sequence[str]) -> list[str]:
-    """Return words of an answer that may be names, without those of the question."""
+def _names_in(turns: Sequence[tuple[str, str]], question_words: Sequence[str]) -> list[str]:
+    """Return words of the first answer in some turns that may be names, without those of its question."""
     answer = next((text for role, text in turns if role == "assistant"), "")
-    if is_declined(answer):
+    spans = sentences(MARKS.sub("", answer))
+    if not spans or is_declined(answer):
         return []
-    first_sentence = next((sentence.text for sentence in sentences(MARKS.sub("", answer))), "")
-    words = (word for word in _keywords(first_sentence) if word[0].isupper() or not word.isascii())
-    return [word for word in words if word not in asked][:_MOST_NAMES]
+    words = (word for word in _keywords(spans[0].text) if word[0].isupper() or not word.isascii())
+    return [word for word in words if word not in question_words][:_MOST_NAMES]
 
 
 def summarise_history(prompt: Prompt) -> str:
@@ -73,8 +76,8 @@ def summarise_history(prompt: Prompt) -> str:
         elif role == "user":
             lines.append(" ".join(text.split()))
         elif lines and not is_declined(text):
-            said = (" ".join(one.text.split()) for one in sentences(MARKS.sub("", text)))
-            lines[-1] += " " + next((line for line in said if not line.startswith("#")), "")
+            answer = [" ".join(sentence.text.split()) for sentence in sentences(MARKS.sub("", text))]
+            lines[-1] += " " + next((sentence for sentence in answer if not sentence.startswith("#")), "")
     room = prompt.number("max_chars", 2_000)
     while len(lines) > 1 and sum(len(line) + 1 for line in lines) > room:
         del lines[0]
@@ -143,5 +146,8 @@ def _keywords(question: str) -> list[str]:
     """Return the words of a question that say what it is about, as they are written."""
     words: list[str] = []
     for match in _PIECE.finditer(without_question_words(question)):
-        words += load_segmenter()(match[0]) if match["han"] else [re.sub(r"['’]s$|[.'’-]$", "", match[0])]
+        if match["han"]:
+            words += load_segmenter()(match[0])
+        else:
+            words.append(re.sub(r"['’]s$|[.'’-]$", "", match[0]))
     return [word for word in words if content_words(word)]

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence, Set
 from difflib import SequenceMatcher
 from itertools import pairwise, permutations
+from typing import NamedTuple
 
 from rag_kit.text.citations.tokens import Token, are_opposites, has_alike, is_negation
 
@@ -17,61 +18,75 @@ _VOICE = frozenset(["by", "被", "由", "把", "将"])
 
 
 def find_change(cited: Sequence[Token], stated: Sequence[Token], passage: Set[str]) -> str:
-    """Why a statement that has the words of a sentence says something else: a reason, or "".
+    """Return the reason why a statement with the words of a sentence says something else, or "".
 
-    The two are aligned. Where the words around are the same, what stands in one place must be the same too: another
-    number, another name, an opposite, or words that the passage has elsewhere, are another statement. A wording
-    of its own, which the passage does not have, is free; where it is the only difference, nothing tells which it is.
+    The two are aligned. Where the words around are the same, a word in between must be the same too: another number,
+    another name, an opposite, or words that the passage has elsewhere make another statement. A wording of its own,
+    which the passage does not have, is free; where it is the only difference, the reason is "other".
+
+    Args:
+        cited: The tokens of the sentence.
+        stated: The tokens of the statement.
+        passage: The content words of the whole passage.
     """
-    voices = (cited, stated)
-    cited, stated = ([t for t in row if t.content or is_negation(t.key)] for row in voices)
-    old_keys, new_keys = [token.key for token in cited], [token.key for token in stated]
-    codes = SequenceMatcher(None, old_keys, new_keys, autojunk=False).get_opcodes()
-    surplus = Counter(old_keys)
-    surplus.subtract(new_keys)
-    # the length of what is equal, with one more at both ends
-    equal = [0, *(b - a if kind == "equal" else 0 for kind, a, b, _, _ in codes), 0]
-    parts = [code for code in codes if code[0] != "equal"]
-    single = sum(any(token.content for token in stated[c:d]) for _, _, _, c, d in parts) == 1
-    for place, (kind, a, b, c, d) in enumerate(codes):
-        before, after = equal[place], equal[place + 2]
-        if kind == "equal" or not (len(parts) == 1 or (before and after) or before + after >= _MIN_CONTEXT):
+    voice, stated_voice = (_VOICE.intersection(token.key for token in row) for row in (cited, stated))
+    cited = [token for token in cited if token.content or is_negation(token.key)]
+    stated = [token for token in stated if token.content or is_negation(token.key)]
+    cited_keys, stated_keys = [token.key for token in cited], [token.key for token in stated]
+    blocks = SequenceMatcher(None, cited_keys, stated_keys, autojunk=False).get_opcodes()
+    surplus = Counter(cited_keys)
+    surplus.subtract(stated_keys)
+    # how many words are the same in each block, with one more at both ends
+    same = [0, *(end - start if tag == "equal" else 0 for tag, start, end, _, _ in blocks), 0]
+    changed = [block for block in blocks if block[0] != "equal"]
+    with_new_words = sum(any(token.content for token in stated[start:end]) for *_, start, end in changed)
+    for number, (tag, old_start, old_end, new_start, new_end) in enumerate(blocks):
+        before, after = same[number], same[number + 2]
+        is_enclosed = len(changed) == 1 or (before and after) or before + after >= _MIN_CONTEXT
+        if tag == "equal" or not is_enclosed:
             continue
-        old_words = _without_forms(cited[a:b], stated[c:d])
-        new_words = _without_forms(stated[c:d], cited[a:b])
+        old, new = cited[old_start:old_end], stated[new_start:new_end]
+        old_words, new_words = _without_forms(old, new), _without_forms(new, old)
         if not old_words or not new_words:
             continue
-        inside = (before and after) or (a == c == 0 and after >= _MIN_CONTEXT)
-        small = bool(inside) and max(len(old_words), len(new_words)) <= _MAX_THING
-        if reason := _find_replacement(old_words, new_words, surplus, passage, small=small, single=single):
+        in_place = (before and after) or (old_start == new_start == 0 and after >= _MIN_CONTEXT)
+        one_for_one = bool(in_place) and max(len(old_words), len(new_words)) <= _MAX_THING
+        alone = one_for_one and with_new_words == 1
+        if reason := _reason_of_replacement(old_words, new_words, surplus, passage, one_for_one, alone):
             return reason
-    old_voice, new_voice = (_VOICE.intersection(token.key for token in row) for row in voices)
-    same_voice = old_voice == new_voice
-    share = len(set(old_keys) & set(new_keys)) / max(1, len(set(new_keys)))
-    swapped = same_voice and share >= MIN_CLOSE and _have_changed_places(cited, stated)
-    return "order" if swapped else ""
+    share = len(set(cited_keys) & set(stated_keys)) / max(1, len(set(stated_keys)))
+    if voice == stated_voice and share >= MIN_CLOSE and _have_changed_places(cited, stated):
+        return "order"
+    return ""
 
 
 def _have_changed_places(cited: list[Token], stated: list[Token]) -> bool:
-    """Tell whether two words changed places: each stands beside what the other stands beside in the sentence.
+    """Tell whether two words changed places: each has the neighbour that the other has in the sentence.
 
-    Equal words on the right of both do not count for both: then what follows them changed places.
+    One of them may have either neighbour; the other must have the left one.
     """
     old, new = _neighbours(cited), _neighbours(stated)
-    numbers = {token.key for token in stated if token.value}
+    values = {token.key for token in stated if token.value}
     names = {token.key for token in stated if token.name}
-    strict = {word for word in new if word in numbers or names.intersection(word.split())}
+    strict = {word for word in new if word in values or names.intersection(word.split())}
     for a, b in permutations(old.keys() & new.keys(), 2):
-        if (a in numbers) != (b in numbers) or (b in old[a] and a not in strict):
-            continue  # a time and a place, the members of an enumeration, a word and its attribute
-        beside = any(word and word == other for word, other in zip(new[a], old[b], strict=True))
-        if beside and new[b][0] and new[b][0] == old[a][0]:
+        if (a in values) != (b in values):
+            continue  # a time and a place
+        if b in old[a] and a not in strict:
+            continue  # members of an enumeration, a word and its attribute
+        has_neighbour_of_b = any(word and word == other for word, other in zip(new[a], old[b], strict=True))
+        if has_neighbour_of_b and new[b].left and new[b].left == old[a].left:
             return True
     return False
 
 
-def _neighbours(text: list[Token]) -> dict[str, tuple[str, str]]:
-    """Content word, or name of several words, that occurs once -> those before and after it."""
+class _Neighbours(NamedTuple):
+    left: str
+    right: str
+
+
+def _neighbours(text: list[Token]) -> dict[str, _Neighbours]:
+    """Map each content word, or name of several words, that occurs once to the words beside it; "" at an end."""
     words: list[str] = []
     for before, token in pairwise([Token(""), *text]):
         if before.name and token.name:
@@ -79,31 +94,46 @@ def _neighbours(text: list[Token]) -> dict[str, tuple[str, str]]:
         elif token.content:
             words.append(token.key)
     count = Counter(words)
-    around = zip(["", *words], words, [*words[1:], ""], strict=False)
-    return {word: (before, after) for before, word, after in around if count[word] == 1}
+    padded = ["", *words, ""]
+    return {
+        word: _Neighbours(padded[position], padded[position + 2])
+        for position, word in enumerate(words)
+        if count[word] == 1
+    }
 
 
 def _without_forms(part: Sequence[Token], other: Sequence[Token]) -> list[Token]:
-    """The content words of a part of which another part has no form."""
+    """Return the content words of a part without those of which another part has a form; names all stay."""
     keys = {token.key for token in other if token.content and not token.name}
     return [token for token in part if token.content and (token.name or not has_alike(token.key, keys))]
 
 
-def _find_replacement(
-    old: list[Token], new: list[Token], surplus: Counter[str], passage: Set[str], *, small: bool, single: bool
+def _reason_of_replacement(
+    old: list[Token],
+    new: list[Token],
+    surplus: Counter[str],
+    passage: Set[str],
+    one_for_one: bool,
+    alone: bool,
 ) -> str:
-    """Why a statement's content words in a place say something else than the sentence's there: a reason, or "".
+    """Return the reason why words of a statement say something else than those of the sentence in that place, or "".
 
-    `surplus` counts how many times more the sentence has a word than the statement; `small` is whether one name or
-    thing stands for one other, `single` whether nothing else is new in the statement.
+    Args:
+        old: Content words of the sentence.
+        new: Content words that the statement has in their place.
+        surplus: How many times more the sentence has a word than the statement.
+        passage: The content words of the whole passage.
+        one_for_one: Whether one name or thing is replaced by one other.
+        alone: Whether, besides, nothing else is new in the statement.
     """
-    # what the statement says more often than the sentence was brought from elsewhere, or repeated
+    # words that the statement has more often than the sentence: brought from elsewhere, or repeated
     brought = [token for token in new if surplus[token.key] < 0]
     things = [token for token in old if token.thing]
-    kinds = {token.value.dimension for token in old if token.value}
-    if any(token.value and token.value.dimension in kinds for token in brought):
+    has_name = any(token.name for token in old)
+    dimensions = {token.value.dimension for token in old if token.value}
+    if any(token.value and token.value.dimension in dimensions for token in brought):
         return "number"
-    if any(token.name for token in brought) and any(token.name for token in old):
+    if has_name and any(token.name for token in brought):
         return "name"
     if all(surplus[token.key] <= 0 for token in things or old):
         return ""  # the statement says it elsewhere
@@ -111,14 +141,15 @@ def _find_replacement(
         return "opposite"
     if things and any(token.key in passage for token in brought):
         return "changed"
-    if things and small and not brought:
+    if things and one_for_one and not brought:
         return "moved value" if all(token.value for token in new) else "moved"
-    known = {token.key for token in old}
-    named = any(token.name for token in old)
-    strange = [
-        t
-        for t in new
-        if (t.thing or named) and not t.value and t.key not in passage and not has_alike(t.key, known)
-    ]
-    alone = small and single and all(token.thing for token in new)
-    return "other" if strange and (things or alone) else ""
+    old_keys = {token.key for token in old}
+    has_own_wording = any(
+        (token.thing or has_name)
+        and not token.value
+        and token.key not in passage
+        and not has_alike(token.key, old_keys)
+        for token in new
+    )
+    is_other_thing = bool(things) or (alone and all(token.thing for token in new))
+    return "other" if has_own_wording and is_other_thing else ""

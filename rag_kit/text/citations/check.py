@@ -18,13 +18,15 @@ from rag_kit.text.sentences import sentences
 CitationStatus = Literal["supported", "unsupported", "undecided", "missing_passage"]
 ReportStatus = Literal["grounded", "flagged", "undecided", "uncited", "declined"]
 
+JudgedSupport = Literal["supported", "unsupported"]
+
 _TABLE = Path(__file__).with_name("reasons.txt").read_text(encoding="utf-8")
 _REASONS = [line.split("\t") for line in _TABLE.splitlines()]  # name, English, Chinese
 MAX_ANSWER = 100_000
 """Characters of an answer that are looked at."""
 
 MAX_STATEMENTS = 500
-_MAX_RANGE = 20
+_MAX_RANGE = 20  # numbers of a mark such as [1-20]; in a longer one only the two ends count
 _MARK = re.compile(
     r"[\[［【]\s{0,4}(?P<numbers>\d{1,6}(?:\s{0,4}(?:[,，、;；–—~-]|and|和)\s{0,4}\d{1,6}){0,40})\s{0,4}[\]］】]"
 )
@@ -39,7 +41,7 @@ _WORD_BEFORE = re.compile(rf"[^\s\]】。！？]{{1,{_MAX_WORD}}}(?<![.!?…])(?
 _MAX_KEY = 100  # characters of the word and marks by which a mark is known again
 # signs of no language stand for the brackets of a text while it is cut into sentences and at its marks
 _HIDDEN = str.maketrans("[］【]［】", "\ue000\ue001\ue002\ue003\ue004\ue005")
-_SHOWN = {hidden: bracket for bracket, hidden in _HIDDEN.items()}
+_UNHIDDEN = {hidden: bracket for bracket, hidden in _HIDDEN.items()}
 _RANGE = re.compile(r"(\d{1,6})(?:\s{0,4}[–—~-]\s{0,4}(\d{1,6}))?")
 _NO_STATEMENT = re.compile(
     r"^\s*(?:#{1,6}\s.*|[-*•·]?\s*(?:\*\*)?[^.!?。！？]{0,120}[:：](?:\*\*)?\s*|[\W_]*)$", re.DOTALL
@@ -83,7 +85,7 @@ def check_citations(
     passages: Sequence[str | Any],
     *,
     language: str | None = None,
-    judged: Mapping[str, Literal["supported", "unsupported"]] | None = None,
+    judged: Mapping[str, JudgedSupport] | None = None,
 ) -> CitationReport:
     """Check every citation ``[n]`` of an answer against the passage that it names.
 
@@ -120,7 +122,7 @@ def check_citations(
     ]
     if is_declined(answer):
         return CitationReport("declined")
-    reasons = {key: texts[language == "zh"] for key, *texts in _REASONS}
+    reasons = {key: chinese if language == "zh" else english for key, english, chinese in _REASONS}
     claims = statements(answer, [source.text for source in sources])
     citations = [
         citation for claim in claims for citation in _check_statement(claim, sources, reasons, judged or {})
@@ -139,38 +141,39 @@ def check_citations(
 
 def _passage_texts(passages: Any) -> list[str]:
     """Return the texts of passages, which may be strings or documents; refuse anything else."""
-    is_list = isinstance(passages, Sequence) and not isinstance(passages, (str, bytes))
-    texts = [getattr(passage, "page_content", passage) for passage in passages] if is_list else []
-    if not is_list or not all(isinstance(text, str) for text in texts):
-        raise InvalidInputError(
-            "passages must be a list of strings or documents, in the order in which the answer numbers them from 1."
-        )
-    return texts
+    if isinstance(passages, Sequence) and not isinstance(passages, (str, bytes)):
+        texts: list[Any] = [getattr(passage, "page_content", passage) for passage in passages]
+        if all(isinstance(text, str) for text in texts):
+            return texts
+    raise InvalidInputError(
+        "passages must be a list of strings or documents, in the order in which the answer numbers them from 1."
+    )
 
 
 def _context(passage: Any) -> str:
-    """Return the title and the headings of a document, a line each."""
+    """Return the title and the headings of a document, a line each; "" for a string."""
     metadata = getattr(passage, "metadata", None) or {}
-    return "\n".join(text for name in ("title", "heading") if isinstance(text := metadata.get(name), str))
+    lines = [metadata.get(name) for name in ("title", "heading")]
+    return "\n".join(line for line in lines if isinstance(line, str))
 
 
 def _check_statement(
     statement: Statement,
     sources: Sequence[PassageSource],
     reasons: Mapping[str, str],
-    judged: Mapping[str, Literal["supported", "unsupported"]],
+    judged: Mapping[str, JudgedSupport],
 ) -> Iterator[Citation]:
     """Check a statement against each passage that it cites: one citation a number, in order."""
     numbers = [number for number in statement.numbers if 1 <= number <= len(sources)]
     cited = [sources[number - 1] for number in numbers]
     verdicts = dict(zip(numbers, judge(statement.text, cited), strict=True))
-    label: CitationStatus | None = judged.get(statement.text)
+    label = judged.get(statement.text)
     for number in statement.numbers:
-        if verdict := verdicts.get(number):
-            score, reason, start, end = verdict
-            quote, status = sources[number - 1].text[start:end], label or verdict.status
-            reason = reasons[label or reason]
-            yield Citation(number, statement.text, quote, start, end, status, round(score, 3), reason)
+        if number in verdicts:
+            score, reason, start, end = verdicts[number]
+            status: CitationStatus = label or verdicts[number].status
+            quote, score = sources[number - 1].text[start:end], round(score, 3)
+            yield Citation(number, statement.text, quote, start, end, status, score, reasons[label or reason])
         else:
             missing = reasons["missing_passage"]
             yield Citation(number, statement.text, None, None, None, "missing_passage", 0.0, missing)
@@ -195,18 +198,21 @@ def statements(answer: str, passages: Sequence[str] = ()) -> list[Statement]:
         >>> statements("A cat sleeps [1]. Dogs bark loudly 【2、3】。")
         [Statement(text='A cat sleeps.', numbers=(1,)), Statement(text='Dogs bark loudly。', numbers=(2, 3))]
     """
-    is_text = _passage_marks(answer[:MAX_ANSWER], passages)
+    answer = answer[:MAX_ANSWER]
+    text_marks = _passage_marks(answer, passages)
 
     def plain_or_hidden(mark: re.Match[str]) -> str:
-        return mark[0].translate(_HIDDEN) if mark.start() in is_text else _plain_mark(mark)
+        return mark[0].translate(_HIDDEN) if mark.start() in text_marks else _plain_mark(mark)
 
-    plain = _SPACE_BEFORE.sub("", _MARK.sub(plain_or_hidden, answer[:MAX_ANSWER]))
     claims: list[Statement] = []
-    for text, _, _ in sentences(plain):
-        cited = text if _PLAIN.search(text) else _MARK.sub(_plain_mark, text.translate(_SHOWN))
-        pieces = [piece.translate(_SHOWN) for piece in _MARKS.split(cited)]
+    for text, _, _ in sentences(_SPACE_BEFORE.sub("", _MARK.sub(plain_or_hidden, answer))):
+        if not _PLAIN.search(text):  # hidden marks are the only ones: they cite
+            text = _MARK.sub(_plain_mark, text.translate(_UNHIDDEN))
+        pieces = [piece.translate(_UNHIDDEN) for piece in _MARKS.split(text)]
         texts, marks = pieces[::2], pieces[1::2]
-        if marks and not texts[0] and claims and not claims[-1].numbers:
+        if (
+            marks and not texts[0] and claims and not claims[-1].numbers
+        ):  # behind the full stop, or on the next line
             claims[-1] = Statement(claims[-1].text, _cited_numbers(marks[0]))
             del texts[0], marks[0]
         parts = _split_at_marks(texts, marks)
@@ -225,19 +231,20 @@ def renumber(answer: str, numbers: Mapping[int, int], passages: Sequence[str] = 
         >>> renumber("Tea is hot [1].", {})
         'Tea is hot.'
     """
-    is_text = _passage_marks(answer, passages)
+    text_marks = _passage_marks(answer, passages)
 
     def new_marks(match: re.Match[str]) -> str:
-        if match.end("blank") in is_text:
+        if match.end("blank") in text_marks:
             return match[0]
-        news = [numbers[n] for n in _cited_numbers(_plain_mark(match)) if n in numbers]
-        return match["blank"] + "".join(f"[{n}]" for n in news) if news else ""
+        cited = _cited_numbers(_plain_mark(match))
+        marks = "".join(f"[{numbers[number]}]" for number in cited if number in numbers)
+        return f"{match['blank']}{marks}" if marks else ""
 
     return _BLANK_AND_MARK.sub(new_marks, answer)
 
 
 def _passage_marks(answer: str, passages: Sequence[str]) -> set[int]:
-    """Return the starts of those marks of an answer that are text of a passage: it has them after the same word."""
+    """Return the starts of those marks in an answer that a passage has after the same word: text, not citations."""
     known = {key for text in passages for _, key in _marks_after_words(text)}
     return {start for start, key in _marks_after_words(answer) if key in known} if known else set()
 
@@ -245,13 +252,13 @@ def _passage_marks(answer: str, passages: Sequence[str]) -> set[int]:
 def _marks_after_words(text: str) -> Iterator[tuple[int, str]]:
     """Yield the start of each mark that follows a word, and its key: that word and all marks since.
 
-    Two texts that have the same word and marks have the same key, so that a mark of a passage is found in an answer.
+    Two texts with the same word and marks have the same key, so that a mark of a passage is found in an answer.
     """
     key, end = "", 0  # of the mark before
     for mark in _MARK.finditer(text):
-        if not key or text[end : mark.start()].strip():  # else it stands directly behind the mark before
-            begin = max(0, mark.start() - _MAX_WORD - len(" "))
-            word = _WORD_BEFORE.search(text, begin, mark.start())
+        follows_mark = bool(key) and not text[end : mark.start()].strip()
+        if not follows_mark:
+            word = _WORD_BEFORE.search(text, max(0, mark.start() - _MAX_WORD - len(" ")), mark.start())
             key = word[0] if word else ""
         if key:
             key = " ".join(f"{key}{mark[0]}".split())[-_MAX_KEY:]
@@ -269,15 +276,23 @@ def _plain_mark(match: re.Match[str]) -> str:
 
 
 def _cited_numbers(text: str) -> tuple[int, ...]:
+    """Return the numbers of plain marks, each once: ``"[2][1][2]"`` gives 2 and 1."""
     return tuple(dict.fromkeys(int(number) for number in _PLAIN.findall(text)))
 
 
 def _split_at_marks(texts: list[str], marks: list[str]) -> list[Statement]:
-    """Cut a sentence at its marks if each part has two content words or more; else make it one statement."""
-    pairs = zip(texts, marks, strict=False)
-    parts = [Statement(text.strip(" \n,，;；、"), _cited_numbers(mark)) for text, mark in pairs]
+    """Cut a sentence at its marks if each part has two content words or more; else make it one statement.
+
+    Args:
+        texts: The texts between the marks, with one more behind the last mark.
+        marks: Runs of plain marks.
+    """
+    parts = [
+        Statement(text.strip(" \n,，;；、"), _cited_numbers(mark))
+        for text, mark in zip(texts, marks, strict=False)
+    ]
     stand_alone = all(len(content_words(part.text)) > 1 for part in parts)
     if len(parts) > 1 and stand_alone and not content_words(texts[-1]):
         return parts
-    bare = re.sub(r"\s+([.,;!?])", r"\1", "".join(texts)).strip()
-    return [Statement(bare, _cited_numbers("".join(marks)))] if bare or parts else []
+    whole = re.sub(r"\s+([.,;!?])", r"\1", "".join(texts)).strip()
+    return [Statement(whole, _cited_numbers("".join(marks)))] if whole or parts else []

@@ -67,7 +67,7 @@ _LACK = (
 
 
 def _up_to_words(count: int, comma: str = ",?") -> str:
-    """Make a pattern for at most ``count`` words, none of which is "that"."""
+    """Return a pattern for at most ``count`` words, each after what ``comma`` allows, none of which is "that"."""
     return rf"(?:{comma} (?!that\b)[\w'-]+){{0,{count}}}?,?"
 
 
@@ -182,28 +182,6 @@ _CONCLUDED = re.compile(
 )
 
 
-def _says_so_in_other_words(answer: str) -> bool:
-    """Tell whether a short answer declines in one of twelve further languages."""
-    found = sentences(answer)
-    if not found or len(found) > _MAX_SENTENCES_OTHER or _MARK.search(answer):
-        return False
-    return any(
-        all(re.search(words, sentence.text.casefold()) for words in _language_words(line))
-        for line in _OTHER_LANGUAGES.strip().splitlines()
-        for sentence in (found[0], found[-1])
-    )
-
-
-@cache
-def _language_words(line: str) -> list[str]:
-    """Make a pattern of each group of words in a line of `_OTHER_LANGUAGES`; long words match as stems."""
-    groups = [group.strip().split("|") for group in line.split(" / ")]
-    return [
-        "|".join(w if w > "\u2fff" else rf"\b{w}" + r"\b" * (len(w) < _MIN_STEM) for w in words)
-        for words in groups
-    ]
-
-
 def is_declined(answer: str) -> bool:
     """Tell whether an answer says that the documents do not hold it, and little else.
 
@@ -222,27 +200,55 @@ def is_declined(answer: str) -> bool:
     """
     if len(answer) > _MAX_CHARS:
         return False
-    if _says_so_in_other_words(answer):
+    if _declines_in_other_language(answer):
         return True
     if not _NEGATIVE.search(fold(answer)):
         return False
     last = sentences(answer)[-1].text
     if _CONCLUDED.search(fold(last)) and not _MARK.search(last):
         return True
-    named = declined = False
-    chars = stated = 0
+    source_named = declined = False
+    chars = other_chars = 0
     for clause, rules in _clauses(answer):
-        named = named or re.search(rules.source, clause) is not None
+        source_named = source_named or re.search(rules.source, clause) is not None
         chars += len(clause)
-        if re.search(rules.absent, clause) or (named and re.search(rules.absent_later, clause)):
+        if re.search(rules.absent, clause) or (source_named and re.search(rules.absent_later, clause)):
             declined = True
         elif re.search(rules.concludes, clause):
             return False
         elif not re.search(rules.aside, clause):
             if not declined or _MARK.search(clause):
                 return False
-            stated += len(clause)
-    return declined and stated <= _MAX_STATED * chars
+            other_chars += len(clause)
+    return declined and other_chars <= _MAX_STATED * chars
+
+
+def _declines_in_other_language(answer: str) -> bool:
+    """Tell whether the first or last sentence of a short answer declines in one of twelve further languages."""
+    spans = sentences(answer)
+    if not spans or len(spans) > _MAX_SENTENCES_OTHER or _MARK.search(answer):
+        return False
+    for sentence in (spans[0].text.casefold(), spans[-1].text.casefold()):
+        if any(all(re.search(group, sentence) for group in groups) for groups in _language_patterns()):
+            return True
+    return False
+
+
+@cache
+def _language_patterns() -> list[list[str]]:
+    """Return, for each language, a pattern for each group of its words, one of which must be in a decline."""
+    lines = _OTHER_LANGUAGES.strip().splitlines()
+    return [
+        ["|".join(map(_word_pattern, group.strip().split("|"))) for group in line.split(" / ")]
+        for line in lines
+    ]
+
+
+def _word_pattern(word: str) -> str:
+    """Return a pattern for a word; a long one may have further letters, and scripts without blanks have no bounds."""
+    if word > "\u2fff":
+        return word
+    return rf"\b{word}" if len(word) >= _MIN_STEM else rf"\b{word}\b"
 
 
 def _clauses(answer: str) -> list[tuple[str, _Rules]]:
@@ -251,6 +257,7 @@ def _clauses(answer: str) -> list[tuple[str, _Rules]]:
     for sentence in sentences(answer):
         text = _ACCORDING_TO.sub("", fold(sentence.text).strip(_EDGES))
         rules = _ZH if _HAN.search(text) else _EN
-        parts = (part.strip(" ，,。.!！") for part in re.split(rules.clause, text))
-        clauses.extend((part, rules) for part in parts if part)
+        for part in re.split(rules.clause, text):
+            if clause := part.strip(" ，,。.!！"):
+                clauses.append((clause, rules))
     return clauses

@@ -5,23 +5,31 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal, NamedTuple
 
 from rag_kit.text.citations.change import MIN_CLOSE, find_change
-from rag_kit.text.citations.placing import Placed, place_values, says, swaps_roles
+from rag_kit.text.citations.placing import Placement, place_values, says, swaps_roles
 from rag_kit.text.citations.source import PassageSource, clauses, content_keys, holds, leaves_open, letters_of
 from rag_kit.text.citations.tokens import Token, are_equal, are_opposites, has_alike, is_negation, tokens
 from rag_kit.text.language import HAN, fold, same_language, word_set
 
 _MAX_UNKNOWN = 0.35  # share of a statement's content that the quote, and what it refers back to, may lack
-# share of a statement's words that a sentence has in their order, from which a difference is a change of what it says
-_MIN_CLOSE_VALUES = 0.5
-_MIN_CLOSE_WORDING = 0.65  # the same, from which a wording of its own may be something else
+# Share of a statement's words that a sentence must have in their order, so that its reason counts: a difference is then
+# a change of what the sentence says, and below it another wording.
+_MIN_CLOSE_BY_REASON = dict.fromkeys(("name", "changed", "moved", "opposite", "negation", "other"), MIN_CLOSE)
+_MIN_CLOSE_BY_REASON["number"] = 0.5
+_MIN_CLOSE_WORDING = 0.65  # the same, for a wording of the statement's own to be something else
 _MOST_CHANGES = 2  # places with other words up to which a statement is a sentence changed
+# reasons that a sentence which only asks cannot give: it claims nothing
+_NEEDS_CLAIM = ("covered", "changed", "moved", "opposite", "negation", "order")
 _FEW = 4  # content words of a statement that says too little to be foreign to a passage
-_CONTRIBUTES = 0.25
-_DENIED_WITHIN = 3  # words after a negation among which the one is that it denies
+_CONTRIBUTES = (
+    0.25  # share of a statement's words that one of several passages must have to support it with others
+)
+_DENIED_WITHIN = 3  # tokens after a negation among which its denied words are
+_MAX_DENIED = 2
 _WEAK = ("ordinal", "weekday")  # values that a passage without one of their kind may say in other words
 _POINTING = word_set(
     "it they he she this these its their his her that the 它 它们 他 她 该 这 这一 这些 此 其 本"
@@ -30,19 +38,30 @@ _TWO_HAN = re.compile(f"[{HAN}]{{2}}")
 
 
 class Verdict(NamedTuple):
-    """Tell whether a passage supports a statement, by which span, and why."""
+    """How well a passage supports a statement, why, and by which span: ``passage[start:end]``."""
 
-    score: float
-    reason: str
+    score: float  # share of the statement's content words that the span holds
+    reason: str  # a key of reasons.txt
     start: int
     end: int
 
     @property
     def status(self) -> Literal["supported", "unsupported", "undecided"]:
-        """Explain the reason."""
+        """The status of the citation, by the reason."""
         if self.reason in ("verbatim", "covered"):
             return "supported"
         return "undecided" if self.reason in ("language", "other", "paraphrase") else "unsupported"
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """A statement and the span of a passage that fits it best, as tokens; values have the passage's keys."""
+
+    stated: list[Token]
+    quoted: list[Token]
+    source: PassageSource
+    sentence: Sequence[Token] = ()  # the best one of the span
+    clause: Sequence[Token] = ()  # of that sentence the best one, where the statement has a single clause
 
 
 def judge(statement: str, sources: Sequence[PassageSource]) -> list[Verdict]:
@@ -50,208 +69,237 @@ def judge(statement: str, sources: Sequence[PassageSource]) -> list[Verdict]:
     verdicts = [_judge_against(statement, source) for source in sources]
     if len(sources) < 2 or any(verdict.status == "supported" for verdict in verdicts):
         return verdicts
-    quotes = [source.plain(start, end) for source, (*_, start, end) in zip(sources, verdicts, strict=True)]
-    both = PassageSource("\n".join(quotes), "\n".join(source.context for source in sources))
-    quoted = [token for sentence in both.tokens for token in sentence]
-    together, _ = _compare_words(_in_words_of(tokens(statement), both), quoted)
-    if together != "covered" or not all(quotes):
+    quotes = [
+        source.plain(verdict.start, verdict.end) for source, verdict in zip(sources, verdicts, strict=True)
+    ]
+    joined = PassageSource("\n".join(quotes), "\n".join(source.context for source in sources))
+    stated = _with_keys_of(joined, tokens(statement))
+    quoted = [token for sentence in joined.tokens for token in sentence]
+    reason, _ = _compare_words(_Pair(stated, quoted, PassageSource("")))
+    if reason != "covered" or not all(quotes):
         return verdicts
     return [
-        verdict._replace(reason=together) if verdict.score >= _CONTRIBUTES else verdict
-        for verdict in verdicts
+        verdict._replace(reason=reason) if verdict.score >= _CONTRIBUTES else verdict for verdict in verdicts
     ]
 
 
 def _judge_against(statement: str, source: PassageSource) -> Verdict:
-    """The verdict on a statement by the best quote of one passage."""
+    """Judge a statement by the best quote of one passage."""
     letters = letters_of(statement)
     if not source.spans or not letters.strip():
-        return Verdict(0.0, "thin", *(source.spans or [(0, 0)])[0])
-    stated = _in_words_of(tokens(statement), source)
-    best, places = source.best_sentences(statement, stated)
-    start, end = source.spans[places[0]][0], source.spans[places[-1]][1]
+        start, end = source.spans[0] if source.spans else (0, 0)
+        return Verdict(0.0, "thin", start, end)
+    stated = _with_keys_of(source, tokens(statement))
+    best, quoted_sentences = source.best_sentences(statement, stated)
+    start, end = source.spans[quoted_sentences[0]][0], source.spans[quoted_sentences[-1]][1]
     asks = leaves_open(source.plain(*source.spans[best])) and not leaves_open(statement)
-    held = holds(letters_of(source.text[start:end]), letters) and not asks
-    if held and not _begins_inside(source.text[start:end], statement):
+    is_verbatim = holds(letters_of(source.text[start:end]), letters) and not asks
+    if is_verbatim and not _begins_inside(source.text[start:end], statement):
         return Verdict(1.0, "verbatim", start, end)
     if not same_language(statement, source.text):
         return Verdict(0.0, "language", start, end)
-    row = source.spans[best][0] in source.rows
-    quoted = [token for place in places for token in source.tokens[place]]
-    parts = [_in_words_of(part, source) for part in clauses(statement)]
-    clause = [] if row or len(parts) > 1 else source.best_clause(best, stated)
-    reason, score = _compare_words(stated, quoted, source, clause)
-    placed = place_values(stated, parts, source.places) if reason in ("covered", "paraphrase") else "open"
-    roles = (
-        swaps_roles(statement, source.plain(start, end), source)
-        if reason in ("covered", "paraphrase")
-        else ""
-    )
-    if roles or placed == "wrong":
-        reason = roles or "number"
-    elif held:
+    is_row = source.spans[best][0] in source.rows
+    parts = [_with_keys_of(source, part) for part in clauses(statement)]
+    clause = [] if is_row or len(parts) > 1 else source.best_clause(best, stated)
+    quoted = [token for number in quoted_sentences for token in source.tokens[number]]
+    pair = _Pair(stated, quoted, source, source.tokens[best], clause)
+    reason, score = _compare_words(pair)
+    placement: Placement = "open"
+    exchanged = ""
+    if reason in ("covered", "paraphrase"):
+        placement = place_values(stated, parts, source.places)
+        exchanged = swaps_roles(statement, source.plain(start, end), source)
+        exchanged = exchanged or ("number" if placement == "wrong" else "")
+    if exchanged:
+        reason = exchanged
+    elif is_verbatim:
         reason, score = "verbatim", 1.0
-    if not row and reason != "verbatim":
-        reason = _compare_with_sentence(reason, stated, quoted, source, best, clause, placed)
-        if asks and reason in _NOTHING_SAID:
+    if not is_row and reason != "verbatim":
+        reason = _compare_with_sentence(pair, reason, placement)
+        if asks and reason in _NEEDS_CLAIM:
             reason = "paraphrase"
     return Verdict(score, reason, start, end)
 
 
-def _compare_with_sentence(
-    reason: str,
-    stated: Sequence[Token],
-    quoted: Sequence[Token],
-    source: PassageSource,
-    best: int,
-    clause: Sequence[Token],
-    placed: Placed,
-) -> str:
-    """Return the reason after a comparison with the sentence at `best`, word by word in their order.
+def _compare_with_sentence(pair: _Pair, reason: str, placement: Placement) -> str:
+    """Correct the reason for a verdict by a comparison with the best sentence, word by word in their order.
 
     A covered statement in which a word was changed gets the reason for that. A statement that has too few words of the
     sentence in their order is not that sentence changed: its reason is "paraphrase".
     """
-    sentence = source.tokens[best]
-    referred, passage_words = content_keys(source.context_tokens), source.all_keys
-    if (
-        sentence and sentence[0].key in _POINTING
-    ):  # "it", "the company": the first sentence names what that is
-        passage_words -= source.keys[0] - content_keys(sentence)
-        referred |= source.keys[0]
-    if clause and clause[0].key in _POINTING:  # "its arch": the clauses before name what that is
-        earlier = content_keys(sentence) - content_keys(clause)
-        passage_words, referred = passage_words - earlier, referred | earlier
+    sentence = pair.sentence
+    referred, passage_words = _split_referred(pair)
     if reason == "covered":
-        harmless = {"all": ("moved", "moved value"), "some": ("moved value",)}.get(placed, ())
-        changes = [find_change(part, stated, passage_words) for part in (sentence, clause or sentence)]
-        reason = next((change for change in changes if change and change not in harmless), reason)
-    compared = [token for token in stated if token.key not in referred - content_keys(sentence)]
-    quoted_words = content_keys(quoted)
-    if reason == "number" and all(
-        token.value or has_alike(token.key, quoted_words) for token in compared if token.content
-    ):
-        return "number"  # no other word is new
+        # values that surely are in their places were not moved
+        harmless = {"all": ("moved", "moved value"), "some": ("moved value",)}.get(placement, ())
+        for part in (sentence, pair.clause or sentence):
+            change = find_change(part, pair.stated, passage_words)
+            if change and change not in harmless:
+                reason = change
+                break
+    compared = [token for token in pair.stated if token.key not in referred - content_keys(sentence)]
+    if reason == "number":
+        quoted_words = content_keys(pair.quoted)
+        words = [token.key for token in compared if token.content and not token.value]
+        if all(has_alike(word, quoted_words) for word in words):
+            return "number"  # nothing but the value is new
     share, changed_places = _closeness(compared, sentence, with_values=reason != "number")
     if reason == "other" and share < _MIN_CLOSE_WORDING:
         return "covered"
-    if reason in _LEAST and (changed_places > _MOST_CHANGES or share < _LEAST[reason]):
+    if reason in _MIN_CLOSE_BY_REASON and (
+        changed_places > _MOST_CHANGES or share < _MIN_CLOSE_BY_REASON[reason]
+    ):
         return "paraphrase"
     return "moved" if reason == "moved value" else reason
 
 
+def _split_referred(pair: _Pair) -> tuple[set[str], frozenset[str]]:
+    """Return the words that the best sentence and clause may refer back to, and the passage's other words.
+
+    After "it" or "the company" these are the words of the first sentence or of the clauses before.
+    """
+    sentence, clause = pair.sentence, pair.clause
+    referred, others = content_keys(pair.source.context_tokens), pair.source.all_keys
+    if sentence and sentence[0].key in _POINTING:
+        first_sentence = pair.source.keys[0]
+        referred |= first_sentence
+        others -= first_sentence - content_keys(sentence)
+    if clause and clause[0].key in _POINTING:
+        earlier = content_keys(sentence) - content_keys(clause)
+        referred |= earlier
+        others -= earlier
+    return referred, others
+
+
 def _begins_inside(text: str, statement: str) -> bool:
-    """Tell whether a Chinese statement stands in a text behind another character, maybe inside a word: 陪产假为15天."""
+    """Tell whether a Chinese statement begins behind another character of a text, maybe inside a word.
+
+    陪产假为15天 does not say 产假为15天.
+    """
     said = fold(statement).rstrip("。.")
-    before = fold(text).partition(said)[0]
-    return before != fold(text) and bool(_TWO_HAN.fullmatch(before[-1:] + said[:1]))
-
-
-_LEAST = dict.fromkeys(("name", "changed", "moved", "opposite", "negation", "other"), MIN_CLOSE) | {
-    "number": _MIN_CLOSE_VALUES
-}
-_NOTHING_SAID = ("covered", "changed", "moved", "opposite", "negation", "order")
+    before, found, _ = fold(text).partition(said)
+    return bool(found) and bool(_TWO_HAN.fullmatch(before[-1:] + said[:1]))
 
 
 def _closeness(stated: Sequence[Token], cited: Sequence[Token], *, with_values: bool) -> tuple[float, int]:
-    """Share of a statement's content words that a sentence has in their order, and in how many places others stand."""
-    old, new = ([t.key for t in row if t.content and (with_values or not t.value)] for row in (cited, stated))
-    codes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
-    same = sum(d - c for kind, _, _, c, d in codes if kind == "equal")
-    return (same / len(new) if new else 1.0), sum(kind in ("replace", "insert") for kind, *_ in codes)
+    """Return the share of a statement's content words that a sentence has in their order, and how often others come."""
+    old = [token.key for token in cited if token.content and (with_values or not token.value)]
+    new = [token.key for token in stated if token.content and (with_values or not token.value)]
+    matcher = SequenceMatcher(None, old, new, autojunk=False)
+    same = sum(block.size for block in matcher.get_matching_blocks())
+    changes = sum(tag in ("replace", "insert") for tag, *_ in matcher.get_opcodes())
+    return (same / len(new) if new else 1.0), changes
 
 
-def _in_words_of(stated: list[Token], source: PassageSource) -> list[Token]:
-    """A statement's tokens, with each value under the key that the passage has for it."""
-    row = []
-    for token in stated:
-        if token.value:
-            same = (key for key, value in source.values.items() if says(value, token.value))
-            key = token.key if token.key in source.values else next(same, source.counted.get(token.key))
-            token = token._replace(key=key or token.key)
-        row.append(token)
-    return row
+def _with_keys_of(source: PassageSource, stated: Sequence[Token]) -> list[Token]:
+    """Return a statement's tokens, each value under the key of the passage's value that supports it."""
+    return [token._replace(key=_key_in(source, token)) if token.value else token for token in stated]
 
 
-def _compare_words(
-    stated: list[Token],
-    quoted: list[Token],
-    source: PassageSource | None = None,
-    clause: Sequence[Token] = (),
-) -> tuple[str, float]:
-    """The reason for the verdict, and the share of the statement's content words that the quote has.
+def _key_in(source: PassageSource, token: Token) -> str:
+    """Return the key that a passage has for a value; the value's own key if it has none."""
+    if token.key not in source.values and token.value:
+        for key, value in source.values.items():
+            if says(value, token.value):
+                return key
+        return source.counted.get(token.key, token.key)
+    return token.key
 
-    The quote may refer back to what the passage's opening sentence, its title and its headings name, in words such as
-    "the company"; words of other sentences of the passage are what it says of something else.
+
+def _compare_words(pair: _Pair) -> tuple[str, float]:
+    """Return the reason for a verdict, and the share of the statement's content words that the quote has.
+
+    The quote may refer back to words of the passage's opening sentence, its title and its headings, as with "the
+    company"; words of other sentences of the passage are what it says of something else.
     """
-    opening = content_keys(source.context_tokens) if source else set()
-    passage = source.all_keys - opening if source else frozenset()
-    inside = bool(source and source.rows)
-    content = list(dict.fromkeys(token for token in stated if token.content))
-    keys = content_keys(quoted) | opening
-    words = [token.key for token in quoted if token.content and not token.value and not token.name]
-    words += [token.key for token in source.context_tokens if not token.value] if source else []
-    missing = [
-        token
-        for token in content
-        if token.key not in keys
-        and (
-            token.value or token.name or (inside and token.key in passage) or not has_alike(token.key, words)
-        )
-    ]
+    content = list(dict.fromkeys(token for token in pair.stated if token.content))
+    missing = _missing_words(content, pair)
     score = 1 - len(missing) / len(content) if content else 0.0
     if not score:
-        thin = len(content) > _FEW or any(token.name or token.value for token in content)
-        return ("thin" if thin else "paraphrase"), score
-    first = source.keys[0] if source and not inside else set()
-    unknown = [token for token in missing if token.value or token.key not in first]
-    kinds = (
-        {place.value.dimension for place in source.places}
-        if source and any(t.value for t in unknown)
-        else set()
-    )
-    if any(
-        token.value and (token.value.dimension not in _WEAK or token.value.dimension in kinds)
-        for token in unknown
-    ):
-        return "number", score
-    if any(token.name for token in unknown):
-        return "name", score
-    if sum(token.key in passage for token in unknown) > (not inside):
-        return "changed", score
-    said = {token.key for token in quoted}
-    new = {
-        key for key in {token.key for token in stated} - said if not any(are_equal(key, one) for one in said)
-    }
-    lost = said - {token.key for token in stated}
-    if any(are_opposites(a, b) for a in new for b in lost):
-        return "opposite", score
-    whole = 2 * len(content_keys(stated) & content_keys(clause)) < len(content_keys(stated))
-    if negated := _negates_alone(stated, quoted if whole else clause):
-        return negated, score
+        is_specific = len(content) > _FEW or any(token.name or token.value for token in content)
+        return ("thin" if is_specific else "paraphrase"), score
+    opening = set() if pair.source.rows else set[str]().union(*pair.source.keys[:1])
+    unknown = [token for token in missing if token.value or token.key not in opening]
+    if reason := _reason_of_unknown(unknown, pair.source) or _opposite_or_negation(pair):
+        return reason, score
     return ("paraphrase" if len(unknown) > _MAX_UNKNOWN * len(content) else "covered"), score
 
 
+def _words_elsewhere(source: PassageSource) -> frozenset[str]:
+    """Return the words of a passage that its title and headings lack."""
+    return source.all_keys - content_keys(source.context_tokens)
+
+
+def _missing_words(content: Sequence[Token], pair: _Pair) -> list[Token]:
+    """Return those of a statement's content words of which neither the quote nor the titles have a form.
+
+    Values and names must be equal, and so must words of another row of a table: they name another thing.
+    """
+    context = pair.source.context_tokens
+    keys = content_keys(pair.quoted) | content_keys(context)
+    others = _words_elsewhere(pair.source) if pair.source.rows else frozenset()
+    words = [token.key for token in pair.quoted if token.content and not token.value and not token.name]
+    words += [token.key for token in context if not token.value]
+
+    def is_missing(token: Token) -> bool:
+        if token.key in keys:
+            return False
+        return bool(token.value or token.name or token.key in others) or not has_alike(token.key, words)
+
+    return [token for token in content if is_missing(token)]
+
+
+def _reason_of_unknown(unknown: Sequence[Token], source: PassageSource) -> str:
+    """Return the reason why words that a quote lacks make a statement unsupported, or ""."""
+    for value in (token.value for token in unknown if token.value):
+        if value.dimension not in _WEAK or any(
+            place.value.dimension == value.dimension for place in source.places
+        ):
+            return "number"
+    if any(token.name for token in unknown):
+        return "name"
+    elsewhere = _words_elsewhere(source)
+    allowed = 0 if source.rows else 1
+    return "changed" if sum(token.key in elsewhere for token in unknown) > allowed else ""
+
+
+def _opposite_or_negation(pair: _Pair) -> str:
+    """Return the reason if a statement has an opposite of a quoted word, or only one of both denies a word; else ""."""
+    said, stated = {token.key for token in pair.quoted}, {token.key for token in pair.stated}
+    new = [key for key in stated - said if not any(are_equal(key, other) for other in said)]
+    if any(are_opposites(word, lost) for word in new for lost in said - stated):
+        return "opposite"
+    keys = content_keys(pair.stated)
+    is_of_clause = 2 * len(keys & content_keys(pair.clause)) >= len(keys)
+    return _negates_alone(pair.stated, pair.clause if is_of_clause else pair.quoted)
+
+
 def _negates_alone(stated: Sequence[Token], quoted: Sequence[Token]) -> str:
-    """The reason "negation" where one text denies a word that the other has and does not deny, or ""."""
+    """Return "negation" if one text denies a word that the other has and does not deny, else "".
+
+    "paraphrase" if the statement only has more negations, so that words do not tell.
+    """
     for text, other in ((stated, quoted), (quoted, stated)):
-        there = [denied for pair in _denied(other) for denied in pair]
-        keys, count = content_keys(other), Counter(token.key for token in text)
+        keys, denied_there = content_keys(other), [word for words in _denied(other) for word in words]
         denials = list(_denied(text))
-        for first, *more in denials:
-            once = count[first] == sum(first == denied for denied, *_ in denials)
-            if once and has_alike(first, keys) and not any(has_alike(word, there) for word in (first, *more)):
+        count = Counter(token.key for token in text)
+        denied_count = Counter(words[0] for words in denials)
+        for words in denials:
+            is_always_denied = count[words[0]] == denied_count[words[0]]
+            is_denied_there = any(has_alike(word, denied_there) for word in words)
+            if is_always_denied and has_alike(words[0], keys) and not is_denied_there:
                 return "negation"
-    if sum(is_negation(t.key) for t in stated) > sum(is_negation(t.key) for t in quoted):
+    if sum(is_negation(token.key) for token in stated) > sum(is_negation(token.key) for token in quoted):
         return "paraphrase"
     return ""
 
 
 def _denied(text: Sequence[Token]) -> Iterable[list[str]]:
-    """Yield what a text denies: after each negation the first two content words, or the last one before it."""
-    for place, token in enumerate(text):
+    """Yield the words that each negation denies: the first two content words after it, or the last one before it."""
+    for position, token in enumerate(text):
         if is_negation(token.key):
-            after = [one.key for one in text[place + 1 : place + 1 + _DENIED_WITHIN] if one.content][:2]
-            before = [one.key for one in text[:place] if one.content][-1:]
+            following = text[position + 1 : position + 1 + _DENIED_WITHIN]
+            after = [word.key for word in following if word.content][:_MAX_DENIED]
+            before = [word.key for word in text[:position] if word.content][-1:]
             if after or before:
                 yield after or before

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence, Set
 from itertools import combinations
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from rag_kit.text.citations.source import PassageSource, ValuePlace, content_keys, letters_of
 from rag_kit.text.citations.tokens import Token, are_opposites
@@ -27,11 +27,11 @@ _NAMES = (
 )
 _COMPARISONS = (
     re.compile(
-        r"(?P<left>[^.;,]*?)\b(?P<how>\w+er|(?:more|less|fewer)(?: \w+)?) than (?P<right>[^.;,()]+)",
+        r"(?P<left>[^.;,]*?)\b(?P<degree>\w+er|(?:more|less|fewer)(?: \w+)?) than (?P<right>[^.;,()]+)",
         re.IGNORECASE,
     ),
     re.compile(
-        r"(?P<left>[^，。；]+?)比(?P<right>[^，。；]{1,12}?)[更还要]?(?P<how>[高低大小多少长短重轻快慢早晚贵好差强弱]|便宜)"
+        r"(?P<left>[^，。；]+?)比(?P<right>[^，。；]{1,12}?)[更还要]?(?P<degree>[高低大小多少长短重轻快慢早晚贵好差强弱]|便宜)"
     ),
 )
 _PARTY = re.compile(
@@ -40,12 +40,16 @@ _PARTY = re.compile(
 _DUTY = re.compile(
     rf"(?<![向给对为与和同])(?P<name>{_NAMES})[^，。；,;]{{0,6}}?(?:有权|无权|应当?|必须|不得|负责)(?P<action>[^，。；,;\n]{{3,40}})"
 )
-Placed = Literal["wrong", "all", "some", "open"]
-_MAX_PLACED = 20  # values of a statement that are compared by what stands beside them
+Placement = Literal["wrong", "all", "some", "open"]
+_MAX_PLACED = 20  # values of a statement that are compared by the words beside them
+_CHANGE_WORDS = 60  # characters before a value in which English words that say it was changed are looked for
 
 
 def says(said: Value, stated: Value) -> bool:
-    """Tell whether a passage that says one value supports the other: equal, or with less said of its unit."""
+    """Tell whether a passage that says one value supports a stated one: equal, or the same with less of its unit.
+
+    A passage that says "900 EUR a month" or "900 EUR" supports "900 EUR" or "900".
+    """
     if same_value(stated, said):
         return True
     if stated.bound and said.bound and stated.bound != said.bound:
@@ -57,128 +61,140 @@ def says(said: Value, stated: Value) -> bool:
 
 def place_values(
     stated: Sequence[Token], parts: Sequence[Sequence[Token]], places: Sequence[ValuePlace]
-) -> Placed:
-    """Tell where the values of a statement stand in its passage.
+) -> Placement:
+    """Tell whether the passage has the values of a statement beside the same words, so that none were exchanged.
 
-    "wrong": another value stands beside the statement's words; "all" or "some": so many that have rivals stand beside
-    them for sure; "open": nothing tells.
+    Args:
+        stated: The tokens of the statement.
+        parts: The same by clauses.
+        places: The values of the passage.
+
+    Returns:
+        "wrong" if another value fits the words better; "all" or "some" if that many of the values that could be
+        exchanged surely fit; "open" if nothing tells.
     """
     if _have_swapped(parts, places):
         return "wrong"
-    values = [(token.key, token.value) for token in stated if token.value][:_MAX_PLACED]
-    words, mine = content_keys(stated), [value for _, value in values]
-    found = [_place_value(value, words - {key}, words, mine, places) for key, value in values]
-    if "wrong" in found:
+    values = [token for token in stated if token.value][:_MAX_PLACED]
+    others = [value.value for value in values if value.value]
+    fits = [_fit_of_value(token, content_keys(stated), others, places) for token in values]
+    if "wrong" in fits:
         return "wrong"
-    sure, unsure = found.count("sure"), found.count("unsure")
-    return "open" if not sure else "some" if unsure else "all"
+    if "sure" not in fits:
+        return "open"
+    return "some" if "unsure" in fits else "all"
 
 
-def _place_value(
-    value: Value, beside: Set[str], words: Set[str], mine: Sequence[Value], places: Sequence[ValuePlace]
+def _fit_of_value(
+    token: Token, words: Set[str], stated_values: Sequence[Value], places: Sequence[ValuePlace]
 ) -> Literal["wrong", "sure", "unsure", "alone"]:
-    """Tell whether a value stands beside some words of a statement better than all that could stand in its place."""
-    same = [place for place in places if value.dimension != "id" and says(place.value, value)]
+    """Compare how a value of a statement and its rivals fit the words of the statement.
+
+    Rivals are values of the passage of the same kind that the statement does not have.
+
+    Returns:
+        "wrong" if a rival fits better, "unsure" if one fits as well, "sure" if none does, "alone" without rivals.
+    """
+    value = token.value
+    if value is None or value.dimension == "id":
+        return "alone"
+    same = [place for place in places if says(place.value, value)]
     same = [place for place in same if place.value.bound == value.bound] or same
-    kind = _kind(same[0].value) if same else ""
     rivals = [
         place
         for place in places
-        if same and _kind(place.value) == kind and not any(says(place.value, one) for one in mine)
+        if same
+        and _kind(place.value) == _kind(same[0].value)
+        and not any(says(place.value, one) for one in stated_values)
     ]
     if not rivals:
         return "alone"
     if all(_is_of_another(words, place, rivals) for place in same):
         return "wrong"
-    best = max(same, key=lambda place: _fit(beside, place))
+    beside = words - {token.key}
+    best = max(same, key=lambda place: _shared_counts(beside, place))
     if any(_is_nearer(beside, rival, best) for rival in rivals):
         return "wrong"
-    return "sure" if _fit(beside, best) > max(_fit(beside, rival) for rival in rivals) else "unsure"
+    best_rival = max(_shared_counts(beside, rival) for rival in rivals)
+    return "sure" if _shared_counts(beside, best) > best_rival else "unsure"
+
+
+class _StatedValue(NamedTuple):
+    """A value of a statement, the other words of its clause, and its places in the passage."""
+
+    value: Value
+    words: Set[str]
+    places: list[ValuePlace]
 
 
 def _have_swapped(parts: Sequence[Sequence[Token]], places: Sequence[ValuePlace]) -> bool:
-    """Tell whether two values of a statement each stand beside words that stand beside the other in the passage."""
-    held = [
-        (token.value, {one.key for one in part if one.content and not one.value})
-        for part in parts
-        for token in part
-        if token.value
-    ][:_MAX_PLACED]
-    found = [(value, words, [place for place in places if says(place.value, value)]) for value, words in held]
-    for (value, words, at), (other, others, there) in combinations(found, 2):
-        if words is others or not (len(at) == len(there) == 1) or _kind(value) != _kind(other):
+    """Tell whether two values of a statement each have beside them the words that the other has in the passage."""
+    stated: list[_StatedValue] = []
+    for part in parts:
+        words = {token.key for token in part if token.content and not token.value}
+        for value in (token.value for token in part if token.value):
+            same = [place for place in places if says(place.value, value)]
+            stated.append(_StatedValue(value, words, same))
+    for one, other in combinations(stated[:_MAX_PLACED], 2):
+        if len(one.places) != 1 or len(other.places) != 1 or _kind(one.value) != _kind(other.value):
             continue
-        straight = len(words & at[0].own) + len(others & there[0].own)
-        if len(words & there[0].own) + len(others & at[0].own) > straight:
+        first, second = one.places[0].clause, other.places[0].clause
+        straight = len(one.words & first) + len(other.words & second)
+        crossed = len(one.words & second) + len(other.words & first)
+        if crossed > straight:
             return True
     return False
 
 
 def _is_of_another(words: Set[str], place: ValuePlace, rivals: Sequence[ValuePlace]) -> bool:
-    """Tell whether a value is said of another thing than a statement names, whose value its sentence has too."""
+    """Tell whether the passage says a value of another subject, and in the same sentence a rival of the statement's."""
     if not place.subject or place.subject & words:
         return False
     return any(rival.subject & words and rival.section[0] == place.section[0] for rival in rivals)
 
 
 def swaps_roles(statement: str, sentence: str, passage: PassageSource) -> str:
-    """Return the reason why a statement gives something to another than the passage does, or "".
+    """Return the reason why a statement exchanges things that the passage tells apart, or "".
 
-    "number": a value before and after a change are swapped; "name": a text stands beside another label; "order": the
-    parties of an action, or the sides of a comparison, are swapped.
+    "number": a value before and one after a change; "name": a text and that of another label; "order": the parties of
+    an action, or the sides of a comparison.
     """
-    was, now = _changed_values(statement)
-    if was or now:  # most statements say nothing of a change: the passage is not read for one
-        old, new = _changed_values(passage.plain(0, None))
-        if any(_is_only(one, new, old) for one in was) or any(_is_only(one, old, new) for one in now):
-            return "number"
+    if _is_change_turned(statement, passage):
+        return "number"
     if _is_mislabelled(statement, passage.labels):
         return "name"
-    stated, said = _parties(statement), _parties(sentence)
-    for name, roles in stated.items():
-        there = said.get(name)
-        if there and not there & roles and any(roles & other for other in said.values()):
-            return "order"
-    if _is_comparison_turned(statement, sentence):
+    if (
+        _are_parties_swapped(statement, sentence)
+        or _is_comparison_turned(statement, sentence)
+        or _is_duty_of_another(statement, passage)
+    ):
         return "order"
-    stated_duties = _duties(statement)
-    said_duties = _duties(passage.plain(0, None)) if stated_duties else []
-    for name, action in stated_duties:
-        others = {one for one, said_action in said_duties if action in said_action or said_action in action}
-        if others and name not in others:
-            return "order"
     return ""
 
 
-def _is_comparison_turned(statement: str, sentence: str) -> bool:
-    """Tell whether a statement puts what a sentence has behind "than" before it, with the same comparative."""
-    said = _comparisons(sentence)
-    return any(
-        how == same and other in left and other not in right
-        for left, how, right in _comparisons(statement)
-        for _, same, other in said
-    )
-
-
-def _comparisons(text: str) -> list[tuple[str, str, str]]:
-    """The comparisons of a text: what is compared, the comparative, and with what, in letters."""
-    return [
-        (letters_of(match["left"]), match["how"].lower(), letters_of(match["right"]).strip())
-        for pattern in _COMPARISONS
-        for match in pattern.finditer(text)
-    ]
+def _is_change_turned(statement: str, passage: PassageSource) -> bool:
+    """Tell whether a statement has a value before a change that the passage has only after it, or the reverse."""
+    was, now = _changed_values(statement)
+    if not was and not now:  # most statements say nothing of a change: the passage is not read for one
+        return False
+    old, new = _changed_values(passage.plain())
+    return any(_is_only(value, new, old) for value in was) or any(_is_only(value, old, new) for value in now)
 
 
 def _changed_values(text: str) -> tuple[list[Value], list[Value]]:
-    """The values that a text says were changed, and those that they were changed to."""
+    """Return the values that a text says were changed, and those that they were changed to."""
     old: list[Value] = []
     new: list[Value] = []
+    if not _MAY_CHANGE.search(text):
+        return old, new
     before: Value | None = None
-    for value in find_values(text) if _MAY_CHANGE.search(text) else ():  # most say nothing of a change
+    for value in find_values(text):
         between = text[before.end if before else 0 : value.begin]
-        if _CHANGED.search(between) or _CHANGED_TO.search(text, max(0, value.begin - 60), value.begin):
+        start = max(0, value.begin - _CHANGE_WORDS)
+        if _CHANGED.search(between) or _CHANGED_TO.search(text, start, value.begin):
             new.append(value)
-            old += [before] if before and _kind(before) == _kind(value) else []
+            if before and _kind(before) == _kind(value):
+                old.append(before)
         before = value
     return old, new
 
@@ -188,24 +204,30 @@ def _is_only(value: Value, these: Sequence[Value], others: Sequence[Value]) -> b
 
 
 def _is_mislabelled(statement: str, labels: Mapping[str, Set[str]]) -> bool:
-    """Tell whether a statement has beside a label what stands in the passage only beside another."""
+    """Tell whether a statement gives a label a text that the passage has only beside other labels."""
     for match in _IS.finditer(statement):
         label, text = letters_of(match["label"]).strip(), letters_of(match["text"]).strip()
         own = next((labels[name] for name in labels if len(name) > 1 and label.endswith(name)), None)
-        if (
-            not own
-            or not text
-            or find_values(match["text"])
-            or any(text in one or one in text for one in own)
-        ):
+        if not own or not text or find_values(match["text"]):
             continue
-        if any(text in one for texts in labels.values() for one in texts):
+        if any(text in other or other in text for other in own):
+            continue
+        if any(text in other for texts in labels.values() for other in texts):
+            return True
+    return False
+
+
+def _are_parties_swapped(statement: str, sentence: str) -> bool:
+    """Tell whether a party of a contract has a role in a statement that a sentence gives to another party alone."""
+    said = _parties(sentence)
+    for name, roles in _parties(statement).items():
+        if name in said and not said[name] & roles and any(roles & others for others in said.values()):
             return True
     return False
 
 
 def _parties(text: str) -> dict[str, set[str]]:
-    """The parties of a contract, each with its roles: who does something ("by"), or to whom it is done ("to")."""
+    """Map each party of a contract to its roles: who does something ("by"), or to whom it is done ("to")."""
     roles: dict[str, set[str]] = {}
     for match in _PARTY.finditer(text):
         if not match["of"]:
@@ -213,32 +235,81 @@ def _parties(text: str) -> dict[str, set[str]]:
     return roles
 
 
+class _Comparison(NamedTuple):
+    """ "Left is longer than right", each in letters; `degree` is the comparative."""
+
+    left: str
+    degree: str
+    right: str
+
+
+def _is_comparison_turned(statement: str, sentence: str) -> bool:
+    """Tell whether a statement has before "than" what a sentence has behind it, with the same comparative."""
+    said = _comparisons(sentence)
+    for stated in _comparisons(statement):
+        for other in said:
+            if (
+                stated.degree == other.degree
+                and other.right in stated.left
+                and other.right not in stated.right
+            ):
+                return True
+    return False
+
+
+def _comparisons(text: str) -> list[_Comparison]:
+    """Return the comparisons of a text."""
+    return [
+        _Comparison(letters_of(match["left"]), match["degree"].lower(), letters_of(match["right"]).strip())
+        for pattern in _COMPARISONS
+        for match in pattern.finditer(text)
+    ]
+
+
+def _is_duty_of_another(statement: str, passage: PassageSource) -> bool:
+    """Tell whether a passage gives what a party may, must or must not do only to other parties."""
+    stated = _duties(statement)
+    said = _duties(passage.plain()) if stated else []
+    for name, action in stated:
+        bound = {party for party, duty in said if action in duty or duty in action}
+        if bound and name not in bound:
+            return True
+    return False
+
+
 def _duties(text: str) -> list[tuple[str, str]]:
-    """The parties of a contract with what each may, must or must not do."""
+    """Return parties of a contract, each with something that it may, must or must not do."""
     return [(match["name"], letters_of(match["action"]).strip()) for match in _DUTY.finditer(text)]
 
 
 def _kind(value: Value) -> str:
-    """The dimension of a value, whatever it is counted by."""
+    """Return the dimension of a value without the units that it is counted by."""
     return value.dimension.split("/")[0]
 
 
 def _is_nearer(words: Set[str], rival: ValuePlace, best: ValuePlace) -> bool:
-    """Say if a value stands nearer to the words than another; a later one needs a word that goes with it alone."""
-    alone = rival.own
+    """Tell whether a rival fits the words of a statement better than the value that the statement has.
+
+    A rival that comes later in the passage needs a word of the statement that goes with it alone.
+    """
+    near_rival = rival.clause
     if rival.section != best.section:
-        alone, there = rival.own | rival.part, best.own | best.part
-        if any(are_opposites(one, other) for one in words & alone - there for other in there - words):
+        near_rival, near_best = rival.clause | rival.earlier_in_part, best.clause | best.earlier_in_part
+        only_rival, only_best = words & (near_rival - near_best), near_best - words
+        if any(are_opposites(one, other) for one in only_rival for other in only_best):
             return True  # after the signing, where the other is after the handing over
-    apart = words & alone - (best.own | best.within)
-    if _fit(words, rival)[:3] == _fit(words, best)[:3]:
-        return rival.own <= words and not best.own <= words  # of large tanks, where the statement is of tanks
+    counts, best_counts = _shared_counts(words, rival), _shared_counts(words, best)
+    if counts[:3] == best_counts[:3]:
+        # of large tanks, where the statement is of tanks
+        return rival.clause <= words and not best.clause <= words
     # "14 months with the drug and 9 months in the control arm": the second has a word of its own, and no other
-    beside = rival.own <= words or len(words & rival.own) >= len(words & best.own)
-    return beside and _fit(words, rival) > _fit(words, best) and bool(apart or rival.order < best.order)
+    is_beside = rival.clause <= words or len(words & rival.clause) >= len(words & best.clause)
+    alone = words & (near_rival - (best.clause | best.earlier))
+    return is_beside and counts > best_counts and (bool(alone) or rival.order < best.order)
 
 
-def _fit(words: Set[str], place: ValuePlace) -> tuple[int, ...]:
-    """How many of the words stand beside a value: in sentence and part up to it, its clause, the sentence before."""
-    own = place.own
-    return tuple(len(words & near) for near in (own | place.within, own | place.part, own, place.before))
+def _shared_counts(words: Set[str], place: ValuePlace) -> tuple[int, ...]:
+    """Count the words beside a value: in its sentence and part up to it, in its clause, in the sentence before."""
+    clause = place.clause
+    near = (clause | place.earlier, clause | place.earlier_in_part, clause, place.sentence_before)
+    return tuple(len(words & beside) for beside in near)

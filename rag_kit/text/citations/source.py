@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import NamedTuple
 
 from rag_kit.text.citations.tokens import Token, placed_tokens, tokens
@@ -13,7 +14,7 @@ from rag_kit.text.sentences import sentences
 from rag_kit.text.values.numbers import HAN_DIGITS
 from rag_kit.text.values.reading import Value, counted_by
 from rag_kit.text.values.tables import TableRow, table_rows
-from rag_kit.text.values.units import is_money, unit_at
+from rag_kit.text.values.units import is_money, unit_named
 
 _MAX_SENTENCES = 2000
 _CLAUSE = re.compile(
@@ -30,7 +31,7 @@ _AND = re.compile(r"\s(?=(?:and|und|from|versus|vs\.?|compared (?:with|to))\s)|(
 _MARK = re.compile(r"\s?\[\d{1,4}(?:[,，–-] ?\d{1,4})*\]")
 _WITHIN_NUMBER = re.compile(rf"[\d{HAN_DIGITS}十百千万亿]{{2}}")
 _NOT_WORD = re.compile(r"[^\w$€£¥%‰℃℉°]+|_+")
-# stems of what says that money is counted by a time
+# stems of words that say by which time money is counted, as in a "monthly rent of 900 EUR" -> name of the unit
 _PERIODS = {word: word for word in ("month", "year", "week", "hour")} | {"annual": "year", "daili": "day"}
 _BESIDE_HAN = re.compile(rf" (?=[{HAN}])|(?<=[{HAN}]) ")
 _STUDY = (
@@ -46,21 +47,35 @@ _OPEN_QUESTION = re.compile(
 )
 
 
-class ValuePlace(NamedTuple):
-    """A value of a passage, and the words of its clause or cell, of its sentence up to it, and of the one before.
+Clause = list[Token]
 
-    `part` holds the words up to it of its part of the sentence, between semicolons.
+
+class ValuePlace(NamedTuple):
+    """A value of a passage with the content words beside it.
+
+    A sentence has parts, between its semicolons, and a part has clauses.
     """
 
     value: Value
-    own: frozenset[str]
-    within: frozenset[str] = frozenset()
-    before: frozenset[str] = frozenset()
-    part: frozenset[str] = frozenset()
-    # the names and identifiers before it, of the last clause that has any
-    subject: frozenset[str] = frozenset()
-    section: tuple[int, int] = (-1, 0)  # the numbers of its sentence and of its part there
-    order: int = 0
+    clause: frozenset[
+        str
+    ]  # the other words of its clause, or of its cell, its header and the cells that name its row
+    earlier: frozenset[str] = frozenset()  # words of earlier clauses of its sentence
+    earlier_in_part: frozenset[str] = frozenset()
+    sentence_before: frozenset[str] = frozenset()
+    subject: frozenset[str] = frozenset()  # the names before it, of the last clause that has any
+    section: tuple[int, int] = (
+        -1,
+        0,
+    )  # the numbers of its sentence in the passage and of its part in the sentence
+    order: int = 0  # its number among the passage's values
+
+
+class _CellTokens(NamedTuple):
+    """The tokens of a cell and of its column's header."""
+
+    header: list[Token]
+    text: list[Token]
 
 
 class PassageSource:
@@ -76,63 +91,70 @@ class PassageSource:
 
     @cached_property
     def rows(self) -> dict[int, TableRow]:
-        """The rows of its tables by the place where they begin."""
+        """The rows of its tables by their start in the text."""
         return {row.start: row for row in table_rows(self.text)}
 
     @cached_property
     def spans(self) -> list[tuple[int, int]]:
-        """The spans of its sentences and rows."""
-        inside = [(row.start, row.end) for row in self.rows.values()]
-        found = [(one.start, one.end) for one in sentences(self.text)[:_MAX_SENTENCES]]
-        return sorted([*inside, *(one for one in found if not any(a <= one[0] < b for a, b in inside))])
+        """Start and end of its table rows, and of the sentences outside of these, in order."""
+        rows = [(row.start, row.end) for row in self.rows.values()]
+        outside = [
+            (sentence.start, sentence.end)
+            for sentence in sentences(self.text)[:_MAX_SENTENCES]
+            if not any(start <= sentence.start < end for start, end in rows)
+        ]
+        return sorted(rows + outside)
 
     @cached_property
     def tokens(self) -> list[list[Token]]:
-        """The tokens of each sentence; of a row, those of its cells and their headers."""
+        """The tokens of each sentence; those of a row are of its cells, each after its header."""
+        rows = {
+            start: [token for cell in cells for token in (*cell.header, *cell.text)]
+            for start, cells in self._cells.items()
+        }
         return [
-            [token for cell in cells for part in cell for token in part]
-            if (cells := self._cells.get(start))
-            else [token for clause in self.clauses[start] for token in clause]
+            rows[start] if start in rows else list(chain.from_iterable(self.clauses[start]))
             for start, _ in self.spans
         ]
 
     @cached_property
-    def _cells(self) -> dict[int, list[tuple[list[Token], list[Token]]]]:
-        """The tokens of header and text of each cell of each row, by the row's start."""
+    def _cells(self) -> dict[int, list[_CellTokens]]:
+        """The tokens of the cells of each row, by the row's start."""
         return {
-            start: [(tokens(cell.header), tokens(cell.text, cell.values)) for cell in row.cells]
+            start: [_CellTokens(tokens(cell.header), tokens(cell.text, cell.values)) for cell in row.cells]
             for start, row in self.rows.items()
         }
 
     @cached_property
-    def _parts(self) -> dict[int, list[list[list[Token]]]]:
-        """The tokens of the clauses of the parts of each sentence, by its start; rows and their headers have none."""
-        texts = {start: self.plain(start, end) for start, end in self.spans if start not in self.rows}
-        return {
-            start: [[[]]]
-            if self.rows and text.count("|") > 1
-            else [clauses(part) for part in _PART.split(text)]
-            for start, text in texts.items()
-        }
+    def _parts(self) -> dict[int, list[list[Clause]]]:
+        """The clauses of each part of each sentence, by its start; the header of a table has an empty one."""
+        parts: dict[int, list[list[Clause]]] = {}
+        for start, end in self.spans:
+            if start not in self.rows:
+                text = self.plain(start, end)
+                is_header = self.rows and text.count("|") > 1
+                parts[start] = [[[]]] if is_header else [clauses(part) for part in _PART.split(text)]
+        return parts
 
     @cached_property
-    def clauses(self) -> dict[int, list[list[Token]]]:
-        """The tokens of the clauses of each sentence, by its start."""
-        return {start: [clause for part in parts for clause in part] for start, parts in self._parts.items()}
+    def clauses(self) -> dict[int, list[Clause]]:
+        """The clauses of each sentence, by its start."""
+        return {start: list(chain.from_iterable(parts)) for start, parts in self._parts.items()}
 
     @cached_property
     def labels(self) -> dict[str, set[str]]:
         """The texts beside each label, in letters: of cells below a header or beside it, and of lines "label: text"."""
-        pairs = [(cell.header, cell.text) for row in self.rows.values() for cell in row.cells]
-        pairs += [(match["label"], match["text"]) for match in _LABELLED.finditer(self.text)]
-        found: dict[str, set[str]] = {}
-        for label, text in pairs:
-            for name in filter(None, re.split(r"[（()）\s]+", label)):
-                found.setdefault(letters_of(name).strip(), set()).add(letters_of(text).strip())
-        return found
+        labelled = [(cell.header, cell.text) for row in self.rows.values() for cell in row.cells]
+        labelled += [(match["label"], match["text"]) for match in _LABELLED.finditer(self.text)]
+        texts: dict[str, set[str]] = {}
+        for label, text in labelled:
+            for name in re.split(r"[（(）)\s]+", label):
+                if name:
+                    texts.setdefault(letters_of(name).strip(), set()).add(letters_of(text).strip())
+        return texts
 
-    def plain(self, start: int, end: int | None) -> str:
-        """A span of the text without marks of footnotes."""
+    def plain(self, start: int = 0, end: int | None = None) -> str:
+        """Return a span of the text, or all of it, without marks of footnotes."""
         return _MARK.sub("", self.text[start:end])
 
     @cached_property
@@ -157,27 +179,17 @@ class PassageSource:
 
     @cached_property
     def places(self) -> list[ValuePlace]:
-        """The values with the words beside them: in the clause, and before it in the sentence and the one before."""
+        """The values of the passage, its title and its headings, with the words beside each."""
         found: list[ValuePlace] = []
-        before: frozenset[str] = frozenset()
-        for number, ((start, _), sentence) in enumerate(zip(self.spans, self.tokens, strict=True)):
-            if cells := self._cells.get(start):
-                found += _row_places(cells)
-                continue
-            within = subject = frozenset[str]()
-            for section, part in enumerate(self._parts[start]):
-                passed = frozenset[str]()
-                for clause in part:
-                    own = frozenset(content_keys(clause))
-                    for at, token in enumerate(clause):
-                        subject = frozenset(one.key for one in clause[: at + 1] if one.name) or subject
-                        if token.value:
-                            words = (own - {token.key}, within, before, passed, subject)
-                            found.append(ValuePlace(token.value, *words, (number, section)))
-                    within, passed = within | own, passed | own
-            before = frozenset(content_keys(sentence))
+        before: frozenset[str] = frozenset()  # words of the sentence before
+        for number, (start, _) in enumerate(self.spans):
+            if start in self._cells:
+                found += _row_places(self._cells[start])
+            else:
+                found += _sentence_places(self._parts[start], number, before)
+                before = frozenset(self.keys[number])
         found += [
-            ValuePlace(token.value, frozenset(), self.all_keys, frozenset())
+            ValuePlace(token.value, frozenset(), earlier=self.all_keys)
             for token in self.context_tokens
             if token.value
         ]
@@ -190,104 +202,124 @@ class PassageSource:
 
     @cached_property
     def counted(self) -> dict[str, str]:
-        """Normal form of a value counted by a time -> that of the bare value, as in a "monthly rent of 900 EUR"."""
-        return {
-            counted_by(place.value, unit).normal: place.value.normal
-            for place in self.places
-            if is_money(place.value.dimension)
-            for name in place.own & _PERIODS.keys()
-            for unit, _ in filter(None, [unit_at(_PERIODS[name], 0)])
-        }
+        """Normal form of money counted by a time -> that of the bare value, as in a "monthly rent of 900 EUR"."""
+        bare: dict[str, str] = {}
+        for place in self.places:
+            if is_money(place.value.dimension):
+                for word in place.clause & _PERIODS.keys():
+                    monthly = counted_by(place.value, unit_named(_PERIODS[word]))
+                    bare[monthly.normal] = place.value.normal
+        return bare
 
     def best_sentences(self, statement: str, stated: Sequence[Token]) -> tuple[int, range]:
-        """The number of the sentence that has most of a statement's words, and the range to quote.
+        """Return the number of the sentence that has most of a statement's words, and the range of those to quote.
 
         The range holds that sentence, and a neighbour of it that has further words of the statement.
         """
         letters, keys = letters_of(statement), content_keys(stated)
-        for place, sentence in enumerate(self.letters):
+        for number, sentence in enumerate(self.letters):
             if holds(sentence, letters):
-                return place, range(place, place + 1)
+                return number, range(number, number + 1)
         shared = [keys & sentence for sentence in self.keys]
-        places = range(len(shared))
-        best = max(places, key=lambda place: (len(shared[place]), -abs(len(self.keys[place]) - len(keys))))
+        numbers = range(len(shared))
+        # of those that share as many words, the one that is about as long as the statement
+        best = max(numbers, key=lambda n: (len(shared[n]), -abs(len(self.keys[n]) - len(keys))))
         if self.spans[best][0] in self.rows:
             return best, range(best, best + 1)
-        near = [
-            place
-            for place in (best - 1, best + 1)
-            if place in places and shared[place] - shared[best] and self.spans[place][0] not in self.rows
-        ]
-        return best, range(min([best, *near]), max([best, *near]) + 1)
+        first = last = best
+        for n in (best - 1, best + 1):
+            if n in numbers and shared[n] - shared[best] and self.spans[n][0] not in self.rows:
+                first, last = min(first, n), max(last, n)
+        return best, range(first, last + 1)
 
-    def best_clause(self, place: int, stated: Sequence[Token]) -> list[Token]:
-        """The clause of a sentence that has most of a statement's values and words, its own or those before it."""
+    def best_clause(self, number: int, stated: Sequence[Token]) -> Clause:
+        """Return the clause of a sentence that has most of a statement's values, then of its words.
+
+        The words of the clauses before it count too; of equals the shortest, for it says the least else.
+        """
         keys, values = content_keys(stated), {token.key for token in stated if token.value}
-        within: set[str] = set()
-        ranked = []
-        for clause in self.clauses[self.spans[place][0]]:
+        so_far: set[str] = set()
+        ranked: list[tuple[tuple[int, ...], Clause]] = []
+        for clause in self.clauses[self.spans[number][0]]:
             own = content_keys(clause)
-            within |= own
-            ranked.append((len(values & own), len(keys & within), len(keys & own), -len(clause), clause))
-        return max(ranked, key=lambda entry: entry[:-1])[-1]
+            so_far |= own
+            rank = (len(values & own), len(keys & so_far), len(keys & own), -len(clause))
+            ranked.append((rank, clause))
+        return max(ranked, key=lambda entry: entry[0])[1]
 
 
-def clauses(text: str) -> list[list[Token]]:
-    """The tokens of the clauses of a sentence; "and" parts them where both sides have a value."""
-    row = placed_tokens(text)
-    inside = [(token.value.start, token.value.end) for _, token in row if token.value]
-    ends = [match.start() for match in _CLAUSE.finditer(text)]
-    labels = [
-        match
-        for match in _LABEL.finditer(text)
-        if not any(match.start() <= at < match.end() for at, _ in inside)
-    ]
-    ends = sorted({*ends} - {text.find(match[0].rstrip()[-1], match.start()) for match in labels})
+def clauses(text: str) -> list[Clause]:
+    """Cut a sentence into clauses; "and" separates two only where both have a value.
+
+    No clause ends inside a value, nor after a label such as "Price:" that stands before one.
+    """
+    placed = placed_tokens(text)
+    value_spans = [(token.value.start, token.value.end) for _, token in placed if token.value]
+    ends = {match.start() for match in _CLAUSE.finditer(text)}
+    for label in _LABEL.finditer(text):
+        if not any(label.start() <= start < label.end() for start, _ in value_spans):
+            ends.discard(label.start() + len(label[0].rstrip()) - 1)  # its colon
+    ends = {end for end in ends if not any(first <= end < last for first, last in value_spans)}
     joints = [match.start() for match in _AND.finditer(text)]
-    ends = [end for end in ends if not any(start <= end < stop for start, stop in inside)]
-    parts: list[list[Token]] = [[]]
-    bounds = sorted([*((end, True) for end in ends), *((joint, False) for joint in joints)])
-    for place, token in row:
-        while bounds and bounds[0][0] <= place:
-            parts.append([] if bounds.pop(0)[1] else [_JOINT])
+    cuts = sorted([*((end, False) for end in ends), *((joint, True) for joint in joints)])
+    parts: list[tuple[bool, Clause]] = [(False, [])]  # whether "and" begins it, and its tokens
+    for start, token in placed:
+        while cuts and cuts[0][0] <= start:
+            parts.append((cuts.pop(0)[1], []))
         if token.key not in _JOINTS:
-            parts[-1].append(token)
-    return _joined(parts)
+            parts[-1][1].append(token)
+    return _join_parts(parts)
 
 
-_JOINT = Token("")
 _JOINTS = ("and", "und", "but", "aber", "而", "但")
 
 
-def _joined(parts: list[list[Token]]) -> list[list[Token]]:
-    """Parts that "and" begins go with the part before where only one of the two has a value."""
-    rows: list[list[Token]] = []
-    for part in parts:
-        joint = bool(part) and part[0] is _JOINT
-        words = part[1:] if joint else part
-        both = any(t.value for t in words) and bool(rows) and any(t.value for t in rows[-1])
-        both = both and not words[0].value  # "and 4:15 p.m." is one more value of the part before
-        if joint and rows and not both:
-            rows[-1] += words
-        elif words:
-            rows.append(words)
-    return rows or [[]]
+def _join_parts(parts: Sequence[tuple[bool, Clause]]) -> list[Clause]:
+    """Join a part that "and" begins to the one before it, unless both have a value."""
+    joined: list[Clause] = []
+    for begins_with_and, part in parts:
+        has_value = any(token.value for token in part)
+        is_own_clause = has_value and bool(joined) and any(token.value for token in joined[-1])
+        if is_own_clause and part[0].value:  # "and 4:15 p.m." is one more value of the clause before
+            is_own_clause = False
+        if begins_with_and and joined and not is_own_clause:
+            joined[-1] += part
+        elif part:
+            joined.append(part)
+    return joined or [[]]
 
 
-def _row_places(cells: Sequence[tuple[list[Token], list[Token]]]) -> list[ValuePlace]:
-    """The values of a row; beside each stand its column's header and the cells that name the row."""
-    names = frozenset(
-        key
-        for header, cell in cells
-        if not any(map(_measures, cell))
-        for key in content_keys([*header, *cell])
-    )
-    return [
-        ValuePlace(token.value, (names | content_keys([*header, *cell])) - {token.key})
-        for header, cell in cells
-        for token in cell
-        if token.value
-    ]
+def _sentence_places(
+    parts: Sequence[Sequence[Clause]], number: int, before: frozenset[str]
+) -> Iterator[ValuePlace]:
+    """Yield the values of the sentence with a number, given its parts and the words of the sentence before."""
+    earlier = subject = frozenset[str]()
+    for part_number, part in enumerate(parts):
+        earlier_in_part = frozenset[str]()
+        for clause in part:
+            words = frozenset(content_keys(clause))
+            for end, token in enumerate(clause, start=1):
+                subject = frozenset(word.key for word in clause[:end] if word.name) or subject
+                if token.value:
+                    yield ValuePlace(
+                        token.value, words - {token.key}, earlier, earlier_in_part, before, subject,
+                        (number, part_number),
+                    )  # fmt: skip
+            earlier |= words
+            earlier_in_part |= words
+
+
+def _row_places(cells: Sequence[_CellTokens]) -> Iterator[ValuePlace]:
+    """Yield the values of a row; beside each are its column's header and the cells that name the row."""
+    names: set[str] = set()  # words of cells that hold no measure, with their headers
+    for cell in cells:
+        if not any(map(_measures, cell.text)):
+            names |= content_keys([*cell.header, *cell.text])
+    for cell in cells:
+        words = names | content_keys([*cell.header, *cell.text])
+        for token in cell.text:
+            if token.value:
+                yield ValuePlace(token.value, frozenset(words - {token.key}))
 
 
 def _measures(token: Token) -> bool:
@@ -296,7 +328,7 @@ def _measures(token: Token) -> bool:
 
 
 def leaves_open(sentence: str) -> bool:
-    """Tell whether a sentence only asks: the aim of a study, or whether something is so; it denies and says nothing.
+    """Tell whether a sentence only states a question, as the aim of a study does: it claims nothing.
 
     Example:
         >>> leaves_open("We sought to determine whether tea is safe."), leaves_open("Tea is safe.")
@@ -306,17 +338,25 @@ def leaves_open(sentence: str) -> bool:
 
 
 def content_keys(words: Iterable[Token]) -> set[str]:
-    """The keys of the content words."""
+    """Return the keys of the content words."""
     return {token.key for token in words if token.content}
 
 
 def letters_of(text: str) -> str:
-    """A text without marks and punctuation, folded, in words: what is compared word for word."""
-    return _BESIDE_HAN.sub("", f" {_NOT_WORD.sub(' ', fold(_MARK.sub('', text)))} ".replace("  ", " "))
+    """Return a text for comparison word by word: folded, without marks and punctuation, a blank around each word.
+
+    Example:
+        >>> letters_of("Tea, black[1]"), letters_of("红茶 (3)")
+        (' tea black ', '红茶3 ')
+    """
+    words = _NOT_WORD.sub(" ", fold(_MARK.sub("", text)))
+    return _BESIDE_HAN.sub("", f" {words} ".replace("  ", " "))
 
 
 def holds(passage: str, statement: str) -> bool:
-    """Tell whether a passage has a statement word for word, both as `letters_of` gives them, and no part of a number.
+    """Tell whether a passage has a statement word for word, both as `letters_of` gives them.
+
+    A place where the statement begins or ends inside a number does not count.
 
     Example:
         >>> holds(letters_of("在十四世纪"), letters_of("四世纪")), holds(letters_of("3-day trip"), letters_of("3 day"))
@@ -324,11 +364,11 @@ def holds(passage: str, statement: str) -> bool:
     """
     if not statement.strip():
         return False
-    place = passage.find(statement)
-    while place >= 0:
-        end = place + len(statement)
-        edges = (passage[place - 1 : place] + statement[0], statement[-1] + passage[end : end + 1])
+    start = passage.find(statement)
+    while start >= 0:
+        end = start + len(statement)
+        edges = (passage[start - 1 : start] + statement[0], statement[-1] + passage[end : end + 1])
         if not any(_WITHIN_NUMBER.fullmatch(edge) for edge in edges):
             return True
-        place = passage.find(statement, place + 1)
+        start = passage.find(statement, start + 1)
     return False

@@ -39,11 +39,14 @@ _FRAME_WORDS = word_set(
 )
 
 
+_NAME_SALIENCE, _FRAME_SALIENCE = 1.5, 0.3
+
+
 class Term(NamedTuple):
     """A term of a question."""
 
     key: str  # the normalised form that is looked for
-    salience: float  # 1 for a plain word, 1.5 for names, numbers and identifiers, 0.3 for words that frame a question
+    salience: float  # 1 for a plain word, more for names, numbers and identifiers, less for words that frame a question
     nominal: bool  # looks like a name, number or identifier
     date: bool  # is a part of a date
 
@@ -72,16 +75,21 @@ def question_terms(text: str) -> tuple[Term, ...]:
         >>> [(t.key, t.nominal) for t in question_terms("What colour is the flag of Chad?")]
         [('colour', False), ('flag', False), ('chad', True)]
     """
-    dates = {key for match in _DATE.finditer(text) for key in terms(match.group())}
-    named = {key for match in _NAMED.finditer(text) for key in terms(match.group())} - dates
-    plain = text
+    dates, named = _terms_of_matches(_DATE, text), _terms_of_matches(_NAMED, text)
+    named -= dates
+    without_asking = text
     if _HAN.search(text):
-        named |= {key for match in _LATIN.finditer(text) for key in terms(match.group())}
-        plain = _ASKING.sub(" ", fold(text))
-    keys = list(dict.fromkeys(terms(plain)))
+        named |= _terms_of_matches(_LATIN, text)
+        without_asking = _ASKING.sub(" ", fold(text))
+    keys = list(dict.fromkeys(terms(without_asking)))
     keys = [key for key in keys if len(key) > 1 or key.isascii()] or keys
-    salience = dict.fromkeys(_frame_terms(), 0.3) | dict.fromkeys(named, 1.5)
+    salience = dict.fromkeys(_frame_terms(), _FRAME_SALIENCE) | dict.fromkeys(named, _NAME_SALIENCE)
     return tuple(Term(key, salience.get(key, 1.0), key in named, key in dates) for key in keys)
+
+
+def _terms_of_matches(pattern: re.Pattern[str], text: str) -> set[str]:
+    """Return the terms of all places of a text that a pattern matches."""
+    return {key for match in pattern.finditer(text) for key in terms(match[0])}
 
 
 @cache
@@ -112,7 +120,7 @@ _NAME = re.compile(
 
 
 def offers(kind: str, sentence: str, question: str) -> bool:
-    """Tell whether a sentence has a name, number or time, as the question asks, that the question does not name itself.
+    """Tell whether a sentence has a name, number or time, as the question asks, that the question does not have.
 
     Example:
         >>> offers("number", "It has 76 rooms.", "How many rooms does it have?")
@@ -121,10 +129,11 @@ def offers(kind: str, sentence: str, question: str) -> bool:
         False
     """
     if kind == "who":
-        offered = [match.group() for match in _NAME.finditer(sentence)]
+        offered = [match[0] for match in _NAME.finditer(sentence)]
     elif kind in _KINDS:
-        found = [value for value in find_values(sentence) if value.dimension != "id"]
-        offered = [sentence[v.start : v.end] for v in found if (v.dimension in _TIMES) == (kind == "when")]
+        values = [value for value in find_values(sentence) if value.dimension != "id"]
+        wanted = [value for value in values if (value.dimension in _TIMES) == (kind == "when")]
+        offered = [sentence[value.start : value.end] for value in wanted]
     else:
         return False
     return any(text.casefold() not in question.casefold() for text in offered)
@@ -158,4 +167,12 @@ def analyse(text: str) -> Question:
     salience = {term.key: 0.0 if spans and term.date else term.salience for term in terms}
     total = sum(salience.values()) or 1.0
     weights = {key: value / total for key, value in salience.items()}
-    return Question(text, detect_language(text), kind, terms, spans, frozenset(weights), weights)
+    return Question(
+        text=text,
+        language=detect_language(text),
+        kind=kind,
+        terms=terms,
+        spans=spans,
+        keys=frozenset(weights),
+        weights=weights,
+    )

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import partial
 from typing import Any, NamedTuple
 
 from rag_kit.documents.identity import version_text
@@ -52,11 +51,13 @@ class PassageText:
 
 def passage_text(number: int, text: str, metadata: Mapping[str, Any]) -> PassageText:
     """Make a `PassageText` of a passage's metadata; its title has the headings on a second line."""
-    names = [metadata.get("title"), metadata.get("heading")]
-    title, path = (name[:_MAX_TITLE] if isinstance(name, str) else "" for name in names)
+    title, headings = (
+        value[:_MAX_TITLE] if isinstance(value, str) else ""
+        for value in (metadata.get("title"), metadata.get("heading"))
+    )
     file = str(metadata.get("file") or metadata.get("source") or "").rpartition("/")[2]
     marks = version_text(metadata), title, file[:_MAX_TITLE].replace("_", " ")
-    return PassageText(number, text, f"{title}\n{path}".strip(), path.rpartition(" > ")[2], marks)
+    return PassageText(number, text, f"{title}\n{headings}".strip(), headings.rpartition(" > ")[2], marks)
 
 
 def passage_texts(documents: Iterable[Any]) -> list[PassageText]:
@@ -88,6 +89,7 @@ MIN_NEAR = 0.1
 # how far behind the first sentence a second one may be, in its passage and in another one
 _BEHIND, _BEHIND_ELSEWHERE = 5.0, 3.5
 _OF_A_PASSAGE = 2  # most sentences of one passage that are chosen
+_OPENING = 2  # sentences that open a passage
 
 
 @dataclass(frozen=True)
@@ -121,34 +123,50 @@ class _Row(NamedTuple):
     header: str
 
 
+class _Line(NamedTuple):
+    """A sentence of a passage, the header of the table that it is a row of, and whether it is a heading."""
+
+    text: str
+    header: str
+    is_heading: bool
+
+
 def collect(question: Question, passages: Sequence[PassageText]) -> list[SentenceCandidate]:
     """Score every sentence of the passages for the question, in reading order."""
     keys = question.keys
     rows, titles = _read_rows(keys, passages)
     weights = _rarity_weights(question, rows)
-    last: dict[int, list[TimeSpan]] = {}
+    last_times: dict[int, list[TimeSpan]] = {}
     candidates = []
     for order, row in enumerate(rows):
-        title, rest = titles[row.passage_index], keys - titles[row.passage_index]
+        title = titles[row.passage_index]
         near = row.matched.union(title, _terms_beside(rows, order), keys & set(terms(row.header)))
+        opens = order < _OPENING or rows[order - _OPENING].passage_index != row.passage_index
+        time_fit = _fit_row_in_time(question, row, last_times)
         features = Features(
-            _share(weights, row.matched),
-            _share(weights, row.matched & rest) / (_share(weights, rest) or 1.0),
-            _share(weights, near),
-            _share(weights, title),
-            _share(weights, title)
-            if order < 2 or rows[order - 2].passage_index != row.passage_index
-            else 0.0,
-            1 / (1 + row.passage_index),
-            float(offers(question.kind, row.text, question.text)),
-            *_fit_row_in_time(question, row, last),
-            float(is_question(row.text)),
+            cover=_share(weights, row.matched),
+            rest=_share(weights, row.matched - title) / (_share(weights, keys - title) or 1.0),
+            near=_share(weights, near),
+            title=_share(weights, title),
+            opens=_share(weights, title) if opens else 0.0,
+            rank=1 / (1 + row.passage_index),
+            kind=float(offers(question.kind, row.text, question.text)),
+            edges=time_fit.edges,
+            overlap=time_fit.overlap,
+            recent=time_fit.recent,
+            asks=float(is_question(row.text)),
         )
-        score = sum(weight * value for weight, value in zip(_WEIGHTS, features, strict=True))
-        number = passages[row.passage_index].number
         candidates.append(
             SentenceCandidate(
-                row.text, number, row.passage_index, order, row.matched, near, features, score, row.header
+                text=row.text,
+                number=passages[row.passage_index].number,
+                passage_index=row.passage_index,
+                order=order,
+                matched=row.matched,
+                near=near,
+                features=features,
+                score=sum(weight * value for weight, value in zip(_WEIGHTS, features, strict=True)),
+                header=row.header,
             )
         )
     return candidates
@@ -167,6 +185,7 @@ def _rarity_weights(question: Question, rows: Sequence[_Row]) -> dict[str, float
 
 
 def _share(weights: Mapping[str, float], keys: Iterable[str]) -> float:
+    """Add up the weights of some terms."""
     return sum(weights[key] for key in keys)
 
 
@@ -181,15 +200,16 @@ def choose(
     for candidate in sorted(candidates, key=lambda candidate: -candidate.score):
         distinct.setdefault(_NOT_WORD.sub("", candidate.text.casefold()), candidate)
     left = list(distinct.values())
-    chosen = [left.pop(0)] if left else []
+    chosen: list[SentenceCandidate] = []
     while left and len(chosen) < count:
-        matched = frozenset().union(*(candidate.matched for candidate in chosen))
+        matched = frozenset[str]().union(*(candidate.matched for candidate in chosen))
+        gains = [
+            candidate.score + (weight_of(question, candidate.matched - matched) if chosen else 0.0)
+            for candidate in left
+        ]
+        chosen.append(left.pop(gains.index(max(gains))))
         counts = Counter(candidate.passage_index for candidate in chosen)
         left = [candidate for candidate in left if counts[candidate.passage_index] < _OF_A_PASSAGE]
-        if not left:
-            break
-        gains = [candidate.score + weight_of(question, candidate.matched - matched) for candidate in left]
-        chosen.append(left.pop(gains.index(max(gains))))
     return chosen
 
 
@@ -201,9 +221,9 @@ def drop_distraction(picked: Sequence[SentenceCandidate]) -> list[SentenceCandid
 
     def stays(candidate: SentenceCandidate) -> bool:
         limit = _BEHIND if candidate.passage_index == picked[0].passage_index else _BEHIND_ELSEWHERE
-        behind = picked[0].score - candidate.score
+        is_near = picked[0].score - candidate.score < limit
         same_language = detect_language(candidate.text) == detect_language(picked[0].text)
-        return same_language and behind < limit and bool(candidate.matched or candidate.features.kind)
+        return is_near and same_language and bool(candidate.matched or candidate.features.kind)
 
     return [*picked[:1], *filter(stays, picked[1:])]
 
@@ -227,27 +247,29 @@ def holds_what_is_named(question: Question, passages: Sequence[PassageText]) -> 
         [True, False, False]
     """
     texts = [f"{passage.title}\n{passage.text}" for passage in passages]
-    joined = _NO_LETTER_OR_DIGIT.sub("", "\n".join(texts).lower())
-    if any(
-        _NO_LETTER_OR_DIGIT.sub("", name.lower()) not in joined for name in _IDENTIFIER.findall(question.text)
-    ):
+    joined = _letters_and_digits("\n".join(texts))
+    if any(_letters_and_digits(name) not in joined for name in _IDENTIFIER.findall(question.text)):
         return False
     if question.spans:
-        named = [span for text in texts for span in time_spans(text)]
-        if not any(fit_in_time(question.spans, [span]).overlap > 0 for span in named):
+        spans = [span for text in texts for span in time_spans(text)]
+        if fit_in_time(question.spans, spans).overlap == 0:
             return False
     words = {key for text in texts for key in terms(text)}
     asked = analyse(without_remarks(question.text))
     return all(_is_known(term.key, words) for term in asked.terms if term.nominal and term.key.isalpha())
 
 
+def _letters_and_digits(text: str) -> str:
+    return _NO_LETTER_OR_DIGIT.sub("", text.lower())
+
+
 def _is_known(name: str, words: set[str]) -> bool:
     """Tell whether a name is among some stems, as it is, in another form (German, Germany), or misspelled."""
     if name in words or name.removesuffix("s") in words or not name.isascii():
         return True
-    return any(map(partial(_forms_of_one, name), words)) or (
-        len(name) >= _MIN_MISSPELLED and bool(get_close_matches(name, words, 1, _MISSPELLED))
-    )
+    if any(_forms_of_one(name, word) for word in words):
+        return True
+    return len(name) >= _MIN_MISSPELLED and bool(get_close_matches(name, words, 1, _MISSPELLED))
 
 
 def _forms_of_one(name: str, key: str) -> bool:
@@ -269,23 +291,22 @@ def _read_rows(
     titles: list[frozenset[str]] = []
     for passage_index, passage in enumerate(passages):
         title = set(terms(passage.title))
-        for text, header, heading in _lines(passage):
-            row_terms = frozenset(terms(text))
-            if heading:
-                title |= row_terms
+        for line in _lines(passage):
+            line_terms = frozenset(terms(line.text))
+            if line.is_heading:
+                title |= line_terms
             elif len(rows) < MAX_SENTENCES:
-                rows.append(_Row(text, passage_index, keys & row_terms, header))
+                rows.append(_Row(line.text, passage_index, keys & line_terms, line.header))
         titles.append(keys & title)
     # a heading in the middle of a passage is an answer only where there is nothing else
     return [row for row in rows if not _HEADING.match(row.text)] or rows, titles
 
 
-def _lines(passage: PassageText) -> Iterator[tuple[str, str, bool]]:
-    """Yield each sentence of a passage outside of code, with its table's header and whether it is a heading."""
+def _lines(passage: PassageText) -> Iterator[_Line]:
+    """Yield the sentences of a passage outside of code, without the title in its first line and headers of tables."""
     titles = {line.strip() for line in passage.title.splitlines()}
     first_line, _, below = passage.text.partition("\n")
-    body = below if first_line.strip() in titles and below.strip() else passage.text
-    body = _without_code(body)
+    body = _without_code(below if first_line.strip() in titles and below.strip() else passage.text)
     spans = sentences(body)
     texts = [span.text for span in spans if not _NO_SENTENCE.match(span.text)]
     header = ""
@@ -294,23 +315,22 @@ def _lines(passage: PassageText) -> Iterator[tuple[str, str, bool]]:
             continue
         if not text.startswith("|"):
             header = ""
-        elif _DELIMITER.fullmatch("".join(texts[index + 1 : index + 2])):
+        elif index + 1 < len(texts) and _DELIMITER.fullmatch(texts[index + 1]):
             header = text
             continue
-        opens = index == 0 and body[spans[0].end :].lstrip(" ").startswith("\n")
-        heading = text in titles or text.startswith("#") or bool(opens and _FIRST_HEADING.fullmatch(text))
-        yield text, header, heading and len(texts) > 1
+        is_first_line = index == 0 and body[spans[0].end :].lstrip(" ").startswith("\n")
+        is_heading = text in titles or text.startswith("#")
+        is_heading = is_heading or bool(is_first_line and _FIRST_HEADING.fullmatch(text))
+        yield _Line(text, header, is_heading and len(texts) > 1)
 
 
 def _without_code(text: str) -> str:
     """Remove fenced blocks from a text, also one that began before the passage was cut out."""
     parts = _FENCE.split(text)
-    if len(parts) == 1:
-        return text
     texts, languages = parts[::2], parts[1::2]
-    # the fence that ends a block names no language
+    # an odd number of fences, the first of which names no language: it ends a block
     begins_inside = (
-        len(texts) % 2 == 0 and not languages[0] and not texts[0].rstrip().endswith(tuple(".:。："))
+        len(languages) % 2 == 1 and not languages[0] and not texts[0].rstrip().endswith(tuple(".:。："))
     )
     return "\n".join(texts[begins_inside::2])
 
@@ -322,11 +342,15 @@ def _terms_beside(rows: Sequence[_Row], order: int) -> frozenset[str]:
     return frozenset().union(*(row.matched for row in near if row.passage_index == rows[order].passage_index))
 
 
-def _fit_row_in_time(question: Question, row: _Row, last: dict[int, list[TimeSpan]]) -> TimeFit:
-    """Measure how well a sentence fits the question's times; without a date it counts half by the last one named."""
+def _fit_row_in_time(question: Question, row: _Row, last_times: dict[int, list[TimeSpan]]) -> TimeFit:
+    """Measure how well a sentence fits the question's times; one without a time counts half by the last one named.
+
+    `last_times` has that of each passage, by its index, and is kept up to date here.
+    """
     if not question.spans:
         return TimeFit()
     if spans := time_spans(row.text):
-        last[row.passage_index] = spans[-1:]
+        last_times[row.passage_index] = spans[-1:]
         return fit_in_time(question.spans, spans)
-    return TimeFit(*(value / 2 for value in fit_in_time(question.spans, last.get(row.passage_index, []))))
+    fit = fit_in_time(question.spans, last_times.get(row.passage_index, []))
+    return TimeFit(*(value / 2 for value in fit))

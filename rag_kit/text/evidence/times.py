@@ -18,7 +18,8 @@ _ON = re.compile(
 _YEAR = re.compile(r"\d{4}|年代|[〇零一二三四五六七八九]{4}年|\d0['’]?s")
 _SHORT = re.compile(r"[-/](\d\d)(?!\d)")  # 1914-17, 1939/40
 _LOWEST, _HIGHEST = 0.0, 9999.0
-_INSIDE = 0.7
+_INSIDE = 0.7  # overlap of a longer span that holds the question's
+_WORDS_BEFORE = 12  # characters before a time in which "since", "until" ... are looked for
 
 
 class TimeSpan(NamedTuple):
@@ -47,15 +48,17 @@ def time_spans(text: str) -> list[TimeSpan]:
     named = [(value, span) for value in find_values(text) if (span := _span(plain, value))]
     spans: list[TimeSpan] = []
     while named:
-        value, first = named.pop(0)
-        before, end = plain[max(0, value.start - 12) : value.start], value.end
-        if named and _reaches(plain[end : named[0][0].start], bool(_PAIR.search(before))):
-            last = named.pop(0)[1]
-            spans += [TimeSpan(first.start, last.end)] if last.end > first.start else [first, last]
-        elif _ON.match(plain, end) or _SINCE.search(before):
-            spans.append(TimeSpan(first.start, _HIGHEST))
+        value, span = named.pop(0)
+        before = plain[max(0, value.start - _WORDS_BEFORE) : value.start]
+        if named and _reaches(plain[value.end : named[0][0].start], bool(_PAIR.search(before))):
+            _, last = named.pop(0)
+            spans += [TimeSpan(span.start, last.end)] if last.end > span.start else [span, last]
+        elif _ON.match(plain, value.end) or _SINCE.search(before):
+            spans.append(TimeSpan(span.start, _HIGHEST))
+        elif _UNTIL.search(before):
+            spans.append(TimeSpan(_LOWEST, span.end))
         else:
-            spans.append(TimeSpan(_LOWEST, first.end) if _UNTIL.search(before) else first)
+            spans.append(span)
     return spans
 
 
@@ -65,17 +68,20 @@ def _reaches(between: str, pair: bool) -> bool:
 
 
 def _span(text: str, value: Value) -> TimeSpan | None:
-    """Return the years of a date or decade; "1914-17" and "1939/40" run to the end of the second year."""
+    """Return the years of a date or decade, None for another value; "1914-17" runs to the end of 1917."""
     if value.dimension == "decade":
         return TimeSpan(value.amount, value.amount + 10)
     if value.dimension != "date" or value.amount < 1000:
         return None
-    year, _, rest = value.key.partition("-")
+    year, _, month_and_day = value.key.partition("-")
     start = float(year)
-    if not rest and (short := _SHORT.match(text, value.end)) and start % 100 < float(short[1]):
+    if month_and_day:
+        month = int(month_and_day[:2])
+        return TimeSpan(start + (month - 1) / 12, start + month / 12)
+    short = _SHORT.match(text, value.end)  # the last two figures of a later year
+    if short and start % 100 < float(short[1]):
         return TimeSpan(start, start - start % 100 + float(short[1]) + 1)
-    month = int(rest[:2] or 0)
-    return TimeSpan(start + (month - 1) / 12, start + month / 12) if month else TimeSpan(start, start + 1)
+    return TimeSpan(start, start + 1)
 
 
 class TimeFit(NamedTuple):
@@ -104,21 +110,31 @@ def fit_in_time(question_times: Sequence[TimeSpan], named: Sequence[TimeSpan]) -
 
 def _match_edges(question: TimeSpan, named: Sequence[TimeSpan]) -> float:
     """Score whether the first and last year of a question's span begin or end a named one: 0, 0.5 or 1."""
-    last = int(question.end - 1e-6)
-    starts = any(int(span.start) == int(question.start) for span in named)
-    ends = any(int(span.end - 1e-6) == last or int(span.start) == last for span in named)
+    first, last = int(question.start), _last_year(question)
+    starts = any(int(span.start) == first for span in named)
+    ends = any(last in (_last_year(span), int(span.start)) for span in named)
     return (starts + ends) / 2
 
 
+def _last_year(span: TimeSpan) -> int:
+    """Return the year of the last day of a span, whose end is the start of the next day, month or year."""
+    return int(span.end - 1e-6)
+
+
 def _overlap(question: TimeSpan, span: TimeSpan) -> float:
+    """Return intersection over union, or 0.7 times the share of the question's span, whichever is more."""
     shared = max(0.0, min(question.end, span.end) - max(question.start, span.start))
     union = max(question.end, span.end) - min(question.start, span.start)
     return max(shared / union, _INSIDE * shared / (question.end - question.start))
 
 
 def _recency(question: TimeSpan, span: TimeSpan) -> float:
-    """Score how recent a span is: less for each year before the question's, half if it ended before."""
-    gap = question.start - span.start
-    if gap <= 0:
-        return float(gap > question.start - question.end)
-    return (1.0 if span.end > question.start - 1 else 0.5) / (1 + gap / 4)
+    """Score how closely a span's start precedes the question's: less for each year, half if it ended before that.
+
+    One that starts within the question's span scores 1, a later one 0.
+    """
+    years = question.start - span.start
+    if years <= 0:
+        return float(span.start < question.end)
+    goes_on = span.end > question.start - 1
+    return (1.0 if goes_on else 0.5) / (1 + years / 4)

@@ -22,8 +22,8 @@ _TABLE = Path(__file__).with_name("weights.txt").read_text(encoding="utf-8")
 WEIGHTS = {
     name: tuple(map(float, weights)) for name, *weights in (line.split("\t") for line in _TABLE.splitlines())
 }
-_NEAR_BEST = 1.5
-_REPEATED = 8
+_NEAR_BEST = 1.5  # how far behind the best sentence's score a good one may be
+_REPEATED_TERMS = 8  # of a passage that other passages have, by which repetition is measured
 
 
 class PassageUsefulness(NamedTuple):
@@ -40,10 +40,10 @@ def usefulness(
 
     Without ``cosines`` it goes by words alone.
     """
-    weights_column = (len(passages) > 1) + 2 * (cosines is not None)  # 0 to 3: a place in SETTINGS
+    setting = (len(passages) > 1) + 2 * (cosines is not None)  # the index of the one of SETTINGS
     grades = []
     for measures in measure(question, passages, cosines):
-        total = sum(weights[weights_column] * measures.get(name, 0.0) for name, weights in WEIGHTS.items())
+        total = sum(weights[setting] * measures.get(name, 0.0) for name, weights in WEIGHTS.items())
         # judged by words alone, a passage without any word of the question cannot help, whatever its dates
         value = 1 / (1 + math.exp(-total)) if measures["passage"] > 0 or cosines is not None else 0.0
         grades.append(PassageUsefulness(value, measures))
@@ -68,30 +68,31 @@ def measure(
       average of the others, or behind the best one; ``cosine``.
     """
     asked = analyse(question)
-    rows, words = [], []
+    measures, new_terms = [], []
     for passage in passages:
         title, text = frozenset(terms(passage.title)), frozenset(terms(passage.text))
-        rows.append({"bias": 1.0, **_measure_alone(asked, passage, title, title | text)})
-        words.append(text - title - asked.keys)
+        measures.append({"bias": 1.0, **_measure_alone(asked, passage, title, title | text)})
+        new_terms.append(text - title - asked.keys)
     compared = ["passage", "score"]
     if cosines is not None:
         compared.append("cosine")
         best = max(map(float, cosines), default=0.0)
-        for row, cosine in zip(rows, cosines, strict=True):
-            row |= {"cosine": float(cosine), "behind cosine": float(cosine) - best}
-    leads = {f"lead {name}": _lead_over_others([row[name] for row in rows]) for name in compared}
-    leads["repeated"] = _lead_over_others(_repetition([max(row["score"], 0.0) for row in rows], words))
-    crowd = sum(row["passage"] for row in rows) / max(len(rows), 1)
-    for position, row in enumerate(rows):
-        row |= {name: values[position] for name, values in leads.items()}
-        row |= {"crowd": crowd, "repeated": crowd * row["repeated"]}
-    return rows
+        for of_passage, cosine in zip(measures, cosines, strict=True):
+            of_passage |= {"cosine": float(cosine), "behind cosine": float(cosine) - best}
+    leads = {f"lead {name}": _lead_over_others([each[name] for each in measures]) for name in compared}
+    scores = [max(each["score"], 0.0) for each in measures]
+    repeated = _lead_over_others(_repetition(scores, new_terms))
+    crowd = sum(each["passage"] for each in measures) / max(len(measures), 1)
+    for position, of_passage in enumerate(measures):
+        of_passage |= {name: values[position] for name, values in leads.items()}
+        of_passage |= {"crowd": crowd, "repeated": crowd * repeated[position]}
+    return measures
 
 
 def _measure_alone(
     question: Question, passage: PassageText, title: frozenset[str], keys: frozenset[str]
 ) -> dict[str, float]:
-    """Measure a passage by itself, given the question's terms in its title and in all of it."""
+    """Measure a passage by itself, given the terms of its title, and those of title and text."""
     candidates = collect(question, [passage])
     features = [candidate.features for candidate in candidates]
     best = max((candidate.score for candidate in candidates), default=0.0)
@@ -118,16 +119,20 @@ def _measure_alone(
     return measures
 
 
-def _repetition(scores: Sequence[float], words: Sequence[frozenset[str]]) -> list[float]:
-    """Measure how far other good passages say what this one says: independent sources repeat answers."""
-    sums: Counter[str] = Counter()
-    for score, terms_of_passage in zip(scores, words, strict=True):
-        sums.update(dict.fromkeys(terms_of_passage, score))
+def _repetition(scores: Sequence[float], passage_terms: Sequence[frozenset[str]]) -> list[float]:
+    """Measure how far other good passages say what each one says: independent sources repeat answers.
+
+    A term counts by the scores of the other passages that have it; the mean is over the passage's highest terms.
+    """
+    total = sum(scores)
+    scores_by_term: Counter[str] = Counter()
+    for score, keys in zip(scores, passage_terms, strict=True):
+        scores_by_term.update(dict.fromkeys(keys, score))
     values = []
-    for score, terms_of_passage in zip(scores, words, strict=True):
-        rest = sum(scores) - score
-        shares = (max(0.0, sums[key] - score) / rest for key in terms_of_passage if rest > 0)
-        values.append(sum(heapq.nlargest(_REPEATED, shares)) / _REPEATED)
+    for score, keys in zip(scores, passage_terms, strict=True):
+        of_others = total - score
+        shares = (max(0.0, scores_by_term[key] - score) / of_others for key in keys if of_others > 0)
+        values.append(sum(heapq.nlargest(_REPEATED_TERMS, shares)) / _REPEATED_TERMS)
     return values
 
 

@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import NamedTuple
 
 from rag_kit.text.language import word_set
 from rag_kit.text.values.numbers import FIGURES, HAN, NUMBER_WORDS, SCALE, WORDS, read_any, read_fraction
+
+
+class Reading(NamedTuple):
+    """A value as its form says it, without unit and place."""
+
+    amount: float
+    key: str = ""  # of a date or identifier
+    is_open: bool = False  # a time of day that may be before or after noon
+
 
 _MONTH_NAMES = (
     "january february march april may june july august september october november december",
@@ -119,53 +129,58 @@ AFTER_A = re.compile(
     r"|\w+ and (?:a half|a quarter|three[ -]quarters))\b"
 )
 _NUMERAL = re.compile(rf"{FIGURES}|{HAN}")
+_INTEGER = re.compile(rf"\d+|[{_H}]+")
 
 
-def read_form(name: str, text: str) -> tuple[float, str, bool] | None:
-    """The amount of a value by its form, the key of a date or identifier, and whether it is open; None: no value."""
+def read_form(name: str, text: str) -> Reading | None:
+    """Read a value of a form in `_PATTERNS`; None if it is none."""
     return _READERS[name](text)
 
 
-def _date(text: str) -> tuple[float, str, bool] | None:
-    """A date as 2025-02-26, 2025-02, 2025, -02-26 or -02."""
+def _date(text: str) -> Reading | None:
+    """Read a date; its key is as 2025-02-26, 2025-02, 2025, -02-26 or -02."""
     lowered = text.lower()
-    name = next((word for word in re.findall(r"[a-zäöü]+", lowered) if word in MONTHS), None)
-    numbers = [int(read_any(numeral)) for numeral in re.findall(rf"\d+|[{_H}]+", text)]
-    year = day = 0
-    month = MONTHS[name] if name else 0
-    if "y" in lowered[:2] or lowered.startswith("fis"):
+    named = [MONTHS[word] for word in re.findall(r"[a-zäöü]+", lowered) if word in MONTHS]
+    numbers = [int(read_any(numeral)) for numeral in _INTEGER.findall(text)]
+    year = month = day = 0
+    if "y" in lowered[:2] or lowered.startswith("fis"):  # FY25, fiscal 2025
         year = numbers[0] if numbers[0] > 99 else 2000 + numbers[0]
-    elif name:
+    elif named:
+        month = named[0]
         year = next((number for number in numbers if number > 31), 0)
         day = next((number for number in numbers if number <= 31), 0)
     elif "月" in text and "年" not in text:
         month, day = (*numbers, 0)[:2]
     else:
         year, month, day = (*numbers, 0, 0)[:3]
-    if not (month <= 12 and day <= 31 and (year == 0 or year > 999)):
+    if month > 12 or day > 31 or 0 < year < 1000:
         return None
     key = "-".join([str(year or ""), *(f"{part:02d}" for part in (month, day) if part)])
-    return float(year or month), key, False
+    return Reading(float(year or month), key)
 
 
-def _decade(text: str) -> tuple[float, str, bool]:
-    """The first year of a decade; that of 80年代 is of the last century."""
+def _decade(text: str) -> Reading:
+    """Read the first year of a decade; that of 80年代 is of the last century."""
     century, _, decade = text.rpartition("世纪")
-    number = read_any(re.findall(rf"\d+|[{_H}]+", decade)[0])
+    number = read_any(_INTEGER.findall(decade)[0])
     if century and century != "上":
         number += (read_any(century.strip()) - 1) * 100
-    return number if number > 99 else number + (1900 if number > 20 or century else 2000), "", False
+    if number <= 99:
+        number += 1900 if number > 20 or century else 2000
+    return Reading(number)
 
 
-def _rank(text: str) -> tuple[float, str, bool]:
-    """The number of an ordinal in figures or words."""
-    word = next((word for word in re.findall(r"[a-z]+", text.lower()) if word in _ORDINALS), None)
+def _rank(text: str) -> Reading:
+    """Read the number of an ordinal in figures or words."""
+    for word in re.findall(r"[a-z]+", text.lower()):
+        if word in _ORDINALS:
+            return Reading(_ORDINALS[word])
     numeral = _NUMERAL.search(text)
-    return (_ORDINALS[word] if word else read_any(numeral[0]) if numeral else 0.0), "", False
+    return Reading(read_any(numeral[0]) if numeral else 0.0)
 
 
-def _clock(text: str) -> tuple[float, str, bool]:
-    """Minutes after midnight; open where nothing tells the halves of the day apart."""
+def _clock(text: str) -> Reading:
+    """Read a time as minutes after midnight; open where nothing tells the halves of the day apart."""
     lowered = text.lower()
     if spoken := re.match(_SPOKEN, text):
         minutes, side, word = re.split(r" (past|to) ", spoken[0].lower())
@@ -173,48 +188,48 @@ def _clock(text: str) -> tuple[float, str, bool]:
         if side == "to":
             hour, minute = hour - 1 or 12, 60 - minute
     else:
-        numbers = [read_any(numeral) for numeral in re.findall(rf"\d+|[{_H}]+", text)]
-        hour, minute = (*numbers, 0.0)[:2]
-        minute = 30 if "半" in text else 15 if "刻" in text else minute
+        hour, minute = (*(read_any(numeral) for numeral in _INTEGER.findall(text)), 0.0)[:2]
+        if "半" in text:
+            minute = 30
+        elif "刻" in text:
+            minute = 15
     late = re.search(r"p\.?m|afternoon|evening|night|下午|傍晚|晚", lowered)
     if late and hour < 12:
         hour += 12
     early = re.search(r"a\.?m|morning|凌晨|早|上午|uhr", lowered)
     if early and hour == 12 and "uhr" not in lowered:
         hour = 0
-    return hour * 60 + minute, "", not late and not early and "中午" not in text and 1 <= hour <= 12
+    is_open = not late and not early and "中午" not in text and 1 <= hour <= 12
+    return Reading(hour * 60 + minute, is_open=is_open)
 
 
-def _share(text: str) -> tuple[float, str, bool] | None:
-    """A share such as 三分之二, 三成, two thirds, half or 2/3."""
+def _share(text: str) -> Reading | None:
+    """Read a share such as 三分之二, 三成五, two thirds, half or 2/3."""
     if "分之" in text:
-        whole, part = (piece.strip() for piece in text.split("分之"))
-        return (read_any(part) / whole_number, "", False) if (whole_number := read_any(whole)) else None
+        whole, part = (read_any(piece.strip()) for piece in text.split("分之"))
+        return Reading(part / whole) if whole else None
     if "成" in text:
-        rest = text.partition("成")[2]
-        return (
-            read_any(text[0]) / 10 + (5.0 if rest == "半" else read_any(rest) if rest else 0.0) / 100,
-            "",
-            False,
-        )
+        tenths, _, hundredths = text.partition("成")
+        more = 5.0 if hundredths == "半" else read_any(hundredths) if hundredths else 0.0
+        return Reading(read_any(tenths) / 10 + more / 100)
     if "/" in text:
         above, below = text.split("/")
-        return int(above) / int(below), "", False
+        return Reading(int(above) / int(below))
     words = re.split("[ -]", text.lower())
-    return (read_fraction(words[0], words[1]) if len(words) > 1 else 0.5), "", False
+    return Reading(read_fraction(words[0], words[1]) if len(words) > 1 else 0.5)
 
 
-def _id(text: str) -> tuple[float, str, bool]:
-    """An identifier without its joints."""
-    return 0.0, re.sub(r"[\W_]", "", text).upper(), False
+def _id(text: str) -> Reading:
+    """Read an identifier; its key lacks the joints, so that XR-20 is XR20."""
+    return Reading(0.0, re.sub(r"[\W_]", "", text).upper())
 
 
-def _weekday(text: str) -> tuple[float, str, bool]:
+def _weekday(text: str) -> Reading:
     name = text[-1] if text[-1] in _DAYS else re.sub(r"(?:day|tag|woch)s?$", "", text.lower())
-    return float(_DAYS[name]), "", False
+    return Reading(float(_DAYS[name]))
 
 
-_READERS: dict[str, Callable[[str], tuple[float, str, bool] | None]] = {
+_READERS: dict[str, Callable[[str], Reading | None]] = {
     "date": _date, "decade": _decade, "century": _rank, "quarter": _rank, "clock": _clock,
     "weekday": _weekday, "id": _id, "share": _share, "ordinal": _rank,
 }  # fmt: skip

@@ -36,15 +36,8 @@ SCALE = (
     r"|万亿|[十百千]?[万亿]|千(?![克瓦米卡帕赫伏牛焦])"
 )
 _FRACTIONS = {
-    "half": 2,
-    "third": 3,
-    "quarter": 4,
-    "fourth": 4,
-    "fifth": 5,
-    "sixth": 6,
-    "eighth": 8,
-    "tenth": 10,
-}
+    "half": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "eighth": 8, "tenth": 10,
+}  # fmt: skip
 
 
 def read_figures(text: str) -> float:
@@ -66,15 +59,22 @@ def read_han(text: str) -> float:
         >>> read_han("二十三"), read_han("一九三三"), read_han("两千"), read_han("九十八点二"), read_han("叁佰万")
         (23.0, 1933.0, 2000.0, 98.2, 3000000.0)
     """
-    whole, _, part = text.translate(_BANKERS).partition("点")
-    digits = [int(unicodedata.numeric(mark, 2)) for mark in whole]  # 两 has no value of its own there
-    number = int("".join(map(str, digits))) if max(digits) < 10 else _add_up(digits[:30])
-    fraction = "".join(str(int(unicodedata.numeric(mark, 2))) for mark in part)
-    return float(f"{number}.{fraction}") if fraction else float(number)
+    whole, _, decimals = text.translate(_BANKERS).partition("点")
+    values = [_numeral_value(numeral) for numeral in whole]
+    number = int("".join(map(str, values))) if max(values) < 10 else _add_up(values)
+    fraction = "".join(str(_numeral_value(numeral)) for numeral in decimals)
+    return float(f"{number}.{fraction}")
+
+
+def _numeral_value(numeral: str) -> int:
+    return int(unicodedata.numeric(numeral, 2))  # 两 has no value of its own there
 
 
 def _add_up(values: list[int]) -> int:
-    """Add up numerals: 2, 10, 3 is 23, for what precedes the highest multiplies it and what follows is added."""
+    """Add up the values of numerals: those before the highest multiply it, those after it are added.
+
+    ``[2, 10, 3]`` (二十三) is 23.
+    """
     highest = max(values, default=0)
     if highest < 10:
         return values[-1] if values else 0
@@ -89,17 +89,17 @@ def read_words(text: str) -> float:
         >>> read_words("one hundred and twenty-five"), read_words("two million"), read_words("a")
         (125.0, 2000000.0, 1.0)
     """
-    total = part = 0.0
+    total = below_scale = 0.0  # of the words up to the last thousand, million ..., and of those since
     for word in re.findall(r"[^\W\d_]+", text.lower()):
         if word == "dozen":
-            part = (part or 1) * 12
+            below_scale = (below_scale or 1) * 12
         elif word == "hundred":
-            part = (part or 1) * 100
+            below_scale = (below_scale or 1) * 100
         elif word in _TIMES:
-            total, part = total + (part or 1) * _TIMES[word], 0.0
+            total, below_scale = total + (below_scale or 1) * _TIMES[word], 0.0
         else:
-            part += WORDS.get(word, 0.0)
-    return (total + part) or float(text.lower() in ("a", "an", "one"))
+            below_scale += WORDS.get(word, 0.0)
+    return (total + below_scale) or float(text.lower() in ("a", "an", "one"))
 
 
 def read_fraction(count: str, part: str) -> float:

@@ -9,9 +9,8 @@ from typing import NamedTuple
 from rag_kit.text.language import SIMPLIFIED, TRADITIONAL, word_set
 from rag_kit.text.values.forms import AFTER_A, CODES, FORMS, LETTERED, NUMBER, STARTS, TRIGGERS, read_form
 from rag_kit.text.values.numbers import FIGURES, SCALES, read_any, read_figures
-from rag_kit.text.values.units import Unit, dimensions_agree, rate_of, unit_at
+from rag_kit.text.values.units import FoundUnit, Unit, dimensions_agree, rate_of, unit_at, unit_named
 
-_KWH = Unit("kWh", "energy", 3.6e6)
 MAX_VALUES = 2000  # read from one text
 _WIDE = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
 _LEVEL = _WIDE | str.maketrans(TRADITIONAL + "−–—～〜―－　￥￡", SIMPLIFIED + "------- ¥£")
@@ -53,7 +52,7 @@ class Value(NamedTuple):
 
 
 def level(text: str) -> str:
-    """A text of the same length with plain figures, dashes and simplified characters."""
+    """Return a text of the same length with plain figures, dashes and simplified characters."""
     return text if text.isascii() else text.translate(_LEVEL)
 
 
@@ -64,15 +63,20 @@ _COUNTED = (
     "场集头匹艘架棵门道步句篇轮批组对双"
 )
 _NO_NUMBER = word_set("万一 千万 一一 万万 百千 万千 十分 百分 千分")
-# as in 单位：百万元; by themselves the last two are numbers
-_ONLY_SCALES = ("万", "亿", "万亿", "百万", "千万")
+# a scale by itself is no number; the last two are none in a caption such as 单位：百万元
+_ONLY_SCALES, _SCALES_OF_CAPTIONS = ("万", "亿", "万亿"), ("百万", "千万")
 _PART_AFTER = re.compile(r" and (?P<part>a half|a quarter|three[ -]quarters)\b|半(?![载径个])")
 _PARTS = {"a quarter": 0.25, "three quarters": 0.75, "three-quarters": 0.75}
 _PER = re.compile(r" ?[/·] ?(?=\S)| (?:per|an?|each|every|pro|je|im) | ?每(?=[^\s，。])")
-_EACH = re.compile(r"(?:每|(?=逾期|延误|延期|迟延|延迟|超期))(逾期|延误|延期|迟延|延迟|超期)?一?个?")
+_ANY_UNIT = ("/", "·", "per", "每")  # after these, and not "a", "each" ..., other units than times count, too
+_EACH = re.compile(r"(?:每|(?=逾期|延误|延期|迟延|延迟|超期))(?P<late>逾期|延误|延期|迟延|延迟|超期)?一?个?")
 _AFTER_EACH = re.compile(r"[\u4e00-\u9fff]{0,6}(?:为|是|约|：|:)?\s?")
 _AFTER_LATE = re.compile(r"[^。；;\d]{0,14}")  # 每逾期一日，按合同总价的千分之五
+_MAX_COUNTING = 2  # units that a value is counted by
 _TIMES = ("time", "months", "calendar days")
+# characters before a value in which words for "each", its bound and "about" are looked for
+_EACH_WITHIN, _BOUND_WITHIN, _ABOUT_WITHIN = 22, 24, 16
+_MAX_BETWEEN = 6  # characters between two values that make one, or a range
 _AGAIN = re.compile(rf" ?\(({FIGURES})\)")  # ninety (90) days
 _RANGE = re.compile(r"\s?(?:-|~|to|and|bis|und|至|到|和)\s?")
 _RANGE_ON = re.compile(r"[至到~-][\d一二两三四五六七八九十]")
@@ -100,7 +104,7 @@ _AFTER = re.compile(
 
 
 def find_values(text: str) -> list[Value]:
-    """The values that a text states, in order, in normal form.
+    """Return the values that a text states, in order, in normal form.
 
     Numbers in figures, words and Chinese numerals with their scale and unit; money; shares; dates, times of day and
     ordinals; identifiers such as XR-20. English and Chinese, and the common German forms. "Two years and 6 months" is
@@ -114,7 +118,7 @@ def find_values(text: str) -> list[Value]:
     """
     plain = level(text)
     found: list[Value] = []
-    for value in _scan(plain):
+    for value in _single_values(plain):
         found.append(value)
         if len(found) > 1:
             found[-2:] = _join(plain, *found[-2:])
@@ -123,23 +127,23 @@ def find_values(text: str) -> list[Value]:
     return found
 
 
-def _scan(text: str) -> Iterator[Value]:
-    """Each value by itself."""
-    end = 0
-    for start in STARTS.finditer(text):
-        place, word = start.start(), start[0]
-        if word[0] in "+-" and text[place - 1 : place].strip("( ,:，：（~"):
-            place += 1  # a hyphen after a word is no sign
-        if place < end:
+def _single_values(text: str) -> Iterator[Value]:
+    """Yield the values of a text, those not joined that make one together, as in "1 h 30 min"."""
+    end = 0  # of the value before
+    for beginning in STARTS.finditer(text):
+        start, word = beginning.start(), beginning[0]
+        if word[0] in "+-" and text[start - 1 : start].strip("( ,:，：（~"):
+            start += 1  # a hyphen after a word is no sign
+        if start < end:
             continue
-        if word[0].isalpha() and word.isascii() and not _may_begin(text, word, start.end()):
+        if word[0].isalpha() and word.isascii() and not _may_begin(text, word, beginning.end()):
             continue
-        match = FORMS.match(text, place)
+        match = FORMS.match(text, start)
         if match and match.lastgroup == "date" and match[0].isdecimal() and _is_counted(text, match.end()):
-            match = NUMBER.match(text, place)
-        if match is None or not match.lastgroup:
+            match = NUMBER.match(text, start)  # 2000 kg
+        if match is None:
             continue
-        value = _number(text, match) if match.lastgroup == "number" else _other(text, match)
+        value = _read_number(text, match) if match.lastgroup == "number" else _read_unitless(text, match)
         if value is not None:
             end = value.end
             yield value
@@ -151,83 +155,88 @@ def _is_counted(text: str, end: int) -> bool:
 
 
 def _may_begin(text: str, word: str, end: int) -> bool:
-    """Tell whether a word may begin a value: one that counts or names a time, or letters before figures."""
+    """Tell whether a word that ends at a position may begin a value: a number, a time or an identifier."""
     if word.lower() in TRIGGERS or word in CODES:
         return True
     following = text[end : end + 2]
-    if len(word) == 1 and re.match(f" ?{LETTERED}", following):
+    if len(word) == 1 and re.match(f" ?{LETTERED}", following):  # B区
         return word.isupper()
     if word in ("a", "A", "an", "An"):
         return AFTER_A.match(text, end) is not None
-    return word[0].isupper() and (
-        following[:1].isdigit() or (following[:1] in ("-", "/") and following[1:].isdigit())
+    return word[0].isupper() and following.removeprefix("-").removeprefix("/")[:1].isdigit()
+
+
+def _read_unitless(text: str, match: re.Match[str]) -> Value | None:
+    """Read a date, time, ordinal, share or identifier; None if the match is none, as the date 2025-13."""
+    form, start, end = match.lastgroup or "", match.start(), match.end()
+    reading = read_form(form, match[0])
+    if reading is None:
+        return None
+    if form == "share":
+        units, end = _counting_units(text, start, end)
+        bound, begin = _bound(text, start, end)
+        return counted_by(Value(start, end, reading.amount, "ratio", bound=bound, begin=begin), *units)
+    bound, begin = _bound(text, start, end) if form in ("date", "clock") else ("", start)
+    return Value(
+        start, end, reading.amount, form, bound=bound, key=reading.key, open=reading.is_open, begin=begin
     )
 
 
-def _other(text: str, match: re.Match[str]) -> Value | None:
-    """A value of a form that has no unit."""
-    form, start, end = match.lastgroup or "", match.start(), match.end()
-    read = read_form(form, match[0])
-    if read is None:
-        return None
-    amount, key, is_open = read
-    if form == "share":
-        by, end = _counted_by(text, start, end, None)
-        bound, begin = _bound(text, start, end)
-        return counted_by(Value(start, end, amount, "ratio", bound=bound, begin=begin), *by)
-    bound, begin = _bound(text, start, end) if form in ("date", "clock") else ("", start)
-    return Value(start, end, amount, form, bound=bound, key=key, open=is_open, begin=begin)
+def _read_number(text: str, match: re.Match[str]) -> Value | None:
+    """Read a number with all that belongs to it: sign of money, scale, unit, the units that it is counted by, bound.
 
-
-def _number(text: str, match: re.Match[str]) -> Value | None:
-    """A number with what stands around it: sign of money, scale, unit, what it is counted by, bounds."""
+    None if the numeral is a part of a word or counts nothing, as "one" in "one of them".
+    """
     start, end = match.span()
-    parts = _COIN.fullmatch(match[0])
-    if parts is None:
-        return None
-    amount, numeral = _amount(parts["number"])
-    if (again := _AGAIN.match(text, end)) and read_figures(again[1]) == amount:
+    coin_name, sign, number = _COIN.findall(match[0])[0]
+    amount, numeral = _read_amount(number)
+    again = _AGAIN.match(text, end)
+    if again and read_figures(again[1]) == amount:
         end = again.end()
-    coin = unit_at(parts["coin"], 0) if parts["coin"] else None
+    coin = unit_at(coin_name, 0) if coin_name else None
     unit = unit_at(text, end)
-    if coin and not (unit and dimensions_agree(coin[0].dimension, unit[0].dimension)):
+    if coin and not (unit and dimensions_agree(coin.unit.dimension, unit.unit.dimension)):
         unit = None
-    if text.startswith("个半", end) and (
-        unit := unit_at(text, end + 2) or unit_at(f"个{text[end + 2 :][:4]}", 0)
-    ):
-        amount += 0.5
-        end += 2
-        unit = unit._replace(end=end + 1) if text[end] == "月" else unit
-    in_brackets = not text[max(0, start - 1) : start].strip(" (：:")
-    kilo = numeral == "千" and unit and unit_at(text, match.end() - 1)  # 千瓦时 without a number
-    if (
-        kilo
-        or numeral in _ONLY_SCALES[: 3 + 2 * in_brackets]
-        or (not coin and unit is None and _counts_nothing(text, numeral, end))
-    ):
+    if text.startswith("个半", end):
+        unit = _unit_after_half(text, end)
+        amount += 0.5 if unit else 0.0
+    in_caption = not text[max(0, start - 1) : start].strip(" (：:")
+    is_unit = numeral == "千" and unit and unit_at(text, match.end() - 1)  # 千瓦时 is no number of 瓦时
+    is_scale = numeral in _ONLY_SCALES or (in_caption and numeral in _SCALES_OF_CAPTIONS)
+    if is_unit or is_scale or (not coin and unit is None and _counts_nothing(text, numeral, end)):
         return None
-    symbol, dimension, factor = "", "", 1.0
+    measured = Unit("", "", 1.0)
     if unit:
-        (symbol, dimension, factor), end = unit
-        if part := _PART_AFTER.match(text, end) if dimension in ("time", "months") else None:
+        measured, end = unit
+        part = _PART_AFTER.match(text, end) if measured.dimension in ("time", "months") else None
+        if part:  # "a year and a half", 一年半
             amount, end = amount + _PARTS.get(part["part"] or "", 0.5), part.end()
     elif coin:
-        symbol, dimension, factor = coin[0]
-    if parts["sign"] == "-":
+        measured = coin.unit
+    if sign == "-":
         amount = -amount
-    by, end = _counted_by(text, start, end, unit[0] if unit else None)
-    if unit and (rate := rate_of(unit[0])):
-        symbol, dimension, factor = rate[0]
+    if unit and (rate := rate_of(measured)):
+        measured, units = rate[0], [rate[1]]
+    else:
+        units, end = _counting_units(text, start, end)
     bound, begin = _bound(text, start, end)
-    about = _ABOUT.search(text, max(0, start - 16), start) or _ABOUT_AFTER.match(text, end)
+    about = _ABOUT.search(text, max(0, start - _ABOUT_WITHIN), start) or _ABOUT_AFTER.match(text, end)
     value = Value(
-        start, end, amount, dimension, symbol, bound=bound, factor=factor, begin=begin, about=bool(about)
-    )
-    return counted_by(value, *by)
+        start, end, amount, measured.dimension, measured.symbol, bound=bound, factor=measured.factor,
+        begin=begin, about=bool(about),
+    )  # fmt: skip
+    return counted_by(value, *units)
+
+
+def _unit_after_half(text: str, start: int) -> FoundUnit | None:
+    """Find the unit after the 个半 at a position, as in 两个半小时 or 三个半月."""
+    end = start + len("个半")
+    unit = unit_at(text, end) or unit_at(f"个{text[end : end + 4]}", 0)
+    return unit._replace(end=end + 1) if unit and text.startswith("月", end) else unit
 
 
 def counted_by(value: Value, *units: Unit) -> Value:
-    """A value counted by units; a time is the last of them."""
+    """Return a value counted by units, as 35 EUR by month; a time is the last of them."""
     for by in sorted(units, key=lambda unit: unit.dimension in _TIMES):
         per, dimension = f"{value.per}·{by.symbol}".lstrip("·"), f"{value.dimension}/{by.dimension}"
         value = value._replace(per=per, factor=value.factor / by.factor, dimension=dimension)
@@ -235,15 +244,15 @@ def counted_by(value: Value, *units: Unit) -> Value:
 
 
 def uncounted(value: Value) -> Value:
-    """A value without the units that it is counted by."""
+    """Return a value without the units that it is counted by."""
     factor = value.factor
-    for found in filter(None, (unit_at(name, 0) for name in value.per.split("·"))):
-        factor *= found[0].factor
+    for symbol in value.per.split("·") if value.per else ():
+        factor *= unit_named(symbol).factor
     return value._replace(per="", factor=factor, dimension=value.dimension.split("/")[0])
 
 
-def _amount(text: str) -> tuple[float, str]:
-    """The amount of a numeral with its scale or half, and the numeral."""
+def _read_amount(text: str) -> tuple[float, str]:
+    """Read a numeral with its scale or half, as "1.5 million" or "two and a half"; also return the numeral."""
     lowered = text.lower()
     if lowered.startswith("half a") or text == "半":
         return 0.5, text
@@ -257,98 +266,111 @@ def _amount(text: str) -> tuple[float, str]:
 
 def _counts_nothing(text: str, numeral: str, end: int) -> bool:
     """Tell whether a numeral without a unit is a part of a word, or as empty as "one" and 一."""
-    if numeral == "一" and text[end : end + 1] in (*"级期号层等类组",):
+    following = text[end : end + 1]
+    if numeral == "一" and following in (*"级期号层等类组",):
         return False
     if numeral.lower() in ("one", "a", "an", "一", "半") or numeral in _NO_NUMBER:
         return True
-    follows = text[end : end + 1] in (*_COUNTED,) or _RANGE_ON.match(text, end)
-    return len(numeral) == 1 and not numeral.isascii() and not follows
+    is_single_han = len(numeral) == 1 and not numeral.isascii()
+    return is_single_han and following not in (*_COUNTED,) and not _RANGE_ON.match(text, end)
 
 
-def _counted_by(text: str, start: int, end: int, unit: Unit | None) -> tuple[list[Unit], int]:
-    """The units that a value is counted by, as in 28元/平方米·月 or 每平方米每日6.8元, and where the last one ends."""
-    if unit and (rate := rate_of(unit)):
-        return [rate[1]], end
-    after: list[Unit] = []
-    while len(after) < 2 and (match := _PER.match(text, end)):
-        following = _counting_unit(text, match.end() - (text[match.end() - 1] == " "))
-        if not following or not (following[0].dimension in _TIMES or match[0].strip() in "/·per每"):
+def _counting_units(text: str, start: int, end: int) -> tuple[list[Unit], int]:
+    """Find the units that a value is counted by, behind it (28元/平方米·月) or before it (每平方米每日6.8元).
+
+    Also return where the value with those behind it ends.
+    """
+    behind: list[Unit] = []
+    while len(behind) < _MAX_COUNTING and (per := _PER.match(text, end)):
+        unit = _counting_unit(text, per.end())
+        if not unit or not (unit.unit.dimension in _TIMES or per[0].strip() in _ANY_UNIT):
             break
-        after.append(following[0])
-        end = following[1]
-    before = []
-    for match in () if after else _EACH.finditer(text, max(0, start - 22), start):
-        if found := _counting_unit(text, match.end()):
-            between = (_AFTER_LATE if match[1] else _AFTER_EACH).fullmatch(text, found[1], start)
-            before += [found[0]] if between else []
-    return after or before[-2:], end
+        behind.append(unit.unit)
+        end = unit.end
+    if behind:
+        return behind, end
+    before: list[Unit] = []
+    for each in _EACH.finditer(text, max(0, start - _EACH_WITHIN), start):
+        unit = _counting_unit(text, each.end())
+        between = _AFTER_LATE if each["late"] else _AFTER_EACH
+        if unit and between.fullmatch(text, unit.end, start):
+            before.append(unit.unit)
+    return before[-_MAX_COUNTING:], end
 
 
-def _counting_unit(text: str, place: int) -> tuple[Unit, int] | None:
-    """The unit at a place by which something is counted; 度 is a kilowatt-hour."""
-    found = unit_at(text, place)
-    return (_KWH, found[1]) if found and found[0].dimension == "degrees" else found
+def _counting_unit(text: str, position: int) -> FoundUnit | None:
+    """Find the unit at a position by which something is counted; 度 is a kilowatt-hour there."""
+    found = unit_at(text, position)
+    return found._replace(unit=unit_named("kWh")) if found and found.unit.dimension == "degrees" else found
 
 
 def _bound(text: str, start: int, end: int) -> tuple[str, int]:
-    """Tell whether a value is a bound, "min" or "max", and where the words begin that say so."""
-    first = max(0, start - 24)
-    before = text[first:start]
+    """Return "min" or "max" if a value is a bound, else "", and where the words for it begin, else `start`."""
     if (after := _AFTER.match(text, end)) and after.lastgroup:
         return after.lastgroup, start
-    for bound, pattern, other in (("min", _LOWER, "max"), ("max", _UPPER, "min")):
+    first = max(0, start - _BOUND_WITHIN)
+    before = text[first:start]
+    for bound, pattern, opposite in (("min", _LOWER, "max"), ("max", _UPPER, "min")):
         if match := pattern.search(before):
-            denied = _DENIED.search(before[: match.start()])
-            return (other if denied else bound), first + (denied or match).start()
+            if denied := _DENIED.search(before[: match.start()]):  # "not more than 5" is at most 5
+                return opposite, first + denied.start()
+            return bound, first + match.start()
     return "", start
 
 
 def _join(text: str, first: Value, second: Value) -> list[Value]:
-    """Two values, the first with the unit of the second in a range; or the one that they make, as 1 h 30 min."""
+    """Join two values that make one ("1 h 30 min"), or give the first the unit of the second ("5 to 10 days")."""
     between = text[first.end : second.start]
-    if len(between) > 6:
+    if len(between) > _MAX_BETWEEN:
         return [first, second]
-    plain = not first.dimension and second.dimension and second.unit
-    if plain and not first.key and _RANGE.fullmatch(between):
+    lacks_unit = not first.dimension and second.dimension and second.unit and not first.key
+    if lacks_unit and _RANGE.fullmatch(between):
         first = first._replace(
             dimension=second.dimension, unit=second.unit, per=second.per, factor=second.factor
         )
-    elif (
-        first.dimension == second.dimension and first.unit and not first.per
-        and 0 < second.base < first.factor and _JOINED.fullmatch(between)
-    ):  # fmt: skip
+        return [first, second]
+    is_smaller_unit = (
+        first.dimension == second.dimension
+        and first.unit
+        and not first.per
+        and 0 < second.base < first.factor
+    )
+    if is_smaller_unit and _JOINED.fullmatch(between):
         amount = first.amount + second.amount * second.factor / first.factor
         return [first._replace(end=second.end, amount=amount, per=second.per)]
     return [first, second]
 
 
 def same_value(stated: Value, said: Value) -> bool:
-    """Tell whether a text that says one value says the other too: equal across units, and dates as exact or less exact.
+    """Tell whether a text that says one value supports a stated one: equal across units, a date at least as exact.
 
     Example:
-        >>> both = find_values("24 months, two years, March 2025, 3 March 2025")
-        >>> same_value(both[0], both[1]), same_value(both[2], both[3]), same_value(both[3], both[2])
+        >>> months, years, month, day = find_values("24 months, two years, March 2025, 3 March 2025")
+        >>> same_value(months, years), same_value(month, day), same_value(day, month)
         (True, True, False)
     """
+    dimensions = {stated.dimension, said.dimension}
     if {stated.bound, said.bound} == {"min", "max"}:
         return False
-    if "date" in (stated.dimension, said.dimension):
+    if "date" in dimensions:
         return _same_date(stated, said)
     if stated.key or said.key:
         return stated.key == said.key
-    if stated.dimension == "clock" and said.dimension == "clock":
-        apart = abs(stated.amount - said.amount)
-        return apart == 0 or (apart == 720 and (stated.open or said.open))
-    if {stated.dimension, said.dimension} in ({"ordinal", "calendar days"}, {"ordinal", ""}):
+    if dimensions == {"clock"}:
+        minutes = abs(stated.amount - said.amount)
+        return minutes == 0 or (minutes == 12 * 60 and (stated.open or said.open))
+    if dimensions in ({"ordinal", "calendar days"}, {"ordinal", ""}):
         return stated.amount == said.amount
-    if "pounds" in (stated.dimension, said.dimension) and stated.dimension != said.dimension:
-        return dimensions_agree(stated.dimension, said.dimension) and stated.amount == said.amount
-    near = stated.about and _is_rounded(stated.amount, said.base / stated.factor)
-    return dimensions_agree(stated.dimension, said.dimension) and (near or _close(stated.base, said.base))
+    if not dimensions_agree(stated.dimension, said.dimension):
+        return False
+    if "pounds" in dimensions and len(dimensions) > 1:  # money or mass: the other one tells which
+        return stated.amount == said.amount
+    is_near = stated.about and _is_rounded(stated.amount, said.base / stated.factor)
+    return is_near or _close(stated.base, said.base)
 
 
 def _is_rounded(amount: float, exact: float) -> bool:
-    """Tell whether an amount of one or two significant figures is another one rounded to as many."""
+    """Tell whether an amount is a more exact one rounded to one or two significant figures."""
     figures = len(f"{abs(amount):.6g}".replace(".", "").strip("0"))
     return figures <= 2 and _close(amount, float(f"{exact:.{figures}g}"))
 
@@ -358,9 +380,9 @@ def _close(one: float, other: float) -> bool:
 
 
 def _same_date(stated: Value, said: Value) -> bool:
-    """Tell whether a date holds the parts of another; a year is also a plain number."""
+    """Tell whether a date has all parts of a stated one; a plain number may be a year."""
     if stated.dimension != said.dimension:
-        plain, date = sorted((stated, said), key=lambda value: value.dimension == "date")
-        return not plain.dimension and date.key == f"{plain.amount:.0f}"
-    parts = (*stated.key.split("-"), "", "")[:3], (*said.key.split("-"), "", "")[:3]
-    return all(not mine or mine == other for mine, other in zip(*parts, strict=True))
+        date, other = (stated, said) if stated.dimension == "date" else (said, stated)
+        return not other.dimension and date.key == f"{other.amount:.0f}"
+    parts, said_parts = ((*value.key.split("-"), "", "")[:3] for value in (stated, said))
+    return all(not part or part == other for part, other in zip(parts, said_parts, strict=True))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from rag_kit.text.values.numbers import SCALES
-from rag_kit.text.values.reading import Value, find_values, level
+from rag_kit.text.values.reading import Value, counted_by, find_values, level
 from rag_kit.text.values.units import Unit, dimensions_agree, is_money, unit_at
 
 DELIMITER = re.compile(r"\s*\|?(?:\s*:?-{2,}:?\s*\|)+(?:\s*:?-{2,}:?\s*)?")
@@ -25,6 +25,7 @@ _SCALE = re.compile(
 )
 _COUNTED = "台套件辆个只支条张人户次份"  # what 万 counts without a unit, as in 万台
 _MAX_CELLS = 100
+_MAX_HEADER_ROWS = 3
 
 
 class TableCell(NamedTuple):
@@ -47,48 +48,48 @@ class Measure(NamedTuple):
     """A scale and a unit that a header names for all numbers below it."""
 
     scale: float
-    unit: Unit | None
+    unit: Unit | None = None
     per: Unit | None = None
 
 
 def read_measure(text: str) -> Measure | None:
-    """The scale and unit that a text is, or None.
+    """Read a text that is nothing but a scale, a unit or both; None if it is not.
 
     Example:
         >>> read_measure("万元").scale, read_measure("m EUR").unit.symbol, read_measure("kg").unit.symbol
         (10000.0, 'EUR', 'kg')
     """
     text = level(text).strip()
-    if whole := unit_at(text, 0):
-        rest = text[whole[1] :].strip()
-        by = (
-            unit_at(rest.lstrip("/").removeprefix("per ").strip(), 0)
-            if rest.startswith(("/", "per "))
-            else None
-        )
-        if not rest or by or rest.startswith("/"):
-            return Measure(1.0, whole[0], by[0] if by else None)
-        if is_money(whole[0].dimension) and (scale := _SCALE.fullmatch(rest)):
-            return Measure(_scale_of(scale[1]), whole[0])
+    if found := unit_at(text, 0):
+        behind = text[found.end :].strip()
+        if not behind:
+            return Measure(1.0, found.unit)
+        if behind.startswith(("/", "per ")):  # EUR/kg, EUR per kg
+            by = unit_at(behind.lstrip("/").removeprefix("per ").strip(), 0)
+            if by or behind.startswith("/"):
+                return Measure(1.0, found.unit, by.unit if by else None)
+        if is_money(found.unit.dimension) and (scale := _SCALE.fullmatch(behind)):  # EUR thousand
+            return Measure(_scale_of(scale[1]), found.unit)
     if scale := _SCALE.match(text):
         unit = unit_at(text, scale.end())
-        if unit and is_money(unit[0].dimension) and not text[unit[1] :].strip("/ 件人月年"):
-            return Measure(_scale_of(scale[1]), unit[0])
-        if not text[scale.end() :].strip(_COUNTED) and len(text) > 1:
-            return Measure(_scale_of(scale[1]), None)
+        if unit and is_money(unit.unit.dimension) and not text[unit.end :].strip("/ 件人月年"):
+            return Measure(_scale_of(scale[1]), unit.unit)
+        if not text[scale.end() :].strip(_COUNTED) and len(text) > 1:  # 万台
+            return Measure(_scale_of(scale[1]))
     return None
 
 
 def _scale_of(word: str) -> float:
+    """Return the factor of a scale, also in the plural ("millions") or abbreviated ("m")."""
     word = word.lower().rstrip(".")
-    return {"m": 1e6}.get(word) or SCALES.get(word) or SCALES[word.removesuffix("s")]
+    return 1e6 if word == "m" else SCALES.get(word) or SCALES[word.removesuffix("s")]
 
 
 def table_rows(text: str) -> Iterator[TableRow]:
-    """The rows of the tables of a text that have a header; lines with bars are rows, and a rule ends the header.
+    """Yield the rows below the headers of a text's tables; a line with two bars is a row.
 
-    Rows above the rule are the header, and below it those without a number that rows with numbers follow. A header
-    cell without text has that of the cell before it.
+    Rows above the rule (``| --- |``) are the header, and below it those without a number that rows with numbers follow.
+    A header cell without text has that of the cell before it.
 
     Example:
         >>> row = next(table_rows("| Model | Price (EUR) |\\n| --- | --- |\\n| P-12 | 900 |"))
@@ -96,18 +97,18 @@ def table_rows(text: str) -> Iterator[TableRow]:
         ('Price (EUR)', '900 EUR')
     """
     block: list[re.Match[str]] = []
-    caption = ""
+    caption = ""  # the line before the table
     for line in _LINE.finditer(text):
         if line[0].count("|") > 1:
             block.append(line)
-            continue
-        yield from _rows_of(block, caption)
-        block, caption = [], line[0]
-    yield from _rows_of(block, caption)
+        else:
+            yield from _rows_of_table(block, caption)
+            block, caption = [], line[0]
+    yield from _rows_of_table(block, caption)
 
 
-def _rows_of(block: list[re.Match[str]], caption: str) -> Iterator[TableRow]:
-    """Yield the rows of one table."""
+def _rows_of_table(block: list[re.Match[str]], caption: str) -> Iterator[TableRow]:
+    """Yield the rows of one table, given its lines with the rule."""
     lines = [line for line in block if not DELIMITER.fullmatch(line[0])]
     rows = [[cell.strip() for cell in line[0].strip().strip("|").split("|")[:_MAX_CELLS]] for line in lines]
     if len(rows) < 2:
@@ -115,42 +116,69 @@ def _rows_of(block: list[re.Match[str]], caption: str) -> Iterator[TableRow]:
     if _is_form(rows[0]):
         yield from _form_rows(lines, rows)
         return
-    rule = next((place for place, line in enumerate(block) if DELIMITER.fullmatch(line[0])), 1)
-    count = max(1, rule)
-    while count < min(3, len(rows) - 1) and not _has_numbers(rows[count]) and _has_numbers(rows[count + 1]):
-        count += 1
-    headers = _headers(rows[:count], max(map(len, rows)))
-    measures = [_header_measure(header) for header in headers]
-    default = next(
-        (found for match in _CAPTION.finditer(caption) if (found := read_measure(match["unit"]))), None
-    )
-    units = next((place for place, header in enumerate(headers) if _UNIT_NAME.fullmatch(header)), None)
-    for line, row in zip(lines[count:], rows[count:], strict=True):
-        own = read_measure(row[units]) if units is not None and units < len(row) else _header_measure(row[0])
+    rule = next((number for number, line in enumerate(block) if DELIMITER.fullmatch(line[0])), 1)
+    first = _first_data_row(rows, max(1, rule))
+    columns = _Columns(_headers(rows[:first], max(map(len, rows))), caption)
+    for line, row in zip(lines[first:], rows[first:], strict=True):
+        yield TableRow(line.start(), line.end(), columns.read_row(row))
+
+
+def _first_data_row(rows: list[list[str]], first: int) -> int:
+    """Return the number of the first row below the header, which may go on for a row or two below the rule."""
+    last = min(_MAX_HEADER_ROWS, len(rows) - 1)
+    while first < last and not _has_numbers(rows[first]) and _has_numbers(rows[first + 1]):
+        first += 1
+    return first
+
+
+class _Columns:
+    """The headers of a table with the units that these and the caption name."""
+
+    def __init__(self, headers: list[str], caption: str) -> None:
+        self._headers = headers
+        self._measures = [_header_measure(header) for header in headers]
+        self._unit_column = next(
+            (n for n, header in enumerate(headers) if _UNIT_NAME.fullmatch(header)), None
+        )
+        named = (read_measure(match["unit"]) for match in _CAPTION.finditer(caption))
+        self._default = next((measure for measure in named if measure), None)
+
+    def read_row(self, row: list[str]) -> tuple[TableCell, ...]:
+        """Read the cells of a row; a number has the unit of its column, else of its row, else of the caption."""
+        if self._unit_column is not None and self._unit_column < len(row):
+            row_measure = read_measure(row[self._unit_column])
+        else:
+            row_measure = _header_measure(row[0])
         cells = []
-        for place, cell in enumerate(row):
-            measure = measures[place] or (None if _IN_BRACKETS.search(headers[place]) else own or default)
-            values = tuple(
-                _measured(value, measure if place or measures[0] else None) for value in find_values(cell)
-            )
-            if not place and cell.isdecimal() and _COUNTS_ROWS.fullmatch(headers[0]):
+        for column, cell in enumerate(row):
+            header, measure = self._headers[column], self._measures[column]
+            if measure is None and column and not _IN_BRACKETS.search(header):
+                measure = row_measure or self._default
+            values = tuple(_in_measure(value, measure) for value in find_values(cell))
+            if not column and cell.isdecimal() and _COUNTS_ROWS.fullmatch(header):
                 values = tuple(value._replace(dimension="ordinal") for value in values)
-            cells.append(TableCell(cell, headers[place], values))
-        yield TableRow(line.start(), line.end(), tuple(cells))
+            cells.append(TableCell(cell, header, values))
+        return tuple(cells)
 
 
 def _is_form(row: list[str]) -> bool:
     """Tell whether the first row of a table has values or names beside labels, and so is no header."""
     labels, texts = row[::2], row[1::2]
-    said = [
-        _ENTITY.fullmatch(cell) or any(value.dimension not in _IN_HEADERS for value in find_values(cell))
-        for cell in texts
-    ]
-    return len(labels) == len(texts) and any(said) and not any(map(find_values, labels))
+    if len(labels) != len(texts) or any(map(find_values, labels)):
+        return False
+    for text in texts:
+        if _ENTITY.fullmatch(text):
+            return True
+        if any(value.dimension not in _IN_HEADERS for value in find_values(text)):
+            return True
+    return False
 
 
 def _form_rows(lines: list[re.Match[str]], rows: list[list[str]]) -> Iterator[TableRow]:
-    """The rows of a form, of labels with their texts: each with its own and the texts without values of the others."""
+    """Yield the rows of a form (label, text, label, text ...), each with the cells without values of all others.
+
+    These name what the form is about, as its company or contract.
+    """
     cells = [
         [
             TableCell(text, label, tuple(find_values(text)))
@@ -164,7 +192,7 @@ def _form_rows(lines: list[re.Match[str]], rows: list[list[str]]) -> Iterator[Ta
 
 
 def _has_numbers(row: list[str]) -> bool:
-    """Tell whether a cell beside the first is a number."""
+    """Tell whether a cell after the first begins with a number and is no year."""
     return any(
         re.match(r"[-+$€£¥]?\s?[\d０-９]", cell) and not re.fullmatch(r"(?:19|20)\d\d年?", cell)
         for cell in row[1:]
@@ -172,38 +200,38 @@ def _has_numbers(row: list[str]) -> bool:
 
 
 def _headers(rows: list[list[str]], width: int) -> list[str]:
-    """The header of each column: the texts of its header rows."""
+    """Return the header of each column: the texts of its header rows, each once.
+
+    Above the last row an empty cell has the text of the cell before it, which spans both.
+    """
     filled = []
     for depth, row in enumerate(rows):
-        last, line = "", []
-        for place in range(width):
-            cell = row[place] if place < len(row) else ""
-            last = cell or (last if depth < len(rows) - 1 and place else "")
-            line.append(last)
-        filled.append(line)
+        cells = row + [""] * (width - len(row))
+        if depth < len(rows) - 1:
+            for column in range(1, width):
+                cells[column] = cells[column] or cells[column - 1]
+        filled.append(cells)
     return [" ".join(dict.fromkeys(filter(None, column))) for column in zip(*filled, strict=True)]
 
 
 def _header_measure(header: str) -> Measure | None:
-    """The scale and unit in the brackets of a header, or at its end."""
+    """Return the scale and unit in the brackets of a header, or at its end; None if there is none."""
     for match in (*_IN_BRACKETS.finditer(header), *_AFTER_WORD.finditer(header)):
         if measure := read_measure(match[1]):
             return measure
     return None
 
 
-def _measured(value: Value, measure: Measure | None) -> Value:
-    """A plain number in the unit of its column; other values as they are."""
-    plain = not value.dimension or (value.dimension == "date" and value.key.isdecimal())
+def _in_measure(value: Value, measure: Measure | None) -> Value:
+    """Return a plain number in the unit of its column; other values as they are."""
+    is_plain = not value.dimension or (value.dimension == "date" and value.key.isdecimal())
     if measure and measure.unit and is_money(value.dimension):  # ¥ beside JPY
-        plain = dimensions_agree(value.dimension, measure.unit.dimension)
-    if measure is None or not plain:
+        is_plain = dimensions_agree(value.dimension, measure.unit.dimension)
+    if measure is None or not is_plain:
         return value
     amount = value.amount * measure.scale
     if measure.unit is None:
         return value._replace(amount=amount, dimension="", key="")
     symbol, dimension, factor = measure.unit
-    if measure.per:
-        dimension, factor = f"{dimension}/{measure.per.dimension}", factor / measure.per.factor
-    per = measure.per.symbol if measure.per else ""
-    return value._replace(amount=amount, dimension=dimension, unit=symbol, factor=factor, per=per, key="")
+    value = value._replace(amount=amount, dimension=dimension, unit=symbol, factor=factor, per="", key="")
+    return counted_by(value, measure.per) if measure.per else value

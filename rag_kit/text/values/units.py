@@ -38,14 +38,15 @@ class FoundUnit(NamedTuple):
 
 @cache
 def _units() -> dict[str, Unit]:
-    """Map each name to its unit, with plurals in -s and names in lower case."""
+    """Map each name to its unit; names of three letters or more also in lower case and with a plural s."""
     table: dict[str, Unit] = {}
     for line in _TABLE.splitlines()[1:]:
-        dimension, _, rest = line.partition(": ")
-        for entry in rest.split("; "):
+        dimension, _, entries = line.partition(": ")
+        for entry in entries.split("; "):
             factor, *names = entry.replace("µ", "μ").split()
+            names = [name.replace("~", " ") for name in names]
             unit = Unit(names[0], dimension, float(factor))
-            for name in (name.replace("~", " ") for name in names):
+            for name in names:
                 table[name] = unit
                 if name.isascii() and len(name) > 2 and name[-1] not in "s%$3":
                     table.setdefault(name.lower(), unit)
@@ -53,7 +54,7 @@ def _units() -> dict[str, Unit]:
     return table
 
 
-_SQUARE = {"²": "2", "³": "3", "^2": "2", "^3": "3"}
+_POWERS = {"²": "2", "³": "3", "^2": "2", "^3": "3"}
 _LATIN = re.compile(
     r"(?:(?:square|cubic|working|business|calendar|consecutive|metric|nautical|percentage|newton|per|pound|us|swiss"
     r"|degrees?|grad)[ -])?"
@@ -72,29 +73,33 @@ def unit_at(text: str, position: int) -> FoundUnit | None:
         FoundUnit(unit=Unit(symbol='month', dimension='months', factor=1.0), end=9)
     """
     start = _GAP.match(text, position).end()  # type: ignore[union-attr]
-    if run := _HAN.match(text, start):
-        for size in range(len(run[0]), 0, -1):
-            if unit := _units().get(run[0][:size]):
+    if han := _HAN.match(text, start):
+        for size in range(len(han[0]), 0, -1):  # the longest name that is one
+            if unit := _units().get(han[0][:size]):
                 return FoundUnit(unit, start + size)
         return None
     match = _LATIN.match(text, start)
     if match is None:
         return None
     name = match[0].replace("µ", "μ")
-    for power, digit in _SQUARE.items():
+    for power, digit in _POWERS.items():
         name = name.replace(power, digit)
-    unit = _units().get(name) or (_units().get(name.lower()) if len(name) > 2 else None)
-    if unit is None and " " in match[0]:
-        first = re.match(r"\S+", match[0])[0]  # type: ignore[index]
-        unit = _units().get(first)
-        return FoundUnit(unit, start + len(first)) if unit else None
-    return FoundUnit(unit, match.end()) if unit else None
+    if unit := _units().get(name) or (_units().get(name.lower()) if len(name) > 2 else None):
+        return FoundUnit(unit, match.end())
+    first, blank, _ = match[0].partition(" ")
+    unit = _units().get(first) if blank else None  # "per cent" is one name, "metric t" is not
+    return FoundUnit(unit, start + len(first)) if unit else None
+
+
+def unit_named(name: str) -> Unit:
+    """Return the unit of a name in the table."""
+    return _units()[name]
 
 
 def rate_of(unit: Unit) -> tuple[Unit, Unit] | None:
     """Split a rate with a name of its own into its two units: mph into mile and hour."""
     names = _RATES.get(unit.symbol)
-    return (_units()[names[0]], _units()[names[1]]) if names else None
+    return (unit_named(names[0]), unit_named(names[1])) if names else None
 
 
 def dimensions_agree(one: str, other: str) -> bool:

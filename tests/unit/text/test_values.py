@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rag_kit.text.citations.placing import says
 from rag_kit.text.values.reading import find_values, same_value
 from rag_kit.text.values.tables import table_rows
 
@@ -132,3 +133,10 @@ def test_long_texts_are_read_in_bounded_time(part: str) -> None:
     start = time.perf_counter()
     find_values(part * 20_000)
     assert time.perf_counter() - start < 20
+
+
+def test_a_unit_of_two_words_can_be_taken_away() -> None:
+    """A price per nautical mile supports the bare price, as one per kilometre does."""
+    counted, bare = find_values("It costs 30 EUR per nautical mile, so 30 EUR.")
+    assert counted.per == "nautical mile"
+    assert says(counted, bare)
