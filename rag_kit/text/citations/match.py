@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import product
 from typing import Literal, NamedTuple
 
 from rag_kit.text.citations.change import MIN_CLOSE, find_change
@@ -242,11 +243,19 @@ def _missing_words(content: Sequence[Token], pair: _Pair) -> list[Token]:
     words += [token.key for token in context if not token.value]
 
     def is_missing(token: Token) -> bool:
-        if token.key in keys:
+        may_be_joined = bool(pair.source.rows) or not token.name
+        if token.key in keys or (may_be_joined and _is_joined_of(token.key, keys, words)):
             return False
         return bool(token.value or token.name or token.key in others) or not has_alike(token.key, words)
 
     return [token for token in content if is_missing(token)]
+
+
+def _is_joined_of(word: str, keys: Set[str], words: Sequence[str]) -> bool:
+    """Tell whether a Chinese word is one of some keys and a form of another word, as 华东地区 of 华东 and 地区."""
+    if word < "\u2fff":
+        return False
+    return any(word[:end] in keys and has_alike(word[end:], words) for end in range(1, len(word)))
 
 
 def _reason_of_unknown(unknown: Sequence[Token], source: PassageSource) -> str:
@@ -267,8 +276,13 @@ def _opposite_or_negation(pair: _Pair) -> str:
     """Return the reason if a statement has an opposite of a quoted word, or only one of both denies a word; else ""."""
     said, stated = {token.key for token in pair.quoted}, {token.key for token in pair.stated}
     new = [key for key in stated - said if not any(are_equal(key, other) for other in said)]
-    if any(are_opposites(word, lost) for word in new for lost in said - stated):
-        return "opposite"
+    denied = {word for words in _denied(pair.stated) for word in words}
+    denied_there = {word for words in _denied(pair.quoted) for word in words}
+    for word, lost in product(new, said - stated):
+        if are_opposites(word, lost) and (word in denied) == (
+            lost in denied_there
+        ):  # not allowed is prohibited
+            return "opposite"
     keys = content_keys(pair.stated)
     is_of_clause = 2 * len(keys & content_keys(pair.clause)) >= len(keys)
     return _negates_alone(pair.stated, pair.clause if is_of_clause else pair.quoted)

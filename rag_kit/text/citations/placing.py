@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence, Set
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Literal, NamedTuple
 
-from rag_kit.text.citations.source import PassageSource, ValuePlace, content_keys, letters_of
-from rag_kit.text.citations.tokens import Token, are_opposites
+from rag_kit.text.citations.source import PassageSource, ValuePlace, content_keys, letters_of, posts
+from rag_kit.text.citations.tokens import Token, are_opposites, tokens
 from rag_kit.text.values.reading import Value, find_values, same_value, uncounted
 
 _MAY_CHANGE = re.compile(r"[改调推延提缩增降减更订]|\bto\b")
@@ -34,6 +34,21 @@ _COMPARISONS = (
         r"(?P<left>[^，。；]+?)比(?P<right>[^，。；]{1,12}?)[更还要]?(?P<degree>[高低大小多少长短重轻快慢早晚贵好差强弱]|便宜)"
     ),
 )
+_SEQUENCES = [
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"^\W*(?:before|prior to)\s(?P<second>[^,.;]+),(?P<first>[^.;]+)",
+        r"^\W*(?:after|once)\s(?P<first>[^,.;]+),(?P<second>[^.;]+)",
+        r"(?P<first>[^.;]+?)\b(?:before|prior to|and then)\s(?P<second>[^.;]+)",
+        r"(?P<second>[^.;]+?)\b(?:after|once)\s(?P<first>[^.;]+)",
+        r"先(?P<first>[^。；]+?)[，,]?(?:再|然后|而后|接着|之?后)(?P<second>[^。；]+)",
+        r"(?P<second>[^，。；]+?)之?前[，,](?P<first>[^。；]+)",
+        r"(?P<first>[^，。；]+?)[之以]?后[，,]?(?P<second>[^。；]+)",
+    )
+]
+_FROM = re.compile(r"(?:\bfrom|从|由|自)\s?$", re.IGNORECASE)
+_TO = re.compile(r"\s?(?:to|[^，。；\d]{0,6}[至到为成])\s?")
+_FROM_WITHIN = 6  # characters before a value in which "from" is looked for
 _PARTY = re.compile(
     rf"(?P<to>[向给对为与和同]|支付|通知|赔偿|补偿|告知|交付|归还|退还|提供)?(?P<name>{_NAMES})(?P<of>的|所在)?"
 )
@@ -166,6 +181,7 @@ def swaps_roles(statement: str, sentence: str, passage: PassageSource) -> str:
     if (
         _are_parties_swapped(statement, sentence)
         or _is_comparison_turned(statement, sentence)
+        or _is_sequence_turned(statement, sentence)
         or _is_duty_of_another(statement, passage)
     ):
         return "order"
@@ -174,6 +190,12 @@ def swaps_roles(statement: str, sentence: str, passage: PassageSource) -> str:
 
 def _is_change_turned(statement: str, passage: PassageSource) -> bool:
     """Tell whether a statement has a value before a change that the passage has only after it, or the reverse."""
+    stated_ranges = _ranges(statement)
+    if stated_ranges:
+        said_ranges = _ranges(passage.plain())
+        for start, end in stated_ranges:
+            if _has_range(said_ranges, end, start) and not _has_range(said_ranges, start, end):
+                return True
     was, now = _changed_values(statement)
     if not was and not now:  # most statements say nothing of a change: the passage is not read for one
         return False
@@ -199,16 +221,33 @@ def _changed_values(text: str) -> tuple[list[Value], list[Value]]:
     return old, new
 
 
+def _ranges(text: str) -> list[tuple[Value, Value]]:
+    """Return the values of one kind that a text names as from one to the other."""
+    return [
+        (start, end)
+        for start, end in pairwise(find_values(text))
+        if _FROM.search(text, max(0, start.begin - _FROM_WITHIN), start.begin)
+        and _TO.fullmatch(text, start.end, end.begin)
+        and _kind(start) == _kind(end)
+    ]
+
+
+def _has_range(ranges: Sequence[tuple[Value, Value]], start: Value, end: Value) -> bool:
+    """Tell whether a range of the list says what a stated one does."""
+    return any(says(first, start) and says(last, end) for first, last in ranges)
+
+
 def _is_only(value: Value, these: Sequence[Value], others: Sequence[Value]) -> bool:
     return any(says(one, value) for one in these) and not any(says(one, value) for one in others)
 
 
 def _is_mislabelled(statement: str, labels: Mapping[str, Set[str]]) -> bool:
     """Tell whether a statement gives a label a text that the passage has only beside other labels."""
-    for match in _IS.finditer(statement):
-        label, text = letters_of(match["label"]).strip(), letters_of(match["text"]).strip()
+    labelled = [(match["label"], match["text"]) for match in _IS.finditer(statement)] + posts(statement)
+    for stated_label, stated_text in labelled:
+        label, text = letters_of(stated_label).strip(), letters_of(stated_text).strip()
         own = next((labels[name] for name in labels if len(name) > 1 and label.endswith(name)), None)
-        if not own or not text or find_values(match["text"]):
+        if not own or not text or find_values(stated_text):
             continue
         if any(text in other or other in text for other in own):
             continue
@@ -233,6 +272,25 @@ def _parties(text: str) -> dict[str, set[str]]:
         if not match["of"]:
             roles.setdefault(match["name"], set()).add("to" if match["to"] else "by")
     return roles
+
+
+def _is_sequence_turned(statement: str, sentence: str) -> bool:
+    """Tell whether a statement has first what a sentence has second, as in "sand before you paint"."""
+    stated = _sequence(statement)
+    said = _sequence(sentence) if stated else None
+    if not stated or not said:
+        return False
+    straight = len(stated[0] & said[0]) + len(stated[1] & said[1])
+    crossed = min(len(stated[0] & said[1]), len(stated[1] & said[0]))
+    return crossed > straight
+
+
+def _sequence(text: str) -> tuple[set[str], set[str]] | None:
+    """Return the content words of what a text says comes first, and of what comes second; None if it does not."""
+    for pattern in _SEQUENCES:
+        if match := pattern.search(text):
+            return content_keys(tokens(match["first"])), content_keys(tokens(match["second"]))
+    return None
 
 
 class _Comparison(NamedTuple):

@@ -27,12 +27,17 @@ _LABELLED = re.compile(
     re.MULTILINE,
 )
 _LABEL = re.compile(r"[^，；,;：:]{1,16}(?::\s|：)")
+_POST = re.compile(
+    r"(?P<given>[^\s，。；：|]{2,12})由(?P<to>[^，。；|]{2,8}?)(?:担任|出任|兼任)"
+    r"|(?P<who>[^\s，。；：由|]{2,8}?)(?:担任|出任|兼任)(?P<post>[^，。；|]{2,12})"
+)
 _AND = re.compile(r"\s(?=(?:and|und|from|versus|vs\.?|compared (?:with|to))\s)|(?=而(?!且))")
 _MARK = re.compile(r"\s?\[\d{1,4}(?:[,，–-] ?\d{1,4})*\]")
 _WITHIN_NUMBER = re.compile(rf"[\d{HAN_DIGITS}十百千万亿]{{2}}")
 _NOT_WORD = re.compile(r"[^\w$€£¥%‰℃℉°]+|_+")
-# stems of words that say by which time money is counted, as in a "monthly rent of 900 EUR" -> name of the unit
+# words that say by which time a value is counted, as in a "monthly rent of 900 EUR" -> name of the unit
 _PERIODS = {word: word for word in ("month", "year", "week", "hour")} | {"annual": "year", "daili": "day"}
+_HAN_PERIOD = re.compile(r"每?个?([年季月周日天])度?(?:$|[费租薪工收销产利息均付额])")  # 每月, 月费
 _BESIDE_HAN = re.compile(rf" (?=[{HAN}])|(?<=[{HAN}]) ")
 _STUDY = (
     r"(?:determine|evaluate|examine|investigate|assess|compare|explore|estimate|characteri[sz]e|study|test|analy[sz]e"
@@ -146,6 +151,7 @@ class PassageSource:
         """The texts beside each label, in letters: of cells below a header or beside it, and of lines "label: text"."""
         labelled = [(cell.header, cell.text) for row in self.rows.values() for cell in row.cells]
         labelled += [(match["label"], match["text"]) for match in _LABELLED.finditer(self.text)]
+        labelled += posts(self.text)
         texts: dict[str, set[str]] = {}
         for label, text in labelled:
             for name in re.split(r"[（(）)\s]+", label):
@@ -202,13 +208,12 @@ class PassageSource:
 
     @cached_property
     def counted(self) -> dict[str, str]:
-        """Normal form of money counted by a time -> that of the bare value, as in a "monthly rent of 900 EUR"."""
+        """Normal form of a value counted by a time -> that of the bare value, as in a "monthly rent of 900 EUR"."""
         bare: dict[str, str] = {}
-        for place in self.places:
-            if is_money(place.value.dimension):
-                for word in place.clause & _PERIODS.keys():
-                    monthly = counted_by(place.value, unit_named(_PERIODS[word]))
-                    bare[monthly.normal] = place.value.normal
+        for value, clause, *_ in self.places:
+            if is_money(value.dimension) or not value.dimension:
+                for period in filter(None, map(_period_of, clause)):
+                    bare[counted_by(value, unit_named(period)).normal] = value.normal
         return bare
 
     def best_sentences(self, statement: str, stated: Sequence[Token]) -> tuple[int, range]:
@@ -246,6 +251,12 @@ class PassageSource:
             rank = (len(values & own), len(keys & so_far), len(keys & own), -len(clause))
             ranked.append((rank, clause))
         return max(ranked, key=lambda entry: entry[0])[1]
+
+
+def _period_of(word: str) -> str:
+    """Return the unit of time that a word such as "monthly", 每月 or 月费 counts by; "" for another word."""
+    period = _HAN_PERIOD.match(word)
+    return period[1] if period else _PERIODS.get(word, "")
 
 
 def clauses(text: str) -> list[Clause]:
@@ -325,6 +336,16 @@ def _row_places(cells: Sequence[_CellTokens]) -> Iterator[ValuePlace]:
 def _measures(token: Token) -> bool:
     """Tell whether a token is a value that is measured or counted, not an identifier."""
     return token.value is not None and token.value.dimension != "id"
+
+
+def posts(text: str) -> list[tuple[str, str]]:
+    """Return each post that a text fills, with who holds it.
+
+    Example:
+        >>> posts("安全员由刘洋担任，张伟担任项目经理。")
+        [('安全员', '刘洋'), ('项目经理', '张伟')]
+    """
+    return [(match["given"] or match["post"], match["to"] or match["who"]) for match in _POST.finditer(text)]
 
 
 def leaves_open(sentence: str) -> bool:

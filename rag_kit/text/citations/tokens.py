@@ -83,8 +83,8 @@ def _word_tokens(text: str, start: int, end: int) -> list[PlacedToken]:
     row: list[PlacedToken] = []
     for match in islice(_WORD.finditer(text, start, end), _MAX_TOKENS):
         if match["han"]:
-            tagged = tag_words(fold(match["han"]))
-            row += [PlacedToken(match.start(), _han_token(word, tag)) for word, tag in tagged]
+            for word, tag in tag_words(fold(match["han"])):
+                row += [PlacedToken(match.start(), _han_token(part, tag)) for part in _CUT.get(word, (word,))]
         else:
             row.append(PlacedToken(match.start(), _latin_token(match[0][:_MAX_WORD])))
     return row
@@ -111,24 +111,31 @@ def _han_token(word: str, tag: str) -> Token:
 
 
 _DIRECTIONS = ("up", "down")
+_CUT = {
+    "不适": ("不", "适"),
+    "概不负责": ("不", "负责"),
+    "恕不": ("不",),
+}  # negations inside words of the dictionary
 # forms of one English word begin with the same letters: at least so many, and this share of the shorter word
 _MIN_PREFIX, _PREFIX_SHARE = 4, 0.7
 _MIN_HAN = 2  # longer Chinese words of one length are forms of one where a single character differs
 _NEGATION = re.compile(
     r"not|no|never|neither|nor|none|cannot|without|nobody|nothing|hardly|\w+n't|nicht|nie|ohne|kein(?:e[mnrs]?)?"
     # a negation with what only carries it: 不会, 没有, 并未, 无人; not a word of its own such as 不足, 不同, 无线
-    r"|[并从绝也都尚可]?[不没未无非勿莫][有能会是可要应得曾用须需人许准由为被在以]?"
+    r"|[并从绝也都尚可概]?[不没未无非勿莫][有能会是可要应得曾用须需人许准由为被在以予再]?"
 )
-_BY_TIME = re.compile("[每按逐]?([年季月日周])$")  # 每月, 按季
+_BY_TIME = re.compile("[每按逐]?([年季月日周])(?:$|(?=[息利租薪费均产收销付]))")  # 每月, 按季, 年息
 # Each line is a class of words, as rise,grow/fall,sink: words of a group mean the same, two groups exclude each other.
+# Below the second comment are characters, by which longer words may differ.
 _OPPOSITES = Path(__file__).with_name("opposites.txt").read_text(encoding="utf-8")
+_CHARACTERS = _OPPOSITES.rpartition("#")[2]
 
 
 @cache
-def _classes() -> dict[str, dict[int, int]]:
+def _classes(table: str = _OPPOSITES) -> dict[str, dict[int, int]]:
     """Map each word or character, stemmed and as it is, to its group in each of its classes, by their numbers."""
     classes: dict[str, dict[int, int]] = {}
-    lines = [line for line in _OPPOSITES.splitlines() if not line.startswith("#")]
+    lines = [line for line in table.splitlines() if "/" in line]
     for number, line in enumerate(lines):
         for group, words in enumerate(line.split("/")):
             for word in words.split(","):
@@ -165,13 +172,14 @@ def are_opposites(a: str, b: str) -> bool:
     if not a.isascii() and len(a) == len(b):
         differing = [(mine, other) for mine, other in zip(a, b, strict=True) if mine != other]
         if len(differing) == 1:  # 以东 and 以西
-            pairs = _group_pairs(*differing[0]) or pairs
+            mine, other = (_classes(_CHARACTERS).get(character, {}) for character in differing[0])
+            pairs = [(mine[number], other[number]) for number in mine.keys() & other.keys()] or pairs
     return any(group != other for group, other in pairs)
 
 
 def _is_modified(word: str, other: str) -> bool:
     """Tell whether a Chinese word is another one with a prefix that changes the thing: 副经理 is not 经理."""
-    return word[0] in "副非前代" and len(other) > 1 and word[1:] == other
+    return word[0] in "副非前代不未无" and len(other) > 1 and word[1:] == other
 
 
 def are_equal(a: str, b: str) -> bool:

@@ -98,7 +98,7 @@ _PATTERNS = {
         rf"(?:{HAN}|\d+) ?分之 ?(?:{FIGURES}|{HAN})",
         rf"[{_H}\d]成[半一二三四五六七八九]?(?=[以左的]|[^\u4e00-\u9fff]|$)",
         r"(?i:an?|one|two|three|four|five|seven)[ -](?:third|quarter|fourth|fifth|sixth|eighth|tenth)s?\b(?! quarter)"
-        r"(?! (?:of an? )?(?:hour|year|day|month|century))",
+        r"(?! (?:hour|year|day|month|century))",
         r"[Hh]alf(?= (?:of|the|its|their|all)\b|$)(?! the time)",
         r"(?<![\d/])\d/(?:[2-9]|10)(?![\d/A-Za-z])",
     ),
@@ -109,7 +109,7 @@ _PATTERNS = {
     "number": (
         rf"(?:{_COINS})?[-+]?(?:(?i:half an? |(?:an?|{NUMBER_WORDS}|{FIGURES}) and a half(?= )"
         r"|an? (?=\w+ and (?:a half|a quarter|three[ -]quarters)))"
-        rf"|半(?=个|年|天|小时|日|月)|{FIGURES}|{HAN}|(?i:{NUMBER_WORDS}))(?:{SCALE})?",
+        rf"|半(?=个|年|天|小时|日|月|公?斤|公?升|公里|千克|吨|米|亩|分钟)|{FIGURES}|{HAN}|(?i:{NUMBER_WORDS}))(?:{SCALE})?",
     ),
 }
 FORMS = re.compile("|".join(f"(?P<{name}>{'|'.join(patterns)})" for name, patterns in _PATTERNS.items()))

@@ -67,9 +67,11 @@ _NO_NUMBER = word_set("万一 千万 一一 万万 百千 万千 十分 百分 �
 _ONLY_SCALES, _SCALES_OF_CAPTIONS = ("万", "亿", "万亿"), ("百万", "千万")
 _PART_AFTER = re.compile(r" and (?P<part>a half|a quarter|three[ -]quarters)\b|半(?![载径个])")
 _PARTS = {"a quarter": 0.25, "three quarters": 0.75, "three-quarters": 0.75}
+_OF_A = re.compile(r" of (?:an?|one) ")
 _PER = re.compile(r" ?[/·] ?(?=\S)| (?:per|an?|each|every|pro|je|im) | ?每(?=[^\s，。])")
 _ANY_UNIT = ("/", "·", "per", "每")  # after these, and not "a", "each" ..., other units than times count, too
-_EACH = re.compile(r"(?:每|(?=逾期|延误|延期|迟延|延迟|超期))(?P<late>逾期|延误|延期|迟延|延迟|超期)?一?个?")
+_LATE = "逾期|延误|延期|迟延|延迟|超期"
+_EACH = re.compile(rf"(?:每|(?<!第)(?=一[日天]\d)|(?={_LATE}))(?P<late>{_LATE})?一?个?")
 _AFTER_EACH = re.compile(r"[\u4e00-\u9fff]{0,6}(?:为|是|约|：|:)?\s?")
 _AFTER_LATE = re.compile(r"[^。；;\d]{0,14}")  # 每逾期一日，按合同总价的千分之五
 _MAX_COUNTING = 2  # units that a value is counted by
@@ -83,12 +85,12 @@ _RANGE_ON = re.compile(r"[至到~-][\d一二两三四五六七八九十]")
 _JOINED = re.compile(r"\s?(?:,?\s?and\s|零|又|und\s)?\s?")
 _LOWER = re.compile(
     r"(?:\b(?:at least|(?:a )?minimum(?: of)?|(?:more|greater|older|higher|larger|longer|later) than|over|above"
-    r"|exceed(?:s|ing)?|mindestens)|至少|最少|最低|超过|高于|大于|多于|≥|>)(?:[\u4e00-\u9fff]{1,10}的)?\s?$",
+    r"|exceed(?:s|ing)?|mindestens)|至少|最少|最低|超过|高于|大于|多于|≥|>)(?:[\u4e00-\u9fff]{1,10}的)?[为是]?\s?$",
     re.IGNORECASE,
 )
 _UPPER = re.compile(
     r"(?:\b(?:at most|up to|(?:a )?maximum(?: of)?|(?:less|fewer|smaller|lower|younger|shorter|earlier) than|under"
-    r"|below|höchstens|maximal)|至多|最多|最高|最大|低于|少于|小于|不满|未满|≤|<)(?:[\u4e00-\u9fff]{1,10}的)?\s?$",
+    r"|below|höchstens|maximal)|至多|最多|最高|最大|低于|少于|小于|不满|未满|≤|<)(?:[\u4e00-\u9fff]{1,10}的)?[为是]?\s?$",
     re.IGNORECASE,
 )
 _ABOUT = re.compile(
@@ -96,7 +98,10 @@ _ABOUT = re.compile(
     re.IGNORECASE,
 )
 _ABOUT_AFTER = re.compile(r"左右|上下")
-_DENIED = re.compile(r"(?:\b(?:not|no|never)|n't|不得?|未|没有?)\s?$", re.IGNORECASE)
+# maybe with a verb in between: not take more than
+_DENIED = re.compile(
+    r"(?:(?:\b(?:not|no|never)|n't)(?: [a-z]+){0,2}|不[得应宜能可会]?|未|没有?)\s?$", re.IGNORECASE
+)
 _AFTER = re.compile(
     r"(?:\s[a-z]+){0,2},?\s?(?:(?P<min>or (?:more|above|higher|older)|at the earliest|以上|及以上)"
     r"|(?P<max>or (?:less|fewer|lower)|at the latest|以下|以内|之内))"
@@ -173,6 +178,9 @@ def _read_unitless(text: str, match: re.Match[str]) -> Value | None:
     if reading is None:
         return None
     if form == "share":
+        if (of := _OF_A.match(text, end)) and (part := unit_at(text, of.end())):  # a quarter of a litre
+            symbol, dimension, factor = part.unit
+            return Value(start, part.end, reading.amount, dimension, symbol, factor=factor, begin=start)
         units, end = _counting_units(text, start, end)
         bound, begin = _bound(text, start, end)
         return counted_by(Value(start, end, reading.amount, "ratio", bound=bound, begin=begin), *units)
@@ -370,9 +378,9 @@ def same_value(stated: Value, said: Value) -> bool:
 
 
 def _is_rounded(amount: float, exact: float) -> bool:
-    """Tell whether an amount is a more exact one rounded to one or two significant figures."""
-    figures = len(f"{abs(amount):.6g}".replace(".", "").strip("0"))
-    return figures <= 2 and _close(amount, float(f"{exact:.{figures}g}"))
+    """Tell whether an amount is a more exact one rounded to fewer figures."""
+    figures = len(f"{abs(amount):.12g}".replace(".", "").strip("0"))
+    return _close(amount, float(f"{exact:.{figures}g}"))
 
 
 def _close(one: float, other: float) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from itertools import pairwise
+from typing import NamedTuple, TypeGuard
 
 from rag_kit.text.values.numbers import SCALES
 from rag_kit.text.values.reading import Value, counted_by, find_values, level
@@ -119,6 +120,7 @@ def _rows_of_table(block: list[re.Match[str]], caption: str) -> Iterator[TableRo
     rule = next((number for number, line in enumerate(block) if DELIMITER.fullmatch(line[0])), 1)
     first = _first_data_row(rows, max(1, rule))
     columns = _Columns(_headers(rows[:first], max(map(len, rows))), caption)
+    _fill_merged(rows[first:])
     for line, row in zip(lines[first:], rows[first:], strict=True):
         yield TableRow(line.start(), line.end(), columns.read_row(row))
 
@@ -129,6 +131,15 @@ def _first_data_row(rows: list[list[str]], first: int) -> int:
     while first < last and not _has_numbers(rows[first]) and _has_numbers(rows[first + 1]):
         first += 1
     return first
+
+
+def _fill_merged(rows: list[list[str]]) -> None:
+    """Give an empty cell at the beginning of a row the text above it: one cell for several rows."""
+    for above, row in pairwise(rows):
+        for column in range(min(len(above), len(row) - 1)):
+            if row[column]:
+                break
+            row[column] = above[column]
 
 
 class _Columns:
@@ -154,11 +165,17 @@ class _Columns:
             header, measure = self._headers[column], self._measures[column]
             if measure is None and column and not _IN_BRACKETS.search(header):
                 measure = row_measure or self._default
+            elif self._unit_column is not None and row_measure and _is_price(measure):
+                measure = measure._replace(per=measure.per or row_measure.unit)  # by the unit of the row
             values = tuple(_in_measure(value, measure) for value in find_values(cell))
             if not column and cell.isdecimal() and _COUNTS_ROWS.fullmatch(header):
                 values = tuple(value._replace(dimension="ordinal") for value in values)
             cells.append(TableCell(cell, header, values))
         return tuple(cells)
+
+
+def _is_price(measure: Measure | None) -> TypeGuard[Measure]:
+    return measure is not None and measure.unit is not None and is_money(measure.unit.dimension)
 
 
 def _is_form(row: list[str]) -> bool:
