@@ -74,6 +74,8 @@ def _have_changed_places(cited: list[Token], stated: list[Token]) -> bool:
             continue  # a time and a place
         if b in old[a] and a not in strict:
             continue  # members of an enumeration, a word and its attribute
+        if new[a] == old[a] or new[b] == old[b]:
+            continue
         has_neighbour_of_b = any(word and word == other for word, other in zip(new[a], old[b], strict=True))
         if has_neighbour_of_b and new[b].left and new[b].left == old[a].left:
             return True
@@ -91,6 +93,8 @@ def _neighbours(text: list[Token]) -> dict[str, _Neighbours]:
     for before, token in pairwise([Token(""), *text]):
         if before.name and token.name:
             words[-1] += f" {token.key}"
+        elif _is_character(before) and _is_character(token):  # of a name that is in no dictionary
+            words[-1] += token.key
         elif token.content:
             words.append(token.key)
     count = Counter(words)
@@ -100,6 +104,11 @@ def _neighbours(text: list[Token]) -> dict[str, _Neighbours]:
         for position, word in enumerate(words)
         if count[word] == 1
     }
+
+
+def _is_character(token: Token) -> bool:
+    """Tell whether a token is a single Chinese character."""
+    return token.content and len(token.key) == 1 and token.key > "\u2fff"
 
 
 def _without_forms(part: Sequence[Token], other: Sequence[Token]) -> list[Token]:

@@ -36,7 +36,11 @@ _MARK = re.compile(r"\s?\[\d{1,4}(?:[,，–-] ?\d{1,4})*\]")
 _WITHIN_NUMBER = re.compile(rf"[\d{HAN_DIGITS}十百千万亿]{{2}}")
 _NOT_WORD = re.compile(r"[^\w$€£¥%‰℃℉°]+|_+")
 # words that say by which time a value is counted, as in a "monthly rent of 900 EUR" -> name of the unit
-_PERIODS = {word: word for word in ("month", "year", "week", "hour")} | {"annual": "year", "daili": "day"}
+_PERIODS = {word: word for word in ("month", "year", "week", "hour")} | {
+    "annual": "year",
+    "daili": "day",
+    "季": "季度",
+}
 _HAN_PERIOD = re.compile(r"每?个?([年季月周日天])度?(?:$|[费租薪工收销产利息均付额])")  # 每月, 月费
 _BESIDE_HAN = re.compile(rf" (?=[{HAN}])|(?<=[{HAN}]) ")
 _STUDY = (
@@ -256,7 +260,7 @@ class PassageSource:
 def _period_of(word: str) -> str:
     """Return the unit of time that a word such as "monthly", 每月 or 月费 counts by; "" for another word."""
     period = _HAN_PERIOD.match(word)
-    return period[1] if period else _PERIODS.get(word, "")
+    return _PERIODS.get(period[1], period[1]) if period else _PERIODS.get(word, "")
 
 
 def clauses(text: str) -> list[Clause]:
@@ -321,13 +325,17 @@ def _sentence_places(
 
 
 def _row_places(cells: Sequence[_CellTokens]) -> Iterator[ValuePlace]:
-    """Yield the values of a row; beside each are its column's header and the cells that name the row."""
+    """Yield the values of a row; beside each are its column's header and the cells that name the row.
+
+    Beside a value that itself names the row, such as a weekday in the first column, is the whole row.
+    """
+    words_of = [content_keys([*cell.header, *cell.text]) for cell in cells]
     names: set[str] = set()  # words of cells that hold no measure, with their headers
-    for cell in cells:
-        if not any(map(_measures, cell.text)):
-            names |= content_keys([*cell.header, *cell.text])
-    for cell in cells:
-        words = names | content_keys([*cell.header, *cell.text])
+    for number, cell in enumerate(cells):
+        if not any(map(_measures, cell.text)) or (not number and _is_day(cell.text)):
+            names |= words_of[number]
+    for number, cell in enumerate(cells):
+        words = names.union(*words_of) if not number and _is_day(cell.text) else names | words_of[number]
         for token in cell.text:
             if token.value:
                 yield ValuePlace(token.value, frozenset(words - {token.key}))
@@ -346,6 +354,11 @@ def posts(text: str) -> list[tuple[str, str]]:
         [('安全员', '刘洋'), ('项目经理', '张伟')]
     """
     return [(match["given"] or match["post"], match["to"] or match["who"]) for match in _POST.finditer(text)]
+
+
+def _is_day(cell: Sequence[Token]) -> bool:
+    """Tell whether all values of a cell are weekdays or quarters."""
+    return all(token.value is None or token.value.dimension in ("weekday", "quarter") for token in cell)
 
 
 def leaves_open(sentence: str) -> bool:

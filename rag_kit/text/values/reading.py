@@ -183,7 +183,9 @@ def _read_unitless(text: str, match: re.Match[str]) -> Value | None:
             return Value(start, part.end, reading.amount, dimension, symbol, factor=factor, begin=start)
         units, end = _counting_units(text, start, end)
         bound, begin = _bound(text, start, end)
-        return counted_by(Value(start, end, reading.amount, "ratio", bound=bound, begin=begin), *units)
+        about, begin = _about(text, begin, end)
+        share = Value(start, end, reading.amount, "ratio", bound=bound, begin=begin, about=about)
+        return counted_by(share, *units)
     bound, begin = _bound(text, start, end) if form in ("date", "clock") else ("", start)
     return Value(
         start, end, reading.amount, form, bound=bound, key=reading.key, open=reading.is_open, begin=begin
@@ -228,10 +230,10 @@ def _read_number(text: str, match: re.Match[str]) -> Value | None:
     else:
         units, end = _counting_units(text, start, end)
     bound, begin = _bound(text, start, end)
-    about = _ABOUT.search(text, max(0, start - _ABOUT_WITHIN), start) or _ABOUT_AFTER.match(text, end)
+    about, begin = _about(text, begin, end)
     value = Value(
         start, end, amount, measured.dimension, measured.symbol, bound=bound, factor=measured.factor,
-        begin=begin, about=bool(about),
+        begin=begin, about=about,
     )  # fmt: skip
     return counted_by(value, *units)
 
@@ -324,6 +326,13 @@ def _bound(text: str, start: int, end: int) -> tuple[str, int]:
                 return opposite, first + denied.start()
             return bound, first + match.start()
     return "", start
+
+
+def _about(text: str, begin: int, end: int) -> tuple[bool, int]:
+    """Tell whether a value is said to be near only, and return where it begins with a word for that before it."""
+    if before := _ABOUT.search(text, max(0, begin - _ABOUT_WITHIN), begin):
+        return True, before.start()
+    return _ABOUT_AFTER.match(text, end) is not None, begin
 
 
 def _join(text: str, first: Value, second: Value) -> list[Value]:
