@@ -55,7 +55,15 @@ def find_change(cited: Sequence[Token], stated: Sequence[Token], passage: Set[st
         if reason := _reason_of_replacement(old_words, new_words, surplus, passage, one_for_one, alone):
             return reason
     share = len(set(cited_keys) & set(stated_keys)) / max(1, len(set(stated_keys)))
-    if voice == stated_voice and share >= MIN_CLOSE and _have_changed_places(cited, stated):
+    is_shortened = all(
+        tag in ("equal", "delete") for tag, *_ in blocks
+    )  # so that all words are in their order
+    if (
+        voice == stated_voice
+        and not is_shortened
+        and share >= MIN_CLOSE
+        and _have_changed_places(cited, stated)
+    ):
         return "order"
     return ""
 
@@ -74,8 +82,6 @@ def _have_changed_places(cited: list[Token], stated: list[Token]) -> bool:
             continue  # a time and a place
         if b in old[a] and a not in strict:
             continue  # members of an enumeration, a word and its attribute
-        if new[a] == old[a] or new[b] == old[b]:
-            continue
         has_neighbour_of_b = any(word and word == other for word, other in zip(new[a], old[b], strict=True))
         if has_neighbour_of_b and new[b].left and new[b].left == old[a].left:
             return True

@@ -243,8 +243,7 @@ def _missing_words(content: Sequence[Token], pair: _Pair) -> list[Token]:
     words += [token.key for token in context if not token.value]
 
     def is_missing(token: Token) -> bool:
-        may_be_joined = bool(pair.source.rows) or not token.name
-        if token.key in keys or (may_be_joined and _is_joined_of(token.key, keys, words)):
+        if token.key in keys or (pair.source.rows and _is_joined_of(token.key, keys, words)):
             return False
         return bool(token.value or token.name or token.key in others) or not has_alike(token.key, words)
 

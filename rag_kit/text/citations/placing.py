@@ -281,8 +281,8 @@ def _is_sequence_turned(statement: str, sentence: str) -> bool:
     if not stated or not said:
         return False
     straight = len(stated[0] & said[0]) + len(stated[1] & said[1])
-    crossed = min(len(stated[0] & said[1]), len(stated[1] & said[0]))
-    return crossed > straight
+    crossed = len(stated[0] & said[1]), len(stated[1] & said[0])
+    return all(crossed) and sum(crossed) > straight
 
 
 def _sequence(text: str) -> tuple[set[str], set[str]] | None:
