@@ -63,6 +63,9 @@ class _Pair:
     source: PassageSource
     sentence: Sequence[Token] = ()  # the best one of the span
     clause: Sequence[Token] = ()  # of that sentence the best one, where the statement has a single clause
+    clauses: Sequence[
+        tuple[Sequence[Token], Sequence[Token]]
+    ] = ()  # of the statement, with the best of the sentence
 
 
 def judge(statement: str, sources: Sequence[PassageSource]) -> list[Verdict]:
@@ -103,7 +106,8 @@ def _judge_against(statement: str, source: PassageSource) -> Verdict:
     parts = [_with_keys_of(source, part) for part in clauses(statement)]
     clause = [] if is_row or len(parts) > 1 else source.best_clause(best, stated)
     quoted = [token for number in quoted_sentences for token in source.tokens[number]]
-    pair = _Pair(stated, quoted, source, source.tokens[best], clause)
+    matched = [] if is_row else [(part, source.best_clause(best, part)) for part in parts]
+    pair = _Pair(stated, quoted, source, source.tokens[best], clause, matched)
     reason, score = _compare_words(pair)
     placement: Placement = "open"
     exchanged = ""
@@ -282,9 +286,12 @@ def _opposite_or_negation(pair: _Pair) -> str:
             lost in denied_there
         ):  # not allowed is prohibited
             return "opposite"
-    keys = content_keys(pair.stated)
-    is_of_clause = 2 * len(keys & content_keys(pair.clause)) >= len(keys)
-    return _negates_alone(pair.stated, pair.clause if is_of_clause else pair.quoted)
+    for part, clause in pair.clauses or [(pair.stated, ())]:
+        keys = content_keys(part)
+        is_of_clause = 2 * len(keys & content_keys(clause)) >= len(keys)
+        if reason := _negates_alone(part, clause if is_of_clause else pair.quoted):
+            return reason
+    return ""
 
 
 def _negates_alone(stated: Sequence[Token], quoted: Sequence[Token]) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence, Set
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, permutations, product
 from typing import Literal, NamedTuple
 
 from rag_kit.text.citations.source import PassageSource, ValuePlace, content_keys, letters_of, posts
 from rag_kit.text.citations.tokens import Token, are_opposites, tokens
+from rag_kit.text.language import word_set
 from rag_kit.text.values.reading import Value, find_values, same_value, uncounted
 
 _MAY_CHANGE = re.compile(r"[改调推延提缩增降减更订]|\bto\b")
@@ -40,14 +41,26 @@ _SEQUENCES = [
         r"^\W*(?:before|prior to)\s(?P<second>[^,.;]+),(?P<first>[^.;]+)",
         r"^\W*(?:after|once)\s(?P<first>[^,.;]+),(?P<second>[^.;]+)",
         r"(?P<first>[^.;]+?)\b(?:before|prior to|and then)\s(?P<second>[^.;]+)",
+        r"(?P<first>[^.;]+?)\b(?:cause[sd]?|le(?:ads?|d) to|result(?:s|ed|ing) in)\s(?!by\b)(?P<second>[^.;]+)",
+        r"(?P<second>[^.;]+?)\b(?:due to|caused by|as a result of|because of)\s(?P<first>[^.;]+)",
+        r"(?P<first>[^，。；]+?)(?:导致|引发|造成|引起)了?(?P<second>[^，。；]+)",
         r"(?P<second>[^.;]+?)\b(?:after|once)\s(?P<first>[^.;]+)",
         r"先(?P<first>[^。；]+?)[，,]?(?:再|然后|而后|接着|之?后)(?P<second>[^。；]+)",
         r"(?P<second>[^，。；]+?)之?前[，,](?P<first>[^。；]+)",
         r"(?P<first>[^，。；]+?)[之以]?后[，,]?(?P<second>[^。；]+)",
     )
 ]
+_ROLES = word_set("to from by against 给 向 从 由 被 到 往 至 对")
+_ARTICLES = word_set("the a an")
 _FROM = re.compile(r"(?:\bfrom|从|由|自)\s?$", re.IGNORECASE)
 _TO = re.compile(r"\s?(?:to|[^，。；\d]{0,6}[至到为成])\s?")
+_STEP = re.compile(
+    r"\b(?:chang|rais|rose|ris|increas|reduc|lower|cut|f[ae]ll|grew|grow|declin|decreas|drop)\w*[^.;,]{0,30}"
+    r" (?:(?P<by>by)|to) $"
+    r"|[增减降涨跌升提缩][\u4e00-\u9fff]?(?:(?P<by_han>了)|[至到为])约?$",
+    re.IGNORECASE,
+)
+_STEP_WITHIN = 48  # characters before a value in which a verb of change is looked for
 _FROM_WITHIN = 6  # characters before a value in which "from" is looked for
 _PARTY = re.compile(
     rf"(?P<to>[向给对为与和同]|支付|通知|赔偿|补偿|告知|交付|归还|退还|提供)?(?P<name>{_NAMES})(?P<of>的|所在)?"
@@ -183,6 +196,7 @@ def swaps_roles(statement: str, sentence: str, passage: PassageSource) -> str:
         or _is_comparison_turned(statement, sentence)
         or _is_sequence_turned(statement, sentence)
         or _is_duty_of_another(statement, passage)
+        or _are_roles_swapped(statement, sentence)
     ):
         return "order"
     return ""
@@ -190,6 +204,8 @@ def swaps_roles(statement: str, sentence: str, passage: PassageSource) -> str:
 
 def _is_change_turned(statement: str, passage: PassageSource) -> bool:
     """Tell whether a statement has a value before a change that the passage has only after it, or the reverse."""
+    if _is_step_turned(statement, passage):
+        return True
     stated_ranges = _ranges(statement)
     if stated_ranges:
         said_ranges = _ranges(passage.plain())
@@ -219,6 +235,27 @@ def _changed_values(text: str) -> tuple[list[Value], list[Value]]:
                 old.append(before)
         before = value
     return old, new
+
+
+def _is_step_turned(statement: str, passage: PassageSource) -> bool:
+    """Tell whether something changes by a value in one text and to that value in the other."""
+    stated = _steps(statement)
+    said = _steps(passage.plain()) if stated else []
+    for step, value in stated:
+        steps = {other for other, one in said if says(one, value)}
+        if steps and step not in steps:
+            return True
+    return False
+
+
+def _steps(text: str) -> list[tuple[str, Value]]:
+    """Return the values by which, or to which, a text says that something changes."""
+    steps: list[tuple[str, Value]] = []
+    for value in find_values(text):
+        match = _STEP.search(text, max(0, value.begin - _STEP_WITHIN), value.begin)
+        if match:
+            steps.append(("by" if match["by"] or match["by_han"] else "to", value))
+    return steps
 
 
 def _ranges(text: str) -> list[tuple[Value, Value]]:
@@ -275,22 +312,47 @@ def _parties(text: str) -> dict[str, set[str]]:
 
 
 def _is_sequence_turned(statement: str, sentence: str) -> bool:
-    """Tell whether a statement has first what a sentence has second, as in "sand before you paint"."""
-    stated = _sequence(statement)
-    said = _sequence(sentence) if stated else None
-    if not stated or not said:
-        return False
-    straight = len(stated[0] & said[0]) + len(stated[1] & said[1])
-    crossed = len(stated[0] & said[1]), len(stated[1] & said[0])
-    return all(crossed) and sum(crossed) > straight
+    """Tell whether a statement has first, or as the cause, what a sentence has second, or as the effect."""
+    stated = _sequences(statement)
+    said = _sequences(sentence) if stated else []
+    for (first, second), (said_first, said_second) in product(stated[:1], said):
+        straight = len(first & said_first) + len(second & said_second)
+        crossed = len(first & said_second), len(second & said_first)
+        if all(crossed) and sum(crossed) > straight:
+            return True
+    return False
 
 
-def _sequence(text: str) -> tuple[set[str], set[str]] | None:
-    """Return the content words of what a text says comes first, and of what comes second; None if it does not."""
-    for pattern in _SEQUENCES:
-        if match := pattern.search(text):
-            return content_keys(tokens(match["first"])), content_keys(tokens(match["second"]))
-    return None
+def _sequences(text: str) -> list[tuple[set[str], set[str]]]:
+    """Return the content words of what a text says comes first, or causes, with those of what follows."""
+    return [
+        (content_keys(tokens(match["first"])), content_keys(tokens(match["second"])))
+        for pattern in _SEQUENCES
+        for match in pattern.finditer(text)
+    ]
+
+
+def _are_roles_swapped(statement: str, sentence: str) -> bool:
+    """Tell whether a statement has "to A" where a sentence has "to B", and each has the other one elsewhere."""
+    stated, said = _roles(tokens(statement)), _roles(tokens(sentence))
+    both = [word for word in stated if word in said]
+    for one, other in permutations(both, 2):
+        for role in stated[one] & said[other] - {""}:
+            if role not in said[one] and role not in stated[other]:
+                return True
+    return False
+
+
+def _roles(text: Sequence[Token]) -> dict[str, set[str]]:
+    """Map each content word, without values, to the prepositions before it; "" where it has none."""
+    roles: dict[str, set[str]] = {}
+    before = ""
+    for token in text:
+        if token.content and not token.value:
+            roles.setdefault(token.key, set()).add(before)
+        if token.key not in _ARTICLES:
+            before = token.key if token.key in _ROLES else ""
+    return roles
 
 
 class _Comparison(NamedTuple):

@@ -105,7 +105,7 @@ def _han_token(word: str, tag: str) -> Token:
     """Return the token of a Chinese word with its part of speech (jieba's tag)."""
     if not content_words(word):
         return Token(word)
-    is_name = len(word) > 1 and tag.startswith(_NAME_TAGS)
+    is_name = len(word) > 1 and tag.startswith(_NAME_TAGS) and word not in _classes()  # 延后 is tagged as one
     is_thing = tag == "vn" or tag[0] not in _ACTION_TAGS  # vn: a verb used as a noun
     return Token(word, name=is_name, content=True, thing=is_thing)
 

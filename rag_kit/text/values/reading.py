@@ -60,7 +60,7 @@ _COIN = re.compile(r"(?P<coin>[A-Z]{0,2}[$€£¥]|[A-Z]{3}|人民币)? ?(?P<sig
 _SCALES = sorted(SCALES, key=len, reverse=True)
 _COUNTED = (
     "个名位次倍人件台条项座家种本页层章部所间辆只块支级期届号口户份起国县省市村州"
-    "场集头匹艘架棵门道步句篇轮批组对双"
+    "场集头匹艘架棵门道步句篇轮批组对双册瓶箱袋包盒张片粒盘卷株枚杯碗桶罐幅笔"
 )
 _NO_NUMBER = word_set("万一 千万 一一 万万 百千 万千 十分 百分 千分")
 # a scale by itself is no number; the last two are none in a caption such as 单位：百万元
@@ -85,12 +85,12 @@ _RANGE_ON = re.compile(r"[至到~-][\d一二两三四五六七八九十]")
 _JOINED = re.compile(r"\s?(?:,?\s?and\s|零|又|und\s)?\s?")
 _LOWER = re.compile(
     r"(?:\b(?:at least|(?:a )?minimum(?: of)?|(?:more|greater|older|higher|larger|longer|later) than|over|above"
-    r"|exceed(?:s|ing)?|mindestens)|至少|最少|最低|超过|高于|大于|多于|≥|>)(?:[\u4e00-\u9fff]{1,10}的)?[为是]?\s?$",
+    r"|exceed(?:s|ing)?|mindestens)|至少|最少|最低|超过|高于|大于|多于|≥|>)(?:[\u4e00-\u9fff]{1,10}的|[可能][\u4e00-\u9fff]{0,8})?[为是]?\s?$",
     re.IGNORECASE,
 )
 _UPPER = re.compile(
     r"(?:\b(?:at most|up to|(?:a )?maximum(?: of)?|(?:less|fewer|smaller|lower|younger|shorter|earlier) than|under"
-    r"|below|höchstens|maximal)|至多|最多|最高|最大|低于|少于|小于|不满|未满|≤|<)(?:[\u4e00-\u9fff]{1,10}的)?[为是]?\s?$",
+    r"|below|höchstens|maximal)|至多|最多|最高|最大|低于|少于|小于|不[满到足]|未满|≤|<)(?:[\u4e00-\u9fff]{1,10}的|[可能][\u4e00-\u9fff]{0,8})?[为是]?\s?$",
     re.IGNORECASE,
 )
 _ABOUT = re.compile(
