@@ -14,7 +14,7 @@ from rag_kit.text.sentences import sentences
 from rag_kit.text.values.numbers import HAN_DIGITS
 from rag_kit.text.values.reading import Value, counted_by
 from rag_kit.text.values.tables import TableRow, table_rows
-from rag_kit.text.values.units import is_money, unit_named
+from rag_kit.text.values.units import unit_named
 
 _MAX_SENTENCES = 2000
 _CLAUSE = re.compile(
@@ -41,7 +41,7 @@ _PERIODS = {word: word for word in ("month", "year", "week", "hour")} | {
     "daili": "day",
     "季": "季度",
 }
-_HAN_PERIOD = re.compile(r"每?个?([年季月周日天])度?(?:$|[费租薪工收销产利息均付额])")  # 每月, 月费
+_HAN_PERIOD = re.compile(r"每?个?([年季月周日天])度?(?:$|[费租薪工收销产利息均付额休])")  # 每月, 月费
 _BESIDE_HAN = re.compile(rf" (?=[{HAN}])|(?<=[{HAN}]) ")
 _STUDY = (
     r"(?:determine|evaluate|examine|investigate|assess|compare|explore|estimate|characteri[sz]e|study|test|analy[sz]e"
@@ -215,9 +215,8 @@ class PassageSource:
         """Normal form of a value counted by a time -> that of the bare value, as in a "monthly rent of 900 EUR"."""
         bare: dict[str, str] = {}
         for value, clause, *_ in self.places:
-            if is_money(value.dimension) or not value.dimension:
-                for period in filter(None, map(_period_of, clause)):
-                    bare[counted_by(value, unit_named(period)).normal] = value.normal
+            for period in filter(None, map(_period_of, clause)):
+                bare[counted_by(value, unit_named(period)).normal] = value.normal
         return bare
 
     def best_sentences(self, statement: str, stated: Sequence[Token]) -> tuple[int, range]:

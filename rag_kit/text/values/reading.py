@@ -71,7 +71,7 @@ _OF_A = re.compile(r" of (?:an?|one) ")
 _PER = re.compile(r" ?[/·] ?(?=\S)| (?:per|an?|each|every|pro|je|im) | ?每(?=[^\s，。])")
 _ANY_UNIT = ("/", "·", "per", "每")  # after these, and not "a", "each" ..., other units than times count, too
 _LATE = "逾期|延误|延期|迟延|延迟|超期"
-_EACH = re.compile(rf"(?:每|(?<!第)(?=一[日天]\d)|(?={_LATE}))(?P<late>{_LATE})?一?个?")
+_EACH = re.compile(rf"(?:每|(?<!第)(?=一[日天])|(?={_LATE}))(?P<late>{_LATE})?一?个?")
 _AFTER_EACH = re.compile(r"[\u4e00-\u9fff]{0,6}(?:为|是|约|：|:)?\s?")
 _AFTER_LATE = re.compile(r"[^。；;\d]{0,14}")  # 每逾期一日，按合同总价的千分之五
 _MAX_COUNTING = 2  # units that a value is counted by
@@ -338,6 +338,8 @@ def _about(text: str, begin: int, end: int) -> tuple[bool, int]:
 def _join(text: str, first: Value, second: Value) -> list[Value]:
     """Join two values that make one ("1 h 30 min"), or give the first the unit of the second ("5 to 10 days")."""
     between = text[first.end : second.start]
+    if not between and first.amount == 1 and second.per and first.unit == second.per:  # 一日3次
+        return [second]
     if len(between) > _MAX_BETWEEN:
         return [first, second]
     lacks_unit = not first.dimension and second.dimension and second.unit and not first.key
