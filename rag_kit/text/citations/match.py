@@ -11,7 +11,7 @@ from itertools import product
 from typing import Literal, NamedTuple
 
 from rag_kit.text.citations.change import MIN_CLOSE, find_change
-from rag_kit.text.citations.placing import Placement, place_values, says, swaps_roles
+from rag_kit.text.citations.placing import Placement, place_values, says, swaps_roles, turns_order
 from rag_kit.text.citations.source import PassageSource, clauses, content_keys, holds, leaves_open, letters_of
 from rag_kit.text.citations.tokens import Token, are_equal, are_opposites, has_alike, is_negation, tokens
 from rag_kit.text.language import HAN, fold, same_language, word_set
@@ -115,6 +115,8 @@ def _judge_against(statement: str, source: PassageSource) -> Verdict:
         placement = place_values(stated, parts, source.places)
         exchanged = swaps_roles(statement, source.plain(start, end), source)
         exchanged = exchanged or ("number" if placement == "wrong" else "")
+        if not exchanged and reason == "covered" and turns_order(statement, source.plain(start, end)):
+            exchanged = "order"
     if exchanged:
         reason = exchanged
     elif is_verbatim:

@@ -50,7 +50,7 @@ _SEQUENCES = [
         r"(?P<first>[^，。；]+?)[之以]?后[，,]?(?P<second>[^。；]+)",
     )
 ]
-_ROLES = word_set("to from by against 给 向 从 由 被 到 往 至 对")
+_ROLES = word_set("to from by 给 向 从 由 被 到 往 至 对")
 _ARTICLES = word_set("the a an")
 _FROM = re.compile(r"(?:\bfrom|从|由|自)\s?$", re.IGNORECASE)
 _TO = re.compile(r"\s?(?:to|[^，。；\d]{0,6}[至到为成])\s?")
@@ -194,12 +194,18 @@ def swaps_roles(statement: str, sentence: str, passage: PassageSource) -> str:
     if (
         _are_parties_swapped(statement, sentence)
         or _is_comparison_turned(statement, sentence)
-        or _is_sequence_turned(statement, sentence)
         or _is_duty_of_another(statement, passage)
-        or _are_roles_swapped(statement, sentence)
     ):
         return "order"
     return ""
+
+
+def turns_order(statement: str, sentence: str) -> bool:
+    """Tell whether a statement in a sentence's words turns around what comes first, is the cause, or does it to whom.
+
+    In other words than the sentence's, as a paraphrase has, an order tells nothing.
+    """
+    return _is_sequence_turned(statement, sentence) or _are_roles_swapped(statement, sentence)
 
 
 def _is_change_turned(statement: str, passage: PassageSource) -> bool:
@@ -334,7 +340,9 @@ def _sequences(text: str) -> list[tuple[set[str], set[str]]]:
 
 def _are_roles_swapped(statement: str, sentence: str) -> bool:
     """Tell whether a statement has "to A" where a sentence has "to B", and each has the other one elsewhere."""
-    stated, said = _roles(tokens(statement)), _roles(tokens(sentence))
+    stated_tokens, said_tokens = tokens(statement), tokens(sentence)
+    names = {token.key for token in (*stated_tokens, *said_tokens) if token.name}
+    stated, said = _roles(stated_tokens, names), _roles(said_tokens, names)
     both = [word for word in stated if word in said]
     for one, other in permutations(both, 2):
         for role in stated[one] & said[other] - {""}:
@@ -343,12 +351,12 @@ def _are_roles_swapped(statement: str, sentence: str) -> bool:
     return False
 
 
-def _roles(text: Sequence[Token]) -> dict[str, set[str]]:
-    """Map each content word, without values, to the prepositions before it; "" where it has none."""
+def _roles(text: Sequence[Token], names: Set[str]) -> dict[str, set[str]]:
+    """Map each name and Chinese content word to the prepositions before it; "" where it has none."""
     roles: dict[str, set[str]] = {}
     before = ""
     for token in text:
-        if token.content and not token.value:
+        if token.content and not token.value and (token.key in names or not token.key.isascii()):
             roles.setdefault(token.key, set()).add(before)
         if token.key not in _ARTICLES:
             before = token.key if token.key in _ROLES else ""

@@ -443,13 +443,19 @@ def test_a_third_language_is_checked_by_its_words(statement: str, expected: str)
     )
 
 
-CONTRACTS = yaml.safe_load((Path(__file__).parent / "contracts.yaml").read_text(encoding="utf-8"))
+CASES = {
+    f"{name}: {kind}": cases
+    for name in ("contracts", "kinds")
+    for kind, cases in yaml.safe_load(
+        (Path(__file__).parent / f"{name}.yaml").read_text(encoding="utf-8")
+    ).items()
+}
 
 
-@pytest.mark.parametrize("kind", CONTRACTS)
-def test_contracts_are_checked_by_value_party_and_label(kind: str) -> None:
-    """A contract supports a statement in other forms, none of another unit, party, row, label or side of a change."""
-    for case in CONTRACTS[kind]:
+@pytest.mark.parametrize("kind", CASES)
+def test_statements_are_checked_by_value_party_label_and_order(kind: str) -> None:
+    """A passage supports a statement in other forms, none of another unit, party, row, label, order or duty."""
+    for case in CASES[kind]:
         for expected, statements in (("grounded", case[True]), ("flagged", case[False])):
             for statement in statements:
                 report = check_citations(f"{statement}[1]", [case["passage"]])
