@@ -14,6 +14,7 @@ from rag_kit.text.citations.tokens import Token, are_opposites, has_alike, is_ne
 MIN_CLOSE = 0.6
 _MIN_CONTEXT = 3  # words beside a part at an end that must be the same for it to stand in the same place
 _MAX_THING = 2  # content words of a part that is one name or one thing
+_HEDGES = frozenset(["约", "大约", "大概", "近", "将近"])  # a value knows that it is near only
 _VOICE = frozenset(["by", "被", "由", "把", "将"])
 
 
@@ -30,8 +31,10 @@ def find_change(cited: Sequence[Token], stated: Sequence[Token], passage: Set[st
         passage: The content words of the whole passage.
     """
     voice, stated_voice = (_VOICE.intersection(token.key for token in row) for row in (cited, stated))
-    cited = [token for token in cited if token.content or is_negation(token.key)]
-    stated = [token for token in stated if token.content or is_negation(token.key)]
+    cited, stated = (
+        [token for token in row if (token.content and token.key not in _HEDGES) or is_negation(token.key)]
+        for row in (cited, stated)
+    )
     cited_keys, stated_keys = [token.key for token in cited], [token.key for token in stated]
     blocks = SequenceMatcher(None, cited_keys, stated_keys, autojunk=False).get_opcodes()
     surplus = Counter(cited_keys)

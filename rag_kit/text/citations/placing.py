@@ -364,31 +364,30 @@ def _roles(text: Sequence[Token], names: Set[str]) -> dict[str, set[str]]:
 
 
 class _Comparison(NamedTuple):
-    """ "Left is longer than right", each in letters; `degree` is the comparative."""
+    """ "Left is longer than right", each by its content words; `degree` is the comparative."""
 
-    left: str
+    left: set[str]
     degree: str
-    right: str
+    right: set[str]
 
 
 def _is_comparison_turned(statement: str, sentence: str) -> bool:
     """Tell whether a statement has before "than" what a sentence has behind it, with the same comparative."""
-    said = _comparisons(sentence)
-    for stated in _comparisons(statement):
-        for other in said:
-            if (
-                stated.degree == other.degree
-                and other.right in stated.left
-                and other.right not in stated.right
-            ):
-                return True
+    for stated, said in product(_comparisons(statement), _comparisons(sentence)):
+        left, right = stated.left - stated.right, stated.right - stated.left
+        was_right, was_left = said.right - said.left, said.left - said.right
+        is_crossed = right & was_left or not right & was_right
+        if stated.degree == said.degree and left & was_right and is_crossed:
+            return True
     return False
 
 
 def _comparisons(text: str) -> list[_Comparison]:
     """Return the comparisons of a text."""
     return [
-        _Comparison(letters_of(match["left"]), match["degree"].lower(), letters_of(match["right"]).strip())
+        _Comparison(
+            content_keys(tokens(match["left"])), match["degree"].lower(), content_keys(tokens(match["right"]))
+        )
         for pattern in _COMPARISONS
         for match in pattern.finditer(text)
     ]

@@ -85,12 +85,12 @@ _RANGE_ON = re.compile(r"[至到~-][\d一二两三四五六七八九十]")
 _JOINED = re.compile(r"\s?(?:,?\s?and\s|零|又|und\s)?\s?")
 _LOWER = re.compile(
     r"(?:\b(?:at least|(?:a )?minimum(?: of)?|(?:more|greater|older|higher|larger|longer|later) than|over|above"
-    r"|exceed(?:s|ing)?|mindestens)|至少|最少|最低|超过|高于|大于|多于|≥|>)(?:[\u4e00-\u9fff]{1,10}的|[可能][\u4e00-\u9fff]{0,8})?[为是]?\s?$",
+    r"|exceed(?:s|ing)?|mindestens)|至少|最少|最低|超过|高于|大于|多于|≥|>)(?:[\u4e00-\u9fff]{1,10}的|(?P<verb>[可能][\u4e00-\u9fff]{0,8}))?[为是]?\s?$",
     re.IGNORECASE,
 )
 _UPPER = re.compile(
     r"(?:\b(?:at most|up to|(?:a )?maximum(?: of)?|(?:less|fewer|smaller|lower|younger|shorter|earlier) than|under"
-    r"|below|höchstens|maximal)|至多|最多|最高|最大|低于|少于|小于|不[满到足]|未满|≤|<)(?:[\u4e00-\u9fff]{1,10}的|[可能][\u4e00-\u9fff]{0,8})?[为是]?\s?$",
+    r"|below|höchstens|maximal)|至多|最多|最高|最大|低于|少于|小于|不[满到足]|未满|≤|<)(?:[\u4e00-\u9fff]{1,10}的|(?P<verb>[可能][\u4e00-\u9fff]{0,8}))?[为是]?\s?$",
     re.IGNORECASE,
 )
 _ABOUT = re.compile(
@@ -230,7 +230,7 @@ def _read_number(text: str, match: re.Match[str]) -> Value | None:
     else:
         units, end = _counting_units(text, start, end)
     bound, begin = _bound(text, start, end)
-    about, begin = _about(text, begin, end)
+    about, _ = _about(text, begin, end)
     value = Value(
         start, end, amount, measured.dimension, measured.symbol, bound=bound, factor=measured.factor,
         begin=begin, about=about,
@@ -324,7 +324,7 @@ def _bound(text: str, start: int, end: int) -> tuple[str, int]:
         if match := pattern.search(before):
             if denied := _DENIED.search(before[: match.start()]):  # "not more than 5" is at most 5
                 return opposite, first + denied.start()
-            return bound, first + match.start()
+            return bound, start if match["verb"] else first + match.start()  # the verb is a word of its own
     return "", start
 
 
