@@ -15,7 +15,7 @@ MIN_CLOSE = 0.6
 _MIN_CONTEXT = 3  # words beside a part at an end that must be the same for it to stand in the same place
 _MAX_THING = 2  # content words of a part that is one name or one thing
 _HEDGES = frozenset(["约", "大约", "大概", "近", "将近"])  # a value knows that it is near only
-_VOICE = frozenset(["by", "被", "由", "把", "将"])
+VOICE = frozenset(["by", "被", "由", "把", "将"])
 
 
 def find_change(cited: Sequence[Token], stated: Sequence[Token], passage: Set[str]) -> str:
@@ -30,7 +30,7 @@ def find_change(cited: Sequence[Token], stated: Sequence[Token], passage: Set[st
         stated: The tokens of the statement.
         passage: The content words of the whole passage.
     """
-    voice, stated_voice = (_VOICE.intersection(token.key for token in row) for row in (cited, stated))
+    voice, stated_voice = (VOICE.intersection(token.key for token in row) for row in (cited, stated))
     cited, stated = (
         [token for token in row if (token.content and token.key not in _HEDGES) or is_negation(token.key)]
         for row in (cited, stated)

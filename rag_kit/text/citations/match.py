@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from itertools import product
+from itertools import pairwise, product
 from typing import Literal, NamedTuple
 
 from rag_kit.text.citations.change import MIN_CLOSE, find_change
@@ -106,6 +106,8 @@ def _judge_against(statement: str, source: PassageSource) -> Verdict:
     parts = [_with_keys_of(source, part) for part in clauses(statement)]
     clause = [] if is_row or len(parts) > 1 else source.best_clause(best, stated)
     quoted = [token for number in quoted_sentences for token in source.tokens[number]]
+    if is_row:
+        quoted += source.caption(best)
     matched = [] if is_row else [(part, source.best_clause(best, part)) for part in parts]
     pair = _Pair(stated, quoted, source, source.tokens[best], clause, matched)
     reason, score = _compare_words(pair)
@@ -283,10 +285,13 @@ def _opposite_or_negation(pair: _Pair) -> str:
     new = [key for key in stated - said if not any(are_equal(key, other) for other in said)]
     denied = {word for words in _denied(pair.stated) for word in words}
     denied_there = {word for words in _denied(pair.quoted) for word in words}
+    of_bounds = _words_before_bounds(pair.stated) | _words_before_bounds(pair.quoted)
     for word, lost in product(new, said - stated):
-        if are_opposites(word, lost) and (word in denied) == (
-            lost in denied_there
-        ):  # not allowed is prohibited
+        # "not allowed" is "prohibited", and "may be at most 5" is "must not exceed 5"
+        is_said_otherwise = (
+            (word in denied) != (lost in denied_there) or lost in of_bounds or word in of_bounds
+        )
+        if are_opposites(word, lost) and not is_said_otherwise:
             return "opposite"
     for part, clause in pair.clauses or [(pair.stated, ())]:
         keys = content_keys(part)
@@ -294,6 +299,11 @@ def _opposite_or_negation(pair: _Pair) -> str:
         if reason := _negates_alone(part, clause if is_of_clause else pair.quoted):
             return reason
     return ""
+
+
+def _words_before_bounds(row: Sequence[Token]) -> set[str]:
+    """Return the words right before values that are bounds, as "must" in "must not exceed 5 m"."""
+    return {before.key for before, token in pairwise(row) if token.value and token.value.bound}
 
 
 def _negates_alone(stated: Sequence[Token], quoted: Sequence[Token]) -> str:

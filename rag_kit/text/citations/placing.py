@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence, Set
 from itertools import combinations, pairwise, permutations, product
 from typing import Literal, NamedTuple
 
+from rag_kit.text.citations.change import VOICE
 from rag_kit.text.citations.source import PassageSource, ValuePlace, content_keys, letters_of, posts
 from rag_kit.text.citations.tokens import Token, are_opposites, tokens
 from rag_kit.text.language import word_set
@@ -51,13 +52,14 @@ _SEQUENCES = [
     )
 ]
 _ROLES = word_set("to from by 给 向 从 由 被 到 往 至 对")
+_AND = word_set("and or 和 与 及 以及 或")
 _ARTICLES = word_set("the a an")
 _FROM = re.compile(r"(?:\bfrom|从|由|自)\s?$", re.IGNORECASE)
 _TO = re.compile(r"\s?(?:to|[^，。；\d]{0,6}[至到为成])\s?")
 _STEP = re.compile(
     r"\b(?:chang|rais|rose|ris|increas|reduc|lower|cut|f[ae]ll|grew|grow|declin|decreas|drop)\w*[^.;,]{0,30}"
     r" (?:(?P<by>by)|to) $"
-    r"|[增减降涨跌升提缩][\u4e00-\u9fff]?(?:(?P<by_han>了)|[至到为])约?$",
+    r"|[增减降涨跌升提缩][\u4e00-\u9fff]?(?:(?P<by_han>了)|[至到为](?:[^，。；]{0,8}的)?)约?$",
     re.IGNORECASE,
 )
 _STEP_WITHIN = 48  # characters before a value in which a verb of change is looked for
@@ -339,16 +341,34 @@ def _sequences(text: str) -> list[tuple[set[str], set[str]]]:
 
 
 def _are_roles_swapped(statement: str, sentence: str) -> bool:
-    """Tell whether a statement has "to A" where a sentence has "to B", and each has the other one elsewhere."""
+    """Tell whether a statement has "to A" where a sentence has "to B", and B elsewhere, or "A beat B" turned."""
     stated_tokens, said_tokens = tokens(statement), tokens(sentence)
     names = {token.key for token in (*stated_tokens, *said_tokens) if token.name}
     stated, said = _roles(stated_tokens, names), _roles(said_tokens, names)
     both = [word for word in stated if word in said]
+    if any(_is_turned(one, other, stated_tokens, said_tokens) for one, other in permutations(names, 2)):
+        return True
     for one, other in permutations(both, 2):
         for role in stated[one] & said[other] - {""}:
             if role not in said[one] and role not in stated[other]:
                 return True
     return False
+
+
+def _is_turned(one: str, other: str, stated: Sequence[Token], said: Sequence[Token]) -> bool:
+    """Tell whether one name is before another in a statement and behind it in a sentence, with a word in between."""
+    if any(token.key in VOICE or token.key in _AND for token in (*stated, *said)):
+        return False
+    between: list[set[str]] = []
+    for row, first, last in ((stated, one, other), (said, other, one)):
+        keys = [token.key for token in row]
+        if keys.count(first) != 1 or keys.count(last) != 1 or keys.index(first) > keys.index(last):
+            return False
+        inside = row[keys.index(first) + 1 : keys.index(last)]
+        between.append(
+            {token.key for token in inside if token.content and not token.name and not token.value}
+        )
+    return bool(between[0] & between[1])
 
 
 def _roles(text: Sequence[Token], names: Set[str]) -> dict[str, set[str]]:

@@ -28,8 +28,8 @@ _LABELLED = re.compile(
 )
 _LABEL = re.compile(r"[^，；,;：:]{1,16}(?::\s|：)")
 _POST = re.compile(
-    r"(?P<given>[^\s，。；：|]{2,12})由(?P<to>[^，。；|]{2,8}?)(?:担任|出任|兼任)"
-    r"|(?P<who>[^\s，。；：由|]{2,8}?)(?:担任|出任|兼任)(?P<post>[^，。；|]{2,12})"
+    r"(?P<given>[^\s，。；：|]{2,12})由(?P<to>[^，。；|]{2,8}?)(?:担任|出任|兼任|负责|主持|主办|承办|协办)"
+    r"|(?P<who>[^\s，。；：由|]{2,8}?)(?:担任|出任|兼任|负责|主持)(?P<post>[^，。；|]{2,12})"
 )
 _AND = re.compile(r"\s(?=(?:and|und|from|versus|vs\.?|compared (?:with|to))\s)|(?=而(?!且))")
 _MARK = re.compile(r"\s?\[\d{1,4}(?:[,，–-] ?\d{1,4})*\]")
@@ -239,6 +239,13 @@ class PassageSource:
             if n in numbers and shared[n] - shared[best] and self.spans[n][0] not in self.rows:
                 first, last = min(first, n), max(last, n)
         return best, range(first, last + 1)
+
+    def caption(self, number: int) -> list[Token]:
+        """Return the tokens of the sentence before the table that a row, given by its number, is in."""
+        before = (
+            n for n in range(number - 1, -1, -1) if self.spans[n][0] not in self.rows and self.tokens[n]
+        )
+        return self.tokens[first] if (first := next(before, None)) is not None else []
 
     def best_clause(self, number: int, stated: Sequence[Token]) -> Clause:
         """Return the clause of a sentence that has most of a statement's values, then of its words.

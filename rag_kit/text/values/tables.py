@@ -211,7 +211,7 @@ def _form_rows(lines: list[re.Match[str]], rows: list[list[str]]) -> Iterator[Ta
 def _has_numbers(row: list[str]) -> bool:
     """Tell whether a cell after the first begins with a number and is no year."""
     return any(
-        re.match(r"[-+$€£¥]?\s?[\d０-９]", cell) and not re.fullmatch(r"(?:19|20)\d\d年?", cell)
+        re.match(r"[-+$€£¥≤≥<>±~约]?\s?[\d０-９]", cell) and not re.fullmatch(r"(?:19|20)\d\d年?", cell)
         for cell in row[1:]
     )
 
