@@ -117,10 +117,12 @@ class Reader:
         path = as_path(path, "path")
         with _as_read_error(path):
             real = _resolved(path, base)
-            user, kind = self._reader_of(path, real, limits, ocr)
-            context = Context(limits, ocr, self.keep is not None)
-            documents = user_documents(user, real) if user else self._convert(str(real), kind, context)
-        return _with_source(documents, path, real, base, kind)
+            user_reader, format_name = self._reader_of(path, real, limits, ocr)
+            if user_reader:
+                documents = user_documents(user_reader, real)
+            else:
+                documents = self._convert(real, format_name, Context(limits, ocr, self.keep is not None))
+        return _with_source(documents, path, real, base, format_name)
 
     def _default_limits(self, ocr: bool) -> ReadLimits:
         return ReadLimits(max_seconds=_OCR_SECONDS) if ocr or self.keep else ReadLimits()
@@ -133,43 +135,50 @@ class Reader:
     def _reader_of(
         self, path: Path, real: Path, limits: ReadLimits, ocr: bool
     ) -> tuple[UserReader | None, str]:
-        """Return a user's reader for a file, and its format; raises `Unreadable` for no file or one too large."""
-        user = reader_for(path, self.readers)
-        kind = path.suffix.lower().lstrip(".") if user else format_of(path, ocr=ocr)
-        if not user or real.exists():  # a user's reader may know names that are no files
-            open_regular(real, None if user else limits.max_bytes).close()
-        return user, kind
+        """Return a user's reader for a file if there is one, and the format of the file.
+
+        Raises `Unreadable` where there is no such file, or one too large for the kit's own reader.
+        """
+        user_reader = reader_for(path, self.readers)
+        if user_reader is None:
+            format_name = format_of(path, ocr=ocr)
+            open_regular(real, limits.max_bytes).close()
+            return None, format_name
+        if real.exists():  # a user's reader may know names that are no files
+            open_regular(real).close()
+        return user_reader, path.suffix.lower().lstrip(".")
 
     def locate(
         self, quote: str, path: Path, page: int = 0, *, ocr: bool = False
     ) -> tuple[int, list[Box]] | None:
-        """Page and rectangles of a quote in a PDF, as for the function `locate`; ``page`` 0 for all pages."""
+        """Find the page and rectangles of a quote in a PDF, as the function `locate`; ``page`` 0 for all pages."""
         limits = self.limits or self._default_limits(ocr)
-        context = Context(limits, ocr, quote=quote, page=page)
         with _as_read_error(path):
             real = _resolved(path, self.root)
             open_regular(real, limits.max_bytes).close()
-            found = self._convert(str(real), "pdf", context)
-        place = json.loads(found[0].page_content)
+            [answer] = self._convert(real, "pdf", Context(limits, ocr, quote=quote, page=page))
+        place = json.loads(answer.page_content)
         return (place["page"], [tuple(box) for box in place["boxes"]]) if place else None
 
-    def _convert(self, path: str, kind: str, context: Context) -> list[Document]:
+    def _convert(self, path: Path, format_name: str, context: Context) -> list[Document]:
         """Have a process read the file; a new one where the last has ended, read enough files, or has other limits."""
         with self._lock:
             if self._closed:
                 raise InvalidInputError("This Reader is closed; make a new one.")
             process = self._process
-            fits = process is not None and process.alive and process.max_memory == context.limits.max_memory
-            if process is None or not fits or process.files >= _FILES_PER_PROCESS:
-                if process is not None:
+            if process is not None:
+                has_limits = process.alive and process.max_memory == context.limits.max_memory
+                if not has_limits or process.files >= _FILES_PER_PROCESS:
                     process.kill()
+                    process = None
+            if process is None:
                 process = self._process = ReaderProcess(context.limits)
-            return process.convert(path, kind, context, self.keep)
+            return process.convert(str(path), format_name, context, self.keep)
 
 
 @contextmanager
 def _as_read_error(path: Path) -> Iterator[None]:
-    """Turn `Unreadable` into the error for people."""
+    """Turn `Unreadable` into the error for people, which says the path."""
     try:
         yield
     except Unreadable as error:
@@ -178,7 +187,7 @@ def _as_read_error(path: Path) -> Iterator[None]:
 
 @cache
 def shared_reader() -> Reader:
-    """The reader of `read`; a forked process has one of its own."""
+    """Return the reader of `read`; a forked process has one of its own."""
     reader = Reader()
     atexit.register(reader.close)
     return reader
@@ -252,22 +261,21 @@ def _resolved(path: Path, root: Path | None) -> Path:
 
 
 def _with_source(
-    documents: Iterable[Document], path: Path, real: Path, root: Path | None, kind: str
+    documents: Iterable[Document], path: Path, real: Path, root: Path | None, format_name: str
 ) -> list[Document]:
     """Return the documents of a file, with metadata that say which file it is."""
     # the name as given, not the target of a link: that is what people look for
     absolute = Path(os.path.abspath(path))
-    base = Path(os.path.abspath(root)) if root is not None else absolute.parent
-    inside = absolute.is_relative_to(base)
-    file = (absolute.relative_to(base) if inside else real.relative_to(base.resolve())).as_posix()
+    base = absolute.parent if root is None else Path(os.path.abspath(root))
+    below_base = (
+        absolute.relative_to(base) if absolute.is_relative_to(base) else real.relative_to(base.resolve())
+    )
+    file = below_base.as_posix()
     common: dict[str, Any] = {
         "source": printable_path(path.as_posix() if root is None else file),
         "file": printable_path(file),
         "title": printable_path(absolute.stem),
-        "format": kind,
-        "mime": KINDS[kind].mime if kind in KINDS else "application/octet-stream",
+        "format": format_name,
+        "mime": KINDS[format_name].mime if format_name in KINDS else "application/octet-stream",
     }
-    return [
-        Document(page_content=doc.page_content, metadata={**common, **doc.metadata}, id=doc.id)
-        for doc in documents
-    ]
+    return [Document(doc.page_content, metadata=common | doc.metadata, id=doc.id) for doc in documents]

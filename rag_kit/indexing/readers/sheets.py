@@ -261,9 +261,9 @@ def _table_parts(table: Rows, merged_rows: set[int]) -> Iterator[Part]:
     if numbers[last_header] in merged_rows and len(below) > 1 and not any(map(is_value, below[0])):
         last_header += 1
         header = [_join_distinct(names) for names in zip(header, below[0], strict=True)]
+    numbers = numbers[last_header:]
     for text, start, end in table_groups(header, lines[last_header + 1 :]):
-        rows = {"row_start": numbers[last_header + start], "row_end": numbers[last_header + end]}
-        yield Part(head + text, dict(rows))
+        yield Part(head + text, {"row_start": numbers[start], "row_end": numbers[end]})
         head = ""
 
 

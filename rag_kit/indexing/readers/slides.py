@@ -158,7 +158,7 @@ def _read_chart(chart: Any) -> Iterator[str]:
 
 
 def _cached(series: Any, *names: str) -> dict[int, str]:
-    """Return the cached texts of the part of a series with one of some names, by index; of several levels the lowest."""
+    """Return the cached texts of a part of a series, by index; of several levels the lowest."""
     part = next(series.iterchildren(*(f"{_C}{name}" for name in names)), None)
     if part is None:
         return {}
