@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
@@ -44,12 +44,14 @@ def name_of(embeddings: Embeddings) -> str:
 
 def check_model(folder: object, recorded: str | None, name: str | None, *, writing: bool) -> None:
     """Refuse another embedding model than the index was built with, or rows without vectors for one that has them."""
-    if recorded is not None and name is not None and recorded != name:
+    if recorded is None or recorded == name:
+        return
+    if name is not None:
         raise IndexMismatchError(
             f"The index in {folder} was built with the embedding model {recorded!r}, but {name!r} was given. "
             f"Give {recorded!r} (behind an @ is the host: RAG_KIT_EMBEDDING_BASE_URL), or build another index."
         )
-    if writing and recorded is not None and name is None:
+    if writing:
         raise IndexMismatchError(
             f"The index in {folder} was built with the embedding model {recorded!r}, but none was given, so "
             f"new chunks would have no vectors. Give {recorded!r} (embeddings=, --embedding-model), or build an index "
@@ -70,12 +72,12 @@ def embed_ahead(
     default 4; other models are called once at a time.
     """
 
-    def embed_batch(batch: _Batch) -> tuple[dict[bytes, Vectors], bool]:
-        if not batch.texts:
-            return {}, batch.ends_group
-        answer = embed_documents(embeddings, [text for _, text in batch.texts])
-        vectors = check_vectors(answer, len(batch.texts), None)
-        return {key: vector for (key, _), vector in zip(batch.texts, vectors, strict=True)}, batch.ends_group
+    def embed_batch(batch: tuple[dict[bytes, str], bool]) -> tuple[dict[bytes, Vectors], bool]:
+        texts, ends_group = batch
+        if not texts:
+            return {}, ends_group
+        vectors = check_vectors(embed_documents(embeddings, list(texts.values())), len(texts), None)
+        return dict(zip(texts, vectors, strict=True)), ends_group
 
     width = requests_of(embeddings, max_concurrency)
     group: dict[bytes, bytes] = {}
@@ -89,13 +91,6 @@ def embed_ahead(
                 group = {}
 
 
-class _Batch(NamedTuple):
-    """Texts of one call of a model, each with its hash."""
-
-    texts: list[tuple[bytes, str]]
-    ends_group: bool
-
-
 def requests_of(embeddings: Embeddings, max_concurrency: int | None) -> int:
     """Return how many batches a model is given at a time."""
     if connections_of(embeddings):
@@ -103,11 +98,11 @@ def requests_of(embeddings: Embeddings, max_concurrency: int | None) -> int:
     return int(getattr(embeddings, "concurrent_batches", 1))
 
 
-def _batches_of(groups: Iterable[Mapping[bytes, str]]) -> Iterator[_Batch]:
-    """Cut groups into the batches of their calls; an empty group has an empty one."""
+def _batches_of(groups: Iterable[Mapping[bytes, str]]) -> Iterator[tuple[dict[bytes, str], bool]]:
+    """Cut groups into the batches of their calls, each with whether it ends its group; an empty group has one."""
     for group in groups:
         batches = list(in_groups(group.items(), EMBED_BATCH)) or [[]]
-        yield from (_Batch(texts, number == len(batches)) for number, texts in enumerate(batches, 1))
+        yield from ((dict(texts), number == len(batches)) for number, texts in enumerate(batches, 1))
 
 
 def check_vectors(
@@ -145,18 +140,17 @@ def query_vector(value: Sequence[float], dimension: int | None) -> Vectors:
     return unit(array)
 
 
+@dataclass
 class Filling:
     """Makes the vectors that chunks lack by a model; what a kill leaves, the next one uses.
 
     Another model's vectors are collected beside the old ones, which serve searches until one transaction replaces them.
     """
 
-    def __init__(
-        self, store: Store, embeddings: Embeddings, name: str, max_concurrency: int | None = None
-    ) -> None:
-        self._store, self._embeddings, self._name = store, embeddings, name
-        self._max_concurrency = max_concurrency
-        self._size = EMBED_BATCH * requests_of(embeddings, max_concurrency)
+    _store: Store
+    _embeddings: Embeddings
+    _name: str  # of the model
+    _max_concurrency: int | None = None
 
     def run(self, progress: Callable[[int, int], None] | None = None) -> int:
         """Embed what is lacking, and count the texts; others may write meanwhile, so it looks until nothing is."""
@@ -204,13 +198,14 @@ class Filling:
 
     def _fill(self) -> Iterator[tuple[int, int]]:
         """Embed the chunks that lack vectors, in order; yield how many texts and chunks each step was for."""
+        size = EMBED_BATCH * requests_of(self._embeddings, self._max_concurrency)
         last = -1  # the last row number, below all at first
         while True:
             with self._store.reading_uncommitted() as connection:
                 state = self._store.state(connection)
                 table = self._table(state)
                 query = f"SELECT c.n, c.hash, c.text, c.metadata {_LACKING.format(table)} AND c.n > ?"
-                rows = connection.execute(f"{query} ORDER BY c.n LIMIT {self._size}", (last,)).fetchall()
+                rows = connection.execute(f"{query} ORDER BY c.n LIMIT {size}", (last,)).fetchall()
                 present = f"(SELECT * FROM {_NEXT} WHERE {_RIGHT})" if table == _NEXT else table
                 vectors = vectors_by_hash(connection, {row[1] for row in rows}, present)
             if not rows:
@@ -226,10 +221,7 @@ class Filling:
     def _write(
         self, seen: IndexState, table: str, keys: Mapping[int, bytes], vectors: Mapping[bytes, bytes]
     ) -> int:
-        """Write the vectors of the chunks that did not change since a state was seen, and count them.
-
-        ``keys`` are the hashes of the embedded texts by row number.
-        """
+        """Write the vectors of chunks (row number -> hash) that did not change since a state was seen; count them."""
         with self._store.writing() as connection:
             state = self._store.state(connection)
             if self._table(state) != table:

@@ -20,24 +20,9 @@ from rag_kit.errors import (
     InvalidInputError,
     RagKitError,
 )
+from rag_kit.indexing.document_index import folder as index_folder
 from rag_kit.indexing.document_index.embedding import check_model
-from rag_kit.indexing.document_index.folder import (
-    PICTURES,
-    REPLIES,
-    STORE,
-    connect_reader,
-    connect_writer,
-    explanation,
-    is_part,
-    lock_for_writing,
-    prepare_new,
-    refuse_links,
-    remove_parts,
-    remove_pictures,
-    stamp,
-)
-from rag_kit.indexing.document_index.keyword import KeywordLeg
-from rag_kit.indexing.document_index.postings_leg import SparseLeg, TrigramLeg, encoder_name
+from rag_kit.indexing.document_index.postings_leg import KeywordLeg, SparseLeg, TrigramLeg, encoder_name
 from rag_kit.indexing.document_index.state import VERSION, Connection, IndexState, missing_index, read_state
 from rag_kit.indexing.document_index.store import Access, Leg, Store
 from rag_kit.indexing.document_index.store_leg import ConnectedStore, StoreLeg
@@ -76,11 +61,11 @@ class FolderStore(Store):
     def __init__(self, folder: Path, wait: float | None = None) -> None:
         """Open what is there to be read; to be written with ``wait``: seconds to wait for another writer."""
         super().__init__(writable=False)
-        self.location, self._file = folder, folder / STORE
+        self.location, self._file = folder, folder / index_folder.STORE
         self._writer_lock: FileLock | None = None
         self._writer: sqlite3.Connection | None = None
         self._reader: sqlite3.Connection | None = None
-        self._frozen: tuple[int, int] | None = None  # the stamp of a store that is read as if nobody wrote
+        self._frozen: tuple[int, int] | None = None  # the `stamp` of a store that is read as if nobody wrote
         self._opened: tuple[int, int] | None = None  # the `_identity` of the file that is open
         self._embedding: str | None = None  # name of the model when it was opened
         self._read_lock, self._closed = threading.RLock(), False
@@ -95,21 +80,21 @@ class FolderStore(Store):
 
     def _connect(self) -> sqlite3.Connection:
         self._opened = _identity(self._file)
-        self._reader, self._frozen = connect_reader(self._file)
+        self._reader, self._frozen = index_folder.connect_reader(self._file)
         return self._reader
 
     def _become_writer(self, wait: float) -> None:
-        self._writer_lock = lock_for_writing(self.location, wait)
+        self._writer_lock = index_folder.lock_for_writing(self.location, wait)
         with self.translate_errors():
-            self._writer = connect_writer(self._file)
+            self._writer = index_folder.connect_writer(self._file)
         self.writable = True
 
     @classmethod
     def create(cls, folder: Path, access: Access, settings: Mapping[str, Any]) -> FolderStore:
         """Make the index of a folder."""
-        name = access.connected and access.connected.name  # connects, before there is a folder
-        prepare_new(folder)
-        refuse_links(folder)
+        vector_store = access.connected and access.connected.name  # connects, before there is a folder
+        index_folder.prepare_new(folder)
+        index_folder.refuse_links(folder)
         store = cls(folder, access.wait)  # what a kill during an earlier create left is taken over
         with store.close_on_error():
             with suppress(IndexMissingError):
@@ -117,7 +102,7 @@ class FolderStore(Store):
                 raise InvalidInputError(
                     f"There is an index in {folder} already. Open it: DocumentIndex.open(folder, mode='w')."
                 )
-            facts = {"embedding": access.embedding, "settings": dict(settings), "vector_store": name}
+            facts = {"embedding": access.embedding, "settings": dict(settings), "vector_store": vector_store}
             store.set_meta(version=VERSION, derived=False, **facts)
             store._choose_vector_leg(access.connected)
             store._choose_other_legs(access)
@@ -126,8 +111,8 @@ class FolderStore(Store):
     @classmethod
     def open(cls, folder: Path, access: Access) -> FolderStore:
         """Open the index of a folder."""
-        refuse_links(folder)
-        if not (folder / STORE).exists():
+        index_folder.refuse_links(folder)
+        if not (folder / index_folder.STORE).exists():
             raise missing_index(folder)
         store = cls(folder)
         with store.close_on_error():
@@ -147,10 +132,10 @@ class FolderStore(Store):
 
     def _remove_leftovers(self, state: IndexState) -> None:
         """Remove drafts of killed writers, and files later than the store, which is a backup where there are some."""
-        remove_parts(self.location.glob(".*.tmp"))
+        index_folder.remove_parts(self.location.glob(".*.tmp"))
         for path in self.location.glob(f"*-{state.uid[:8]}-*.index"):
-            if is_part(path.name) and int(path.stem.rpartition("-")[2]) > state.generation:
-                remove_parts([path])
+            if index_folder.is_part(path.name) and int(path.stem.rpartition("-")[2]) > state.generation:
+                index_folder.remove_parts([path])
 
     def _choose_vector_leg(self, connected: ConnectedStore | None) -> None:
         """Search vectors in files, or in a vector store, which a writer may give to an index that has none."""
@@ -204,7 +189,7 @@ class FolderStore(Store):
         try:
             yield
         except sqlite3.Error as error:
-            raise explanation(error, self._file) from error
+            raise index_folder.explanation(error, self._file) from error
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -245,7 +230,7 @@ class FolderStore(Store):
     def _is_outdated(self) -> bool:
         """Tell whether a frozen store was written to, or another index is in the folder now."""
         if self._frozen is not None:
-            return stamp(self._file) != self._frozen
+            return index_folder.stamp(self._file) != self._frozen
         return not self.writable and _identity(self._file) != self._opened
 
     def leave_to_parent(self) -> None:
@@ -293,7 +278,7 @@ class FolderStore(Store):
             bad = [row[0] for row in connection.execute("PRAGMA quick_check(5)") if row[0] != "ok"]
         except sqlite3.DatabaseError as error:
             bad = [str(error)]
-        return f"{STORE} is damaged: {'; '.join(bad)}" if bad else ""
+        return f"{index_folder.STORE} is damaged: {'; '.join(bad)}" if bad else ""
 
     def keyword_view(self) -> KeywordView:
         """Return the keyword leg in the present state."""
@@ -308,7 +293,7 @@ class FolderStore(Store):
     @property
     def replies(self) -> Path:
         """Return the file of a model's replies in the folder."""
-        return self.location / REPLIES
+        return self.location / index_folder.REPLIES
 
     def flush(self) -> None:
         """Save the legs; removals that every leg has saved are forgotten."""
@@ -332,13 +317,14 @@ class FolderStore(Store):
 
     def _remove_pictures(self) -> None:
         """Remove the pictures of passages that have left; where the store cannot be read, all stay."""
-        if not self.writable or not (self.location / PICTURES).is_dir():
+        if not self.writable or not (self.location / index_folder.PICTURES).is_dir():
             return
         column, where = "json_extract(metadata, '$.picture')", "metadata LIKE '%\"picture\"%'"
         queries = [f"SELECT {column} FROM {table} WHERE {where}" for table in ("chunks", "parents")]
         with suppress(RagKitError), self.reading() as connection:
             self._refuse_replaced()
-            remove_pictures(self.location, {name for (name,) in connection.execute(" UNION ".join(queries))})
+            named = {name for (name,) in connection.execute(" UNION ".join(queries))}
+            index_folder.remove_pictures(self.location, named)
 
     def close(self) -> None:
         """Close the connections; the writer folds the log into the file, so that the folder can be copied."""
@@ -362,7 +348,7 @@ class FolderStore(Store):
 
 
 def _identity(file: Path) -> tuple[int, int]:
-    """Device and number of a file; IndexMissingError where there is none."""
+    """Return device and number of a file; IndexMissingError where there is none."""
     try:
         status = file.stat()
     except FileNotFoundError:

@@ -23,7 +23,7 @@ from rag_kit.documents import Filter
 from rag_kit.errors import DocumentIndexError, InvalidInputError
 from rag_kit.indexing.document_index.file_leg import FileLeg, model_prefix
 from rag_kit.indexing.document_index.folder import remove_parts
-from rag_kit.indexing.document_index.keyword import KeywordLeg, Mask
+from rag_kit.indexing.document_index.postings_leg import KeywordLeg, Mask
 from rag_kit.indexing.document_index.state import (
     NO_GENERATION,
     Connection,
@@ -31,11 +31,7 @@ from rag_kit.indexing.document_index.state import (
     IndexState,
     in_groups,
 )
-from rag_kit.indexing.document_index.vector_leg import (
-    best_by_id,
-    read_changed_numbers,
-    read_numbers,
-)
+from rag_kit.indexing.document_index.vector_leg import best_by_id, read_changed_numbers, read_numbers
 from rag_kit.indexing.document_index.vectors import Numbers, Vectors, best_with_ties, read_blocks
 from rag_kit.indexing.store_filters import made_by
 
@@ -120,12 +116,8 @@ class ConnectedStore:
         """Return the numbers of the rows of this index among the k nearest to a vector."""
         with self._open_store() as store:
             hits = store.similarity_search_by_vector(vector.tolist(), k=k)
-        numbers = []
-        for document in hits:
-            digits = str(document.metadata.get(_ROW)).replace("-", "")  # see `_id`
-            if digits.startswith(state.uid[:16]):
-                numbers.append(int(digits[16:], 16))
-        return np.array(numbers, np.int64)
+        ids = [str(document.metadata.get(_ROW)).replace("-", "") for document in hits]  # see `_id`
+        return np.array([int(key[16:], 16) for key in ids if key.startswith(state.uid[:16])], np.int64)
 
     def delete(self, state: IndexState, numbers: Numbers) -> None:
         """Delete rows, whether they are there or not."""
@@ -180,15 +172,14 @@ class StoreLeg(FileLeg):
             )
         mask = None if where is None else self._keyword.mask(connection, state, where)
         generation = self._usable_generation(connection, state, store)
-        # what the store may lack: all, if it cannot be asked
-        candidates = read_changed_numbers(connection, generation, "vectors")
         if generation != NO_GENERATION:
-            # the store gets no filter, and knows nothing of ties
+            # the store gets no filter, and knows nothing of ties; it may lack what was written since
             count = k + _EXTRA if mask is None else 4 * k + _EXTRA_FILTERED
-            candidates = np.append(candidates, store.nearest(state, query, count))
-        numbers, scores = _score_candidates(connection, state, query, candidates, mask)
-        # too few of what it gave pass the filter, or a writer changes it: score all
-        if generation != NO_GENERATION and (len(numbers) < k or not self._file(state, generation).exists()):
+            changed = read_changed_numbers(connection, generation, "vectors")
+            candidates = np.append(changed, store.nearest(state, query, count))
+            numbers, scores = _score_candidates(connection, state, query, candidates, mask)
+        # it cannot be asked, too few of what it gave pass the filter, or a writer changes it: score all
+        if generation == NO_GENERATION or len(numbers) < k or not self._file(state, generation).exists():
             candidates = read_changed_numbers(connection, NO_GENERATION, "vectors")
             numbers, scores = _score_candidates(connection, state, query, candidates, mask)
         return best_by_id(connection, *best_with_ties(numbers, scores, k), k)

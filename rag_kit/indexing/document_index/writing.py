@@ -140,10 +140,7 @@ def _refuse_clashes(connection: Connection, batch: Batch, leaving_sources: Colle
 def _rows_to_remove(
     connection: Connection, table: str, written: Sequence[StoredRow], **values: Iterable[str]
 ) -> dict[str, int]:
-    """Find the rows that have one of some values in a column, and are not written anew: id -> row number.
-
-    For instance ``source=["a.md"], id=["7"]`` finds all rows of that source, and the one with that id.
-    """
+    """Find the rows with given values (``source=["a.md"], id=["7"]``) that are not written anew: id -> number."""
     leaving: dict[str, int] = {}
     for column in values:
         query = f"SELECT id, n FROM {table} WHERE {column} IN ({{}}) ORDER BY source, ordinal"

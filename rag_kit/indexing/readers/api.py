@@ -31,6 +31,7 @@ from rag_kit.indexing.readers.parts import Context, Unreadable, open_regular
 from rag_kit.indexing.readers.process import ReaderProcess
 
 Box: TypeAlias = tuple[float, float, float, float]
+Place: TypeAlias = tuple[int, list[Box]]  # a page and rectangles there
 _OCR_SECONDS = 1800.0  # a page takes some
 _FILES_PER_PROCESS = 200  # then a new one: what a library leaks stays bounded
 
@@ -117,7 +118,7 @@ class Reader:
         path = as_path(path, "path")
         with _as_read_error(path):
             real = _resolved(path, base)
-            user_reader, format_name = self._reader_of(path, real, limits, ocr)
+            user_reader, format_name = self._reader_of(path, real, limits.max_bytes, ocr)
             if user_reader:
                 documents = user_documents(user_reader, real)
             else:
@@ -130,27 +131,20 @@ class Reader:
     def check(self, path: Path, root: Path) -> None:
         """Raise ReadError for a file that `read` would refuse by its place, ending, kind or size; nothing is read."""
         with _as_read_error(path):
-            self._reader_of(path, _resolved(path, root), self.limits or ReadLimits(), self.ocr)
+            self._reader_of(path, _resolved(path, root), (self.limits or ReadLimits()).max_bytes, self.ocr)
 
-    def _reader_of(
-        self, path: Path, real: Path, limits: ReadLimits, ocr: bool
-    ) -> tuple[UserReader | None, str]:
-        """Return a user's reader for a file if there is one, and the format of the file.
-
-        Raises `Unreadable` where there is no such file, or one too large for the kit's own reader.
-        """
+    def _reader_of(self, path: Path, real: Path, max_bytes: int, ocr: bool) -> tuple[UserReader | None, str]:
+        """Return a user's reader for a file, if any, and its format; raises `Unreadable` for no file or a large one."""
         user_reader = reader_for(path, self.readers)
         if user_reader is None:
             format_name = format_of(path, ocr=ocr)
-            open_regular(real, limits.max_bytes).close()
+            open_regular(real, max_bytes).close()
             return None, format_name
         if real.exists():  # a user's reader may know names that are no files
             open_regular(real).close()
         return user_reader, path.suffix.lower().lstrip(".")
 
-    def locate(
-        self, quote: str, path: Path, page: int = 0, *, ocr: bool = False
-    ) -> tuple[int, list[Box]] | None:
+    def locate(self, quote: str, path: Path, page: int = 0, *, ocr: bool = False) -> Place | None:
         """Find the page and rectangles of a quote in a PDF, as the function `locate`; ``page`` 0 for all pages."""
         limits = self.limits or self._default_limits(ocr)
         with _as_read_error(path):

@@ -153,10 +153,7 @@ def _placed_text(number: Decimal, tokens: tuple[_Token, ...]) -> str:
 
 
 class _Places:
-    """The places for digits in a section; commas between them group by thousands, those after the last divide.
-
-    ``factor`` is what a number is to be multiplied by before it is written.
-    """
+    """The places for digits in a section; commas between them group by thousands, those after the last divide."""
 
     def __init__(self, tokens: Sequence[_Token]) -> None:
         point = tokens.index(_POINT) if _POINT in tokens else len(tokens)
@@ -165,6 +162,7 @@ class _Places:
         first, last = (before_point[0], before_point[-1]) if before_point else (point, point)
         commas = [n for n, token in enumerate(tokens) if token == _COMMA] if places else []
         dividing = sum(n > places[-1] or last < n < point for n in commas)  # as in "0,," for millions
+        # a number is multiplied by this before it is written
         self.factor = Decimal(100) ** tokens.count(_PERCENT) / Decimal(1000) ** dividing
         self._grouped = any(first < n < last for n in commas)
         self._last_digit = Decimal(1).scaleb(len(before_point) - len(places))
@@ -178,9 +176,7 @@ class _Places:
         return text + _decimals_text(decimals, self._decimals)
 
 
-@lru_cache(maxsize=1_000)
-def _places(tokens: tuple[_Token, ...]) -> _Places:
-    return _Places(tokens)
+_places = lru_cache(maxsize=1_000)(_Places)
 
 
 def _whole_text(digits: str, tokens: list[_Token], *, grouped: bool = False) -> str:
@@ -302,10 +298,7 @@ def _as_datetime(value: _Moment) -> datetime.datetime:
 
 
 def _date_text(moment: datetime.datetime, name: str, *, half: bool, chinese: bool) -> str:
-    """Write a piece of a date or time: ``yyyy``, ``mmm``, ``dd``, ``h``, ``nn`` (minutes), ``ss.00``.
-
-    With ``half`` the hours are those of half a day.
-    """
+    """Write a piece of a date or time: ``yyyy``, ``mmm``, ``dd``, ``h``, ``nn`` (minutes), ``ss.00``."""
     letter, length = name[0], len(name)
     if letter in "ye":
         return str(moment.year) if length > 2 or letter == "e" else f"{moment.year % 100:02}"
@@ -319,6 +312,6 @@ def _date_text(moment: datetime.datetime, name: str, *, half: bool, chinese: boo
     if "." in name:
         whole, _, decimals = name.partition(".")
         return f"{moment.second:0{len(whole)}}." + f"{moment.microsecond:06}"[: len(decimals)]
-    hour = (moment.hour - 1) % 12 + 1 if half else moment.hour
+    hour = (moment.hour - 1) % 12 + 1 if half else moment.hour  # half: of half a day
     numbers = {"m": moment.month, "d": moment.day, "h": hour, "n": moment.minute, "s": moment.second}
     return str(numbers[letter]).zfill(min(length, 2))

@@ -139,7 +139,11 @@ def _guess(data: bytes, *, nearly_utf8: bool) -> str:
         return east_asian
     if nearly_utf8 and not east_asian:
         return "utf-8"
-    answer = _ask_chardet(data)
+    import chardet  # here, since few texts need it
+
+    if len(data) > _SAMPLE:  # it looks at the beginning, which may be all ASCII
+        data = b"\n".join(line for line in data.split(b"\n") if not line.isascii())
+    answer = chardet.detect(data, compat_names=False, include_encodings=_GUESSED)["encoding"] or "cp1252"
     if east_asian and answer in _GUESSED[: len(_EAST_ASIAN)]:
         return east_asian
     return "utf-8" if nearly_utf8 else answer
@@ -156,16 +160,6 @@ def _east_asian(data: bytes) -> tuple[str, bool]:
         if score > best_score + 1e-9:
             best, best_score, damaged = encoding, score, "\ufffd" in text
     return best, bool(best) and (damaged or best_score > _CLEAR_SCORE)
-
-
-def _ask_chardet(data: bytes) -> str:
-    """Return chardet's guess, cp1252 where it has none."""
-    import chardet  # here, since few texts need it
-
-    if len(data) > _SAMPLE:  # it looks at the beginning, which may be all ASCII
-        data = b"\n".join(line for line in data.split(b"\n") if not line.isascii())
-    guess = chardet.detect(data, compat_names=False, include_encodings=_GUESSED)["encoding"]
-    return guess or "cp1252"
 
 
 def decode(data: bytes, *, markup: bool = False, declared: str = "") -> str:

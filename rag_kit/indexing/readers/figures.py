@@ -172,7 +172,7 @@ def _caption(lines: Sequence[Line], box: tuple[float, float, float, float]) -> s
 
 
 def html_figures(
-    tree: Any, figures: Figures, load: Callable[[str], bytes], prefix: str = ""
+    tree: Any, figures: Figures, load: Callable[[str], bytes], metadata: dict[str, Any], prefix: str = ""
 ) -> Iterator[Part]:
     """Yield the parts of the pictures of an HTML tree: in ``data:`` addresses, or loaded by ``load``."""
     for number, node in enumerate(tree.iter("img"), 1):
@@ -188,7 +188,7 @@ def html_figures(
         caption = " ".join("".join(each.itertext()) for each in captions)
         caption = caption or node.get("alt") or node.get("title") or ""
         where = f"{prefix}picture {number} ({source[:60]})"
-        yield from figures.parts(where, partial(_source_bytes, source, load), caption)
+        yield from figures.parts(where, partial(_source_bytes, source, load), caption, **metadata)
 
 
 def _source_bytes(source: str, load: Callable[[str], bytes]) -> bytes:

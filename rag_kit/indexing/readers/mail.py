@@ -81,7 +81,7 @@ def _letter_text(message: EmailMessage, headers: dict[str, str]) -> str:
 def _texts(part: Any, attached: list[str]) -> Iterator[str]:
     """Yield the texts of a part and of the parts in it, with forwarded letters; add names of other files to a list."""
     kind = part.get_content_type()
-    is_multipart = kind.startswith("multipart/")
+    is_multipart, is_attached = kind.startswith("multipart/"), part.get_content_disposition() == "attachment"
     if kind == "multipart/alternative" and part.is_multipart():
         yield from _best_version(part, attached)
     elif part.is_multipart() and (is_multipart or kind.startswith(("message/rfc822", "message/global"))):
@@ -91,17 +91,13 @@ def _texts(part: Any, attached: list[str]) -> Iterator[str]:
                     yield from list(_texts(inner, attached))  # all of it, or nothing
                 else:
                     yield _letter_text(inner, _headers(inner))
-    elif _is_text(part, kind):
-        text = _body_text(part)
-        yield to_markdown(parse_html(text)) if kind == "text/html" and text.strip() else text
+    elif kind.startswith(("text/", "multipart/")) and not is_attached and kind not in _OTHER_TEXTS:
+        data = part.get_payload(decode=True)  # also of a part that lacks its boundary
+        is_html = kind == "text/html"
+        text = decode(data, markup=is_html, declared=_charset(part)) if isinstance(data, bytes) else ""
+        yield to_markdown(parse_html(text)) if is_html and text.strip() else text
     elif name := part.get_filename():
         attached.append(name)
-
-
-def _is_text(part: Any, kind: str) -> bool:
-    if part.get_content_disposition() == "attachment" or kind in _OTHER_TEXTS:
-        return False
-    return kind.startswith(("text/", "multipart/"))  # one without its boundary has a text
 
 
 def _best_version(part: Any, attached: list[str]) -> Iterator[str]:
@@ -141,9 +137,3 @@ def _charset(message: Any) -> str:
     """Return the first charset that a message or a part of it declares; bytes beyond ASCII show that ASCII is wrong."""
     names = (str(part.get_content_charset() or "") for part in message.walk())
     return next((name for name in names if name.removeprefix("us-") not in ("", "ascii")), "")
-
-
-def _body_text(part: Any) -> str:
-    data = part.get_payload(decode=True)
-    markup = part.get_content_type() == "text/html"
-    return decode(data, markup=markup, declared=_charset(part)) if isinstance(data, bytes) else ""

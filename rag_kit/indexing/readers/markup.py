@@ -38,15 +38,13 @@ def parse_html(text: str) -> Any:
     """Parse an HTML text, however untidy; raises `Unreadable` if there is no element in it."""
     from lxml import etree, html
 
-    parser = html.HTMLParser(
-        encoding="utf-8", no_network=True, remove_comments=True, remove_pis=True, huge_tree=True
-    )
+    options = {"no_network": True, "remove_comments": True, "remove_pis": True, "huge_tree": True}
+    parser = html.HTMLParser(encoding="utf-8", **options)
     try:
         return html.document_fromstring(text.encode("utf-8", "replace"), parser=parser)
     except (etree.ParserError, etree.XMLSyntaxError, AssertionError) as error:
-        raise Unreadable(
-            f"no HTML element could be found ({error})", "Check that the file is HTML"
-        ) from error
+        reason = f"no HTML element could be found ({error})"
+        raise Unreadable(reason, "Check that the file is HTML") from error
 
 
 def html_title(tree: Any) -> str:

@@ -104,11 +104,8 @@ def _roman(number: int) -> str:
 
 
 def _chinese(digits: str, signs: str) -> str:
-    """Write a number below 1,000 in Chinese; ten is 十, but 壹拾 in the numbers of contracts.
-
-    ``signs`` are the digits, ten and a hundred.
-    """
-    zero, ten, hundred = signs[0], signs[10], signs[11]
+    """Write a number below 1,000 in Chinese; ten is 十, but 壹拾 in the numbers of contracts."""
+    zero, ten, hundred = signs[0], signs[10], signs[11]  # after the digits
     text = ""
     for digit, unit in zip(digits[::-1], ("", ten, hundred), strict=False):
         text = (zero if digit == "0" else signs[int(digit)] + unit) + text

@@ -208,15 +208,12 @@ def _find_rules(picture: Picture, angle: float, type_height: float, points: floa
     shortest = max(30, int(_RULE * type_height))
     page_height = picture.shape[0] * points
 
-    def box(length: int, thickness: int = 1) -> Any:
-        size = (thickness, length) if upright else (length, thickness)
-        return cv2.getStructuringElement(cv2.MORPH_RECT, size)
-
     for upright in (False, True):
-        strokes = cv2.morphologyEx(ink, cv2.MORPH_CLOSE, box(7))
-        strokes = cv2.morphologyEx(strokes, cv2.MORPH_OPEN, box(shortest))
+        bridge, stroke, join = ((1, 7), (1, shortest), (3, 9)) if upright else ((7, 1), (shortest, 1), (9, 3))
+        closed = cv2.morphologyEx(ink, cv2.MORPH_CLOSE, cv2.getStructuringElement(cv2.MORPH_RECT, bridge))
+        strokes = cv2.morphologyEx(closed, cv2.MORPH_OPEN, cv2.getStructuringElement(cv2.MORPH_RECT, stroke))
         # what noise has cut is joined, by 4 pixels at each end
-        strokes = cv2.dilate(strokes, box(9, 3))
+        strokes = cv2.dilate(strokes, cv2.getStructuringElement(cv2.MORPH_RECT, join))
         _, _, stats, _ = cv2.connectedComponentsWithStats(strokes)
         for left, top, width, height, _ in stats[1:].tolist():
             if (width if upright else height) > max(12, 0.5 * type_height):

@@ -28,16 +28,14 @@ _REST = 200  # a page of which less would be left is all content
 
 
 def read_html(data: bytes, context: Context) -> Iterator[Part]:
-    """Yield one part: the page's visible text as markdown, without its menus."""
+    """Yield one part: the page's visible text as markdown, without its menus; and one for each picture."""
     tree = parse_html(decode(data, markup=True))
     _hide_menus(tree)
     title = html_title(tree)
     yield Part(to_markdown(tree), {"title": title})
     load = partial(file_beside, context.folder, max_bytes=context.limits.max_bytes)
     figures = Figures(context)
-    for part in html_figures(tree, figures, load):
-        part.metadata["title"] = title
-        yield part
+    yield from html_figures(tree, figures, load, {"title": title})
     figures.finish()
 
 
@@ -47,9 +45,8 @@ def read_epub(data: bytes, context: Context) -> Iterator[Part]:
     container = package.xml("META-INF/container.xml").iter("{*}rootfile")
     opf_path = next(filter(None, (node.get("full-path") for node in container)), "")
     if not opf_path:
-        raise Unreadable(
-            "its container names no book", "Check it with an EPUB validator, or convert it again"
-        )
+        advice = "Check it with an EPUB validator, or convert it again"
+        raise Unreadable("its container names no book", advice)
     opf = package.xml(opf_path)
     items = {
         item.get("id"): beside(opf_path, unquote(item.get("href") or ""))
@@ -60,33 +57,23 @@ def read_epub(data: bytes, context: Context) -> Iterator[Part]:
     title = " ".join(next((node.text for node in opf.iter("{*}title") if node.text), "").split())
     names_read, figures = set[str](), Figures(context)
     for number, reference in enumerate(spine, 1):
-        name = items.get(reference)
+        name = items.get(reference, "")
         # The format allows each part once. A book that repeats a long one would hold the reader for its time cap.
-        if name in names_read:
+        if name and name in names_read:
             continue
         with leave_out(f"chapter {number}"):
-            names_read.add(name or "")
-            tree = parse_html(decode(package.read(name or ""), markup=True))
-            metadata: dict[str, Scalar] = {
-                "title": title,
-                "chapter": number,
-                "chapter_title": html_title(tree),
-            }
-            yield Part(to_markdown(tree), metadata)
-            load = partial(package.read_beside, name or "")
-            for part in html_figures(tree, figures, load, f"chapter {number}, "):
-                part.metadata |= metadata
-                yield part
+            names_read.add(name)
+            tree = parse_html(decode(package.read(name), markup=True))
+            metadata: dict[str, Scalar] = {"title": title, "chapter": number}
+            metadata["chapter_title"] = html_title(tree)
+            yield Part(to_markdown(tree), dict(metadata))
+            load = partial(package.read_beside, name)
+            yield from html_figures(tree, figures, load, metadata, f"chapter {number}, ")
     figures.finish()
 
 
 def _hide_menus(tree: Any) -> None:
-    """Mark menus, banners and footers of a page as hidden.
-
-    These are elements that say that they are navigation, cookie banners, footers of the page, asides that are mostly
-    links or beside the page's ``main``, and lists of links named as a menu or outside of ``main``. What holds a top
-    heading, ``main`` or an article, or is mostly prose, stays. A page that would be left almost empty stays whole.
-    """
+    """Mark menus, banners and footers of a page as hidden; a page that would be left almost empty stays whole."""
     has_main = any(True for _ in tree.iter(*_CONTENT))
     menus: list[Any] = []
     pending = [tree]

@@ -67,8 +67,7 @@ def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
     """
     with closing(open_pdf(data)) as document:
         title = _metadata_title(document)
-        pages = _read_pages(document, context)
-    characters = sum(map(_character_count, pages))
+        pages, characters = _read_pages(document, context)
     _drop_running_lines(pages)
     sheets = [sheet for page in pages for sheet in page.sheets]
     mono = sum(len(line.text) for sheet in sheets for line in sheet.lines if line.mono)
@@ -96,8 +95,8 @@ def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
             yield figure
 
 
-def _read_pages(document: Any, context: Context) -> list[_Page]:
-    """Read all pages; raises `Unreadable` for too many pages or characters, and where no page has a text."""
+def _read_pages(document: Any, context: Context) -> tuple[list[_Page], int]:
+    """Read all pages, and count their characters; raises `Unreadable` for too many, and where no page has a text."""
     count = len(document)
     context.check(count, "pages", "max_pages")
     if document.get_formtype():
@@ -106,14 +105,13 @@ def _read_pages(document: Any, context: Context) -> list[_Page]:
     characters = 0
     for index in range(count):
         pages.append(_read_page(document, index, context, figures))
-        characters += _character_count(pages[-1])
+        characters += sum(len(line.text) for sheet in pages[-1].sheets for line in sheet.lines)
         context.check(characters, "characters", "max_characters")
     figures.finish()
     if any(page.sheets or page.figures for page in pages):
-        return pages
-    reason, advice = "; scanned? OCR is off", OCR_ADVICE
-    if context.ocr:
-        reason, advice = ", also not by OCR", "Check that it is the right file"
+        return pages, characters
+    reason = ", also not by OCR" if context.ocr else "; scanned? OCR is off"
+    advice = "Check that it is the right file" if context.ocr else OCR_ADVICE
     raise Unreadable(f"no text found on its {count} page{'s' * (count != 1)}{reason}", advice)
 
 
@@ -128,10 +126,6 @@ def _read_page(document: Any, index: int, context: Context, figures: Figures) ->
             lines = [line for sheet in result.sheets[:1] for line in sheet.lines]
             result = result._replace(figures=pdf_figures(page, lines, figures, f"page {index + 1}"))
     return result
-
-
-def _character_count(page: _Page) -> int:
-    return sum(len(line.text) for sheet in page.sheets for line in sheet.lines)
 
 
 def _drop_running_lines(pages: Sequence[_Page]) -> None:

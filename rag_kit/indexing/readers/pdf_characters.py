@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import hypot, pi
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import pypdfium2.raw as raw
 
@@ -35,12 +35,9 @@ _LIGATURE_OR_RADICAL = re.compile("[\u2e80-\u2fdf\ufb00-\ufb06]")
 
 @dataclass(frozen=True)
 class Frame:
-    """Turns coordinates of a page so that text in one direction runs to the right; lengths in points.
+    """Turns coordinates of a page so that text in one direction runs to the right; lengths in points."""
 
-    ``turn`` is that direction in degrees, against the clock: 90 for text that runs upwards. The sides are the page's.
-    """
-
-    turn: int
+    turn: int  # that direction in degrees, against the clock: 90 for text that runs upwards
     left: float
     bottom: float
     right: float
@@ -65,29 +62,17 @@ class Frame:
         return (y - low) / ((high - low) or 1.0)
 
 
-class _Shift(NamedTuple):
-    """A superscript (``direction`` 1) or subscript (-1), from one index to another, which is excluded."""
-
-    start: int
-    end: int
-    direction: int
-
-
 class Characters:
-    """The characters of a page; coordinates are those of a frame.
-
-    Attributes:
-        text: One letter a character. Breaks that PDFium makes within a line, behind a superscript, are closed.
-    """
+    """The characters of a page; coordinates are those of a frame."""
 
     def __init__(self, page: Any, frame: Frame) -> None:
-        """Read the characters of a text page of PDFium's."""
         self._page = page
         self._frame = frame
         # PDFium writes its answers into these
         self._numbers = [ctypes.c_double() for _ in range(6)]
         self._matrix = raw.FS_MATRIX()
         text = "".join(chr(raw.FPDFText_GetUnicode(page, n)) for n in range(raw.FPDFText_CountChars(page)))
+        # a letter for each; breaks that PDFium makes within a line, behind a superscript, are closed
         self.text = _BREAK.sub(self._close_break, _UNMARKED_HYPHEN.sub(HYPHEN, text))
 
     def extent(self, index: int) -> tuple[float, float, float]:
@@ -122,20 +107,19 @@ class Characters:
         return -round(quarters) % 4 * 90
 
     def is_aslant(self, index: int) -> bool:
-        """Whether a character's text runs aslant, as a watermark does."""
+        """Tell whether a character's text runs aslant, as a watermark does."""
         quarters = float(raw.FPDFText_GetCharAngle(self._page, index)) / (pi / 2)
         return abs(quarters - round(quarters)) > _ASLANT
 
     def decoded(self, start: int, end: int) -> str:
         """Return the text of some characters, with superscripts in line and without invisible signs."""
         text, position = "", start
-        first, last = (bisect_left(self._shifts, each, key=itemgetter(0)) for each in (start, end))
-        for shift in self._shifts[first:last]:
-            text += _decode(self.text[position : shift.start])
-            shifted = _decode(self.text[shift.start : shift.end])
-            after = self.text[shift.end : shift.end + 1]
-            text += raised(text, shifted, after) if shift.direction > 0 else lowered(text, shifted)
-            position = shift.end
+        low, high = (bisect_left(self._shifts, index, key=itemgetter(0)) for index in (start, end))
+        for first, last, direction in self._shifts[low:high]:
+            text += _decode(self.text[position:first])
+            shifted, after = _decode(self.text[first:last]), self.text[last : last + 1]
+            text += raised(text, shifted, after) if direction > 0 else lowered(text, shifted)
+            position = last
         return text + _decode(self.text[position:end])
 
     def _close_break(self, match: re.Match[str]) -> str:
@@ -157,8 +141,8 @@ class Characters:
         return (" " if has_blank else "\u200b") * len(match[0])
 
     @cached_property
-    def _shifts(self) -> list[_Shift]:
-        """List the superscripts and subscripts in order: signs higher or lower than the beginning of their word."""
+    def _shifts(self) -> list[tuple[int, int, int]]:
+        """List start, end and direction (1, -1) of superscripts and subscripts, by the baseline of their word."""
         shifts = []
         for word in WORD.finditer(self.text):
             base = word.start()
@@ -167,7 +151,7 @@ class Characters:
                 while start > max(run.start(), base + 1) and (shift := self._shift(start - 1, base)):
                     start, direction = start - 1, shift
                 if direction:
-                    shifts.append(_Shift(start, run.end(), direction))
+                    shifts.append((start, run.end(), direction))
         return shifts
 
     def _shift(self, index: int, base: int) -> int:

@@ -35,28 +35,23 @@ class Word:
 
 @dataclass
 class Line:
-    """A line of a page; lengths in points, ``height`` is where it is on the page, from 0 (bottom) to 1.
-
-    ``mono`` says that it is set in a font of fixed width, ``block`` that ``text`` is finished markdown, ``aslant`` that
-    it runs aslant, as a watermark. `Layout` notes the ``level`` of a heading, and where its column begins (``edge``)
-    and ends (``column``).
-    """
+    """A line of a page; lengths in points."""
 
     text: str
     left: float
     right: float
     bottom: float
-    end_bottom: float
-    size: float
-    height: float
+    end_bottom: float  # of the last character
+    size: float  # of the type
+    height: float  # where it is on the page, from 0 (bottom) to 1
     bold: bool = False
-    mono: bool = False
+    mono: bool = False  # in a font of fixed width
     words: list[Word] = field(default_factory=list)
-    block: bool = False
-    aslant: bool = False
-    level: int = 0
-    edge: float = 0.0
-    column: float = 0.0
+    block: bool = False  # whether `text` is finished markdown
+    aslant: bool = False  # as a watermark runs
+    level: int = 0  # of a heading; this and the next two are noted by `Layout`
+    edge: float = 0.0  # where its column begins
+    column: float = 0.0  # where its column ends
 
     def as_block(self, text: str) -> Line:
         """Return this line with finished markdown in place of its words."""
@@ -73,7 +68,7 @@ class Rule:
     end: float
 
     def touches(self, other: Rule) -> bool:
-        """Whether two rules cross or meet."""
+        """Tell whether two rules cross or meet."""
         overlaps = self.start < other.end + _THICK and other.start < self.end + _THICK
         if self.upright == other.upright:
             return overlaps and abs(self.at - other.at) < _THICK

@@ -73,9 +73,6 @@ def _replace_by_table(lines: list[Line], inside: list[Line], markdown: str) -> l
     return [*lines[:first], block, *after]
 
 
-# --- ruled grids
-
-
 @dataclass
 class _Grid:
     """The rules of a table: ``xs`` from left to right, ``ys`` from top to bottom."""
@@ -169,9 +166,6 @@ def _ends(rules: Sequence[Rule]) -> list[float]:
 def _distinct_positions(positions: list[float]) -> list[float]:
     """Sort positions, and take those within three points of each other as one."""
     return [near[0] for near in split_runs(sorted(positions), lambda before, after: after - before <= 3)]
-
-
-# --- tables without rules
 
 
 def _read_cells(line: Line) -> list[Word]:

@@ -90,10 +90,7 @@ def _output_text(outputs: Any) -> str:
 
 
 def read_csv(data: bytes, context: Context) -> Iterator[Part]:
-    """Yield groups of rows as markdown tables with the header; ``row_start`` and ``row_end`` count from 1.
-
-    Lines above the header are text before the first table.
-    """
+    """Yield groups of rows (``row_start`` to ``row_end``) as markdown tables, the lines above the header as text."""
     text = decode(data)
     csv.field_size_limit(2**27)
     if hint := _DELIMITER_HINT.match(text):
@@ -119,10 +116,7 @@ def read_csv(data: bytes, context: Context) -> Iterator[Part]:
 
 
 def _find_delimiter(text: str) -> str:
-    """Return the separator that cuts most of the first lines into equally many cells; else a comma.
-
-    Commas are in texts and in decimals, too.
-    """
+    """Return the separator that cuts most of the first lines into equally many cells; commas are in texts, too."""
     lines = [line for line in text[:20_000].split("\n")[:20] if line.strip()]
 
     def score(candidate: str) -> int:

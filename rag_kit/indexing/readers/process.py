@@ -26,13 +26,10 @@ _ESCAPED = 12  # bytes that one character takes at most in ASCII JSON (a surroga
 
 
 class ReaderProcess:
-    """One child that converts files, one at a time. Not for two threads at once; `Reader` holds the lock.
-
-    ``max_memory`` is fixed for the life of the process; the other limits go along with each file.
-    """
+    """One child that converts files, one at a time. Not for two threads at once; `Reader` holds the lock."""
 
     def __init__(self, limits: ReadLimits) -> None:
-        self.max_memory = limits.max_memory
+        self.max_memory = limits.max_memory  # fixed; the other limits go along with each file
         self.files = 0
         self.owner = os.getpid()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in kill()
@@ -110,9 +107,8 @@ class ReaderProcess:
             return over_limit("reading it takes longer", "max_seconds", limits.max_seconds)
         if "MemoryError" in last or "bad_alloc" in last or code == -signal.SIGKILL:
             return over_limit("reading it needs more memory", "max_memory", limits.max_memory)
-        return Unreadable(
-            f"the reader process died over it (exit code {code}: {last})", f"Damaged? {SAVE_AGAIN}"
-        )
+        reason = f"the reader process died over it (exit code {code}: {last})"
+        return Unreadable(reason, f"Damaged? {SAVE_AGAIN}")
 
     def stop(self) -> None:
         """End the child and whatever it may have started; a thread that waits for it gets an error."""

@@ -39,7 +39,8 @@ def find_quote(data: bytes, context: Context) -> Iterator[Part]:
             with leave_out(f"page {number}"), closing(document[number - 1]) as page:
                 boxes, is_whole = _find_on_page(page, quote, ocr=context.ocr and place is None)
                 if boxes and (is_whole or not place):
-                    place = {"page": number, "boxes": boxes}
+                    rounded = [[round(side, 2) for side in box] for box in boxes]
+                    place = {"page": number, "boxes": rounded}
     yield Part(json.dumps(place))
 
 
@@ -90,7 +91,7 @@ def _find_on_page(page: Any, quote: str, *, ocr: bool) -> tuple[list[Rectangle],
         if not offsets:
             return [], False
         rectangle_count = text_page.count_rects(offsets[0], offsets[-1] + 1 - offsets[0])
-        return [_rounded(*text_page.get_rect(n)) for n in range(rectangle_count)], is_whole
+        return [text_page.get_rect(n) for n in range(rectangle_count)], is_whole
 
 
 def _find_in_scan(page: Any, quote: str) -> tuple[list[Rectangle], bool]:
@@ -110,12 +111,8 @@ def _find_in_scan(page: Any, quote: str) -> tuple[list[Rectangle], bool]:
     for line, columns in columns_of.items():
         corners = _corners(boxes[line], min(columns), max(columns) + 1)
         xs, ys = zip(*(to_page(*reading.given(x, y)) for x, y in corners), strict=True)
-        rectangles.append(_rounded(min(xs), min(ys), max(xs), max(ys)))
+        rectangles.append((min(xs), min(ys), max(xs), max(ys)))
     return rectangles, is_whole
-
-
-def _rounded(left: float, bottom: float, right: float, top: float) -> Rectangle:
-    return round(left, 2), round(bottom, 2), round(right, 2), round(top, 2)
 
 
 def _corners(box: Box, start: int, end: int) -> list[tuple[float, float]]:

@@ -227,12 +227,11 @@ def _are_separate_columns(left: Rows, right: Rows) -> bool:
         return False
     if _filled(left)[find_header(left_grid)] != _filled(right)[find_header(right_grid)]:
         return True
-    return all(has_own_header(grid) and _has_row_names(grid) for grid in (left_grid, right_grid))
-
-
-def _has_row_names(grid: list[list[str]]) -> bool:
-    names = [row[0] for row in grid[find_header(grid) + 1 :]]
-    return len(set(names)) == len(names) and not any(map(is_value, names))
+    for grid in (left_grid, right_grid):
+        names = [row[0] for row in grid[find_header(grid) + 1 :]]
+        if not has_own_header(grid) or len(set(names)) < len(names) or any(map(is_value, names)):
+            return False
+    return True
 
 
 def _grid(block: Rows) -> list[list[str]]:

@@ -128,14 +128,10 @@ def _read_shape(shape: Any) -> Iterator[str]:
 
 def _read_table(table: Any) -> str:
     """Write a table as markdown."""
-    rows = (
-        [
-            (_line_text(cell.text_frame), int(cell.span_width), int(cell.span_height))
-            for cell in row.cells
-            if not cell.is_spanned
-        ]
-        for row in table.rows
-    )
+    rows = []
+    for row in table.rows:
+        cells = [cell for cell in row.cells if not cell.is_spanned]
+        rows.append([(_line_text(cell.text_frame), cell.span_width, cell.span_height) for cell in cells])
     return markdown_table(fill_spans(rows))
 
 

@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from copy import copy
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 from rag_kit.indexing.readers.numbers import list_number, whole_number
 
@@ -65,11 +65,8 @@ class _Level:
         return self.start if last is None else last + 1
 
 
-class _Definition(NamedTuple):
-    """A list: the id of its abstract definition, by which it is counted, and its levels by number."""
-
-    abstract: str
-    levels: dict[int, _Level]
+#: The id of the abstract definition of a list, by which it is counted, and its levels by number.
+_Definition: TypeAlias = tuple[str, dict[int, _Level]]
 
 
 class Lists:
@@ -116,7 +113,7 @@ class Lists:
         list_id, level = _first_value(numberings, "numId"), _first_value(numberings, "ilvl")
         if own is None or own.find(f"{W}ilvl") is None:
             names = [style.get(f"{W}styleId") for style in styles]
-            for number, each in self._definition(list_id).levels.items():
+            for number, each in self._definition(list_id)[1].items():
                 if each.paragraphs in names:
                     return list_id, number
         return list_id, whole_number(level, 0)
@@ -125,7 +122,7 @@ class Lists:
         """Find the abstract definition of a list, and its levels with what the list overrides."""
         if list_id in self._definitions:
             return self._definitions[list_id]
-        self._definitions[list_id] = _Definition("", {})  # what a list that refers to itself gets
+        self._definitions[list_id] = ("", {})  # what a list that refers to itself gets
         node = self._lists.get(list_id)
         abstract = "" if node is None else value_of(node.find(f"{W}abstractNumId")) or ""
         base = self._abstract.get(abstract)
@@ -138,26 +135,19 @@ class Lists:
             levels |= {number: copy(level) for number, level in linked.items()}
         levels |= {_number(level): _Level(level) for level in base.findall(f"{W}lvl")}
         for override in node.findall(f"{W}lvlOverride"):
-            number, changed, start = (
-                _number(override),
-                override.find(f"{W}lvl"),
-                override.find(f"{W}startOverride"),
-            )
-            if changed is not None:
+            number, start = _number(override), override.find(f"{W}startOverride")
+            if (changed := override.find(f"{W}lvl")) is not None:
                 levels[number] = _Level(changed)
             if start is not None and number in levels:
                 levels[number].override = whole_number(value_of(start), 1)
-        self._definitions[list_id] = _Definition(abstract, levels)
+        self._definitions[list_id] = (abstract, levels)
         return self._definitions[list_id]
 
 
 def _first_value(nodes: Iterable[Any], name: str) -> str:
     """Return the first value of a child element of some nodes; nodes may be ``None``."""
-    for node in nodes:
-        value = None if node is None else value_of(node.find(W + name))
-        if value:
-            return value
-    return ""
+    values = [value_of(node.find(W + name)) for node in nodes if node is not None]
+    return next((value for value in values if value), "")
 
 
 def _written(levels: dict[int, _Level], counts: dict[int, int], number: int, labelled: _Level) -> str:
