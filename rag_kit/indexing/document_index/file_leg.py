@@ -93,8 +93,8 @@ class FileLeg(ABC):
             if not self._is_recent(connection, state):
                 self._save(connection, state, self._file(state, state.generation))
             saved = self._saved_generation(state)
-        kind = self._prefix(state).partition("-")[0]
-        remove_parts(self._folder.glob(f"{kind}-*"), [self._file(state, saved).name])
+        older = self._folder.glob(f"{self._prefix(state).partition('-')[0]}-*")
+        remove_parts(older, keep=[self._file(state, saved).name])
         return saved
 
     def rebuild(self, connection: Connection, state: IndexState) -> str:

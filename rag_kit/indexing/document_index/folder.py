@@ -20,7 +20,6 @@ from rag_kit.indexing.document_index.state import locked_index, missing_index
 if TYPE_CHECKING:
     from filelock import FileLock
 
-
 STORE = "store.sqlite3"
 LOCK = "writer.lock"
 PICTURES = "pictures"  # of documents, which passages name in their metadata

@@ -59,7 +59,7 @@ class FolderStore(Store):
     vectors: VectorLeg | StoreLeg
 
     def __init__(self, folder: Path, wait: float | None = None) -> None:
-        """Open what is there to be read; to be written with ``wait``: seconds to wait for another writer."""
+        """Open an index for reading; for writing if ``wait``, the seconds to wait for another writer, is given."""
         super().__init__(writable=False)
         self.location, self._file = folder, folder / index_folder.STORE
         self._writer_lock: FileLock | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -27,7 +28,7 @@ Leg = Literal["trigram", "sparse"]
 logger = logging.getLogger(__name__)
 
 
-class DocumentIndex(WritableIndex):
+class DocumentIndex(WritableIndex, AbstractContextManager["DocumentIndex"]):
     """Documents in a folder or in PostgreSQL, with a keyword index and, given an embedding model, vectors.
 
     One SQLite file holds the truth: text, metadata, vectors. Every write is one transaction in it; the files of the
@@ -228,9 +229,6 @@ class DocumentIndex(WritableIndex):
                 self.flush()
         finally:
             self._store.close()
-
-    def __enter__(self) -> DocumentIndex:
-        return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         # on Ctrl-C nothing that takes long: the next writer catches up

@@ -113,7 +113,10 @@ class VectorSegment:
     def is_sound(self) -> bool:
         """Tell whether the file holds what was written; reads all of it."""
         assert self.centre is not None and self.signs is not None
-        return _digest(self.rows, self.numbers, self.centre, self.signs) == self.digest
+        digest = hashlib.sha256()
+        for part in (self.rows, self.numbers, self.centre, self.signs):
+            digest.update(np.ascontiguousarray(part).data)
+        return digest.digest() == self.digest
 
 
 def read_blocks(connection: Connection, numbers: Numbers, dimension: int) -> Blocks:
@@ -195,13 +198,6 @@ def open_file(path: Path) -> VectorSegment:
     words = words_of(dimension)
     signs = np.frombuffer(content, "<u8", words * count, offsets[3]).reshape(words, count)
     return VectorSegment(numbers, rows, centre, signs, digest)
-
-
-def _digest(*parts: NDArray[Any]) -> bytes:
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(np.ascontiguousarray(part).data)
-    return digest.digest()
 
 
 def _layout(count: int, dimension: int) -> tuple[list[int], int]:

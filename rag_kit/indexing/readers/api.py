@@ -7,7 +7,7 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -36,7 +36,7 @@ _OCR_SECONDS = 1800.0  # a page takes some
 _FILES_PER_PROCESS = 200  # then a new one: what a library leaks stays bounded
 
 
-class Reader:
+class Reader(AbstractContextManager["Reader"]):
     """Reads files through one reader process, which is started when first needed and replaced when it dies.
 
     Safe to use from several threads; files are converted one at a time. Take several readers to read in parallel.
@@ -69,15 +69,14 @@ class Reader:
     ) -> None:
         self.limits = limits
         self.ocr = ocr_wanted(ocr)
-        self.keep = keep if keep is None or ocr_wanted(True) else None
+        if keep is not None:
+            ocr_wanted(True)  # raises where its extra is missing
+        self.keep = keep
         self.root = Path(root) if root is not None else None
         self.readers = {check_pattern(pattern): reader for pattern, reader in (readers or {}).items()}
         self._process: ReaderProcess | None = None
         self._lock = threading.Lock()
         self._closed = False
-
-    def __enter__(self) -> Reader:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self.close()

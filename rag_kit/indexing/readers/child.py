@@ -72,11 +72,6 @@ def _clean(text: str) -> str:
     return _CONTROLS.sub(" ", _SURROGATES.sub("\ufffd", text))
 
 
-def _write(out: IO[str], **message: Any) -> None:
-    out.write(json.dumps(message) + "\n")
-    out.flush()
-
-
 def _serve(request: dict[str, Any], out: IO[str]) -> None:
     """Convert one file: write a line of JSON for each part, and one for how it ended."""
     limits, notes = ReadLimits(**request.pop("limits")), Notes()
@@ -99,7 +94,7 @@ def _serve(request: dict[str, Any], out: IO[str]) -> None:
         reason, advice = reason_of(error), f"It may be damaged: {SAVE_AGAIN}"
         last = {"unreadable": f"it could not be converted ({reason})", "advice": advice}
     signal.setitimer(signal.ITIMER_REAL, 0)
-    _write(out, **last)
+    print(json.dumps(last), file=out, flush=True)
 
 
 def _write_parts(request: dict[str, Any], limits: ReadLimits, out: IO[str]) -> int:
@@ -108,7 +103,8 @@ def _write_parts(request: dict[str, Any], limits: ReadLimits, out: IO[str]) -> i
     count = 0
     for part in convert(path, format_name, Context(limits, folder=os.path.dirname(path), **request)):
         picture = {"picture": b64encode(part.picture).decode("ascii")} if part.picture else {}
-        _write(out, text=part.text, metadata=part.metadata, **picture)
+        message = {"text": part.text, "metadata": part.metadata, **picture}
+        print(json.dumps(message), file=out, flush=True)
         count += 1
     return count
 

@@ -47,7 +47,6 @@ _CHARACTERS_PER_DAMAGE = 50
 _DAMAGE = re.compile("\ufffd+")
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 
-
 _ROWS = {  # lead and trail bytes of the frequent half of an encoding's table; kana too
     "gb18030": ["b0d7 a1fe"],
     "big5hkscs": ["a4c6 407e", "a4c6 a1fe"],

@@ -16,21 +16,21 @@ from rag_kit.indexing.readers.limits import ReadLimits
 from rag_kit.indexing.readers.parts import LEFT_OUT, OverLimit, Unreadable, leave_out, over_limit
 
 T = TypeVar("T")
+# namespaces of the XML in Office files
+A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
+R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 _PROGRAM_TITLES = ("powerpoint presentation", "presentation", "document", "word document")
 
 
 class Package:
-    """The entries of a zipped document, read under the caps of `ReadLimits`.
-
-    The declared sizes are checked; `zipfile` gives out no more of an entry. Its name is never written to a disk.
-    """
+    """The entries of a zipped document, read under the caps of `ReadLimits`, and never written to a disk."""
 
     def __init__(self, data: bytes, limits: ReadLimits) -> None:
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(data))
         except zipfile.BadZipFile as error:
             raise Unreadable(f"its zip container is damaged ({error})") from error
-        entries = self._zip.infolist()
+        entries = self._zip.infolist()  # with declared sizes, of which `zipfile` gives out no more
         if (size := sum(entry.file_size for entry in entries)) > limits.max_unpacked:
             raise over_limit(f"it unpacks to {size} bytes", "max_unpacked", limits.max_unpacked)
         if any(entry.flag_bits & 1 for entry in entries):
@@ -80,7 +80,7 @@ class Package:
         return (target for node, target in relations if str(node.get("Type")).endswith(f"/{kind}"))
 
     def open(self, library: Callable[[io.BytesIO], T], changes: Mapping[str, bytes]) -> T:
-        """Open the package by a library; where that fails, without the parts that are damaged, which notes name."""
+        """Open the changed package by a library; where that fails, without what is damaged, which notes name."""
         try:
             return library(self.repacked(changes))
         except (OverLimit, MemoryError):
@@ -92,7 +92,7 @@ class Package:
             return library(self.repacked({**mended, **changes}))
 
     def _mend_parts(self) -> dict[str, bytes]:
-        """Mend the damaged XML parts: keep what can be read of each, or nothing."""
+        """Mend the damaged XML parts: keep what can be read of each, or nothing; notes name them."""
         mended: dict[str, bytes] = {}
         for name in filter(_is_xml, self.names):
             try:
@@ -101,17 +101,16 @@ class Package:
                 mended[name] = b""
                 with suppress(Unreadable):
                     mended[name] = xml_bytes(self.xml(name))
-                rest = "what is damaged of the " if mended[name] else ""
-                write_note(f"{rest}part {name}{LEFT_OUT}{error.__cause__}"[:300])
+                what = f"what is damaged of the part {name}" if mended[name] else f"part {name}"
+                write_note(f"{what}{LEFT_OUT}{error.__cause__}"[:300])
         return mended
 
     def title(self) -> str:
         """Return the title in an Office file's properties; "" if there is none, or a program made it up."""
-        name = "docProps/core.xml"
-        titles: Any = []
+        name, title = "docProps/core.xml", ""
         with leave_out(name):
-            titles = self.xml(name).xpath("//*[local-name()='title']/text()") if name in self else []
-        title = " ".join(str(titles[0]).split())[:300] if titles else ""
+            for text in self.xml(name).xpath("//*[local-name()='title']/text()")[:1] if name in self else ():
+                title = " ".join(str(text).split())[:300]
         return "" if title.lower() in _PROGRAM_TITLES else title
 
     def repacked(self, changes: Mapping[str, bytes]) -> io.BytesIO:
@@ -127,7 +126,7 @@ class Package:
                 if changes.get(name) == b"":
                     continue
                 data = changes.get(name) or (self.read(name) if _is_xml(name) else b"")
-                ascii_only = data.replace(b"\x00", b"") if b"\x00" in data[:64] else data  # of UTF-16
+                ascii_only = data.replace(b"\x00", b"") if b"\x00" in data[:64] else data  # UTF-16 as ASCII
                 if b"<!DOCTYPE" in ascii_only or b"<!ENTITY" in ascii_only:
                     raise Unreadable(
                         f"its part {name!r} declares XML entities, which Office files never do (an attack?)",

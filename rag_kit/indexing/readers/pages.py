@@ -24,7 +24,7 @@ _BANNER = re.compile(
     r"cookie[_-]?(?:ban|bar|con|dia|law|mes|mod|not|over|pop|set)|\b(?:consent|gdpr|onetrust)\b"
 )
 _MAX_PROSE = 2_000  # characters that are not links; what has more is content
-_REST = 200  # a page of which less would be left is all content
+_REST = 200  # characters; a page of which fewer would be left is all content
 
 
 def read_html(data: bytes, context: Context) -> Iterator[Part]:
@@ -76,15 +76,15 @@ def _hide_menus(tree: Any) -> None:
     """Mark menus, banners and footers of a page as hidden; a page that would be left almost empty stays whole."""
     has_main = any(True for _ in tree.iter(*_CONTENT))
     menus: list[Any] = []
-    pending = [tree]
-    while pending:
-        for child in pending.pop():
+    unvisited = [tree]
+    while unvisited:
+        for child in unvisited.pop():
             is_menu = isinstance(child.tag, str) and _is_menu(child, has_main)
-            (menus if is_menu else pending).append(child)
+            (menus if is_menu else unvisited).append(child)
     hidden = sum(map(_text_length, menus))
-    left = _text_length(tree) - hidden
-    for menu in menus if left >= min(_REST, hidden) else ():
-        menu.set("hidden", "")
+    if _text_length(tree) - hidden >= min(_REST, hidden):
+        for menu in menus:
+            menu.set("hidden", "")
 
 
 def _is_menu(node: Any, has_main: bool) -> bool:
@@ -95,17 +95,18 @@ def _is_menu(node: Any, has_main: bool) -> bool:
     is_footer = (tag == "footer" or role == "contentinfo") and not _is_inside(node, _QUOTING)
     is_banner = tag not in ("html", "body") and bool(_BANNER.search(name))
     is_navigation = tag in ("nav", "aside") or role in ("navigation", "search")
-    named_menu = tag in ("div", "ol", "p", "section", "table", "ul") and bool(_MENU.search(name))
-    is_list = named_menu or (is_outside and tag in ("ol", "ul"))
+    is_list = is_outside and tag in ("ol", "ul")
+    if tag in ("div", "ol", "p", "section", "table", "ul") and _MENU.search(name):
+        is_list = True
     has_content = any(True for _ in node.iter("h1", *_CONTENT))
     if has_content or not (is_footer or is_banner or is_navigation or is_list):
         return False
     links = sum(_text_length(link) for link in node.iter("a"))
     prose = _text_length(node) - links
-    if is_footer or is_banner or (is_navigation and is_outside):
+    if is_footer or is_banner:
         return prose < _MAX_PROSE
     if is_navigation:
-        return prose < links
+        return prose < (_MAX_PROSE if is_outside else links)
     return 10 * prose <= links and len(node.findall(".//a")) > 2
 
 

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from functools import reduce
+from itertools import chain
 
 from rag_kit.indexing.readers.pdf_characters import HYPHEN
 from rag_kit.indexing.readers.pdf_lines import Line
@@ -44,16 +45,14 @@ class Layout:
     """Writes pages as markdown, in order; keeps the heading under which the next page begins."""
 
     def __init__(self, pages: Sequence[Sequence[Line]]) -> None:
-        sizes: Counter[float] = Counter()
+        characters: Counter[float] = Counter()  # by size of type
         self._compounds: set[str] = set()
-        for lines in pages:
-            for line in lines:
-                if line.block or line.aslant:
-                    continue
-                sizes[line.size] += len(line.text)
+        for line in chain.from_iterable(pages):
+            if not line.block and not line.aslant:
+                characters[line.size] += len(line.text)
                 self._compounds.update(_COMPOUND.findall(line.text.lower()))
-        self.body = sizes.most_common(1)[0][0] if sizes else 0.0
-        large = sorted((size for size in sizes if size >= self.body * 1.12), reverse=True)
+        self.body = characters.most_common(1)[0][0] if characters else 0.0
+        large = sorted((size for size in characters if size >= self.body * 1.12), reverse=True)
         self._sizes = large[: _LEVELS - 1]  # of headings
         self._path: list[tuple[int, str]] = []  # level and text of the present headings
         self.first_heading = ""

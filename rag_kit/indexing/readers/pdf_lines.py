@@ -6,6 +6,7 @@ import ctypes
 import re
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
@@ -95,7 +96,7 @@ def read_sheets(page: Any, form: Any) -> list[Sheet]:
         if turn != rotation:  # PDFium finds words and lines of text that is shown upright
             page.set_rotation(turn)
             lines = _lines_by_turn(page, turn).get(turn, [])
-        frame = _frame(page, turn)
+        frame = Frame(turn, *page.get_bbox())
         if form is not None and not sheets:
             _add_fields(lines, page, form, frame)
         if lines:
@@ -105,23 +106,16 @@ def read_sheets(page: Any, form: Any) -> list[Sheet]:
     return sheets
 
 
-def _frame(page: Any, turn: int) -> Frame:
-    return Frame(turn, *page.get_bbox())
-
-
-def _lines_by_turn(page: Any, shown: int) -> dict[int, list[Line]]:
-    """Map each direction of text to its lines, measured on the page turned as ``shown``."""
-    text_page = page.get_textpage()
-    try:
-        frame = _frame(page, shown)
+def _lines_by_turn(page: Any, rotation: int) -> dict[int, list[Line]]:
+    """Map each direction of text to its lines, measured on the page turned by a rotation."""
+    lines: dict[int, list[Line]] = {}
+    with closing(page.get_textpage()) as text_page:
+        frame = Frame(rotation, *page.get_bbox())
         characters = Characters(text_page.raw, frame)
-        lines: dict[int, list[Line]] = {}
         for turn, spans in _turned_spans(characters):
             if line := _read_line(characters, spans, frame):
                 lines.setdefault(turn, []).append(line)
-        return lines
-    finally:
-        text_page.close()
+    return lines
 
 
 def _turned_spans(characters: Characters) -> Iterator[tuple[int, list[tuple[int, int]]]]:

@@ -13,7 +13,7 @@ from rag_kit.concurrency.notes import write_note
 from rag_kit.indexing.readers.cell_formats import shown
 from rag_kit.indexing.readers.figures import Figures
 from rag_kit.indexing.readers.numbers import list_number, lowered, raised, whole_number
-from rag_kit.indexing.readers.package import Package, parse_xml
+from rag_kit.indexing.readers.package import A, Package, R, parse_xml
 from rag_kit.indexing.readers.parts import LEFT_OUT, Context, Part, Unreadable, leave_out
 from rag_kit.indexing.readers.tables import fill_spans, markdown_table
 
@@ -25,10 +25,8 @@ _PRESENTATION = b"application/vnd.openxmlformats-officedocument.presentationml.p
 _MAIN_TYPE = re.compile(
     rb"application/vnd\.[\w.-]+\.(?:presentation|slideshow|template)(?:\.macroEnabled)?\.main\+xml", re.I
 )
-_R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 _GROUP_DEPTH = 20  # groups of shapes within each other
-_A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
-_BULLETS = tuple(_A + name for name in ("buNone", "buChar", "buBlip", "buAutoNum"))
+_BULLETS = tuple(A + name for name in ("buNone", "buChar", "buBlip", "buAutoNum"))
 _SCHEME = re.compile(r"(\w+?)(?:[12](?=Minus))?(ParenBoth|ParenR|Period|Plain|Minus)")
 _FRAMES = {"ParenBoth": "({})", "ParenR": "{})", "Period": "{}.", "Minus": "{}-"}
 _TABLE = Path(__file__).with_name("slide_numbers.txt").read_text(encoding="utf-8")
@@ -68,8 +66,8 @@ def read_pptx(data: bytes, context: Context) -> Iterator[Part]:
 
 def _slide_figures(slide: Any, package: Package, figures: Figures, fields: dict[str, Any]) -> Iterator[Part]:
     """Yield the pictures on a slide with their descriptions, without the decoration of its layout."""
-    for number, node in enumerate(slide.element.iter(f"{_A}blip"), 1):
-        relation = slide.part.rels.get(node.get(f"{_R}embed") or "")
+    for number, node in enumerate(slide.element.iter(f"{A}blip"), 1):
+        relation = slide.part.rels.get(node.get(f"{R}embed") or "")
         if relation is None or relation.is_external:
             continue
         shape = next(node.iterancestors("{*}pic"), None)
@@ -139,7 +137,7 @@ def _read_chart(chart: Any) -> Iterator[str]:
     """Yield the title of a chart, and the figures of each of its plots as a table."""
     root = chart._chartSpace.find(f"{_C}chart")
     title = root.find(f"{_C}title")
-    if title is not None and (text := " ".join("".join(title.itertext(f"{_A}t")).split())):
+    if title is not None and (text := " ".join("".join(title.itertext(f"{A}t")).split())):
         yield text
     for plot in root.find(f"{_C}plotArea"):
         all_series = list(plot.iter(f"{_C}ser"))
@@ -173,14 +171,13 @@ def _formatted(text: str, code: str) -> str:
 
 def _read_diagram(shape: Any) -> Iterator[str]:
     """Yield the texts of a SmartArt diagram, which python-pptx does not read."""
-    reference = shape.element.find(f".//{_DGM}relIds")
-    identifier = reference.get(f"{_R}dm")
+    identifier = shape.element.find(f".//{_DGM}relIds").get(f"{R}dm")
     try:
         blob = shape.part.related_part(identifier).blob
     except KeyError:
         return
     for point in parse_xml(blob, "diagram").iter(f"{_DGM}pt"):
-        text = " ".join("".join(node.text or "" for node in point.iter(f"{_A}t")).split())
+        text = " ".join("".join(node.text or "" for node in point.iter(f"{A}t")).split())
         if text:
             yield f"- {text}"
 
@@ -204,7 +201,7 @@ def _list_text(frame: Any, shape: Any = None) -> str:
             continue
         level = int(paragraph.level or 0)
         bullet = _bullet(paragraph, frame, shape, level)
-        sign = "" if bullet is None else bullet.tag.removeprefix(_A)
+        sign = "" if bullet is None else bullet.tag.removeprefix(A)
         before = last_numbers.get(level)
         last_numbers = {each: last for each, last in last_numbers.items() if each < level}
         mark = "- " if level or sign == "buChar" else ""
@@ -243,7 +240,7 @@ def _paragraph_text(paragraph: Any) -> str:
 
 def _shift(run: Any) -> int:
     """Return 1 for a superscript, -1 for a subscript, else 0."""
-    properties = run.find(f"{_A}rPr")
+    properties = run.find(f"{A}rPr")
     baseline = "0" if properties is None else (properties.get("baseline") or "0").rstrip("%")
     return -1 if baseline.startswith("-") else int(baseline.strip("0.") != "")
 
@@ -254,19 +251,19 @@ def _bullet(paragraph: Any, frame: Any, shape: Any, level: int) -> Any:
     for bullet in () if own is None else own.iterchildren(*_BULLETS):
         return bullet
     for styles in _inherited_styles(frame, shape):
-        for properties in styles.iterchildren(f"{_A}lvl{level + 1}pPr"):
+        for properties in styles.iterchildren(f"{A}lvl{level + 1}pPr"):
             for bullet in properties.iterchildren(*_BULLETS):
-                return bullet if bullet.tag == f"{_A}buAutoNum" else None
+                return bullet if bullet.tag == f"{A}buAutoNum" else None
     return None
 
 
 def _inherited_styles(frame: Any, shape: Any) -> Iterator[Any]:
     """Yield the list styles of a frame, then of the placeholders in layout and master behind its shape."""
-    yield from frame._txBody.iterchildren(f"{_A}lstStyle")
+    yield from frame._txBody.iterchildren(f"{A}lstStyle")
     while getattr(shape, "is_placeholder", False):
         shape = getattr(shape, "_base_placeholder", None)
         if shape is not None:
-            yield from shape.element.iter(f"{_A}lstStyle")
+            yield from shape.element.iter(f"{A}lstStyle")
 
 
 def _number_text(scheme: str, number: int) -> str:

@@ -11,13 +11,11 @@ from rag_kit.concurrency.notes import write_note
 from rag_kit.indexing.readers.figures import Figures
 from rag_kit.indexing.readers.markup import parse_html, to_markdown
 from rag_kit.indexing.readers.numbers import OMML, equation_text
-from rag_kit.indexing.readers.package import Package, parse_xml, xml_bytes
+from rag_kit.indexing.readers.package import A, Package, R, parse_xml, xml_bytes
 from rag_kit.indexing.readers.parts import LEFT_OUT, Context, Part, leave_out
 from rag_kit.indexing.readers.word_lists import Lists, Styles, W, value_of
 
 _MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
-_A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
-_R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 _VML = "{urn:schemas-microsoft-com:vml}"
 _CAPTION = re.compile("caption|题注|題注|图注", re.I)
 _DOCUMENT = "word/document.xml"
@@ -78,8 +76,8 @@ def _to_html(package: Package, changes: dict[str, bytes], styles: Styles) -> str
 def _pictures(document: Any, package: Package, main: str) -> Iterator[tuple[str, str]]:
     """Yield the part and the caption of each picture: a caption paragraph beside it, else its description."""
     targets = package.targets(main)
-    for node in document.iter(f"{_A}blip", f"{_VML}imagedata"):
-        target = targets.get(node.get(f"{_R}embed") or node.get(f"{_R}id") or "")
+    for node in document.iter(f"{A}blip", f"{_VML}imagedata"):
+        target = targets.get(node.get(f"{R}embed") or node.get(f"{R}id") or "")
         if next(node.iterancestors(f"{_MC}Fallback"), None) is not None or not target:
             continue  # written a second time for older programs, or on another machine
         yield target, _caption(node)

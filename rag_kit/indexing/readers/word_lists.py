@@ -73,10 +73,10 @@ class Lists:
     """Counts the numbered paragraphs of a document, in order.
 
     As in Word, lists of one abstract definition go on counting together, over tables and other paragraphs, until one
-    of them overrides where it starts; a level begins anew after a higher one. ``root`` is that of ``numbering.xml``.
+    of them overrides where it starts; a level begins anew after a higher one.
     """
 
-    def __init__(self, root: Any, styles: Styles) -> None:
+    def __init__(self, root: Any, styles: Styles) -> None:  # the root of numbering.xml
         self._styles = styles
         self._abstract = {node.get(f"{W}abstractNumId"): node for node in root.iter(f"{W}abstractNum")}
         self._lists = {node.get(f"{W}numId"): node for node in root.iter(f"{W}num")}
@@ -86,10 +86,7 @@ class Lists:
         )  # last number by definition and level
 
     def count(self, paragraph: Any) -> tuple[int, str] | None:
-        """Return the level and the label of the next paragraph, with the gap after it; ``None`` without a number.
-
-        The label of a bullet is a dash.
-        """
+        """Return the level and the label, with the gap after it, of the next paragraph; ``None`` without a number."""
         list_id, number = self._find_level(paragraph)
         abstract, levels = self._definition(list_id)
         if number not in levels:
