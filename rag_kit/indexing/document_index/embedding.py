@@ -153,7 +153,7 @@ class Filling:
     _max_concurrency: int | None = None
 
     def run(self, progress: Callable[[int, int], None] | None = None) -> int:
-        """Embed what is lacking, and count the texts; others may write meanwhile, so it looks until nothing is."""
+        """Embed what is lacking until nothing is, for others may write meanwhile; return how many texts it was."""
         embedded = done = 0
         with self._store.write_lock:
             while lacking := self._begin_or_finish(written=done > 0):
@@ -168,7 +168,7 @@ class Filling:
         return "vectors" if state.embedding == self._name else _NEXT
 
     def _begin_or_finish(self, *, written: bool) -> int:
-        """Count the chunks that lack a vector; where none does, put those of another model in the place of the old."""
+        """Count the chunks without a vector; if there are none, replace the vectors of another model."""
         with self._store.writing() as connection:
             state = self._store.state(connection)
             table = self._table(state)
@@ -189,7 +189,7 @@ class Filling:
         return 0
 
     def _delete_outdated(self, connection: Connection, state: IndexState) -> None:
-        """Delete next vectors of another model, and those of chunks that were changed since an interrupted call."""
+        """Delete the next vectors of another model, or of chunks that were changed since they were made."""
         if state.next_embedding == self._name:
             connection.execute(f"DELETE FROM {_NEXT} WHERE NOT {_RIGHT}")
         else:

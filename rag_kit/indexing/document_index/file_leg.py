@@ -183,7 +183,7 @@ class LoadedLeg(FileLeg, Generic[T]):
                     return self._refuse(error)
 
     def current(self, connection: Connection, state: IndexState) -> T:
-        """Return the data of the state that the connection sees."""
+        """Return the data of the leg in the state that the connection sees."""
         with self._lock:
             wanted = Version(self._prefix(state), state.generation)
             if self._loaded is not None and self._version == wanted:

@@ -54,7 +54,7 @@ def _is_own(path: Path) -> bool:
 
 
 def remove_parts(paths: Iterable[Path], keep: Collection[str] = ()) -> None:
-    """Remove, of some files in the folder of an index, those that the index wrote, but for some names."""
+    """Remove those of some paths that are files of an index, but for some names."""
     for path in paths:
         if path.name not in keep and is_part(path.name):
             with contextlib.suppress(OSError):
@@ -125,7 +125,7 @@ def refuse_links(folder: Path) -> None:
 
 
 def lock_for_writing(folder: Path, wait: float) -> FileLock:
-    """Return an advisory file lock, of at most one writer a folder, which the system drops when the process dies."""
+    """Take the lock of the one writer of a folder, which the system drops when the process dies."""
     from filelock import FileLock, Timeout
 
     # not thread-local: an index may be closed by another thread than the one that opened it
@@ -186,7 +186,7 @@ def connect_writer(path: Path) -> sqlite3.Connection:
 
 
 def connect_reader(path: Path) -> tuple[sqlite3.Connection, tuple[int, int] | None]:
-    """Return a connection that reads, and where it sees none of what others write later, the `stamp` of the file."""
+    """Return a connection that reads; with the `stamp` of the file if it sees nothing that is written later."""
     try:
         connection = _connect(path, "mode=ro")
         connection.execute("SELECT count(*) FROM meta").fetchone()
@@ -203,7 +203,7 @@ def connect_reader(path: Path) -> tuple[sqlite3.Connection, tuple[int, int] | No
 
 
 def stamp(path: Path) -> tuple[int, int] | None:
-    """Return the time and size of a store, ``None`` where its log holds later writes."""
+    """Return the time and size of a store's file, ``None`` where its log holds later writes."""
     log = path.with_name(f"{path.name}-wal")
     if log.exists() and log.stat().st_size:
         return None

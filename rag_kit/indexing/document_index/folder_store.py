@@ -131,7 +131,7 @@ class FolderStore(Store):
         return store
 
     def _remove_leftovers(self, state: IndexState) -> None:
-        """Remove drafts of killed writers, and files later than the store, which is a backup where there are some."""
+        """Remove drafts of killed writers, and files of later states than that of the store, a backup then."""
         index_folder.remove_parts(self.location.glob(".*.tmp"))
         for path in self.location.glob(f"*-{state.uid[:8]}-*.index"):
             if index_folder.is_part(path.name) and int(path.stem.rpartition("-")[2]) > state.generation:
@@ -254,6 +254,7 @@ class FolderStore(Store):
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
+        """Run a write transaction, undone by an error."""
         assert self._writer is not None
         self._refuse_replaced()
         self._writer.execute("BEGIN IMMEDIATE")
@@ -265,7 +266,7 @@ class FolderStore(Store):
                 self._writer.execute("ROLLBACK")
 
     def _refuse_replaced(self) -> None:
-        """Refuse to write where another index lies in the folder now: nobody could open what is written."""
+        """Refuse to write where another index is in the folder now: nobody could open what is written."""
         if _identity(self._file) != self._opened:
             raise DocumentIndexError(
                 f"The index in {self.location} was replaced by another one while it was open for writing. Nothing is "
@@ -296,7 +297,7 @@ class FolderStore(Store):
         return self.location / index_folder.REPLIES
 
     def flush(self) -> None:
-        """Save the legs; removals that every leg has saved are forgotten."""
+        """Save the legs, and forget the removals that every leg has saved."""
         self._refuse_replaced()
         with self.reading() as connection:
             state = self.state(connection)

@@ -106,7 +106,7 @@ class KeywordLeg(TermLeg):
         return BM25Index()
 
     def mask(self, connection: Connection, state: IndexState, where: Filter) -> Mask:
-        """Return whether the row of each number passes a filter, by number; arbitrary where there is no row."""
+        """Return an array that tells by row number which rows pass a filter; arbitrary where there is no row."""
         key = state.uid + json.dumps(where, sort_keys=True, default=repr)
         with self._lock:
             since, mask = self._masks.pop(key, (NO_GENERATION, None))
@@ -126,7 +126,7 @@ class KeywordLeg(TermLeg):
             return mask
 
     def _new_mask(self, connection: Connection, state: IndexState, where: Filter) -> Mask:
-        """Make the mask of a filter by the metadata in memory: by position there, then by row number."""
+        """Make the mask of a filter from the metadata in memory, whose positions are put in the order of numbers."""
         view = self.current(connection, state).current()
         generation, positions = self._positions
         if generation != state.generation:
@@ -203,7 +203,7 @@ class SparseLeg(PostingsLeg[SparseIndex]):
 
 
 def encoder_name(encoder: SparseEncoder) -> str:
-    """The name of an encoder in an index: its ``name``, else that of its function, class, or method of a ``model``.
+    """Return the name of an encoder: its ``name``, else that of its function, class, or method of a ``model``.
 
     Example:
         >>> encoder_name(encoder_name)

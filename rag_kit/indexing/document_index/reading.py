@@ -156,7 +156,7 @@ class ReadableIndex:
         return list(self._store.state().legs)
 
     def leg_view(self, name: Literal["trigram", "sparse"]) -> PostingsView:
-        """A leg beside keyword and vectors to read from; its ``search(query, k, filter)`` is as `search_keyword`.
+        """Return the view of another leg; its ``search(query, k, filter)`` means what `search_keyword` does.
 
         Raises:
             InvalidInputError: The index has no such leg.

@@ -44,7 +44,7 @@ def text_hash(text: str) -> bytes:
 
 
 def chunk_id(source: str, text: str, occurrence: int) -> str:
-    """Return the id of a chunk that brings none: from its source, its text, and which of equal texts it is.
+    """Return the id of a chunk that has none: made of its source, its text, and which of equal texts it is.
 
     The position in the file is not part of it, so a paragraph put in at the top does not rename the rest.
     """
@@ -79,7 +79,7 @@ def make_rows(
 
 
 def _merge_equal(documents: Iterable[_RowWithChildren]) -> list[_RowWithChildren]:
-    """Leave out rows, each given with those of its children, that come twice in one call, though elsewhere in it."""
+    """Drop rows (each with its children) given twice in one call; refuse two different ones with one id."""
     first_of: dict[str, _RowWithChildren] = {}
     for row, children in documents:
         first, first_children = first_of.setdefault(row.id, (row, children))

@@ -31,7 +31,7 @@ def scan(connection: Connection, query: str) -> Iterable[Any]:
 
 
 def upsert_statement(table: str, key: str, *columns: str) -> str:
-    """Return the statement that adds a row, or replaces the one with the same key, which comes first."""
+    """Return the SQL that adds a row, or replaces the one with the same key; the key is the first column."""
     values = ", ".join(f"{column} = excluded.{column}" for column in columns)
     names = (key, *columns)
     return (
@@ -117,7 +117,7 @@ class IndexState(BaseModel):
 
 
 def read_state(connection: Connection, location: object) -> IndexState:
-    """Read the facts in a store; raises IndexMissingError where an index was begun, and never made."""
+    """Read the facts in a store; raises IndexMissingError where the index was begun, but never made."""
     rows = connection.execute("SELECT key, value FROM meta").fetchall()
     if not {key for key, _ in rows} - {"uid"}:
         raise missing_index(location)

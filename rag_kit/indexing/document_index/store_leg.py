@@ -84,7 +84,7 @@ class ConnectedStore:
 
     @contextlib.contextmanager
     def _open_store(self) -> Iterator[VectorStore]:
-        """Give the store to one thread at a time; the stores share no class of errors, so that all are translated."""
+        """Give the store to one thread at a time, and turn what it raises, of whichever class, into the kit's error."""
         with self._lock:
             try:
                 store = self._make(self._known) if self._store is None else self._store
@@ -185,7 +185,7 @@ class StoreLeg(FileLeg):
         return best_by_id(connection, *best_with_ties(numbers, scores, k), k)
 
     def _usable_generation(self, connection: Connection, state: IndexState, store: ConnectedStore) -> int:
-        """Return the last write of the index that the vector store has too, or NO_GENERATION if it cannot be asked.
+        """Return the generation up to which the vector store holds all vectors; NO_GENERATION if that is unknown.
 
         The file says which; it is not believed if the store has none of a few rows, looked up once for each file.
         """
@@ -199,7 +199,7 @@ class StoreLeg(FileLeg):
         return generation if self._sample_found else NO_GENERATION
 
     def apply(self, connection: Connection, state: IndexState) -> int:
-        """Hand over what has changed; where the store was not given, the next writer that has it does."""
+        """Write changed vectors to the store; where it was not given, the next writer that has it does."""
         if self._store is None and state.embedding is not None:
             return self._saved_generation(state)
         if self._store and self._usable_generation(connection, state, self._store) == NO_GENERATION:
@@ -207,7 +207,7 @@ class StoreLeg(FileLeg):
         return super().apply(connection, state)
 
     def _save(self, connection: Connection, state: IndexState, path: Path) -> None:
-        """Bring the store to the present generation, from that of the newest file, or from nothing."""
+        """Bring the store to the present generation, from that of the newest file or from nothing."""
         assert self._store is not None
         generation = self._saved_generation(state)
         changed = read_changed_numbers(connection, generation, "vectors")
@@ -228,7 +228,7 @@ class StoreLeg(FileLeg):
         return f"filled {self._store.name} anew"
 
     def verify(self, connection: Connection, state: IndexState, report: IndexReport) -> None:
-        """Look each row up by its vector: a store may count rows that it does not find."""
+        """Look up each row by its vector: a store may count rows that it does not find."""
         self.check_saved(connection, state, report)
         if self._store is None:
             report.notes.append(

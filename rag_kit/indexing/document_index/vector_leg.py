@@ -98,7 +98,7 @@ class VectorLeg(LoadedLeg[VectorView]):
         self._loaded, self._version = self._read(path), Version(self._prefix(state), state.generation)
 
     def verify(self, connection: Connection, state: IndexState, report: IndexReport) -> None:
-        """Compare the row numbers of the file with the store's, and its content with the digest in it."""
+        """Compare the row numbers of the file with the store's, and its content with its digest."""
         if state.embedding is None:
             return
         self.check_saved(connection, state, report)

@@ -63,7 +63,7 @@ def words_of(dimension: int) -> int:
 
 
 def pack_signs(rows: Vectors, centre: Vectors) -> NDArray[np.uint64]:
-    """Return on which side of the centre each row lies, a bit a dimension, shape (words, n).
+    """Pack on which side of the centre each row lies, a bit a dimension, into an array of shape (words, n).
 
     Centred: a part that all vectors share would make most signs equal. A search reads one word of all rows at a time.
     """
@@ -145,7 +145,7 @@ def segment_in_memory(blocks: Blocks, dimension: int) -> VectorSegment:
 
 
 def write_file(path: Path, blocks: Blocks, dimension: int) -> None:
-    """Write blocks of rows, in the order of their numbers, safe on disk."""
+    """Write blocks of rows, in the order of their numbers, to a file; whole or not at all."""
 
     def fill(file: IO[bytes]) -> None:
         """Write the rows, then what is known only behind the last: numbers, centre, signs, and the head."""

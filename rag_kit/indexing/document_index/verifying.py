@@ -45,7 +45,7 @@ def verify(store: Store) -> IndexReport:
 
 
 def _damaged_rows(connection: Connection, table: str) -> Iterator[tuple[int, StoredRow]]:
-    """Yield the rows of a table that are not what was written, by number, with a hash that no text has."""
+    """Yield the rows of a table that differ from what was written, by number, with a hash that no text has."""
     # as bytes: a damaged text need not be UTF-8
     content = "CAST(text AS BLOB), CAST(metadata AS BLOB)"
     query = f"SELECT n, id, source, hash, {content} FROM {table} ORDER BY n"
@@ -78,7 +78,7 @@ def _check_vectors(connection: Connection, state: IndexState, report: IndexRepor
 
 
 def _unsound_vectors(connection: Connection, state: IndexState) -> Iterator[int]:
-    """Return numbers of the rows whose vectors are of the wrong length, or not finite."""
+    """Yield the numbers of rows whose vectors are of the wrong length, or not finite."""
     size = 4 * (state.dimension or 0)
     for n, blob in scan(connection, "SELECT n, vector FROM vectors"):
         if len(blob) != size or not np.isfinite(np.frombuffer(blob, "<f4")).all():

@@ -101,7 +101,7 @@ class KeywordView(PostingsView):
         *,
         ids_only: bool = False,
     ) -> Hits:
-        """The best documents for a query, or for weighted terms, ties by id; see ``DocumentIndex.search_keyword``."""
+        """Return the best documents for a query or weighted terms, ties by id; see ``DocumentIndex.search_keyword``."""
         if isinstance(query, Mapping):
             return self.search_weighted(query, k, filter, ids_only=ids_only)
         check_k(k)

@@ -79,7 +79,7 @@ class WriteReport(Changes):
 def vectors_by_hash(
     connection: Connection, hashes: Iterable[bytes], table: str = "vectors"
 ) -> dict[bytes, bytes]:
-    """Return the vectors that a table has for texts of some hashes, by the hash of what is embedded of each text."""
+    """Return the vectors that a table has for texts of some hashes, by the hash of the text as embedded."""
     columns = "c.text, c.metadata, v.vector"
     query = f"SELECT {columns} FROM chunks c JOIN {table} v USING (n) WHERE c.hash IN ({{}})"
     rows = select_in(connection, query, hashes)
@@ -151,7 +151,7 @@ def _rows_to_remove(
 
 
 def _delete_chunks(connection: Connection, leaving: Mapping[str, int], generation: int) -> None:
-    """Delete rows and their vectors, and note the removal for the legs."""
+    """Delete rows and their vectors, and record the removals for the legs."""
     numbers = [(n,) for n in leaving.values()]
     connection.executemany("DELETE FROM chunks WHERE n = ?", numbers)
     connection.executemany("DELETE FROM vectors WHERE n = ?", numbers)
@@ -172,7 +172,7 @@ class _Written(NamedTuple):
 def _write_rows(
     connection: Connection, table: str, rows: Sequence[StoredRow], report: Changes, generation: int
 ) -> list[_Written]:
-    """Write the rows of a table that are new or differ, and report all."""
+    """Write the rows of a table that are new or differ; report all, and return those written."""
     query = f"SELECT id, source, ordinal, '', metadata, hash, parent, place FROM {table} WHERE id IN ({{}})"
     stored = {row[0]: StoredRow(*row) for row in select_in(connection, query, [row.id for row in rows])}
     statement = f"{upsert_statement(table, *StoredRow._fields, 'generation')} RETURNING n"

@@ -106,7 +106,7 @@ def codec_of(name: str) -> str:
 
 
 def _utf8_sequences(data: bytes) -> tuple[int, int]:
-    """Count the sequences beyond ASCII that are well-formed UTF-8, and the damaged ones; (1, 0) for a sound text."""
+    """Count the well-formed UTF-8 sequences beyond ASCII, and the damaged ones; (1, 0) for a sound text."""
     try:
         data.decode("utf-8")
         return 1, 0

@@ -83,7 +83,7 @@ class Figures:
         yield Part("\n\n".join(filter(None, [" ".join(caption.split()), text])), metadata, data)
 
     def _keep(self, given: Any) -> tuple[Any, bytes] | None:
-        """Return a picture, and its bytes made small; None for an icon, or one that was seen before."""
+        """Return a picture on paper, and the bytes of a small copy; None for an icon, or a picture seen before."""
         from PIL import Image
 
         image = Image.open(io.BytesIO(given), formats=_FORMATS) if isinstance(given, bytes) else given

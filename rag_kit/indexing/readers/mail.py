@@ -79,7 +79,7 @@ def _letter_text(message: EmailMessage, headers: dict[str, str]) -> str:
 
 
 def _texts(part: Any, attached: list[str]) -> Iterator[str]:
-    """Yield the texts of a part and of the parts in it, with forwarded letters; add names of other files to a list."""
+    """Yield the texts of a message or a part of one, with forwarded letters; add names of files to ``attached``."""
     kind = part.get_content_type()
     is_multipart, is_attached = kind.startswith("multipart/"), part.get_content_disposition() == "attachment"
     if kind == "multipart/alternative" and part.is_multipart():

@@ -63,7 +63,7 @@ def to_markdown(tree: Any) -> str:
 
 
 def _blocks_inside(node: Any) -> Iterator[str]:
-    """Return the block texts inside an element; loose inline content between blocks becomes paragraphs."""
+    """Yield the blocks of text inside an element; loose inline content between them becomes paragraphs."""
     loose: list[str] = [node.text or ""]
     for child in node:
         if not _is_skipped(child):
@@ -185,7 +185,7 @@ def _row_cells(row: Any) -> Iterator[tuple[str, int, int]]:
 
 
 def _inner_text(node: Any, before: Sequence[str] = ()) -> str:
-    """Return the text of an element as one line; a superscript may belong to the pieces of text before it."""
+    """Return the text of an element as one line; a superscript at its beginning belongs to the text before."""
     pieces = [*before[-_BEFORE:], node.text or ""]
     start = len(pieces) - 1
     for child in node:

@@ -160,7 +160,7 @@ def recognise(image: Any) -> Reading:
 
 @lru_cache(maxsize=1)
 def _engine() -> Any:
-    """Load the models, once in a process: about a second and a half."""
+    """Load the models, once in a process; it takes about a second and a half."""
     import cv2
     from rapidocr import RapidOCR
 
@@ -173,7 +173,7 @@ def _engine() -> Any:
 
 
 def _find_lines(engine: Any, picture: Picture) -> tuple[list[Any], list[Any]]:
-    """Find the lines of text in a picture: a picture of each, and its four corners; a strip is cut into pieces."""
+    """Find the lines of text in a picture; return a picture of each, and its corners. A strip is cut into pieces."""
     wide = picture.shape[1] > MAX_SIDE
     if not wide and picture.shape[0] <= MAX_SIDE:
         return _find_in_piece(engine, picture)

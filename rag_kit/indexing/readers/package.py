@@ -58,7 +58,7 @@ class Package:
         return parse_xml(self.read(name), name)
 
     def _relations(self, source: str) -> Iterator[tuple[Any, str]]:
-        """Return the relationships of a part to parts that there are, and these."""
+        """Yield the relationships of a part to parts of the package, each with the name of that part."""
         folder, name = posixpath.split(source)
         relations = posixpath.join(folder, "_rels", f"{name}.rels")
         for node in self.xml(relations).iter("{*}Relationship") if relations in self else ():
@@ -114,7 +114,7 @@ class Package:
         return "" if title.lower() in _PROGRAM_TITLES else title
 
     def repacked(self, changes: Mapping[str, bytes]) -> io.BytesIO:
-        """Zip the package again for a library: its XML with ``changes``, everything else (media, programs) emptied.
+        """Zip the package again for a library: its XML with ``changes``, all else (media, programs) emptied.
 
         A part that is changed to nothing is left out, with relationships to it. Raises `Unreadable` for a document type
         declaration: Office files have none, attacks (XXE, billion laughs) do.

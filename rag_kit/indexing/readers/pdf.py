@@ -166,7 +166,7 @@ def _running_keys(pages: Sequence[_Page]) -> set[str]:
 
 
 def _running_key(line: Line) -> str:
-    """Return the text by which a header or footer is the same on several pages; empty for a line that is none."""
+    """Return the text by which a header or footer is the same on several pages; empty for other lines."""
     if line.aslant:
         return f"{_WATERMARK}{line.text}"
     if _EDGE <= line.height <= 1 - _EDGE or len(line.text) > _MAX_RUNNING:

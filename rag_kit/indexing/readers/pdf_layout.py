@@ -78,7 +78,7 @@ class Layout:
         return page.strip("\n")
 
     def _write_block(self, block: Sequence[Line]) -> tuple[int, str]:
-        """Return the kind and the markdown of a block; a heading is from now on that of the blocks below it."""
+        """Return the kind and the markdown of a block; a heading is remembered for the blocks below it."""
         kind = block[0].level
         text = self._join_hyphenated(reduce(join_texts, (line.text for line in block)))
         if kind == _BLOCK:
@@ -148,7 +148,7 @@ def _blocks(lines: Sequence[Line]) -> list[list[Line]]:
 
 
 def _goes_on(block: Sequence[Line], after: Line) -> bool:
-    """Tell whether a block goes on in the next line."""
+    """Tell whether the next line belongs to a block of lines."""
     line = block[-1]
     if line.level != after.level or line.level == _BLOCK:
         return False

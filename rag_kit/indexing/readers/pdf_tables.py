@@ -86,7 +86,7 @@ class _Grid:
         return not line.block and self.xs[0] < middle < self.xs[-1] and self.ys[-1] < line.bottom < self.ys[0]
 
     def cell_texts(self, words: Sequence[Word]) -> list[list[str]]:
-        """Return the rows of cell texts, a merged cell in each that it covers; empty if this is not a table."""
+        """Return the texts of the cells by row, with a merged cell repeated; empty if the grid is not a table."""
         cells = self._empty_cells()
         for word in words:
             column = sum(x <= (word.left + word.right) / 2 for x in self.xs) - 1
@@ -257,7 +257,7 @@ def _is_ruled_off(word: Word, after: Word, rules: Sequence[Rule], column: tuple[
 
 
 def _with_row_spans(table: list[list[str]], heights: Sequence[float], cuts: Sequence[int]) -> list[list[str]]:
-    """Repeat each name in the first column in every row that it is for.
+    """Repeat each name in the first column in every row that it spans.
 
     ``heights`` are those of the rows on the page; ``cuts`` are the numbers of the rows that have a rule above them.
     """
@@ -278,7 +278,7 @@ def _with_row_spans(table: list[list[str]], heights: Sequence[float], cuts: Sequ
 
 
 def _headed_groups(table: list[list[str]], body: list[int], names: list[int]) -> list[list[int]]:
-    """Group the rows from each name to the next; empty unless several groups have more rows, all without a gap."""
+    """Group the rows from each name to the next; empty unless several groups have more rows, all full."""
     groups = [[n for n in body if name <= n < after] for name, after in pairwise([*names, len(table)])]
     spanned = [group for group in groups if len(group) > 1]
     are_full = all(all(table[n][1:]) for group in spanned for n in group)

@@ -203,7 +203,7 @@ def _cut_at_gaps(block: Rows, *, by_columns: bool) -> Iterator[Rows]:
 
 
 def _area(block: Rows, numbers: list[int], *, by_columns: bool) -> Rows:
-    """Return the rows, or the columns, of a block that have some numbers; rows that get empty are left out."""
+    """Return the rows, or the columns, of a block that have some numbers; rows that become empty are left out."""
     if not by_columns:
         return {row: block[row] for row in numbers}
     columns = set(numbers)

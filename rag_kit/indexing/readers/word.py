@@ -107,7 +107,7 @@ def _drop_hidden(document: Any) -> None:
 
 
 def _unwrap(document: Any) -> None:
-    """Replace what mammoth leaves out by its content: fields, text with a direction, letters with a reading, ovals."""
+    """Replace elements that mammoth leaves out by their content: fields, directed text, annotated letters, ovals."""
     for node in list(document.iter(f"{W}fldSimple", f"{W}dir", f"{W}bdo", f"{W}rubyBase")):
         # letters with a reading are in a run, which they replace
         outer = next(node.iterancestors(f"{W}r"), node) if node.tag == f"{W}rubyBase" else node

@@ -58,7 +58,7 @@ class _Level:
         self.paragraphs = value_of(node.find(f"{W}pStyle"))  # style of the paragraphs that are linked to it
 
     def next_number(self, last: int | None) -> int:
-        """Return the number of the next paragraph at this level, after the last one since it began anew."""
+        """Return the number of the next paragraph at this level; ``last`` is None where the level begins anew."""
         if self.override is not None:
             self.start, self.override = self.override, None
             return self.start
