@@ -12,13 +12,7 @@ from typing import Any, cast
 from langchain_core.documents import Document
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.document_index.embedding import (
-    Filling,
-    check_model,
-    check_vectors,
-    embed_ahead,
-    name_of,
-)
+from rag_kit.indexing.document_index.embedding import Filling, check_model, check_vectors, embed_ahead
 from rag_kit.indexing.document_index.reading import ReadableIndex
 from rag_kit.indexing.document_index.rows import Family, StoredRow, family_rows, make_rows, text_hash
 from rag_kit.indexing.document_index.state import IndexState, select_in
@@ -177,13 +171,13 @@ class WritableIndex(ReadableIndex):
 
     def add_vectors(self, progress: Callable[[int, int], None] | None = None) -> int:
         """Give an index that was built without an embedding model its vectors; return how many texts were embedded."""
-        if self.embeddings is None:
+        if self.embeddings is None or self._embedding_name is None:
             raise InvalidInputError(
                 "Vectors need an embedding model: DocumentIndex.open(folder, mode='w', embeddings=...)."
             )
         if self._state().embedding is not None:
             return 0
-        return Filling(self._store, self.embeddings, name_of(self.embeddings)).run(progress)
+        return Filling(self._store, self.embeddings, self._embedding_name).run(progress)
 
     @property
     def max_source(self) -> int | None:
