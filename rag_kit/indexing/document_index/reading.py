@@ -230,10 +230,8 @@ class ReadableIndex:
 
     def stats(self) -> dict[str, Any]:
         """Return numbers for people: sources, parents, chunks, vectors, embedding model and dimension."""
-        counts = {
-            "sources": "SELECT count(DISTINCT source) FROM chunks WHERE source != ''",
-            **{table: f"SELECT count(*) FROM {table}" for table in ("chunks", "vectors", "parents")},
-        }
+        counts = {table: f"SELECT count(*) FROM {table}" for table in ("chunks", "vectors", "parents")}
+        counts = {"sources": "SELECT count(DISTINCT source) FROM chunks WHERE source != ''", **counts}
         with self._store.reading() as connection:
             state = self._store.state(connection)
             numbers = {name: connection.execute(query).fetchone()[0] for name, query in counts.items()}

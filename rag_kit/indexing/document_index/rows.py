@@ -204,9 +204,8 @@ def family_rows(
 ) -> tuple[list[StoredRow], list[StoredRow]]:
     """Turn families into the rows of their documents and those of their children."""
     parents = document_rows([family.parent for family in families], ids, sources)
-    merged = _merge_equal(
-        (parent, list(_child_rows(family, parent))) for family, parent in zip(families, parents, strict=True)
-    )
+    children = [list(_child_rows(*pair)) for pair in zip(families, parents, strict=True)]
+    merged = _merge_equal(zip(parents, children, strict=True))
     return [parent for parent, _ in merged], [row for _, rows in merged for row in rows]
 
 
@@ -248,16 +247,14 @@ class FamilyView:
 
     def places(self, ids: Sequence[str]) -> dict[str, ChildPlace]:
         """Find the places of children by id; ids of what is not a child, or is gone, are left out."""
-        query = (
-            "SELECT id, parent, ordinal, place, (SELECT count(*) FROM chunks s WHERE s.parent != '' "
-            "AND s.parent = c.parent) FROM chunks c WHERE parent != '' AND id IN ({})"
-        )
+        size = "(SELECT count(*) FROM chunks s WHERE s.parent != '' AND s.parent = c.parent)"
+        columns = f"id, parent, ordinal, place, {size}"
+        query = f"SELECT {columns} FROM chunks c WHERE parent != '' AND id IN ({{}})"
         places = {}
         for key, parent, ordinal, place, size in select_in(self._connection, query, ids):
             start, end, path = json.loads(place)
-            places[key] = ChildPlace(
-                parent, ordinal, start, end, tuple(Ancestor(*span) for span in path), size
-            )
+            spans = tuple(Ancestor(*span) for span in path)
+            places[key] = ChildPlace(parent, ordinal, start, end, spans, size)
         return places
 
     def rows(self, ids: Sequence[str]) -> set[str]:

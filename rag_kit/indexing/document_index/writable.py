@@ -236,9 +236,9 @@ def in_scope(source: str, scopes: Sequence[str] | None) -> bool:
         >>> [in_scope("/docs/a.md", [scope]) for scope in ("/docs", "/docs/", "/doc", "/docs/a.md", "/")]
         [True, True, False, True, True]
     """
-    return scopes is None or any(
-        source == scope or source.startswith(scope.rstrip("/") + "/") for scope in scopes
-    )
+    if scopes is None:
+        return True
+    return any(source == scope or source.startswith(scope.rstrip("/") + "/") for scope in scopes)
 
 
 def _batch(documents: Sequence[Document] | Sequence[Family], ids: Sequence[str] | None) -> Batch:

@@ -155,10 +155,8 @@ def _delete_chunks(connection: Connection, leaving: Mapping[str, int], generatio
     numbers = [(n,) for n in leaving.values()]
     connection.executemany("DELETE FROM chunks WHERE n = ?", numbers)
     connection.executemany("DELETE FROM vectors WHERE n = ?", numbers)
-    connection.executemany(
-        "INSERT INTO removed (id, n, generation) VALUES (?, ?, ?)",
-        [(key, n, generation) for key, n in leaving.items()],
-    )
+    removed = [(key, n, generation) for key, n in leaving.items()]
+    connection.executemany("INSERT INTO removed (id, n, generation) VALUES (?, ?, ?)", removed)
 
 
 class _Written(NamedTuple):

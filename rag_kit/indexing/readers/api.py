@@ -260,10 +260,8 @@ def _with_source(
     # the name as given, not the target of a link: that is what people look for
     absolute = Path(os.path.abspath(path))
     base = absolute.parent if root is None else Path(os.path.abspath(root))
-    below_base = (
-        absolute.relative_to(base) if absolute.is_relative_to(base) else real.relative_to(base.resolve())
-    )
-    file = below_base.as_posix()
+    inside, folder = (absolute, base) if absolute.is_relative_to(base) else (real, base.resolve())
+    file = inside.relative_to(folder).as_posix()
     common: dict[str, Any] = {
         "source": printable_path(path.as_posix() if root is None else file),
         "file": printable_path(file),

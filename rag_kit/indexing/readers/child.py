@@ -47,9 +47,8 @@ def convert(path: str | Path, format_name: str, context: Context) -> Iterator[Pa
     context.check(len(data), "bytes", "max_bytes")  # it may have grown
     check_content(data, format_name)
     module, _, name = (QUOTES if context.quote else KINDS[format_name].reader).partition(":")
-    converter: Callable[[bytes, Context], Iterator[Part]] = getattr(
-        importlib.import_module(f"rag_kit.indexing.readers.{module}"), name
-    )
+    library = importlib.import_module(f"rag_kit.indexing.readers.{module}")
+    converter: Callable[[bytes, Context], Iterator[Part]] = getattr(library, name)
     characters, is_empty = 0, True
     for part in converter(data, context):
         part.text = _clean(part.text)

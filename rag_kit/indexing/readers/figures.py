@@ -156,10 +156,9 @@ def _caption(lines: Sequence[Line], box: tuple[float, float, float, float]) -> s
     left, bottom, right, top = box
     for index, line in enumerate(lines):
         gaps = bottom - line.bottom, line.bottom - top  # below and above the box
-        is_near = (
-            any(0 <= gap <= _NEAR * line.size for gap in gaps) and line.left < right and left < line.right
-        )
-        if not is_near or not _CAPTION.match(line.text):
+        is_beside = line.right <= left or right <= line.left
+        is_near = any(0 <= gap <= _NEAR * line.size for gap in gaps)
+        if is_beside or not is_near or not _CAPTION.match(line.text):
             continue
         texts, last = [line.text], line
         for after in lines[index + 1 : index + 4]:
@@ -192,6 +191,7 @@ def html_figures(
 
 
 def _source_bytes(source: str, load: Callable[[str], bytes]) -> bytes:
+    """Return the bytes of a picture: decoded from its ``data:`` address, or loaded by its path."""
     if match := _DATA_URI.match(source):
         try:
             return base64.b64decode(unquote(source[match.end() :]))

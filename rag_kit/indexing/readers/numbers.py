@@ -41,6 +41,7 @@ def raised(before: str, text: str, after: str = "", *, note: bool = False) -> st
     if re.fullmatch(r"\d{1,3}\)", text):  # a mark such as 1)
         text, note = text[:-1], True
     apart = not before.strip() or before[-1].isspace()
+    # in brackets already, or a sign such as ™
     is_marked = re.match(r"[\[(^]", text) or not re.search(r"\w|[*†‡§]", text)
     is_ordinal = before[-1:].isdigit() and _ORDINAL.fullmatch(text)
     if is_marked or is_ordinal or (apart and not text.isdigit()):

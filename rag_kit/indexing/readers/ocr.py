@@ -166,10 +166,8 @@ def _engine() -> Any:
 
     cv2.setNumThreads(_THREADS)
     threads = "EngineConfig.onnxruntime.{}_op_num_threads"
-    parameters = {threads.format("intra"): _THREADS, threads.format("inter"): 1}
-    return RapidOCR(
-        params={"Global.log_level": "critical", "Global.use_vertical_padding": False, **parameters}
-    )
+    options = {"Global.log_level": "critical", "Global.use_vertical_padding": False}
+    return RapidOCR(params={**options, threads.format("intra"): _THREADS, threads.format("inter"): 1})
 
 
 def _find_lines(engine: Any, picture: Picture) -> tuple[list[Any], list[Any]]:

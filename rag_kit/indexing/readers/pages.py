@@ -48,16 +48,15 @@ def read_epub(data: bytes, context: Context) -> Iterator[Part]:
         advice = "Check it with an EPUB validator, or convert it again"
         raise Unreadable("its container names no book", advice)
     opf = package.xml(opf_path)
-    items = {
-        item.get("id"): beside(opf_path, unquote(item.get("href") or ""))
-        for item in opf.iterfind(".//{*}manifest/{*}item")
-    }
+    paths: dict[str, str] = {}
+    for item in opf.iterfind(".//{*}manifest/{*}item"):
+        paths[item.get("id")] = beside(opf_path, unquote(item.get("href") or ""))
     spine = [reference.get("idref") for reference in opf.iterfind(".//{*}spine/{*}itemref")]
     context.check(len(spine), "chapters", "max_pages")
     title = " ".join(next((node.text for node in opf.iter("{*}title") if node.text), "").split())
     names_read, figures = set[str](), Figures(context)
     for number, reference in enumerate(spine, 1):
-        name = items.get(reference, "")
+        name = paths.get(reference, "")
         # The format allows each part once. A book that repeats a long one would hold the reader for its time cap.
         if name and name in names_read:
             continue

@@ -63,10 +63,8 @@ def reason_of(error: Exception) -> str:
 
 def over_limit(what: str, limit: str, value: float) -> Unreadable:
     """Make the error for a file that needs more than a cap of `ReadLimits` allows."""
-    return OverLimit(
-        f"{what}, more than {limit}={value:.15g} allows",
-        f"Allow more with ReadLimits({limit}=...), or split the file",
-    )
+    advice = f"Allow more with ReadLimits({limit}=...), or split the file"
+    return OverLimit(f"{what}, more than {limit}={value:.15g} allows", advice)
 
 
 @dataclass

@@ -146,8 +146,9 @@ class Characters:
         shifts = []
         for word in WORD.finditer(self.text):
             base = word.start()
-            for run in _SHIFTED.finditer(self.text, base, word.end()) if word.end() - base > 1 else ():
+            for run in _SHIFTED.finditer(self.text, base, word.end()):
                 start, direction = run.end(), 0
+                # back to the first sign that is level with the beginning of the word
                 while start > max(run.start(), base + 1) and (shift := self._shift(start - 1, base)):
                     start, direction = start - 1, shift
                 if direction:

@@ -129,11 +129,9 @@ class Layout:
 def _is_same_column(line: Line, after: Line) -> bool:
     """Tell whether a line is close below the one before, as far left and as large."""
     down = line.end_bottom - after.bottom
-    return (
-        -0.3 * line.size < down < 2.2 * line.size
-        and abs(line.left - after.left) < 5 * max(line.size, 6)
-        and abs(line.size - after.size) < 0.2 * line.size + 0.1
-    )
+    is_below = -0.3 * line.size < down < 2.2 * line.size
+    is_aligned = abs(line.left - after.left) < 5 * max(line.size, 6)
+    return is_below and is_aligned and abs(line.size - after.size) < 0.2 * line.size + 0.1
 
 
 def _blocks(lines: Sequence[Line]) -> list[list[Line]]:

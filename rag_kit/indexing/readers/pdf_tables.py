@@ -91,6 +91,7 @@ class _Grid:
         for word in words:
             column = sum(x <= (word.left + word.right) / 2 for x in self.xs) - 1
             row = sum(y >= word.bottom + word.size / 4 for y in self.ys) - 1
+            # a word beyond an edge belongs to the outermost cell
             row, column = max(0, min(row, len(cells) - 1)), max(0, min(column, len(cells[0]) - 1))
             cells[row][column].append(word)
         distinct = {id(cell): cell for row in cells for cell in row}
@@ -231,13 +232,10 @@ def _read_table(rows: list[list[Word]], rules: Sequence[Rule]) -> list[list[str]
             for column in covered if len(row) > 1 else covered[:1]:
                 texts[column] = f"{texts[column]} {cell.text}".strip()
     filled = [text for texts in table for text in texts if text]
-    words = sum(len(_WORD.findall(text)) for text in filled)
-    has_columns = spanning <= _MAX_SPANNING * sum(map(len, rows))
-    if (
-        not has_columns
-        or words > _WORDS * len(filled)
-        or len(filled) <= _MIN_FILLED * len(table) * len(columns)
-    ):
+    word_count = sum(len(_WORD.findall(text)) for text in filled)
+    is_ragged = spanning > _MAX_SPANNING * sum(map(len, rows))
+    is_sparse = len(filled) <= _MIN_FILLED * len(table) * len(columns)
+    if is_ragged or is_sparse or word_count > _WORDS * len(filled):
         return []
     names = [row[0] for row in rows]
     cuts = [n for n in range(1, len(rows)) if _is_ruled_off(names[n - 1], names[n], rules, columns[0])]
@@ -265,7 +263,8 @@ def _with_row_spans(table: list[list[str]], heights: Sequence[float], cuts: Sequ
     names = [n for n in range(1, len(table)) if table[n][0]]
     if not body or not names:
         return table
-    bands = list(pairwise([*cuts, len(table)] if len(cuts) > 1 and cuts[0] == 1 else []))
+    # rows between two rules, of which the first is right below the header
+    bands = list(pairwise([*cuts, len(table)])) if len(cuts) > 1 and cuts[0] == 1 else []
     in_bands = (start <= name < end for name, (start, end) in zip(names, bands, strict=False))
     if len(bands) == len(names) and all(in_bands):
         groups = [[n for n in body if start <= n < end] for start, end in bands]

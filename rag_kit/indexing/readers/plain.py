@@ -103,10 +103,9 @@ def read_csv(data: bytes, context: Context) -> Iterator[Part]:
         if not first_rows:
             return
         header = find_header(first_rows)
-        titles = [
-            f"{delimiter.strip()} ".join(filter(None, map(str.strip, row))) for row in first_rows[:header]
-        ]
-        head = "\n".join(titles) + "\n\n" if titles else ""
+        titles = [filter(None, map(str.strip, row)) for row in first_rows[:header]]
+        separator = f"{delimiter.strip()} "
+        head = "\n".join(map(separator.join, titles)) + "\n\n" if titles else ""
         is_empty = True
         for table, first, last in table_groups(first_rows[header], chain(first_rows[header + 1 :], filled)):
             yield Part(head + table, {"row_start": first, "row_end": last})

@@ -125,11 +125,10 @@ def _drop_hidden(sheet: Any, rows: Rows) -> Rows:
         write_note(f"sheet {sheet.title}: {counts}{LEFT_OUT}the sheet does not show them")
     ordered = sorted(hidden_columns)
     new_column = {column: column - bisect_left(ordered, column) for column in columns - hidden_columns}
-    shown_rows = {
-        row: {new_column[column]: text for column, text in cells.items() if column in new_column}
-        for row, cells in rows.items()
-    }
-    return shown_rows | {row: {} for row in hidden_rows}
+    shown: Rows = {row: {} for row in hidden_rows}
+    for row in rows.keys() - hidden_rows:
+        shown[row] = {new_column[n]: text for n, text in rows[row].items() if n in new_column}
+    return shown
 
 
 def _read_cells(sheet: Any, formulas: Any) -> Rows:

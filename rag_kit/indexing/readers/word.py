@@ -36,6 +36,7 @@ def read_docx(data: bytes, context: Context) -> Iterator[Part]:
     with leave_out("numbers of lists"):
         numbering = package.related("numbering", main)
         lists = Lists(package.xml(numbering), styles) if numbering else None
+    # write into the document what mammoth would leave out
     _drop_hidden(document)
     _unwrap(document)
     _add_running_lines(document, package, main)
@@ -84,6 +85,7 @@ def _pictures(document: Any, package: Package, main: str) -> Iterator[tuple[str,
 
 
 def _caption(picture: Any) -> str:
+    """Return the caption paragraph at a picture, else its description, else nothing."""
     paragraph = next(picture.iterancestors(f"{W}p"), None)
     near = () if paragraph is None else (paragraph, paragraph.getnext(), paragraph.getprevious())
     for candidate in near:

@@ -52,9 +52,8 @@ class _Level:
         self.text = value_of(node.find(f"{W}lvlText")) or ""  # such as "%1.%2" for 3.1
         self.legal = legal is not None and value_of(legal) not in ("0", "false")  # higher levels in digits
         self.gap = "" if value_of(node.find(f"{W}suff")) == "nothing" else " "  # after the label
-        self.restart = whole_number(
-            value_of(node.find(f"{W}lvlRestart")), -1
-        )  # the level after which it restarts
+        # the number of the level after which it restarts
+        self.restart = whole_number(value_of(node.find(f"{W}lvlRestart")), -1)
         self.paragraphs = value_of(node.find(f"{W}pStyle"))  # style of the paragraphs that are linked to it
 
     def next_number(self, last: int | None) -> int:
@@ -81,9 +80,8 @@ class Lists:
         self._abstract = {node.get(f"{W}abstractNumId"): node for node in root.iter(f"{W}abstractNum")}
         self._lists = {node.get(f"{W}numId"): node for node in root.iter(f"{W}num")}
         self._definitions: dict[str, _Definition] = {}  # by list id
-        self._counts: defaultdict[str, dict[int, int]] = defaultdict(
-            dict
-        )  # last number by definition and level
+        # the last number by definition and level
+        self._counts: defaultdict[str, dict[int, int]] = defaultdict(dict)
 
     def count(self, paragraph: Any) -> tuple[int, str] | None:
         """Return the level and the label, with the gap after it, of the next paragraph; ``None`` without a number."""
@@ -93,6 +91,7 @@ class Lists:
             return None
         level, counts = levels[number], self._counts[abstract]
         counts[number] = level.next_number(counts.get(number))
+        # deeper levels begin anew, unless they say that they do after another level only
         for deeper in [each for each in counts if each > number]:
             restart = levels[deeper].restart if deeper in levels else -1
             if restart < 0 or number < restart:
