@@ -7,22 +7,19 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+from langchain_core.embeddings import Embeddings
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.embedding import Filling, name_of
 from rag_kit.indexing.document_index.locations import Place, store_of
 from rag_kit.indexing.document_index.state import IndexReport
 from rag_kit.indexing.document_index.store import Access, Store
-from rag_kit.indexing.document_index.store_leg import ConnectedStore
+from rag_kit.indexing.document_index.store_leg import ConnectedStore, MakeStore
 from rag_kit.indexing.document_index.verifying import rebuild
 from rag_kit.indexing.document_index.writable import WritableIndex
-
-if TYPE_CHECKING:
-    from langchain_core.embeddings import Embeddings
-
-    from rag_kit.indexing.document_index.store_leg import MakeStore
-    from rag_kit.indexing.sparse.index import SparseEncoder
+from rag_kit.indexing.sparse.index import SparseEncoder
 
 Leg = Literal["trigram", "sparse"]
 logger = logging.getLogger(__name__)
