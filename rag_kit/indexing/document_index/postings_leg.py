@@ -115,8 +115,8 @@ class KeywordLeg(TermLeg):
             elif since < state.generation:
                 query = "SELECT n, metadata FROM chunks WHERE generation > ?"
                 changed = connection.execute(query, (since,)).fetchall()
-                lacking = max((n for n, _ in changed), default=0) + 1 - len(mask)
-                mask = np.append(mask, np.zeros(max(0, lacking), bool))
+                last = max((n for n, _ in changed), default=0)
+                mask = np.append(mask, np.zeros(max(0, last + 1 - len(mask)), bool))
                 passes = compile_filter(where)
                 for n, metadata in changed:
                     mask[n] = passes(json.loads(metadata))

@@ -71,7 +71,7 @@ class ReadableIndex:
         return [key for key, _, _ in rows if key not in made]
 
     def metadata_rows(self) -> Iterator[dict[str, Any]]:
-        """Return the metadata of all documents, read in pages."""
+        """Yield the metadata of all documents, read in pages."""
         query = "SELECT n, metadata FROM chunks WHERE n > ? ORDER BY n LIMIT 1000"
         last = -1  # the last row number, below all at first
         while True:

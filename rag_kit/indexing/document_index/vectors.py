@@ -162,7 +162,7 @@ def write_file(path: Path, blocks: Blocks, dimension: int) -> None:
         count = len(numbers)
         centre = (total / max(1, count)).astype("<f4")
         signs = np.empty((words_of(dimension), count), "<u8")
-        file.seek(_HEAD.size)
+        file.seek(_HEAD.size)  # the rows again, for the signs need the centre
         for start in range(0, count, _READ_ROWS):
             block = file.read(min(_READ_ROWS, count - start) * dimension * 4)
             rows = np.frombuffer(block, "<f4").reshape(-1, dimension)

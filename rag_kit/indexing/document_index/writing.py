@@ -183,6 +183,7 @@ def _write_rows(
         (report.added if old is None else report.updated).append(row.id)
         [(n,)] = connection.execute(statement, (*row, generation)).fetchall()
         written.append(_Written(row, old, n))
+        # documents with made ids may replace each other unintentionally
         if old is not None and row.id == chunk_id(row.source, row.text, 0):
             before, after = json.loads(old.metadata), json.loads(row.metadata)
             differing = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}

@@ -203,9 +203,11 @@ def _page_rules(page: Any, frame: Frame) -> list[Rule]:
         if segments > 6 or (segments < 4 and min(height, width) > _THICK):
             continue  # a drawing, or a line aslant
         if height > _SHORT:
-            rules += [Rule(True, x, bottom, top) for x in {left, right if width > _THICK else left}]
+            xs = {left, right} if width > _THICK else {left}
+            rules += [Rule(True, x, bottom, top) for x in xs]
         if width > _SHORT:
-            rules += [Rule(False, y, left, right) for y in {bottom, top if height > _THICK else bottom}]
+            ys = {bottom, top} if height > _THICK else {bottom}
+            rules += [Rule(False, y, left, right) for y in ys]
         if len(rules) > _MAX_RULES:
             return []
     return rules

@@ -237,9 +237,10 @@ def _style_map(styles: Styles) -> Iterator[str]:
     """Make mammoth's rules for styles that are headings by outline level, by name, or by their base style."""
     for style_id, style in styles.by_id.items():
         name = value_of(style.find(f"{W}name")) or ""
-        levels = [level for base in styles.chain(style_id) if (level := _heading_level(base))]
-        if levels and style.get(f"{W}type") == "paragraph" and not re.search(r"['\\\n]", name):
-            yield f"p[style-name='{name}'] => h{levels[0]}:fresh"
+        levels = map(_heading_level, styles.chain(style_id))
+        level = next((level for level in levels if level), 0)
+        if level and style.get(f"{W}type") == "paragraph" and not re.search(r"['\\\n]", name):
+            yield f"p[style-name='{name}'] => h{level}:fresh"
 
 
 def _heading_level(style: Any) -> int:

@@ -25,10 +25,10 @@ class Styles:
     def __init__(self, root: Any) -> None:
         nodes = [] if root is None else list(root.iter(f"{W}style"))
         self.by_id = {node.get(f"{W}styleId"): node for node in nodes}
-        self._default = None  # of paragraphs
-        for node in reversed(nodes):
-            if node.get(f"{W}type") == "paragraph" and node.get(f"{W}default") == "1":
-                self._default = node
+        self._default = None  # of paragraphs: the first that says so
+        for node in nodes:
+            is_default = node.get(f"{W}type") == "paragraph" and node.get(f"{W}default") == "1"
+            self._default = node if is_default and self._default is None else self._default
 
     def chain(self, style_id: str | None) -> Iterator[Any]:
         """Yield a style and the styles that it is based on, nearest first; without an id, those of plain paragraphs."""
