@@ -31,8 +31,8 @@ from rag_kit.indexing.document_index.state import (
     IndexState,
     in_groups,
 )
-from rag_kit.indexing.document_index.vector_leg import best_by_id, read_changed_numbers, read_numbers
-from rag_kit.indexing.document_index.vectors import Numbers, Vectors, best_with_ties, read_blocks
+from rag_kit.indexing.document_index.vector_leg import read_changed_numbers, read_numbers
+from rag_kit.indexing.document_index.vectors import Numbers, Vectors, best_by_id, best_with_ties, read_blocks
 from rag_kit.indexing.store_filters import made_by
 
 logger = logging.getLogger(__name__)

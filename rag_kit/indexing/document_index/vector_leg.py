@@ -15,13 +15,7 @@ from rag_kit.indexing.document_index import vectors
 from rag_kit.indexing.document_index.file_leg import LoadedLeg, Version, model_prefix
 from rag_kit.indexing.document_index.folder import repair_advice
 from rag_kit.indexing.document_index.postings_leg import KeywordLeg, Mask
-from rag_kit.indexing.document_index.state import (
-    NO_GENERATION,
-    Connection,
-    IndexReport,
-    IndexState,
-    select_in,
-)
+from rag_kit.indexing.document_index.state import NO_GENERATION, Connection, IndexReport, IndexState
 from rag_kit.indexing.document_index.vectors import Numbers, Vectors, VectorSegment
 
 logger = logging.getLogger(__name__)
@@ -67,7 +61,7 @@ class VectorLeg(LoadedLeg[VectorView]):
             with self._lock:
                 self._loaded = self._follow(self._empty(state), connection, NO_GENERATION, state)
                 numbers, scores = _nearest(self._loaded, query, k, mask)
-        return best_by_id(connection, numbers, scores, k)
+        return vectors.best_by_id(connection, numbers, scores, k)
 
     def _read(self, path: Path) -> VectorView:
         file = vectors.open_file(path)
@@ -120,13 +114,6 @@ class VectorLeg(LoadedLeg[VectorView]):
         if not file.is_sound():
             report.problems.append(f"vectors: {path.name} is not what was written")
         report.checked["vector rows"] = len(file.numbers)
-
-
-def best_by_id(connection: Connection, numbers: Numbers, scores: Vectors, k: int) -> list[tuple[str, float]]:
-    """Return the k best of some rows by their ids, ties by id; rows that are gone are left out."""
-    id_of = dict(select_in(connection, "SELECT n, id FROM chunks WHERE n IN ({})", numbers.tolist()))
-    present = [i for i, n in enumerate(numbers.tolist()) if n in id_of]
-    return vectors.best_ids(scores[present], [id_of[n] for n in numbers[present].tolist()], k)
 
 
 def _nearest(view: VectorView, query: Vectors, k: int, mask: Mask | None) -> tuple[Numbers, Vectors]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from rag_kit.documents.files import replace_file
 from rag_kit.errors import IndexFormatError
-from rag_kit.indexing.document_index.state import Connection, in_groups, placeholders
+from rag_kit.indexing.document_index.state import Connection, in_groups, placeholders, select_in
 
 Vectors = NDArray[np.float32]
 
@@ -45,7 +45,7 @@ def best_ids(scores: Vectors, ids: list[str], k: int) -> list[tuple[str, float]]
     positions, near_scores = best_with_ties(np.arange(len(scores)), scores, k)
     steps = [round(score / TIE) for score in near_scores.tolist()]
     ranked = sorted((-step, ids[i]) for step, i in zip(steps, positions.tolist(), strict=True))
-    return [(key, round(-step * TIE, 6)) for step, key in ranked[:k]]
+    return [(key, round(-negative * TIE, 6)) for negative, key in ranked[:k]]
 
 
 def best_with_ties(numbers: NDArray[np.int64], scores: Vectors, k: int) -> tuple[NDArray[np.int64], Vectors]:
@@ -55,6 +55,13 @@ def best_with_ties(numbers: NDArray[np.int64], scores: Vectors, k: int) -> tuple
         near = scores >= last_of_best - 2 * TIE
         numbers, scores = numbers[near], scores[near]
     return numbers, scores
+
+
+def best_by_id(connection: Connection, numbers: Numbers, scores: Vectors, k: int) -> list[tuple[str, float]]:
+    """Return the k best of some rows by their ids, ties by id; rows that are gone are left out."""
+    id_of = dict(select_in(connection, "SELECT n, id FROM chunks WHERE n IN ({})", numbers.tolist()))
+    present = [i for i, n in enumerate(numbers.tolist()) if n in id_of]
+    return best_ids(scores[present], [id_of[n] for n in numbers[present].tolist()], k)
 
 
 def words_of(dimension: int) -> int:
