@@ -24,7 +24,7 @@ class FileLeg(ABC):
     tables: ClassVar[tuple[str, str]]  # whose generations say what changed, and what was removed
 
     def _is_empty(self, state: IndexState) -> bool:
-        """Whether an index has nothing for the leg to derive."""
+        """Tell whether an index has nothing for the leg to derive."""
         return self.tables[0] == "vectors" and state.embedding is None
 
     def __init__(self, folder: Path) -> None:
@@ -38,7 +38,7 @@ class FileLeg(ABC):
 
     @abstractmethod
     def _prefix(self, state: IndexState) -> str:
-        """How the names of its files begin: those of another index, or by another model, are not its own."""
+        """Return how the names of its files begin: those of another index, or by another model, are not its own."""
 
     @abstractmethod
     def _save(self, connection: Connection, state: IndexState, path: Path) -> None:
@@ -52,34 +52,35 @@ class FileLeg(ABC):
         return self._folder / f"{self._prefix(state)}{generation}.index"
 
     def remove(self, state: IndexState) -> None:
-        """Remove what is saved and forget what is loaded, when it is no good, or the leg is to be no more."""
+        """Remove all files of the leg, and forget what is loaded."""
         with self._lock:
             for path in self._files(state):
                 path.unlink(missing_ok=True)
             self._forget()
 
     def _files(self, state: IndexState) -> Iterator[Path]:
-        """All files of the leg that this index has, by whichever model."""
+        """Return all files of the leg that this index has, by whichever model."""
         kind = self._prefix(state).partition("-")[0]
         return self._folder.glob(f"{kind}-{state.uid[:8]}-*.index")
 
     def readable(self, state: IndexState) -> list[tuple[int, Path]]:
-        """The files of this index with their generations, newest first, but for those ahead of the store."""
+        """Return the files of this index with their generations, newest first, but for those ahead of the store."""
         # one is ahead where a log was lost with the power, or an older store put back
-        start = self._prefix(state)
-        paths = self._folder.glob(f"{start}*.index")
-        path_of = {int(name): path for path in paths if (name := path.stem.removeprefix(start)).isdecimal()}
-        return sorted(((n, path) for n, path in path_of.items() if n <= state.generation), reverse=True)
+        prefix = self._prefix(state)
+        paths = {path.stem.removeprefix(prefix): path for path in self._folder.glob(f"{prefix}*.index")}
+        files = [(int(name), path) for name, path in paths.items() if name.isdecimal()]
+        return sorted((each for each in files if each[0] <= state.generation), reverse=True)
 
     def _saved_generation(self, state: IndexState) -> int:
-        """The generation of the newest file from which the store can be followed."""
+        """Return the generation of the newest file from which the store can be followed."""
         return next((saved for saved, _ in self.readable(state) if saved >= state.floor), NO_GENERATION)
 
     def _is_recent(self, connection: Connection, state: IndexState) -> bool:
-        """Whether there is a file, from which a reader follows the store with little work."""
-        if (saved := self._saved_generation(state)) == NO_GENERATION:
+        """Tell whether there is a file from which a reader follows the store with little work."""
+        saved = self._saved_generation(state)
+        if saved == NO_GENERATION:
             return False
-        queries = (f"SELECT count(*) FROM {table} WHERE generation > ?" for table in self.tables)
+        queries = [f"SELECT count(*) FROM {table} WHERE generation > ?" for table in self.tables]
         changes = sum(connection.execute(query, (saved,)).fetchone()[0] for query in queries)
         [(total,)] = connection.execute(f"SELECT count(*) FROM {self.tables[0]}").fetchall()
         return bool(changes * _ROWS_PER_CHANGE <= total)
@@ -92,8 +93,8 @@ class FileLeg(ABC):
             if not self._is_recent(connection, state):
                 self._save(connection, state, self._file(state, state.generation))
             saved = self._saved_generation(state)
-        kind = self._prefix(state).partition("-")[0]
-        remove_parts(self._folder.glob(f"{kind}-*"), [self._file(state, saved).name])
+        older = self._folder.glob(f"{self._prefix(state).partition('-')[0]}-*")
+        remove_parts(older, keep=[self._file(state, saved).name])
         return saved
 
     def rebuild(self, connection: Connection, state: IndexState) -> str:
@@ -107,22 +108,23 @@ class FileLeg(ABC):
 
     def check_saved(self, connection: Connection, state: IndexState, report: IndexReport) -> None:
         """Report a file that is behind the store, or lost."""
-        if not self._is_empty(state) and not self._is_recent(connection, state):
-            # any file of the leg counts: a writer may just have put a newer one in the place of this state's
-            since = state.legs_since if self.label in state.legs else 0  # before, it had none
-            if state.floor > since and not any(self._files(state)):
-                report.problems.append(
-                    f"{self.label}: the saved file is lost; the next writer, or repair, writes it again"
-                )
-            else:
-                report.notes.append(
-                    f"{self.label}: changes are pending, which searches read from the store, until a writer's flush() "
-                    "or close()"
-                )
+        if self._is_empty(state) or self._is_recent(connection, state):
+            return
+        # any file of the leg counts: a writer may just have put a newer one in the place of this state's
+        since = state.legs_since if self.label in state.legs else 0  # before, it had none
+        if state.floor > since and not any(self._files(state)):
+            report.problems.append(
+                f"{self.label}: the saved file is lost; the next writer, or repair, writes it again"
+            )
+        else:
+            report.notes.append(
+                f"{self.label}: changes are pending, which searches read from the store, until a writer's flush() "
+                "or close()"
+            )
 
 
 class Version(NamedTuple):
-    """The prefix of the files that memory holds the data of, and the generation of the store that it is at."""
+    """The version of data in memory: the prefix of their files, and the generation of the store."""
 
     prefix: str
     generation: int
@@ -163,9 +165,9 @@ class LoadedLeg(FileLeg, Generic[T]):
         """
         prefix = self._prefix(state)
         with self._lock:
-            known = self._version
-            # ahead of the store: an older one was put in its place
-            if known.prefix != prefix or not state.floor <= known.generation <= state.generation:
+            # data ahead of the store: an older one was put in its place
+            in_range = state.floor <= self._version.generation <= state.generation
+            if self._version.prefix != prefix or not in_range:
                 self._forget()
             if self._loaded is not None and not self.takes_newer:
                 return
@@ -181,20 +183,21 @@ class LoadedLeg(FileLeg, Generic[T]):
                     return self._refuse(error)
 
     def current(self, connection: Connection, state: IndexState) -> T:
-        """Give the data of the state that the connection sees."""
+        """Return the data of the leg in the state that the connection sees."""
         with self._lock:
             wanted = Version(self._prefix(state), state.generation)
-            if self._loaded is None or self._version != wanted:
-                self.load(state)
-                loaded, since = self._loaded, self._version.generation
-                # where this fails half-way, the next call begins from the file
-                self._loaded, self._version = None, _NOTHING_LOADED
-                loaded = self._empty(state) if loaded is None else loaded
-                self._loaded = self._follow(loaded, connection, since, state)
-                self._version = wanted
+            if self._loaded is not None and self._version == wanted:
+                return self._loaded
+            self.load(state)
+            loaded, since = self._loaded, self._version.generation
+            # where this fails half-way, the next call begins from the file
+            self._loaded, self._version = None, _NOTHING_LOADED
+            loaded = self._empty(state) if loaded is None else loaded
+            self._loaded = self._follow(loaded, connection, since, state)
+            self._version = wanted
             return self._loaded
 
 
 def model_prefix(kind: str, state: IndexState, model: str | None) -> str:
-    """How the names of files begin that are of an index and of a model, or an encoder."""
+    """Return how the names of files begin that are of an index and of a model, or an encoder."""
     return f"{kind}-{state.uid[:8]}-{hashlib.sha256(str(model).encode()).hexdigest()[:8]}-"

@@ -20,7 +20,6 @@ from rag_kit.indexing.document_index.state import locked_index, missing_index
 if TYPE_CHECKING:
     from filelock import FileLock
 
-
 STORE = "store.sqlite3"
 LOCK = "writer.lock"
 PICTURES = "pictures"  # of documents, which passages name in their metadata
@@ -36,7 +35,7 @@ _DRAFT = re.compile(rf"\.(picture-[^/]*|{_PICTURE.pattern}\.[0-9a-f]+)\.tmp")  #
 
 
 def is_part(name: str) -> bool:
-    """Whether a file of this name in an index folder is the index's own.
+    """Tell whether a file of this name in an index folder is the index's own.
 
     Example:
         >>> [is_part(name) for name in ("store.sqlite3-wal", "bm25-0123abcd-12.index", "letter.txt", "bm25-old")]
@@ -46,7 +45,7 @@ def is_part(name: str) -> bool:
 
 
 def _is_own(path: Path) -> bool:
-    """Whether a path in the folder of an index is the index's own; a folder of pictures has nothing else in it."""
+    """Tell whether a path in the folder of an index is the index's own; a folder of pictures has nothing else in it."""
     if path.name != PICTURES:
         return is_part(path.name)
     if path.is_symlink() or not path.is_dir():
@@ -55,7 +54,7 @@ def _is_own(path: Path) -> bool:
 
 
 def remove_parts(paths: Iterable[Path], keep: Collection[str] = ()) -> None:
-    """Remove, of some files in the folder of an index, those that the index wrote, but for some names."""
+    """Remove those of some paths that are files of an index, but for some names."""
     for path in paths:
         if path.name not in keep and is_part(path.name):
             with contextlib.suppress(OSError):
@@ -63,13 +62,13 @@ def remove_parts(paths: Iterable[Path], keep: Collection[str] = ()) -> None:
 
 
 def picture_name(data: bytes) -> str:
-    """The name of a picture below the folder of its index, by its hash."""
+    """Return the name of a picture below the folder of its index, by its hash."""
     suffix = "png" if data.startswith(b"\x89PNG") else "jpg"
     return f"{PICTURES}/{hashlib.sha256(data).hexdigest()[:32]}.{suffix}"
 
 
 def is_picture(name: Any) -> bool:
-    """Whether a value is a name that `picture_name` gives; a user's reader may have a field of the same name."""
+    """Tell whether a value is a name that `picture_name` gives; a user's reader may have a field of the same name."""
     folder, _, file = name.rpartition("/") if isinstance(name, str) else ("", "", "")
     return folder == PICTURES and _PICTURE.fullmatch(file) is not None
 
@@ -126,7 +125,7 @@ def refuse_links(folder: Path) -> None:
 
 
 def lock_for_writing(folder: Path, wait: float) -> FileLock:
-    """An advisory file lock, of at most one writer a folder, which the system drops when the process dies."""
+    """Take the lock of the one writer of a folder, which the system drops when the process dies."""
     from filelock import FileLock, Timeout
 
     # not thread-local: an index may be closed by another thread than the one that opened it
@@ -168,14 +167,14 @@ CREATE TABLE IF NOT EXISTS corrections (
     corrected TEXT);
 """
 
-_ROOM = (
+_NO_ROOM = (
     *(sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY),
     *(sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM),
 )
 
 
 def connect_writer(path: Path) -> sqlite3.Connection:
-    """A connection that writes; makes the file and its tables where they are lacking."""
+    """Return a connection that writes; makes the file and its tables where they are lacking."""
     if not path.exists():
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
     connection = _connect(path, "mode=rw")
@@ -187,19 +186,16 @@ def connect_writer(path: Path) -> sqlite3.Connection:
 
 
 def connect_reader(path: Path) -> tuple[sqlite3.Connection, tuple[int, int] | None]:
-    """A connection that reads, and where it sees none of what others write later, the `stamp` of the file."""
+    """Return a connection that reads; with the `stamp` of the file if it sees nothing that is written later."""
     try:
         connection = _connect(path, "mode=ro")
         connection.execute("SELECT count(*) FROM meta").fetchone()
         return connection, None
     except sqlite3.OperationalError as error:
         # on a full disk, or a read-only one, SQLite cannot make its shared-memory file; a closed index needs none
-        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
-        if (
-            code not in _ROOM
-            or (taken := stamp(path)) is None
-            or path.with_name(f"{path.name}-journal").exists()
-        ):
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF  # the kind is the lowest byte
+        taken = stamp(path) if code in _NO_ROOM else None
+        if taken is None or path.with_name(f"{path.name}-journal").exists():
             raise
         connection = _connect(path, "mode=ro&immutable=1")
         connection.execute("SELECT count(*) FROM meta").fetchone()
@@ -207,7 +203,7 @@ def connect_reader(path: Path) -> tuple[sqlite3.Connection, tuple[int, int] | No
 
 
 def stamp(path: Path) -> tuple[int, int] | None:
-    """Time and size of a store, ``None`` where its log holds later writes."""
+    """Return the time and size of a store's file, ``None`` where its log holds later writes."""
     log = path.with_name(f"{path.name}-wal")
     if log.exists() and log.stat().st_size:
         return None
@@ -224,7 +220,7 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
 
 
 def explanation(error: sqlite3.Error, path: Path) -> RagKitError:
-    """The error to raise in its place, with what to do."""
+    """Return the kit's error to raise in place of one of SQLite's, with what to do."""
     text, full_code = str(error), getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
     code = full_code & 0xFF
     if "closed database" in text:
@@ -241,7 +237,7 @@ def explanation(error: sqlite3.Error, path: Path) -> RagKitError:
         )
     if code in (sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH):
         return InvalidInputError(f"A document is too large to be stored ({text}). Split it.")
-    if code in _ROOM:
+    if code in _NO_ROOM:
         return DocumentIndexError(
             f"{path} cannot be read or written ({text}): make room, or check the disk and its permissions, "
             "then run the same again. Nothing of this write was changed, and what was written before stays."

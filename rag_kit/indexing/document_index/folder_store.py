@@ -20,24 +20,9 @@ from rag_kit.errors import (
     InvalidInputError,
     RagKitError,
 )
+from rag_kit.indexing.document_index import folder as index_folder
 from rag_kit.indexing.document_index.embedding import check_model
-from rag_kit.indexing.document_index.folder import (
-    PICTURES,
-    REPLIES,
-    STORE,
-    connect_reader,
-    connect_writer,
-    explanation,
-    is_part,
-    lock_for_writing,
-    prepare_new,
-    refuse_links,
-    remove_parts,
-    remove_pictures,
-    stamp,
-)
-from rag_kit.indexing.document_index.keyword import KeywordLeg
-from rag_kit.indexing.document_index.postings_leg import SparseLeg, TrigramLeg, encoder_name
+from rag_kit.indexing.document_index.postings_leg import KeywordLeg, SparseLeg, TrigramLeg, encoder_name
 from rag_kit.indexing.document_index.state import VERSION, Connection, IndexState, missing_index, read_state
 from rag_kit.indexing.document_index.store import Access, Leg, Store
 from rag_kit.indexing.document_index.store_leg import ConnectedStore, StoreLeg
@@ -74,15 +59,15 @@ class FolderStore(Store):
     vectors: VectorLeg | StoreLeg
 
     def __init__(self, folder: Path, wait: float | None = None) -> None:
-        """Open what is there to be read; to be written with ``wait``: seconds to wait for another writer."""
+        """Open an index for reading; for writing if ``wait``, the seconds to wait for another writer, is given."""
         super().__init__(writable=False)
-        self.location, self._file = folder, folder / STORE
+        self.location, self._file = folder, folder / index_folder.STORE
         self._writer_lock: FileLock | None = None
         self._writer: sqlite3.Connection | None = None
         self._reader: sqlite3.Connection | None = None
-        self._frozen: tuple[int, int] | None = None  # the stamp of a store that is read as if nobody wrote
-        self._opened: tuple[int, int] | None = None  # the file that is open
-        self._embedding: str | None = None
+        self._frozen: tuple[int, int] | None = None  # the `stamp` of a store that is read as if nobody wrote
+        self._opened: tuple[int, int] | None = None  # the `_identity` of the file that is open
+        self._embedding: str | None = None  # name of the model when it was opened
         self._read_lock, self._closed = threading.RLock(), False
         self.keyword = KeywordLeg(folder)
         self.vectors = VectorLeg(folder, self.keyword)
@@ -95,21 +80,21 @@ class FolderStore(Store):
 
     def _connect(self) -> sqlite3.Connection:
         self._opened = _identity(self._file)
-        self._reader, self._frozen = connect_reader(self._file)
+        self._reader, self._frozen = index_folder.connect_reader(self._file)
         return self._reader
 
     def _become_writer(self, wait: float) -> None:
-        self._writer_lock = lock_for_writing(self.location, wait)
+        self._writer_lock = index_folder.lock_for_writing(self.location, wait)
         with self.translate_errors():
-            self._writer = connect_writer(self._file)
+            self._writer = index_folder.connect_writer(self._file)
         self.writable = True
 
     @classmethod
     def create(cls, folder: Path, access: Access, settings: Mapping[str, Any]) -> FolderStore:
         """Make the index of a folder."""
-        name = access.connected and access.connected.name  # connects, before there is a folder
-        prepare_new(folder)
-        refuse_links(folder)
+        vector_store = access.connected and access.connected.name  # connects, before there is a folder
+        index_folder.prepare_new(folder)
+        index_folder.refuse_links(folder)
         store = cls(folder, access.wait)  # what a kill during an earlier create left is taken over
         with store.close_on_error():
             with suppress(IndexMissingError):
@@ -117,7 +102,7 @@ class FolderStore(Store):
                 raise InvalidInputError(
                     f"There is an index in {folder} already. Open it: DocumentIndex.open(folder, mode='w')."
                 )
-            facts = {"embedding": access.embedding, "settings": dict(settings), "vector_store": name}
+            facts = {"embedding": access.embedding, "settings": dict(settings), "vector_store": vector_store}
             store.set_meta(version=VERSION, derived=False, **facts)
             store._choose_vector_leg(access.connected)
             store._choose_other_legs(access)
@@ -126,8 +111,8 @@ class FolderStore(Store):
     @classmethod
     def open(cls, folder: Path, access: Access) -> FolderStore:
         """Open the index of a folder."""
-        refuse_links(folder)
-        if not (folder / STORE).exists():
+        index_folder.refuse_links(folder)
+        if not (folder / index_folder.STORE).exists():
             raise missing_index(folder)
         store = cls(folder)
         with store.close_on_error():
@@ -135,10 +120,7 @@ class FolderStore(Store):
             if access.writable:
                 store._become_writer(access.wait)
                 state = store.state()
-                # what was derived from a later state than the store's, which is a backup then; drafts of killed writers
-                paths = [path for path in folder.glob(f"*-{state.uid[:8]}-*.index") if is_part(path.name)]
-                later = [path for path in paths if int(path.stem.rpartition("-")[2]) > state.generation]
-                remove_parts([*later, *folder.glob(".*.tmp")])
+                store._remove_leftovers(state)
             writing = access.check and access.writable
             check_model(folder, state.embedding, access.embedding, writing=writing)
             store._embedding = state.embedding
@@ -148,44 +130,47 @@ class FolderStore(Store):
                 store.keyword.load(state)
         return store
 
+    def _remove_leftovers(self, state: IndexState) -> None:
+        """Remove drafts of killed writers, and files of later states than that of the store, a backup then."""
+        index_folder.remove_parts(self.location.glob(".*.tmp"))
+        for path in self.location.glob(f"*-{state.uid[:8]}-*.index"):
+            if index_folder.is_part(path.name) and int(path.stem.rpartition("-")[2]) > state.generation:
+                index_folder.remove_parts([path])
+
     def _choose_vector_leg(self, connected: ConnectedStore | None) -> None:
         """Search vectors in files, or in a vector store, which a writer may give to an index that has none."""
-        state = self.state()
-        if connected is None and state.vector_store is None:
+        has_store = self.state().vector_store is not None
+        if connected is None and not has_store:
             return
-        if state.vector_store is not None or self.writable:
-            self.vectors = StoreLeg(self.location, self.keyword, connected)
-            if state.vector_store is None and connected is not None:
-                self.set_meta(vector_store=connected.name)
-        else:
+        if not has_store and not self.writable:
             raise InvalidInputError(
                 f"The vectors of the index in {self.location} are searched in its files. To have them in a vector "
                 "store, open it for writing once: DocumentIndex.open(folder, mode='w', embeddings=..., "
                 "vector_store=...)."
             )
+        self.vectors = StoreLeg(self.location, self.keyword, connected)
+        if connected is not None and not has_store:
+            self.set_meta(vector_store=connected.name)
 
     def _choose_other_legs(self, access: Access) -> None:
-        """Take the legs that a writer asked for, else those that there are; those that it leaves out are removed."""
-        state = self.state()
-        self._optional = {
-            "trigram": TrigramLeg(self.location),
-            "sparse": SparseLeg(self.location, access.encoder),
-        }
-        name = None if access.encoder is None else encoder_name(access.encoder)
-        if access.legs is None and name is not None:
+        """Take the legs that a writer wants, else those that there are; those that it leaves out are removed."""
+        state, encoder = self.state(), access.encoder
+        self._optional = {"trigram": TrigramLeg(self.location), "sparse": SparseLeg(self.location, encoder)}
+        encoder_given = None if encoder is None else encoder_name(encoder)
+        if access.legs is None and encoder_given is not None:
             self.check_leg("sparse", state)
-        if name and state.sparse_encoder and name != state.sparse_encoder:
+        if encoder_given and state.sparse_encoder and encoder_given != state.sparse_encoder:
             raise IndexMismatchError(
-                f"The sparse vectors of the index in {self.location} are by {state.sparse_encoder!r}, but {name!r} was "
-                f"given. Give {state.sparse_encoder!r}, or drop the leg first: DocumentIndex.open(folder, mode='w', "
-                "legs=[...]) without 'sparse'."
+                f"The sparse vectors of the index in {self.location} are by {state.sparse_encoder!r}, but "
+                f"{encoder_given!r} was given. Give {state.sparse_encoder!r}, or drop the leg first: "
+                "DocumentIndex.open(folder, mode='w', legs=[...]) without 'sparse'."
             )
         legs = state.legs if access.legs is None else access.legs
         if legs != state.legs:
-            self.set_meta(legs=legs, sparse_encoder=name, legs_since=state.generation)
+            self.set_meta(legs=legs, sparse_encoder=encoder_given, legs_since=state.generation)
         if self.writable:  # also what a kill has left
-            for lacking in self._optional.keys() - legs:
-                self._optional[lacking].remove(state)
+            for name in self._optional.keys() - legs:
+                self._optional[name].remove(state)
 
     def legs(self, state: IndexState) -> list[Leg]:
         """Return keyword, vectors and the optional legs that the index has in a state."""
@@ -204,7 +189,7 @@ class FolderStore(Store):
         try:
             yield
         except sqlite3.Error as error:
-            raise explanation(error, self._file) from error
+            raise index_folder.explanation(error, self._file) from error
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -221,7 +206,7 @@ class FolderStore(Store):
                     reader.execute("COMMIT")
 
     def _current_reader(self) -> sqlite3.Connection:
-        """The connection to read by: a new one in a forked process, and where another file is to be read."""
+        """Return the connection to read by: a new one in a forked process, and where another file is to be read."""
         if self._reader is not None and not self._reader.in_transaction and self._is_outdated():
             self._reader.close()
             self._reader = None
@@ -230,21 +215,22 @@ class FolderStore(Store):
         if self._closed:
             raise sqlite3.ProgrammingError("closed database")
         before, reader = self._opened, self._connect()
-        if self._opened != before:
-            try:
-                embedding = read_state(reader, self.location).embedding
-                check_model(self.location, embedding, self._embedding, writing=False)
-            except RagKitError:
-                self._reader, self._opened = None, before  # refused again at the next read
-                reader.close()
-                raise
-            self._renew_legs()  # it may be a backup, which has other rows of the same generations
+        if self._opened == before:
+            return reader
+        try:
+            embedding = read_state(reader, self.location).embedding
+            check_model(self.location, embedding, self._embedding, writing=False)
+        except RagKitError:
+            self._reader, self._opened = None, before  # refused again at the next read
+            reader.close()
+            raise
+        self._renew_legs()  # it may be a backup, which has other rows of the same generations
         return reader
 
     def _is_outdated(self) -> bool:
-        """Whether a frozen store was written to, or another index lies in the folder now."""
+        """Tell whether a frozen store was written to, or another index is in the folder now."""
         if self._frozen is not None:
-            return stamp(self._file) != self._frozen
+            return index_folder.stamp(self._file) != self._frozen
         return not self.writable and _identity(self._file) != self._opened
 
     def leave_to_parent(self) -> None:
@@ -268,6 +254,7 @@ class FolderStore(Store):
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
+        """Run a write transaction, undone by an error."""
         assert self._writer is not None
         self._refuse_replaced()
         self._writer.execute("BEGIN IMMEDIATE")
@@ -279,7 +266,7 @@ class FolderStore(Store):
                 self._writer.execute("ROLLBACK")
 
     def _refuse_replaced(self) -> None:
-        """Refuse to write where another index lies in the folder now: nobody could open what is written."""
+        """Refuse to write where another index is in the folder now: nobody could open what is written."""
         if _identity(self._file) != self._opened:
             raise DocumentIndexError(
                 f"The index in {self.location} was replaced by another one while it was open for writing. Nothing is "
@@ -292,7 +279,7 @@ class FolderStore(Store):
             bad = [row[0] for row in connection.execute("PRAGMA quick_check(5)") if row[0] != "ok"]
         except sqlite3.DatabaseError as error:
             bad = [str(error)]
-        return f"{STORE} is damaged: {'; '.join(bad)}" if bad else ""
+        return f"{index_folder.STORE} is damaged: {'; '.join(bad)}" if bad else ""
 
     def keyword_view(self) -> KeywordView:
         """Return the keyword leg in the present state."""
@@ -300,17 +287,17 @@ class FolderStore(Store):
             return self.keyword.view(connection, self.state(connection))
 
     def passes(self, connection: Connection, state: IndexState, where: Filter) -> Callable[[int], bool]:
-        """Return the function that tells of a row number whether its row passes a filter."""
+        """Return the function that tells whether the row of a number passes a filter."""
         mask = self.keyword.mask(connection, state, where)
         return lambda n: bool(mask[n])
 
     @property
     def replies(self) -> Path:
         """Return the file of a model's replies in the folder."""
-        return self.location / REPLIES
+        return self.location / index_folder.REPLIES
 
     def flush(self) -> None:
-        """Save the legs; removals that every leg has saved are forgotten."""
+        """Save the legs, and forget the removals that every leg has saved."""
         self._refuse_replaced()
         with self.reading() as connection:
             state = self.state(connection)
@@ -331,13 +318,14 @@ class FolderStore(Store):
 
     def _remove_pictures(self) -> None:
         """Remove the pictures of passages that have left; where the store cannot be read, all stay."""
-        if not self.writable or not (self.location / PICTURES).is_dir():
+        if not self.writable or not (self.location / index_folder.PICTURES).is_dir():
             return
-        part = "SELECT json_extract(metadata, '$.picture') FROM {} WHERE metadata LIKE '%\"picture\"%'"
+        column, where = "json_extract(metadata, '$.picture')", "metadata LIKE '%\"picture\"%'"
+        queries = [f"SELECT {column} FROM {table} WHERE {where}" for table in ("chunks", "parents")]
         with suppress(RagKitError), self.reading() as connection:
             self._refuse_replaced()
-            query = f"{part.format('chunks')} UNION {part.format('parents')}"
-            remove_pictures(self.location, {row[0] for row in connection.execute(query)})
+            named = {name for (name,) in connection.execute(" UNION ".join(queries))}
+            index_folder.remove_pictures(self.location, named)
 
     def close(self) -> None:
         """Close the connections; the writer folds the log into the file, so that the folder can be copied."""
@@ -361,7 +349,7 @@ class FolderStore(Store):
 
 
 def _identity(file: Path) -> tuple[int, int]:
-    """Device and number of a file; IndexMissingError where there is none."""
+    """Return device and number of a file; IndexMissingError where there is none."""
     try:
         status = file.stat()
     except FileNotFoundError:

@@ -4,31 +4,28 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+from langchain_core.embeddings import Embeddings
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.embedding import Filling, name_of
 from rag_kit.indexing.document_index.locations import Place, store_of
 from rag_kit.indexing.document_index.state import IndexReport
 from rag_kit.indexing.document_index.store import Access, Store
-from rag_kit.indexing.document_index.store_leg import ConnectedStore
+from rag_kit.indexing.document_index.store_leg import ConnectedStore, MakeStore
 from rag_kit.indexing.document_index.verifying import rebuild
 from rag_kit.indexing.document_index.writable import WritableIndex
-
-if TYPE_CHECKING:
-    from langchain_core.embeddings import Embeddings
-
-    from rag_kit.indexing.document_index.store_leg import MakeStore
-    from rag_kit.indexing.sparse.index import SparseEncoder
+from rag_kit.indexing.sparse.index import SparseEncoder
 
 Leg = Literal["trigram", "sparse"]
 logger = logging.getLogger(__name__)
 
 
-class DocumentIndex(WritableIndex):
+class DocumentIndex(WritableIndex, AbstractContextManager["DocumentIndex"]):
     """Documents in a folder or in PostgreSQL, with a keyword index and, given an embedding model, vectors.
 
     One SQLite file holds the truth: text, metadata, vectors. Every write is one transaction in it; the files of the
@@ -60,16 +57,11 @@ class DocumentIndex(WritableIndex):
     """
 
     def __init__(
-        self,
-        store: Store,
-        embeddings: Embeddings | None,
-        check: bool,
-        make: MakeStore | None,
-        encoder: SparseEncoder | None,
+        self, store: Store, embeddings: Embeddings | None, access: Access, make_store: MakeStore | None
     ) -> None:
         """Not for callers: use `create` or `open`."""
         super().__init__(store, embeddings)
-        self._check, self._make_store, self._encoder = check, make, encoder
+        self._check, self._make_store, self._encoder = access.check, make_store, access.encoder
         self._closed = False
 
     @classmethod
@@ -105,8 +97,7 @@ class DocumentIndex(WritableIndex):
         """
         kind, location = store_of(folder)
         access = _access(embeddings, vector_store, legs or (), encoder=sparse_encoder, wait=wait)
-        store = kind.create(location, access, settings or {})
-        return cls(store, embeddings, True, vector_store, sparse_encoder)
+        return cls(kind.create(location, access, settings or {}), embeddings, access, vector_store)
 
     @classmethod
     def open(
@@ -148,13 +139,13 @@ class DocumentIndex(WritableIndex):
                 "legs are chosen by a writer: DocumentIndex.open(folder, mode='w', legs=...)."
             )
         kind, location = store_of(folder)
-        settings: Any = {"encoder": sparse_encoder, "wait": wait, "writable": mode == "w", "check": check}
-        store = kind.open(location, _access(embeddings, vector_store, legs, **settings))
-        return cls(store, embeddings, check, vector_store, sparse_encoder)
+        options: Any = {"encoder": sparse_encoder, "wait": wait, "writable": mode == "w", "check": check}
+        access = _access(embeddings, vector_store, legs, **options)
+        return cls(kind.open(location, access), embeddings, access, vector_store)
 
     @staticmethod
     def recorded_embedding(folder: Place) -> str | None:
-        """The name of the embedding model that an index was built with, ``None`` for keyword search only."""
+        """Return the name of the embedding model that an index was built with, ``None`` for keyword search only."""
         with DocumentIndex.open(folder, check=False) as index:
             return index.embedding
 
@@ -236,12 +227,7 @@ class DocumentIndex(WritableIndex):
         finally:
             self._store.close()
 
-    def __enter__(self) -> DocumentIndex:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         # on Ctrl-C nothing that takes long: the next writer catches up
         flush = kind is None or issubclass(kind, Exception)
         try:
@@ -253,8 +239,8 @@ class DocumentIndex(WritableIndex):
 
     def __reduce__(self) -> tuple[Any, ...]:
         folder = self.folder.resolve() if isinstance(self.folder, Path) else self.folder
-        opened = partial(DocumentIndex.open, embeddings=self.embeddings, vector_store=self._make_store)
-        return partial(opened, sparse_encoder=self._encoder), (str(folder),)
+        given: Any = {"vector_store": self._make_store, "sparse_encoder": self._encoder}
+        return partial(DocumentIndex.open, embeddings=self.embeddings, **given), (str(folder),)
 
     def __repr__(self) -> str:
         mode = "closed" if self._closed else "w" if self._store.writable else "r"
@@ -262,12 +248,13 @@ class DocumentIndex(WritableIndex):
 
 
 def _check_legs(legs: Any, encoder: SparseEncoder | None) -> list[str] | None:
-    """The legs asked for, each once; InvalidInputError for unknown ones, and for a sparse one without its encoder."""
+    """Return the wanted legs, each once; raises InvalidInputError for unknown ones, and where an encoder is missing."""
     if legs is None:
         return None
     if not isinstance(legs, list | tuple | set) or any(leg not in ("trigram", "sparse") for leg in legs):
         raise InvalidInputError(f"legs={legs!r} is not allowed; give a list of 'trigram', 'sparse', or [].")
-    if not ("sparse" in legs) == callable(encoder) == (encoder is not None):
+    is_wrong = encoder is not None and not callable(encoder)
+    if is_wrong or ("sparse" in legs) != (encoder is not None):
         raise InvalidInputError(
             "The sparse leg and its encoder go together: legs=['sparse'], sparse_encoder=a function from a list of "
             "texts to one dict of term -> weight for each."

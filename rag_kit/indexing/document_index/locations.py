@@ -17,12 +17,11 @@ Place: TypeAlias = str | PathLike[str] | RemoteLocation
 # Found anywhere, as in quotes: taken for a folder, it would be made under a name that shows its password.
 _SETTING = r"\b(host|user|dbname)\s*=.*\s\w+\s*="  # of libpq's other form
 _LIKE_URL = re.compile(rf"\w://|(?<![a-z])postgres(ql)?:|:\S+@[\w.-]+:\d|password\s*=|{_SETTING}", re.I)
-#: Modules that have ``location_of(url)``, by what their URLs look like; the first that fits is imported.
-_KINDS = {_LIKE_URL: "rag_kit.indexing.postgres.location"}
+_URL_MODULE = "rag_kit.indexing.postgres.location"  # imported when a URL is given
 
 
 def location_of(place: Place) -> Path | RemoteLocation:
-    """A folder, or the location that a URL names; raises InvalidInputError for what is neither.
+    """Return a folder, or the location that a URL names; raises InvalidInputError for what is neither.
 
     Example:
         >>> location_of("folder/index") == Path("folder/index")
@@ -32,15 +31,14 @@ def location_of(place: Place) -> Path | RemoteLocation:
     """
     if isinstance(place, RemoteLocation):
         return place
-    for pattern, module in _KINDS.items():
-        if pattern.search(str(place)):
-            location: RemoteLocation = import_module(module).location_of(str(place))
-            return location
+    if _LIKE_URL.search(str(place)):
+        location: RemoteLocation = import_module(_URL_MODULE).location_of(str(place))
+        return location
     return as_path(place, "folder")
 
 
 def store_of(place: Place) -> tuple[type[Store], Path | RemoteLocation]:
-    """The class of the store at a place, and its location."""
+    """Return the class of the store at a place, and its location."""
     location = location_of(place)
     if isinstance(location, Path):
         return FolderStore, location

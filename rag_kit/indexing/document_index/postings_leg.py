@@ -1,18 +1,23 @@
-"""Legs over the postings of chunks, in a folder: what they share, trigrams of characters, and sparse vectors."""
+"""Legs over the postings of chunks, in a folder: keywords, trigrams of characters, and sparse vectors."""
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_kit.documents import Filter, compile_filter
 from rag_kit.errors import IndexFormatError, IndexMismatchError, InvalidInputError
 from rag_kit.indexing.bm25.index import BM25Index
 from rag_kit.indexing.bm25.inverted import InvertedIndex
 from rag_kit.indexing.document_index.file_leg import LoadedLeg, model_prefix
 from rag_kit.indexing.document_index.rows import read_changed_documents, text_hash
-from rag_kit.indexing.document_index.state import Connection, IndexReport, IndexState
+from rag_kit.indexing.document_index.state import NO_GENERATION, Connection, IndexReport, IndexState
 from rag_kit.indexing.document_index.views import KeywordView, SparseView
 from rag_kit.indexing.searched import searched_text
 from rag_kit.indexing.sparse.index import SparseEncoder, SparseIndex
@@ -23,6 +28,8 @@ logger = logging.getLogger(__name__)
 _WAITING = (
     "sparse: what was written since its file was, waits for a writer with the encoder (sparse_encoder=...)"
 )
+Mask = NDArray[np.bool_]
+_MASKS = 16  # filters that are remembered: each takes a byte a row
 I = TypeVar("I", bound=InvertedIndex)  # noqa: E741
 
 
@@ -33,7 +40,7 @@ class PostingsLeg(LoadedLeg[I]):
     takes_newer = False
 
     def _follow(self, loaded: I, connection: Connection, since: int, state: IndexState) -> I:
-        """The loaded index with what was written and removed after a generation."""
+        """Return the loaded index with what was written and removed after a generation."""
         changed = read_changed_documents(connection, since)
         query = "SELECT id FROM removed WHERE generation > ?"
         removed = [key for (key,) in connection.execute(query, (since,))] if len(loaded) else []
@@ -77,8 +84,58 @@ class TermLeg(PostingsLeg[BM25Index]):
         return BM25Index.load(path)
 
     def view(self, connection: Connection, state: IndexState) -> KeywordView:
-        """A view of the state that the connection sees."""
+        """Return a view of the state that the connection sees."""
         return KeywordView(self.current(connection, state), state.derived)
+
+
+class KeywordLeg(TermLeg):
+    """BM25 over the chunks of an index; see ``Leg``."""
+
+    label = "keyword"
+
+    def _forget(self) -> None:
+        super()._forget()
+        # positions in the index by row number, of a generation
+        self._positions = NO_GENERATION, np.empty(0, np.int64)
+        self._masks: dict[str, tuple[int, Mask]] = {}  # of recent filters, with their generations
+
+    def _prefix(self, state: IndexState) -> str:
+        return f"bm25-{state.uid[:8]}-"
+
+    def _empty(self, state: IndexState) -> BM25Index:
+        return BM25Index()
+
+    def mask(self, connection: Connection, state: IndexState, where: Filter) -> Mask:
+        """Return an array that tells by row number which rows pass a filter; arbitrary where there is no row."""
+        key = state.uid + json.dumps(where, sort_keys=True, default=repr)
+        with self._lock:
+            since, mask = self._masks.pop(key, (NO_GENERATION, None))
+            if mask is None or since > state.generation:  # new, or an older store was put in its place
+                mask = self._new_mask(connection, state, where)
+            elif since < state.generation:
+                query = "SELECT n, metadata FROM chunks WHERE generation > ?"
+                changed = connection.execute(query, (since,)).fetchall()
+                last = max((n for n, _ in changed), default=0)
+                mask = np.append(mask, np.zeros(max(0, last + 1 - len(mask)), bool))
+                passes = compile_filter(where)
+                for n, metadata in changed:
+                    mask[n] = passes(json.loads(metadata))
+            self._masks[key] = state.generation, mask  # as the last one
+            if len(self._masks) > _MASKS:
+                del self._masks[next(iter(self._masks))]
+            return mask
+
+    def _new_mask(self, connection: Connection, state: IndexState, where: Filter) -> Mask:
+        """Make the mask of a filter from the metadata in memory, whose positions are put in the order of numbers."""
+        view = self.current(connection, state).current()
+        generation, positions = self._positions
+        if generation != state.generation:
+            numbers = dict(connection.execute("SELECT id, n FROM chunks").fetchall())
+            positions = np.full(max(numbers.values(), default=0) + 1, len(view), np.int64)
+            positions[list(numbers.values())] = [view.place_of.get(key, -1) for key in numbers]
+            self._positions = state.generation, positions
+        passes_by_position = np.append(view.mask(where), False)  # the last is for numbers without a row
+        return passes_by_position[positions]
 
 
 class TrigramLeg(TermLeg):
@@ -136,7 +193,7 @@ class SparseLeg(PostingsLeg[SparseIndex]):
             super().verify(connection, state, report)
 
     def view(self, connection: Connection, state: IndexState) -> SparseView:
-        """A view of the state that the connection sees; IndexMismatchError where another encoder made it since."""
+        """Return a view of the state that the connection sees; refuses one that another encoder made since."""
         if self._name not in (None, state.sparse_encoder):
             raise IndexMismatchError(
                 f"The index {self._folder.name!r} has sparse vectors by {state.sparse_encoder!r} now; it was opened "
@@ -146,7 +203,7 @@ class SparseLeg(PostingsLeg[SparseIndex]):
 
 
 def encoder_name(encoder: SparseEncoder) -> str:
-    """The name of an encoder in an index: its ``name``, else that of its function, class, or method of a ``model``.
+    """Return the name of an encoder: its ``name``, else that of its function, class, or method of a ``model``.
 
     Example:
         >>> encoder_name(encoder_name)

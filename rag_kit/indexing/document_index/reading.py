@@ -36,40 +36,42 @@ class ReadableIndex:
         self._store = store
 
     def get(self, ids: Sequence[str]) -> list[Document]:
-        """Documents by id, in the order of the ids; those that are not there are left out.
+        """Return documents by id, in the order of the ids; those that are not there are left out.
 
         An id may be that of a document with children, which `ids` does not list.
         """
         if isinstance(ids, str):
             raise InvalidInputError(f"ids must be a list of ids, not the text {ids!r}.")
+        distinct = list(dict.fromkeys(ids))
         with self._store.reading() as connection:
-            rows = read_documents(connection, list(dict.fromkeys(ids)))
-            lacking = [key for key in dict.fromkeys(ids) if key not in rows]
-            rows.update(read_documents(connection, lacking, "parents"))
-        return [rows[key] for key in ids if key in rows]
+            documents = read_documents(connection, distinct)
+            lacking = [key for key in distinct if key not in documents]
+            documents |= read_documents(connection, lacking, "parents")
+        return [documents[key] for key in ids if key in documents]
 
     def ids(self, source: str | None = None) -> list[str]:
-        """Ids of all documents, or of one source's, by source and position."""
+        """Return ids of all documents, or of one source's, by source and position."""
         with self._store.reading() as connection:
             where, values = ("", ()) if source is None else ("WHERE source = ?", (source,))
             query = f"SELECT id FROM chunks {where} ORDER BY source, ordinal, id"
             return [key for (key,) in connection.execute(query, values)]
 
     def passage_ids(self) -> list[str]:
-        """Ids of what retrievers return: passages, without what was made of them (metadata ``representation``)."""
-        query = "SELECT id, source, ordinal FROM chunks "
+        """Return the ids of what retrievers return: passages, without those made of others (see `upsert`)."""
+        query = "SELECT id, source, ordinal FROM chunks"
         if "represent" in self.settings:  # then searches return the documents that the rows belong to
-            query += "WHERE parent = '' UNION ALL "
-            query += "SELECT id, source, ordinal FROM parents "
-        named = f"SELECT id, metadata FROM chunks WHERE instr(metadata, '\"{REPRESENTATION}\"')"
+            query += " WHERE parent = '' UNION ALL SELECT id, source, ordinal FROM parents"
         with self._store.reading() as connection:
-            named_rows = connection.execute(named)
-            derived = {key for key, row in named_rows if json.loads(row).get(REPRESENTATION) is not None}
+            named = f"SELECT id, metadata FROM chunks WHERE instr(metadata, '\"{REPRESENTATION}\"')"
+            made = set()
+            for key, metadata in connection.execute(named):
+                if json.loads(metadata).get(REPRESENTATION) is not None:
+                    made.add(key)
             rows = connection.execute(f"{query} ORDER BY source, ordinal, id").fetchall()
-        return [key for key, _, _ in rows if key not in derived]
+        return [key for key, _, _ in rows if key not in made]
 
     def metadata_rows(self) -> Iterator[dict[str, Any]]:
-        """The metadata of all documents, read in pages."""
+        """Yield the metadata of all documents, read in pages."""
         query = "SELECT n, metadata FROM chunks WHERE n > ? ORDER BY n LIMIT 1000"
         last = -1  # the last row number, below all at first
         while True:
@@ -82,7 +84,7 @@ class ReadableIndex:
 
     @contextmanager
     def families(self) -> Iterator[FamilyView]:
-        """One consistent view of documents and their children; other threads wait."""
+        """Open one consistent view of documents and their children; other threads wait."""
         with self._store.reading() as connection:
             yield FamilyView(connection)
 
@@ -90,13 +92,13 @@ class ReadableIndex:
     def view(
         self, filter: Filter | None = None
     ) -> Iterator[tuple[Connection, IndexState, Callable[[int], bool] | None]]:
-        """One committed state of the store, and whether the row of a number passes a filter; other threads wait."""
+        """Open one committed state, with the function that filters rows by their number; other threads wait."""
         with self._store.reading() as connection:
             state = self._store.state(connection)
             yield connection, state, self._store.passes(connection, state, filter) if filter else None
 
     def vectors(self, ids: Sequence[str]) -> dict[str, list[float]]:
-        """Stored vectors by id, as the model gave them (float32); damaged ones are left out."""
+        """Return stored vectors by id, as the model gave them (float32); damaged ones are left out."""
         query = "SELECT c.id, v.vector FROM chunks c JOIN vectors v USING (n) WHERE c.id IN ({})"
         with self._store.reading() as connection:
             dimension = self._store.state(connection).dimension or 0
@@ -105,7 +107,7 @@ class ReadableIndex:
         return {key: vector_of[key] for key in ids if key in vector_of}
 
     def sources(self) -> list[str]:
-        """All sources, documents of which are in the index, or files that gave none."""
+        """Return all sources, documents of which are in the index, or files that gave none."""
         query = "SELECT source FROM chunks WHERE source != '' UNION SELECT source FROM sources ORDER BY 1"
         with self._store.reading() as connection:
             return [source for (source,) in connection.execute(query)]
@@ -126,7 +128,7 @@ class ReadableIndex:
         return self._store.state().settings
 
     def search_keyword(self, query: str, k: int = 4, filter: Filter | None = None) -> Hits:
-        """The k best documents by BM25.
+        """Return the k best documents by BM25.
 
         Args:
             query: A question or words.
@@ -145,7 +147,7 @@ class ReadableIndex:
         return self.keyword_view().search(query, k, filter)
 
     def keyword_view(self) -> KeywordView:
-        """The keyword leg to read from: its terms, search with a weight for each, counts for feedback."""
+        """Return the keyword leg to read from: its terms, search with a weight for each, counts for feedback."""
         return self._store.keyword_view()
 
     @property
@@ -154,7 +156,7 @@ class ReadableIndex:
         return list(self._store.state().legs)
 
     def leg_view(self, name: Literal["trigram", "sparse"]) -> PostingsView:
-        """A leg beside keyword and vectors to read from; its ``search(query, k, filter)`` is as `search_keyword`.
+        """Return the view of another leg; its ``search(query, k, filter)`` means what `search_keyword` does.
 
         Raises:
             InvalidInputError: The index has no such leg.
@@ -169,7 +171,7 @@ class ReadableIndex:
         *,
         ids_only: bool = False,
     ) -> list[tuple[Document, float]]:
-        """The k nearest documents by cosine similarity of their vectors.
+        """Return the k nearest documents by cosine similarity of their vectors.
 
         Args:
             query: A text, or its vector.
@@ -227,11 +229,9 @@ class ReadableIndex:
         return verifying.verify(self._store)
 
     def stats(self) -> dict[str, Any]:
-        """Numbers for people: sources, parents, chunks, vectors, embedding model and dimension."""
-        counts = {
-            "sources": "SELECT count(DISTINCT source) FROM chunks WHERE source != ''",
-            **{table: f"SELECT count(*) FROM {table}" for table in ("chunks", "vectors", "parents")},
-        }
+        """Return numbers for people: sources, parents, chunks, vectors, embedding model and dimension."""
+        counts = {table: f"SELECT count(*) FROM {table}" for table in ("chunks", "vectors", "parents")}
+        counts = {"sources": "SELECT count(DISTINCT source) FROM chunks WHERE source != ''", **counts}
         with self._store.reading() as connection:
             state = self._store.state(connection)
             numbers = {name: connection.execute(query).fetchone()[0] for name, query in counts.items()}

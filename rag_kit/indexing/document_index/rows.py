@@ -7,7 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from rag_kit.documents.identity import to_plain
 from rag_kit.documents.provenance import strip_provenance
@@ -35,13 +35,16 @@ class StoredRow(NamedTuple):
     place: str = ""  # of a child: start, end, and the spans that hold it, as JSON
 
 
+_RowWithChildren: TypeAlias = tuple[StoredRow, list[StoredRow]]
+
+
 def text_hash(text: str) -> bytes:
-    """SHA-256 of a text."""
+    """Return the SHA-256 of a text."""
     return hashlib.sha256(text.encode()).digest()
 
 
 def chunk_id(source: str, text: str, occurrence: int) -> str:
-    """The id of a chunk that brings none: from its source, its text, and which of equal texts it is.
+    """Return the id of a chunk that has none: made of its source, its text, and which of equal texts it is.
 
     The position in the file is not part of it, so a paragraph put in at the top does not rename the rest.
     """
@@ -49,20 +52,20 @@ def chunk_id(source: str, text: str, occurrence: int) -> str:
 
 
 def dump_metadata(metadata: Mapping[str, Any]) -> str:
-    """Metadata as JSON; see ``to_plain`` for what becomes of values that JSON does not know."""
+    """Return metadata as JSON; see ``to_plain`` for what becomes of values that JSON does not know."""
     return json.dumps(to_plain(metadata), ensure_ascii=False, separators=(",", ":"))
 
 
 def make_row(
-    what: str, key: str, source: str, ordinal: int, text: str, metadata: Mapping[str, Any]
+    name: str, key: str, source: str, ordinal: int, text: str, metadata: Mapping[str, Any]
 ) -> StoredRow:
-    """A row of a text; `what` names it in the error."""
+    """Make the row of a text; ``name`` is what the error calls it, as in "Document 3"."""
     try:
         row = StoredRow(key, source, ordinal, text, dump_metadata(metadata), text_hash(text))
         (key + source + row.metadata).encode()
     except UnicodeEncodeError as error:
         raise InvalidInputError(
-            f"{what} ({source or 'no source'}) holds half a surrogate pair, which is no text ({error.reason}). Decode "
+            f"{name} ({source or 'no source'}) holds half a surrogate pair, which is no text ({error.reason}). Decode "
             "its source properly, or with errors='replace'."
         ) from None
     return row
@@ -72,17 +75,15 @@ def make_rows(
     documents: Sequence[Document], ids: Sequence[str] | None = None, *, source: str | None = None
 ) -> list[StoredRow]:
     """Turn documents into rows; refuses ids that are wrong in number or kind, or name two different documents."""
-    return [row for row, _ in merge_equal((row, []) for row in document_rows(documents, ids, source))]
+    return [row for row, _ in _merge_equal((row, []) for row in document_rows(documents, ids, source))]
 
 
-def merge_equal(
-    documents: Iterable[tuple[StoredRow, list[StoredRow]]],
-) -> list[tuple[StoredRow, list[StoredRow]]]:
-    """Rows with those of their children, without what is given twice in one call; its place there does not count."""
-    first_of: dict[str, tuple[StoredRow, list[StoredRow]]] = {}
+def _merge_equal(documents: Iterable[_RowWithChildren]) -> list[_RowWithChildren]:
+    """Drop rows (each with its children) given twice in one call; refuse two different ones with one id."""
+    first_of: dict[str, _RowWithChildren] = {}
     for row, children in documents:
-        first, its_children = first_of.setdefault(row.id, (row, children))
-        if first != row._replace(ordinal=first.ordinal) or children != its_children:
+        first, first_children = first_of.setdefault(row.id, (row, children))
+        if first != row._replace(ordinal=first.ordinal) or children != first_children:
             raise InvalidInputError(
                 f"The id {row.id!r} names two different documents in one call. Give each its own id."
             )
@@ -94,57 +95,56 @@ def document_rows(
     ids: Sequence[str] | None = None,
     sources: str | Sequence[str] | None = None,
 ) -> list[StoredRow]:
-    """As `make_rows`, with one row for each document, so that an id may occur twice; or a source for each."""
-    documents = documents_of(documents)
+    """Turn documents into one row each; ``sources`` is one for all or one for each, else in their metadata."""
+    documents = [strip_provenance(document) for document in documents_of(documents)]
     if ids is not None and len(ids) != len(documents):
         raise InvalidInputError(f"{len(ids)} ids were given for {len(documents)} documents; give one each.")
+    if sources is None:
+        sources = [str(document.metadata.get("source") or "") for document in documents]
+    elif isinstance(sources, str):
+        sources = [sources] * len(documents)
     rows: list[StoredRow] = []
-    counts: Counter[tuple[str, str]] = Counter()
-    position: Counter[str] = Counter()
-    for number, with_provenance in enumerate(documents):
-        document = strip_provenance(with_provenance)
-        if sources is None:
-            source = str(document.metadata.get("source") or "")
-        else:
-            source = sources if isinstance(sources, str) else sources[number]
+    occurrences: Counter[tuple[str, str]] = Counter()  # by source and text
+    positions: Counter[str] = Counter()  # by source
+    for number, (document, source) in enumerate(zip(documents, sources, strict=True)):
         text = document.page_content
         key = ids[number] if ids is not None else document.id
         if key is None:
-            key = chunk_id(source, text, counts[source, text])
-            counts[source, text] += 1
+            key = chunk_id(source, text, occurrences[source, text])
+            occurrences[source, text] += 1
         elif not isinstance(key, str) or not key:
             raise InvalidInputError(
                 f"Document {number} has the id {key!r}; an id is a text that is not empty."
             )
         chunk = document.metadata.get("chunk")
-        ordinal = chunk if type(chunk) is int and abs(chunk) < 2**62 else position[source]
+        ordinal = chunk if type(chunk) is int and abs(chunk) < 2**62 else positions[source]
         rows.append(make_row(f"Document {number}", key, source, ordinal, text, document.metadata))
-        position[source] += 1
+        positions[source] += 1
     return rows
 
 
 def document(key: str, text: str, metadata: str) -> Document:
-    """A stored row as a document."""
+    """Return a stored row as a document."""
     from langchain_core.documents import Document
 
     return Document(id=key, page_content=text, metadata=json.loads(metadata))
 
 
 def read_documents(connection: Connection, ids: Sequence[str], table: str = "chunks") -> dict[str, Document]:
-    """Documents of a table by id; what is not there is left out."""
+    """Return documents of a table by id; what is not there is left out."""
     query = f"SELECT id, text, metadata FROM {table} WHERE id IN ({{}})"
     return {row[0]: document(*row) for row in select_in(connection, query, ids)}
 
 
 def documents_of_ids(ids: Iterable[str]) -> list[Document]:
-    """Documents that have their id alone: text and metadata are read where they are needed."""
+    """Return documents that have their id alone: text and metadata are read where they are needed."""
     from langchain_core.documents import Document
 
     return [Document(id=key, page_content="") for key in ids]
 
 
 def read_changed_documents(connection: Connection, since: int) -> list[Document]:
-    """Documents that were added or changed after a generation, source by source."""
+    """Return documents that were added or changed after a generation, source by source."""
     # by an expression, which keeps SQLite from reading all rows in the order of the sources
     query = "SELECT id, text, metadata FROM chunks WHERE generation > ? ORDER BY source || '', ordinal, id"
     return [document(*row) for row in connection.execute(query, (since,))]
@@ -204,19 +204,19 @@ def family_rows(
 ) -> tuple[list[StoredRow], list[StoredRow]]:
     """Turn families into the rows of their documents and those of their children."""
     parents = document_rows([family.parent for family in families], ids, sources)
-    merged = merge_equal(
-        (parent, list(_child_rows(family, parent))) for family, parent in zip(families, parents, strict=True)
-    )
+    children = [list(_child_rows(*pair)) for pair in zip(families, parents, strict=True)]
+    merged = _merge_equal(zip(parents, children, strict=True))
     return [parent for parent, _ in merged], [row for _, rows in merged for row in rows]
 
 
 def _child_rows(family: Family, parent: StoredRow) -> Iterator[StoredRow]:
-    """The rows of a document's children, each with its place and the spans above it."""
+    """Yield the rows of a document's children, each with its place and the spans above it."""
     inherited: dict[str, Any] = json.loads(parent.metadata)
     shift = offset_in_source(inherited, len(parent.text))
-    inherited = {key: value for key, value in inherited.items() if key not in ("start", "end")}
+    for key in ("start", "end"):
+        inherited.pop(key, None)
     leaves = Counter((span.start, span.end) for child in family.children for span in set(child.path))
-    counts: Counter[str] = Counter()
+    occurrences: Counter[str] = Counter()  # by text
     for ordinal, child in enumerate(family.children):
         start, end = child.start, child.end
         if start is not None and (start < 0 or end is None or parent.text[start:end] != child.text):
@@ -226,8 +226,8 @@ def _child_rows(family: Family, parent: StoredRow) -> Iterator[StoredRow]:
             )
         offsets = {} if start is None else {"start": start + shift, "end": (end or 0) + shift}
         metadata = {**inherited, **child.metadata, PARENT_KEY: parent.id, **offsets}
-        key = chunk_id(f"child\0{parent.id}", child.text, counts[child.text])
-        counts[child.text] += 1
+        key = chunk_id(f"child\0{parent.id}", child.text, occurrences[child.text])
+        occurrences[child.text] += 1
         row = make_row(f"A child of {parent.id!r}", key, parent.source, ordinal, child.text, metadata)
         path = [[span.start, span.end, leaves[span.start, span.end], span.heading] for span in child.path]
         yield row._replace(parent=parent.id, place=json.dumps([start, end, path]))
@@ -247,33 +247,31 @@ class FamilyView:
 
     def places(self, ids: Sequence[str]) -> dict[str, ChildPlace]:
         """Find the places of children by id; ids of what is not a child, or is gone, are left out."""
-        query = (
-            "SELECT id, parent, ordinal, place, (SELECT count(*) FROM chunks s WHERE s.parent != '' "
-            "AND s.parent = c.parent) FROM chunks c WHERE parent != '' AND id IN ({})"
-        )
+        size = "(SELECT count(*) FROM chunks s WHERE s.parent != '' AND s.parent = c.parent)"
+        columns = f"id, parent, ordinal, place, {size}"
+        query = f"SELECT {columns} FROM chunks c WHERE parent != '' AND id IN ({{}})"
         places = {}
         for key, parent, ordinal, place, size in select_in(self._connection, query, ids):
             start, end, path = json.loads(place)
-            places[key] = ChildPlace(
-                parent, ordinal, start, end, tuple(Ancestor(*span) for span in path), size
-            )
+            spans = tuple(Ancestor(*span) for span in path)
+            places[key] = ChildPlace(parent, ordinal, start, end, spans, size)
         return places
 
     def rows(self, ids: Sequence[str]) -> set[str]:
-        """Which of some ids are of rows that can be found."""
+        """Return those of some ids that are of rows that can be found."""
         return {key for (key,) in select_in(self._connection, "SELECT id FROM chunks WHERE id IN ({})", ids)}
 
     def parents(self, ids: Sequence[str]) -> dict[str, Document]:
-        """Parents by id; what is not there is left out."""
+        """Return parents by id; what is not there is left out."""
         return read_documents(self._connection, ids, "parents")
 
     def metadata(self, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """Metadata of parents by id, without their texts."""
+        """Return metadata of parents by id, without their texts."""
         query = "SELECT id, metadata FROM parents WHERE id IN ({})"
         return {key: json.loads(metadata) for key, metadata in select_in(self._connection, query, ids)}
 
     def siblings(self, parent: str, first: int, last: int) -> list[Sibling]:
-        """The children of a document from one number to another, both included, in order."""
+        """Return the children of a document from one number to another, both included, in order."""
         query = (
             "SELECT ordinal, place, metadata FROM chunks WHERE parent != '' AND parent = ? "
             "AND ordinal BETWEEN ? AND ? ORDER BY ordinal"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol
 
@@ -24,13 +25,13 @@ class Connection(Protocol):
 
 
 def scan(connection: Connection, query: str) -> Iterable[Any]:
-    """The rows of a large answer, which is never in memory as a whole."""
+    """Return the rows of a large answer, which is never in memory as a whole."""
     read: Callable[[str], Iterable[Any]] = getattr(connection, "scan", connection.execute)
     return read(query)
 
 
 def upsert_statement(table: str, key: str, *columns: str) -> str:
-    """The statement that adds a row, or replaces the one with the same key, which comes first."""
+    """Return the SQL that adds a row, or replaces the one with the same key; the key is the first column."""
     values = ", ".join(f"{column} = excluded.{column}" for column in columns)
     names = (key, *columns)
     return (
@@ -40,25 +41,20 @@ def upsert_statement(table: str, key: str, *columns: str) -> str:
 
 
 def select_in(connection: Connection, query: str, values: Iterable[Any]) -> Iterator[Any]:
-    """The rows of a query for any number of values, which stand where ``{}`` does."""
+    """Return the rows of a query for any number of values, which stand where ``{}`` does."""
     for group in in_groups(values):
         yield from connection.execute(query.format(placeholders(group)), group)
 
 
 def in_groups(values: Iterable[Any], size: int = _MAX_PLACEHOLDERS) -> Iterator[list[Any]]:
-    """Lists of at most ``size`` values."""
-    group: list[Any] = []
-    for value in values:
-        group.append(value)
-        if len(group) >= size:
-            yield group
-            group = []
-    if group:
+    """Yield lists of at most ``size`` values."""
+    iterator = iter(values)
+    while group := list(islice(iterator, size)):
         yield group
 
 
 def placeholders(values: Sequence[Any]) -> str:
-    """Placeholders for a list of values."""
+    """Return placeholders for a list of values."""
     return ",".join("?" * len(values))
 
 
@@ -82,7 +78,7 @@ class IndexReport:
         return not self.problems
 
     def as_dict(self) -> dict[str, Any]:
-        """As plain JSON."""
+        """Return it as plain JSON."""
         return {"ok": self.ok, **asdict(self)}
 
     def __str__(self) -> str:
@@ -121,40 +117,39 @@ class IndexState(BaseModel):
 
 
 def read_state(connection: Connection, location: object) -> IndexState:
-    """The facts in a store; IndexMissingError where an index was begun, and never made."""
+    """Read the facts in a store; raises IndexMissingError where the index was begun, but never made."""
     rows = connection.execute("SELECT key, value FROM meta").fetchall()
     if not {key for key, _ in rows} - {"uid"}:
         raise missing_index(location)
     try:
         facts = {key: json.loads(value) for key, value in rows}
-        # a database has it in its table of migrations
-        if facts.get("version", None if isinstance(location, Path) else VERSION) == VERSION:
+        if not isinstance(location, Path):  # a database has the version in its table of migrations
+            facts.setdefault("version", VERSION)
+        if facts.get("version") == VERSION:
             return IndexState.model_validate(facts)
     except (ValueError, TypeError, RecursionError) as error:
         raise IndexFormatError(
             f"{location}: the facts in its table meta cannot be read ({' '.join(str(error).split())[:300]}). Nothing "
             "else tells what they were: put a backup in its place, or ingest again into a new folder."
         ) from error
-    has = (
-        f"format version {facts['version']!r}"
-        if "version" in facts
-        else "no format version, as the oldest had"
-    )
+    version = "no format version, as the oldest had"
+    if "version" in facts:
+        version = f"format version {facts['version']!r}"
     raise IndexFormatError(
-        f"{location} has {has}; this rag_kit reads {VERSION}. Take the rag_kit that "
+        f"{location} has {version}; this rag_kit reads {VERSION}. Take the rag_kit that "
         "wrote it, or ingest again into another folder."
     )
 
 
 def missing_index(location: object) -> IndexMissingError:
-    """The error for a folder or database without an index."""
+    """Return the error for a folder or database without an index."""
     return IndexMissingError(
         f"There is no index in {location}. Make one: rag-kit ingest PATH --index '{location}'"
     )
 
 
 def locked_index(location: object, wait: float) -> LockedError:
-    """The error for an index that another process writes to, after some seconds of waiting."""
+    """Return the error for an index that another process writes to, after some seconds of waiting."""
     return LockedError(
         f"Another process is writing to the index in {location}{f' (waited {wait:g} s)' if wait > 0 else ''}. "
         "Wait for it, or let this one wait: wait=SECONDS, rag-kit ingest --wait SECONDS."

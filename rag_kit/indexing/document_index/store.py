@@ -66,7 +66,7 @@ class VectorSearchLeg(Leg, Protocol):
     def search(
         self, connection: Connection, state: IndexState, query: Vectors, k: int, where: Filter | None
     ) -> list[tuple[str, float]]:
-        """Ids and cosines of the k nearest to a unit vector that pass a filter, best first, ties by id."""
+        """Return ids and cosines of the k nearest to a unit vector that pass a filter, best first, ties by id."""
 
 
 class Access(NamedTuple):
@@ -112,11 +112,11 @@ class Store(ABC):
 
     @abstractmethod
     def reading(self) -> AbstractContextManager[Connection]:
-        """One consistent view of the committed state."""
+        """Open one consistent view of the committed state."""
 
     @abstractmethod
     def _transaction(self) -> AbstractContextManager[Connection]:
-        """A write transaction, committed at the end, undone by an error."""
+        """Begin a write transaction, committed at the end, undone by an error."""
 
     @contextmanager
     def close_on_error(self) -> Iterator[None]:
@@ -133,15 +133,15 @@ class Store(ABC):
 
     @abstractmethod
     def legs(self, state: IndexState) -> list[Leg]:
-        """All legs that an index has in a state."""
+        """Return all legs that an index has in a state."""
 
     @abstractmethod
     def keyword_view(self) -> KeywordView:
-        """The keyword leg in the present state."""
+        """Return the keyword leg in the present state."""
 
     @abstractmethod
     def leg_view(self, name: str) -> PostingsView:
-        """The trigram or sparse leg in the present state; InvalidInputError where the index has none."""
+        """Return the trigram or sparse leg in the present state; InvalidInputError where the index has none."""
 
     def check_leg(self, name: str, state: IndexState) -> None:
         """Raise InvalidInputError where an index lacks a leg."""
@@ -154,7 +154,7 @@ class Store(ABC):
 
     @abstractmethod
     def passes(self, connection: Connection, state: IndexState, where: Filter) -> Callable[[int], bool]:
-        """A function that says of a row number whether its row passes a filter."""
+        """Return a function that says of a row number whether its row passes a filter."""
 
     @property
     @abstractmethod
@@ -167,11 +167,11 @@ class Store(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of files and connections."""
+        """Close files and connections."""
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """One write transaction; nested ones join the outermost. Undone when anything is raised."""
+        """Begin a write transaction; nested ones join the outermost. It is undone when anything is raised."""
         with self.write_lock, self.translate_errors():
             if self._open is not None:
                 yield self._open
@@ -190,7 +190,7 @@ class Store(ABC):
 
     @contextmanager
     def reading_uncommitted(self) -> Iterator[Connection]:
-        """As ``reading``, but inside an open write transaction with what it has written so far."""
+        """Open a view as `reading` does; inside a write transaction, one with what it has written so far."""
         with self.write_lock:
             if self._open is not None:
                 yield self._open
@@ -199,7 +199,7 @@ class Store(ABC):
                 yield connection
 
     def state(self, connection: Connection | None = None) -> IndexState:
-        """The small facts, by default as last committed."""
+        """Return the small facts, by default as last committed."""
         if connection is not None:
             return read_state(connection, self.location)
         with self.reading() as reader:

@@ -12,6 +12,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
@@ -22,7 +23,7 @@ from rag_kit.documents import Filter
 from rag_kit.errors import DocumentIndexError, InvalidInputError
 from rag_kit.indexing.document_index.file_leg import FileLeg, model_prefix
 from rag_kit.indexing.document_index.folder import remove_parts
-from rag_kit.indexing.document_index.keyword import KeywordLeg, Mask
+from rag_kit.indexing.document_index.postings_leg import KeywordLeg, Mask
 from rag_kit.indexing.document_index.state import (
     NO_GENERATION,
     Connection,
@@ -30,12 +31,8 @@ from rag_kit.indexing.document_index.state import (
     IndexState,
     in_groups,
 )
-from rag_kit.indexing.document_index.vector_leg import (
-    best_by_id,
-    read_changed_numbers,
-    read_numbers,
-)
-from rag_kit.indexing.document_index.vectors import Numbers, Vectors, best_with_ties, read_blocks
+from rag_kit.indexing.document_index.vector_leg import read_changed_numbers, read_numbers
+from rag_kit.indexing.document_index.vectors import Numbers, Vectors, best_by_id, best_with_ties, read_blocks
 from rag_kit.indexing.store_filters import made_by
 
 logger = logging.getLogger(__name__)
@@ -46,6 +43,7 @@ _REPLACING = ("langchain_chroma", "langchain_qdrant", "langchain_postgres")
 _ROW = "rag_kit_row"  # metadata key of a row's id: not every store gives its own ids back
 _EXTRA, _EXTRA_FILTERED = 10, 1000  # rows asked for beyond those wanted
 _SAMPLE = 3  # rows that are looked up before a store is trusted
+_SAME = 1 - 1e-4  # cosine of a vector to itself, at least
 
 
 class KnownVectors(Embeddings):
@@ -53,10 +51,10 @@ class KnownVectors(Embeddings):
 
     def __init__(self, model: Embeddings | None) -> None:
         self._model = model
-        self.vectors: dict[str, list[float]] = {}
+        self.vectors: dict[str, list[float]] = {}  # of the rows that are being added, by id
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """The vectors of the rows that are being added; else the model's."""
+        """Return the vectors of the rows that are being added; else the model's."""
         if self.vectors:
             return [self.vectors[text] for text in texts]
         if self._model is None:
@@ -66,7 +64,7 @@ class KnownVectors(Embeddings):
         return self._model.embed_documents(texts)
 
     def embed_query(self, text: str) -> list[float]:
-        """As if it were a document; an index hands vectors of queries over too."""
+        """Embed a query as if it were a document; an index hands vectors of queries over too."""
         return self.embed_documents([text])[0]
 
 
@@ -86,7 +84,7 @@ class ConnectedStore:
 
     @contextlib.contextmanager
     def _open_store(self) -> Iterator[VectorStore]:
-        """The store, for one thread at a time; the stores share no class of errors."""
+        """Give the store to one thread at a time, and turn what it raises, of whichever class, into the kit's error."""
         with self._lock:
             try:
                 store = self._make(self._known) if self._store is None else self._store
@@ -99,9 +97,8 @@ class ConnectedStore:
             except (InvalidInputError, DocumentIndexError):
                 raise
             except Exception as error:
-                raise DocumentIndexError(
-                    f"The index's vector store failed: {error_text(error, max_chars=300)}"
-                ) from error
+                reason = error_text(error, max_chars=300)
+                raise DocumentIndexError(f"The index's vector store failed: {reason}") from error
 
     @property
     def name(self) -> str:
@@ -116,11 +113,11 @@ class ConnectedStore:
             return any(made_by(store, package) for package in _REPLACING)
 
     def nearest(self, state: IndexState, vector: Vectors, k: int) -> Numbers:
-        """Numbers of the rows of this index among the k nearest to a vector."""
+        """Return the numbers of the rows of this index among the k nearest to a vector."""
         with self._open_store() as store:
             hits = store.similarity_search_by_vector(vector.tolist(), k=k)
-        keys = (str(document.metadata.get(_ROW)).replace("-", "") for document in hits)
-        return np.array([int(key[16:], 16) for key in keys if key.startswith(state.uid[:16])], np.int64)
+        ids = [str(document.metadata.get(_ROW)).replace("-", "") for document in hits]  # see `_id`
+        return np.array([int(key[16:], 16) for key in ids if key.startswith(state.uid[:16])], np.int64)
 
     def delete(self, state: IndexState, numbers: Numbers) -> None:
         """Delete rows, whether they are there or not."""
@@ -132,13 +129,14 @@ class ConnectedStore:
         """Add rows with their unit vectors, which every metric orders by cosine."""
         for group, vectors in read_blocks(connection, numbers, state.dimension or 0):
             ids = [_id(state, n) for n in group.tolist()]
-            if ids:
-                with self._open_store() as store:
-                    self._known.vectors = dict(zip(ids, vectors.tolist(), strict=True))
-                    try:
-                        store.add_texts(ids, [{_ROW: key} for key in ids], ids=ids)
-                    finally:
-                        self._known.vectors = {}
+            if not ids:
+                continue
+            with self._open_store() as store:
+                self._known.vectors = dict(zip(ids, vectors.tolist(), strict=True))
+                try:
+                    store.add_texts(ids, [{_ROW: key} for key in ids], ids=ids)
+                finally:
+                    self._known.vectors = {}
 
 
 class StoreLeg(FileLeg):
@@ -165,7 +163,7 @@ class StoreLeg(FileLeg):
     def search(
         self, connection: Connection, state: IndexState, query: Vectors, k: int, where: Filter | None
     ) -> list[tuple[str, float]]:
-        """Ids and cosines of the k nearest to a unit vector."""
+        """Return the ids and cosines of the k nearest to a unit vector."""
         if (store := self._store) is None:
             raise InvalidInputError(
                 f"The vectors of the index {self._folder.name!r} are searched in a vector store "
@@ -174,33 +172,34 @@ class StoreLeg(FileLeg):
             )
         mask = None if where is None else self._keyword.mask(connection, state, where)
         generation = self._usable_generation(connection, state, store)
-        # all, if the store cannot be asked
-        numbers = read_changed_numbers(connection, generation, "vectors")
         if generation != NO_GENERATION:
-            # the store gets no filter, and knows nothing of ties
+            # the store gets no filter, and knows nothing of ties; it may lack what was written since
             count = k + _EXTRA if mask is None else 4 * k + _EXTRA_FILTERED
-            numbers = np.append(numbers, store.nearest(state, query, count))
-        rows, scores = _score_candidates(connection, state, query, numbers, mask)
-        # too few of what it gave pass the filter, or a writer changes it
-        if generation != NO_GENERATION and (len(rows) < k or not self._file(state, generation).exists()):
-            numbers = read_changed_numbers(connection, NO_GENERATION, "vectors")
-            rows, scores = _score_candidates(connection, state, query, numbers, mask)
-        return best_by_id(connection, *best_with_ties(rows, scores, k), k)
+            changed = read_changed_numbers(connection, generation, "vectors")
+            candidates = np.append(changed, store.nearest(state, query, count))
+            numbers, scores = _score_candidates(connection, state, query, candidates, mask)
+        # it cannot be asked, too few of what it gave pass the filter, or a writer changes it: score all
+        if generation == NO_GENERATION or len(numbers) < k or not self._file(state, generation).exists():
+            candidates = read_changed_numbers(connection, NO_GENERATION, "vectors")
+            numbers, scores = _score_candidates(connection, state, query, candidates, mask)
+        return best_by_id(connection, *best_with_ties(numbers, scores, k), k)
 
     def _usable_generation(self, connection: Connection, state: IndexState, store: ConnectedStore) -> int:
-        """The last write of the index that the vector store has too, or NO_GENERATION if it cannot be asked.
+        """Return the generation up to which the vector store holds all vectors; NO_GENERATION if that is unknown.
 
         The file says which; it is not believed if the store has none of a few rows, looked up once for each file.
         """
-        if (generation := self._saved_generation(state)) == NO_GENERATION:
-            return generation
+        generation = self._saved_generation(state)
+        if generation == NO_GENERATION:
+            return NO_GENERATION
         file = self._file(state, generation)
         if self._checked_file != file:
-            self._checked_file, self._sample_found = file, _holds_sample(connection, state, store, generation)
+            self._sample_found = _holds_sample(connection, state, store, generation)
+            self._checked_file = file
         return generation if self._sample_found else NO_GENERATION
 
     def apply(self, connection: Connection, state: IndexState) -> int:
-        """Hand over what has changed; where the store was not given, the next writer that has it does."""
+        """Write changed vectors to the store; where it was not given, the next writer that has it does."""
         if self._store is None and state.embedding is not None:
             return self._saved_generation(state)
         if self._store and self._usable_generation(connection, state, self._store) == NO_GENERATION:
@@ -208,14 +207,14 @@ class StoreLeg(FileLeg):
         return super().apply(connection, state)
 
     def _save(self, connection: Connection, state: IndexState, path: Path) -> None:
-        """Bring the store to the present generation, from that of the newest file, or from nothing."""
+        """Bring the store to the present generation, from that of the newest file or from nothing."""
         assert self._store is not None
         generation = self._saved_generation(state)
         changed = read_changed_numbers(connection, generation, "vectors")
-        doomed = read_changed_numbers(connection, generation, "removed")
+        removed = read_changed_numbers(connection, generation, "removed")
         self.remove(state)
         # some lose rows that are deleted before they are added again
-        unwanted = np.setdiff1d(doomed, changed) if self._store.replaces else np.union1d(doomed, changed)
+        unwanted = np.setdiff1d(removed, changed) if self._store.replaces else np.union1d(removed, changed)
         self._store.delete(state, unwanted)
         self._store.add(connection, state, changed)
         path.touch(mode=0o600)
@@ -229,7 +228,7 @@ class StoreLeg(FileLeg):
         return f"filled {self._store.name} anew"
 
     def verify(self, connection: Connection, state: IndexState, report: IndexReport) -> None:
-        """Look each row up by its vector: a store may count rows that it does not find."""
+        """Look up each row by its vector: a store may count rows that it does not find."""
         self.check_saved(connection, state, report)
         if self._store is None:
             report.notes.append(
@@ -246,54 +245,59 @@ class StoreLeg(FileLeg):
         self, connection: Connection, state: IndexState, store: ConnectedStore, report: IndexReport
     ) -> None:
         """Report how many rows are not among the nearest to their own vectors."""
-        if (generation := self._saved_generation(state)) == NO_GENERATION:
+        generation = self._saved_generation(state)
+        if generation == NO_GENERATION:
             return
         alive, dimension = read_changed_numbers(connection, NO_GENERATION, "vectors"), state.dimension or 0
-        numbers = np.setdiff1d(alive, read_changed_numbers(connection, generation, "vectors"))
-        blocks = read_blocks(connection, alive, dimension)
-        equal = Counter(hash(row.tobytes()) for _, rows in blocks for row in rows)
+        handed_over = np.setdiff1d(alive, read_changed_numbers(connection, generation, "vectors"))
+        # rows with equal vectors are equally near: all of them must fit into an answer
+        vectors = (row for _, rows in read_blocks(connection, alive, dimension) for row in rows)
+        equal_counts = Counter(hash(row.tobytes()) for row in vectors)
         lacking = 0
-        for group, rows in read_blocks(connection, numbers, dimension):
-            for number, row in zip(group.tolist(), rows, strict=True):
-                counts = (equal[hash(row.tobytes())] + more for more in (_EXTRA, _EXTRA_FILTERED))
-                lacking += not any(number in store.nearest(state, row, count) for count in counts)
-        report.checked["vector rows"] = len(numbers)
+        for numbers, rows in read_blocks(connection, handed_over, dimension):
+            for number, row in zip(numbers.tolist(), rows, strict=True):
+                equal = equal_counts[hash(row.tobytes())]
+                answers = (store.nearest(state, row, equal + more) for more in (_EXTRA, _EXTRA_FILTERED))
+                lacking += not any(number in answer for answer in answers)
+        report.checked["vector rows"] = len(handed_over)
         if lacking:
             report.problems.append(f"vectors: {lacking} rows are missing from {store.name}")
 
 
 def _holds_sample(connection: Connection, state: IndexState, store: ConnectedStore, generation: int) -> bool:
-    """Whether the store finds one of the rows handed over last; another store, or one that was emptied, does not."""
+    """Tell whether the store finds one of the rows handed over last; another one, or an emptied one, does not."""
     query = f"SELECT n FROM vectors WHERE generation <= ? ORDER BY generation DESC LIMIT {_SAMPLE}"
     sample = read_numbers(connection, query, generation)
     for _, rows in read_blocks(connection, sample, state.dimension or 0):
         for row in rows:
-            _, cosines = _score_candidates(connection, state, row, store.nearest(state, row, _EXTRA), None)
-            if cosines.max(initial=-1) > 1 - 1e-4 or not row.any():
+            near = store.nearest(state, row, _EXTRA)
+            _, cosines = _score_candidates(connection, state, row, near, None)
+            if cosines.max(initial=-1) > _SAME or not row.any():
                 return True
     if len(sample):
-        logger.warning(
-            "%s lacks what the index wrote to it; it is not asked until a writer has filled it.", store.name
-        )
+        message = "%s lacks what the index wrote to it; it is not asked until a writer has filled it."
+        logger.warning(message, store.name)
     return not len(sample)
 
 
 def _score_candidates(
-    connection: Connection, state: IndexState, query: Vectors, row_numbers: Numbers, mask: Mask | None
+    connection: Connection, state: IndexState, query: Vectors, candidates: Numbers, mask: Mask | None
 ) -> tuple[Numbers, Vectors]:
-    """Numbers of the given rows that are in the index and pass the mask, with their cosines to the query.
+    """Return the candidates that are in the index and pass the mask, with their cosines to the query.
 
     The cosines are computed in double precision, so that equal vectors tie.
     """
-    row_numbers = np.unique(row_numbers)
+    candidates = np.unique(candidates)
     if mask is not None:
-        row_numbers = row_numbers[np.take(mask, row_numbers, mode="clip")]
-    blocks = list(read_blocks(connection, row_numbers, state.dimension or 0))
-    scores = [rows.astype(np.float64) @ query for _, rows in blocks]
-    empty: Vectors = np.empty(0, np.float32)
-    return np.concatenate([empty.astype(np.int64), *(n for n, _ in blocks)]), np.concatenate([empty, *scores])
+        candidates = candidates[np.take(mask, candidates, mode="clip")]
+    numbers: list[Numbers] = [np.empty(0, np.int64)]
+    scores: list[Any] = [np.empty(0, np.float32)]
+    for group, rows in read_blocks(connection, candidates, state.dimension or 0):
+        numbers.append(group)
+        scores.append(rows.astype(np.float64) @ query)
+    return np.concatenate(numbers), np.concatenate(scores)
 
 
 def _id(state: IndexState, number: int) -> str:
-    """The id of a row, the same each time: a UUID, which every store takes."""
+    """Return the id of a row, the same each time: a UUID, which every store takes."""
     return str(uuid.UUID(state.uid[:16] + f"{number:016x}"))

@@ -11,29 +11,12 @@ from numpy.typing import NDArray
 
 from rag_kit.documents import Filter
 from rag_kit.errors import IndexFormatError
+from rag_kit.indexing.document_index import vectors
 from rag_kit.indexing.document_index.file_leg import LoadedLeg, Version, model_prefix
 from rag_kit.indexing.document_index.folder import repair_advice
-from rag_kit.indexing.document_index.keyword import KeywordLeg, Mask
-from rag_kit.indexing.document_index.state import (
-    NO_GENERATION,
-    Connection,
-    IndexReport,
-    IndexState,
-    select_in,
-)
-from rag_kit.indexing.document_index.vectors import (
-    Numbers,
-    Vectors,
-    VectorSegment,
-    best_ids,
-    best_with_ties,
-    candidates,
-    open_file,
-    pack_signs,
-    read_blocks,
-    segment_in_memory,
-    write_file,
-)
+from rag_kit.indexing.document_index.postings_leg import KeywordLeg, Mask
+from rag_kit.indexing.document_index.state import NO_GENERATION, Connection, IndexReport, IndexState
+from rag_kit.indexing.document_index.vectors import Numbers, Vectors, VectorSegment
 
 logger = logging.getLogger(__name__)
 
@@ -69,53 +52,53 @@ class VectorLeg(LoadedLeg[VectorView]):
     def search(
         self, connection: Connection, state: IndexState, query: Vectors, k: int, where: Filter | None
     ) -> list[tuple[str, float]]:
-        """Ids and cosines of the k nearest to a unit vector."""
+        """Return the ids and cosines of the k nearest to a unit vector."""
         mask = None if where is None else self._keyword.mask(connection, state, where)
         try:
             numbers, scores = _nearest(self.current(connection, state), query, k, mask)
-        except IndexFormatError as error:
+        except IndexFormatError as error:  # the file is damaged: all out of the store
             self._refuse(error)
             with self._lock:
                 self._loaded = self._follow(self._empty(state), connection, NO_GENERATION, state)
                 numbers, scores = _nearest(self._loaded, query, k, mask)
-        return best_by_id(connection, numbers, scores, k)
+        return vectors.best_by_id(connection, numbers, scores, k)
 
     def _read(self, path: Path) -> VectorView:
-        file = open_file(path)
-        return VectorView(file, np.ones(len(file.numbers), bool), segment_in_memory([], file.rows.shape[1]))
+        file = vectors.open_file(path)
+        nothing = vectors.segment_in_memory([], file.rows.shape[1])
+        return VectorView(file, np.ones(len(file.numbers), bool), nothing)
 
     def _empty(self, state: IndexState) -> VectorView:
-        nothing = segment_in_memory([], state.dimension or 0)
+        nothing = vectors.segment_in_memory([], state.dimension or 0)
         return VectorView(nothing, np.ones(0, bool), nothing)
 
-    def _follow(
-        self, loaded: VectorView, connection: Connection, since: int, state: IndexState
-    ) -> VectorView:
-        """The loaded vectors with those that were written and removed after a generation."""
-        file, live, rest = loaded
+    def _follow(self, view: VectorView, connection: Connection, since: int, state: IndexState) -> VectorView:
+        """Return the loaded vectors with what was written and removed after a generation."""
         changed = read_changed_numbers(connection, since, *self.tables)
         if not len(changed):
-            return loaded
-        same, dimension = ~np.isin(rest.numbers, changed), state.dimension or 0
-        blocks = [*read_blocks(connection, changed, dimension), (rest.numbers[same], rest.rows[same])]
-        return VectorView(file, live & ~np.isin(file.numbers, changed), segment_in_memory(blocks, dimension))
+            return view
+        file, live, rest = view
+        live = live & ~np.isin(file.numbers, changed)
+        kept, dimension = ~np.isin(rest.numbers, changed), state.dimension or 0
+        blocks = [*vectors.read_blocks(connection, changed, dimension), (rest.numbers[kept], rest.rows[kept])]
+        return VectorView(file, live, vectors.segment_in_memory(blocks, dimension))
 
     def _refuse(self, error: Exception) -> None:
         logger.warning("%s Vectors are searched in memory instead. %s", error, repair_advice(self._folder))
 
     def _save(self, connection: Connection, state: IndexState, path: Path) -> None:
         numbers, dimension = read_changed_numbers(connection, NO_GENERATION, "vectors"), state.dimension or 0
-        write_file(path, read_blocks(connection, numbers, dimension), dimension)
+        vectors.write_file(path, vectors.read_blocks(connection, numbers, dimension), dimension)
         self._loaded, self._version = self._read(path), Version(self._prefix(state), state.generation)
 
     def verify(self, connection: Connection, state: IndexState, report: IndexReport) -> None:
-        """Compare the row numbers of the file with the store's, and its content with the digest in it."""
+        """Compare the row numbers of the file with the store's, and its content with its digest."""
         if state.embedding is None:
             return
         self.check_saved(connection, state, report)
         try:
             generation, path = next(iter(self.readable(state)))
-            file = open_file(path)
+            file = vectors.open_file(path)
         except (StopIteration, FileNotFoundError):
             return  # lost, or a writer has just put one of a later state in its place
         except (IndexFormatError, OSError) as error:
@@ -133,47 +116,41 @@ class VectorLeg(LoadedLeg[VectorView]):
         report.checked["vector rows"] = len(file.numbers)
 
 
-def best_by_id(connection: Connection, numbers: Numbers, scores: Vectors, k: int) -> list[tuple[str, float]]:
-    """The k best of some rows by their ids, ties by id; rows that are gone are left out."""
-    ids = dict(select_in(connection, "SELECT n, id FROM chunks WHERE n IN ({})", numbers.tolist()))
-    present = [i for i, n in enumerate(numbers.tolist()) if n in ids]
-    return best_ids(scores[present], [ids[n] for n in numbers[present].tolist()], k)
-
-
 def _nearest(view: VectorView, query: Vectors, k: int, mask: Mask | None) -> tuple[Numbers, Vectors]:
-    """Row numbers and scores of the k nearest, and of whatever ties with the last of them, in no order."""
+    """Return row numbers and scores of the k nearest, and of whatever ties with the last of them, in no order."""
     numbers: list[Numbers] = [np.empty(0, np.int64)]
     scores: list[Vectors] = [np.empty(0, np.float32)]
     for segment, live in ((view.file, view.live), (view.rest, np.ones(len(view.rest.numbers), bool))):
         if not len(segment.numbers):
             continue  # that of an empty index has no dimension yet
-        places, cosines = _score_segment(segment, live, query, k, mask)
-        if len(cosines) and not (cosines.min() >= -_COSINE and cosines.max() <= _COSINE):  # NaN is neither
+        positions, cosines = _score_segment(segment, live, query, k, mask)
+        if not (np.abs(cosines) <= _COSINE).all():  # NaN is not
             raise IndexFormatError("The file of vectors is damaged: it holds rows that are no unit vectors.")
-        numbers.append(segment.numbers[places])
+        numbers.append(segment.numbers[positions])
         scores.append(cosines)
-    return best_with_ties(np.concatenate(numbers), np.concatenate(scores), k)
+    return vectors.best_with_ties(np.concatenate(numbers), np.concatenate(scores), k)
 
 
 def _score_segment(
     segment: VectorSegment, live: NDArray[np.bool_], query: Vectors, k: int, mask: Mask | None
 ) -> tuple[Numbers, Vectors]:
-    """Positions and scores of the rows that may be among the nearest."""
+    """Return the positions and scores of the rows that may be among the nearest."""
     size = len(segment.numbers)
     allowed = live if mask is None else live & np.take(mask, segment.numbers, mode="clip")
-    count, enough = int(np.count_nonzero(allowed)), max(_CANDIDATES, _PER_HIT * k)
-    if segment.signs is not None and segment.centre is not None and count > 2 * enough and size > EXACT_ROWS:
-        bits = pack_signs(query[None], segment.centre)[:, 0]
-        places = candidates(segment.signs, bits, enough, allowed)
-    elif count < size:
-        places = np.flatnonzero(allowed)
-    else:
+    allowed_count, enough = int(np.count_nonzero(allowed)), max(_CANDIDATES, _PER_HIT * k)
+    is_large = allowed_count > 2 * enough and size > EXACT_ROWS
+    if is_large and segment.signs is not None and segment.centre is not None:
+        bits = vectors.pack_signs(query[None], segment.centre)[:, 0]
+        positions = vectors.candidates(segment.signs, bits, enough, allowed)
+    elif allowed_count < size:
+        positions = np.flatnonzero(allowed)
+    else:  # without a copy of the rows
         return np.arange(size), segment.rows @ query
-    return places, segment.rows[places] @ query
+    return positions, segment.rows[positions] @ query
 
 
 def read_changed_numbers(connection: Connection, since: int, *tables: str) -> Numbers:
-    """Numbers, rising, of the rows that stand in some tables with a later generation."""
+    """Return the numbers, rising, of the rows that some tables have with a later generation."""
     # sorted here: for an ORDER BY, SQLite would read all rows
     query = "SELECT n FROM {} WHERE generation > ?"
     numbers = [read_numbers(connection, query.format(table), since) for table in tables]
@@ -181,5 +158,5 @@ def read_changed_numbers(connection: Connection, since: int, *tables: str) -> Nu
 
 
 def read_numbers(connection: Connection, query: str, generation: int) -> Numbers:
-    """Row numbers that a query gives for a generation."""
+    """Return the row numbers that a query gives for a generation."""
     return np.array([n for (n,) in connection.execute(query, (generation,))], np.int64)

@@ -10,7 +10,7 @@ import hashlib
 import mmap
 import os
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from rag_kit.documents.files import replace_file
 from rag_kit.errors import IndexFormatError
-from rag_kit.indexing.document_index.state import Connection, in_groups, placeholders
+from rag_kit.indexing.document_index.state import Connection, in_groups, placeholders, select_in
 
 Vectors = NDArray[np.float32]
 
@@ -32,64 +32,74 @@ _NOWHERE = np.iinfo(np.uint16).max
 
 
 def unit(vectors: Vectors) -> Vectors:
-    """Rows scaled to length 1, so that a product is a cosine; rows of zeros stay."""
+    """Scale rows to length 1, so that a product is a cosine; rows of zeros stay."""
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     scaled: Vectors = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
     return scaled
 
 
 def best_ids(scores: Vectors, ids: list[str], k: int) -> list[tuple[str, float]]:
-    """The k best, by score in steps of `TIE`, and then by id."""
+    """Return the k best, by score in steps of `TIE`, and then by id."""
     if k <= 0 or not len(scores):
         return []
-    places, near = best_with_ties(np.arange(len(scores)), scores, k)
-    rounded = [(-round(score / TIE), ids[i]) for i, score in zip(places.tolist(), near.tolist(), strict=True)]
-    return [(key, round(-steps * TIE, 6)) for steps, key in sorted(rounded)[:k]]
+    positions, near_scores = best_with_ties(np.arange(len(scores)), scores, k)
+    steps = [round(score / TIE) for score in near_scores.tolist()]
+    ranked = sorted((-step, ids[i]) for step, i in zip(steps, positions.tolist(), strict=True))
+    return [(key, round(-negative * TIE, 6)) for negative, key in ranked[:k]]
 
 
 def best_with_ties(numbers: NDArray[np.int64], scores: Vectors, k: int) -> tuple[NDArray[np.int64], Vectors]:
-    """The k best and whatever ties with the last of them, in no order."""
+    """Return the k best and whatever ties with the last of them, in no order."""
     if k < len(scores):
-        near = scores >= np.partition(scores, len(scores) - k)[len(scores) - k] - 2 * TIE
+        last_of_best = np.partition(scores, len(scores) - k)[len(scores) - k]
+        near = scores >= last_of_best - 2 * TIE
         numbers, scores = numbers[near], scores[near]
     return numbers, scores
 
 
+def best_by_id(connection: Connection, numbers: Numbers, scores: Vectors, k: int) -> list[tuple[str, float]]:
+    """Return the k best of some rows by their ids, ties by id; rows that are gone are left out."""
+    id_of = dict(select_in(connection, "SELECT n, id FROM chunks WHERE n IN ({})", numbers.tolist()))
+    present = [i for i, n in enumerate(numbers.tolist()) if n in id_of]
+    return best_ids(scores[present], [id_of[n] for n in numbers[present].tolist()], k)
+
+
 def words_of(dimension: int) -> int:
-    """How many 64-bit words hold a bit for each dimension."""
+    """Return how many 64-bit words hold a bit for each dimension."""
     return -(-dimension // 64)
 
 
 def pack_signs(rows: Vectors, centre: Vectors) -> NDArray[np.uint64]:
-    """On which side of the centre each row lies, a bit a dimension, shape (words, n).
+    """Pack on which side of the centre each row lies, a bit a dimension, into an array of shape (words, n).
 
     Centred: a part that all vectors share would make most signs equal. A search reads one word of all rows at a time.
     """
-    packed = np.packbits(rows > centre, axis=1)
-    words = np.zeros((len(rows), words_of(rows.shape[1]) * 8), np.uint8)
-    words[:, : packed.shape[1]] = packed
-    return np.ascontiguousarray(words.view(np.uint64).T)
+    bits = np.packbits(rows > centre, axis=1)
+    padded = np.zeros((len(rows), words_of(rows.shape[1]) * 8), np.uint8)
+    padded[:, : bits.shape[1]] = bits
+    return np.ascontiguousarray(padded.view(np.uint64).T)
 
 
 def candidates(
     signs: NDArray[np.uint64], query: NDArray[np.uint64], min_count: int, allowed: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
-    """Positions of ``min_count`` rows or more whose bits are nearest to the query's; rows alike come together."""
+    """Return the positions of ``min_count`` rows or more whose bits are nearest to the query's, with all that tie."""
     words, count = signs.shape
     differences = np.zeros(count, np.uint16)  # in how many bits each row differs
-    differing, bits = np.empty(_ROWS, np.uint64), np.empty(_ROWS, np.uint8)
+    differing, bits = np.empty(_ROWS, np.uint64), np.empty(_ROWS, np.uint8)  # buffers
     for start in range(0, count, _ROWS):
-        part = differences[start : start + _ROWS]
+        totals = differences[start : start + _ROWS]
+        size = len(totals)
         for word in range(words):
-            xor = np.bitwise_xor(signs[word, start : start + _ROWS], query[word], out=differing[: len(part)])
-            np.add(part, np.bitwise_count(xor, out=bits[: len(part)]), out=part)
+            np.bitwise_xor(signs[word, start : start + _ROWS], query[word], out=differing[:size])
+            totals += np.bitwise_count(differing[:size], out=bits[:size])
     np.putmask(differences, ~allowed, _NOWHERE)
     limit = np.partition(differences, min_count - 1)[min_count - 1]
     return np.flatnonzero(differences <= limit)
 
 
 Numbers = NDArray[np.int64]
-Blocks = Iterable[tuple[Numbers, Vectors]]
+Blocks = Iterable[tuple[Numbers, Vectors]]  # row numbers, and the vectors of these rows
 
 _HEAD = struct.Struct("<8sQQ8x32s")  # magic, rows, numbers of a vector, SHA-256
 _MAGIC = b"RAGKVEC3"
@@ -108,15 +118,16 @@ class VectorSegment:
     digest: bytes = b""  # SHA-256 of all that
 
     def is_sound(self) -> bool:
-        """Whether the file holds what was written; reads all of it."""
+        """Tell whether the file holds what was written; reads all of it."""
         assert self.centre is not None and self.signs is not None
-        return _digest(self.rows, self.numbers, self.centre, self.signs) == self.digest
+        digest = hashlib.sha256()
+        for part in (self.rows, self.numbers, self.centre, self.signs):
+            digest.update(np.ascontiguousarray(part).data)
+        return digest.digest() == self.digest
 
 
-def read_blocks(
-    connection: Connection, numbers: Numbers, dimension: int
-) -> Iterator[tuple[Numbers, Vectors]]:
-    """Unit vectors of some rows out of the store, in the order of their numbers; damaged ones are left out."""
+def read_blocks(connection: Connection, numbers: Numbers, dimension: int) -> Blocks:
+    """Yield unit vectors of some rows out of the store, in the order of their numbers; damaged ones are left out."""
     for group in in_groups(numbers.tolist()):
         query = f"SELECT n, vector FROM vectors WHERE n IN ({placeholders(group)}) ORDER BY n"
         sound, rows = decode_vectors(connection.execute(query, group).fetchall(), dimension)
@@ -124,24 +135,24 @@ def read_blocks(
 
 
 def decode_vectors(stored: Iterable[tuple[Any, bytes]], dimension: int) -> tuple[list[Any], Vectors]:
-    """Keys and vectors of some rows of a store, without those that are damaged: of another length, or not finite."""
+    """Return keys and vectors of rows of a store, without the damaged ones: of another length, or not finite."""
     whole = [(key, blob) for key, blob in stored if len(blob) == 4 * dimension]
     rows = np.frombuffer(b"".join(blob for _, blob in whole), "<f4").reshape(len(whole), dimension)
     sound = np.flatnonzero(np.isfinite(rows).all(axis=1))
-    return [whole[place][0] for place in sound.tolist()], rows[sound].astype(np.float32, copy=False)
+    return [whole[position][0] for position in sound.tolist()], rows[sound].astype(np.float32, copy=False)
 
 
 def segment_in_memory(blocks: Blocks, dimension: int) -> VectorSegment:
-    """A segment of blocks of rows, whose numbers are all different."""
-    parts = [(np.empty(0, np.int64), np.empty((0, dimension), np.float32))]
-    parts += [block for block in blocks if len(block[0])]  # that of an empty index has no dimension yet
-    numbers = np.concatenate([numbers for numbers, _ in parts])
+    """Make a segment of blocks of rows, whose numbers are all different."""
+    filled = [(np.empty(0, np.int64), np.empty((0, dimension), np.float32))]
+    filled += [block for block in blocks if len(block[0])]  # that of an empty index has no dimension yet
+    numbers, rows = (np.concatenate(arrays) for arrays in zip(*filled, strict=True))
     order = np.argsort(numbers)
-    return VectorSegment(numbers[order], np.concatenate([rows for _, rows in parts])[order])
+    return VectorSegment(numbers[order], rows[order])
 
 
 def write_file(path: Path, blocks: Blocks, dimension: int) -> None:
-    """Write blocks of rows, in the order of their numbers, safe on disk."""
+    """Write blocks of rows, in the order of their numbers, to a file; whole or not at all."""
 
     def fill(file: IO[bytes]) -> None:
         """Write the rows, then what is known only behind the last: numbers, centre, signs, and the head."""
@@ -158,14 +169,14 @@ def write_file(path: Path, blocks: Blocks, dimension: int) -> None:
         count = len(numbers)
         centre = (total / max(1, count)).astype("<f4")
         signs = np.empty((words_of(dimension), count), "<u8")
-        file.seek(_HEAD.size)
+        file.seek(_HEAD.size)  # the rows again, for the signs need the centre
         for start in range(0, count, _READ_ROWS):
             block = file.read(min(_READ_ROWS, count - start) * dimension * 4)
             rows = np.frombuffer(block, "<f4").reshape(-1, dimension)
             signs[:, start : start + len(rows)] = pack_signs(rows, centre)
-        places, size = _layout(count, dimension)
-        for place, part in zip(places[1:], (numbers, centre, signs), strict=True):
-            file.seek(place)
+        offsets, size = _layout(count, dimension)
+        for offset, part in zip(offsets[1:], (numbers, centre, signs), strict=True):
+            file.seek(offset)
             file.write(part.tobytes())
             digest.update(part.tobytes())
         file.truncate(size)
@@ -176,37 +187,30 @@ def write_file(path: Path, blocks: Blocks, dimension: int) -> None:
 
 
 def open_file(path: Path) -> VectorSegment:
-    """The segment in a file, of which only the row numbers are read yet; IndexFormatError where its head is damaged."""
+    """Open the segment in a file, of which only the row numbers are read yet; IndexFormatError if it is damaged."""
     with path.open("rb") as file:
         magic, count, dimension, digest = _HEAD.unpack(file.read(_HEAD.size).ljust(_HEAD.size, b"\0"))
         length = os.fstat(file.fileno()).st_size
         if magic != _MAGIC or max(count, dimension) > length:
             raise IndexFormatError(f"{path} is no file of vectors, or its beginning is damaged.")
-        places, size = _layout(count, dimension)
+        offsets, size = _layout(count, dimension)
         if length != size:
             raise IndexFormatError(f"{path} is cut short or damaged: {length} bytes, {size} expected.")
         content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    rows = np.frombuffer(content, "<f4", count * dimension, places[0]).reshape(count, dimension)
-    numbers = np.frombuffer(content, "<i8", count, places[1])
+    rows = np.frombuffer(content, "<f4", count * dimension, offsets[0]).reshape(count, dimension)
+    numbers = np.frombuffer(content, "<i8", count, offsets[1])
     if not (numbers[1:] > numbers[:-1]).all():
         raise IndexFormatError(f"{path} is damaged: its row numbers do not rise.")
-    centre = np.frombuffer(content, "<f4", dimension, places[2])
+    centre = np.frombuffer(content, "<f4", dimension, offsets[2])
     words = words_of(dimension)
-    signs = np.frombuffer(content, "<u8", words * count, places[3]).reshape(words, count)
+    signs = np.frombuffer(content, "<u8", words * count, offsets[3]).reshape(words, count)
     return VectorSegment(numbers, rows, centre, signs, digest)
 
 
-def _digest(*parts: NDArray[Any]) -> bytes:
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(np.ascontiguousarray(part).data)
-    return digest.digest()
-
-
 def _layout(count: int, dimension: int) -> tuple[list[int], int]:
-    """Give the offsets of a file's parts, and its end."""
-    places, end = [], _HEAD.size
+    """Return the offsets of a file's parts, and its end."""
+    offsets, end = [], _HEAD.size
     for size in (count * dimension * 4, count * 8, dimension * 4, words_of(dimension) * count * 8):
-        places.append(-(-end // _ALIGN) * _ALIGN)
-        end = places[-1] + size
-    return places, end
+        offsets.append(-(-end // _ALIGN) * _ALIGN)  # rounded up
+        end = offsets[-1] + size
+    return offsets, end

@@ -11,6 +11,7 @@ from langchain_core.embeddings import Embeddings
 
 from rag_kit.errors import IndexFormatError
 from rag_kit.indexing.document_index.embedding import Filling
+from rag_kit.indexing.document_index.rows import StoredRow
 from rag_kit.indexing.document_index.state import Connection, IndexReport, IndexState, scan
 from rag_kit.indexing.document_index.store import Store
 
@@ -33,7 +34,7 @@ def verify(store: Store) -> IndexReport:
                 report.checked[table] = number
             if damaged := list(_damaged_rows(connection, table)):
                 report.problems.append(
-                    f"store: {len(damaged)} rows of {table} are not what was written, for example {damaged[0][1]}; "
+                    f"store: {len(damaged)} rows of {table} are not what was written, for example {damaged[0][1].id}; "
                     "repair forgets their files, and the next ingest reads them again"
                 )
         if state.embedding is not None:
@@ -43,16 +44,19 @@ def verify(store: Store) -> IndexReport:
     return report
 
 
-def _damaged_rows(connection: Connection, table: str) -> Iterator[tuple[int, str, str, str, str]]:
-    """Number, id, source, text and metadata, as far as they can be read, of the rows that are not what was written."""
+def _damaged_rows(connection: Connection, table: str) -> Iterator[tuple[int, StoredRow]]:
+    """Yield the rows of a table that differ from what was written, by number, with a hash that no text has."""
     # as bytes: a damaged text need not be UTF-8
     content = "CAST(text AS BLOB), CAST(metadata AS BLOB)"
     query = f"SELECT n, id, source, hash, {content} FROM {table} ORDER BY n"
-    for n, key, source, digest, text, metadata in scan(connection, query):
-        readable = bytes(metadata).decode("utf-8", "replace")
-        if hashlib.sha256(text).digest() != digest or not _is_object(readable):
-            readable = readable if _is_object(readable) else json.dumps({"source": source})
-            yield n, key, source, bytes(text).decode("utf-8", "replace"), readable
+    for n, key, source, digest, text_bytes, metadata_bytes in scan(connection, query):
+        metadata = bytes(metadata_bytes).decode("utf-8", "replace")
+        is_readable = _is_object(metadata)
+        if not is_readable:
+            metadata = json.dumps({"source": source})
+        if not is_readable or hashlib.sha256(text_bytes).digest() != digest:
+            text = bytes(text_bytes).decode("utf-8", "replace")
+            yield n, StoredRow(key, source, 0, text, metadata, b"damaged row %d" % n)
 
 
 def _is_object(metadata: str) -> bool:
@@ -65,16 +69,16 @@ def _is_object(metadata: str) -> bool:
 def _check_vectors(connection: Connection, state: IndexState, report: IndexReport) -> None:
     """Report chunks without a vector, and vectors that are damaged."""
     query = "SELECT count(*) FROM chunks LEFT JOIN vectors USING (n) WHERE vectors.n IS NULL"
-    [(without,)] = connection.execute(query).fetchall()
-    if without:
-        report.problems.append(f"vectors: {without} rows have none")
-    if wrong := sum(1 for _ in _unsound_vectors(connection, state)):
-        report.problems.append(f"vectors: {wrong} are damaged")
+    [(lacking,)] = connection.execute(query).fetchall()
+    if lacking:
+        report.problems.append(f"vectors: {lacking} rows have none")
+    if damaged := len(list(_unsound_vectors(connection, state))):
+        report.problems.append(f"vectors: {damaged} are damaged")
     [(report.checked["vectors"],)] = connection.execute("SELECT count(*) FROM vectors").fetchall()
 
 
 def _unsound_vectors(connection: Connection, state: IndexState) -> Iterator[int]:
-    """Numbers of the rows whose vectors are of the wrong length, or not finite."""
+    """Yield the numbers of rows whose vectors are of the wrong length, or not finite."""
     size = 4 * (state.dimension or 0)
     for n, blob in scan(connection, "SELECT n, vector FROM vectors"):
         if len(blob) != size or not np.isfinite(np.frombuffer(blob, "<f4")).all():
@@ -83,35 +87,33 @@ def _unsound_vectors(connection: Connection, state: IndexState) -> Iterator[int]
 
 def rebuild(store: Store, embeddings: Embeddings | None) -> list[str]:
     """Make missing vectors by the index's model, rebuild all legs, and say in words what was done."""
-    rebuilt: list[str] = []
+    done: list[str] = []
     with store.write_lock:
         with store.writing() as connection:
             state = store.state(connection)
-            sources = {s for table in ("chunks", "parents") for s in _mark_damaged(connection, table)}
+            sources = _mark_damaged(connection, "chunks") | _mark_damaged(connection, "parents")
             connection.executemany("DELETE FROM sources WHERE source = ?", [(s,) for s in sorted(sources)])
             unsound = [(n,) for n in _unsound_vectors(connection, state)] if state.embedding else []
             connection.executemany("DELETE FROM vectors WHERE n = ?", unsound)
         if sources:
-            rebuilt.append(f"{len(sources)} files with damaged chunks will be read again by the next ingest")
+            done.append(f"{len(sources)} files with damaged chunks will be read again by the next ingest")
         if unsound:
-            rebuilt.append(f"dropped {len(unsound)} damaged vectors")
+            done.append(f"dropped {len(unsound)} damaged vectors")
         if state.embedding is not None and embeddings is not None:
-            filled = Filling(store, embeddings, state.embedding).run()
-            rebuilt += [f"embedded {filled} texts again"] if filled else []
+            embedded = Filling(store, embeddings, state.embedding).run()
+            done += [f"embedded {embedded} texts again"] if embedded else []
         with store.writing() as connection:
             state = store.state(connection)
-            rebuilt += filter(None, [leg.rebuild(connection, state) for leg in store.legs(state)])
-    return rebuilt
+            done += filter(None, [leg.rebuild(connection, state) for leg in store.legs(state)])
+    return done
 
 
-def _mark_damaged(connection: Connection, table: str) -> list[str]:
-    """Give damaged rows a hash that no text has, so that the next ingest replaces them; give back their sources.
+def _mark_damaged(connection: Connection, table: str) -> set[str]:
+    """Give damaged rows a hash that no text has, so that the next ingest replaces them; return their sources.
 
     Else a row whose text is damaged, but not its hash, would count as unchanged.
     """
     damaged = list(_damaged_rows(connection, table))
-    connection.executemany(
-        f"UPDATE {table} SET text = ?, metadata = ?, hash = ? WHERE n = ?",
-        [(text, metadata, b"damaged row %d" % n, n) for n, _, _, text, metadata in damaged],
-    )
-    return [source for _, _, source, _, _ in damaged]
+    values = [(row.text, row.metadata, row.hash, n) for n, row in damaged]
+    connection.executemany(f"UPDATE {table} SET text = ?, metadata = ?, hash = ? WHERE n = ?", values)
+    return {row.source for _, row in damaged}

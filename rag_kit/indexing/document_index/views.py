@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from rag_kit.indexing.sparse.index import SparseIndex
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
+Scored: TypeAlias = "list[tuple[Document, float]]"
 _TIES = 20  # further hits to look at, so that equal scores are ordered by id and not by who came first
 
 
@@ -40,12 +41,12 @@ class PostingsView:
     def search_weighted(
         self, terms: Mapping[str, float], k: int = 4, filter: Filter | None = None, *, ids_only: bool = False
     ) -> Hits:
-        """The best documents for weighted terms, ties by id; see ``DocumentIndex.search_keyword``."""
+        """Return the best documents for weighted terms, ties by id; see ``DocumentIndex.search_keyword``."""
         check_k(k)
         return self._hits(check_weights(terms), k, self._passages(filter), ids_only)
 
     def _hits(self, weights: Mapping[str, float], k: int, where: Filter | None, ids_only: bool) -> Hits:
-        """The best documents for checked terms, and the bound of their scores."""
+        """Return the best documents for checked terms, and the bound of their scores."""
         hits = Hits(self._best(weights, k, where, ids_only))
         hits.maximum = self.maximum(weights) if hits else 0.0
         return hits
@@ -55,31 +56,29 @@ class PostingsView:
         return self._index.maximum(query)
 
     def _passages(self, filter: Filter | None) -> Filter | None:
-        """A filter that also leaves out what was made of passages."""
+        """Return a filter that also leaves out what was made of passages."""
         return passage_filter(filter, self._derived)
 
-    def _best(
-        self, terms: Query, k: int, where: Filter | None, ids_only: bool
-    ) -> list[tuple[Document, float]]:
-        """The k best documents for some terms, ties by id; with ``ids_only`` without text and metadata."""
+    def _best(self, terms: Query, k: int, where: Filter | None, ids_only: bool) -> Scored:
+        """Return the k best documents for some terms, ties by id; with ``ids_only`` without text and metadata."""
         # a finished state, which no writer changes; documents are made of the k that are returned only
         view = self._index.current()
         passes = None if where is None else compile_filter(where)
         fetch = k + _TIES
         while True:
-            places, scores = view.top(terms, fetch, passes)
+            positions, scores = view.top(terms, fetch, passes)
             if len(scores) < fetch or scores[-1] < scores[k - 1] - 2 * TIE:
                 break
-            fetch *= 4
+            fetch *= 4  # more tie with the last of the k best
         # in arrays, not tuples: k may be as large as the corpus
-        ids = [view.rows[at].key for at in places.tolist()]
+        ids = [view.rows[position].key for position in positions.tolist()]
         by_id = np.array(sorted(range(len(ids)), key=ids.__getitem__), np.int64)
         steps = np.rint(scores.astype(np.float64) / TIE)[by_id]
         best = by_id[np.argsort(-steps, kind="stable")][:k]
         if ids_only:
-            documents = documents_of_ids(ids[at] for at in best.tolist())
+            documents = documents_of_ids(ids[i] for i in best.tolist())
         else:
-            documents = view.documents(places[best].tolist())
+            documents = view.documents(positions[best].tolist())
         return list(zip(documents, scores[best].tolist(), strict=True))
 
 
@@ -102,7 +101,7 @@ class KeywordView(PostingsView):
         *,
         ids_only: bool = False,
     ) -> Hits:
-        """The best documents for a query, or for weighted terms, ties by id; see ``DocumentIndex.search_keyword``."""
+        """Return the best documents for a query or weighted terms, ties by id; see ``DocumentIndex.search_keyword``."""
         if isinstance(query, Mapping):
             return self.search_weighted(query, k, filter, ids_only=ids_only)
         check_k(k)
@@ -119,7 +118,7 @@ class KeywordView(PostingsView):
         damping: float = 0.5,
         max_df: int = 100,
     ) -> list[tuple[Document, float, list[str]]]:
-        """The documents that share rare terms with some documents (see ``BM25Index.spread``)."""
+        """Return the documents that share rare terms with some documents (see ``BM25Index.spread``)."""
         return self._index.spread(seeds, k, self._passages(filter), damping=damping, max_df=max_df)
 
     def _spell(self, query: str, weights: Mapping[str, float], where: Filter | None) -> Mapping[str, float]:
@@ -134,13 +133,13 @@ class SparseView(PostingsView):
     _index: SparseIndex
 
     def encode_query(self, query: str) -> dict[str, float]:
-        """The vector of a question."""
+        """Return the vector of a question."""
         return self._index.encode_query(query)
 
     async def aencode_query(self, query: str) -> dict[str, float]:
-        """As `encode_query`, natively asynchronous."""
+        """Return the vector of a question, natively asynchronous."""
         return await self._index.aencode_query(query)
 
     def search(self, query: str, k: int = 4, filter: Filter | None = None) -> Hits:
-        """The best documents for a question by inner product, ties by id."""
+        """Return the best documents for a question by inner product, ties by id."""
         return self.search_weighted(self.encode_query(query), k, filter)

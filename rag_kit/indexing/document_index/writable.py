@@ -6,18 +6,13 @@ import logging
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
+from operator import attrgetter
 from typing import Any, cast
 
 from langchain_core.documents import Document
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.document_index.embedding import (
-    Filling,
-    check_model,
-    check_vectors,
-    embed_ahead,
-    name_of,
-)
+from rag_kit.indexing.document_index.embedding import Filling, check_model, check_vectors, embed_ahead
 from rag_kit.indexing.document_index.reading import ReadableIndex
 from rag_kit.indexing.document_index.rows import Family, StoredRow, family_rows, make_rows, text_hash
 from rag_kit.indexing.document_index.state import IndexState, select_in
@@ -118,29 +113,30 @@ class WritableIndex(ReadableIndex):
         They are drawn when needed, on the caller's thread, and come back with what they changed, once committed. An
         error leaves those before it written.
         """
-        waiting: deque[tuple[Batch, Mapping[bytes, str]]] = deque()
+        drawn: deque[tuple[Batch, Mapping[bytes, str]]] = deque()  # not written yet, with the texts to embed
 
-        def missing_texts() -> Iterator[Mapping[bytes, str]]:
+        def draw_texts() -> Iterator[Mapping[bytes, str]]:
+            """Draw batches, and yield the texts of each that lack vectors, but for those of earlier ones."""
             for batch in batches:
                 texts = self._texts_to_embed(batch.rows)
-                for _, others in waiting:
-                    texts = {key: text for key, text in texts.items() if key not in others}
-                waiting.append((batch, texts))
+                for _, earlier in drawn:
+                    texts = {key: text for key, text in texts.items() if key not in earlier}
+                drawn.append((batch, texts))
                 yield texts
 
-        model, dimension = self.embeddings, self._state().dimension
-        made: Generator[Mapping[bytes, bytes]] = (
-            ({} for _ in missing_texts())
-            if model is None
-            else embed_ahead(model, missing_texts(), dimension, max_concurrency)
-        )
-        with closing(made):
-            for vectors in made:
-                batch, _ = waiting.popleft()
+        dimension = self._state().dimension
+        embedded: Generator[Mapping[bytes, bytes]]
+        if self.embeddings is None:
+            embedded = ({} for _ in draw_texts())
+        else:
+            embedded = embed_ahead(self.embeddings, draw_texts(), dimension, max_concurrency)
+        with closing(embedded):
+            for vectors in embedded:
+                batch, _ = drawn.popleft()
                 yield batch, self._write_batch(batch, vectors)
 
     def _texts_to_embed(self, rows: Sequence[StoredRow]) -> dict[bytes, str]:
-        """The texts of rows that have no vector in the store yet, by their hash."""
+        """Return the texts of rows that have no vector in the store yet, by their hash."""
         if self.embeddings is None or not rows:
             return {}
         self.add_vectors()
@@ -148,23 +144,23 @@ class WritableIndex(ReadableIndex):
             known = vectors_by_hash(connection, {row.hash for row in rows})
         return _texts_without_vector(rows, known)
 
-    def _write_batch(self, batch: Batch, vectors: Mapping[bytes, bytes]) -> WriteReport:
+    def _write_batch(self, batch: Batch, made: Mapping[bytes, bytes]) -> WriteReport:
         """Write a batch in one transaction, with the vectors that were made for it and those in the store."""
-        embedded, known = len(vectors), dict[bytes, bytes]()
         with self._store.writing() as connection:
             state = self._store.state(connection)
             batch.check(batch)
             if batch.rows:  # another process may have made vectors by another model
                 check_model(self.folder, state.embedding, self._embedding_name, writing=True)
+            embedded, vectors = len(made), dict[bytes, bytes]()
             if batch.rows and self.embeddings is not None:
-                known = {**vectors_by_hash(connection, {row.hash for row in batch.rows}), **vectors}
-                if lost := _texts_without_vector(batch.rows, known):  # they were in the store a moment ago
-                    known |= next(embed_ahead(self.embeddings, [lost], state.dimension))
+                vectors = {**vectors_by_hash(connection, {row.hash for row in batch.rows}), **made}
+                if lost := _texts_without_vector(batch.rows, vectors):  # they were in the store a moment ago
+                    vectors |= next(embed_ahead(self.embeddings, [lost], state.dimension))
                     embedded += len(lost)
-            report = apply_batch(self._store, connection, state, batch, known)
+            report = apply_batch(self._store, connection, state, batch, vectors)
             report.embedded = embedded
-            if vectors:
-                size = len(next(iter(vectors.values()))) // 4
+            if made:
+                size = len(next(iter(made.values()))) // 4
                 check_vectors([[0.0] * size], 1, state.dimension)
                 self._store.set_meta(dimension=size)
         return report
@@ -174,14 +170,14 @@ class WritableIndex(ReadableIndex):
         return self._store.writing()
 
     def add_vectors(self, progress: Callable[[int, int], None] | None = None) -> int:
-        """Give an index that was built without an embedding model its vectors; how many texts were embedded."""
-        if self.embeddings is None:
+        """Give an index that was built without an embedding model its vectors; return how many texts were embedded."""
+        if self.embeddings is None or self._embedding_name is None:
             raise InvalidInputError(
                 "Vectors need an embedding model: DocumentIndex.open(folder, mode='w', embeddings=...)."
             )
         if self._state().embedding is not None:
             return 0
-        return Filling(self._store, self.embeddings, name_of(self.embeddings)).run(progress)
+        return Filling(self._store, self.embeddings, self._embedding_name).run(progress)
 
     @property
     def max_source(self) -> int | None:
@@ -193,14 +189,14 @@ class WritableIndex(ReadableIndex):
         self._store.set_meta(settings=dict(settings))
 
     def source_records(self, sources: Iterable[str] | None = None) -> dict[str, SourceRecord]:
-        """Give the records of files, or of some of them, by source."""
+        """Return the records of files, or of some of them, by source."""
         rows = self._rows_of("sources", SourceRecord.__dataclass_fields__, sources)
         return {row[0]: SourceRecord(*row) for row in rows}
 
     def corrections(self, sources: Iterable[str] | None = None) -> list[Correction]:
-        """The chunks that were corrected by hand, or those of some sources."""
+        """Return the chunks that were corrected by hand, or those of some sources."""
         rows = self._rows_of("corrections", Correction._fields, sources)
-        return sorted(map(Correction._make, rows), key=lambda one: (one.source, one.ordinal, one.id))
+        return sorted(map(Correction._make, rows), key=attrgetter("source", "ordinal", "id"))
 
     def _rows_of(self, table: str, columns: Iterable[str], sources: Iterable[str] | None) -> list[Any]:
         with self._store.reading_uncommitted() as connection:
@@ -210,12 +206,12 @@ class WritableIndex(ReadableIndex):
             return list(select_in(connection, f"{query} WHERE source IN ({{}})", sources))
 
     def present_chunks(self, ids: Iterable[str]) -> dict[str, tuple[Correction, bool]]:
-        """Chunks by id, as corrections to themselves, and whether each is found by its children."""
+        """Return chunks by id, as corrections to themselves, and whether each is found by its children."""
         ids, chunks = list(ids), {}
         with self._store.reading() as connection:
             for table in ("chunks", "parents"):
-                query = f"SELECT id, source, ordinal, text, metadata, text FROM {table} WHERE parent = '' "
-                query += "AND id IN ({})"
+                columns = "id, source, ordinal, text, metadata, text"
+                query = f"SELECT {columns} FROM {table} WHERE parent = '' AND id IN ({{}})"
                 for row in select_in(connection, query, ids):
                     chunks[row[0]] = (Correction(*row), table == "parents")
         return chunks
@@ -234,15 +230,15 @@ class WritableIndex(ReadableIndex):
 
 
 def in_scope(source: str, scopes: Sequence[str] | None) -> bool:
-    """Whether a source is one of the scopes or lies in one.
+    """Tell whether a source is one of the scopes or lies in one.
 
     Example:
         >>> [in_scope("/docs/a.md", [scope]) for scope in ("/docs", "/docs/", "/doc", "/docs/a.md", "/")]
         [True, True, False, True, True]
     """
-    return scopes is None or any(
-        source == scope or source.startswith(scope.rstrip("/") + "/") for scope in scopes
-    )
+    if scopes is None:
+        return True
+    return any(source == scope or source.startswith(scope.rstrip("/") + "/") for scope in scopes)
 
 
 def _batch(documents: Sequence[Document] | Sequence[Family], ids: Sequence[str] | None) -> Batch:

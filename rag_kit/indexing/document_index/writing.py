@@ -43,9 +43,8 @@ class Correction(NamedTuple):
 class Batch:
     """Changes to be made in one transaction."""
 
-    rows: Sequence[
-        StoredRow
-    ] = ()  # to add or replace, by id; children come with their documents in `parents`
+    #: To add or replace, by id; children come with their documents in `parents`.
+    rows: Sequence[StoredRow] = ()
     parents: Sequence[StoredRow] = ()  # documents to add or replace; children not in `rows` are removed
     whole: Iterable[str] = ()  # sources of which `rows` are all there is; their other rows are removed
     removed_ids: Sequence[str] = ()  # of rows, or of documents with children
@@ -80,10 +79,9 @@ class WriteReport(Changes):
 def vectors_by_hash(
     connection: Connection, hashes: Iterable[bytes], table: str = "vectors"
 ) -> dict[bytes, bytes]:
-    """Vectors that a table has for texts of some hashes, by the hash of what is embedded: the text below its titles."""
-    query = (
-        f"SELECT c.text, c.metadata, v.vector FROM chunks c JOIN {table} v USING (n) WHERE c.hash IN ({{}})"
-    )
+    """Return the vectors that a table has for texts of some hashes, by the hash of the text as embedded."""
+    columns = "c.text, c.metadata, v.vector"
+    query = f"SELECT {columns} FROM chunks c JOIN {table} v USING (n) WHERE c.hash IN ({{}})"
     rows = select_in(connection, query, hashes)
     return {text_hash(embedded_row(text, metadata)): vector for text, metadata, vector in rows}
 
@@ -91,48 +89,47 @@ def vectors_by_hash(
 def apply_batch(
     store: Store, connection: Connection, state: IndexState, batch: Batch, vectors: Mapping[bytes, bytes]
 ) -> WriteReport:
-    """Do what a batch says in the open write transaction; where nothing changes, the generation stays.
+    """Make the changes of a batch in the open write transaction; where nothing changes, the generation stays.
 
     `vectors` are those of all rows, by the hash of what is embedded; empty for an index without vectors.
     """
     report, generation = WriteReport(), state.generation + 1
     sources = {*batch.whole, *batch.removed_sources}
     _refuse_clashes(connection, batch, sources)
-    leaving = _rows_to_remove(connection, "parents", batch.parents, source=sources, id=batch.removed_ids)
+    parents = _rows_to_remove(connection, "parents", batch.parents, source=sources, id=batch.removed_ids)
     query = "SELECT id, parent FROM chunks WHERE parent != '' AND parent IN ({})"
-    families = [*(row.id for row in batch.parents), *leaving]
-    children = dict(select_in(connection, query, families))
-    ids = [*batch.removed_ids, *children]
-    removed = _rows_to_remove(connection, "chunks", batch.rows, source=sources, id=ids)
-    report.removed, report.parents.removed = list(removed), list(leaving)
-    _delete_chunks(connection, removed, generation)
-    connection.executemany("DELETE FROM parents WHERE n = ?", [(n,) for n in leaving.values()])
+    parent_of = dict(select_in(connection, query, [*(row.id for row in batch.parents), *parents]))
+    ids = [*batch.removed_ids, *parent_of]
+    chunks = _rows_to_remove(connection, "chunks", batch.rows, source=sources, id=ids)
+    report.removed, report.parents.removed = list(chunks), list(parents)
+    _delete_chunks(connection, chunks, generation)
+    connection.executemany("DELETE FROM parents WHERE n = ?", [(n,) for n in parents.values()])
     written = _write_rows(connection, "chunks", batch.rows, report, generation)
     _write_vectors(connection, written, vectors, generation)
     _write_rows(connection, "parents", batch.parents, report.parents, generation)
-    # one whose children alone have changed counts as updated, too
-    changed = {row.parent for row, _, _ in written} | {children[key] for key in removed if key in children}
+    # a document whose children alone have changed counts as updated, too
+    changed = {each.row.parent for each in written} | {parent_of[key] for key in chunks if key in parent_of}
     report.parents.updated += [key for key in report.parents.unchanged if key in changed]
     report.parents.unchanged = [key for key in report.parents.unchanged if key not in changed]
     if not state.derived and any(f'"{REPRESENTATION}"' in row.metadata for row in batch.rows):
         store.set_meta(derived=True)
     _write_records(connection, batch)
-    if any(part.added or part.updated or part.removed for part in (report, report.parents)):
+    if any(changes.added or changes.updated or changes.removed for changes in (report, report.parents)):
         store.set_meta(generation=generation)
     return report
 
 
 def _refuse_clashes(connection: Connection, batch: Batch, leaving_sources: Collection[str]) -> None:
-    """Refuse ids of children, and those that would name both a chunk and a document with children."""
-    plain = [row.id for row in batch.rows if not row.parent]
+    """Refuse ids of children, and those that would be of both a chunk and a document with children."""
+    chunk_ids = [row.id for row in batch.rows if not row.parent]
     query = "SELECT id, parent FROM chunks WHERE parent != '' AND id IN ({})"
-    for child, parent in select_in(connection, query, [*plain, *batch.removed_ids]):
+    for child, parent in select_in(connection, query, [*chunk_ids, *batch.removed_ids]):
         raise InvalidInputError(
             f"{child!r} is a part of the document {parent!r} and cannot be written or removed alone; write or delete "
             "the document."
         )
-    parents = [row.id for row in batch.parents]
-    for table, how, ids in (("parents", "with", plain), ("chunks", "without", parents)):
+    parent_ids = [row.id for row in batch.parents]
+    for table, how, ids in (("parents", "with", chunk_ids), ("chunks", "without", parent_ids)):
         for key, source in select_in(connection, f"SELECT id, source FROM {table} WHERE id IN ({{}})", ids):
             if source not in leaving_sources:
                 raise InvalidInputError(
@@ -143,30 +140,37 @@ def _refuse_clashes(connection: Connection, batch: Batch, leaving_sources: Colle
 def _rows_to_remove(
     connection: Connection, table: str, written: Sequence[StoredRow], **values: Iterable[str]
 ) -> dict[str, int]:
-    """Id and row number of what goes, for its value in some columns, and is not written anew."""
+    """Find the rows with given values (``source=["a.md"], id=["7"]``) that are not written anew: id -> number."""
     leaving: dict[str, int] = {}
     for column in values:
         query = f"SELECT id, n FROM {table} WHERE {column} IN ({{}}) ORDER BY source, ordinal"
         leaving.update(select_in(connection, query, values[column]))
-    ids = {row.id for row in written}
-    return {key: n for key, n in leaving.items() if key not in ids}
+    for row in written:
+        leaving.pop(row.id, None)
+    return leaving
 
 
 def _delete_chunks(connection: Connection, leaving: Mapping[str, int], generation: int) -> None:
-    """Delete rows and their vectors, and note the removal for the legs."""
+    """Delete rows and their vectors, and record the removals for the legs."""
     numbers = [(n,) for n in leaving.values()]
     connection.executemany("DELETE FROM chunks WHERE n = ?", numbers)
     connection.executemany("DELETE FROM vectors WHERE n = ?", numbers)
-    connection.executemany(
-        "INSERT INTO removed (id, n, generation) VALUES (?, ?, ?)",
-        [(key, n, generation) for key, n in leaving.items()],
-    )
+    removed = [(key, n, generation) for key, n in leaving.items()]
+    connection.executemany("INSERT INTO removed (id, n, generation) VALUES (?, ?, ?)", removed)
+
+
+class _Written(NamedTuple):
+    """A row that was written, what it replaced (without its text), and its number."""
+
+    row: StoredRow
+    old: StoredRow | None
+    n: int
 
 
 def _write_rows(
     connection: Connection, table: str, rows: Sequence[StoredRow], report: Changes, generation: int
-) -> list[tuple[StoredRow, StoredRow | None, int]]:
-    """Write the rows of a table that are new or differ: each, what stood there without its text, and its number."""
+) -> list[_Written]:
+    """Write the rows of a table that are new or differ; report all, and return those written."""
     query = f"SELECT id, source, ordinal, '', metadata, hash, parent, place FROM {table} WHERE id IN ({{}})"
     stored = {row[0]: StoredRow(*row) for row in select_in(connection, query, [row.id for row in rows])}
     statement = f"{upsert_statement(table, *StoredRow._fields, 'generation')} RETURNING n"
@@ -178,7 +182,8 @@ def _write_rows(
             continue
         (report.added if old is None else report.updated).append(row.id)
         [(n,)] = connection.execute(statement, (*row, generation)).fetchall()
-        written.append((row, old, n))
+        written.append(_Written(row, old, n))
+        # documents with made ids may replace each other unintentionally
         if old is not None and row.id == chunk_id(row.source, row.text, 0):
             before, after = json.loads(old.metadata), json.loads(row.metadata)
             differing = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
@@ -187,20 +192,17 @@ def _write_rows(
 
 
 def _write_vectors(
-    connection: Connection,
-    written: Iterable[tuple[StoredRow, StoredRow | None, int]],
-    vectors: Mapping[bytes, bytes],
-    generation: int,
+    connection: Connection, written: Iterable[_Written], vectors: Mapping[bytes, bytes], generation: int
 ) -> None:
     """Write the vectors of rows that were written; one whose text is embedded as before stays."""
-    changed: dict[int, str] = {}
+    texts: dict[int, str] = {}
     for row, old, n in written:
-        embedded = embedded_row(row.text, row.metadata)
-        if old is None or old.hash != row.hash or embedded_row(row.text, old.metadata) != embedded:
-            changed[n] = embedded
-    connection.executemany("DELETE FROM vectors WHERE n = ?", [(n,) for n in changed])
+        text = embedded_row(row.text, row.metadata)
+        if old is None or old.hash != row.hash or embedded_row(row.text, old.metadata) != text:
+            texts[n] = text
+    connection.executemany("DELETE FROM vectors WHERE n = ?", [(n,) for n in texts])
     if vectors:
-        rows = [(n, vectors[text_hash(embedded)], generation) for n, embedded in changed.items()]
+        rows = [(n, vectors[text_hash(text)], generation) for n, text in texts.items()]
         connection.executemany(upsert_statement("vectors", "n", "vector", "generation"), rows)
 
 

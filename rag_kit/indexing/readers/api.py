@@ -7,7 +7,7 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -31,11 +31,12 @@ from rag_kit.indexing.readers.parts import Context, Unreadable, open_regular
 from rag_kit.indexing.readers.process import ReaderProcess
 
 Box: TypeAlias = tuple[float, float, float, float]
+Place: TypeAlias = tuple[int, list[Box]]  # a page and rectangles there
 _OCR_SECONDS = 1800.0  # a page takes some
 _FILES_PER_PROCESS = 200  # then a new one: what a library leaks stays bounded
 
 
-class Reader:
+class Reader(AbstractContextManager["Reader"]):
     """Reads files through one reader process, which is started when first needed and replaced when it dies.
 
     Safe to use from several threads; files are converted one at a time. Take several readers to read in parallel.
@@ -68,15 +69,14 @@ class Reader:
     ) -> None:
         self.limits = limits
         self.ocr = ocr_wanted(ocr)
-        self.keep = keep if keep is None or ocr_wanted(True) else None
+        if keep is not None:
+            ocr_wanted(True)  # raises where its extra is missing
+        self.keep = keep
         self.root = Path(root) if root is not None else None
         self.readers = {check_pattern(pattern): reader for pattern, reader in (readers or {}).items()}
         self._process: ReaderProcess | None = None
         self._lock = threading.Lock()
         self._closed = False
-
-    def __enter__(self) -> Reader:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self.close()
@@ -117,10 +117,12 @@ class Reader:
         path = as_path(path, "path")
         with _as_read_error(path):
             real = _resolved(path, base)
-            user, kind = self._reader_of(path, real, limits, ocr)
-            context = Context(limits, ocr, self.keep is not None)
-            documents = user_documents(user, real) if user else self._convert(str(real), kind, context)
-        return _with_source(documents, path, real, base, kind)
+            user_reader, format_name = self._reader_of(path, real, limits.max_bytes, ocr)
+            if user_reader:
+                documents = user_documents(user_reader, real)
+            else:
+                documents = self._convert(real, format_name, Context(limits, ocr, self.keep is not None))
+        return _with_source(documents, path, real, base, format_name)
 
     def _default_limits(self, ocr: bool) -> ReadLimits:
         return ReadLimits(max_seconds=_OCR_SECONDS) if ocr or self.keep else ReadLimits()
@@ -128,48 +130,48 @@ class Reader:
     def check(self, path: Path, root: Path) -> None:
         """Raise ReadError for a file that `read` would refuse by its place, ending, kind or size; nothing is read."""
         with _as_read_error(path):
-            self._reader_of(path, _resolved(path, root), self.limits or ReadLimits(), self.ocr)
+            self._reader_of(path, _resolved(path, root), (self.limits or ReadLimits()).max_bytes, self.ocr)
 
-    def _reader_of(
-        self, path: Path, real: Path, limits: ReadLimits, ocr: bool
-    ) -> tuple[UserReader | None, str]:
-        """Return a user's reader for a file, and its format; raises `Unreadable` for no file or one too large."""
-        user = reader_for(path, self.readers)
-        kind = path.suffix.lower().lstrip(".") if user else format_of(path, ocr=ocr)
-        if not user or real.exists():  # a user's reader may know names that are no files
-            open_regular(real, None if user else limits.max_bytes).close()
-        return user, kind
+    def _reader_of(self, path: Path, real: Path, max_bytes: int, ocr: bool) -> tuple[UserReader | None, str]:
+        """Return a user's reader for a file, if any, and its format; raises `Unreadable` for no file or a large one."""
+        user_reader = reader_for(path, self.readers)
+        if user_reader is None:
+            format_name = format_of(path, ocr=ocr)
+            open_regular(real, max_bytes).close()
+            return None, format_name
+        if real.exists():  # a user's reader may know names that are no files
+            open_regular(real).close()
+        return user_reader, path.suffix.lower().lstrip(".")
 
-    def locate(
-        self, quote: str, path: Path, page: int = 0, *, ocr: bool = False
-    ) -> tuple[int, list[Box]] | None:
-        """Page and rectangles of a quote in a PDF, as for the function `locate`; ``page`` 0 for all pages."""
+    def locate(self, quote: str, path: Path, page: int = 0, *, ocr: bool = False) -> Place | None:
+        """Find the page and rectangles of a quote in a PDF, as the function `locate`; ``page`` 0 for all pages."""
         limits = self.limits or self._default_limits(ocr)
-        context = Context(limits, ocr, quote=quote, page=page)
         with _as_read_error(path):
             real = _resolved(path, self.root)
             open_regular(real, limits.max_bytes).close()
-            found = self._convert(str(real), "pdf", context)
-        place = json.loads(found[0].page_content)
+            [answer] = self._convert(real, "pdf", Context(limits, ocr, quote=quote, page=page))
+        place = json.loads(answer.page_content)
         return (place["page"], [tuple(box) for box in place["boxes"]]) if place else None
 
-    def _convert(self, path: str, kind: str, context: Context) -> list[Document]:
+    def _convert(self, path: Path, format_name: str, context: Context) -> list[Document]:
         """Have a process read the file; a new one where the last has ended, read enough files, or has other limits."""
         with self._lock:
             if self._closed:
                 raise InvalidInputError("This Reader is closed; make a new one.")
             process = self._process
-            fits = process is not None and process.alive and process.max_memory == context.limits.max_memory
-            if process is None or not fits or process.files >= _FILES_PER_PROCESS:
-                if process is not None:
+            if process is not None:
+                has_limits = process.alive and process.max_memory == context.limits.max_memory
+                if not has_limits or process.files >= _FILES_PER_PROCESS:
                     process.kill()
+                    process = None
+            if process is None:
                 process = self._process = ReaderProcess(context.limits)
-            return process.convert(path, kind, context, self.keep)
+            return process.convert(str(path), format_name, context, self.keep)
 
 
 @contextmanager
 def _as_read_error(path: Path) -> Iterator[None]:
-    """Turn `Unreadable` into the error for people."""
+    """Turn `Unreadable` into the error for people, which says the path."""
     try:
         yield
     except Unreadable as error:
@@ -178,7 +180,7 @@ def _as_read_error(path: Path) -> Iterator[None]:
 
 @cache
 def shared_reader() -> Reader:
-    """The reader of `read`; a forked process has one of its own."""
+    """Return the reader of `read`; a forked process has one of its own."""
     reader = Reader()
     atexit.register(reader.close)
     return reader
@@ -252,22 +254,19 @@ def _resolved(path: Path, root: Path | None) -> Path:
 
 
 def _with_source(
-    documents: Iterable[Document], path: Path, real: Path, root: Path | None, kind: str
+    documents: Iterable[Document], path: Path, real: Path, root: Path | None, format_name: str
 ) -> list[Document]:
     """Return the documents of a file, with metadata that say which file it is."""
     # the name as given, not the target of a link: that is what people look for
     absolute = Path(os.path.abspath(path))
-    base = Path(os.path.abspath(root)) if root is not None else absolute.parent
-    inside = absolute.is_relative_to(base)
-    file = (absolute.relative_to(base) if inside else real.relative_to(base.resolve())).as_posix()
+    base = absolute.parent if root is None else Path(os.path.abspath(root))
+    inside, folder = (absolute, base) if absolute.is_relative_to(base) else (real, base.resolve())
+    file = inside.relative_to(folder).as_posix()
     common: dict[str, Any] = {
         "source": printable_path(path.as_posix() if root is None else file),
         "file": printable_path(file),
         "title": printable_path(absolute.stem),
-        "format": kind,
-        "mime": KINDS[kind].mime if kind in KINDS else "application/octet-stream",
+        "format": format_name,
+        "mime": KINDS[format_name].mime if format_name in KINDS else "application/octet-stream",
     }
-    return [
-        Document(page_content=doc.page_content, metadata={**common, **doc.metadata}, id=doc.id)
-        for doc in documents
-    ]
+    return [Document(doc.page_content, metadata=common | doc.metadata, id=doc.id) for doc in documents]

@@ -52,12 +52,12 @@ _PERCENT, _TEXT = _Token("sign", "%"), _Token("sign", "@")
 
 
 class _Section(NamedTuple):
-    """A section of a format, between semicolons: for numbers that fit its condition; ``signed`` if it shows a minus."""
+    """A section of a format, between semicolons, and the numbers that it is for: those that compare so to a limit."""
 
     tokens: tuple[_Token, ...]
-    condition: str
+    comparison: str  # a key of `_COMPARE`; empty for all numbers
     limit: float
-    signed: bool
+    signed: bool  # whether it shows a minus
 
 
 def shown(value: object, code: str) -> str:
@@ -72,7 +72,9 @@ def shown(value: object, code: str) -> str:
         if isinstance(value, _Moment):
             return _moment_text(value, sections[0].tokens)
         if isinstance(value, str):
-            return _text(value, sections)
+            # by the fourth section, or by one with the sign @
+            fitting = [*sections[3:], *(section for section in sections if _TEXT in section.tokens)]
+            return _join(fitting[0].tokens, value) if fitting else value
         if isinstance(value, int | float):
             return _number_text(value, sections)
     except (InvalidOperation, OverflowError, ValueError):
@@ -90,33 +92,34 @@ def plain_text(value: object) -> str:
 @lru_cache(maxsize=1_000)
 def _sections(code: str) -> list[_Section]:
     """Split a format into its sections; one without a condition gets the condition that Excel takes."""
-    parts: list[list[_Token]] = [[]]
-    for match in _TOKEN.finditer(code):
-        token = _Token(match.lastgroup or "", match[match.lastgroup or 0])
-        if token == ("sign", ";"):
-            parts.append([])
-        elif token.kind in ("escaped", "other", "gap"):
-            parts[-1].append(_Token("text", " " if token.kind == "gap" else token.text))
-        else:
-            parts[-1].append(token)
-            if currency := re.match(r"\$([^-]+)", token.text if token.kind == "bracket" else ""):
-                parts[-1].append(_Token("text", currency[1]))
+    parts = _split_tokens(code)
     usual = {1: [""], 2: [">=", ""]}.get(len(parts), [">", "<", "", ""])
     sections: list[_Section] = []
-    signed = True
-    for tokens, condition in zip(parts, usual, strict=False):
-        brackets = (_CONDITION.fullmatch(token.text) for token in tokens if token.kind == "bracket")
-        written = next(filter(None, brackets), None)
-        signed = bool(written) or (signed and (not sections or sections[-1].limit != 0))
-        limit = float(written[2]) if written else 0.0
-        sections.append(_Section(_named_tokens(tokens), written[1] if written else condition, limit, signed))
+    signed, limit = True, -1.0
+    for tokens, comparison in zip(parts, usual, strict=False):
+        # one after a section that ends at zero is for negative numbers, whose minus it leaves out
+        signed, limit = signed and limit != 0, 0.0
+        for token in tokens:
+            if token.kind == "bracket" and (condition := _CONDITION.fullmatch(token.text)):
+                signed, comparison, limit = True, condition[1], float(condition[2])
+                break
+        sections.append(_Section(_named_tokens(tokens), comparison, limit, signed))
     return sections
 
 
-def _text(value: str, sections: Sequence[_Section]) -> str:
-    """Write a text by the fourth section of a format, or by the section with the sign ``@``."""
-    fitting = [*sections[3:], *(section for section in sections if _TEXT in section.tokens)]
-    return _join(fitting[0].tokens, value) if fitting else value
+def _split_tokens(code: str) -> list[list[_Token]]:
+    """Split a format into sections of tokens; escaped and other characters are texts, as is a currency."""
+    sections: list[list[_Token]] = [[]]
+    for match in _TOKEN.finditer(code):
+        kind = str(match.lastgroup)
+        text = " " if kind == "gap" else match[kind]
+        if (kind, text) == ("sign", ";"):
+            sections.append([])
+            continue
+        sections[-1].append(_Token("text" if kind in ("escaped", "other", "gap") else kind, text))
+        if kind == "bracket" and (currency := re.match(r"\$([^-]+)", text)):
+            sections[-1].append(_Token("text", currency[1]))
+    return sections
 
 
 def _join(tokens: Sequence[_Token], value: str = "") -> str:
@@ -127,30 +130,30 @@ def _join(tokens: Sequence[_Token], value: str = "") -> str:
 
 def _number_text(value: float, sections: Sequence[_Section]) -> str:
     """Write a number by the first section whose condition it fits."""
-    for tokens, condition, limit, signed in sections[:3]:
-        if not condition or _COMPARE[condition](value, limit):
-            minus = "-" if value < 0 and signed else ""
-            if all(token.kind != "place" for token in tokens):
-                return minus + _join(tokens, plain_text(abs(value)))
-            return minus + _placed_text(Decimal(f"{abs(value):.15g}"), tokens)
+    for tokens, comparison, limit, signed in sections[:3]:
+        if comparison and not _COMPARE[comparison](value, limit):
+            continue
+        minus = "-" if value < 0 and signed else ""
+        if all(token.kind != "place" for token in tokens):
+            return minus + _join(tokens, plain_text(abs(value)))
+        return minus + _placed_text(Decimal(f"{abs(value):.15g}"), tokens)
     return plain_text(value)
 
 
 def _placed_text(number: Decimal, tokens: tuple[_Token, ...]) -> str:
-    """Write a positive number by a section with places for digits."""
+    """Write a positive number by a section with places for digits: as a fraction, with a power of ten, or plainly."""
     places = _places(tokens)
     number *= places.factor
     if _SLASH in tokens and any(token.kind == "place" for token in tokens[: tokens.index(_SLASH)]):
         return _fraction_text(number, tokens)
-    powers = [n for n, token in enumerate(tokens) if token.kind == "exponent"] if places.has_power else []
-    return _power_text(number, tokens, powers[0]) if powers else places.text(number)
+    for index, token in enumerate(tokens):
+        if token.kind == "exponent":
+            return _power_text(number, tokens, index)
+    return places.text(number)
 
 
 class _Places:
-    """The places for digits in a section; commas between them group by thousands, those after the last divide.
-
-    ``factor`` is what a number is to be multiplied by before it is written.
-    """
+    """The places for digits in a section; commas between them group by thousands, those after the last divide."""
 
     def __init__(self, tokens: Sequence[_Token]) -> None:
         point = tokens.index(_POINT) if _POINT in tokens else len(tokens)
@@ -158,53 +161,54 @@ class _Places:
         before_point = [n for n in places if n < point]
         first, last = (before_point[0], before_point[-1]) if before_point else (point, point)
         commas = [n for n, token in enumerate(tokens) if token == _COMMA] if places else []
-        dividing = sum(n > places[-1] or last < n < point for n in commas)
+        dividing = sum(n > places[-1] or last < n < point for n in commas)  # as in "0,," for millions
+        # a number is multiplied by this before it is written
         self.factor = Decimal(100) ** tokens.count(_PERCENT) / Decimal(1000) ** dividing
-        self.has_power = any(token.kind == "exponent" for token in tokens)
         self._grouped = any(first < n < last for n in commas)
-        self._step = Decimal(1).scaleb(len(before_point) - len(places))
-        self._left, self._right = (
-            [token for token in part if token != _COMMA] for part in (tokens[:point], tokens[point + 1 :])
-        )
+        self._last_digit = Decimal(1).scaleb(len(before_point) - len(places))
+        self._whole = [token for token in tokens[:point] if token != _COMMA]
+        self._decimals = [token for token in tokens[point + 1 :] if token != _COMMA]
 
     def text(self, number: Decimal) -> str:
         """Write a number in these places."""
-        digits, _, rest = f"{number.quantize(self._step, ROUND_HALF_UP):f}".partition(".")
-        return _whole_text(digits.lstrip("0"), self._left, grouped=self._grouped) + _rest_text(
-            rest, self._right
-        )
+        whole, _, decimals = f"{number.quantize(self._last_digit, ROUND_HALF_UP):f}".partition(".")
+        text = _whole_text(whole.lstrip("0"), self._whole, grouped=self._grouped)
+        return text + _decimals_text(decimals, self._decimals)
 
 
-@lru_cache(maxsize=1_000)
-def _places(tokens: tuple[_Token, ...]) -> _Places:
-    return _Places(tokens)
+_places = lru_cache(maxsize=1_000)(_Places)
 
 
 def _whole_text(digits: str, tokens: list[_Token], *, grouped: bool = False) -> str:
     """Put the digits before the point into their places from the right; digits left over go into the first."""
-    text, count, left = "", 0, sum(token.kind == "place" for token in tokens)
+    text, written = "", 0
+    free_places = sum(token.kind == "place" for token in tokens)
     for token in reversed(tokens):
         if token.kind != "place":
             text = _join([token]) + text
             continue
-        left -= 1
-        here, digits = (digits[-1:], digits[:-1]) if left else (digits, "")
-        for digit in reversed(here or "0" * (token.text == "0")):
-            text = digit + "," * (grouped and count > 0 and count % 3 == 0) + text
-            count += 1
+        free_places -= 1
+        own, digits = (digits[-1:], digits[:-1]) if free_places else (digits, "")
+        if not own and token.text == "0":
+            own = "0"
+        for digit in reversed(own):
+            comma = "," if grouped and written and written % 3 == 0 else ""
+            text = digit + comma + text
+            written += 1
     return text + digits
 
 
-def _rest_text(digits: str, tokens: list[_Token]) -> str:
+def _decimals_text(digits: str, tokens: list[_Token]) -> str:
     """Write the point and the digits after it, without zeros in the last places that are ``#`` or ``?``."""
-    if not tokens:
-        return "." * bool(digits) + digits
     places = [token.text for token in tokens if token.kind == "place"]
     while places and places[-1] != "0" and digits.endswith("0"):
         places, digits = places[:-1], digits[:-1]
-    left = iter(digits)
-    texts = (next(left, "") if token.kind == "place" else _join([token]) for token in tokens)
-    return "." * bool(digits) + "".join(texts)
+    point = "." if digits else ""
+    if not tokens:
+        return point + digits
+    remaining = iter(digits)
+    texts = (next(remaining, "") if token.kind == "place" else _join([token]) for token in tokens)
+    return point + "".join(texts)
 
 
 def _power_text(number: Decimal, tokens: tuple[_Token, ...], e_index: int) -> str:
@@ -220,9 +224,9 @@ def _power_text(number: Decimal, tokens: tuple[_Token, ...], e_index: int) -> st
     if round(number.scaleb(-exponent), decimals) >= 10**step:  # 999.96 is 1.0E+3
         exponent += step
     mantissa = _places(mantissa_tokens).text(number.scaleb(-exponent))
-    sign = "-" if exponent < 0 else "+" if tokens[e_index].text.endswith("+") else ""
+    plus = "+" if tokens[e_index].text.endswith("+") else ""
     digits = _whole_text(str(abs(exponent)).lstrip("0"), exponent_tokens)
-    return f"{mantissa}E{sign}{digits}"
+    return f"{mantissa}E{'-' if exponent < 0 else plus}{digits}"
 
 
 def _fraction_text(number: Decimal, tokens: tuple[_Token, ...]) -> str:
@@ -231,39 +235,39 @@ def _fraction_text(number: Decimal, tokens: tuple[_Token, ...]) -> str:
     above = list(takewhile(lambda token: token.kind == "place", reversed(tokens[:slash])))
     below = list(takewhile(lambda token: token.kind == "place" or token.text.isdigit(), tokens[slash + 1 :]))
     before, after = tokens[: slash - len(above)], tokens[slash + 1 + len(below) :]
-    mixed = any(token.kind == "place" for token in before)
-    fixed = int("".join(token.text for token in below).strip("#?") or 0)
-    rest = Fraction(number) - (int(number) if mixed else 0)
-    if fixed:
-        numerator, denominator = round(rest * fixed), fixed
+    is_mixed = any(token.kind == "place" for token in before)
+    whole = int(number) if is_mixed else 0
+    rest = Fraction(number) - whole
+    denominator = int("".join(token.text for token in below).strip("#?") or 0)
+    if denominator:
+        numerator = round(rest * denominator)
     else:
         numerator, denominator = rest.limit_denominator(10 ** len(below) - 1).as_integer_ratio()
-    whole = int(number)
-    if mixed and numerator == denominator:
+    if is_mixed and numerator == denominator:
         whole, numerator = whole + 1, 0
-    texts = [str(whole)] if mixed and (whole or not numerator) else []
-    texts += [f"{numerator}/{denominator}"] if numerator or not mixed else []
-    return " ".join([_join(before).strip(), *texts]).strip() + _join(after)
+    texts = [_join(before).strip()]
+    if is_mixed and (whole or not numerator):
+        texts.append(str(whole))
+    if numerator or not is_mixed:
+        texts.append(f"{numerator}/{denominator}")
+    return " ".join(texts).strip() + _join(after)
 
 
 def _named_tokens(tokens: Sequence[_Token]) -> tuple[_Token, ...]:
-    """Write the tokens of dates in small letters, minutes as ``n``, for ``m`` is a month.
-
-    The letter is a minute's behind an hour, or before a second.
-    """
+    """Write the tokens of dates in small letters, and ``m`` behind an hour or before a second, a minute, as ``n``."""
+    indices = [n for n, token in enumerate(tokens) if token.kind in ("date", "elapsed")]
+    names = [tokens[n].text.lower() for n in indices]
     named = list(tokens)
-    pieces = [n for n, token in enumerate(tokens) if token.kind in ("date", "elapsed")]
-    for before, number, after in zip([None, *pieces], pieces, [*pieces[1:], None], strict=False):
-        name = tokens[number].text.lower()
-        of_hour = before is not None and tokens[before].text[0] in "hH"
-        of_hour = of_hour or (after is not None and tokens[after].text[0] in "sS")
-        named[number] = _Token(tokens[number].kind, name.replace("m", "n") if of_hour else name)
+    for n, before, name, after in zip(indices, ["", *names], names, [*names[1:], ""], strict=False):
+        is_minute = before.startswith("h") or after.startswith("s")
+        named[n] = _Token(tokens[n].kind, name.replace("m", "n") if is_minute else name)
     return tuple(named)
 
 
 def _moment_text(value: _Moment, tokens: Sequence[_Token]) -> str:
     """Write a date, a time or a duration by a section; midnight is left out after a date."""
-    kinds, brackets = {token.kind for token in tokens}, [t.text for t in tokens if t.kind == "bracket"]
+    kinds = {token.kind for token in tokens}
+    brackets = [token.text for token in tokens if token.kind == "bracket"]
     if not kinds & {"date", "elapsed"} or any(map(_SYSTEM.match, brackets)):
         return plain_text(value)
     moment, chinese = _as_datetime(value), any(map(_CHINESE.match, brackets))
@@ -295,19 +299,19 @@ def _as_datetime(value: _Moment) -> datetime.datetime:
 
 def _date_text(moment: datetime.datetime, name: str, *, half: bool, chinese: bool) -> str:
     """Write a piece of a date or time: ``yyyy``, ``mmm``, ``dd``, ``h``, ``nn`` (minutes), ``ss.00``."""
-    kind, length = name[0], len(name)
-    if kind in "ye":
-        return str(moment.year) if length > 2 or kind == "e" else f"{moment.year % 100:02}"
-    if kind == "m" and length > 2:
+    letter, length = name[0], len(name)
+    if letter in "ye":
+        return str(moment.year) if length > 2 or letter == "e" else f"{moment.year % 100:02}"
+    if letter == "m" and length > 2:
         month = f"{_HAN_MONTHS[moment.month - 1]}月" if chinese else f"{moment:%B}"
         return month if length == 4 or chinese else month[: 1 if length > 4 else 3]
-    if kind == "a" or (kind == "d" and length > 2 and chinese):
+    if letter == "a" or (letter == "d" and length > 2 and chinese):
         return ("星期" if length == 4 else "周") + "一二三四五六日"[moment.weekday()]
-    if kind == "d" and length > 2:
+    if letter == "d" and length > 2:
         return f"{moment:%A}" if length > 3 else f"{moment:%a}"
     if "." in name:
         whole, _, decimals = name.partition(".")
         return f"{moment.second:0{len(whole)}}." + f"{moment.microsecond:06}"[: len(decimals)]
-    hour = (moment.hour - 1) % 12 + 1 if half else moment.hour
+    hour = (moment.hour - 1) % 12 + 1 if half else moment.hour  # half: of half a day
     numbers = {"m": moment.month, "d": moment.day, "h": hour, "n": moment.minute, "s": moment.second}
-    return str(numbers[kind]).zfill(min(length, 2))
+    return str(numbers[letter]).zfill(min(length, 2))

@@ -39,58 +39,50 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
-def convert(path: str | Path, kind: str, context: Context) -> Iterator[Part]:
-    """All parts of a file that have text; raises `Unreadable`, also where none has."""
-    most = context.limits.max_bytes
-    with open_regular(path, most) as file:
-        data = file.read(most + 1)
+def convert(path: str | Path, format_name: str, context: Context) -> Iterator[Part]:
+    """Yield all parts of a file that have text; raises `Unreadable`, also where none has."""
+    max_bytes = context.limits.max_bytes
+    with open_regular(path, max_bytes) as file:
+        data = file.read(max_bytes + 1)
     context.check(len(data), "bytes", "max_bytes")  # it may have grown
-    check_content(data, kind)
-    module, _, name = (QUOTES if context.quote else KINDS[kind].reader).partition(":")
-    converter: Callable[[bytes, Context], Iterator[Part]] = getattr(
-        importlib.import_module(f"rag_kit.indexing.readers.{module}"), name
-    )
-    characters = count = 0
+    check_content(data, format_name)
+    module, _, name = (QUOTES if context.quote else KINDS[format_name].reader).partition(":")
+    library = importlib.import_module(f"rag_kit.indexing.readers.{module}")
+    converter: Callable[[bytes, Context], Iterator[Part]] = getattr(library, name)
+    characters, is_empty = 0, True
     for part in converter(data, context):
         part.text = _clean(part.text)
         if part.text.strip() or part.picture:
             characters += len(part.text)
             context.check(characters, "characters of text", "max_characters")
-            part.metadata = {
-                key: _clean(value) if isinstance(value, str) else value
-                for key, value in part.metadata.items()
-                if value != ""
-            }
-            count += 1
+            for key, value in list(part.metadata.items()):
+                if value == "":
+                    del part.metadata[key]
+                elif isinstance(value, str):
+                    part.metadata[key] = _clean(value)
+            is_empty = False
             yield part
-    if not count:
+    if is_empty:
         raise Unreadable("no text found in it", "Remove it, or check that it is the right file")
 
 
 def _clean(text: str) -> str:
-    """Text that every store and encoder takes: no lone surrogates, no control characters but tab and newline."""
+    """Replace what no store takes: lone surrogates, and control characters but tab and newline."""
     return _CONTROLS.sub(" ", _SURROGATES.sub("\ufffd", text))
 
 
-def _write(out: IO[str], **message: Any) -> None:
-    out.write(json.dumps(message) + "\n")
-    out.flush()
-
-
 def _serve(request: dict[str, Any], out: IO[str]) -> None:
-    """Convert one file, a line of JSON for each part and one for how it ended."""
-    path, kind, limits = request.pop("path"), request.pop("format"), ReadLimits(**request.pop("limits"))
-    count, notes = 0, Notes()
+    """Convert one file: write a line of JSON for each part, and one for how it ended."""
+    limits, notes = ReadLimits(**request.pop("limits")), Notes()
     signal.setitimer(signal.ITIMER_REAL, min(limits.max_seconds, _MAX_ALARM))
+    last: dict[str, Any]
     try:
         with use_notes(notes):
-            for part in convert(path, kind, Context(limits, folder=os.path.dirname(path), **request)):
-                picture = {"picture": b64encode(part.picture).decode("ascii")} if part.picture else {}
-                _write(out, text=part.text, metadata=part.metadata, **picture)
-                count += 1
-        more = len(notes.texts) - _MAX_NOTES
-        given = [*map(_clean, notes.texts[:_MAX_NOTES]), *([f"and {more} more notes"] if more > 0 else [])]
-        last: dict[str, Any] = {"done": count, "notes": given}
+            count = _write_parts(request, limits, out)
+        given = [_clean(note) for note in notes.texts[:_MAX_NOTES]]
+        if len(notes.texts) > _MAX_NOTES:
+            given.append(f"and {len(notes.texts) - _MAX_NOTES} more notes")
+        last = {"done": count, "notes": given}
     except Unreadable as error:
         # why nothing of the file is left
         left_out = [note for note in notes.texts if LEFT_OUT in note]
@@ -101,12 +93,25 @@ def _serve(request: dict[str, Any], out: IO[str]) -> None:
         reason, advice = reason_of(error), f"It may be damaged: {SAVE_AGAIN}"
         last = {"unreadable": f"it could not be converted ({reason})", "advice": advice}
     signal.setitimer(signal.ITIMER_REAL, 0)
-    _write(out, **last)
+    print(json.dumps(last), file=out, flush=True)
+
+
+def _write_parts(request: dict[str, Any], limits: ReadLimits, out: IO[str]) -> int:
+    """Write the parts of a file, and count them."""
+    path, format_name = request.pop("path"), request.pop("format")
+    count = 0
+    for part in convert(path, format_name, Context(limits, folder=os.path.dirname(path), **request)):
+        picture = {"picture": b64encode(part.picture).decode("ascii")} if part.picture else {}
+        message = {"text": part.text, "metadata": part.metadata, **picture}
+        print(json.dumps(message), file=out, flush=True)
+        count += 1
+    return count
 
 
 def main() -> int:
     """Serve requests until standard input ends."""
-    out = os.fdopen(os.dup(1), "w", encoding="ascii")  # what libraries print must not get between the lines
+    # by other numbers: what libraries print must not get between the lines
+    out = os.fdopen(os.dup(1), "w", encoding="ascii")
     requests = os.fdopen(os.dup(0), "r", encoding="ascii")
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)

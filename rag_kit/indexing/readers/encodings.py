@@ -40,12 +40,12 @@ _GUESSED = (
 _SEVEN_BIT = ("iso-2022", "hz", "utf-7")  # their bytes are all ASCII, so that only a declaration tells
 _WHOLE_FOR_DAMAGED = 4  # well-formed sequences for each damaged one in UTF-8; long GB18030 and Thai have 1.5
 _FEW = 2
-_CLEAR_SCORE = 1.0  # of an East Asian text, where chardet takes it for another
+_MIN_SCORE = 0.55  # of an East Asian text
+_CLEAR_SCORE = 1.0  # of one, even where chardet takes it for another
 _SAMPLE = 200_000  # characters that are scored
 _CHARACTERS_PER_DAMAGE = 50
 _DAMAGE = re.compile("\ufffd+")
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
-
 
 _ROWS = {  # lead and trail bytes of the frequent half of an encoding's table; kana too
     "gb18030": ["b0d7 a1fe"],
@@ -57,13 +57,13 @@ _ROWS = {  # lead and trail bytes of the frequent half of an encoding's table; k
 
 @cache
 def _common_characters(encoding: str) -> frozenset[str]:
-    """Characters of everyday use in an encoding: the frequent half of its table, kana, hangul, punctuation."""
+    """Return the characters of everyday use: the frequent half of an encoding's table, kana, hangul, punctuation."""
     common = set("，。、；：？！“”‘’（）《》〈〉「」『』【】…—·～％　")
-    name = "euc_jp" if encoding == "cp932" else encoding  # the same characters under other bytes
-    for row in _ROWS[name]:
-        first, last, low, high = bytes.fromhex(row)
-        for lead, trail in product(range(first, last + 1), range(low, high + 1)):
-            common.update(bytes((lead, trail)).decode(name, "ignore"))
+    table = "euc_jp" if encoding == "cp932" else encoding  # the same characters under other bytes
+    for row in _ROWS[table]:
+        first_lead, last_lead, first_trail, last_trail = bytes.fromhex(row)
+        for pair in product(range(first_lead, last_lead + 1), range(first_trail, last_trail + 1)):
+            common.update(bytes(pair).decode(table, "ignore"))
     return frozenset(common)
 
 
@@ -78,13 +78,13 @@ _FREQUENT = frozenset(
 
 def _score_encoding(text: str, encoding: str) -> float:
     """Score how usual the characters of a decoded text are for its encoding, from 0 to 2."""
-    high = [character for character in text if character > "\x7f"]
-    if not high:
+    beyond_ascii = [character for character in text if character > "\x7f"]
+    if not beyond_ascii:
         return 0.0
     common = _common_characters(encoding)
-    usual = sum(1 for character in high if character in common)
-    frequent = sum(1 for character in high if character in _FREQUENT)
-    return usual / len(high) + frequent / len(high)
+    usual = sum(character in common for character in beyond_ascii)
+    frequent = sum(character in _FREQUENT for character in beyond_ascii)
+    return usual / len(beyond_ascii) + frequent / len(beyond_ascii)
 
 
 def _decode_nearly(data: bytes, encoding: str) -> str | None:
@@ -100,13 +100,13 @@ def _decode_nearly(data: bytes, encoding: str) -> str | None:
 
 
 def codec_of(name: str) -> str:
-    """The codec for a declared charset: the larger one where files are really in that, as browsers do."""
+    """Return the codec for a declared charset: the larger one where files are really in that, as browsers do."""
     name = name.strip().lower()
     return next((wide for names, wide in _ALIASES.items() if name in names.split()), name)
 
 
 def _utf8_sequences(data: bytes) -> tuple[int, int]:
-    """Count the sequences beyond ASCII that are well-formed UTF-8, and the damaged ones."""
+    """Count the well-formed UTF-8 sequences beyond ASCII, and the damaged ones; (1, 0) for a sound text."""
     try:
         data.decode("utf-8")
         return 1, 0
@@ -118,45 +118,51 @@ def _utf8_sequences(data: bytes) -> tuple[int, int]:
 
 def _detect(data: bytes, declared: str) -> str:
     """Return the codec of a text without a byte order mark: the declared one if it works; a guess is noted."""
-    if declared.startswith(_SEVEN_BIT) and _decode_nearly(data, declared) is not None:
+    is_declared = declared not in ("", "utf-8") and _decode_nearly(data, declared) is not None
+    if is_declared and declared.startswith(_SEVEN_BIT):
         return declared
     whole, damaged = _utf8_sequences(data)
     if whole >= _WHOLE_FOR_DAMAGED * damaged:
         return "utf-8"
-    if declared and declared != "utf-8" and _decode_nearly(data, declared) is not None:
+    if is_declared:
         return declared
-    few = whole >= damaged <= _FEW  # a short text with a few letters beyond ASCII
-    guess, is_clear = _east_asian(data)
-    if not is_clear:
-        library = "" if few and not guess else _library_guess(data)
-        if not guess or library not in _GUESSED[: len(_EAST_ASIAN)]:
-            guess = "utf-8" if few else library
+    guess = _guess(data, nearly_utf8=whole >= damaged and damaged <= _FEW)
     write_note(f"encoding guessed: {guess}")
     return guess
 
 
+def _guess(data: bytes, *, nearly_utf8: bool) -> str:
+    """Guess a codec; ``nearly_utf8`` is for a short text with a few letters beyond ASCII."""
+    east_asian, is_clear = _east_asian(data)
+    if is_clear:
+        return east_asian
+    if nearly_utf8 and not east_asian:
+        return "utf-8"
+    import chardet  # here, since few texts need it
+
+    if len(data) > _SAMPLE:  # it looks at the beginning, which may be all ASCII
+        data = b"\n".join(line for line in data.split(b"\n") if not line.isascii())
+    answer = chardet.detect(data, compat_names=False, include_encodings=_GUESSED)["encoding"] or "cp1252"
+    if east_asian and answer in _GUESSED[: len(_EAST_ASIAN)]:
+        return east_asian
+    return "utf-8" if nearly_utf8 else answer
+
+
 def _east_asian(data: bytes) -> tuple[str, bool]:
-    """Return the East Asian encoding whose usual characters fit best; and whether chardet need not be asked."""
-    best, best_score, damaged = "", 0.55, False
+    """Return the East Asian codec whose usual characters fit best, or ""; and whether chardet need not be asked."""
+    best, best_score, damaged = "", _MIN_SCORE, False
     for encoding in _EAST_ASIAN:
         text = _decode_nearly(data, encoding)
-        if text is not None and (score := _score_encoding(text[:_SAMPLE], encoding)) > best_score + 1e-9:
+        if text is None:
+            continue
+        score = _score_encoding(text[:_SAMPLE], encoding)
+        if score > best_score + 1e-9:
             best, best_score, damaged = encoding, score, "\ufffd" in text
     return best, bool(best) and (damaged or best_score > _CLEAR_SCORE)
 
 
-def _library_guess(data: bytes) -> str:
-    """chardet's answer, cp1252 where it has none."""
-    import chardet  # here, since few texts need it
-
-    if len(data) > _SAMPLE:  # of which it looks at the beginning, which may be all ASCII
-        data = b"\n".join(line for line in data.split(b"\n") if not line.isascii())
-    found = chardet.detect(data, compat_names=False, include_encodings=_GUESSED)["encoding"]
-    return found or "cp1252"
-
-
 def decode(data: bytes, *, markup: bool = False, declared: str = "") -> str:
-    r"""Text of a file whose encoding is not known; line ends become ``\n``; raises `Unreadable` for binary data.
+    r"""Decode a text whose encoding is not known; line ends become ``\n``; raises `Unreadable` for binary data.
 
     A damaged sequence becomes one U+FFFD; that, and an encoding that is guessed, are written as notes. With ``markup``
     a declaration in the first 4 KB is believed; ``declared`` is one from elsewhere, such as the header of a mail.
@@ -178,9 +184,7 @@ def decode(data: bytes, *, markup: bool = False, declared: str = "") -> str:
         write_note(f"damaged at {text.count(chr(0xFFFD))} places, read as {encoding}")
     sample = text[:_SAMPLE]
     strange = len(_CONTROLS.findall(sample)) + sample.count("\ufffd")
-    if strange > 0.02 * len(sample) + 2:
-        raise Unreadable(
-            "it holds binary data, not text",
-            "Give it the suffix of its real format, or save it as UTF-8 text",
-        )
+    if strange > 0.02 * len(sample) + 2:  # two percent, and a few in a short text
+        advice = "Give it the suffix of its real format, or save it as UTF-8 text"
+        raise Unreadable("it holds binary data, not text", advice)
     return text.replace("\r\n", "\n").replace("\r", "\n").replace("\x00", "")

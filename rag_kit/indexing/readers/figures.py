@@ -41,24 +41,24 @@ _DATA_URI = re.compile(r"data:image/[\w.+-]+;base64,", re.I)
 
 
 class Figures:
-    """The pictures of one file, each kept once; none where they are not asked for."""
+    """The pictures of one file, each kept once; none where they are not wanted."""
 
     def __init__(self, context: Context) -> None:
         self._wanted = context.pictures
         self._seen: set[bytes] = set()
         self._bytes = self._count = self._tried = 0
         self._full = False
-        self._passed: Counter[str] = Counter()  # how many pictures are left out, by reason
+        self._left_out: Counter[str] = Counter()  # how many pictures, by reason
 
     def pass_over(self, reason: str) -> None:
-        """Count a picture that is left out; one note will tell of all with this reason."""
-        self._passed[reason] += self._wanted
+        """Count a picture that is left out; `finish` writes one note for all with this reason."""
+        if self._wanted:
+            self._left_out[reason] += 1
 
     def finish(self) -> None:
         """Write a note for each reason for which pictures of the file were left out."""
-        for reason, count in self._passed.items():
-            if count:
-                write_note(f"{count} picture{'s' * (count > 1)}{LEFT_OUT}{reason}")
+        for reason, count in self._left_out.items():
+            write_note(f"{count} picture{'s' * (count > 1)}{LEFT_OUT}{reason}")
 
     def parts(self, where: str, image: Callable[[], Any], caption: str, **metadata: Any) -> Iterator[Part]:
         """Yield a part for a picture from ``image()`` (bytes, or of Pillow); a note says why one is left out."""
@@ -78,11 +78,12 @@ class Figures:
         paper, data = kept
         with leave_out(f"text in {where}"):
             text = picture_text(paper)
-        words = "\n\n".join(filter(None, [" ".join(caption.split()), text]))
-        yield Part(words, {**metadata, **({"ocr": True} if text else {})}, data)
+        if text:
+            metadata["ocr"] = True
+        yield Part("\n\n".join(filter(None, [" ".join(caption.split()), text])), metadata, data)
 
     def _keep(self, given: Any) -> tuple[Any, bytes] | None:
-        """Return a picture, and its bytes made small; None for an icon, or one that was seen before."""
+        """Return a picture on paper, and the bytes of a small copy; None for an icon, or a picture seen before."""
         from PIL import Image
 
         image = Image.open(io.BytesIO(given), formats=_FORMATS) if isinstance(given, bytes) else given
@@ -91,15 +92,16 @@ class Figures:
             return None
         if image.width * image.height > _MAX_PIXELS:
             raise Unreadable(f"it has {image.width} by {image.height} pixels, more than {_MAX_PIXELS}")
-        photo = image.format == "JPEG"
         paper = on_paper(image)
-        shown = paper.copy()
-        shown.thumbnail((_MAX_SIDE, _MAX_SIDE))
-        if (key := hashlib.sha256(b"%d " % shown.width + shown.tobytes()).digest()) in self._seen:
+        small = paper.copy()
+        small.thumbnail((_MAX_SIDE, _MAX_SIDE))
+        digest = hashlib.sha256(b"%d " % small.width + small.tobytes()).digest()
+        if digest in self._seen:
             return None
-        self._seen.add(key)
-        data = _encoded(shown, "JPEG" if photo else "PNG")
-        data = _encoded(shown, "JPEG") if len(data) > _MAX_BYTES // 2 else data
+        self._seen.add(digest)
+        data = _encoded(small, "JPEG" if image.format == "JPEG" else "PNG")
+        if len(data) > _MAX_BYTES // 2:
+            data = _encoded(small, "JPEG")
         if len(data) > _MAX_BYTES:
             raise Unreadable(f"it takes {len(data)} bytes, more than the {_MAX_BYTES} that are kept")
         self._bytes += len(data)
@@ -115,9 +117,11 @@ def _encoded(image: Any, kind: str) -> bytes:
 
 def is_scan(page: Any) -> bool:
     """Tell whether the pictures on a PDF page, which may be pieces of one, cover it."""
-    boxes = [found.get_bounds() for found in _images(page)]
     width, height = page.get_size()
-    covered = sum((right - left) * (top - bottom) for left, bottom, right, top in boxes)
+    covered = 0.0
+    for picture in _images(page):
+        left, bottom, right, top = picture.get_bounds()
+        covered += (right - left) * (top - bottom)
     return bool(covered > _WHOLE_PAGE * width * height)
 
 
@@ -127,46 +131,47 @@ def _images(page: Any) -> Iterator[Any]:
 
 def pdf_figures(page: Any, lines: Sequence[Line], figures: Figures, where: str) -> list[Part]:
     """Return the parts of the pictures on a PDF page; one behind the text of the whole page is left out."""
-    width, height = page.get_size()
+    page_width, page_height = page.get_size()
     parts: list[Part] = []
-    for number, found in enumerate(_images(page), 1):
-        left, bottom, right, top = found.get_bounds()
-        if min(right - left, top - bottom) < _ICON:
+    for number, picture in enumerate(_images(page), 1):
+        box = left, bottom, right, top = picture.get_bounds()
+        width, height = right - left, top - bottom
+        if min(width, height) < _ICON:
             figures.pass_over(f"smaller than {_ICON} points")
             continue
-        if lines and (right - left) * (top - bottom) > _WHOLE_PAGE * width * height:
+        if lines and width * height > _WHOLE_PAGE * page_width * page_height:
             continue
-
-        def image(found: Any = found) -> Any:
-            with closing(found.get_bitmap(render=True)) as bitmap:
-                return bitmap.to_pil().copy()
-
-        caption = "" if page.get_rotation() else _caption(lines, (left, bottom, right, top))
-        parts += figures.parts(f"{where}, picture {number}", image, caption)
+        caption = "" if page.get_rotation() else _caption(lines, box)
+        parts += figures.parts(f"{where}, picture {number}", partial(_render, picture), caption)
     return parts
 
 
+def _render(picture: Any) -> Any:
+    with closing(picture.get_bitmap(render=True)) as bitmap:
+        return bitmap.to_pil().copy()
+
+
 def _caption(lines: Sequence[Line], box: tuple[float, float, float, float]) -> str:
-    """Return the lines of the caption below or above a box."""
+    """Return the caption below or above a box: a line that begins as one, and up to three lines right below it."""
     left, bottom, right, top = box
     for index, line in enumerate(lines):
-        below, above = bottom - line.bottom, line.bottom - top
-        near = 0 <= below <= _NEAR * line.size or 0 <= above <= _NEAR * line.size
-        if near and line.left < right and left < line.right and _CAPTION.match(line.text):
-            text, last = line.text, line
-            for after in lines[index + 1 : index + 4]:
-                if (
-                    not 0 < last.bottom - after.bottom < 1.5 * line.size
-                    or abs(after.left - line.left) > line.size
-                ):
-                    break
-                text, last = f"{text} {after.text}", after
-            return text
+        gaps = bottom - line.bottom, line.bottom - top  # below and above the box
+        is_beside = line.right <= left or right <= line.left
+        is_near = any(0 <= gap <= _NEAR * line.size for gap in gaps)
+        if is_beside or not is_near or not _CAPTION.match(line.text):
+            continue
+        texts, last = [line.text], line
+        for after in lines[index + 1 : index + 4]:
+            is_level = abs(after.left - line.left) <= line.size
+            if not is_level or not 0 < last.bottom - after.bottom < 1.5 * line.size:
+                break
+            texts, last = [*texts, after.text], after
+        return " ".join(texts)
     return ""
 
 
 def html_figures(
-    tree: Any, figures: Figures, load: Callable[[str], bytes], prefix: str = ""
+    tree: Any, figures: Figures, load: Callable[[str], bytes], metadata: dict[str, Any], prefix: str = ""
 ) -> Iterator[Part]:
     """Yield the parts of the pictures of an HTML tree: in ``data:`` addresses, or loaded by ``load``."""
     for number, node in enumerate(tree.iter("img"), 1):
@@ -178,18 +183,15 @@ def html_figures(
             figures.pass_over("on other machines")
             continue
         figure = next(node.iterancestors("figure"), None)
-        captions = figure.iter("figcaption") if figure is not None else ()
-        caption = (
-            " ".join("".join(one.itertext()) for one in captions)
-            or node.get("alt")
-            or node.get("title")
-            or ""
-        )
+        captions = () if figure is None else figure.iter("figcaption")
+        caption = " ".join("".join(each.itertext()) for each in captions)
+        caption = caption or node.get("alt") or node.get("title") or ""
         where = f"{prefix}picture {number} ({source[:60]})"
-        yield from figures.parts(where, partial(_source_bytes, source, load), caption)
+        yield from figures.parts(where, partial(_source_bytes, source, load), caption, **metadata)
 
 
 def _source_bytes(source: str, load: Callable[[str], bytes]) -> bytes:
+    """Return the bytes of a picture: decoded from its ``data:`` address, or loaded by its path."""
     if match := _DATA_URI.match(source):
         try:
             return base64.b64decode(unquote(source[match.end() :]))

@@ -73,15 +73,11 @@ def format_of(path: PurePath, *, ocr: bool = False) -> str:
     suffix = path.suffix.lower()
     kind = FORMATS.get(suffix)
     if kind is None:
+        reason = f"{suffix or 'a name without a suffix'} is not among the supported formats"
         advice = "Convert it, e.g. to .pdf, .docx, .md or .csv"
         if suffix in _SAVED_AS:
-            advice = (
-                f"Save it as {_SAVED_AS[suffix]} in the program that it was written with, or in LibreOffice"
-            )
-        raise Unreadable(
-            f"{suffix or 'a name without a suffix'} is not among the supported formats",
-            f"{advice}, or add a reader with register_reader",
-        )
+            advice = f"Save it as {_SAVED_AS[suffix]} in the program that it was written with, or in LibreOffice"
+        raise Unreadable(reason, f"{advice}, or add a reader with register_reader")
     if KINDS[kind].reader == _PICTURE and not ocr:
         raise Unreadable(f"{suffix} is a picture, and OCR is off", OCR_ADVICE)
     return kind
@@ -92,16 +88,17 @@ def check_content(data: bytes, kind: str) -> None:
     if not data.strip():
         raise Unreadable("the file is empty", "Remove it, or write something into it")
     if kind in _ZIPPED and data.startswith(_OLE):
-        raise Unreadable(
-            "it is encrypted with a password, or an old binary Office file",
-            f"Open it, remove the password and save it as .{kind}",
-        )
-    expected = _PDF in data[:1024] if kind == "pdf" else data.startswith(_ZIP)
-    other = data.startswith((_PDF, _ZIP, _OLE))
-    if not expected if kind == "pdf" or kind in _ZIPPED else other:
-        raise Unreadable(
-            f"it is no {kind} file although it is named so", "Give it the suffix of its real format"
-        )
+        reason = "it is encrypted with a password, or an old binary Office file"
+        raise Unreadable(reason, f"Open it, remove the password and save it as .{kind}")
+    if kind == "pdf":
+        fits = _PDF in data[:1024]
+    elif kind in _ZIPPED:
+        fits = data.startswith(_ZIP)
+    else:
+        fits = not data.startswith((_PDF, _ZIP, _OLE))
+    if not fits:
+        advice = "Give it the suffix of its real format"
+        raise Unreadable(f"it is no {kind} file although it is named so", advice)
 
 
 def register_reader(pattern: str, reader: UserReader | None) -> None:
@@ -143,7 +140,7 @@ def check_pattern(pattern: Any) -> str:
 
 
 def all_readers(more: Mapping[str, UserReader]) -> dict[str, UserReader]:
-    """The readers of `register_reader`, then a caller's own."""
+    """Return the readers of `register_reader`, then a caller's own."""
     return {pattern: reader for pattern, reader in _READERS.items() if pattern not in more} | dict(more)
 
 
@@ -168,13 +165,14 @@ def user_documents(reader: UserReader, path: Path) -> list[Document]:
     except Exception as error:
         reason = f"the registered reader failed ({type(error).__name__}: {error})"
         raise Unreadable(reason, "Mend that reader") from error
-    if wrong := [item for item in items if not isinstance(item, str | Document)]:
-        reason = f"the registered reader gave {type(wrong[0]).__name__}, not text or a Document"
-        raise Unreadable(reason, "Mend that reader")
-    documents = [Document(item) if isinstance(item, str) else item for item in items]
+    documents = []
+    for item in items:
+        if not isinstance(item, str | Document):
+            reason = f"the registered reader gave {type(item).__name__}, not text or a Document"
+            raise Unreadable(reason, "Mend that reader")
+        documents.append(Document(item) if isinstance(item, str) else item)
+        if is_loader:  # its source is the path as this process sees it
+            documents[-1].metadata.pop("source", None)
     if not any(document.page_content.strip() for document in documents):
         raise Unreadable("no text found in it", "Remove it, or check that it is the right file")
-    if is_loader:  # its source is the path as this process sees it
-        for document in documents:
-            document.metadata.pop("source", None)
     return documents

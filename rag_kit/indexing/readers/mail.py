@@ -56,14 +56,15 @@ def read_mbox(data: bytes, context: Context) -> Iterator[Part]:
 
 def _letter_part(message: EmailMessage) -> Part:
     headers = _headers(message)
-    metadata: dict[str, Scalar] = {"title": headers["Subject"]} if "Subject" in headers else {}
-    metadata |= {name.lower(): headers[name] for name in ("From", "To", "Date") if name in headers}
+    fields = {"title": "Subject", "from": "From", "to": "To", "date": "Date"}
+    metadata: dict[str, Scalar] = {key: headers[name] for key, name in fields.items() if name in headers}
     return Part(_letter_text(message, headers), metadata)
 
 
 def _headers(message: Message) -> dict[str, str]:
-    """The headers of a letter that say something."""
-    return {name: value for name in ("Subject", *_HEADERS) if (value := _header(message, name))}
+    """Return the headers of a letter that say something."""
+    headers = {name: _header(message, name) for name in ("Subject", *_HEADERS)}
+    return {name: value for name, value in headers.items() if value}
 
 
 def _letter_text(message: EmailMessage, headers: dict[str, str]) -> str:
@@ -78,41 +79,38 @@ def _letter_text(message: EmailMessage, headers: dict[str, str]) -> str:
 
 
 def _texts(part: Any, attached: list[str]) -> Iterator[str]:
-    """Yield the texts of a part and of the parts in it, with forwarded letters; collect names of other files."""
+    """Yield the texts of a message or a part of one, with forwarded letters; add names of files to ``attached``."""
     kind = part.get_content_type()
+    is_multipart, is_attached = kind.startswith("multipart/"), part.get_content_disposition() == "attachment"
     if kind == "multipart/alternative" and part.is_multipart():
         yield from _best_version(part, attached)
-    elif part.is_multipart() and kind.startswith(("multipart/", "message/rfc822", "message/global")):
+    elif part.is_multipart() and (is_multipart or kind.startswith(("message/rfc822", "message/global"))):
         for inner in part.get_payload():
             with leave_out(f"a part of the message ({inner.get_content_type()})"):
-                forwarded = not kind.startswith("multipart/")
-                yield from (
-                    [_letter_text(inner, _headers(inner))] if forwarded else list(_texts(inner, attached))
-                )
-    elif _is_text(part, kind):
-        text = _body_text(part)
-        yield to_markdown(parse_html(text)) if kind == "text/html" and text.strip() else text
+                if is_multipart:
+                    yield from list(_texts(inner, attached))  # all of it, or nothing
+                else:
+                    yield _letter_text(inner, _headers(inner))
+    elif kind.startswith(("text/", "multipart/")) and not is_attached and kind not in _OTHER_TEXTS:
+        data = part.get_payload(decode=True)  # also of a part that lacks its boundary
+        is_html = kind == "text/html"
+        text = decode(data, markup=is_html, declared=_charset(part)) if isinstance(data, bytes) else ""
+        yield to_markdown(parse_html(text)) if is_html and text.strip() else text
     elif name := part.get_filename():
         attached.append(name)
 
 
-def _is_text(part: Any, kind: str) -> bool:
-    if part.get_content_disposition() == "attachment" or kind in _OTHER_TEXTS:
-        return False
-    return kind.startswith(("text/", "multipart/"))  # one without its boundary has a text
-
-
 def _best_version(part: Any, attached: list[str]) -> Iterator[str]:
-    """Return the plain version of a text, or the HTML one if the plain one only says that there is one."""
+    """Yield the plain version of a text, or the HTML one if the plain one only says that there is one."""
     plain, rich = list[str](), list[str]()
     for version in part.iter_parts():
         is_plain = version.get_content_type() == "text/plain"
         with leave_out(f"a version of the message ({version.get_content_type()})"):
             (plain if is_plain else rich).extend(_texts(version, attached))
-    yield from rich if _letters(plain) * _STUB < _letters(rich) else plain
+    yield from rich if _letter_count(plain) * _STUB < _letter_count(rich) else plain
 
 
-def _letters(texts: list[str]) -> int:
+def _letter_count(texts: list[str]) -> int:
     return sum(len("".join(_LINK.sub("", text).split())) for text in texts)
 
 
@@ -122,10 +120,10 @@ def _header(message: Message, name: str) -> str:
     try:
         data = str(raw).encode("utf-8", "surrogateescape")
         # an encoding that is declared is often the smaller one of two
-        words = _CHARSET.sub(lambda match: codec_of(match[0]), decode(data, declared=_charset(message)))
-        while (joined := _WORD_GOES_ON.sub(r"\1", words)) != words:
-            words = joined
-        return " ".join(str(policy.default.header_factory(name, words)).split())[:2000]
+        text = _CHARSET.sub(lambda match: codec_of(match[0]), decode(data, declared=_charset(message)))
+        while (joined := _WORD_GOES_ON.sub(r"\1", text)) != text:
+            text = joined
+        return " ".join(str(policy.default.header_factory(name, text)).split())[:2000]
     except (
         ValueError,
         IndexError,
@@ -136,12 +134,6 @@ def _header(message: Message, name: str) -> str:
 
 
 def _charset(message: Any) -> str:
-    """The first charset that a message or a part of it declares; bytes beyond ASCII show that ASCII is not it."""
+    """Return the first charset that a message or a part of it declares; bytes beyond ASCII show that ASCII is wrong."""
     names = (str(part.get_content_charset() or "") for part in message.walk())
     return next((name for name in names if name.removeprefix("us-") not in ("", "ascii")), "")
-
-
-def _body_text(part: Any) -> str:
-    data = part.get_payload(decode=True)
-    markup = part.get_content_type() == "text/html"
-    return decode(data, markup=markup, declared=_charset(part)) if isinstance(data, bytes) else ""

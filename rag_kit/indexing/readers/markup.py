@@ -29,9 +29,7 @@ _SHIFTED = re.compile(r"vertical-align\s*:\s*(super|sub)\b", re.I)
 _LIST_STYLE = re.compile(r"list-style(?:-type)?\s*:\s*([\w-]+)", re.I)
 _TABLE = Path(__file__).with_name("list_styles.txt").read_text(encoding="utf-8")
 # style of numbers -> its names in attributes and in style sheets
-_LIST_STYLES = {
-    style: names.split() for style, _, names in (line.partition(":") for line in _TABLE.splitlines())
-}
+_LIST_STYLES = {style: names.split() for style, names in (line.split(":") for line in _TABLE.splitlines())}
 _BEFORE = 8  # pieces of a line that are looked at to read a superscript behind them
 _SPACES = re.compile(r"[ \t\n\r\f\v\u00a0]+")
 
@@ -40,15 +38,13 @@ def parse_html(text: str) -> Any:
     """Parse an HTML text, however untidy; raises `Unreadable` if there is no element in it."""
     from lxml import etree, html
 
-    parser = html.HTMLParser(
-        encoding="utf-8", no_network=True, remove_comments=True, remove_pis=True, huge_tree=True
-    )
+    options = {"no_network": True, "remove_comments": True, "remove_pis": True, "huge_tree": True}
+    parser = html.HTMLParser(encoding="utf-8", **options)
     try:
         return html.document_fromstring(text.encode("utf-8", "replace"), parser=parser)
     except (etree.ParserError, etree.XMLSyntaxError, AssertionError) as error:
-        raise Unreadable(
-            f"no HTML element could be found ({error})", "Check that the file is HTML"
-        ) from error
+        reason = f"no HTML element could be found ({error})"
+        raise Unreadable(reason, "Check that the file is HTML") from error
 
 
 def html_title(tree: Any) -> str:
@@ -67,7 +63,7 @@ def to_markdown(tree: Any) -> str:
 
 
 def _blocks_inside(node: Any) -> Iterator[str]:
-    """Return the block texts inside an element; loose inline content between blocks becomes paragraphs."""
+    """Yield the blocks of text inside an element; loose inline content between them becomes paragraphs."""
     loose: list[str] = [node.text or ""]
     for child in node:
         if not _is_skipped(child):
@@ -124,32 +120,34 @@ def _blocks_of(node: Any) -> Iterator[str]:
 def _list_text(node: Any) -> str:
     """Write a list as lines of markdown with the numbers that a browser shows, and indented contents."""
     lines: list[str] = []
-    items = [child for child in node if not _is_skipped(child)]
-    step = -1 if "reversed" in node.attrib else 1
-    number = (
-        whole_number(node.get("start"), sum(item.tag == "li" for item in items) if step < 0 else 1) - step
-    )
-    for child in items:
-        mark = ""
+    children = [child for child in node if not _is_skipped(child)]
+    is_reversed = "reversed" in node.attrib
+    step = -1 if is_reversed else 1
+    first = sum(child.tag == "li" for child in children) if is_reversed else 1
+    number = whole_number(node.get("start"), first) - step
+    for child in children:
         if child.tag == "li":
             number = whole_number(child.get("value"), number + step)
             mark = _item_mark(child, node, number) + " "
-        inner = "\n".join(_blocks_inside(child) if child.tag == "li" else _blocks_of(child))
+            inner = "\n".join(_blocks_inside(child))
+        else:  # a list straight inside a list
+            mark = "  "
+            inner = "\n".join(_blocks_of(child))
         if inner:
-            pad = " " * len(mark or "- ")
-            # without a mark it is a list straight inside a list
-            lines.append((mark or pad) + inner.replace("\n", f"\n{pad}"))
+            lines.append(mark + inner.replace("\n", "\n" + " " * len(mark)))
     return "\n".join(lines)
 
 
-def _item_mark(item: Any, inside: Any, number: int) -> str:
+def _item_mark(item: Any, parent: Any, number: int) -> str:
     """Return what a browser shows before a list's item; a dash for a bullet, a label if one is given."""
     if label := item.get("rag-kit-label"):
         return str(label)
-    if inside.tag != "ol":
+    if parent.tag != "ol":
         return "-"
-    styles = [_LIST_STYLE.search(style) for node in (item, inside) if (style := node.get("style"))]
-    style = next((match[1].lower() for match in styles if match), item.get("type") or inside.get("type"))
+    style = item.get("type") or parent.get("type")
+    for node in (parent, item):
+        if match := _LIST_STYLE.search(node.get("style") or ""):
+            style = match[1].lower()
     if style is None or number < 1:
         return f"{number}."
     if style in ("none", "disc", "circle", "square"):
@@ -160,7 +158,7 @@ def _item_mark(item: Any, inside: Any, number: int) -> str:
 
 
 def _table_texts(node: Any) -> Iterator[str]:
-    """Return the captions and the markdown of a table; if it only lays out the page, the blocks of its cells."""
+    """Yield the captions and the markdown of a table; if it only lays out the page, the blocks of its cells."""
     for caption in node.iterchildren("caption"):
         yield from _paragraph_text([_inner_text(caption)])
     if next(node.iterdescendants("table", *_HEADINGS), None) is not None:
@@ -172,7 +170,8 @@ def _table_texts(node: Any) -> Iterator[str]:
         return
     rows = [row for row in fill_spans(map(_row_cells, node.iter("tr"))) if any(row)]
     if len(rows) == 1 or (rows and len(rows[0]) == 1):
-        yield from (text for row in rows for text in dict.fromkeys(row) if text)
+        for row in rows:
+            yield from dict.fromkeys(filter(None, row))
     elif rows:
         yield markdown_table(rows)
 
@@ -186,7 +185,7 @@ def _row_cells(row: Any) -> Iterator[tuple[str, int, int]]:
 
 
 def _inner_text(node: Any, before: Sequence[str] = ()) -> str:
-    """Return the text of an element as one line."""
+    """Return the text of an element as one line; a superscript at its beginning belongs to the text before."""
     pieces = [*before[-_BEFORE:], node.text or ""]
     start = len(pieces) - 1
     for child in node:
@@ -207,13 +206,8 @@ def _inline_text(node: Any, before: Sequence[str]) -> str:
         return str(node.get("alttext") or "") or equation_text(node)
     shift = _SHIFTED.search(node.get("style") or "")
     if tag in ("sup", "sub") or shift:
-        text, line = _inner_text(node), "".join(before[-_BEFORE:])
-        if tag == "sub" or (shift and shift[1].lower() == "sub"):
-            return lowered(line, text)
-        linked = next(node.iter("a"), None) is not None or node.getparent().tag == "a"
-        after = (node.tail or "").strip()
-        below = node.getnext() if after == "/" else None
-        return raised(line, text, after if below is None or below.tag != "sub" else "⁄", note=linked)
+        is_lowered = tag == "sub" or (shift is not None and shift[1].lower() == "sub")
+        return _shifted_text(node, "".join(before[-_BEFORE:]), is_lowered=is_lowered)
     text = _inner_text(node, before)
     if tag in _BLOCK:
         return f" {text} "
@@ -222,3 +216,14 @@ def _inline_text(node: Any, before: Sequence[str]) -> str:
     if tag in ("s", "strike", "del") and text.strip():
         return f"~~{text.strip()}~~"  # a price that holds no more, beside the new one
     return text
+
+
+def _shifted_text(node: Any, before: str, *, is_lowered: bool) -> str:
+    """Write a superscript or subscript behind the text before it; one in a link is the mark of a note."""
+    if is_lowered:
+        return lowered(before, _inner_text(node))
+    after, following = (node.tail or "").strip(), node.getnext()
+    if after == "/" and following is not None and following.tag == "sub":
+        after = "⁄"  # of a fraction
+    linked = next(node.iter("a"), None) is not None or node.getparent().tag == "a"
+    return raised(before, _inner_text(node), after, note=linked)

@@ -36,34 +36,36 @@ def raised(before: str, text: str, after: str = "", *, note: bool = False) -> st
         ['10^-3', 'm^2', '1st', '2020[3]']
     """
     text = text.strip()
-    if after.startswith("⁄"):
-        return " " * before[-1:].isdigit() + text
+    if after.startswith("⁄"):  # 1½
+        return " " + text if before[-1:].isdigit() else text
     if re.fullmatch(r"\d{1,3}\)", text):  # a mark such as 1)
         text, note = text[:-1], True
     apart = not before.strip() or before[-1].isspace()
-    if not re.search(r"\w|[*†‡§]", text) or re.match(r"[\[(^]", text) or (apart and not text.isdigit()):
-        return text
-    if before[-1:].isdigit() and _ORDINAL.fullmatch(text):
+    # in brackets already, or a sign such as ™
+    is_marked = re.match(r"[\[(^]", text) or not re.search(r"\w|[*†‡§]", text)
+    is_ordinal = before[-1:].isdigit() and _ORDINAL.fullmatch(text)
+    if is_marked or is_ordinal or (apart and not text.isdigit()):
         return text
     if note or apart or (_RAISED_NUMBER.fullmatch(text) and not _takes_power(before, text)):
         return f"[{text}]"
-    return "^" + (text if re.fullmatch(r"[+−–-]?(?:\w|\d+(?:\.\d+)?)[+−–-]?", text) else f"({text})")
+    is_single = re.fullmatch(r"[+−–-]?(?:\w|\d+(?:\.\d+)?)[+−–-]?", text)
+    return f"^{text}" if is_single else f"^({text})"
 
 
 def _takes_power(before: str, text: str) -> bool:
-    """Whether the text before a raised number or letter ends with something that has powers."""
+    """Tell whether the text before a raised number or letter ends with something that has powers."""
     if number := re.search(r"\d[\d.,]*$", before):
         return len(number[0]) < 3 and text[0] not in "*†‡§"
     return bool(_UNIT.search(before))
 
 
 def lowered(before: str, text: str) -> str:
-    """A subscript behind ``before``: as it is, but behind a number with ``_``."""
+    """Write a subscript behind ``before``: as it is, but a number behind a number with ``_``."""
     return "_" * (before[-1:].isdigit() and text[:1].isdigit()) + text
 
 
 def whole_number(text: str | None, default: int) -> int:
-    """The whole number that an attribute says, else a default."""
+    """Return the whole number that an attribute says, else a default."""
     return int(text) if text and re.fullmatch(r"\s*[+-]?\d{1,9}\s*", text) else default
 
 
@@ -79,19 +81,19 @@ def list_number(number: int, style: str) -> str:
         return _ROWS[style][number - 1]
     if style in _DIGITS:
         return "".join(_DIGITS[style][int(digit)] for digit in text)
-    kind = re.sub(r"^(chinese|taiwanese|japanese|ideograph)|Thousand$", "", style)
-    if kind in _DIGITS:
-        return _chinese(text, _DIGITS[kind])
+    chinese_style = re.sub(r"^(chinese|taiwanese|japanese|ideograph)|Thousand$", "", style)
+    if chinese_style in _DIGITS:
+        return _chinese(text, _DIGITS[chinese_style])
     if style in ("ordinal", "ordinalText"):
-        last = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-        return text + ("th" if 10 < number % 100 < 14 else last)
-    name = style.removeprefix("lower").removeprefix("upper")
-    if name in ("Roman", "Letter"):
-        written = (
-            _roman(number) if name == "Roman" else chr(65 + (number - 1) % 26) * ((number - 1) // 26 + 1)
-        )
-        return written if style.startswith("upper") else written.lower()
-    return text.zfill(2) if style == "decimalZero" else text
+        ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+        return text + ("th" if 10 < number % 100 < 14 else ending)
+    if style in ("upperRoman", "lowerRoman"):
+        text = _roman(number)
+    elif style in ("upperLetter", "lowerLetter"):  # A to Z, then AA, BB
+        text = chr(ord("A") + (number - 1) % 26) * ((number - 1) // 26 + 1)
+    elif style == "decimalZero":
+        text = text.zfill(2)
+    return text.lower() if style.startswith("lower") else text
 
 
 def _roman(number: int) -> str:
@@ -103,12 +105,11 @@ def _roman(number: int) -> str:
 
 
 def _chinese(digits: str, signs: str) -> str:
-    """Digits of a number below 1,000 in Chinese; ten is 十, but 壹拾 in the numbers of contracts."""
-    zero, ten = signs[0], signs[10]
-    units = (signs[11], ten, "")[3 - len(digits) :]
-    text = "".join(
-        zero if digit == "0" else signs[int(digit)] + unit for digit, unit in zip(digits, units, strict=True)
-    )
+    """Write a number below 1,000 in Chinese; ten is 十, but 壹拾 in the numbers of contracts."""
+    zero, ten, hundred = signs[0], signs[10], signs[11]  # after the digits
+    text = ""
+    for digit, unit in zip(digits[::-1], ("", ten, hundred), strict=False):
+        text = (zero if digit == "0" else signs[int(digit)] + unit) + text
     text = text.replace(zero * 2, zero).rstrip(zero)
     return text.removeprefix("一") if text.startswith("一十") else text
 
@@ -117,16 +118,16 @@ def equation_text(node: Any) -> str:
     """Write a node of an equation's XML as text; parts longer than a letter or a number are in brackets."""
     if node.tag in ("annotation", "annotation-xml"):
         return ""
-    if node.tag == f"{OMML}d":
-        signs = (node.find(f"{OMML}dPr/{OMML}{name}") for name in ("begChr", "endChr"))
-        first, last = (sign.get(f"{OMML}val", "") if sign is not None else None for sign in signs)
+    if node.tag == f"{OMML}d":  # brackets, of which other signs than ( and ) are said
+        first, last = (node.find(f"{OMML}dPr/{OMML}{name}") for name in ("begChr", "endChr"))
         inside = ", ".join(map(equation_text, node.findall(f"{OMML}e")))
-        return f"{'(' if first is None else first}{inside}{')' if last is None else last}"
+        opening = "(" if first is None else first.get(f"{OMML}val", "")
+        return opening + inside + (")" if last is None else last.get(f"{OMML}val", ""))
+    texts = list(map(equation_text, node))
     shape = _SHAPES.get(node.tag)
     if shape is None:
         own = "" if len(node) else node.text or ""  # around parts there is only white space
-        return (own if node.tag == f"{OMML}t" else own.strip()) + "".join(map(equation_text, node))
-    texts = list(map(equation_text, node))
+        return (own if node.tag == f"{OMML}t" else own.strip()) + "".join(texts)
     if node.tag == "msqrt":  # its parts are one
         texts = ["".join(texts)]
     names = [child.tag.removeprefix(OMML) for child in node] if node.tag.startswith(OMML) else "abc"
@@ -136,7 +137,7 @@ def equation_text(node: Any) -> str:
 
 
 def _argument_text(sign: str, text: str) -> str:
-    """A part of an equation behind its sign, in brackets if it is more than a character or a number."""
+    """Write a part of an equation behind its sign, in brackets if it is more than a character or a number."""
     if not text:
         return ""
     return sign + (text if len(text) == 1 or text.isdigit() else f"({text})")

@@ -9,7 +9,7 @@ import io
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from importlib.util import find_spec
-from itertools import pairwise
+from itertools import islice, pairwise
 from math import dist
 from typing import Any, NamedTuple, cast
 
@@ -29,7 +29,7 @@ _SHORT_SIDE = 736  # pixels to which the finder enlarges the short side of a pic
 _NARROW = 4  # lengths of a side to the other; where more, white is added, for the long side is enlarged, too
 _MIN_SCORE = 0.5  # of a line; below it the model has guessed
 _THREADS = 2  # for each of the three models, which run one after the other
-_VOTES = 12  # lines that are asked for whether they stand on their heads
+_VOTES = 12  # lines that are looked at for whether they are upside down
 _BORDER = 32  # white pixels around a picture: text at its very edge is not found
 _TALL = 1.5  # height of a line by its width where it runs upwards or downwards
 # Codes of languages that the model reads, as the readers of other programs call them.
@@ -50,12 +50,13 @@ class Reading(NamedTuple):
     def given(self, x: float, y: float) -> tuple[float, float]:
         """Convert a point of ``picture`` to the pixels of the given picture."""
         height, width = self.picture.shape[:2]
-        x, y = {0: (x, y), 90: (height - y, x), 180: (width - x, height - y), 270: (y, width - x)}[self.turn]
+        turned_back = {0: (x, y), 90: (height - y, x), 180: (width - x, height - y), 270: (y, width - x)}
+        x, y = turned_back[self.turn]
         return x / self.scale, y / self.scale
 
 
 def ocr_wanted(ocr: bool | str | None) -> bool:
-    """Tell whether OCR is asked for, by ``True`` or by known languages such as ``"eng+chi_sim"``."""
+    """Tell whether OCR is wanted, by ``True`` or by known languages such as ``"eng+chi_sim"``."""
     if isinstance(ocr, str) and ocr:
         unknown = [name for name in ocr.split("+") if name not in _LANGUAGES]
         if unknown:
@@ -78,11 +79,9 @@ def read_picture(data: bytes, context: Context) -> Iterator[Part]:
     image = Image.open(io.BytesIO(data), formats=("PNG", "JPEG", "TIFF", "BMP", "WEBP"))
     count = getattr(image, "n_frames", 1) if image.format == "TIFF" else 1
     context.check(count, "pages", "max_pages")
-    for number, frame in enumerate(ImageSequence.Iterator(image), 1):
+    for number, frame in enumerate(islice(ImageSequence.Iterator(image), count), 1):
         pages = {"page": number, "pages": count} if count > 1 else {}
         yield Part(picture_text(frame), {**pages, "ocr": True})
-        if number == count:
-            return
 
 
 def picture_text(image: Any) -> str:
@@ -101,11 +100,11 @@ def on_paper(image: Any) -> Any:
     if upright.has_transparency_data:
         upright = upright.convert("RGBA")
         upright = Image.alpha_composite(Image.new("RGBA", upright.size, "white"), upright)
+    if upright.mode.startswith("I;"):
+        upright = upright.convert("I")
     if upright.mode.startswith(("I", "F")):  # 16 bits a pixel, which Pillow would cut off at 255
-        if upright.mode.startswith("I;"):
-            upright = upright.convert("I")
-        low, high = cast("tuple[float, float]", upright.getextrema())
-        upright = upright.point(lambda value: (value - low) * (255 / ((high - low) or 1)))
+        darkest, lightest = cast("tuple[float, float]", upright.getextrema())
+        upright = upright.point(lambda value: (value - darkest) * (255 / ((lightest - darkest) or 1)))
     return upright.convert("RGB")
 
 
@@ -120,19 +119,18 @@ def recognise_page(page: Any) -> Sheet | None:
 
 def page_picture(page: Any) -> tuple[Any, Callable[[float, float], tuple[float, float]]]:
     """Draw a PDF page as a picture; also return the function from a pixel to a point of the page."""
-    width, height = (max(1.0, side * _DPI / 72) for side in page.get_size())
-    scale = _DPI / 72 * _shrinking(width, height)
-    bitmap = page.render(scale=scale)
+    width, height = (max(1.0, side * _DPI / 72) for side in page.get_size())  # 72 points are an inch
+    bitmap = page.render(scale=_DPI / 72 * _shrinking(width, height))
     to_page = bitmap.get_posconv(page).to_page
     return bitmap.to_pil().convert("RGB"), lambda x, y: to_page(round(x), round(y))
 
 
 def _shrinking(width: float, height: float) -> float:
-    """Return the factor that makes a picture smaller; a strip stays larger, for it is read in pieces."""
+    """Return the factor, at most 1, that makes a picture small enough; a strip stays larger: it is read in pieces."""
     short, long = sorted((width, height))
-    if not STRIP * short < long <= _LONGEST * short:
-        return min(1.0, MAX_SIDE / long)
-    return float(min(1.0, MAX_SIDE / short, (_MAX_AREA / (width * height)) ** 0.5))
+    if STRIP * short < long <= _LONGEST * short:
+        return float(min(1.0, MAX_SIDE / short, (_MAX_AREA / (width * height)) ** 0.5))
+    return min(1.0, MAX_SIDE / long)
 
 
 def recognise(image: Any) -> Reading:
@@ -144,97 +142,100 @@ def recognise(image: Any) -> Reading:
     if scale < 1:
         size = [max(1, round(side * scale)) for side in image.size]
         image = image.resize(size, resample=3, reducing_gap=2.0)
-    picture = np.ascontiguousarray(np.asarray(image)[:, :, ::-1])
+    picture = np.ascontiguousarray(np.asarray(image)[:, :, ::-1])  # from RGB to BGR
     lines, corners = _find_lines(engine, picture)
     if not lines:
         return Reading([], picture, 0, scale)
-    turn = _turn_of(engine, lines, corners)
+    turn = _needed_turn(engine, lines, corners)
     if turn:
         picture = np.ascontiguousarray(np.rot90(picture, turn // 90))
         lines, corners = _find_lines(engine, picture)
-    read = engine.recognize_txt(lines)
-    boxes = [
-        Box(text, box) for text, score, box in zip(read.txts, read.scores, corners, strict=True)
-        if text.strip() and score >= _MIN_SCORE
-    ]  # fmt: skip
+    answer = engine.recognize_txt(lines)
+    boxes = []
+    for text, score, box in zip(answer.txts, answer.scores, corners, strict=True):
+        if text.strip() and score >= _MIN_SCORE:
+            boxes.append(Box(text, box))
     return Reading(boxes, picture, turn, scale)
 
 
 @lru_cache(maxsize=1)
 def _engine() -> Any:
-    """Load the models, once in a process: about a second and a half."""
+    """Load the models, once in a process; it takes about a second and a half."""
     import cv2
     from rapidocr import RapidOCR
 
     cv2.setNumThreads(_THREADS)
     threads = "EngineConfig.onnxruntime.{}_op_num_threads"
-    parameters = {threads.format("intra"): _THREADS, threads.format("inter"): 1}
-    return RapidOCR(
-        params={"Global.log_level": "critical", "Global.use_vertical_padding": False, **parameters}
-    )
+    options = {"Global.log_level": "critical", "Global.use_vertical_padding": False}
+    return RapidOCR(params={**options, threads.format("intra"): _THREADS, threads.format("inter"): 1})
 
 
-def _find_lines(engine: Any, picture: Any) -> tuple[list[Any], list[Any]]:
-    """Find the lines of text in a picture: a picture of each, and its four corners; a strip is cut into pieces."""
-    if (wide := picture.shape[1] > MAX_SIDE) or picture.shape[0] > MAX_SIDE:
-        lines, corners = list[Any](), list[Any]()
-        for start, end in pairwise(_cuts(picture, wide=wide)):
-            piece = picture[:, start:end] if wide else picture[start:end]
-            found, boxes = _find_in_piece(engine, piece)
-            lines += found
-            corners += [[(x + start * wide, y + start * (not wide)) for x, y in box] for box in boxes]
-        return lines, corners
-    return _find_in_piece(engine, picture)
+def _find_lines(engine: Any, picture: Picture) -> tuple[list[Any], list[Any]]:
+    """Find the lines of text in a picture; return a picture of each, and its corners. A strip is cut into pieces."""
+    wide = picture.shape[1] > MAX_SIDE
+    if not wide and picture.shape[0] <= MAX_SIDE:
+        return _find_in_piece(engine, picture)
+    lines, corners = list[Any](), list[Any]()
+    for start, end in pairwise(_cuts(picture, wide=wide)):
+        piece = picture[:, start:end] if wide else picture[start:end]
+        right, down = (start, 0) if wide else (0, start)
+        piece_lines, piece_corners = _find_in_piece(engine, piece)
+        lines += piece_lines
+        corners += [[(x + right, y + down) for x, y in box] for box in piece_corners]
+    return lines, corners
 
 
-def _cuts(picture: Any, *, wide: bool) -> list[int]:
+def _cuts(picture: Picture, *, wide: bool) -> list[int]:
     """Choose where to cut a strip into pieces: the rows (of a wide one, columns) where the picture changes least."""
     import cv2
     import numpy as np
 
-    grey = picture[:, :, 1]
-    neighbours = (grey[1:], grey[:-1]) if wide else (grey[:, 1:], grey[:, :-1])
-    busy = cv2.absdiff(*neighbours).sum(axis=0 if wide else 1, dtype=np.int64)
-    cuts, length = [0], len(busy)
-    while length - cuts[-1] > _FIND_SIDE:
-        low = cuts[-1] + _FIND_SIDE - _SEEK
-        calm = np.flatnonzero(busy[low : low + _SEEK] <= busy[low : low + _SEEK].min() + 1)
-        cuts.append(low + int(calm[len(calm) // 2]))
-    return [*cuts, length]
+    green = picture[:, :, 1]  # as good as grey
+    neighbours = (green[1:], green[:-1]) if wide else (green[:, 1:], green[:, :-1])
+    changes = cv2.absdiff(*neighbours).sum(axis=0 if wide else 1, dtype=np.int64)
+    cuts = [0]
+    while len(changes) - cuts[-1] > _FIND_SIDE:
+        first = cuts[-1] + _FIND_SIDE - _SEEK
+        candidates = changes[first : first + _SEEK]
+        calmest = np.flatnonzero(candidates <= candidates.min() + 1)
+        cuts.append(first + int(calmest[len(calmest) // 2]))
+    return [*cuts, len(changes)]
 
 
-def _find_in_piece(engine: Any, picture: Any) -> tuple[list[Any], list[Any]]:
+def _find_in_piece(engine: Any, picture: Picture) -> tuple[list[Any], list[Any]]:
+    """Find the lines of text in a picture that is not cut; see `_find_lines` for what is returned."""
     import cv2
     import numpy as np
     from rapidocr.main import RapidOCRError
 
     height, width = picture.shape[:2]
-    least = (max(height, width) + 2 * _BORDER) // _NARROW
-    below, right = (max(_BORDER, least - side - _BORDER) for side in (height, width))
+    min_side = (max(height, width) + 2 * _BORDER) // _NARROW
+    below, right = (max(_BORDER, min_side - side - _BORDER) for side in (height, width))
     framed = np.pad(picture, ((_BORDER, below), (_BORDER, right), (0, 0)), constant_values=255)
     scale = min(1.0, max(_FIND_SIDE / max(framed.shape), _SHORT_SIDE / min(framed.shape[:2])))
     small = cv2.resize(framed, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
     try:
-        _, found = engine.detect_and_crop(small, {})
+        _, answer = engine.detect_and_crop(small, {})
     except RapidOCRError:  # it found none
         return [], []
-    corners = found.boxes / np.float32(scale)
+    corners = answer.boxes / np.float32(scale)
     return engine.crop_text_regions(framed, corners), (corners - _BORDER).tolist()
 
 
-def _turn_of(engine: Any, lines: Sequence[Any], corners: Sequence[Any]) -> int:
+def _needed_turn(engine: Any, lines: Sequence[Any], corners: Sequence[Any]) -> int:
     """Return the degrees against the clock by which a picture must be turned so that its lines run to the right.
 
-    Lines that run upwards or downwards are turned against the clock already.
+    The pictures of lines that run upwards or downwards are turned against the clock already.
     """
     sides = [(dist(box[0], box[1]), dist(box[0], box[3])) for box in corners]
     lengths = [max(side) - min(side) for side in sides]
-    tall = [high >= _TALL * wide for wide, high in sides]
-    mostly_tall = 2 * sum(length for n, length in enumerate(lengths) if tall[n]) > sum(lengths)
-    usual = [n for n in range(len(lines)) if tall[n] is mostly_tall]
+    tall = [height >= _TALL * width for width, height in sides]
+    tall_length = sum(length for length, is_tall in zip(lengths, tall, strict=True) if is_tall)
+    mostly_tall = 2 * tall_length > sum(lengths)
+    usual = [n for n, is_tall in enumerate(tall) if is_tall == mostly_tall]
     longest = sorted(usual, key=lambda n: -lengths[n])[:_VOTES]
     # the model sees a picture of four times its height, to which it would squeeze a longer one
-    starts = [lines[n][:, : 4 * lines[n].shape[0]] for n in longest]
-    _, found = engine.cls_and_rotate(starts)
-    votes = sum(score if label == "180" else -score for label, score in found.cls_res)
-    return 90 * mostly_tall + 180 * bool(votes > 0)  # upside down
+    beginnings = [lines[n][:, : 4 * lines[n].shape[0]] for n in longest]
+    _, answer = engine.cls_and_rotate(beginnings)
+    upside_down = sum(score if label == "180" else -score for label, score in answer.cls_res)
+    return 90 * mostly_tall + 180 * bool(upside_down > 0)

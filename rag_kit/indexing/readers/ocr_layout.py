@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
-from math import atan2, cos, degrees, hypot, radians, sin, tan
+from itertools import groupby, pairwise
+from math import atan2, cos, degrees, dist, radians, sin, tan
 from statistics import median
 from typing import Any, NamedTuple, TypeAlias
 
@@ -38,14 +38,14 @@ class Box(NamedTuple):
     @property
     def height(self) -> float:
         """The length of the left side."""
-        (x, y), *_, (low_x, low_y) = self.corners
-        return float(hypot(low_x - x, low_y - y))
+        top_left, _, _, low_left = self.corners
+        return float(dist(top_left, low_left))
 
     @property
     def angle(self) -> float:
         """The slope of the top side in radians; positive where it falls."""
-        (x, y), (more_x, more_y), *_ = self.corners
-        return float(atan2(more_y - y, more_x - x))
+        (left, left_y), (right, right_y), _, _ = self.corners
+        return float(atan2(right_y - left_y, right - left))
 
 
 def long_side(picture: Picture) -> int:
@@ -60,8 +60,7 @@ def read_sheet(boxes: Sequence[Box], picture: Picture, points: float) -> Sheet:
         return Sheet([], [])
     angle, lines = _level_lines(boxes, picture, points)
     rules = list(_find_rules(picture, angle, median(box.height for box in boxes), points))
-    ordered = list(_in_reading_order(_join_pieces(lines)))
-    return Sheet(ordered, rules if len(rules) <= _MAX_RULES else [])
+    return Sheet(_in_reading_order(_join_pieces(lines)), rules if len(rules) <= _MAX_RULES else [])
 
 
 def ordered_boxes(boxes: Sequence[Box], picture: Picture) -> list[Box]:
@@ -69,8 +68,9 @@ def ordered_boxes(boxes: Sequence[Box], picture: Picture) -> list[Box]:
     if not boxes:
         return []
     _, lines = _level_lines(boxes, picture, 1.0)
-    box_of = {id(line.words[0]): box for line, box in zip(lines, boxes, strict=True)}
-    return [box_of[id(word)] for line in _in_reading_order(_join_pieces(lines)) for word in line.words]
+    box_of_word = {id(line.words[0]): box for line, box in zip(lines, boxes, strict=True)}
+    words = [word for line in _in_reading_order(_join_pieces(lines)) for word in line.words]
+    return [box_of_word[id(word)] for word in words]
 
 
 def _level_lines(boxes: Sequence[Box], picture: Picture, points: float) -> tuple[float, list[Line]]:
@@ -94,8 +94,8 @@ def _page_angle(boxes: Sequence[Box], picture: Picture) -> float:
     y, x = np.nonzero(_ink(cv2.resize(picture, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)))
 
     def sharpness(angle: float) -> float:
-        heights = np.bincount((y - x * tan(angle) + 4 * _ANGLE_SIDE).astype(int))
-        return float((np.diff(heights) ** 2).sum())
+        rows = (y - x * tan(angle) + 4 * _ANGLE_SIDE).astype(int)  # of each pixel; none is below zero
+        return float((np.diff(np.bincount(rows)) ** 2).sum())
 
     steps = range(-_ANGLE_STEPS, _ANGLE_STEPS + 1)
     return max((rough + radians(step / 10) for step in steps), key=sharpness)
@@ -109,40 +109,42 @@ def _ink(picture: Picture) -> Picture:
     return cv2.adaptiveThreshold(grey, 255, cv2.ADAPTIVE_THRESH_MEAN_C, cv2.THRESH_BINARY_INV, 25, 12)
 
 
-def _as_line(box: Box, angle: float, points: float, height: float, usual: float) -> Line:
+def _as_line(box: Box, angle: float, points: float, page_height: float, usual_size: float) -> Line:
     """Make a level line of a box, in points from the bottom of the page; a size near the usual one is made equal."""
-    turned = [(x * cos(angle) + y * sin(angle), y * cos(angle) - x * sin(angle)) for x, y in box.corners]
-    left, right = sorted((turned[0][0] + turned[3][0], turned[1][0] + turned[2][0]))
-    high, low = sorted((turned[0][1] + turned[1][1], turned[2][1] + turned[3][1]))
-    left, right, high, low = (value / 2 * points for value in (left, right, high, low))
-    size = (low - high) * _TYPE
-    size = usual if _SAME_SIZE[0] * usual < size < _SAME_SIZE[1] * usual else size
-    bottom, size = height - low + _DESCENT * (low - high), round(size * 2) / 2 or 0.5
+    level = [(x * cos(angle) + y * sin(angle), y * cos(angle) - x * sin(angle)) for x, y in box.corners]
+    (x0, y0), (x1, y1), (x2, y2), (x3, y3) = level
+    left, right = sorted(((x0 + x3) / 2 * points, (x1 + x2) / 2 * points))
+    top, foot = sorted(((y0 + y1) / 2 * points, (y2 + y3) / 2 * points))  # below the top of the page
+    size = (foot - top) * _TYPE
+    if _SAME_SIZE[0] * usual_size < size < _SAME_SIZE[1] * usual_size:
+        size = usual_size
+    size = round(size * 2) / 2 or 0.5  # in half points
+    bottom = page_height - foot + _DESCENT * (foot - top)
     text = box.text.strip()
     word = Word(text, left, right, bottom, size)
-    return Line(text, left, right, bottom, bottom, size, bottom / height, words=[word])
+    return Line(text, left, right, bottom, bottom, size, bottom / page_height, words=[word])
 
 
 def _join_pieces(lines: Sequence[Line]) -> list[Line]:
     """Join lines that were found in several pieces; sort all from top to bottom."""
     joined: list[Line] = []
     for row in _rows(lines):
-        pieces = split_runs(row, lambda line, after: after.left - line.right < 0.6 * line.size)
-        for piece in pieces:
-            text = piece[0].text
-            for line in piece[1:]:
-                wide = text[-1:] >= "\u2e80" or line.text[:1] >= "\u2e80"
-                text += ("" if wide else " ") + line.text
-            words = [word for line in piece for word in line.words]
+        for pieces in split_runs(row, lambda line, after: after.left - line.right < 0.6 * line.size):
+            text = pieces[0].text
+            for piece in pieces[1:]:
+                is_chinese = text[-1:] >= "\u2e80" or piece.text[:1] >= "\u2e80"
+                text += piece.text if is_chinese else f" {piece.text}"
+            words = [word for piece in pieces for word in piece.words]
             text = _CUT_WORD.sub(HYPHEN, text)
-            joined.append(replace(piece[0], text=text, right=piece[-1].right, words=words))
+            joined.append(replace(pieces[0], text=text, right=pieces[-1].right, words=words))
     return joined
 
 
 def _rows(lines: Sequence[Line]) -> list[list[Line]]:
-    """Group lines that stand beside each other, from left to right; the rows from top to bottom."""
+    """Group lines that are beside each other, from left to right; the rows from top to bottom."""
+    ordered = sorted(lines, key=lambda line: -line.bottom)
     rows: list[list[Line]] = []
-    for line in sorted(lines, key=lambda line: -line.bottom):
+    for line in ordered:
         if rows and rows[-1][0].bottom - line.bottom < _ROW * min(line.size, rows[-1][0].size):
             rows[-1].append(line)
         else:
@@ -150,46 +152,42 @@ def _rows(lines: Sequence[Line]) -> list[list[Line]]:
     return [sorted(row, key=lambda line: line.left) for row in rows]
 
 
-def _in_reading_order(lines: Sequence[Line]) -> Iterator[Line]:
-    """Yield columns of prose one after the other, all else row by row; a line across columns ends them."""
+def _in_reading_order(lines: Sequence[Line]) -> list[Line]:
+    """Sort lines: columns of prose one after the other, all else row by row; a line across columns ends them."""
+    ordered = [line for row in _rows(lines) for line in row]
     gutter = _find_gutter(lines)
     if gutter is None:
-        yield from (line for row in _rows(lines) for line in row)
-        return
-    band: list[Line] = []
-    for line in [line for row in _rows(lines) for line in row]:
-        if line.left < gutter < line.right:
-            yield from _columns(band, gutter)
-            band = []
-            yield line
-        else:
-            band.append(line)
-    yield from _columns(band, gutter)
-
-
-def _columns(band: Sequence[Line], gutter: float) -> Iterator[Line]:
-    for side in (True, False):
-        if part := [line for line in band if (line.right <= gutter) is side]:
-            yield from _in_reading_order(part)
+        return ordered
+    result: list[Line] = []
+    for across, group in groupby(ordered, lambda line: line.left < gutter < line.right):
+        band = list(group)
+        if across:
+            result += band
+            continue
+        for side in (
+            [line for line in band if line.right <= gutter],
+            [line for line in band if line.right > gutter],
+        ):
+            result += _in_reading_order(side)
+    return result
 
 
 def _find_gutter(lines: Sequence[Line]) -> float | None:
     """Find where a gap between two columns of prose is, in most rows; None where there is no such gap."""
-    gaps = [
-        (line.right, after.left)
-        for row in _rows(lines)
-        for line, after in pairwise(row)
-        if after.left - line.right > 0.5 * line.size
-    ]
-    best, most = None, _GUTTER - 1
+    gaps: list[tuple[float, float]] = []
+    for row in _rows(lines):
+        for line, after in pairwise(row):
+            if after.left - line.right > 0.5 * line.size:
+                gaps.append((line.right, after.left))
+    gutter, most_rows = None, _GUTTER - 1
     for _, end in gaps:
         x = end - 0.1
         crossing = sum(line.left < x < line.right for line in lines)
-        count = sum(left <= x < right for left, right in gaps) - crossing
-        sides = [line for line in lines if line.right <= x], [line for line in lines if line.left >= x]
-        if count > most and all(_is_prose(side) for side in sides):
-            best, most = x, count
-    return best
+        rows = sum(left <= x < right for left, right in gaps) - crossing
+        columns = [line for line in lines if line.right <= x], [line for line in lines if line.left >= x]
+        if rows > most_rows and all(map(_is_prose, columns)):
+            gutter, most_rows = x, rows
+    return gutter
 
 
 def _is_prose(lines: Sequence[Line]) -> bool:
@@ -208,20 +206,21 @@ def _find_rules(picture: Picture, angle: float, type_height: float, points: floa
         grey = cv2.warpAffine(grey, matrix, grey.shape[::-1], borderValue=255)
     ink = _ink(grey)
     shortest = max(30, int(_RULE * type_height))
-    height = picture.shape[0] * points
+    page_height = picture.shape[0] * points
+
     for upright in (False, True):
-        bridge, kernel = ((1, 7), (1, shortest)) if upright else ((7, 1), (shortest, 1))
+        bridge, stroke, join = ((1, 7), (1, shortest), (3, 9)) if upright else ((7, 1), (shortest, 1), (9, 3))
         closed = cv2.morphologyEx(ink, cv2.MORPH_CLOSE, cv2.getStructuringElement(cv2.MORPH_RECT, bridge))
-        found = cv2.morphologyEx(closed, cv2.MORPH_OPEN, cv2.getStructuringElement(cv2.MORPH_RECT, kernel))
-        # what noise has cut is joined, and the ends are where they were
-        found = cv2.dilate(found, cv2.getStructuringElement(cv2.MORPH_RECT, (3, 9) if upright else (9, 3)))
-        _, _, stats, _ = cv2.connectedComponentsWithStats(found)
-        for left, top, wide, high, _ in stats[1:].tolist():
-            if (wide if upright else high) > max(12, 0.5 * type_height):
+        strokes = cv2.morphologyEx(closed, cv2.MORPH_OPEN, cv2.getStructuringElement(cv2.MORPH_RECT, stroke))
+        # what noise has cut is joined, by 4 pixels at each end
+        strokes = cv2.dilate(strokes, cv2.getStructuringElement(cv2.MORPH_RECT, join))
+        _, _, stats, _ = cv2.connectedComponentsWithStats(strokes)
+        for left, top, width, height, _ in stats[1:].tolist():
+            if (width if upright else height) > max(12, 0.5 * type_height):
                 continue
             if upright:
-                start, end = height - (top + high - 4) * points, height - (top + 4) * points
-                yield Rule(True, (left + wide // 2) * points, start, end)
+                start, end = page_height - (top + height - 4) * points, page_height - (top + 4) * points
+                yield Rule(True, (left + width // 2) * points, start, end)
             else:
-                start, end = (left + 4) * points, (left + wide - 4) * points
-                yield Rule(False, height - (top + high // 2) * points, start, end)
+                start, end = (left + 4) * points, (left + width - 4) * points
+                yield Rule(False, page_height - (top + height // 2) * points, start, end)

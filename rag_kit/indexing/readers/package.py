@@ -16,21 +16,21 @@ from rag_kit.indexing.readers.limits import ReadLimits
 from rag_kit.indexing.readers.parts import LEFT_OUT, OverLimit, Unreadable, leave_out, over_limit
 
 T = TypeVar("T")
+# namespaces of the XML in Office files
+A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
+R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 _PROGRAM_TITLES = ("powerpoint presentation", "presentation", "document", "word document")
 
 
 class Package:
-    """The entries of a zipped document, read under the caps of `ReadLimits`.
-
-    The declared sizes are checked; `zipfile` gives out no more of an entry. Its name is never written to a disk.
-    """
+    """The entries of a zipped document, read under the caps of `ReadLimits`, and never written to a disk."""
 
     def __init__(self, data: bytes, limits: ReadLimits) -> None:
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(data))
         except zipfile.BadZipFile as error:
             raise Unreadable(f"its zip container is damaged ({error})") from error
-        entries = self._zip.infolist()
+        entries = self._zip.infolist()  # with declared sizes, of which `zipfile` gives out no more
         if (size := sum(entry.file_size for entry in entries)) > limits.max_unpacked:
             raise over_limit(f"it unpacks to {size} bytes", "max_unpacked", limits.max_unpacked)
         if any(entry.flag_bits & 1 for entry in entries):
@@ -50,15 +50,15 @@ class Package:
             raise Unreadable(f"its part {name!r} is damaged ({error})") from error
 
     def read_beside(self, source: str, name: str) -> bytes:
-        """The bytes of an entry that another one names from where it is."""
+        """Return the bytes of an entry that another one names from where it is."""
         return self.read(beside(source, name))
 
     def xml(self, name: str) -> Any:
-        """The root of an XML part, as `parse_xml` gives it."""
+        """Return the root of an XML part, as `parse_xml` gives it."""
         return parse_xml(self.read(name), name)
 
     def _relations(self, source: str) -> Iterator[tuple[Any, str]]:
-        """The relationships of a part to parts that there are, and these."""
+        """Yield the relationships of a part to parts of the package, each with the name of that part."""
         folder, name = posixpath.split(source)
         relations = posixpath.join(folder, "_rels", f"{name}.rels")
         for node in self.xml(relations).iter("{*}Relationship") if relations in self else ():
@@ -67,7 +67,7 @@ class Package:
                 yield node, target
 
     def targets(self, source: str) -> dict[str, str]:
-        """The parts that a part is related to, by the ids of its relationships."""
+        """Return the parts that a part is related to, by the ids of its relationships."""
         return {str(node.get("Id")): target for node, target in self._relations(source)}
 
     def related(self, kind: str, source: str = "") -> str:
@@ -75,12 +75,12 @@ class Package:
         return next(self.all_related(kind, source), "")
 
     def all_related(self, kind: str, source: str = "") -> Iterator[str]:
-        """Give the parts that a part is related to by a kind."""
+        """Yield the parts that a part is related to by a kind."""
         relations = self._relations(source)
         return (target for node, target in relations if str(node.get("Type")).endswith(f"/{kind}"))
 
-    def open(self, library: Callable[[io.BytesIO], T], changes: Mapping[str, bytes] | None = None) -> T:
-        """Open the package by a library; where that fails, without the parts that are damaged, which notes name."""
+    def open(self, library: Callable[[io.BytesIO], T], changes: Mapping[str, bytes]) -> T:
+        """Open the changed package by a library; where that fails, without what is damaged, which notes name."""
         try:
             return library(self.repacked(changes))
         except (OverLimit, MemoryError):
@@ -89,10 +89,10 @@ class Package:
             mended = self._mend_parts()
             if not mended:
                 raise
-            return library(self.repacked({**mended, **(changes or {})}))
+            return library(self.repacked({**mended, **changes}))
 
     def _mend_parts(self) -> dict[str, bytes]:
-        """Mend the damaged XML parts: keep what can be read of each, or nothing."""
+        """Mend the damaged XML parts: keep what can be read of each, or nothing; notes name them."""
         mended: dict[str, bytes] = {}
         for name in filter(_is_xml, self.names):
             try:
@@ -101,36 +101,32 @@ class Package:
                 mended[name] = b""
                 with suppress(Unreadable):
                     mended[name] = xml_bytes(self.xml(name))
-                rest = "what is damaged of the " if mended[name] else ""
-                write_note(f"{rest}part {name}{LEFT_OUT}{error.__cause__}"[:300])
+                what = f"what is damaged of the part {name}" if mended[name] else f"part {name}"
+                write_note(f"{what}{LEFT_OUT}{error.__cause__}"[:300])
         return mended
 
     def title(self) -> str:
         """Return the title in an Office file's properties; "" if there is none, or a program made it up."""
-        name = "docProps/core.xml"
-        titles: Any = []
+        name, title = "docProps/core.xml", ""
         with leave_out(name):
-            titles = self.xml(name).xpath("//*[local-name()='title']/text()") if name in self else []
-        title = " ".join(str(titles[0]).split())[:300] if titles else ""
+            for text in self.xml(name).xpath("//*[local-name()='title']/text()")[:1] if name in self else ():
+                title = " ".join(str(text).split())[:300]
         return "" if title.lower() in _PROGRAM_TITLES else title
 
-    def repacked(self, changes: Mapping[str, bytes] | None = None) -> io.BytesIO:
-        """Zip the package again for a library: its XML with ``changes``, everything else (media, programs) emptied.
+    def repacked(self, changes: Mapping[str, bytes]) -> io.BytesIO:
+        """Zip the package again for a library: its XML with ``changes``, all else (media, programs) emptied.
 
         A part that is changed to nothing is left out, with relationships to it. Raises `Unreadable` for a document type
         declaration: Office files have none, attacks (XXE, billion laughs) do.
         """
-        changes = changes or {}
         removed = [posixpath.basename(name) for name, data in changes.items() if not data]
         buffer = io.BytesIO()
         with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as out:
             for name in self.names:
-                data = changes.get(name)
-                if data is None:
-                    data = self.read(name) if _is_xml(name) else b""
-                elif not data:
+                if changes.get(name) == b"":
                     continue
-                ascii_only = data.replace(b"\x00", b"") if b"\x00" in data[:64] else data  # of UTF-16
+                data = changes.get(name) or (self.read(name) if _is_xml(name) else b"")
+                ascii_only = data.replace(b"\x00", b"") if b"\x00" in data[:64] else data  # UTF-16 as ASCII
                 if b"<!DOCTYPE" in ascii_only or b"<!ENTITY" in ascii_only:
                     raise Unreadable(
                         f"its part {name!r} declares XML entities, which Office files never do (an attack?)",
@@ -145,7 +141,7 @@ class Package:
 
 
 def beside(source: str, name: str) -> str:
-    """The name of a part as another one writes it: from where that is, or from the root of the package."""
+    """Return the name of a part as another one writes it: from where that is, or from the root of the package."""
     return posixpath.normpath(posixpath.join("/", posixpath.dirname(source), name)).lstrip("/")
 
 
@@ -154,13 +150,13 @@ def _is_xml(name: str) -> bool:
 
 
 def _without_relations(data: bytes, names: list[str]) -> bytes:
-    """A part of relationships without those to parts of some names."""
+    """Return a part of relationships without those to parts of some names."""
     targets = b"|".join(re.escape(name.encode()) for name in names)
     return re.sub(rb'<Relationship\b(?=[^>]*Target="(?:[^"]*/)?(?:%s)")[^>]*/>' % targets, b"", data)
 
 
 def xml_bytes(root: Any) -> bytes:
-    """A tree as the file of a part."""
+    """Return a tree as the file of a part."""
     from lxml import etree
 
     return bytes(etree.tostring(root, xml_declaration=True, encoding="UTF-8", standalone=True))

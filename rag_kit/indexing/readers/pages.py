@@ -24,20 +24,18 @@ _BANNER = re.compile(
     r"cookie[_-]?(?:ban|bar|con|dia|law|mes|mod|not|over|pop|set)|\b(?:consent|gdpr|onetrust)\b"
 )
 _MAX_PROSE = 2_000  # characters that are not links; what has more is content
-_REST = 200  # a page of which less would be left is all content
+_REST = 200  # characters; a page of which fewer would be left is all content
 
 
 def read_html(data: bytes, context: Context) -> Iterator[Part]:
-    """Yield one part: the page's visible text as markdown, without its menus."""
+    """Yield one part: the page's visible text as markdown, without its menus; and one for each picture."""
     tree = parse_html(decode(data, markup=True))
     _hide_menus(tree)
     title = html_title(tree)
     yield Part(to_markdown(tree), {"title": title})
     load = partial(file_beside, context.folder, max_bytes=context.limits.max_bytes)
     figures = Figures(context)
-    for part in html_figures(tree, figures, load):
-        part.metadata["title"] = title
-        yield part
+    yield from html_figures(tree, figures, load, {"title": title})
     figures.finish()
 
 
@@ -47,57 +45,45 @@ def read_epub(data: bytes, context: Context) -> Iterator[Part]:
     container = package.xml("META-INF/container.xml").iter("{*}rootfile")
     opf_path = next(filter(None, (node.get("full-path") for node in container)), "")
     if not opf_path:
-        raise Unreadable(
-            "its container names no book", "Check it with an EPUB validator, or convert it again"
-        )
+        advice = "Check it with an EPUB validator, or convert it again"
+        raise Unreadable("its container names no book", advice)
     opf = package.xml(opf_path)
-    items = {
-        item.get("id"): beside(opf_path, unquote(item.get("href") or ""))
-        for item in opf.iterfind(".//{*}manifest/{*}item")
-    }
+    paths: dict[str, str] = {}
+    for item in opf.iterfind(".//{*}manifest/{*}item"):
+        paths[item.get("id")] = beside(opf_path, unquote(item.get("href") or ""))
     spine = [reference.get("idref") for reference in opf.iterfind(".//{*}spine/{*}itemref")]
     context.check(len(spine), "chapters", "max_pages")
     title = " ".join(next((node.text for node in opf.iter("{*}title") if node.text), "").split())
     names_read, figures = set[str](), Figures(context)
     for number, reference in enumerate(spine, 1):
-        name = items.get(reference)
+        name = paths.get(reference, "")
         # The format allows each part once. A book that repeats a long one would hold the reader for its time cap.
-        if name in names_read:
+        if name and name in names_read:
             continue
         with leave_out(f"chapter {number}"):
-            names_read.add(name or "")
-            tree = parse_html(decode(package.read(name or ""), markup=True))
-            metadata: dict[str, Scalar] = {
-                "title": title,
-                "chapter": number,
-                "chapter_title": html_title(tree),
-            }
-            yield Part(to_markdown(tree), metadata)
-            load = partial(package.read_beside, name or "")
-            for part in html_figures(tree, figures, load, f"chapter {number}, "):
-                part.metadata |= metadata
-                yield part
+            names_read.add(name)
+            tree = parse_html(decode(package.read(name), markup=True))
+            metadata: dict[str, Scalar] = {"title": title, "chapter": number}
+            metadata["chapter_title"] = html_title(tree)
+            yield Part(to_markdown(tree), dict(metadata))
+            load = partial(package.read_beside, name)
+            yield from html_figures(tree, figures, load, metadata, f"chapter {number}, ")
     figures.finish()
 
 
 def _hide_menus(tree: Any) -> None:
-    """Mark menus, banners and footers of a page as hidden.
-
-    These are elements that say that they are navigation, cookie banners, footers of the page, asides that are mostly
-    links or beside the page's ``main``, and lists of links named as a menu or outside of ``main``. What holds a top
-    heading, ``main`` or an article, or is mostly prose, stays. A page that would be left almost empty stays whole.
-    """
+    """Mark menus, banners and footers of a page as hidden; a page that would be left almost empty stays whole."""
     has_main = any(True for _ in tree.iter(*_CONTENT))
     menus: list[Any] = []
-    pending = [tree]
-    while pending:
-        for child in pending.pop():
+    unvisited = [tree]
+    while unvisited:
+        for child in unvisited.pop():
             is_menu = isinstance(child.tag, str) and _is_menu(child, has_main)
-            (menus if is_menu else pending).append(child)
+            (menus if is_menu else unvisited).append(child)
     hidden = sum(map(_text_length, menus))
-    left = _text_length(tree) - hidden
-    for menu in menus if left >= min(_REST, hidden) else ():
-        menu.set("hidden", "")
+    if _text_length(tree) - hidden >= min(_REST, hidden):
+        for menu in menus:
+            menu.set("hidden", "")
 
 
 def _is_menu(node: Any, has_main: bool) -> bool:
@@ -108,17 +94,18 @@ def _is_menu(node: Any, has_main: bool) -> bool:
     is_footer = (tag == "footer" or role == "contentinfo") and not _is_inside(node, _QUOTING)
     is_banner = tag not in ("html", "body") and bool(_BANNER.search(name))
     is_navigation = tag in ("nav", "aside") or role in ("navigation", "search")
-    named_menu = tag in ("div", "ol", "p", "section", "table", "ul") and bool(_MENU.search(name))
-    is_list = named_menu or (is_outside and tag in ("ol", "ul"))
+    is_list = is_outside and tag in ("ol", "ul")
+    if tag in ("div", "ol", "p", "section", "table", "ul") and _MENU.search(name):
+        is_list = True
     has_content = any(True for _ in node.iter("h1", *_CONTENT))
     if has_content or not (is_footer or is_banner or is_navigation or is_list):
         return False
     links = sum(_text_length(link) for link in node.iter("a"))
     prose = _text_length(node) - links
-    if is_footer or is_banner or (is_navigation and is_outside):
+    if is_footer or is_banner:
         return prose < _MAX_PROSE
     if is_navigation:
-        return prose < links
+        return prose < (_MAX_PROSE if is_outside else links)
     return 10 * prose <= links and len(node.findall(".//a")) > 2
 
 

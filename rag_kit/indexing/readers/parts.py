@@ -63,22 +63,17 @@ def reason_of(error: Exception) -> str:
 
 def over_limit(what: str, limit: str, value: float) -> Unreadable:
     """Make the error for a file that needs more than a cap of `ReadLimits` allows."""
-    return OverLimit(
-        f"{what}, more than {limit}={value:.15g} allows",
-        f"Allow more with ReadLimits({limit}=...), or split the file",
-    )
+    advice = f"Allow more with ReadLimits({limit}=...), or split the file"
+    return OverLimit(f"{what}, more than {limit}={value:.15g} allows", advice)
 
 
 @dataclass
 class Part:
-    """A part of a file that stands alone: a page, a slide, a group of rows, a chapter, or the whole.
-
-    Metadata that are an empty text are left out. ``picture`` is a file, PNG or JPEG, of what the text is about.
-    """
+    """A part of a file that is read alone: a page, a slide, a group of rows, a chapter, or the whole."""
 
     text: str
-    metadata: dict[str, Scalar] = field(default_factory=dict)
-    picture: bytes = b""
+    metadata: dict[str, Scalar] = field(default_factory=dict)  # empty texts are left out
+    picture: bytes = b""  # a file, PNG or JPEG, of what the text is about
 
 
 @dataclass(frozen=True)
@@ -111,9 +106,8 @@ def open_regular(path: str | Path, max_bytes: int | None = None) -> BufferedRead
         raise Unreadable("there is no such file", "Check the path") from error
     except (OSError, ValueError) as error:  # not allowed, a broken disk, a null character in the name
         reason = getattr(error, "strerror", None) or error
-        raise Unreadable(
-            f"it cannot be opened ({reason})", "Check the path, its rights and the disk"
-        ) from error
+        advice = "Check the path, its rights and the disk"
+        raise Unreadable(f"it cannot be opened ({reason})", advice) from error
     try:
         status = os.fstat(file.fileno())
         _check_regular(status)

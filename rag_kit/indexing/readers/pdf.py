@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from itertools import groupby, pairwise
+from itertools import chain, groupby, pairwise
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -43,47 +44,30 @@ _IDENTIFIER = re.compile(
 )
 _EDGE = 0.09  # of a page's height: a line there may be a running one
 _MARGIN = 0.15  # where a number apart from the text may be that of the page
-_TOP = 0.75  # of the page's height; below it the file's order stands
-_WATERMARK = "/"  # before the text of a line aslant
+_TOP = 0.75  # of the page's height; below it the order of the file is kept
+_WATERMARK = "/"  # begins the key of a line that runs aslant
 _MAX_RUNNING = 150  # characters of a running line; a longer one is text
+_SAME_HEIGHT = 0.3  # sizes of type between the pieces of one line of code, at most
+_BLANK_LINE = 1.6  # usual steps from line to line; code with a longer one has a blank line between
 
 
 class _Page(NamedTuple):
-    """Content of a page: a sheet for each direction of text, and whether its text comes from OCR."""
+    """Content of a page."""
 
-    sheets: list[Sheet]
-    recognised: bool = False
+    sheets: list[Sheet]  # one for each direction of text
+    recognised: bool = False  # by OCR
     figures: Sequence[Part] = ()
 
 
 def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
     """Yield a part for each page that has text; ``page`` counts from 1.
 
-    Two passes over the lines: the first learns the size of the body text, the running heads and the words of
-    the document (for hyphens at line ends), the second writes the pages.
+    A first pass over the lines learns the size of the body text, the running heads and the words of the document
+    (for hyphens at line ends); a second one writes the pages.
     """
-    document = open_pdf(data)
-    try:
-        context.check(len(document), "pages", "max_pages")
-        if document.get_formtype():
-            document.init_forms()
+    with closing(open_pdf(data)) as document:
         title = _metadata_title(document)
-        pages, figures = list[_Page](), Figures(context)
-        characters = 0
-        for index in range(len(document)):
-            page = _read_page(document, index, context, figures)
-            characters += sum(len(line.text) for sheet in page.sheets for line in sheet.lines)
-            context.check(characters, "characters", "max_characters")
-            pages.append(page)
-        figures.finish()
-    finally:
-        document.close()
-    count = len(pages)
-    if not any(page.sheets or page.figures for page in pages):
-        reason, advice = "; scanned? OCR is off", OCR_ADVICE
-        if context.ocr:
-            reason, advice = ", also not by OCR", "Check that it is the right file"
-        raise Unreadable(f"no text found on its {count} page{'s' * (count != 1)}{reason}", advice)
+        pages, characters = _read_pages(document, context)
     _drop_running_lines(pages)
     sheets = [sheet for page in pages for sheet in page.sheets]
     mono = sum(len(line.text) for sheet in sheets for line in sheet.lines if line.mono)
@@ -96,64 +80,93 @@ def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
     layout = Layout([sheet.lines for sheet in sheets])
     empty = sum(not any(sheet.lines for sheet in page.sheets) for page in pages)
     for number, page in enumerate(pages, 1):
-        heading = layout.heading
+        heading = layout.heading  # the one under which the page begins
         texts = [layout.page_text(sheet.lines) for sheet in page.sheets]
-        text = "\n\n".join(filter(None, texts))
         title = title or layout.first_heading
-        metadata: dict[str, Scalar] = {"page": number, "pages": count, "title": title, "heading": heading}
+        place: dict[str, Scalar] = {"page": number, "pages": len(pages), "title": title, "heading": heading}
+        metadata = dict(place)
         if page.recognised:
             metadata["ocr"] = True
         if empty:
             metadata["pages_without_text"] = empty
-        yield Part(text, metadata)
+        yield Part("\n\n".join(filter(None, texts)), metadata)
         for figure in page.figures:
-            figure.metadata |= {key: metadata[key] for key in ("page", "pages", "title", "heading")}
+            figure.metadata |= place
             yield figure
+
+
+def _read_pages(document: Any, context: Context) -> tuple[list[_Page], int]:
+    """Read all pages, and count their characters; raises `Unreadable` for too many, and where no page has a text."""
+    count = len(document)
+    context.check(count, "pages", "max_pages")
+    if document.get_formtype():
+        document.init_forms()
+    pages, figures = list[_Page](), Figures(context)
+    characters = 0
+    for index in range(count):
+        pages.append(_read_page(document, index, context, figures))
+        characters += sum(len(line.text) for sheet in pages[-1].sheets for line in sheet.lines)
+        context.check(characters, "characters", "max_characters")
+    figures.finish()
+    if any(page.sheets or page.figures for page in pages):
+        return pages, characters
+    reason = ", also not by OCR" if context.ocr else "; scanned? OCR is off"
+    advice = "Check that it is the right file" if context.ocr else OCR_ADVICE
+    raise Unreadable(f"no text found on its {count} page{'s' * (count != 1)}{reason}", advice)
 
 
 def _read_page(document: Any, index: int, context: Context, figures: Figures) -> _Page:
     """Read the text of a page with its form fields, or recognise it by OCR where it has no text."""
-    read = _Page([])  # a damaged page among good ones counts as one without text
+    result = _Page([])  # a damaged page among good ones counts as one without text
     with leave_out(f"page {index + 1}"), closing(document[index]) as page:
-        read = _Page(read_sheets(page, document.formenv))
-        if context.ocr and not read.sheets and (sheet := recognise_page(page)):
-            read = _Page([sheet], recognised=True)
-        if context.pictures and not (read.recognised and is_scan(page)):
-            lines = [line for sheet in read.sheets[:1] for line in sheet.lines]
-            read = read._replace(figures=pdf_figures(page, lines, figures, f"page {index + 1}"))
-    return read
+        result = _Page(read_sheets(page, document.formenv))
+        if context.ocr and not result.sheets and (sheet := recognise_page(page)):
+            result = _Page([sheet], recognised=True)
+        if context.pictures and not (result.recognised and is_scan(page)):
+            lines = [line for sheet in result.sheets[:1] for line in sheet.lines]
+            result = result._replace(figures=pdf_figures(page, lines, figures, f"page {index + 1}"))
+    return result
 
 
 def _drop_running_lines(pages: Sequence[_Page]) -> None:
-    """Remove page numbers, and the headers and footers that come back on several pages.
+    """Remove page numbers, headers, footers and watermarks; a line with the number of the document stays once."""
+    running = _running_keys(pages)
+    seen: set[str] = set()
+    for sheet in [sheet for page in pages for sheet in page.sheets]:
+        kept = []
+        for line in sheet.lines:
+            key = _running_key(line)
+            is_identifier = not line.aslant and key not in seen and _IDENTIFIER.search(line.text)
+            if is_identifier or not (key in running or _is_page_number(line, sheet.lines)):
+                kept.append(line)
+                seen.add(key)
+        sheet.lines = kept
 
-    A header is on half of the pages, digits aside; headers of chapters are on three in a row each, together on half.
-    A line aslant on two pages is a watermark. A line with the number of the document stays once.
+
+def _running_keys(pages: Sequence[_Page]) -> set[str]:
+    """Find the headers, footers and watermarks that come back on several pages, by their `_running_key`.
+
+    A header is on half of the pages, a watermark on two. A header of a chapter is on three pages near each other, and
+    those of all chapters together are on half.
     """
     pages_of: dict[str, list[int]] = defaultdict(list)
     for number, page in enumerate(pages):
         for key in {_running_key(line) for sheet in page.sheets for line in sheet.lines} - {""}:
             pages_of[key].append(number)
     half = max(2, min(3, len(pages)), (len(pages) + 1) // 2)
-    dense = {key for key, on in pages_of.items() if len(on) >= 3 and on[-1] - on[0] <= 2 * len(on)}
-    running = {key for key, on in pages_of.items() if len(on) >= (2 if key.startswith(_WATERMARK) else half)}
-    if len({number for key in dense for number in pages_of[key]}) >= half:
-        running |= dense
-    kept: set[str] = set()
-    for page in pages:
-        for sheet in page.sheets:
-            lines = []
-            for line in sheet.lines:
-                key = _running_key(line)
-                first = not line.aslant and key not in kept and _IDENTIFIER.search(line.text)
-                if first or not (key in running or _is_page_number(line, sheet.lines)):
-                    lines.append(line)
-                    kept.add(key)
-            sheet.lines = lines
+    running: set[str] = set()
+    of_chapters: set[str] = set()
+    for key, numbers in pages_of.items():
+        if len(numbers) >= (2 if key.startswith(_WATERMARK) else half):
+            running.add(key)
+        if len(numbers) >= 3 and numbers[-1] - numbers[0] <= 2 * len(numbers):
+            of_chapters.add(key)
+    chapter_pages = {number for key in of_chapters for number in pages_of[key]}
+    return running | of_chapters if len(chapter_pages) >= half else running
 
 
 def _running_key(line: Line) -> str:
-    """Return the text by which a header or footer is the same on several pages; empty for a line that is none."""
+    """Return the text by which a header or footer is the same on several pages; empty for other lines."""
     if line.aslant:
         return f"{_WATERMARK}{line.text}"
     if _EDGE <= line.height <= 1 - _EDGE or len(line.text) > _MAX_RUNNING:
@@ -169,10 +182,11 @@ def _is_page_number(line: Line, lines: Sequence[Line]) -> bool:
         return at_edge and len(text) <= _MAX_RUNNING and bool(_WITH_PAGE_NUMBER.search(text))
     if at_edge or _MARGIN <= line.height <= 1 - _MARGIN:
         return at_edge
-    others = [other.bottom - line.bottom for other in lines if other is not line]
-    outside = all((up > 0) == (line.height < 0.5) for up in others)
-    words = re.search(r"[^\W\d]{2}|[第/]", text)
-    return outside and min(map(abs, others), default=0) > (1.0 if words else 2.5) * line.size
+    rises = [other.bottom - line.bottom for other in lines if other is not line]
+    is_outermost = all((rise > 0) == (line.height < 0.5) for rise in rises)
+    # a number alone must be further from the text than one with a word, as in "page 3"
+    least_gap = (1.0 if re.search(r"[^\W\d]{2}|[第/]", text) else 2.5) * line.size
+    return is_outermost and min(map(abs, rises), default=0) > least_gap
 
 
 def _letterhead_first(lines: Sequence[Line]) -> list[Line]:
@@ -181,30 +195,38 @@ def _letterhead_first(lines: Sequence[Line]) -> list[Line]:
     A block that heads a column beside the text before it stays where it is.
     """
     head: list[Line] = []
-    rest: list[Line] = []
+    body: list[Line] = []
     blocks = split_runs(lines, lambda line, after: 0 <= line.end_bottom - after.bottom < 2.5 * after.size)
     for number, block in enumerate(blocks):
         foot = block[-1]
-        is_above = foot.height > _TOP and all(foot.bottom > line.bottom + foot.size for line in rest)
-        later = (line for after in blocks[number + 1 :] for line in after)
-        heads_column = bool(rest) and any(_is_column_below(foot, line, rest) for line in later)
-        (head if is_above and not heads_column else rest).extend(block)
-    return [*head, *rest]
+        is_above = foot.height > _TOP and all(foot.bottom > line.bottom + foot.size for line in body)
+        if is_above and not _heads_column(foot, blocks[number + 1 :], body):
+            head += block
+        else:
+            body += block
+    return [*head, *body]
 
 
-def _is_column_below(foot: Line, line: Line, rest: Sequence[Line]) -> bool:
-    """Tell whether a line continues a block below it, in a column to the right of the text before."""
-    beside = min(foot.left, line.left) > max(other.right for other in rest) - 1
-    return beside and line.bottom < foot.bottom and line.left < foot.right and foot.left < line.right
+def _heads_column(foot: Line, later: Sequence[Sequence[Line]], before: Sequence[Line]) -> bool:
+    """Tell whether a later line is below a block's last one, in a column to the right of all lines before."""
+    right = max((line.right for line in before), default=math.inf)
+    for line in chain.from_iterable(later):
+        is_beside = min(foot.left, line.left) > right - 1
+        if is_beside and line.bottom < foot.bottom and line.left < foot.right and foot.left < line.right:
+            return True
+    return False
 
 
 def _with_code(lines: Sequence[Line]) -> list[Line]:
     """Replace each stretch of lines in a fixed-width font by one line of fenced code."""
     page: list[Line] = []
-    for is_code, stretch in groupby(lines, lambda line: line.mono and not line.block):
-        code = list(stretch)
+    for is_code, group in groupby(lines, lambda line: line.mono and not line.block):
+        stretch = list(group)
         # a single line within a paragraph may be an address or a code word
-        page += [code[0].as_block(_fence_code(code))] if is_code and (len(code) > 1 or not page) else code
+        if is_code and (len(stretch) > 1 or not page):
+            page.append(stretch[0].as_block(_fence_code(stretch)))
+        else:
+            page += stretch
     return page
 
 
@@ -213,11 +235,12 @@ def _fence_code(lines: Sequence[Line]) -> str:
     width = median((line.right - line.left) / max(1, len(line.text)) for line in lines) or 1.0
     left = min(line.left for line in lines)
     steps = [line.bottom - below.bottom for line, below in pairwise(lines)]
-    leading = median([step for step in steps if step > 0] or [1.0])
+    usual_step = median([step for step in steps if step > 0] or [1.0])
     texts: list[str] = []
-    for line, step in zip(lines, [leading, *steps], strict=True):
-        text = texts.pop() if texts and abs(step) < 0.3 * line.size else ""
-        if step > 1.6 * leading:
+    for line, step in zip(lines, [usual_step, *steps], strict=True):
+        is_same_line = bool(texts) and abs(step) < _SAME_HEIGHT * line.size
+        text = texts.pop() if is_same_line else ""
+        if step > _BLANK_LINE * usual_step:
             texts.append("")
         for word in line.words:
             blanks = round((word.left - left) / width) - len(text)

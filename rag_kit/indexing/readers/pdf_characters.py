@@ -8,7 +8,7 @@ import unicodedata
 from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
-from math import pi
+from math import hypot, pi
 from operator import itemgetter
 from typing import Any
 
@@ -23,7 +23,7 @@ _BREAK = re.compile(r"[ \0]*\r\n[ \0]*")
 _SHIFTED = re.compile(r"[\d*†‡§][\d*†‡§,]*\)?|[+−–-]\d+")
 _BOLD = re.compile(rb"bold|black|heavy|[a-z]bx\d|-bd\b")  # cmbx10, sfbx1000: TeX
 _MONO = re.compile(rb"courier|mono|typewriter|consol|menlo|(?:cm|sf)tt")
-_LARGE = 100  # points; type is smaller
+_LARGE = 100  # points; no type is so large
 _ASLANT = 0.15  # of a right angle
 _LEVEL = 0.3  # points; characters at such heights are level
 _FORCE_BOLD = 0x40000
@@ -35,12 +35,9 @@ _LIGATURE_OR_RADICAL = re.compile("[\u2e80-\u2fdf\ufb00-\ufb06]")
 
 @dataclass(frozen=True)
 class Frame:
-    """Turns coordinates of a page so that text in one direction runs to the right; lengths in points.
+    """Turns coordinates of a page so that text in one direction runs to the right; lengths in points."""
 
-    ``turn`` is that direction in degrees, against the clock: 90 for text that runs upwards. The sides are the page's.
-    """
-
-    turn: int
+    turn: int  # that direction in degrees, against the clock: 90 for text that runs upwards
     left: float
     bottom: float
     right: float
@@ -66,18 +63,16 @@ class Frame:
 
 
 class Characters:
-    """The characters of a page; coordinates are those of a frame.
-
-    Attributes:
-        text: One letter a character. Breaks that PDFium makes within a line, behind a superscript, are closed.
-    """
+    """The characters of a page; coordinates are those of a frame."""
 
     def __init__(self, page: Any, frame: Frame) -> None:
         self._page = page
         self._frame = frame
+        # PDFium writes its answers into these
         self._numbers = [ctypes.c_double() for _ in range(6)]
         self._matrix = raw.FS_MATRIX()
         text = "".join(chr(raw.FPDFText_GetUnicode(page, n)) for n in range(raw.FPDFText_CountChars(page)))
+        # a letter for each; breaks that PDFium makes within a line, behind a superscript, are closed
         self.text = _BREAK.sub(self._close_break, _UNMARKED_HYPHEN.sub(HYPHEN, text))
 
     def extent(self, index: int) -> tuple[float, float, float]:
@@ -93,10 +88,11 @@ class Characters:
     def size(self, index: int) -> float:
         """Return the font size of a character in points, as scaled on the page."""
         size, matrix = raw.FPDFText_GetFontSize(self._page, index), self._matrix
-        if raw.FPDFText_GetMatrix(self._page, index, matrix):
-            across = self._frame.turn in (90, 270)
-            size *= ((matrix.a**2 + matrix.c**2) if across else (matrix.b**2 + matrix.d**2)) ** 0.5
-        return float(size)
+        if not raw.FPDFText_GetMatrix(self._page, index, matrix):
+            return float(size)
+        if self._frame.turn in (90, 270):
+            return float(size * hypot(matrix.a, matrix.c))
+        return float(size * hypot(matrix.b, matrix.d))
 
     def weight(self, index: int) -> tuple[bool, bool]:
         """Tell whether a character's font is bold, and whether it has a fixed width."""
@@ -111,20 +107,20 @@ class Characters:
         return -round(quarters) % 4 * 90
 
     def is_aslant(self, index: int) -> bool:
-        """Whether a character's text runs aslant, as a watermark does."""
+        """Tell whether a character's text runs aslant, as a watermark does."""
         quarters = float(raw.FPDFText_GetCharAngle(self._page, index)) / (pi / 2)
         return abs(quarters - round(quarters)) > _ASLANT
 
     def decoded(self, start: int, end: int) -> str:
         """Return the text of some characters, with superscripts in line and without invisible signs."""
-        line, done = "", start
-        low, high = (bisect_left(self._shifts, position, key=itemgetter(0)) for position in (start, end))
-        for first, last, shift in self._shifts[low:high]:
-            line += _decode(self.text[done:first])
-            piece = _decode(self.text[first:last])
-            line += raised(line, piece, self.text[last : last + 1]) if shift > 0 else lowered(line, piece)
-            done = last
-        return line + _decode(self.text[done:end])
+        text, position = "", start
+        low, high = (bisect_left(self._shifts, index, key=itemgetter(0)) for index in (start, end))
+        for first, last, direction in self._shifts[low:high]:
+            text += _decode(self.text[position:first])
+            shifted, after = _decode(self.text[first:last]), self.text[last : last + 1]
+            text += raised(text, shifted, after) if direction > 0 else lowered(text, shifted)
+            position = last
+        return text + _decode(self.text[position:end])
 
     def _close_break(self, match: re.Match[str]) -> str:
         """Replace a line break that PDFium puts within a line by blanks or nothing; keep a real one."""
@@ -132,30 +128,32 @@ class Characters:
         if first < 0 or last >= len(match.string):
             return match[0]
         (_, y, end), (start, next_y, _) = self.extent(first), self.extent(last)
-        if not -_LARGE < start - end < _LARGE:  # the next line, further left
+        gap, drop = start - end, abs(next_y - y)
+        if not -_LARGE < gap < _LARGE:  # the next line, further left
             return match[0]
-        sizes = self.size(first), self.size(last)
-        if not -0.3 * max(sizes) < start - end < 0.6 * max(sizes):
+        small, large = sorted((self.size(first), self.size(last)))
+        # the characters are beside each other, level or one of them small and raised or lowered
+        is_beside = -0.3 * large < gap < 0.6 * large
+        is_level = drop <= 0.1 * large or (small <= 0.92 * large and drop <= 0.75 * large)
+        if not is_beside or not is_level:
             return match[0]
-        down = abs(next_y - y)
-        if down > 0.1 * max(sizes) and (min(sizes) > 0.92 * max(sizes) or down > 0.75 * max(sizes)):
-            return match[0]
-        blank = " " in match[0] or start - end > 0.15 * max(sizes)
-        return (" " if blank else "\u200b") * len(match[0])
+        has_blank = " " in match[0] or gap > 0.15 * large
+        return (" " if has_blank else "\u200b") * len(match[0])
 
     @cached_property
     def _shifts(self) -> list[tuple[int, int, int]]:
-        """List start, end and sign of the superscripts (1) and subscripts (-1)."""
-        found = []
+        """List start, end and direction (1, -1) of superscripts and subscripts, by the baseline of their word."""
+        shifts = []
         for word in WORD.finditer(self.text):
             base = word.start()
-            for run in _SHIFTED.finditer(self.text, base, word.end()) if word.end() - base > 1 else ():
-                first = end = run.end()
-                while first > max(run.start(), base + 1) and (shift := self._shift(first - 1, base)):
-                    found_shift, first = shift, first - 1
-                if first < end:
-                    found.append((first, end, found_shift))
-        return found
+            for run in _SHIFTED.finditer(self.text, base, word.end()):
+                start, direction = run.end(), 0
+                # back to the first sign that is level with the beginning of the word
+                while start > max(run.start(), base + 1) and (shift := self._shift(start - 1, base)):
+                    start, direction = start - 1, shift
+                if direction:
+                    shifts.append((start, run.end(), direction))
+        return shifts
 
     def _shift(self, index: int, base: int) -> int:
         """Return 1 if a character is a superscript of the character ``base``, -1 if a subscript, else 0."""
@@ -174,7 +172,7 @@ class Characters:
 
 
 def first_letter(text: str, start: int, end: int) -> int:
-    """Return the first letter or digit of a stretch, for a bullet before it may be of another font."""
+    """Return the index of the first letter or digit of a stretch: a bullet before it may be of another font."""
     return next((index for index in range(start, end) if text[index].isalnum()), start)
 
 

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from functools import reduce
+from itertools import chain
 
 from rag_kit.indexing.readers.pdf_characters import HYPHEN
 from rag_kit.indexing.readers.pdf_lines import Line
@@ -19,24 +20,24 @@ from rag_kit.indexing.readers.tables import split_runs
 _CJK = "\u2e80-\u303f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef"
 _WIDE = re.compile(f"[{_CJK}]")
 _HAN = "一二三四五六七八九十百零〇"
-_MARK = re.compile(
+_MARK = re.compile(  # of a list item
     rf"(?:[•●○▪■◦‣⁃∙·*–—-]|\(?\d{{1,3}}[.)]|\(?[a-zA-Z][.)])\s"
     rf"|[①-⑳㉠-㉻]|（[{_HAN}\d]{{1,3}}）|\([{_HAN}]{{1,3}}\)|\(\d{{1,3}}\)(?=[{_CJK}])|[{_HAN}\d]{{1,3}}、"
 )
-_CLAUSE = re.compile(
+_CLAUSE = re.compile(  # its number
     rf"第[{_HAN}\d]{{1,6}}[条條章节節款编編](?P<apart>[\s：:（(【]|$)?"
     rf"|(?:Article|Section|Clause|§)\s*\d|\d{{1,2}}(?:\.\d{{1,3}})+\.?\s+[A-ZÄÖÜ{_CJK}]"
 )
-_OPEN = re.compile(r"[、，,第和及或与至]$")
+_OPEN = re.compile(r"[、，,第和及或与至]$")  # ends a line whose sentence goes on
 _BULLET = re.compile(r"^[•●○▪■◦‣⁃∙]\s*")
 _END = re.compile(r"[.!?。！？…：:;；][\"'”’)\]）」』]*$")
-_KEY = re.compile(r"[^.,:。，、：]{1,30}[:：]")
+_KEY = re.compile(r"[^.,:。，、：]{1,30}[:：]")  # of a form, as in "Name: Ann"
 _HYPHENATED = re.compile(f"(\\w+){HYPHEN}(\\w*)")
 _COMPOUND = re.compile(r"\w+-\w+")
 _MAX_HEADING = 150  # characters
 _LEVELS = 4  # of headings: three by size, one by bold type
-_TEXT, _ITEM, _BLOCK = 0, -1, -2  # kinds beside headings; a block is a table or code, written as it stands
-_NARROW = 9  # widths of a character; no column is narrower
+_TEXT, _ITEM, _BLOCK = 0, -1, -2  # kinds beside heading levels; a block is a finished table or code
+_NARROW = 9  # sizes of type; no column is narrower
 _ROW = 60  # characters of a line that can be the row of a table or form
 
 
@@ -44,18 +45,16 @@ class Layout:
     """Writes pages as markdown, in order; keeps the heading under which the next page begins."""
 
     def __init__(self, pages: Sequence[Sequence[Line]]) -> None:
-        sizes: Counter[float] = Counter()
+        characters: Counter[float] = Counter()  # by size of type
         self._compounds: set[str] = set()
-        for lines in pages:
-            for line in lines:
-                if line.block or line.aslant:
-                    continue
-                sizes[line.size] += len(line.text)
+        for line in chain.from_iterable(pages):
+            if not line.block and not line.aslant:
+                characters[line.size] += len(line.text)
                 self._compounds.update(_COMPOUND.findall(line.text.lower()))
-        self.body = sizes.most_common(1)[0][0] if sizes else 0.0
-        large = sorted((size for size in sizes if size >= self.body * 1.12), reverse=True)
-        self._sizes = large[: _LEVELS - 1]
-        self._path: list[tuple[int, str]] = []
+        self.body = characters.most_common(1)[0][0] if characters else 0.0
+        large = sorted((size for size in characters if size >= self.body * 1.12), reverse=True)
+        self._sizes = large[: _LEVELS - 1]  # of headings
+        self._path: list[tuple[int, str]] = []  # level and text of the present headings
         self.first_heading = ""
 
     @property
@@ -71,23 +70,27 @@ class Layout:
             left, right = min(line.left for line in run), max(line.right for line in run)
             for line in run:
                 line.edge, line.column = left, right
-        out, last = "", _TEXT
+        page, kind_before = "", _TEXT
         for block in _blocks(lines):
-            kind, text = block[0].level, reduce(join_texts, (line.text for line in block))
-            text = self._join_hyphenated(text)
-            if kind != _BLOCK:
-                text = " ".join(text.split())
-            if kind > 0:
-                self._path = [*(entry for entry in self._path if entry[0] < kind), (kind, text)]
-                self.first_heading = self.first_heading or text
-                text = "#" * kind + " " + text
-            elif kind == _TEXT:
-                kind = _ITEM if _MARK.match(text) else _TEXT
-                text = _BULLET.sub("- ", text)
-                text = "\\" + text if text.startswith("#") else text
-            out += ("\n" if kind == last == _ITEM else "\n\n") + text
-            last = kind
-        return out.strip("\n")
+            kind, text = self._write_block(block)
+            page += ("\n" if kind == kind_before == _ITEM else "\n\n") + text
+            kind_before = kind
+        return page.strip("\n")
+
+    def _write_block(self, block: Sequence[Line]) -> tuple[int, str]:
+        """Return the kind and the markdown of a block; a heading is remembered for the blocks below it."""
+        kind = block[0].level
+        text = self._join_hyphenated(reduce(join_texts, (line.text for line in block)))
+        if kind == _BLOCK:
+            return _BLOCK, text
+        text = " ".join(text.split())
+        if kind > 0:
+            self._path = [*(entry for entry in self._path if entry[0] < kind), (kind, text)]
+            self.first_heading = self.first_heading or text
+            return kind, "#" * kind + " " + text
+        kind = _ITEM if _MARK.match(text) else _TEXT
+        text = _BULLET.sub("- ", text)
+        return kind, "\\" + text if text.startswith("#") else text
 
     def _level(self, lines: Sequence[Line], index: int) -> int:
         """Return a line's heading level, by its size or else bold type; `_TEXT` or `_BLOCK` if it is no heading."""
@@ -97,17 +100,17 @@ class Layout:
             return _BLOCK
         if line.aslant or len(text) > _MAX_HEADING or not re.search(r"[^\W\d_]", text) or HYPHEN in text:
             return _TEXT
+        ends_sentence = _END.search(text)
         for level, size in enumerate(self._sizes, 1):
             # 0.97 here, 0.95 below: sizes vary a little; what ends like a sentence must be much larger than the text
-            if line.size >= size * 0.97 and not (_END.search(text) and line.size < self.body * 1.4):
+            if line.size >= size * 0.97 and not (ends_sentence and line.size < self.body * 1.4):
                 return level
-        near = [*lines[max(0, index - 1) : index], *lines[index + 1 : index + 2]]
-        if not line.bold or _END.search(text) or _BULLET.match(text) or line.size < self.body * 0.95:
+        if not line.bold or ends_sentence or _BULLET.match(text) or line.size < self.body * 0.95:
             return _TEXT
-        if len(text) > _ROW and any(
-            other.bold and abs(other.bottom - line.bottom) < 1.6 * line.size for other in near
-        ):
-            return _TEXT  # a line of a bold paragraph: a bold line is right above or below
+        # a long bold line right above or below another one belongs to a bold paragraph
+        near = [*lines[max(0, index - 1) : index], *lines[index + 1 : index + 2]] if len(text) > _ROW else []
+        if any(other.bold and abs(other.bottom - line.bottom) < 1.6 * line.size for other in near):
+            return _TEXT
         return len(self._sizes) + 1
 
     def _join_hyphenated(self, text: str) -> str:
@@ -126,11 +129,9 @@ class Layout:
 def _is_same_column(line: Line, after: Line) -> bool:
     """Tell whether a line is close below the one before, as far left and as large."""
     down = line.end_bottom - after.bottom
-    return (
-        -0.3 * line.size < down < 2.2 * line.size
-        and abs(line.left - after.left) < 5 * max(line.size, 6)
-        and abs(line.size - after.size) < 0.2 * line.size + 0.1
-    )
+    is_below = -0.3 * line.size < down < 2.2 * line.size
+    is_aligned = abs(line.left - after.left) < 5 * max(line.size, 6)
+    return is_below and is_aligned and abs(line.size - after.size) < 0.2 * line.size + 0.1
 
 
 def _blocks(lines: Sequence[Line]) -> list[list[Line]]:
@@ -145,7 +146,7 @@ def _blocks(lines: Sequence[Line]) -> list[list[Line]]:
 
 
 def _goes_on(block: Sequence[Line], after: Line) -> bool:
-    """Tell whether a block goes on in the next line."""
+    """Tell whether the next line belongs to a block of lines."""
     line = block[-1]
     if line.level != after.level or line.level == _BLOCK:
         return False
@@ -153,29 +154,30 @@ def _goes_on(block: Sequence[Line], after: Line) -> bool:
         return 0 < line.bottom - after.bottom < 2 * after.size
     if _begins_paragraph(line, after) or abs(line.size - after.size) > 0.15 * line.size:
         return False
-    if _KEY.match(line.text) and _KEY.match(after.text):
-        return False
     down = line.end_bottom - after.bottom
     if down < 0:  # over the end of a column: only where a sentence is plainly cut
         is_cut = after.text[0].islower() or bool(_WIDE.match(after.text))
         return is_cut and not _END.search(line.text) and _has_no_room(line, after)
     if not 0.3 * line.size < down < 2.2 * line.size or after.left > line.right or after.right < line.left:
         return False
-    indented = after.left > line.left + 0.7 * line.size and not _MARK.match(line.text)
+    indent = 0.7 * line.size
+    is_indented = after.left > line.left + indent and not _MARK.match(line.text)
     # where paragraphs begin with an indent, one of a single line is as far to the right as the next one
-    single = len(block) == 1 and bool(_END.search(line.text)) and after.left > after.edge + 0.7 * line.size
-    return not (indented or single) and _has_no_room(line, after)
+    is_single = len(block) == 1 and bool(_END.search(line.text)) and after.left > after.edge + indent
+    return not is_indented and not is_single and _has_no_room(line, after)
 
 
 def _begins_paragraph(line: Line, after: Line) -> bool:
-    """Tell whether a line begins with the mark of a list item, or with the number of a clause."""
+    """Tell whether a line begins with the mark of a list item, the number of a clause, or a key as the one before."""
+    if _KEY.match(line.text) and _KEY.match(after.text):
+        return True
     if _MARK.match(after.text):
         return after.text[0] in "•●○▪■◦‣⁃∙·*–—-" or not _OPEN.search(line.text)
     clause = _CLAUSE.match(after.text)
     if clause is None or _OPEN.search(line.text):
         return False
-    ended = _END.search(line.text) and not re.search(r"\d\.$", line.text)  # 2020. is half of a date
-    return clause["apart"] is not None or bool(ended)
+    is_ended = _END.search(line.text) and not re.search(r"\d\.$", line.text)  # 2020. is half of a date
+    return clause["apart"] is not None or bool(is_ended)
 
 
 def _has_no_room(line: Line, after: Line) -> bool:
@@ -184,8 +186,7 @@ def _has_no_room(line: Line, after: Line) -> bool:
         return True
     if line.right - line.left < _NARROW * line.size:
         return False
-    first = after.text.split(" ", 1)[0]
-    if _WIDE.search(first[:2]):
-        first = first[:2]
-    per_character = (after.right - after.left) / max(1, len(after.text))
-    return line.right + (len(first) + 1) * per_character > line.column - 0.5 * line.size
+    word = after.text.split(" ", 1)[0]
+    word_length = min(2, len(word)) if _WIDE.search(word[:2]) else len(word)  # Chinese breaks in a word
+    character_width = (after.right - after.left) / max(1, len(after.text))
+    return line.right + (word_length + 1) * character_width > line.column - 0.5 * line.size

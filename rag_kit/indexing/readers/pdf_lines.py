@@ -1,4 +1,4 @@
-"""The lines of a PDF page with their words, place and size, and its rules, read from PDFium."""
+"""The lines of a PDF page with their words, positions and sizes, and its rules, read from PDFium."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ import ctypes
 import re
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Any
 
 import pypdfium2.raw as raw
 
 from rag_kit.indexing.readers.pdf_characters import HYPHEN, WORD, Characters, Frame, first_letter
-from rag_kit.indexing.readers.tables import split_runs
 
 _LINE = re.compile(r"[^\r\n]+")
 _TYPED = (4, 5, 6)  # PDFium's numbers of fields with a choice, a list or a text
 _MAX_TYPED = 200_000  # bytes of a field
 _MAX_RULES = 2_000  # of a page; more are a drawing
+_THICK = 3  # points; what is wider has two sides, and near ones touch
+_SHORT = 5  # points; no rule is so short
 
 
 @dataclass(frozen=True)
@@ -33,28 +36,23 @@ class Word:
 
 @dataclass
 class Line:
-    """A line of a page; lengths in points, ``height`` is where it is on the page, from 0 (bottom) to 1.
-
-    ``mono`` says that it is set in a font of fixed width, ``block`` that ``text`` is finished markdown, ``aslant`` that
-    it runs aslant, as a watermark. `Layout` notes the ``level`` of a heading, and where its column begins (``edge``)
-    and ends (``column``).
-    """
+    """A line of a page; lengths in points."""
 
     text: str
     left: float
     right: float
     bottom: float
-    end_bottom: float
-    size: float
-    height: float
+    end_bottom: float  # of the last character
+    size: float  # of the type
+    height: float  # where it is on the page, from 0 (bottom) to 1
     bold: bool = False
-    mono: bool = False
+    mono: bool = False  # in a font of fixed width
     words: list[Word] = field(default_factory=list)
-    block: bool = False
-    aslant: bool = False
-    level: int = 0
-    edge: float = 0.0
-    column: float = 0.0
+    block: bool = False  # whether `text` is finished markdown
+    aslant: bool = False  # as a watermark runs
+    level: int = 0  # of a heading; this and the next two are noted by `Layout`
+    edge: float = 0.0  # where its column begins
+    column: float = 0.0  # where its column ends
 
     def as_block(self, text: str) -> Line:
         """Return this line with finished markdown in place of its words."""
@@ -71,10 +69,12 @@ class Rule:
     end: float
 
     def touches(self, other: Rule) -> bool:
-        """Whether two rules cross or meet."""
+        """Tell whether two rules cross or meet."""
+        overlaps = self.start < other.end + _THICK and other.start < self.end + _THICK
         if self.upright == other.upright:
-            return abs(self.at - other.at) < 3 and self.start < other.end + 3 and other.start < self.end + 3
-        return other.start - 3 < self.at < other.end + 3 and self.start - 3 < other.at < self.end + 3
+            return overlaps and abs(self.at - other.at) < _THICK
+        crosses_self = self.start - _THICK < other.at < self.end + _THICK
+        return crosses_self and other.start - _THICK < self.at < other.end + _THICK
 
 
 @dataclass
@@ -87,99 +87,88 @@ class Sheet:
 
 def read_sheets(page: Any, form: Any) -> list[Sheet]:
     """Read the text of a page and of its form fields: one sheet a direction, the one with most text first."""
-    shown = page.get_rotation()
-    read = {shown: _lines_by_turn(page, shown)}
-    lengths = Counter({turn: sum(len(line.text) for line in lines) for turn, lines in read[shown].items()})
+    rotation = page.get_rotation()
+    upright = _lines_by_turn(page, rotation)
+    lengths = Counter({turn: sum(len(line.text) for line in lines) for turn, lines in upright.items()})
     sheets: list[Sheet] = []
-    for turn, _ in lengths.most_common() or [(shown, 0)]:
-        if turn not in read:  # PDFium finds words and lines of text that is shown upright
+    for turn, _ in lengths.most_common() or [(rotation, 0)]:
+        lines = upright.get(turn, [])
+        if turn != rotation:  # PDFium finds words and lines of text that is shown upright
             page.set_rotation(turn)
-            read[turn] = _lines_by_turn(page, turn)
-        frame, lines = _frame(page, turn), read[turn].get(turn, [])
+            lines = _lines_by_turn(page, turn).get(turn, [])
+        frame = Frame(turn, *page.get_bbox())
         if form is not None and not sheets:
             _add_fields(lines, page, form, frame)
         if lines:
             lines.sort(key=lambda line: line.aslant)  # a watermark behind the text
             sheets.append(Sheet(lines, _page_rules(page, frame)))
-    page.set_rotation(shown)
+    page.set_rotation(rotation)
     return sheets
 
 
-def _frame(page: Any, turn: int) -> Frame:
-    return Frame(turn, *page.get_bbox())
-
-
-def _lines_by_turn(page: Any, shown: int) -> dict[int, list[Line]]:
-    """Map each direction of text to its lines, measured on the page turned as ``shown``."""
-    text_page = page.get_textpage()
-    try:
-        frame = _frame(page, shown)
+def _lines_by_turn(page: Any, rotation: int) -> dict[int, list[Line]]:
+    """Map each direction of text to its lines, measured on the page turned by a rotation."""
+    lines: dict[int, list[Line]] = {}
+    with closing(page.get_textpage()) as text_page:
+        frame = Frame(rotation, *page.get_bbox())
         characters = Characters(text_page.raw, frame)
-        lines: dict[int, list[Line]] = {}
         for turn, spans in _turned_spans(characters):
             if line := _read_line(characters, spans, frame):
                 lines.setdefault(turn, []).append(line)
-        return lines
-    finally:
-        text_page.close()
+    return lines
 
 
 def _turned_spans(characters: Characters) -> Iterator[tuple[int, list[tuple[int, int]]]]:
-    """Yield the words of each line; a line is cut where the text turns in another direction."""
+    """Yield the direction and the words (start, end) of each line; a line is cut where its direction changes."""
     for line in _LINE.finditer(characters.text):
         spans = [word.span() for word in WORD.finditer(characters.text, *line.span())]
         if not spans:
             continue
-        turns = [characters.turn(spans[0][0]), characters.turn(spans[-1][0])]
-        if turns[0] == turns[1]:
-            yield turns[0], spans
-        else:
-            runs = split_runs(
-                spans, lambda span, after: characters.turn(span[0]) == characters.turn(after[0])
-            )
-            yield from ((characters.turn(run[0][0]), run) for run in runs)
+        first, last = characters.turn(spans[0][0]), characters.turn(spans[-1][0])
+        if first == last:  # the usual case: the words between are not looked at
+            yield first, spans
+            continue
+        for turn, words in groupby(spans, lambda span: characters.turn(span[0])):
+            yield turn, list(words)
 
 
 def _read_line(characters: Characters, spans: list[tuple[int, int]], frame: Frame) -> Line | None:
-    """Make a line of some characters, with its position, font size and weight."""
-    (first, _), (_, end) = spans[0], spans[-1]
-    content = characters.decoded(first, end)
-    if not content.strip():
+    """Make a line of words (start, end), with its position, font size and weight; None if they show nothing."""
+    start, end = spans[0][0], spans[-1][1]
+    text = characters.decoded(start, end)
+    if not text.strip():
         return None
-    left, bottom, _ = characters.extent(first)
+    left, bottom, _ = characters.extent(start)
     _, end_bottom, right = characters.extent(end - 1)
-    letter = first_letter(characters.text, first, end)
+    letter = first_letter(characters.text, start, end)
     bold, mono = characters.weight(letter)
-    if bold or mono:
+    if bold or mono:  # so must the end be
         last = end - 1 if characters.text[end - 1] != HYPHEN else (letter + end - 1) // 2
         end_bold, end_mono = characters.weight(last)
         bold, mono = bold and end_bold, mono and end_mono
     size = characters.size(letter)
-    words = [
-        Word(word, characters.extent(start)[0], characters.extent(stop - 1)[2], bottom, size)
-        for start, stop in spans
-        if (word := characters.decoded(start, stop))
-    ]
-    height, aslant = frame.height_of(bottom), characters.is_aslant(letter)
-    return Line(
-        content, left, right, bottom, end_bottom, round(size, 1), height, bold, mono, words, aslant=aslant
-    )
+    line = Line(text, left, right, bottom, end_bottom, round(size, 1), frame.height_of(bottom), bold, mono)
+    line.aslant = characters.is_aslant(letter)
+    for first, stop in spans:
+        if word := characters.decoded(first, stop):
+            edges = characters.extent(first)[0], characters.extent(stop - 1)[2]
+            line.words.append(Word(word, *edges, bottom, size))
+    return line
 
 
 def _add_fields(lines: list[Line], page: Any, form: Any, frame: Frame) -> None:
     """Insert the texts typed into a form, each behind the line that ends at its left."""
-    for value, box in _field_values(page, form):
-        left, low, right, high = frame.box(box.left, box.bottom, box.right, box.top)
-        beside = [line for line in lines if low <= line.bottom <= high and line.right <= left]
-        points = min(10.0, high - low)
+    for text, box in _field_values(page, form):
+        left, bottom, right, top = frame.box(box.left, box.bottom, box.right, box.top)
+        beside = [line for line in lines if bottom <= line.bottom <= top and line.right <= left]
         if beside:
             line = max(beside, key=lambda line: line.right)
-            low, points = line.bottom, line.size
-            line.text, line.right = f"{line.text} {value}", right
+            line.text, line.right = f"{line.text} {text}", right
         else:
-            line = Line(value, left, right, low, low, points, frame.height_of(low))
+            size = min(10.0, top - bottom)  # the usual one of forms
+            line = Line(text, left, right, bottom, bottom, size, frame.height_of(bottom))
             lines.append(line)
-        line.words.append(Word(value, left, right, low, points))
+        line.words.append(Word(text, left, right, line.bottom, line.size))
 
 
 def _field_values(page: Any, form: Any) -> Iterator[tuple[str, Any]]:
@@ -203,19 +192,22 @@ def _page_rules(page: Any, frame: Frame) -> list[Rule]:
     """List the straight lines and sides of boxes drawn on a page; none if there are so many that it is a drawing."""
     rules: list[Rule] = []
     for index in range(raw.FPDFPage_CountObjects(page.raw)):
-        drawn = raw.FPDFPage_GetObject(page.raw, index)
-        if raw.FPDFPageObj_GetType(drawn) != raw.FPDF_PAGEOBJ_PATH:
+        path = raw.FPDFPage_GetObject(page.raw, index)
+        if raw.FPDFPageObj_GetType(path) != raw.FPDF_PAGEOBJ_PATH:
             continue
-        box = [ctypes.c_float() for _ in range(4)]
-        raw.FPDFPageObj_GetBounds(drawn, *box)
-        left, bottom, right, top = frame.box(*(side.value for side in box))
-        points = raw.FPDFPath_CountSegments(drawn)
-        if points > 6 or (points < 4 and min(top - bottom, right - left) > 3):
+        sides = [ctypes.c_float() for _ in range(4)]
+        raw.FPDFPageObj_GetBounds(path, *sides)
+        left, bottom, right, top = frame.box(*(side.value for side in sides))
+        width, height = right - left, top - bottom
+        segments = raw.FPDFPath_CountSegments(path)
+        if segments > 6 or (segments < 4 and min(height, width) > _THICK):
             continue  # a drawing, or a line aslant
-        if top - bottom > 5:
-            rules += [Rule(True, x, bottom, top) for x in {left, right if right - left > 3 else left}]
-        if right - left > 5:
-            rules += [Rule(False, y, left, right) for y in {bottom, top if top - bottom > 3 else bottom}]
+        if height > _SHORT:
+            xs = {left, right} if width > _THICK else {left}
+            rules += [Rule(True, x, bottom, top) for x in xs]
+        if width > _SHORT:
+            ys = {bottom, top} if height > _THICK else {bottom}
+            rules += [Rule(False, y, left, right) for y in ys]
         if len(rules) > _MAX_RULES:
             return []
     return rules

@@ -90,39 +90,34 @@ def _output_text(outputs: Any) -> str:
 
 
 def read_csv(data: bytes, context: Context) -> Iterator[Part]:
-    """Yield groups of rows as markdown tables with the header; ``row_start`` and ``row_end`` count from 1.
-
-    Lines above the header are text before the first table.
-    """
+    """Yield groups of rows (``row_start`` to ``row_end``) as markdown tables, the lines above the header as text."""
     text = decode(data)
     csv.field_size_limit(2**27)
-    if hint := _DELIMITER_HINT.match(text):
-        text = text[hint.end() :]
+    hint = _DELIMITER_HINT.match(text)
     delimiter = hint[1] if hint else _find_delimiter(text)
-    rows = csv.reader(io.StringIO(text), delimiter=delimiter, strict=False)
+    lines = io.StringIO(text[hint.end() :] if hint else text)
+    rows = csv.reader(lines, delimiter=delimiter, strict=False)
     filled = (row for row in rows if any(cell.strip() for cell in row))
     try:
         first_rows = list(islice(filled, HEAD_ROWS))
         if not first_rows:
             return
         header = find_header(first_rows)
-        join = f"{delimiter.strip()} "
-        titles = "".join(join.join(filter(None, map(str.strip, row))) + "\n" for row in first_rows[:header])
-        head, last = titles + "\n" * bool(titles), 0
+        titles = [filter(None, map(str.strip, row)) for row in first_rows[:header]]
+        separator = f"{delimiter.strip()} "
+        head = "\n".join(map(separator.join, titles)) + "\n\n" if titles else ""
+        is_empty = True
         for table, first, last in table_groups(first_rows[header], chain(first_rows[header + 1 :], filled)):
             yield Part(head + table, {"row_start": first, "row_end": last})
-            head = ""
-        if not last:
+            head, is_empty = "", False
+        if is_empty:
             yield Part(markdown_table(first_rows))
     except csv.Error as error:
         raise Unreadable(f"its rows cannot be separated ({error})", "Save it as UTF-8 CSV") from error
 
 
 def _find_delimiter(text: str) -> str:
-    """Return the separator that cuts most of the first lines into equally many cells; else a comma.
-
-    Commas are in texts and in decimals, too.
-    """
+    """Return the separator that cuts most of the first lines into equally many cells; commas are in texts, too."""
     lines = [line for line in text[:20_000].split("\n")[:20] if line.strip()]
 
     def score(candidate: str) -> int:
@@ -184,15 +179,14 @@ def _value_lines(value: Any, indent: str) -> Iterator[str]:
 
 def _item_lines(mark: str, item: Any, indent: str, *, on_mark: bool) -> Iterator[str]:
     """Write an item behind its mark; its nested lines begin there or, with `on_mark` false, on the next line."""
-    is_plain_list = isinstance(item, list) and not any(isinstance(inner, dict | list) for inner in item)
-    if is_plain_list:
+    if not isinstance(item, dict | list) or not item:
+        yield f"{mark} {_scalar_text(item)}"
+    elif isinstance(item, list) and not any(isinstance(inner, dict | list) for inner in item):
         yield f"{mark} {', '.join(map(_scalar_text, item))}"
-    elif isinstance(item, dict | list) and item:
+    else:
         nested = _value_lines(item, indent + "  ")
         yield f"{mark} {next(nested).lstrip()}" if on_mark else mark
         yield from nested
-    else:
-        yield f"{mark} {_scalar_text(item)}"
 
 
 def _scalar_text(value: Any) -> str:

@@ -21,17 +21,15 @@ from rag_kit.indexing.readers.parts import SAVE_AGAIN, Context, Unreadable, over
 
 _KEPT_VARIABLES = "PATH LANG LANGUAGE TZ TMPDIR TEMP TMP HOME LD_LIBRARY_PATH SYSTEMROOT".split()  # noqa: SIM905
 _PICTURES = 150 * 2**20  # bytes of all pictures of a file, in base64
+_SLACK = 2**20  # bytes for metadata and notes
 _ESCAPED = 12  # bytes that one character takes at most in ASCII JSON (a surrogate pair)
 
 
 class ReaderProcess:
-    """One child that converts files, one at a time. Not for two threads at once; `Reader` holds the lock.
-
-    ``max_memory`` is fixed for the life of the process; the other limits go along with each file.
-    """
+    """One child that converts files, one at a time. Not for two threads at once; `Reader` holds the lock."""
 
     def __init__(self, limits: ReadLimits) -> None:
-        self.max_memory = limits.max_memory
+        self.max_memory = limits.max_memory  # fixed; the other limits go along with each file
         self.files = 0
         self.owner = os.getpid()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in kill()
@@ -55,7 +53,7 @@ class ReaderProcess:
         return self.owner == os.getpid() and self._process.poll() is None
 
     def convert(
-        self, path: str, kind: str, context: Context, keep: Callable[[bytes], str] | None = None
+        self, path: str, format_name: str, context: Context, keep: Callable[[bytes], str] | None = None
     ) -> list[Document]:
         """Convert one file to documents; whatever happens to the child, the error is `Unreadable`.
 
@@ -65,26 +63,26 @@ class ReaderProcess:
         """
         self.files += 1
         limits = context.limits
-        request = {"path": path, "format": kind, **asdict(context)}
+        request = {"path": path, "format": format_name, **asdict(context)}
         del request["folder"]
         assert self._process.stdin is not None and self._process.stdout is not None
         documents: list[Document] = []
-        left = limits.max_characters * _ESCAPED + (1 << 20) + (_PICTURES if context.pictures else 0)
+        allowed = limits.max_characters * _ESCAPED + _SLACK + (_PICTURES if context.pictures else 0)
         try:
             self._process.stdin.write(json.dumps(request).encode("ascii") + b"\n")
             self._process.stdin.flush()
-            while (line := self._process.stdout.readline(left)).endswith(b"\n"):
+            while (line := self._process.stdout.readline(allowed)).endswith(b"\n"):
                 message = json.loads(line)
                 if "done" in message:
                     for note in message["notes"]:
                         write_note(note)
                     return documents
-                if "text" not in message:
+                if "unreadable" in message:
                     raise Unreadable(message["unreadable"], message["advice"])
                 documents.append(Document(message["text"], metadata=message["metadata"]))
                 if "picture" in message and keep is not None:
                     documents[-1].metadata["picture"] = keep(b64decode(message["picture"]))
-                left -= len(line)
+                allowed -= len(line)
         except BrokenPipeError:
             line = b""
         except Unreadable:
@@ -92,7 +90,7 @@ class ReaderProcess:
         except BaseException:  # Ctrl-C: the child would go on with a file nobody waits for
             self.kill()
             raise
-        if len(line) == left:
+        if len(line) == allowed:
             self.kill()
             raise over_limit("it gives too much text", "max_characters", limits.max_characters)
         raise self._exit_error(limits)
@@ -109,9 +107,8 @@ class ReaderProcess:
             return over_limit("reading it takes longer", "max_seconds", limits.max_seconds)
         if "MemoryError" in last or "bad_alloc" in last or code == -signal.SIGKILL:
             return over_limit("reading it needs more memory", "max_memory", limits.max_memory)
-        return Unreadable(
-            f"the reader process died over it (exit code {code}: {last})", f"Damaged? {SAVE_AGAIN}"
-        )
+        reason = f"the reader process died over it (exit code {code}: {last})"
+        return Unreadable(reason, f"Damaged? {SAVE_AGAIN}")
 
     def stop(self) -> None:
         """End the child and whatever it may have started; a thread that waits for it gets an error."""

@@ -29,17 +29,19 @@ def find_quote(data: bytes, context: Context) -> Iterator[Part]:
     The first occurrence that ends at the bounds of words counts, or else the first one inside a longer word.
     """
     quote = _letters(_MARKS.sub(" ", context.quote))[0]
+    place, is_whole = None, False
     with closing(open_pdf(data)) as document:
         context.check(len(document), "pages", "max_pages")
-        numbers = [context.page] if context.page else range(1, len(document) + 1)
-        found, whole = None, False
+        numbers = [n for n in range(1, len(document) + 1) if context.page in (0, n)]
         for number in numbers if quote else ():
-            if not whole and 1 <= number <= len(document):
-                with leave_out(f"page {number}"), closing(document[number - 1]) as page:
-                    boxes, whole = _find_on_page(page, quote, ocr=context.ocr and found is None)
-                    if boxes and (whole or not found):
-                        found = {"page": number, "boxes": boxes}
-    yield Part(json.dumps(found))
+            if is_whole:
+                break
+            with leave_out(f"page {number}"), closing(document[number - 1]) as page:
+                boxes, is_whole = _find_on_page(page, quote, ocr=context.ocr and place is None)
+                if boxes and (is_whole or not place):
+                    rounded = [[round(side, 2) for side in box] for box in boxes]
+                    place = {"page": number, "boxes": rounded}
+    yield Part(json.dumps(place))
 
 
 def _letters(text: str) -> tuple[str, list[int]]:
@@ -58,16 +60,16 @@ def _find_letters(text: str, quote: str) -> tuple[list[int], bool]:
     start = first = letters.find(quote)
     while start >= 0:
         end = start + len(quote)
-        before = start > 0 and _goes_on(text, offsets[start - 1], offsets[start])
-        after = end < len(offsets) and _goes_on(text, offsets[end - 1], offsets[end])
-        if not before and not after:
+        is_after_letter = start > 0 and _are_in_one_word(text, offsets[start - 1], offsets[start])
+        is_before_letter = end < len(offsets) and _are_in_one_word(text, offsets[end - 1], offsets[end])
+        if not is_after_letter and not is_before_letter:
             return offsets[start:end], True
         start = letters.find(quote, start + 1)
     return offsets[first : first + len(quote)] if first >= 0 else [], False
 
 
-def _goes_on(text: str, left: int, right: int) -> bool:
-    """Tell whether two neighbouring letters are in one word or number; Chinese letters never are."""
+def _are_in_one_word(text: str, left: int, right: int) -> bool:
+    """Tell whether the letters at two offsets are in one word or number; Chinese letters never are."""
     between = "".join(sign for sign in text[left + 1 : right] if not unicodedata.combining(sign))
     if between:
         return bool(_IN_NUMBER.fullmatch(between)) and text[left].isdigit() and text[right].isdigit()
@@ -83,35 +85,34 @@ def _find_on_page(page: Any, quote: str, *, ocr: bool) -> tuple[list[Rectangle],
     with closing(page.get_textpage()) as text_page:
         count = raw.FPDFText_CountChars(text_page)
         text = "".join(chr(raw.FPDFText_GetUnicode(text_page, n)) for n in range(count))
-        if text.strip() or not ocr:
-            offsets, whole = _find_letters(text, quote)
-            if not offsets:
-                return [], False
-            rectangles = range(text_page.count_rects(offsets[0], offsets[-1] + 1 - offsets[0]))
-            return [_rounded(*text_page.get_rect(n)) for n in rectangles], whole
-    return _in_scan(page, quote)
+        if ocr and not text.strip():
+            return _find_in_scan(page, quote)
+        offsets, is_whole = _find_letters(text, quote)
+        if not offsets:
+            return [], False
+        rectangle_count = text_page.count_rects(offsets[0], offsets[-1] + 1 - offsets[0])
+        return [text_page.get_rect(n) for n in range(rectangle_count)], is_whole
 
 
-def _in_scan(page: Any, quote: str) -> tuple[list[Rectangle], bool]:
+def _find_in_scan(page: Any, quote: str) -> tuple[list[Rectangle], bool]:
     """Find a quote in the picture of a page: in each line the stretch that has it, by the widths of characters."""
     image, to_page = page_picture(page)
     reading = recognise(image)
     boxes = ordered_boxes(reading.boxes, reading.picture)
-    owners = [(number, column) for number, box in enumerate(boxes) for column in range(len(box.text) + 1)]
-    quoted, whole = _find_letters("".join(f"{box.text}\n" for box in boxes), quote)
+    text, places = "", list[tuple[int, int]]()  # of each character its line, and its number there
+    for line, box in enumerate(boxes):
+        text += f"{box.text}\n"
+        places += [(line, column) for column in range(len(box.text) + 1)]
+    offsets, is_whole = _find_letters(text, quote)
     columns_of: dict[int, list[int]] = {}
-    for number, column in (owners[offset] for offset in quoted):
-        columns_of.setdefault(number, []).append(column)
-    found = []
-    for number, columns in columns_of.items():
-        corners = [reading.given(x, y) for x, y in _corners(boxes[number], min(columns), max(columns) + 1)]
-        xs, ys = zip(*(to_page(x, y) for x, y in corners), strict=True)
-        found.append(_rounded(min(xs), min(ys), max(xs), max(ys)))
-    return found, whole
-
-
-def _rounded(left: float, bottom: float, right: float, top: float) -> Rectangle:
-    return round(left, 2), round(bottom, 2), round(right, 2), round(top, 2)
+    for line, column in (places[offset] for offset in offsets):
+        columns_of.setdefault(line, []).append(column)
+    rectangles = []
+    for line, columns in columns_of.items():
+        corners = _corners(boxes[line], min(columns), max(columns) + 1)
+        xs, ys = zip(*(to_page(*reading.given(x, y)) for x, y in corners), strict=True)
+        rectangles.append((min(xs), min(ys), max(xs), max(ys)))
+    return rectangles, is_whole
 
 
 def _corners(box: Box, start: int, end: int) -> list[tuple[float, float]]:
@@ -119,8 +120,7 @@ def _corners(box: Box, start: int, end: int) -> list[tuple[float, float]]:
     widths = [2 if _is_wide(character) else 1 for character in box.text]
     shares = sum(widths[:start]) / sum(widths), sum(widths[:end]) / sum(widths)
     top_left, top_right, low_right, low_left = box.corners
-    return [
-        (a[0] + share * (b[0] - a[0]), a[1] + share * (b[1] - a[1]))
-        for a, b in ((top_left, top_right), (low_left, low_right))
-        for share in shares
-    ]
+    corners = []
+    for (left, left_y), (right, right_y) in ((top_left, top_right), (low_left, low_right)):
+        corners += [(left + share * (right - left), left_y + share * (right_y - left_y)) for share in shares]
+    return corners

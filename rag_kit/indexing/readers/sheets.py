@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -30,7 +30,7 @@ _BESIDE_CELLS = re.compile(r"docProps/|xl/(?!workbook|sharedStrings|styles|_rels
 _CELLS = ("cols", "sheetData", "mergeCells")
 _MAX_MERGE = 10_000  # cells of a merged range whose text is repeated
 
-Rows = dict[int, dict[int, str]]
+Rows = dict[int, dict[int, str]]  # the text of each filled cell, by row and column
 
 
 def read_xlsx(data: bytes, context: Context) -> Iterator[Part]:
@@ -42,17 +42,17 @@ def read_xlsx(data: bytes, context: Context) -> Iterator[Part]:
             write_note(f"sheet {sheet.title}{LEFT_OUT}it is hidden")
             continue
         rows = _drop_hidden(sheet, _read_cells(sheet, formulas))
-        heading = f"# {sheet.title}\n\n"
-        merged = {area.min_row for area in sheet.merged_cells.ranges if area.min_col < area.max_col}
-        parts = [part for block in _find_tables(rows) for part in _table_parts(block, merged)]
-        for part in [*parts, *map(Part, _chart_titles(sheet))]:
-            part.text, heading = heading + part.text, ""
+        merged_rows = {area.min_row for area in sheet.merged_cells.ranges if area.min_col < area.max_col}
+        parts = [part for table in _find_tables(rows) for part in _table_parts(table, merged_rows)]
+        parts += map(Part, _chart_titles(sheet))
+        for number, part in enumerate(parts):
+            part.text = part.text if number else f"# {sheet.title}\n\n{part.text}"
             part.metadata |= {"sheet": sheet.title, "heading": sheet.title, "title": title}
             yield part
 
 
 def _open_sheets(package: Package) -> list[tuple[Any, Any]]:
-    """Yield each sheet, with the sheet of its formulas where some were never computed.
+    """Return each sheet, with the sheet of its formulas where some were never computed.
 
     Where openpyxl does not read the workbook as a whole, each sheet is opened by itself, with its cells alone.
     """
@@ -78,16 +78,16 @@ def _open_sheets(package: Package) -> list[tuple[Any, Any]]:
 
 
 def _load_sheets(package: Package, changes: dict[str, bytes], parts: list[str]) -> list[tuple[Any, Any]]:
+    """Open a package with changed parts by openpyxl, and return its sheets as `_open_sheets` does."""
     import openpyxl
     from openpyxl.styles.numbers import BUILTIN_FORMATS
 
     BUILTIN_FORMATS.update(CHINESE_FORMATS)  # files name them by number only, and openpyxl does not know them
+    load_values = partial(openpyxl.load_workbook, data_only=True, rich_text=True)
+    formulas = None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about fonts and extensions that carry no text
-        book, formulas = (
-            package.open(partial(openpyxl.load_workbook, data_only=True, rich_text=True), changes),
-            None,
-        )
+        book = package.open(load_values, changes)
         if any(_NO_VALUE.search(package.read(name)) for name in parts):  # show the formula
             formulas = package.open(openpyxl.load_workbook, changes)
     return [(sheet, formulas[sheet.title] if formulas else None) for sheet in book.worksheets]
@@ -96,36 +96,39 @@ def _load_sheets(package: Package, changes: dict[str, bytes], parts: list[str]) 
 def _only_cells(package: Package, part: str, parts: list[str], *, keep_formats: bool) -> dict[str, bytes]:
     """Return the changes that strip a package to one sheet, and that sheet to its cells."""
     changes = {name: b"" for name in package.names if name in parts or _BESIDE_CELLS.match(name)}
-    for name, kept in ((part, _CELLS), (package.related("officeDocument"), ("sheets", "workbookPr"))):
+    workbook = package.related("officeDocument")
+    for name, kept in ((part, _CELLS), (workbook, ("sheets", "workbookPr"))):
         root = package.xml(name)
         for child in list(root):
             if child.tag.rpartition("}")[2] not in kept:
                 root.remove(child)
-        for cell in root.iter("{*}c") if not keep_formats else ():
-            cell.attrib.pop("s", None)
+        if not keep_formats:
+            changes["xl/styles.xml"] = b""
+            for cell in root.iter("{*}c"):
+                cell.attrib.pop("s", None)
         changes[name] = xml_bytes(root)
-    return changes if keep_formats else {**changes, "xl/styles.xml": b""}
+    return changes
 
 
 def _drop_hidden(sheet: Any, rows: Rows) -> Rows:
-    """Empty hidden rows, and remove hidden columns."""
-    columns = {column for row in rows.values() for column in row}
-    areas = [area for area in sheet.column_dimensions.values() if area.hidden and area.min]
-    last = max(columns, default=0)
-    hidden_columns = sorted({n for area in areas for n in range(area.min, min(area.max, last) + 1)})
-    shown_columns = columns.difference(hidden_columns)
-    new_column = {column: column - bisect_left(hidden_columns, column) for column in shown_columns}
-    last_row = max(rows, default=0)
-    hidden = {row for row, area in sheet.row_dimensions.items() if area.hidden and row <= last_row}
-    if (filled := len(hidden & rows.keys())) or len(new_column) < len(columns):
-        what = f"{filled} hidden rows, {len(columns) - len(new_column)} hidden columns"
-        write_note(f"sheet {sheet.title}: {what}{LEFT_OUT}the sheet does not show them")
-    shown = {
-        row: {new_column[column]: text for column, text in cells.items() if column in new_column}
-        for row, cells in rows.items()
-        if row not in hidden
-    }
-    return {**{row: {} for row in hidden}, **shown}
+    """Empty hidden rows, and remove hidden columns; a note says how many."""
+    columns = {column for cells in rows.values() for column in cells}
+    last_column, last_row = max(columns, default=0), max(rows, default=0)
+    hidden_rows = {row for row, area in sheet.row_dimensions.items() if area.hidden and row <= last_row}
+    hidden_columns: set[int] = set()
+    for area in sheet.column_dimensions.values():
+        if area.hidden and area.min:
+            hidden_columns.update(range(area.min, min(area.max, last_column) + 1))
+    row_count, column_count = len(hidden_rows & rows.keys()), len(hidden_columns & columns)
+    if row_count or column_count:
+        counts = f"{row_count} hidden rows, {column_count} hidden columns"
+        write_note(f"sheet {sheet.title}: {counts}{LEFT_OUT}the sheet does not show them")
+    ordered = sorted(hidden_columns)
+    new_column = {column: column - bisect_left(ordered, column) for column in columns - hidden_columns}
+    shown: Rows = {row: {} for row in hidden_rows}
+    for row in rows.keys() - hidden_rows:
+        shown[row] = {new_column[n]: text for n, text in rows[row].items() if n in new_column}
+    return shown
 
 
 def _read_cells(sheet: Any, formulas: Any) -> Rows:
@@ -171,16 +174,15 @@ def _rich_text(blocks: list[Any]) -> str:
     return text
 
 
-def _find_tables(block: Rows, *, by_columns: bool = False, left: int = 3) -> list[Rows]:
+def _find_tables(block: Rows, *, by_columns: bool = False, cuts: int = 3) -> list[Rows]:
     """Find the separate tables of a sheet: cut between rows, then between columns, then rows again."""
     if not any(block.values()):  # nothing, or hidden rows alone
         return []
-    if not left:
+    if not cuts:
         return [block]
-    pieces = _cut_at_gaps(block, by_columns=by_columns)
-    tables = [
-        table for piece in pieces for table in _find_tables(piece, by_columns=not by_columns, left=left - 1)
-    ]
+    tables = []
+    for piece in _cut_at_gaps(block, by_columns=by_columns):
+        tables += _find_tables(piece, by_columns=not by_columns, cuts=cuts - 1)
     return sorted(tables, key=lambda table: (min(table), min(min(row) for row in table.values() if row)))
 
 
@@ -189,22 +191,22 @@ def _cut_at_gaps(block: Rows, *, by_columns: bool) -> Iterator[Rows]:
     numbers = sorted({column for row in block.values() for column in row} if by_columns else block)
     runs = split_runs(numbers, lambda number, after: after == number + 1)
     areas = [_area(block, run, by_columns=by_columns) for run in runs]
-    kept: list[int] = []
     are_separate = _are_separate_columns if by_columns else _are_separate_rows
-    for number, (run, area) in enumerate(zip(runs, areas, strict=True)):
-        if number and (run[0] - kept[-1] > 2 or are_separate(areas[number - 1], area)):
-            yield _area(block, kept, by_columns=by_columns)
-            kept = []
-        kept += run
-    yield _area(block, kept, by_columns=by_columns)
+    piece: list[int] = []
+    for number, run in enumerate(runs):
+        if number and (run[0] - piece[-1] > 2 or are_separate(areas[number - 1], areas[number])):
+            yield _area(block, piece, by_columns=by_columns)
+            piece = []
+        piece += run
+    yield _area(block, piece, by_columns=by_columns)
 
 
 def _area(block: Rows, numbers: list[int], *, by_columns: bool) -> Rows:
-    """Cut some rows or columns out of a block."""
+    """Return the rows, or the columns, of a block that have some numbers; rows that become empty are left out."""
     if not by_columns:
         return {row: block[row] for row in numbers}
-    piece = set(numbers)
-    cut = {row: {n: cells[n] for n in cells.keys() & piece} for row, cells in block.items()}
+    columns = set(numbers)
+    cut = {row: {n: cells[n] for n in cells.keys() & columns} for row, cells in block.items()}
     return {row: cells for row, cells in cut.items() if cells or not block[row]}
 
 
@@ -219,16 +221,16 @@ def _are_separate_rows(upper: Rows, lower: Rows) -> bool:
 
 def _are_separate_columns(left: Rows, right: Rows) -> bool:
     """Tell whether blocks side by side are separate: headers at other heights, or row names in both."""
-    grids = _grid(left), _grid(right)
-    if min(len(grid[0]) for grid in grids) < 2:
+    left_grid, right_grid = _grid(left), _grid(right)
+    if len(left_grid[0]) < 2 or len(right_grid[0]) < 2:
         return False
-    heights = [_filled(rows)[find_header(grid)] for rows, grid in zip((left, right), grids, strict=True)]
-    return heights[0] != heights[1] or all(has_own_header(grid) and _has_row_names(grid) for grid in grids)
-
-
-def _has_row_names(grid: list[list[str]]) -> bool:
-    names = [row[0] for row in grid[find_header(grid) + 1 :]]
-    return len(set(names)) == len(names) and not any(map(is_value, names))
+    if _filled(left)[find_header(left_grid)] != _filled(right)[find_header(right_grid)]:
+        return True
+    for grid in (left_grid, right_grid):
+        names = [row[0] for row in grid[find_header(grid) + 1 :]]
+        if not has_own_header(grid) or len(set(names)) < len(names) or any(map(is_value, names)):
+            return False
+    return True
 
 
 def _grid(block: Rows) -> list[list[str]]:
@@ -242,25 +244,30 @@ def _filled(block: Rows) -> list[int]:
     return [number for number in sorted(block) if block[number]]
 
 
-def _table_parts(block: Rows, merged: set[int]) -> Iterator[Part]:
+def _table_parts(table: Rows, merged_rows: set[int]) -> Iterator[Part]:
     """Yield a table in groups of rows; titles above the header are in the first, two header rows are joined."""
-    numbers, lines = _filled(block), _grid(block)
-    first = find_header(lines)
-    titles = "\n".join(" ".join(dict.fromkeys(filter(None, line))) for line in lines[:first])
+    numbers, lines = _filled(table), _grid(table)
     if len(lines[0]) == 1 or len(lines) == 1:
-        text = "\n".join(" ".join(cell for cell in line if cell) for line in lines)
+        text = "\n".join(" ".join(filter(None, line)) for line in lines)
         yield Part(text, {"row_start": numbers[0], "row_end": numbers[-1]})
         return
-    header = lines[first]
-    if numbers[first] in merged and first + 2 < len(lines) and not any(map(is_value, lines[first + 1])):
-        first += 1
-        header = [
-            " ".join(dict.fromkeys(filter(None, names))) for names in zip(header, lines[first], strict=True)
-        ]
-    head = titles + "\n\n" * bool(titles)
-    for table, start, end in table_groups(header, lines[first + 1 :]):
-        yield Part(head + table, {"row_start": numbers[first + start], "row_end": numbers[first + end]})
+    last_header = find_header(lines)
+    head = "".join(f"{_join_distinct(line)}\n" for line in lines[:last_header])
+    head += "\n" if head else ""
+    header = lines[last_header]
+    below = lines[last_header + 1 :]
+    if numbers[last_header] in merged_rows and len(below) > 1 and not any(map(is_value, below[0])):
+        last_header += 1
+        header = [_join_distinct(names) for names in zip(header, below[0], strict=True)]
+    numbers = numbers[last_header:]
+    for text, start, end in table_groups(header, lines[last_header + 1 :]):
+        yield Part(head + text, {"row_start": numbers[start], "row_end": numbers[end]})
         head = ""
+
+
+def _join_distinct(texts: Iterable[str]) -> str:
+    """Join texts that are not empty, each once: that of a merged cell is repeated."""
+    return " ".join(dict.fromkeys(filter(None, texts)))
 
 
 def _chart_titles(sheet: Any) -> Iterator[str]:

@@ -7,29 +7,26 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rag_kit.concurrency.notes import write_note
 from rag_kit.indexing.readers.cell_formats import shown
 from rag_kit.indexing.readers.figures import Figures
 from rag_kit.indexing.readers.numbers import list_number, lowered, raised, whole_number
-from rag_kit.indexing.readers.package import Package, parse_xml
+from rag_kit.indexing.readers.package import A, Package, R, parse_xml
 from rag_kit.indexing.readers.parts import LEFT_OUT, Context, Part, Unreadable, leave_out
 from rag_kit.indexing.readers.tables import fill_spans, markdown_table
 
 _DGM = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}"
 _C = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
-_SERIES = {"name": "tx", "labels": "cat xVal", "values": "val yVal"}
 _TYPES = "[Content_Types].xml"
 _PRESENTATION = b"application/vnd.openxmlformats-officedocument.presentationml.presentation.main+xml"
 # slide shows and templates, with programs or without, are presentations
 _MAIN_TYPE = re.compile(
     rb"application/vnd\.[\w.-]+\.(?:presentation|slideshow|template)(?:\.macroEnabled)?\.main\+xml", re.I
 )
-_R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 _GROUP_DEPTH = 20  # groups of shapes within each other
-_A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
-_BULLETS = tuple(_A + name for name in ("buNone", "buChar", "buBlip", "buAutoNum"))
+_BULLETS = tuple(A + name for name in ("buNone", "buChar", "buBlip", "buAutoNum"))
 _SCHEME = re.compile(r"(\w+?)(?:[12](?=Minus))?(ParenBoth|ParenR|Period|Plain|Minus)")
 _FRAMES = {"ParenBoth": "({})", "ParenR": "{})", "Period": "{}.", "Minus": "{}-"}
 _TABLE = Path(__file__).with_name("slide_numbers.txt").read_text(encoding="utf-8")
@@ -50,27 +47,27 @@ def read_pptx(data: bytes, context: Context) -> Iterator[Part]:
     except (PythonPptxError, KeyError, ValueError, AttributeError) as error:
         raise Unreadable(f"its slides cannot be found ({error})") from error
     context.check(len(entries), "slides", "max_pages")
-    read, figures = set[str](), Figures(context)
+    names_read, figures = set[str](), Figures(context)
     for number, entry in enumerate(entries, 1):
         with leave_out(f"slide {number}"):
             slide = deck.part.related_slide(entry.rId)
             name = str(slide.part.partname)
             if slide.element.get("show") in ("0", "false"):
                 write_note(f"slide {number}{LEFT_OUT}it is hidden")
-            elif name not in read:  # a list that repeats a slide, which PowerPoint never writes
+            elif name not in names_read:  # a list that repeats a slide, which PowerPoint never writes
                 blocks, heading = _read_slide(slide, f"slide {number}")
                 title = title or heading
                 yield Part("\n\n".join(blocks), {"page": number, "title": title})
                 metadata = {"page": number, "title": title, "heading": heading}
                 yield from _slide_figures(slide, package, figures, metadata)
-            read.add(name)
+            names_read.add(name)
     figures.finish()
 
 
 def _slide_figures(slide: Any, package: Package, figures: Figures, fields: dict[str, Any]) -> Iterator[Part]:
     """Yield the pictures on a slide with their descriptions, without the decoration of its layout."""
-    for number, node in enumerate(slide.element.iter(f"{_A}blip"), 1):
-        relation = slide.part.rels.get(node.get(f"{_R}embed") or "")
+    for number, node in enumerate(slide.element.iter(f"{A}blip"), 1):
+        relation = slide.part.rels.get(node.get(f"{R}embed") or "")
         if relation is None or relation.is_external:
             continue
         shape = next(node.iterancestors("{*}pic"), None)
@@ -129,42 +126,39 @@ def _read_shape(shape: Any) -> Iterator[str]:
 
 def _read_table(table: Any) -> str:
     """Write a table as markdown."""
-    rows = (
-        [
-            (_line_text(cell.text_frame), int(cell.span_width), int(cell.span_height))
-            for cell in row.cells
-            if not cell.is_spanned
-        ]
-        for row in table.rows
-    )
+    rows = []
+    for row in table.rows:
+        cells = [cell for cell in row.cells if not cell.is_spanned]
+        rows.append([(_line_text(cell.text_frame), cell.span_width, cell.span_height) for cell in cells])
     return markdown_table(fill_spans(rows))
 
 
 def _read_chart(chart: Any) -> Iterator[str]:
     """Yield the title of a chart, and the figures of each of its plots as a table."""
-    plan = chart._chartSpace.find(f"{_C}chart")
-    title = plan.find(f"{_C}title")
-    if text := " ".join("".join(title.itertext(f"{_A}t")).split() if title is not None else ()):
+    root = chart._chartSpace.find(f"{_C}chart")
+    title = root.find(f"{_C}title")
+    if title is not None and (text := " ".join("".join(title.itertext(f"{A}t")).split())):
         yield text
-    for plot in plan.find(f"{_C}plotArea"):
-        series = [
-            {part: _cached(one, names) for part, names in _SERIES.items()} for one in plot.iter(f"{_C}ser")
-        ]
-        if series:
-            labels = max((one["labels"] for one in series), key=len)
-            names = (" ".join(one["name"].values()) for one in series)
-            points = sorted({*labels, *(point for one in series for point in one["values"])})
-            rows = [[labels.get(n, ""), *(one["values"].get(n, "") for one in series)] for n in points]
-            yield markdown_table([["", *names], *rows])
+    for plot in root.find(f"{_C}plotArea"):
+        all_series = list(plot.iter(f"{_C}ser"))
+        if not all_series:
+            continue
+        names = [" ".join(_cached(series, "tx").values()) for series in all_series]
+        labels = max((_cached(series, "cat", "xVal") for series in all_series), key=len)
+        values = [_cached(series, "val", "yVal") for series in all_series]
+        points = sorted(set(labels).union(*values))
+        rows = [[labels.get(n, ""), *(each.get(n, "") for each in values)] for n in points]
+        yield markdown_table([["", *names], *rows])
 
 
-def _cached(series: Any, names: str) -> dict[int, str]:
-    """Return the cached texts of a part of a series by index; of several levels the lowest."""
-    for part in series.iterchildren(*(f"{_C}{name}" for name in names.split())):
-        code = part.findtext(f".//{_C}formatCode") or "General"
-        points = reversed(list(part.iter(f"{_C}pt")))
-        return {int(point.get("idx")): _formatted(point.findtext(f"{_C}v") or "", code) for point in points}
-    return {}
+def _cached(series: Any, *names: str) -> dict[int, str]:
+    """Return the cached texts of a part of a series, by index; of several levels the lowest."""
+    part = next(series.iterchildren(*(f"{_C}{name}" for name in names)), None)
+    if part is None:
+        return {}
+    code = part.findtext(f".//{_C}formatCode") or "General"
+    points = reversed(list(part.iter(f"{_C}pt")))
+    return {int(point.get("idx")): _formatted(point.findtext(f"{_C}v") or "", code) for point in points}
 
 
 def _formatted(text: str, code: str) -> str:
@@ -177,14 +171,13 @@ def _formatted(text: str, code: str) -> str:
 
 def _read_diagram(shape: Any) -> Iterator[str]:
     """Yield the texts of a SmartArt diagram, which python-pptx does not read."""
-    reference = shape.element.find(f".//{_DGM}relIds")
-    identifier = reference.get(f"{_R}dm")
+    identifier = shape.element.find(f".//{_DGM}relIds").get(f"{R}dm")
     try:
         blob = shape.part.related_part(identifier).blob
     except KeyError:
         return
     for point in parse_xml(blob, "diagram").iter(f"{_DGM}pt"):
-        text = " ".join("".join(node.text or "" for node in point.iter(f"{_A}t")).split())
+        text = " ".join("".join(node.text or "" for node in point.iter(f"{A}t")).split())
         if text:
             yield f"- {text}"
 
@@ -201,23 +194,37 @@ def _list_text(frame: Any, shape: Any = None) -> str:
     its level or above that has none.
     """
     lines: list[str] = []
-    # level -> its scheme of numbers, where they start, the last number
-    reached: dict[int, tuple[str, str, int]] = {}
+    last_numbers: dict[int, _ListNumber] = {}  # by level
     for paragraph in frame.paragraphs:
-        if text := " ".join(_paragraph_text(paragraph).split()):
-            level = int(paragraph.level or 0)
-            bullet = _bullet(paragraph, frame, shape, level)
-            before = reached.get(level)
-            reached = {each: last for each, last in reached.items() if each < level}
-            mark = "- " if level or (bullet is not None and bullet.tag == f"{_A}buChar") else ""
-            if bullet is not None and bullet.tag == f"{_A}buAutoNum":
-                scheme, start = bullet.get("type") or "", bullet.get("startAt") or ""
-                goes_on = before is not None and before[0] == scheme and start in ("", before[1])
-                number = before[2] + 1 if before and goes_on else whole_number(start, 1)
-                reached[level] = scheme, before[1] if before and goes_on else start, number
-                mark = _number_text(scheme, number) + " "
-            lines.append("  " * level + mark + text)
+        text = " ".join(_paragraph_text(paragraph).split())
+        if not text:
+            continue
+        level = int(paragraph.level or 0)
+        bullet = _bullet(paragraph, frame, shape, level)
+        sign = "" if bullet is None else bullet.tag.removeprefix(A)
+        before = last_numbers.get(level)
+        last_numbers = {each: last for each, last in last_numbers.items() if each < level}
+        mark = "- " if level or sign == "buChar" else ""
+        if sign == "buAutoNum":
+            number = last_numbers[level] = _next_number(bullet, before)
+            mark = f"{_number_text(number.scheme, number.value)} "
+        lines.append("  " * level + mark + text)
     return "\n".join(lines)
+
+
+class _ListNumber(NamedTuple):
+    """The number of a paragraph, PowerPoint's scheme in which it is written, and where the list starts."""
+
+    value: int
+    scheme: str
+    start: str  # empty for 1
+
+
+def _next_number(bullet: Any, before: _ListNumber | None) -> _ListNumber:
+    scheme, start = bullet.get("type") or "", bullet.get("startAt") or ""
+    if before is not None and before.scheme == scheme and start in ("", before.start):
+        return before._replace(value=before.value + 1)
+    return _ListNumber(whole_number(start, 1), scheme, start)
 
 
 def _paragraph_text(paragraph: Any) -> str:
@@ -233,7 +240,7 @@ def _paragraph_text(paragraph: Any) -> str:
 
 def _shift(run: Any) -> int:
     """Return 1 for a superscript, -1 for a subscript, else 0."""
-    properties = run.find(f"{_A}rPr")
+    properties = run.find(f"{A}rPr")
     baseline = "0" if properties is None else (properties.get("baseline") or "0").rstrip("%")
     return -1 if baseline.startswith("-") else int(baseline.strip("0.") != "")
 
@@ -241,26 +248,22 @@ def _shift(run: Any) -> int:
 def _bullet(paragraph: Any, frame: Any, shape: Any, level: int) -> Any:
     """Return the bullet or number that PowerPoint shows before a paragraph: its own, or an inherited number."""
     own = paragraph._p.pPr
-    if bullets := _bullets([] if own is None else own):
-        return bullets[0]
+    for bullet in () if own is None else own.iterchildren(*_BULLETS):
+        return bullet
     for styles in _inherited_styles(frame, shape):
-        if bullets := _bullets(styles.findall(f"{_A}lvl{level + 1}pPr/*")):
-            return bullets[0] if bullets[0].tag == f"{_A}buAutoNum" else None
+        for properties in styles.iterchildren(f"{A}lvl{level + 1}pPr"):
+            for bullet in properties.iterchildren(*_BULLETS):
+                return bullet if bullet.tag == f"{A}buAutoNum" else None
     return None
-
-
-def _bullets(properties: Iterable[Any]) -> list[Any]:
-    return [each for each in properties if each.tag in _BULLETS]
 
 
 def _inherited_styles(frame: Any, shape: Any) -> Iterator[Any]:
     """Yield the list styles of a frame, then of the placeholders in layout and master behind its shape."""
-    yield from frame._txBody.iterchildren(f"{_A}lstStyle")
-    while (
-        getattr(shape, "is_placeholder", False)
-        and (shape := getattr(shape, "_base_placeholder", None)) is not None
-    ):
-        yield from shape.element.iter(f"{_A}lstStyle")
+    yield from frame._txBody.iterchildren(f"{A}lstStyle")
+    while getattr(shape, "is_placeholder", False):
+        shape = getattr(shape, "_base_placeholder", None)
+        if shape is not None:
+            yield from shape.element.iter(f"{A}lstStyle")
 
 
 def _number_text(scheme: str, number: int) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
+from statistics import median_high
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -78,26 +79,25 @@ def find_header(rows: Sequence[Sequence[str]]) -> int:
     filled = [[column for column, cell in enumerate(row) if cell.strip()] for row in rows[:HEAD_ROWS]]
     if len(filled) < _FEW_ROWS:
         return 0
+    texts = [[rows[row][column] for column in columns] for row, columns in enumerate(filled)]
     ends = Counter(columns[-1] for columns in filled if columns)
     usual_end = max(ends, key=lambda end: (ends[end], end))
-    widths = sorted(len(columns) for columns in filled if columns and columns[-1] == usual_end)
-    texts = [[rows[row][column] for column in columns] for row, columns in enumerate(filled)]
-    wide = [
-        row
-        for row, columns in enumerate(filled[:-1])
-        if columns
-        and columns[-1] >= usual_end
-        and 2 * len(columns) >= widths[len(widths) // 2]
-        and (len(columns) == 1 or len(set(texts[row])) > 1)  # else one merged cell
-    ]
-    for row, after in pairwise(wide):
+    usual_count = median_high(len(columns) for columns in filled if columns and columns[-1] == usual_end)
+    candidates = []
+    for row, columns in enumerate(filled[:-1]):
+        is_wide = columns and columns[-1] >= usual_end and 2 * len(columns) >= usual_count
+        is_merged = len(columns) > 1 and len(set(texts[row])) == 1
+        if is_wide and not is_merged:
+            candidates.append(row)
+    for row, after in pairwise(candidates):
         # a line of text with separators in it, above the names of columns, may be as wide as they are
         names_follow = len(texts[after]) == usual_end + 1 and not any(map(is_value, texts[after]))
         values_follow = names_follow and any(map(is_value, texts[after + 1]))
-        odd = filled[row][-1] > usual_end or any(map(is_value, texts[row]))
-        if not (odd and values_follow) or len(set(texts[row])) < len(texts[row]):
+        is_odd = filled[row][-1] > usual_end or any(map(is_value, texts[row]))
+        has_repeats = len(set(texts[row])) < len(texts[row])
+        if not (is_odd and values_follow) or has_repeats:
             return row
-    return wide[-1] if wide else 0
+    return candidates[-1] if candidates else 0
 
 
 def has_own_header(rows: Sequence[Sequence[str]]) -> bool:
@@ -123,17 +123,16 @@ def fill_spans(rows: Iterable[Iterable[tuple[str, int, int]]]) -> list[list[str]
         >>> fill_spans([[("a", 2, 1), ("b", 1, 2)], [("c", 1, 1)]])
         [['a', 'a', 'b'], ['c', '', 'b']]
     """
-    grid: dict[int, dict[int, str]] = {}
-    number = -1
-    for number, row in enumerate(rows):
-        line, column = grid.setdefault(number, {}), 0
-        for text, width, height in row:
-            while column in line:
+    grid: defaultdict[int, dict[int, str]] = defaultdict(dict)  # row -> column -> text
+    row_count = 0
+    for row, cells in enumerate(rows):
+        row_count, column = row + 1, 0
+        for text, width, height in cells:
+            while column in grid[row]:
                 column += 1
-            for down in range(max(1, min(height, _MAX_SPAN))):
-                below = grid.setdefault(number + down, {})
-                for right in range(max(1, min(width, _MAX_SPAN))):
-                    below.setdefault(column + right, text)
-    # rows that a span promised but never came are dropped
-    columns = max((max(grid[row], default=-1) + 1 for row in range(number + 1)), default=0)
-    return [[grid[row].get(column, "") for column in range(columns)] for row in range(number + 1)]
+            for covered_row in range(row, row + max(1, min(height, _MAX_SPAN))):
+                for covered in range(column, column + max(1, min(width, _MAX_SPAN))):
+                    grid[covered_row].setdefault(covered, text)
+    # rows that a merged cell covers beyond the last one are dropped
+    width = max((max(grid[row], default=-1) + 1 for row in range(row_count)), default=0)
+    return [[grid[row].get(column, "") for column in range(width)] for row in range(row_count)]

@@ -11,13 +11,11 @@ from rag_kit.concurrency.notes import write_note
 from rag_kit.indexing.readers.figures import Figures
 from rag_kit.indexing.readers.markup import parse_html, to_markdown
 from rag_kit.indexing.readers.numbers import OMML, equation_text
-from rag_kit.indexing.readers.package import Package, parse_xml, xml_bytes
+from rag_kit.indexing.readers.package import A, Package, R, parse_xml, xml_bytes
 from rag_kit.indexing.readers.parts import LEFT_OUT, Context, Part, leave_out
 from rag_kit.indexing.readers.word_lists import Lists, Styles, W, value_of
 
 _MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
-_A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
-_R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 _VML = "{urn:schemas-microsoft-com:vml}"
 _CAPTION = re.compile("caption|题注|題注|图注", re.I)
 _DOCUMENT = "word/document.xml"
@@ -28,12 +26,7 @@ _BOOKMARK = "numbered paragraph "
 
 
 def read_docx(data: bytes, context: Context) -> Iterator[Part]:
-    """Yield one part: the document as markdown, with headings, tables and equations.
-
-    Lists and headings have the numbers that Word shows.
-    """
-    import mammoth
-
+    """Yield one part: the document as markdown, with headings, tables, equations and the numbers that Word shows."""
     package = Package(data, context.limits)
     main = package.related("officeDocument") or _DOCUMENT
     document = parse_xml(package.read(main), main, recover=False)
@@ -41,8 +34,9 @@ def read_docx(data: bytes, context: Context) -> Iterator[Part]:
     with leave_out("styles"):
         styles = Styles(package.xml(name) if (name := package.related("styles", main)) else None)
     with leave_out("numbers of lists"):
-        if numbering := package.related("numbering", main):
-            lists = Lists(package.xml(numbering), styles)
+        numbering = package.related("numbering", main)
+        lists = Lists(package.xml(numbering), styles) if numbering else None
+    # write into the document what mammoth would leave out
     _drop_hidden(document)
     _unwrap(document)
     _add_running_lines(document, package, main)
@@ -50,21 +44,14 @@ def read_docx(data: bytes, context: Context) -> Iterator[Part]:
     _write_equations(document)
     _mark_raised_styles(document, styles)
     _fill_late_rows(document)
-    changes, labels = {}, []
+    labels = [] if lists is None else _mark_numbers(document, lists)
+    changes = {main: xml_bytes(document)}
     if lists is not None:
-        labels = _mark_numbers(document, lists)
         changes[numbering] = f"<numbering xmlns='{W[1:-1]}'/>".encode()  # mammoth would count otherwise
-    changes[main] = xml_bytes(document)
-    convert = partial(
-        mammoth.convert_to_html,
-        style_map="\n".join(_style_map(styles)),
-        convert_image=mammoth.images.img_element(lambda image: {"src": ""}),
-        ignore_empty_paragraphs=True,
-    )
-    result: Any = package.open(convert, changes)
-    tree = parse_html(f"<body>{result.value}</body>") if result.value else None
-    text = "" if tree is None else to_markdown(_with_numbers(tree, labels))
-    title = _document_title(package, text)
+    html = _to_html(package, changes, styles)
+    text = to_markdown(_with_numbers(parse_html(f"<body>{html}</body>"), labels)) if html else ""
+    heading = re.search(r"^#+ (.+)$", text, re.M)
+    title = package.title() or (heading[1][:300] if heading else "")
     yield Part(text, {"title": title})
     figures = Figures(context)
     for number, (target, caption) in enumerate(pictures, 1):
@@ -73,22 +60,42 @@ def read_docx(data: bytes, context: Context) -> Iterator[Part]:
     figures.finish()
 
 
+def _to_html(package: Package, changes: dict[str, bytes], styles: Styles) -> str:
+    """Convert a package with changed parts by mammoth, without pictures."""
+    import mammoth
+
+    convert = partial(
+        mammoth.convert_to_html,
+        style_map="\n".join(_style_map(styles)),
+        convert_image=mammoth.images.img_element(lambda image: {"src": ""}),
+        ignore_empty_paragraphs=True,
+    )
+    result: Any = package.open(convert, changes)
+    return str(result.value)
+
+
 def _pictures(document: Any, package: Package, main: str) -> Iterator[tuple[str, str]]:
-    """Yield a part for each picture with its caption: a caption paragraph beside it, else its description."""
+    """Yield the part and the caption of each picture: a caption paragraph beside it, else its description."""
     targets = package.targets(main)
-    for node in document.iter(f"{_A}blip", f"{_VML}imagedata"):
-        target = targets.get(node.get(f"{_R}embed") or node.get(f"{_R}id") or "")
+    for node in document.iter(f"{A}blip", f"{_VML}imagedata"):
+        target = targets.get(node.get(f"{R}embed") or node.get(f"{R}id") or "")
         if next(node.iterancestors(f"{_MC}Fallback"), None) is not None or not target:
             continue  # written a second time for older programs, or on another machine
-        paragraph = next(node.iterancestors(f"{W}p"), None)
-        near = () if paragraph is None else (paragraph, paragraph.getnext(), paragraph.getprevious())
-        styles = [(one, one.find(f"{W}pPr/{W}pStyle")) for one in near if one is not None]
-        captions = [one for one, style in styles if _CAPTION.search(value_of(style) or "")]
-        described = [one.get("descr") for one in node.iterancestors() for one in one.iter("{*}docPr")][:1]
-        yield (
-            target,
-            "".join(captions[0].itertext(f"{W}t")) if captions else next(filter(None, described), ""),
-        )
+        yield target, _caption(node)
+
+
+def _caption(picture: Any) -> str:
+    """Return the caption paragraph at a picture, else its description, else nothing."""
+    paragraph = next(picture.iterancestors(f"{W}p"), None)
+    near = () if paragraph is None else (paragraph, paragraph.getnext(), paragraph.getprevious())
+    for candidate in near:
+        style = None if candidate is None else candidate.find(f"{W}pPr/{W}pStyle")
+        if _CAPTION.search(value_of(style) or ""):
+            return "".join(candidate.itertext(f"{W}t"))
+    for ancestor in picture.iterancestors():
+        for properties in ancestor.iter("{*}docPr"):
+            return properties.get("descr") or ""
+    return ""
 
 
 def _drop_hidden(document: Any) -> None:
@@ -102,9 +109,9 @@ def _drop_hidden(document: Any) -> None:
 
 
 def _unwrap(document: Any) -> None:
-    """Put what mammoth leaves out into its place: of fields, text with a direction, letters with a reading, ovals."""
+    """Replace elements that mammoth leaves out by their content: fields, directed text, annotated letters, ovals."""
     for node in list(document.iter(f"{W}fldSimple", f"{W}dir", f"{W}bdo", f"{W}rubyBase")):
-        # the base of a reading stands in a run, which it replaces
+        # letters with a reading are in a run, which they replace
         outer = next(node.iterancestors(f"{W}r"), node) if node.tag == f"{W}rubyBase" else node
         for child in list(node):
             outer.addprevious(child)
@@ -117,24 +124,24 @@ def _add_running_lines(document: Any, package: Package, main: str) -> None:
     """Put the lines of page headers above a document and those of footers below it, each once, without page numbers."""
     body = document.find(f"{W}body")
     shown = {_text_of(paragraph) for paragraph in document.iter(f"{W}p")} | {""}
-    lines: list[Any] = []
     for kind in ("header", "footer"):
+        position = 0 if kind == "header" else len(body)
         for name in package.all_related(kind, main):
             with leave_out(name):
                 for paragraph in package.xml(name).iter(f"{W}p"):
                     text = "" if paragraph.find(f".//{W}p") is not None else _text_of(paragraph)
-                    if text not in shown and not (_PAGE_NUMBER.fullmatch(text) and re.search(r"\d|页", text)):
-                        shown.add(text)
-                        lines.append(document.makeelement(f"{W}p"))
-                        lines[-1].append(_run(document, text))
-        if kind == "header":
-            body[:0], lines = lines, []
-    body.extend(lines)
+                    if text in shown or (_PAGE_NUMBER.fullmatch(text) and re.search(r"\d|页", text)):
+                        continue
+                    shown.add(text)
+                    body.insert(position, document.makeelement(f"{W}p"))
+                    body[position].append(_run(document, text))
+                    position += 1
 
 
 def _text_of(paragraph: Any) -> str:
     parts = paragraph.iter(f"{W}t", f"{W}tab", f"{W}br")
-    return " ".join("".join(part.text or "" if part.tag == f"{W}t" else " " for part in parts).split())
+    texts = [part.text or "" if part.tag == f"{W}t" else " " for part in parts]
+    return " ".join("".join(texts).split())
 
 
 def _write_equations(document: Any) -> None:
@@ -156,12 +163,11 @@ def _run(near: Any, text: str) -> Any:
 def _mark_raised_styles(document: Any, styles: Styles) -> None:
     """Write into the runs of a document whether their styles raise or lower the letters."""
     for style in list(document.iter(f"{W}rStyle")):
-        chain = styles.chain(value_of(style))
-        align = (node.find(f"{W}rPr/{W}vertAlign") for node in chain)
-        found = next((node for node in align if node is not None), None)
         run = style.getparent()
-        if found is not None and run.find(f"{W}vertAlign") is None:
-            run.append(run.makeelement(f"{W}vertAlign", {f"{W}val": value_of(found) or ""}))
+        nodes = [each.find(f"{W}rPr/{W}vertAlign") for each in styles.chain(value_of(style))]
+        found = [node for node in nodes if node is not None]
+        if found and run.find(f"{W}vertAlign") is None:
+            run.append(run.makeelement(f"{W}vertAlign", {f"{W}val": value_of(found[0]) or ""}))
 
 
 def _fill_late_rows(document: Any) -> None:
@@ -176,7 +182,7 @@ def _fill_late_rows(document: Any) -> None:
 
 
 def _mark_numbers(document: Any, lists: Lists) -> list[tuple[int, str]]:
-    """Put a bookmark into each numbered paragraph; bookmark n stands for the n-th label that is returned."""
+    """Put a bookmark into each numbered paragraph; the n-th one is for the n-th level and label that is returned."""
     labels: list[tuple[int, str]] = []
     for paragraph in document.iter(f"{W}p"):
         deleted = paragraph.find(f"{W}pPr/{W}rPr/{W}del") is not None
@@ -231,7 +237,8 @@ def _style_map(styles: Styles) -> Iterator[str]:
     """Make mammoth's rules for styles that are headings by outline level, by name, or by their base style."""
     for style_id, style in styles.by_id.items():
         name = value_of(style.find(f"{W}name")) or ""
-        level = next(filter(None, map(_heading_level, styles.chain(style_id))), 0)
+        levels = map(_heading_level, styles.chain(style_id))
+        level = next((level for level in levels if level), 0)
         if level and style.get(f"{W}type") == "paragraph" and not re.search(r"['\\\n]", name):
             yield f"p[style-name='{name}'] => h{level}:fresh"
 
@@ -245,8 +252,3 @@ def _heading_level(style: Any) -> int:
     if name.lower() == "title":
         return 1
     return int(outline) + 1 if outline in tuple("012345") else 0
-
-
-def _document_title(package: Package, text: str) -> str:
-    heading = re.search(r"^#+ (.+)$", text, re.M)
-    return package.title() or (heading.group(1)[:300] if heading else "")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from copy import copy
-from typing import Any
+from typing import Any, TypeAlias
 
 from rag_kit.indexing.readers.numbers import list_number, whole_number
 
@@ -25,14 +25,14 @@ class Styles:
     def __init__(self, root: Any) -> None:
         nodes = [] if root is None else list(root.iter(f"{W}style"))
         self.by_id = {node.get(f"{W}styleId"): node for node in nodes}
-        plain = (
-            node for node in nodes if node.get(f"{W}type") == "paragraph" and node.get(f"{W}default") == "1"
-        )
-        self._plain = next(plain, None)
+        self._default = None  # of paragraphs: the first that says so
+        for node in nodes:
+            is_default = node.get(f"{W}type") == "paragraph" and node.get(f"{W}default") == "1"
+            self._default = node if is_default and self._default is None else self._default
 
     def chain(self, style_id: str | None) -> Iterator[Any]:
         """Yield a style and the styles that it is based on, nearest first; without an id, those of plain paragraphs."""
-        node = self.by_id.get(style_id) if style_id else self._plain
+        node = self.by_id.get(style_id) if style_id else self._default
         for _ in range(_BASED_ON_STEPS):
             if node is None:
                 return
@@ -41,57 +41,57 @@ class Styles:
 
 
 class _Level:
-    """A level of a list: its first number, how its numbers are written, and the level after which it restarts.
-
-    ``override`` is where its list says that it starts anew, once.
-    """
+    """A level of a list: how its numbers are written, and where they begin."""
 
     def __init__(self, node: Any) -> None:
         formats = [value_of(each) or "decimal" for each in node.iter(f"{W}numFmt")]
         legal = node.find(f"{W}isLgl")
         self.start = whole_number(value_of(node.find(f"{W}start")), 1)
+        self.override: int | None = None  # where its list says that it starts anew, once
         self.style = formats[-1] if formats else "decimal"  # the last is that of a fallback
-        self.text = value_of(node.find(f"{W}lvlText")) or ""
-        self.legal = legal is not None and value_of(legal) not in ("0", "false")
-        self.gap = "" if value_of(node.find(f"{W}suff")) == "nothing" else " "
+        self.text = value_of(node.find(f"{W}lvlText")) or ""  # such as "%1.%2" for 3.1
+        self.legal = legal is not None and value_of(legal) not in ("0", "false")  # higher levels in digits
+        self.gap = "" if value_of(node.find(f"{W}suff")) == "nothing" else " "  # after the label
+        # the number of the level after which it restarts
         self.restart = whole_number(value_of(node.find(f"{W}lvlRestart")), -1)
-        self.paragraphs = value_of(node.find(f"{W}pStyle"))
-        self.override: int | None = None
+        self.paragraphs = value_of(node.find(f"{W}pStyle"))  # style of the paragraphs that are linked to it
 
-    def next_number(self, counts: dict[int, int], number: int) -> int:
-        """Return the number of the next paragraph at this level, the level ``number`` of its list."""
+    def next_number(self, last: int | None) -> int:
+        """Return the number of the next paragraph at this level; ``last`` is None where the level begins anew."""
         if self.override is not None:
             self.start, self.override = self.override, None
             return self.start
-        return counts[number] + 1 if number in counts else self.start
+        return self.start if last is None else last + 1
+
+
+#: The id of the abstract definition of a list, by which it is counted, and its levels by number.
+_Definition: TypeAlias = tuple[str, dict[int, _Level]]
 
 
 class Lists:
     """Counts the numbered paragraphs of a document, in order.
 
     As in Word, lists of one abstract definition go on counting together, over tables and other paragraphs, until one
-    of them overrides where it starts; a level begins anew after a higher one. ``root`` is that of ``numbering.xml``.
+    of them overrides where it starts; a level begins anew after a higher one.
     """
 
-    def __init__(self, root: Any, styles: Styles) -> None:
+    def __init__(self, root: Any, styles: Styles) -> None:  # the root of numbering.xml
         self._styles = styles
         self._abstract = {node.get(f"{W}abstractNumId"): node for node in root.iter(f"{W}abstractNum")}
         self._lists = {node.get(f"{W}numId"): node for node in root.iter(f"{W}num")}
-        self._levels: dict[str, tuple[str, dict[int, _Level]]] = {}
-        self._numbered_styles: dict[str | None, tuple[list[str], list[Any]]] = {}
+        self._definitions: dict[str, _Definition] = {}  # by list id
+        # the last number by definition and level
         self._counts: defaultdict[str, dict[int, int]] = defaultdict(dict)
 
     def count(self, paragraph: Any) -> tuple[int, str] | None:
-        """Return the level and the label of the next paragraph, with the gap after it; ``None`` without a number.
-
-        The label of a bullet is a dash.
-        """
+        """Return the level and the label, with the gap after it, of the next paragraph; ``None`` without a number."""
         list_id, number = self._find_level(paragraph)
         abstract, levels = self._definition(list_id)
         if number not in levels:
             return None
         level, counts = levels[number], self._counts[abstract]
-        counts[number] = level.next_number(counts, number)
+        counts[number] = level.next_number(counts.get(number))
+        # deeper levels begin anew, unless they say that they do after another level only
         for deeper in [each for each in counts if each > number]:
             restart = levels[deeper].restart if deeper in levels else -1
             if restart < 0 or number < restart:
@@ -102,35 +102,28 @@ class Lists:
         return (number, label + level.gap) if label.strip() else None
 
     def _find_level(self, paragraph: Any) -> tuple[str, int]:
-        """Find the list and the level of a paragraph, by its own properties or else those of its style."""
-        properties = paragraph.find(f"{W}pPr")
-        own = None if properties is None else properties.find(f"{W}numPr")
-        style = None if properties is None else value_of(properties.find(f"{W}pStyle"))
-        if style not in self._numbered_styles:
-            chain = list(self._styles.chain(style))
-            numbered = [node.find(f"{W}pPr/{W}numPr") for node in chain]
-            self._numbered_styles[style] = [node.get(f"{W}styleId") for node in chain], numbered
-        names, numbered = self._numbered_styles[style]
-        found = [node for node in (own, *numbered) if node is not None]
-        if not found:
-            return "", 0
-        list_id = next((value for node in found if (value := value_of(node.find(f"{W}numId")))), "")
-        level = next((value for node in found if (value := value_of(node.find(f"{W}ilvl")))), "0")
+        """Return the list and the level of a paragraph, by its own properties or else those of its style."""
+        own = paragraph.find(f"{W}pPr/{W}numPr")
+        styles = list(self._styles.chain(value_of(paragraph.find(f"{W}pPr/{W}pStyle"))))
+        numberings = [own, *(style.find(f"{W}pPr/{W}numPr") for style in styles)]
+        list_id, level = _first_value(numberings, "numId"), _first_value(numberings, "ilvl")
         if own is None or own.find(f"{W}ilvl") is None:
-            linked = (n for n, each in self._definition(list_id)[1].items() if each.paragraphs in names)
-            level = str(next(linked, level))
+            names = [style.get(f"{W}styleId") for style in styles]
+            for number, each in self._definition(list_id)[1].items():
+                if each.paragraphs in names:
+                    return list_id, number
         return list_id, whole_number(level, 0)
 
-    def _definition(self, list_id: str) -> tuple[str, dict[int, _Level]]:
+    def _definition(self, list_id: str) -> _Definition:
         """Find the abstract definition of a list, and its levels with what the list overrides."""
-        if list_id in self._levels:
-            return self._levels[list_id]
-        self._levels[list_id] = "", {}  # what a list that refers to itself gets
+        if list_id in self._definitions:
+            return self._definitions[list_id]
+        self._definitions[list_id] = ("", {})  # what a list that refers to itself gets
         node = self._lists.get(list_id)
         abstract = "" if node is None else value_of(node.find(f"{W}abstractNumId")) or ""
         base = self._abstract.get(abstract)
         if node is None or base is None:
-            return "", {}
+            return self._definitions[list_id]
         levels: dict[int, _Level] = {}
         style = self._styles.by_id.get(value_of(base.find(f"{W}numStyleLink")))
         if style is not None and (other := value_of(style.find(f"{W}pPr/{W}numPr/{W}numId"))):
@@ -138,20 +131,27 @@ class Lists:
             levels |= {number: copy(level) for number, level in linked.items()}
         levels |= {_number(level): _Level(level) for level in base.findall(f"{W}lvl")}
         for override in node.findall(f"{W}lvlOverride"):
+            number, start = _number(override), override.find(f"{W}startOverride")
             if (changed := override.find(f"{W}lvl")) is not None:
-                levels[_number(override)] = _Level(changed)
-            if (start := override.find(f"{W}startOverride")) is not None and _number(override) in levels:
-                levels[_number(override)].override = whole_number(value_of(start), 1)
-        self._levels[list_id] = abstract, levels
-        return self._levels[list_id]
+                levels[number] = _Level(changed)
+            if start is not None and number in levels:
+                levels[number].override = whole_number(value_of(start), 1)
+        self._definitions[list_id] = (abstract, levels)
+        return self._definitions[list_id]
 
 
-def _written(levels: dict[int, _Level], counts: dict[int, int], number: int, inside: _Level) -> str:
-    """Write the number of a level as it appears in the label of another level."""
+def _first_value(nodes: Iterable[Any], name: str) -> str:
+    """Return the first value of a child element of some nodes; nodes may be ``None``."""
+    values = [value_of(node.find(W + name)) for node in nodes if node is not None]
+    return next((value for value in values if value), "")
+
+
+def _written(levels: dict[int, _Level], counts: dict[int, int], number: int, labelled: _Level) -> str:
+    """Write the number of a level as it appears in the label of the same or a deeper level."""
     level = levels.get(number)
     if level is None or level.style == "none":
         return ""
-    style = "decimal" if inside.legal and level.style != "decimalZero" else level.style
+    style = "decimal" if labelled.legal and level.style != "decimalZero" else level.style
     return list_number(counts.get(number, level.start), style)
 
 
