@@ -34,6 +34,7 @@ from rag_kit.retrieval.fields import (
 )
 from rag_kit.retrieval.fields import check_count as check_count
 from rag_kit.retrieval.fields import check_number as check_number
+from rag_kit.retrieval.inner import group_queries
 from rag_kit.retrieval.inside import check_fields, fields_inside
 
 T = TypeVar("T")
@@ -131,7 +132,7 @@ class RagKitRetriever(BaseRetriever):
         """Prepare the inner retrievers, within the time-out of this one."""
         call = Call(self, "", k=ALL, filter=None, config={}, run_manager=None)
         with call.bounds():
-            await call.prepare([(part, query) for part in parts for query in queries])
+            await call.prepare(group_queries([(part, query) for part in parts for query in queries]))
 
     def inner_retrievers(self) -> Sequence[Any]:
         """The retrievers that this one asks."""
@@ -284,7 +285,7 @@ class RagKitRetriever(BaseRetriever):
             for query, one in zip(queries, configs, strict=True)
         ]
         with share_vectors():
-            await call.prepare([(self, query) for query in queries])
+            await call.prepare(group_queries([(self, query) for query in queries]))
             outcomes = await call.side_by_side(jobs, timed=False)
         results = [outcome.value_or_error for outcome in outcomes]
         errors = [outcome.error for outcome in outcomes if outcome.error is not None]

@@ -13,7 +13,7 @@ from langchain_core.documents import Document
 from rag_kit.concurrency.steps import Logic
 from rag_kit.documents import add_note, document_keys
 from rag_kit.retrieval.base import AskingRetriever
-from rag_kit.retrieval.call import Call
+from rag_kit.retrieval.call import Call, plural
 from rag_kit.retrieval.fields import InnerRetriever
 
 _log = logging.getLogger(__name__)
@@ -65,5 +65,5 @@ class RefiningRetriever(AskingRetriever):
         for key, doc in zip(document_keys([documents], self.id_key)[0], documents, strict=True):
             first.setdefault(key, doc)
         if count := len(documents) - len(first):
-            call.note(f"{count} repeated passage{'' if count == 1 else 's'} of the inner retriever left out")
+            call.note(f"{plural(count, 'repeated passage')} of the inner retriever left out")
         return list(first.values())
