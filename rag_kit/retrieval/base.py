@@ -17,7 +17,7 @@ from pydantic import ConfigDict, PrivateAttr, ValidationError, field_validator
 
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.concurrency.steps import Logic, Step, arun, run
-from rag_kit.documents import Filter, combine_filters, validate_filter
+from rag_kit.documents import combine_filters, validate_filter
 from rag_kit.documents.fields import fields_of_filter, read_fields
 from rag_kit.documents.provenance import compact_provenance, retriever_depth
 from rag_kit.errors import InvalidInputError
@@ -145,8 +145,8 @@ class RagKitRetriever(BaseRetriever):
 
     def known_fields(self, needed: set[str]) -> set[str] | None:
         """Read the metadata fields of the documents until all needed ones were seen; ``None`` if not all are known."""
-        index = getattr(self, "index", None)
-        if index is not None and hasattr(index, "metadata_rows"):
+        index: Any = getattr(self, "index", None)
+        if hasattr(index, "metadata_rows"):
             return read_fields(index.metadata_rows(), needed)[0]
         return fields_inside(self.inner_retrievers(), needed)
 
@@ -246,11 +246,15 @@ class RagKitRetriever(BaseRetriever):
         return await arun(self._search_each(queries, config, arguments, return_exceptions))
 
     async def _answer(self, call: Call) -> list[Document]:
-        """Check the filter, search, and cut."""
-        depth = retriever_depth.get()  # retrievers around this one
-        # a filter from an outer retriever was checked there
-        if where := self.filter if depth else call.filter:
-            await self._check_filter(where, call.config)
+        """Check the filter, search, and cut the result to ``k`` documents."""
+        depth = retriever_depth.get()  # how many retrievers this one is inside
+        unchecked_filter = (
+            self.filter if depth else call.filter
+        )  # an outer retriever checked the filter of the call
+        unseen_fields = fields_of_filter(unchecked_filter) - self._known_fields if unchecked_filter else set()
+        if unseen_fields:
+            seen_fields = await blocking_step("fields", check_fields, self, unseen_fields, call.config)
+            self._known_fields |= seen_fields
         retriever_depth.set(depth + 1)
         try:
             with call.bounds():
@@ -258,12 +262,6 @@ class RagKitRetriever(BaseRetriever):
         finally:
             retriever_depth.set(depth)
         return found if depth else compact_provenance(found)
-
-    async def _check_filter(self, where: Filter, config: RunnableConfig) -> None:
-        """Refuse a filter on fields that no document has; fields seen once are not looked for again."""
-        unseen = fields_of_filter(where) - self._known_fields
-        if unseen:
-            self._known_fields |= await blocking_step("fields", check_fields, self, unseen, config)
 
     async def _search_each(
         self, queries: Any, config: Any, arguments: Mapping[str, Any], return_exceptions: bool
@@ -276,14 +274,11 @@ class RagKitRetriever(BaseRetriever):
         configs = config if isinstance(config, Sequence) else [config] * len(queries)
         # made before the searches, for it refuses wrong arguments
         call = self._make_call("", None, configs[0] if configs else None, arguments)
-        jobs = [
-            Job(
-                self.get_name(),
-                partial(self.invoke, query, one, **arguments),
-                partial(self.ainvoke, query, one, **arguments),
-            )
-            for query, one in zip(queries, configs, strict=True)
-        ]
+        jobs = []
+        for query, query_config in zip(queries, configs, strict=True):
+            sync = partial(self.invoke, query, query_config, **arguments)
+            native = partial(self.ainvoke, query, query_config, **arguments)
+            jobs.append(Job(self.get_name(), sync, native))
         with share_vectors():
             await call.prepare(group_queries([(self, query) for query in queries]))
             outcomes = await call.side_by_side(jobs, timed=False)
@@ -299,26 +294,22 @@ class RagKitRetriever(BaseRetriever):
         """Make the call from the arguments and fields; refuse arguments that are not allowed."""
         if not isinstance(query, str):
             raise InvalidInputError(f"A query must be a string, not {type(query).__name__}.")
-        own = {name: arguments[name] for name in arguments if name in self.call_arguments}
-        k, filter, question = (arguments.get(name) for name in ("k", "filter", "question"))
-        known = {"k", "filter", "question", *own} | _LANGCHAIN_ARGUMENTS
-        if unknown := sorted(arguments.keys() - known):
+        own_arguments = {name: arguments[name] for name in arguments if name in self.call_arguments}
+        allowed = {"k", "filter", "question", *own_arguments} | _LANGCHAIN_ARGUMENTS
+        if unknown := sorted(arguments.keys() - allowed):
             problem = unknown_arguments(unknown, {"k", "filter", *self.call_arguments}, {})
             raise InvalidInputError(f"{self.get_name()} was called with unknown arguments: {problem}.")
-        count = self.k if k is None else k
-        if count is None:
-            count = ALL
-        elif type(count) is not int or count < 1:
-            count = check_count("k", count)
+        filter = arguments.get("filter")
+        k = self.k if arguments.get("k") is None else arguments["k"]
         return Call(
             self,
             query,
-            k=count,
+            k=ALL if k is None else check_count("k", k),
             filter=combine_filters(self.filter, filter) if self.filter or filter is not None else None,
             config=ensure_config() if config is None else config,  # invoke has filled it in
             run_manager=run_manager,
-            question=question,
-            arguments=own,
+            question=arguments.get("question"),
+            arguments=own_arguments,
         )
 
     @property
@@ -329,8 +320,10 @@ class RagKitRetriever(BaseRetriever):
             parts += value[:_MAX_PARTS] if isinstance(value, list) else [value]
         specs: list[ConfigurableFieldSpec] = []
         for part in parts:
-            for runnable in part.runnables() if isinstance(part, HasRunnables) else [part]:
-                specs += runnable.config_specs if isinstance(runnable, Runnable) else []
+            if isinstance(part, Runnable):
+                specs += part.config_specs
+            elif isinstance(part, HasRunnables):
+                specs += [spec for runnable in part.runnables() for spec in runnable.config_specs]
         return get_unique_config_specs(specs)
 
 
