@@ -71,7 +71,7 @@ class HyDERetriever(RewritingRetriever):
         return values
 
     @model_validator(mode="after")
-    def _vectors_can_be_had(self) -> Self:
+    def _has_embeddings(self) -> Self:
         if self.mode == "text":
             return self
         if not isinstance(self.retriever, (VectorRetriever, VectorStoreRetriever)):
@@ -93,7 +93,7 @@ class HyDERetriever(RewritingRetriever):
         if self.mode == "text" or not passages:
             return [Search(passage, "passage") for passage in passages]
         texts = [question, *passages] if self.include_original else passages
-        embedding = self._vectors(texts, call)
+        embedding = self._embed(texts, call)
         vectors = await call.attempt(
             "embedding", embedding, "there is no vector of the passages", unsearched=True
         )
@@ -102,27 +102,28 @@ class HyDERetriever(RewritingRetriever):
         import numpy as np
 
         call.extra["queries"] = texts
-        vector = [float(value) for value in np.average(vectors, axis=0, weights=self._weights(len(texts)))]
-        return [Search(question, "passages", self._by_vector(vector))]
+        mean = np.average(vectors, axis=0, weights=self._weights(len(texts))).tolist()
+        inner: Any = self.retriever
+        is_kit = isinstance(inner, VectorRetriever)
+        searcher = VectorSearch(
+            vectorstore=inner.vectorstore,
+            vector=mean,
+            name=inner.get_name(),
+            filter=inner.filter if is_kit else None,
+            store_filter=None if is_kit else inner.search_kwargs.get("filter"),
+        )
+        return [Search(question, "passages", searcher)]
 
-    def _original(self, question: str, call: Call, rewritten: Sequence[Search]) -> list[Search]:
+    def _original_search(self, call: Call, rewritten: Sequence[Search]) -> list[Search]:
         if self.mode == "vector" and rewritten:
             return []  # the question is part of the mean
-        return super()._original(question, call, rewritten)
-
-    def _by_vector(self, vector: Sequence[float]) -> VectorSearch:
-        """Make a retriever that searches the store with a given vector, under the filters of the one given."""
-        inner: Any = self.retriever
-        if isinstance(inner, VectorRetriever):
-            filters = {"filter": inner.filter}
-        else:
-            filters = {"store_filter": inner.search_kwargs.get("filter")}
-        return VectorSearch(vectorstore=inner.vectorstore, vector=vector, name=inner.get_name(), **filters)
+        return super()._original_search(call, rewritten)
 
     def _embeddings(self) -> Embeddings | None:
         return self.embeddings or self.retriever.vectorstore.embeddings  # type: ignore[attr-defined]
 
-    async def _vectors(self, texts: list[str], call: Call) -> NDArray[np.float64]:
+    async def _embed(self, texts: list[str], call: Call) -> NDArray[np.float64]:
+        """Return the vectors of texts, one row each."""
         model: Any = self._embeddings()
         calls = partial(embed_documents, model, texts), partial(aembed_documents, model, texts)
         return checked_vectors(await call.do("embedding", *calls), len(texts), model)

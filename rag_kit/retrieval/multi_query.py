@@ -11,11 +11,11 @@ from rag_kit.prompts.schemas import Queries
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.fields import Rewrites
 from rag_kit.retrieval.fusion import Search
-from rag_kit.retrieval.rewriting import MAX_QUERY, RewritingRetriever
+from rag_kit.retrieval.rewriting import MAX_QUERY_CHARS, RewritingRetriever
 from rag_kit.text.comparisons import entity_queries, missing_queries
 
-# without one of these nothing is compared
-_COMPARES = re.compile(
+# words of a comparison, cheap to look for before the question is analysed
+_COMPARISON = re.compile(
     r"compar|contrast|differ|distinct|similar|trade-?off|\b(?:vs|versus|or)\b|[比对区差异优哪]", re.I
 )
 
@@ -51,8 +51,11 @@ class MultiQueryRetriever(RewritingRetriever):
     entity_variants: bool = True
 
     async def _rewrite(self, question: str, call: Call) -> list[Search]:
+        """Make a search for each version of the question, and for each thing compared that none is about alone."""
         values = [{"question": question, "count": self.n}]
-        variants = await self._ask_for_texts(values, "queries", call, max_texts=self.n, max_chars=MAX_QUERY)
-        if self.entity_variants and _COMPARES.search(question):
+        variants = await self._ask_for_texts(
+            values, "queries", call, max_texts=self.n, max_chars=MAX_QUERY_CHARS
+        )
+        if self.entity_variants and _COMPARISON.search(question):
             variants += missing_queries(entity_queries(question), variants)
         return [Search(variant, "variant") for variant in variants]

@@ -14,7 +14,7 @@ from rag_kit.retrieval.fusion import Search
 from rag_kit.retrieval.rewriting import RewritingRetriever
 from rag_kit.retrieval.vector import VectorRetriever
 
-_MAX_CHARS = 2_000  # of the passage
+_MAX_PASSAGE_CHARS = 2_000
 
 
 class Query2DocRetriever(RewritingRetriever):
@@ -69,13 +69,13 @@ class Query2DocRetriever(RewritingRetriever):
     async def _rewrite(self, question: str, call: Call) -> list[Search]:
         """Make one search: the question with the imagined passage behind it."""
         passages = await self._ask_for_texts(
-            [{"question": question}], "passages", call, max_chars=_MAX_CHARS, cut=True
+            [{"question": question}], "passages", call, max_chars=_MAX_PASSAGE_CHARS, cut=True
         )
         if not passages:
             return []
         call.extra["passage"] = passages[0]
         if self.mode == "dense":
-            joined = f"{question} {self.separator} {passages[0]}"
+            query = f"{question} {self.separator} {passages[0]}"
         else:
-            joined = " ".join([*[question] * self.repeat, passages[0]])
-        return [Search(joined, "query2doc")]
+            query = f"{question} " * self.repeat + passages[0]
+        return [Search(query, "query2doc")]

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from rag_kit.prompts.schemas import Query
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.fusion import Search
-from rag_kit.retrieval.rewriting import MAX_QUERY, RewritingRetriever
+from rag_kit.retrieval.rewriting import MAX_QUERY_CHARS, RewritingRetriever
 
 
 class StepBackRetriever(RewritingRetriever):
@@ -37,5 +37,6 @@ class StepBackRetriever(RewritingRetriever):
     answer_form: ClassVar[type[BaseModel]] = Query
 
     async def _rewrite(self, question: str, call: Call) -> list[Search]:
-        usable = await self._ask_for_texts([{"question": question}], "query", call, max_chars=MAX_QUERY)
-        return [Search(text, "step_back") for text in usable]
+        values = [{"question": question}]
+        questions = await self._ask_for_texts(values, "query", call, max_chars=MAX_QUERY_CHARS)
+        return [Search(text, "step_back") for text in questions]
