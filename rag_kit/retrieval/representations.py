@@ -119,28 +119,28 @@ class MultiRepresentationRetriever(FamilyWriter):
         kinds = self.kinds or (TEXT, *(kind.spec for kind in written if kind.is_searched_alone))
         if self._last_ensemble is not None and self._last_ensemble[0] == kinds:
             return self._last_ensemble[1]
-        depth = self.fetch_k or _DEPTH
-        weights = self.weights or {}
-        if unknown := sorted(set(weights) - set(kinds)):
+        own_weights = self.weights or {}
+        if unknown := sorted(set(own_weights) - set(kinds)):
             raise InvalidInputError(
                 f"weights names {unknown}; the representations searched are {', '.join(kinds)}."
             )
-        fused = EnsembleRetriever(
-            retrievers=[
-                ParentDocumentRetriever(
-                    index=self.index,
-                    retriever=_OfKind(rows=self._rows, kind=kind),
-                    name=kind,
-                    stage=f"{REPRESENTATION}:{kind}",
-                    # a document may be found by several of its representations
-                    fetch_k=depth if kind == TEXT else 2 * depth,
-                )
-                for kind in kinds
-            ],
-            weights=[
-                weights.get(kind, 1.0 if kind.partition(":")[0] in _DOCUMENT_WORDS else _DERIVED_WEIGHT)
-                for kind in kinds
-            ],
+        depth = self.fetch_k or _DEPTH
+        retrievers, weights = [], []
+        for kind in kinds:
+            retriever = ParentDocumentRetriever(
+                index=self.index,
+                retriever=_KindRetriever(rows=self._rows, kind=kind),
+                name=kind,
+                stage=f"{REPRESENTATION}:{kind}",
+                # a document may be found by several of its representations
+                fetch_k=depth if kind == TEXT else 2 * depth,
+            )
+            retrievers.append(retriever)
+            default = 1.0 if kind.partition(":")[0] in _DOCUMENT_WORDS else _DERIVED_WEIGHT
+            weights.append(own_weights.get(kind, default))
+        ensemble = EnsembleRetriever(
+            retrievers=retrievers,
+            weights=weights,
             fusion=self.fusion,
             fetch_k=depth,
             on_error=self.on_error,
@@ -148,11 +148,11 @@ class MultiRepresentationRetriever(FamilyWriter):
             max_concurrency=self.max_concurrency,
             name=self.get_name(),
         )
-        self._last_ensemble = (kinds, fused)
-        return fused
+        self._last_ensemble = (kinds, ensemble)
+        return ensemble
 
     def _families(self, documents: Sequence[Document]) -> list[Family]:
-        """Documents with the representations made of them; records in the index what was made."""
+        """Make the representations of documents, and record in the index which kinds were made."""
         from rag_kit.indexing.representing.representer import Representer  # imports splitters and prompts
 
         recorded = self.index.settings
@@ -172,8 +172,11 @@ class MultiRepresentationRetriever(FamilyWriter):
         return representations.families
 
 
-class _OfKind(RagKitRetriever):
-    """Searches the rows of one kind; no ``filter``, which would be applied to the documents too."""
+class _KindRetriever(RagKitRetriever):
+    """Searches the rows of one kind of representation.
+
+    The kind is no ``filter`` of the retriever, which would be applied to the documents too.
+    """
 
     rows: Runnable[Any, Any]
     kind: str

@@ -36,39 +36,42 @@ _NEGATED = {"$eq": Comparator.NE, "$in": Comparator.NIN}
 def native_filter(
     store: VectorStore, where: Filter, *, static: Any = None, translator: Visitor | None = None
 ) -> Any | None:
-    """Translate a filter into the store's own language, ANDed with the store's static one.
+    """Translate a filter into the store's own language, ANDed with ``static``, a filter in that language.
 
-    ``None`` if the store is unknown or cannot say it, so that the results have to be filtered afterwards. Plain
+    ``None`` if the store is unknown or cannot express it, so that the results have to be filtered afterwards. Plain
     comparisons go to the stores that LangChain has a translator for, too.
     """
     translate = translator_of(store)
     if translate is None:
         return _by_langchain(store, where, translator) if static is None else None
     try:
-        return _both(static, translate(where))
+        return _and(static, translate(where))
     except FilterError:
         return None
 
 
-def _both(static: Any, added: Any) -> Any | None:
+def _and(static: Any, added: Any) -> Any | None:
     """AND two filters in a store's own language; ``None`` if they cannot be combined."""
-    if added is None or static is None:
-        return static if added is None else added
+    if static is None:
+        return added
+    if added is None:
+        return static
     if callable(added) and callable(static):
         return lambda document: added(document) and bool(static(document))
     if isinstance(added, Mapping) and isinstance(static, Mapping):
         return {"$and": [static, added]}
-    is_qdrant = not callable(added) and not isinstance(added, Mapping) and isinstance(static, type(added))
-    return type(added)(must=[static, added]) if is_qdrant else None
+    if callable(added) or isinstance(added, Mapping) or not isinstance(static, type(added)):
+        return None
+    return type(added)(must=[static, added])  # two of Qdrant's
 
 
 def deeper(k: int) -> list[int]:
-    """List how many documents to fetch, one time after the other, if they are filtered afterwards."""
+    """Return how many documents to fetch in one search after the other, where a filter is applied afterwards."""
     return [max(k, min(k * factor, _MAX_FETCH)) for factor in _GROWTH]
 
 
 def is_native(store: VectorStore, method: str) -> bool:
-    """Tell whether a store is asynchronous by itself; LangChain's coroutine runs on asyncio's small pool."""
+    """Tell whether a store has a method of its own; LangChain's coroutines run on asyncio's small pool of threads."""
     own = getattr(type(store), method, None)
     return own is not None and own is not getattr(VectorStore, method, None)
 
