@@ -102,16 +102,18 @@ class ParentDocumentRetriever(FamilyRetriever):
         self, view: FamilyView, matches: Sequence[Match], k: int, passes: Passes | None
     ) -> list[ParentPassage]:
         """Return a passage for each of the best ``k`` parents, in the order of each one's best match."""
-        groups: dict[Any, list[Match]] = {}
-        for number, match in enumerate(matches):
+        groups: dict[
+            Any, list[Match]
+        ] = {}  # by parent, or span of the document; a match without a place by itself
+        for match in matches:
             place = match.place
-            groups.setdefault((place.parent, *place.path[:1]) if place else number, []).append(match)
-        metadata = {} if passes is None else parents_metadata(view, matches)
-        found = [group for group in groups.values() if passes is None or _passes(group[0], metadata, passes)][
-            :k
-        ]
-        texts = view.parents([group[0].place.parent for group in found if group[0].place])
-        return [_passage(group, texts) for group in found]
+            groups.setdefault((place.parent, *place.path[:1]) if place else match.rank, []).append(match)
+        if passes is not None:
+            metadata = parents_metadata(view, matches)
+            groups = {key: group for key, group in groups.items() if _passes(group[0], metadata, passes)}
+        best = list(groups.values())[:k]
+        documents = view.parents([group[0].place.parent for group in best if group[0].place])
+        return [_passage(group, documents) for group in best]
 
 
 def _passes(match: Match, metadata: Mapping[str, dict[str, Any]], passes: Passes) -> bool:
@@ -121,19 +123,19 @@ def _passes(match: Match, metadata: Mapping[str, dict[str, Any]], passes: Passes
         return passes(match.document.metadata)
     if place.parent not in metadata:
         return False
-    heading = place.path[0].heading if place.path else None
-    return passes(
-        {**metadata[place.parent], PARENT_KEY: place.parent, **({"heading": heading} if heading else {})}
-    )
+    fields = {**metadata[place.parent], PARENT_KEY: place.parent}
+    if place.path and place.path[0].heading:
+        fields["heading"] = place.path[0].heading
+    return passes(fields)
 
 
-def _passage(matches: list[Match], texts: Mapping[str, Document]) -> ParentPassage:
+def _passage(matches: list[Match], documents: Mapping[str, Document]) -> ParentPassage:
     """Return the whole parent, or the span of it that holds the matches; without a parent, the match itself."""
     place, score = matches[0].place, max(match.score for match in matches)
     if place is None:
         return ParentPassage(matches, score, matches[0].document)
-    document, leaves = texts[place.parent], place.size
+    document, child_count = documents[place.parent], place.size
     if place.path:
         span = place.path[0]
-        document, leaves = span_of(document, span.start, span.end, span.heading), span.leaves
-    return ParentPassage(matches, score, document, {"matched": len(matches), "of": leaves})
+        document, child_count = span_of(document, span.start, span.end, span.heading), span.leaves
+    return ParentPassage(matches, score, document, {"matched": len(matches), "of": child_count})

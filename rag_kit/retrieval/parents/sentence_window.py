@@ -9,7 +9,7 @@ from typing import Any
 from langchain_core.documents import Document
 from pydantic import Field
 
-from rag_kit.indexing.document_index.rows import PARENT_KEY, Family, FamilyView
+from rag_kit.indexing.document_index.rows import PARENT_KEY, ChildPlace, Family, FamilyView
 from rag_kit.indexing.splitting.hierarchy import sentence_family
 from rag_kit.retrieval.parents.base import (
     FamilyRetriever,
@@ -56,32 +56,36 @@ class SentenceWindowRetriever(FamilyRetriever):
         for match in matches:
             place = match.place
             if place is None:
-                around = _Window([match], None, 0, 0)
-            elif passes is not None and not passes(_seen(match, metadata.get(place.parent, {}))):
+                new = _Window([match], None, 0, 0)
+            elif passes is not None and not passes(_fields_of(match, metadata.get(place.parent, {}))):
                 continue
             else:
-                first, last = self._reach(view, match, passes)
-                around = _Window([match], place.parent, first, last)
-            joined = [window for window in windows if window.overlaps(around)]
-            if not joined and len(windows) == k:
+                new = _Window([match], place.parent, *self._bounds(view, place, passes))
+            overlapping = [window for window in windows if window.overlaps(new)]
+            if overlapping:
+                best, *others = overlapping
+                for window in [*others, new]:
+                    best.absorb(window)
+                windows = [window for window in windows if window not in others]
+            elif len(windows) == k:
                 break
-            windows = _join(windows, joined, around)
-        texts = view.parents([window.parent for window in windows if window.parent is not None])
-        return [window.passage(view, texts) for window in windows]
+            else:
+                windows.append(new)
+        documents = view.parents([window.parent for window in windows if window.parent is not None])
+        return [window.passage(view, documents) for window in windows]
 
-    def _reach(self, view: FamilyView, match: Match, passes: Passes | None) -> tuple[int, int]:
-        """Return numbers of the first and last sentence of a match's window; it stops at one that does not pass."""
-        place = match.place
-        assert place is not None
-        first, last = max(0, place.ordinal - self.window), min(place.size - 1, place.ordinal + self.window)
+    def _bounds(self, view: FamilyView, place: ChildPlace, passes: Passes | None) -> tuple[int, int]:
+        """Return the numbers of the first and last sentence of a window; it ends before one that does not pass."""
+        number = place.ordinal
         if place.start is None:
-            return place.ordinal, place.ordinal
+            return number, number
+        first, last = max(0, number - self.window), min(place.size - 1, number + self.window)
         if passes is None:
             return first, last
         siblings = view.siblings(place.parent, first, last)
         barred = [sibling.ordinal for sibling in siblings if not passes(dict(sibling.metadata))]
-        first = max([first, *(number + 1 for number in barred if number < place.ordinal)])
-        last = min([last, *(number - 1 for number in barred if number > place.ordinal)])
+        first = max([first, *(other + 1 for other in barred if other < number)])
+        last = min([last, *(other - 1 for other in barred if other > number)])
         return first, last
 
 
@@ -98,34 +102,27 @@ class _Window:
         same_parent = self.parent is not None and self.parent == other.parent
         return same_parent and self.first <= other.last and other.first <= self.last
 
-    def passage(self, view: FamilyView, texts: dict[str, Document]) -> ParentPassage:
+    def absorb(self, other: _Window) -> None:
+        """Add the sentences and matches of a window that this one overlaps."""
+        self.first, self.last = min(self.first, other.first), max(self.last, other.last)
+        self.matches = sorted([*self.matches, *other.matches], key=lambda match: match.rank)
+
+    def passage(self, view: FamilyView, documents: dict[str, Document]) -> ParentPassage:
         """Return the text of the window, or the matching sentence alone if its position in the parent is unknown."""
         best = self.matches[0]
         siblings = [] if self.parent is None else view.siblings(self.parent, self.first, self.last)
-        placed = [s for s in siblings if s.start is not None]
-        if self.parent is None or not placed:  # no sentence has a position in the parent
+        placed = [sibling for sibling in siblings if sibling.start is not None]
+        if self.parent is None or not placed:
             return ParentPassage(self.matches, best.score, best.document)
-        start = min(s.start for s in placed if s.start is not None)
-        end = max(s.end for s in placed if s.end is not None)
+        start = min(sibling.start for sibling in placed if sibling.start is not None)
+        end = max(sibling.end for sibling in placed if sibling.end is not None)
         heading = placed[0].metadata.get("heading")
-        document = span_of(texts[self.parent], start, end, heading if isinstance(heading, str) else None)
+        document = span_of(documents[self.parent], start, end, heading if isinstance(heading, str) else None)
         return ParentPassage(self.matches, best.score, document, {"sentences": [self.first, self.last]})
 
 
-def _seen(match: Match, parent: dict[str, Any]) -> dict[str, Any]:
-    """Return the metadata of a match's document, with the heading above its sentence, as a filter sees it."""
+def _fields_of(match: Match, parent_metadata: dict[str, Any]) -> dict[str, Any]:
+    """Return the metadata that a filter sees: those of the match's parent, and the heading above its sentence."""
     metadata = match.document.metadata
     heading = {"heading": metadata["heading"]} if "heading" in metadata else {}
-    return {**heading, **parent, PARENT_KEY: metadata.get(PARENT_KEY)}
-
-
-def _join(windows: list[_Window], joined: list[_Window], new: _Window) -> list[_Window]:
-    """Join a new window with those it overlaps, at the position of the best of them."""
-    if not joined:
-        return [*windows, new]
-    target = joined[0]
-    for window in (*joined[1:], new):
-        target.first, target.last = min(target.first, window.first), max(target.last, window.last)
-        target.matches += window.matches
-    target.matches.sort(key=lambda match: match.rank)
-    return [window for window in windows if window is target or window not in joined]
+    return {**heading, **parent_metadata, PARENT_KEY: metadata.get(PARENT_KEY)}
