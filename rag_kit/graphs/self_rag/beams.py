@@ -76,41 +76,50 @@ def rank(
     weights: Sequence[float] = WEIGHTS,
     hard: bool = False,
 ) -> tuple[list[Beam], list[Continuation]]:
-    """Score the candidates of a segment, and keep the best beams, best first.
+    """Score the candidates of a segment; return the best beams, best first, and the candidates with their scores.
 
     A beam for which some candidate had nothing to add competes as it stands, too; one that got no candidate at all
     has ended. Equal scores: the longer answer, then the order given.
     """
     judged = [_score(candidate, beams[candidate["beam"] - 1], weights) for candidate in candidates]
-    running = _select_competitors(judged, beams, hard)
-    options: list[tuple[Beam, Continuation | None]] = []
-    for candidate in running:
-        segment = AnswerSegment(
-            text=candidate["text"],
-            beam=candidate["beam"],
-            passage=candidate["passage"],
-            f=candidate["f"] or 0.0,
-        )
-        segments = [*beams[candidate["beam"] - 1]["segments"], segment]
-        options.append(
-            ({**first_beam(), "segments": segments, "score": candidate["score"] or 0.0}, candidate)
-        )
-    going = {candidate["beam"] for candidate in running}
-    ended = [candidate for candidate in judged if candidate["f"] is None]
-    complete = {candidate["beam"] for candidate in ended if not candidate["reason"].startswith(FAILED)}
+    competitors = _select_competitors(judged, beams, hard)
+    options: list[tuple[Beam, Continuation | None]] = []  # beams, and the candidate that each ends with
+    for candidate in competitors:
+        options.append((_extend(beams[candidate["beam"] - 1], candidate), candidate))
+    continued = {candidate["beam"] for candidate in competitors}
+    complete = set()  # beams that some candidate had nothing to add to
+    for candidate in judged:
+        if candidate["f"] is None and not candidate["reason"].startswith(FAILED):
+            complete.add(candidate["beam"])
     for beam in beams:
-        if beam["segments"] and (beam["ended"] or beam["number"] in complete or beam["number"] not in going):
+        may_end = beam["ended"] or beam["number"] in complete or beam["number"] not in continued
+        if beam["segments"] and may_end:
             options.append(({**beam, "ended": True, "retrieve": False}, None))
     options.sort(key=lambda option: (-option[0]["score"], -len(option[0]["segments"])))
     best: list[Beam] = []
-    for number, (beam, made_of) in enumerate(options[:width], start=1):
+    for number, (beam, last_candidate) in enumerate(options[:width], start=1):
         best.append({**beam, "number": number})
-        if made_of is not None:
-            made_of["kept"], made_of["reason"] = True, f"kept as beam {number}"
+        if last_candidate is not None:
+            last_candidate.update({"kept": True, "reason": f"kept as beam {number}"})
     for candidate in judged:
         lost = "nothing to add" if candidate["f"] is None else f"its score is not among the best {width}"
         candidate["reason"] = candidate["reason"] or lost
     return best, judged
+
+
+def _extend(beam: Beam, candidate: Continuation) -> Beam:
+    """Make the beam that a scored candidate makes of the one that it continues."""
+    segment = AnswerSegment(
+        text=candidate["text"],
+        beam=candidate["beam"],
+        passage=candidate["passage"],
+        f=candidate["f"] or 0.0,
+    )
+    return {
+        **first_beam(),
+        "segments": [*beam["segments"], segment],
+        "score": candidate["score"] or 0.0,
+    }
 
 
 def count_shared_segments(beams: Sequence[Beam]) -> int:
@@ -195,7 +204,7 @@ def _end_sentence(text: str) -> str:
 
 
 def _join(parts: Sequence[str]) -> str:
-    """Join the parts of an answer into one text."""
+    """Join the parts of an answer, or of one of its segments, into one text."""
     text = ""
     for part in parts:
         text += _separator(text, part) + part
