@@ -12,10 +12,10 @@ from pydantic import BaseModel, PrivateAttr, model_validator
 from rag_kit.prompts import render_passages
 from rag_kit.prompts.rendering import render_history
 from rag_kit.prompts.schemas import SubQuestions
+from rag_kit.retrieval.asking import LanguagePrompts
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.fields import Rewrites
 from rag_kit.retrieval.fusion import Search
-from rag_kit.retrieval.language_prompts import LanguagePrompts
 from rag_kit.retrieval.rewriting import MAX_QUERY_CHARS, RewritingRetriever, folded, texts_of
 from rag_kit.text import detect_language
 from rag_kit.text.citations.decline import DECLINED, is_declined

@@ -230,7 +230,7 @@ def merge(
     """
     owner = call.owner
     keys, notes = identify(searches, owner.id_key)
-    notes += [note_nothing_found(search) for search in searches if not search.documents]
+    notes += [note_empty(search) for search in searches if not search.documents]
     for note in notes:
         write_note(note)
     positions = [first_positions(list_keys) for list_keys in keys]
@@ -294,7 +294,7 @@ def _put_first(
     return [(key, scores[key]) for key in best_keys] + [pair for pair in ranking if pair[0] not in best_keys]
 
 
-def note_nothing_found(search: Search) -> str:
+def note_empty(search: Search) -> str:
     """Make a note for a search without results."""
     if search.role is None and not search.route:
         return f"{search.name} found nothing"

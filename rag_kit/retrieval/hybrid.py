@@ -14,14 +14,7 @@ from rag_kit.retrieval.base import blocking_step
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.ensemble import EnsembleRetriever
 from rag_kit.retrieval.fields import Weights
-from rag_kit.retrieval.fusion import (
-    Search,
-    first_positions,
-    fuse,
-    identify,
-    join_documents,
-    note_nothing_found,
-)
+from rag_kit.retrieval.fusion import Search, first_positions, fuse, identify, join_documents, note_empty
 
 # docs/decisions/0011
 DENSE_WEIGHT = 0.5
@@ -113,9 +106,7 @@ class HybridRetriever(EnsembleRetriever):
             keys, notes = self._identify(searches)
             fused = fuse(searches, keys, self.fusion, rrf_k=self.rrf_k, depth=depth)
         ranking = fused.ranking[: call.k]
-        empty = [
-            note_nothing_found(search) for search in searches if not search.documents and not search.role
-        ]
+        empty = [note_empty(search) for search in searches if not search.documents and not search.role]
         return join_documents(
             searches,
             [first_positions(list_keys) for list_keys in keys],

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
-from pydantic import PrivateAttr, field_validator
+from pydantic import field_validator
 
 from rag_kit.concurrency.notes import outages, write_note
 from rag_kit.documents import combine_filters
@@ -24,7 +24,7 @@ from rag_kit.retrieval.fields import OptionalCount, Seconds
 from rag_kit.retrieval.indexed import embed_first
 from rag_kit.retrieval.inside import own_filter
 from rag_kit.retrieval.parents.base import FamilyWriter
-from rag_kit.retrieval.parents.parent_document import ParentDocumentRetriever
+from rag_kit.retrieval.parents.retrievers import ParentDocumentRetriever
 
 _log = logging.getLogger(__name__)
 _DEPTH = 30  # documents that each representation gives to the fusion
@@ -86,7 +86,6 @@ class MultiRepresentationRetriever(FamilyWriter):
     represent: tuple[str, ...] | None = None
     llm: Any = None
     cache: str | PathLike[str] | None = None
-    _last_ensemble: tuple[tuple[str, ...], EnsembleRetriever] | None = PrivateAttr(default=None)
 
     @field_validator("represent", mode="before")
     @classmethod
@@ -114,11 +113,9 @@ class MultiRepresentationRetriever(FamilyWriter):
         )
 
     def _ensemble(self) -> EnsembleRetriever:
-        """Return the ensemble of one retriever for each representation, made anew when these change."""
+        """Make the ensemble of one retriever for each representation that the index has now."""
         written = kinds_of(self.index.settings.get(SETTING, ()))
         kinds = self.kinds or (TEXT, *(kind.spec for kind in written if kind.is_searched_alone))
-        if self._last_ensemble is not None and self._last_ensemble[0] == kinds:
-            return self._last_ensemble[1]
         own_weights = self.weights or {}
         if unknown := sorted(set(own_weights) - set(kinds)):
             raise InvalidInputError(
@@ -138,7 +135,7 @@ class MultiRepresentationRetriever(FamilyWriter):
             retrievers.append(retriever)
             default = 1.0 if kind.partition(":")[0] in _DOCUMENT_WORDS else _DERIVED_WEIGHT
             weights.append(own_weights.get(kind, default))
-        ensemble = EnsembleRetriever(
+        return EnsembleRetriever(
             retrievers=retrievers,
             weights=weights,
             fusion=self.fusion,
@@ -148,8 +145,6 @@ class MultiRepresentationRetriever(FamilyWriter):
             max_concurrency=self.max_concurrency,
             name=self.get_name(),
         )
-        self._last_ensemble = (kinds, ensemble)
-        return ensemble
 
     def _families(self, documents: Sequence[Document]) -> list[Family]:
         """Make the representations of documents, and record in the index which kinds were made."""

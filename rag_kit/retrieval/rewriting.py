@@ -19,11 +19,11 @@ from rag_kit.documents.identity import field_of
 from rag_kit.errors import InvalidInputError
 from rag_kit.models import JsonCache
 from rag_kit.models.identity import model_identity
+from rag_kit.retrieval.asking import LanguagePrompts
 from rag_kit.retrieval.base import AskingRetriever
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.fields import InnerRetriever, Model, Weights
 from rag_kit.retrieval.fusion import Search, check_fusion, merge
-from rag_kit.retrieval.language_prompts import LanguagePrompts
 from rag_kit.retrieval.settings import RewritingSettings
 from rag_kit.text import detect_language, fold
 

@@ -110,16 +110,9 @@ def rank(
 def _extend(beam: Beam, candidate: Continuation) -> Beam:
     """Make the beam that a scored candidate makes of the one that it continues."""
     segment = AnswerSegment(
-        text=candidate["text"],
-        beam=candidate["beam"],
-        passage=candidate["passage"],
-        f=candidate["f"] or 0.0,
+        text=candidate["text"], beam=candidate["beam"], passage=candidate["passage"], f=candidate["f"] or 0.0
     )
-    return {
-        **first_beam(),
-        "segments": [*beam["segments"], segment],
-        "score": candidate["score"] or 0.0,
-    }
+    return {**first_beam(), "segments": [*beam["segments"], segment], "score": candidate["score"] or 0.0}
 
 
 def count_shared_segments(beams: Sequence[Beam]) -> int:

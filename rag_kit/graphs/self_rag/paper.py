@@ -13,8 +13,7 @@ from langgraph.types import Overwrite
 
 from rag_kit.documents.identity import document_key
 from rag_kit.errors import ModelError, ModelOutputError, ModelUnauthorizedError, ModelUnreachableError
-from rag_kit.graphs.citing import note_disagreements
-from rag_kit.graphs.nodes import note_cut_off
+from rag_kit.graphs.nodes import note_cut_off, note_disagreements
 from rag_kit.graphs.running import branch, report, values_side_by_side
 from rag_kit.graphs.self_rag import logprobs
 from rag_kit.graphs.self_rag.beams import (

@@ -60,7 +60,7 @@ class Match:
 
 
 @dataclass
-class ParentPassage:
+class Passage:
     """A passage to return, with its matches, best first; ``extra`` goes into its provenance."""
 
     matches: list[Match]
@@ -227,7 +227,7 @@ class FamilyRetriever(FamilyWriter):
     @abstractmethod
     def _passages(
         self, view: FamilyView, matches: Sequence[Match], k: int, passes: Passes | None
-    ) -> list[ParentPassage]:
+    ) -> list[Passage]:
         """Return at most k passages, best first; passages that do not pass are left out."""
 
     async def _search(self, query: str, call: Call) -> list[Document]:
@@ -257,7 +257,7 @@ class FamilyRetriever(FamilyWriter):
             )
         return [self._result(passage, rank, call) for rank, passage in enumerate(passages, start=1)]
 
-    def _result(self, passage: ParentPassage, rank: int, call: Call) -> Document:
+    def _result(self, passage: Passage, rank: int, call: Call) -> Document:
         """Copy a passage, with every matched child in the provenance."""
         inner_notes: list[str] = []
         for match in passage.matches:

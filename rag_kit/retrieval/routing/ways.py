@@ -15,9 +15,9 @@ from rag_kit.models.chat import is_extractive
 from rag_kit.models.clients import aembed_query, check_embeddings, embed_documents, embed_query
 from rag_kit.models.runnables import acall_runnable
 from rag_kit.prompts.schemas import routes_among
+from rag_kit.retrieval.asking import LanguagePrompts
 from rag_kit.retrieval.call import Call, Job, value_or_raise
 from rag_kit.retrieval.fields import check_model
-from rag_kit.retrieval.language_prompts import LanguagePrompts
 from rag_kit.retrieval.routing.source import Choice, Source
 from rag_kit.retrieval.vectors import checked_vectors, unit
 from rag_kit.text import detect_language
