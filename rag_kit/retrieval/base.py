@@ -301,10 +301,12 @@ class RagKitRetriever(BaseRetriever):
             raise InvalidInputError(f"{self.get_name()} was called with unknown arguments: {problem}.")
         filter = arguments.get("filter")
         k = self.k if arguments.get("k") is None else arguments["k"]
+        if k is not None and (type(k) is not int or k < 1):
+            k = check_count("k", k)
         return Call(
             self,
             query,
-            k=ALL if k is None else check_count("k", k),
+            k=ALL if k is None else k,
             filter=combine_filters(self.filter, filter) if self.filter or filter is not None else None,
             config=ensure_config() if config is None else config,  # invoke has filled it in
             run_manager=run_manager,

@@ -394,8 +394,8 @@ class Call:
         jobs = [self._model_job(names[n], model, prompt, used_values[n], schema) for n in missing[:room]]
         with self.before_search():
             answers = await self.side_by_side(jobs, timed=False) if jobs else []
-        over_cap = BudgetExceededError("calls", max_calls or 0)
-        answers += [Outcome(names[number], error=over_cap) for number in missing[room:]]
+        for number in missing[room:]:
+            answers.append(Outcome(names[number], error=BudgetExceededError("calls", max_calls or 0)))
         for number, outcome in zip(missing, answers, strict=True):
             outcomes[number] = outcome
             if isinstance(outcome.error, InvalidInputError):
