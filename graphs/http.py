@@ -17,7 +17,7 @@ from graphs.parts import check_index
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.documents.fields import did_you_mean
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs.adaptive.nodes import AdaptiveContext
+from rag_kit.graphs.adaptive.state import AdaptiveContext
 from rag_kit.graphs.context import PlainRagContext
 from rag_kit.graphs.conversational.nodes import ConversationalContext
 from rag_kit.graphs.crag.state import CragContext

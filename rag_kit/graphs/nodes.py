@@ -42,7 +42,7 @@ from rag_kit.models.replies import TextReply
 from rag_kit.prompts import PromptTemplate, load_prompt, render_passages
 from rag_kit.prompts.pictures import PicturePrompt
 from rag_kit.prompts.rendering import Markup, render_history
-from rag_kit.retrieval.base import check_count
+from rag_kit.retrieval.fields import check_count
 from rag_kit.retrieval.inner import acall_retriever, call_retriever
 from rag_kit.text import check_question, detect_language
 from rag_kit.text.analysis import warm_up

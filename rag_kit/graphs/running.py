@@ -6,10 +6,10 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from traceback import walk_tb
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
@@ -210,7 +210,7 @@ def run_context(schema: type[ContextT]) -> ContextT:
     runtime = get_runtime()
     context: Any = runtime.context
     if context is None:
-        return schema()
+        return cast("ContextT", _default_context(schema))
     if isinstance(context, schema):
         return context
     info = runtime.execution_info
@@ -222,6 +222,11 @@ def run_context(schema: type[ContextT]) -> ContextT:
             f"context is a {type(context).__name__}; give a dict. Allowed: {', '.join(schema.model_fields)}."
         )
     return schema.from_parent(context)
+
+
+@cache
+def _default_context(schema: type[RagContext]) -> RagContext:
+    return schema()
 
 
 def report(event: str, **details: Any) -> None:

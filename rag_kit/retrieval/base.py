@@ -29,11 +29,10 @@ from rag_kit.retrieval.fields import (
     OptionalCount,
     Seconds,
     as_invalid_input,
+    check_count,
     translate_arguments,
     unknown_arguments,
 )
-from rag_kit.retrieval.fields import check_count as check_count
-from rag_kit.retrieval.fields import check_number as check_number
 from rag_kit.retrieval.inner import group_queries
 from rag_kit.retrieval.inside import check_fields, fields_inside
 

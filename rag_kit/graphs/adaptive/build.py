@@ -12,16 +12,8 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Overwrite
 
 from rag_kit.errors import BudgetExceededError, InvalidInputError
-from rag_kit.graphs.adaptive.nodes import (
-    FIRST_NODE,
-    MAX_CLARIFICATIONS,
-    MAX_HOPS,
-    AdaptiveContext,
-    AdaptiveNodes,
-    AdaptiveState,
-    Classifier,
-    classify_by_rule,
-)
+from rag_kit.graphs.adaptive.nodes import FIRST_NODE, AdaptiveNodes, Classifier, classify_by_rule
+from rag_kit.graphs.adaptive.state import MAX_CLARIFICATIONS, MAX_HOPS, AdaptiveContext, AdaptiveState
 from rag_kit.graphs.crag.build import build_crag
 from rag_kit.graphs.nodes import unless_refused
 from rag_kit.graphs.running import name_caps, remaining_caps, run_context

@@ -16,8 +16,7 @@ from rag_kit.graphs.evaluators.base import MAX_REASON, Evaluator, Grading, Thres
 from rag_kit.graphs.running import ask, attempt, call_user_function, run_side_by_side
 from rag_kit.prompts import load_prompt, render_passages
 from rag_kit.retrieval.asking import grade_score, read_numbers
-from rag_kit.retrieval.base import check_count
-from rag_kit.retrieval.fields import check_model
+from rag_kit.retrieval.fields import check_count, check_model
 from rag_kit.retrieval.rerank.base import check_scores
 
 

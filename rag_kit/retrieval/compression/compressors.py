@@ -16,9 +16,9 @@ from rag_kit.models.clients import check_embeddings
 from rag_kit.prompts import render_passages
 from rag_kit.prompts.grading import ChosenSentences
 from rag_kit.retrieval.asking import LanguagePrompts, read_numbers
-from rag_kit.retrieval.base import HasRunnables, check_count, check_number
+from rag_kit.retrieval.base import HasRunnables
 from rag_kit.retrieval.call import Call, failures_or_raise
-from rag_kit.retrieval.fields import check_model
+from rag_kit.retrieval.fields import check_count, check_model, check_number
 from rag_kit.retrieval.vectors import embed, unit
 from rag_kit.text import sentences
 from rag_kit.text.analysis import warm_up

@@ -17,8 +17,9 @@ from rag_kit.documents import PROVENANCE_KEY, copy_document
 from rag_kit.documents.identity import ORIGINAL_ID_KEY, document_key
 from rag_kit.documents.provenance import peek_score
 from rag_kit.errors import ModelOutputError
-from rag_kit.retrieval.base import HasRunnables, check_count
+from rag_kit.retrieval.base import HasRunnables
 from rag_kit.retrieval.call import Call
+from rag_kit.retrieval.fields import check_count
 
 SCORE_KEY = "relevance_score"
 

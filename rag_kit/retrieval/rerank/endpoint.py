@@ -16,8 +16,8 @@ from rag_kit.models.calls import ask_for_value
 from rag_kit.models.http import with_http_clients
 from rag_kit.models.model_call import ModelCall
 from rag_kit.models.providers import options
-from rag_kit.retrieval.base import check_count
 from rag_kit.retrieval.call import Call, Job, failures_or_raise
+from rag_kit.retrieval.fields import check_count
 from rag_kit.retrieval.rerank.base import Ranking, Reranker, by_scores, check_scores
 
 _DIALECTS = {"common": ("documents", 100), "tei": ("texts", 32)}  # field of the passages, and most of them

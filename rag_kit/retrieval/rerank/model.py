@@ -13,9 +13,8 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.prompts import render_passages
 from rag_kit.prompts.grading import Grade, RankedPassages
 from rag_kit.retrieval.asking import LanguagePrompts, grade_score, read_numbers
-from rag_kit.retrieval.base import check_count
 from rag_kit.retrieval.call import Call, failures_or_raise, value_or_raise
-from rag_kit.retrieval.fields import check_model
+from rag_kit.retrieval.fields import check_count, check_model
 from rag_kit.retrieval.rerank.base import Ranking, Reranker, by_scores
 
 

@@ -13,10 +13,9 @@ from pydantic import Field, field_validator, model_validator
 from rag_kit.documents.provenance import peek_score
 from rag_kit.errors import InvalidInputError, ModelOutputError
 from rag_kit.models.replies import estimate_tokens
-from rag_kit.retrieval.base import check_count
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.convex import standardise
-from rag_kit.retrieval.fields import OptionalCount
+from rag_kit.retrieval.fields import OptionalCount, check_count
 from rag_kit.retrieval.refining import RefiningRetriever
 from rag_kit.retrieval.rerank.base import DocumentCompressor, Ranking, Reranker, by_scores
 from rag_kit.retrieval.rerank.model import ListwiseReranker, PointwiseReranker

@@ -15,8 +15,8 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.models.clients import check_embeddings
 from rag_kit.models.wheels.rerankers import wheel_reranker
 from rag_kit.models.wheels.table import RERANKERS
-from rag_kit.retrieval.base import check_number
 from rag_kit.retrieval.call import Call
+from rag_kit.retrieval.fields import check_number
 from rag_kit.retrieval.rerank.base import DocumentCompressor, Ranking, Reranker, by_scores, check_scores
 from rag_kit.retrieval.vectors import embed, unit
 

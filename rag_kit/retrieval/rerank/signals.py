@@ -15,8 +15,8 @@ from langchain_core.documents import Document
 from rag_kit.documents.identity import document_key
 from rag_kit.documents.provenance import peek_score
 from rag_kit.errors import InvalidInputError
-from rag_kit.retrieval.base import check_number
 from rag_kit.retrieval.call import Call
+from rag_kit.retrieval.fields import check_number
 from rag_kit.retrieval.rerank.base import Ranking, Reranker, by_scores
 
 # year, and perhaps month and day: "2024", "2024-3", "2024/03/05", "2024年3月5日"
