@@ -214,9 +214,7 @@ def run_context(schema: type[ContextT]) -> ContextT:
     if isinstance(context, schema):
         return context
     info = runtime.execution_info
-    is_nested = (
-        info is not None and "|" in info.checkpoint_ns
-    )  # the namespace joins those of all graphs by "|"
+    is_nested = info is not None and "|" in info.checkpoint_ns  # which joins those of all graphs by "|"
     if not is_nested:
         raise InvalidInputError(
             f"context is a {type(context).__name__}; give a dict. Allowed: {', '.join(schema.model_fields)}."

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
@@ -17,15 +18,16 @@ from pydantic import ConfigDict, PrivateAttr, ValidationError, field_validator
 
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.concurrency.steps import Logic, Step, arun, run
-from rag_kit.documents import combine_filters, validate_filter
+from rag_kit.documents import add_note, combine_filters, document_keys, validate_filter
 from rag_kit.documents.fields import fields_of_filter, read_fields
 from rag_kit.documents.provenance import compact_provenance, retriever_depth
 from rag_kit.errors import InvalidInputError
 from rag_kit.models.query_vectors import share_vectors
 from rag_kit.models.runnables import has_listeners, silent_manager
-from rag_kit.retrieval.call import ALL, Call, Job
+from rag_kit.retrieval.call import ALL, Call, Job, plural
 from rag_kit.retrieval.fields import (
     Cap,
+    InnerRetriever,
     OptionalCount,
     Seconds,
     as_invalid_input,
@@ -36,9 +38,15 @@ from rag_kit.retrieval.fields import (
 from rag_kit.retrieval.inner import group_queries
 from rag_kit.retrieval.inside import check_fields, fields_inside
 
+_log = logging.getLogger(__name__)
 T = TypeVar("T")
 _MAX_PARTS = 16  # of a list among the fields, which may hold a corpus
 _LANGCHAIN_ARGUMENTS = frozenset({"verbose", "run_id"})
+
+
+def blocking_step(name: str, func: Callable[..., T], *arguments: Any) -> Step[T]:
+    """Make a step that calls a function; on an event loop it runs on a thread."""
+    return Step[T](name, lambda _: func(*arguments), lambda _: run_in_thread(func, *arguments))
 
 
 class HasRunnables:
@@ -350,6 +358,51 @@ class AskingRetriever(RagKitRetriever):
     deadline: Seconds = None
 
 
-def blocking_step(name: str, func: Callable[..., T], *arguments: Any) -> Step[T]:
-    """Make a step that calls a function; on an event loop it runs on a thread."""
-    return Step[T](name, lambda _: func(*arguments), lambda _: run_in_thread(func, *arguments))
+class RefiningRetriever(AskingRetriever):
+    """Base of the retrievers that ask another retriever and then work on its documents.
+
+    Args:
+        retriever: Any LangChain retriever, or another runnable from a string to documents.
+        **more: See ``AskingRetriever``. A failing inner retriever raises always.
+    """
+
+    model_share: ClassVar[float] = 1.0  # the search comes first
+    other_names: ClassVar[Mapping[str, str]] = {"base_retriever": "retriever"}
+    searches_together: ClassVar[bool] = True
+
+    retriever: InnerRetriever
+
+    @abstractmethod
+    def _refine(self, documents: list[Document], call: Call) -> Logic[list[Document]]:
+        """Work on documents, best first and without repeats; ``call.notes`` are added afterwards."""
+
+    @abstractmethod
+    def _fetch_size(self, k: int) -> int:
+        """Return how many documents to ask the inner retriever for, without a ``fetch_k``."""
+
+    def inner_retrievers(self) -> Sequence[Any]:
+        """The one whose documents are worked on."""
+        return [self.retriever]
+
+    def _depth(self, call: Call) -> int:
+        """Return how many documents to ask the inner retriever for."""
+        return max(call.k, self._fetch_size(call.k) if self.fetch_k is None else self.fetch_k)
+
+    async def _search(self, query: str, call: Call) -> list[Document]:
+        """Search deep enough, drop repeats, refine, and add the notes of the call."""
+        documents = await call.search(self.retriever, query, self._depth(call))
+        distinct = self._distinct(documents, call)
+        refined = (await self._refine(distinct, call)) if distinct else []
+        notes = call.report()
+        if not refined:  # no document is left that could hold them
+            _log.info("%s: %s", self.get_name(), "; ".join(notes))
+        return [reduce(add_note, notes, doc) for doc in refined]
+
+    def _distinct(self, documents: Sequence[Document], call: Call) -> list[Document]:
+        """Drop repeats: each would take a position, and be judged twice."""
+        first: dict[str, Document] = {}
+        for key, doc in zip(document_keys([documents], self.id_key)[0], documents, strict=True):
+            first.setdefault(key, doc)
+        if count := len(documents) - len(first):
+            call.note(f"{plural(count, 'repeated passage')} of the inner retriever left out")
+        return list(first.values())

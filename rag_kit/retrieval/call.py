@@ -254,15 +254,13 @@ class Call:
         except Exception as error:  # noqa: BLE001 - the caller decides
             return Outcome(job.name, error=error)
 
-    async def attempt(
-        self, name: str, steps: Logic[T], instead: str, *, unsearched: bool = False
-    ) -> T | None:
-        """Await steps that may fail; return ``None`` after a failure, which is noted with what is done ``instead``.
+    async def attempt(self, name: str, work: Logic[T], instead: str, *, unsearched: bool = False) -> T | None:
+        """Await work that may fail; return ``None`` after a failure, which is noted with what is done ``instead``.
 
         A failure is raised with ``on_error="raise"``; a wrong argument always, for it would fail every time.
         """
         try:
-            value = await steps
+            value = await work
         except InvalidInputError:
             raise
         except Exception as error:

@@ -132,27 +132,16 @@ def sort_by_score(scores: dict[K, float]) -> list[tuple[K, float]]:
 
 @dataclass(frozen=True)
 class Search:
-    """A search, before and after it is made.
+    """A search, before and after it is made."""
 
-    Attributes:
-        query: The text to search for.
-        role: The kind of text (``"original"``, ``"variant"``, ``"passage"``...); ``None`` for the question as it is.
-        retriever: Searches in place of the inner retriever.
-        weight: Weight of the list in the fusion.
-        documents: The documents found, best first.
-        name: Name of the retriever that was asked.
-        branch: Number of that retriever, from 1; 0 for the search's position among the others.
-        route: Provenance stage of the route that led to this search, if any.
-    """
-
-    query: str
-    role: str | None
-    retriever: Runnable[str, list[Document]] | None = None
-    weight: float = 1.0
-    documents: Sequence[Document] = ()
-    name: str = ""
-    branch: int = 0
-    route: Mapping[str, Any] = field(default_factory=dict)
+    query: str  # the text to search for
+    role: str | None  # kind of text ("original", "variant", "passage"...); None for the question as it is
+    retriever: Runnable[str, list[Document]] | None = None  # searches in place of the inner retriever
+    weight: float = 1.0  # of the list in the fusion
+    documents: Sequence[Document] = ()  # those found, best first
+    name: str = ""  # of the retriever that was asked
+    branch: int = 0  # number of that retriever, from 1; 0 for the search's position among the others
+    route: Mapping[str, Any] = field(default_factory=dict)  # provenance stage of the route that led here
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,11 @@ from rag_kit.documents.identity import document_key
 from rag_kit.documents.provenance import peek_score
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25.index import BM25Index
+from rag_kit.retrieval.base import RefiningRetriever
 from rag_kit.retrieval.bm25 import BM25Retriever
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.indexed import KeywordIndex, reader_of, rows_retriever
 from rag_kit.retrieval.inside import own_filter
-from rag_kit.retrieval.refining import RefiningRetriever
 
 _SEED_COUNT = 20  # first results that the walk begins at
 _RANK_SCALE = 2.0  # ranks over which the weight of a first result falls to 1/e
@@ -82,10 +82,8 @@ class GraphRetriever(RefiningRetriever):
         seeds = {key: math.exp(-n / _RANK_SCALE) for n, key in enumerate(first_results)}
         visited, not_in_index = await call.do("graph", partial(self._walk, seeds, call.k, where))
         unconnected = [doc for key, doc in first_results.items() if key in not_in_index]
-        if unconnected:
-            call.note(
-                f"degraded: {len(unconnected)} of the first results are not in the index; they stand last"
-            )
+        if count := len(unconnected):
+            call.note(f"degraded: {count} of the first results are not in the index; they stand last")
         ranks_before = {key: rank for rank, key in enumerate(first_results, start=1)}
         results = []
         for rank, (doc, probability, terms) in enumerate(visited, start=1):

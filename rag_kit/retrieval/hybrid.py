@@ -85,18 +85,17 @@ class HybridRetriever(EnsembleRetriever):
         branches = super()._branches(query)
         return branches if self._dense.reads(query) else branches[:1]
 
-    def _arguments(self) -> dict[str, Any]:
-        return {IDS_ONLY: True} if self._reads_later else {}
-
-    async def _merge(self, call: Call, answered: Sequence[Search]) -> list[Document]:
-        """Fuse the two searches, and once more with a third: by vector, with feedback from the first fusion."""
-        if not self._dense.reads(call.query):
+    async def _search(self, query: str, call: Call) -> list[Document]:
+        """Run the two searches, and fuse them, on a thread, with a third one."""
+        arguments = {IDS_ONLY: True} if self._reads_later else {}
+        answered = await self._search_branches(query, call, **arguments)
+        if not self._dense.reads(query):
             call.note("degraded: keyword search only, for the embedding model reads English only")
         documents: list[Document] = await blocking_step("fusion", self._fuse_with_feedback, call, answered)
         return documents
 
     def _fuse_with_feedback(self, call: Call, answered: Sequence[Search]) -> list[Document]:
-        """Do what ``_merge`` does, blocking: it searches the store again, and reads the documents of the best keys."""
+        """Fuse two searches, and once more with a third: by vector, with feedback from the first fusion."""
         depth = self._depth(call)
         keys, notes = self._identify(answered)
         fused = fuse(answered, keys, self.fusion, rrf_k=self.rrf_k, depth=depth)

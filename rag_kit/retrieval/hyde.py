@@ -93,10 +93,8 @@ class HyDERetriever(RewritingRetriever):
         if self.mode == "text" or not passages:
             return [Search(passage, "passage") for passage in passages]
         texts = [question, *passages] if self.include_original else passages
-        embedding = self._embed(texts, call)
-        vectors = await call.attempt(
-            "embedding", embedding, "there is no vector of the passages", unsearched=True
-        )
+        work, instead = self._embed(texts, call), "there is no vector of the passages"
+        vectors = await call.attempt("embedding", work, instead, unsearched=True)
         if vectors is None:
             return []
         import numpy as np

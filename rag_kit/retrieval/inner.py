@@ -118,17 +118,11 @@ def group_queries(searches: Sequence[tuple[Any, str]]) -> list[tuple[Any, list[s
 
 @dataclass(frozen=True)
 class _Plan:
-    """A way to call a retriever.
+    """A way to call a retriever."""
 
-    Attributes:
-        arguments: The arguments that it takes, such as ``k`` and ``filter``.
-        k: Most documents to keep of what it returns; ``None`` for all.
-        post_filter: The filter that it does not take, applied to what it returns.
-    """
-
-    arguments: Mapping[str, Any]
-    k: int | None
-    post_filter: Filter | None = None
+    arguments: Mapping[str, Any]  # that it takes, such as `k` and `filter`
+    k: int | None  # most documents to keep of what it returns; None for all
+    post_filter: Filter | None = None  # that it does not take, applied to what it returns
 
     def attempts(self) -> Iterator[dict[str, Any]]:
         """Yield the arguments of one call after the other: with a ``post_filter``, each fetches more documents."""

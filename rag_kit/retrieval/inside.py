@@ -20,8 +20,6 @@ from rag_kit.documents.fields import fields_of_filter, unknown_field_error
 from rag_kit.errors import FilterError
 from rag_kit.retrieval.inner import is_kit_retriever
 
-_MAX_DEPTH = 16  # retrievers inside one another; one that holds itself has no end
-
 
 def inside(retriever: Any, config: RunnableConfig | None = None) -> Sequence[Any]:
     """Return the retrievers inside one of the kit's, or a LangChain wrapper; none inside others."""
@@ -40,16 +38,13 @@ def inside(retriever: Any, config: RunnableConfig | None = None) -> Sequence[Any
 
 
 def own_filter(
-    retriever: Any, config: RunnableConfig | None = None, *, strict: bool = False, _depth: int = 0
+    retriever: Any, config: RunnableConfig | None = None, *, strict: bool = False
 ) -> Filter | None:
     """Return the filter that all documents of a retriever pass: its own, ANDed with those of its inner retrievers.
 
     It holds for documents, too, that are fetched by id or position and not by the retriever. A filter that cannot be
     read is passed over, or raises ``FilterError`` with ``strict``.
     """
-    if _depth > _MAX_DEPTH:
-        _refuse_unreadable(retriever, "it is nested too deep", strict)
-        return None
     outer: Any = None
     if isinstance(retriever, RunnableBindingBase):
         outer = retriever.kwargs.get("filter")
@@ -59,7 +54,7 @@ def own_filter(
     elif is_kit_retriever(retriever):
         outer = retriever.filter
     parts = inside(retriever, config)
-    inner = _or_filters([own_filter(part, config, strict=strict, _depth=_depth + 1) for part in parts])
+    inner = _or_filters([own_filter(part, config, strict=strict) for part in parts])
     if outer is None or outer == {}:
         return inner
     if not isinstance(outer, Mapping):
@@ -94,20 +89,20 @@ def _refuse_unreadable(retriever: Any, why: str, strict: bool) -> None:
 
 
 def fields_inside(
-    retrievers: Sequence[Any], needed: set[str], config: RunnableConfig | None = None, depth: int = 0
+    retrievers: Sequence[Any], needed: set[str], config: RunnableConfig | None = None
 ) -> set[str] | None:
     """Return metadata fields of the retrievers' documents, at least the ``needed`` ones that there are.
 
     None if a retriever does not know the fields of its documents.
     """
-    if not retrievers or depth > _MAX_DEPTH:
+    if not retrievers:
         return None
     fields: set[str] = set()
     for retriever in retrievers:
         if is_kit_retriever(retriever):
             more = retriever.known_fields(needed - fields)
         else:
-            more = fields_inside(inside(retriever, config), needed - fields, config, depth + 1)
+            more = fields_inside(inside(retriever, config), needed - fields, config)
         if more is None:
             return None
         fields |= more

@@ -149,20 +149,15 @@ class RewritingRetriever(AskingRetriever):
         outcomes = await call.ask(self.llm, prompt, values, form or self.answer_form, names)
         return call.note_replies(outcomes, self.llm)
 
-    async def _search_for(
-        self, searches: Sequence[Search], call: Call, previous_count: int = 0
-    ) -> list[Search]:
-        """Make searches, after ``previous_count`` others; failed ones and those of weight 0 are left out."""
-        weights = self._weights(previous_count + len(searches))[previous_count:]
-        weighted = [
-            replace(search, weight=weight, retriever=search.retriever or self.retriever)
-            for search, weight in zip(searches, weights, strict=True)
-            if weight
-        ]
+    async def _search_for(self, searches: Sequence[Search], call: Call, offset: int = 0) -> list[Search]:
+        """Make searches, after ``offset`` others of this call; failed ones and those of weight 0 are left out."""
+        weighted = []
+        for search, weight in zip(searches, self._weights(offset + len(searches))[offset:], strict=True):
+            if weight:
+                retriever = search.retriever or self.retriever
+                weighted.append(replace(search, weight=weight, retriever=retriever))
         question = None if self.keeps_conditions else call.question
-        return await call.search_all(
-            weighted, call.fetch(self.fetch_k), first=previous_count + 1, question=question
-        )
+        return await call.search_all(weighted, call.fetch(self.fetch_k), first=offset + 1, question=question)
 
     def _weights(self, count: int) -> list[float]:
         """Return the weights of ``count`` searches: the last of the given ones holds for all further searches."""

@@ -86,14 +86,8 @@ class Reflect(SelfRagNodes):
         written = await self.answer_from(state["asked"], state["documents"], state, context, **rejected)
         text, number = written["answer"], state["generations"] + 1
         report("generated", round=state["round"], generation=number)
-        draft = Draft(
-            answer=text,
-            cut_off=written.get("cut_off", ""),
-            supported=None,
-            useful=None,
-            reason="",
-            documents=[],
-        )
+        cut_off = written.get("cut_off", "")
+        draft = Draft(answer=text, cut_off=cut_off, supported=None, useful=None, reason="", documents=[])
         trace, follows = [], "grade_support"
         if is_declined(text):
             draft.update({"supported": True, "useful": False, "reason": "it declines"})

@@ -17,6 +17,7 @@ from rag_kit.documents import PROVENANCE_KEY, copy_document, get_provenance
 from rag_kit.documents.identity import document_key
 from rag_kit.documents.provenance import peek_score
 from rag_kit.errors import InvalidInputError, ModelOutputError
+from rag_kit.retrieval.base import RefiningRetriever
 from rag_kit.retrieval.call import Call, plural
 from rag_kit.retrieval.compression.compressors import (
     KEPT_KEY,
@@ -28,7 +29,6 @@ from rag_kit.retrieval.compression.compressors import (
     Selection,
     shorten_to_spans,
 )
-from rag_kit.retrieval.refining import RefiningRetriever
 from rag_kit.retrieval.rerank.base import DocumentCompressor
 from rag_kit.retrieval.settings import CompressionSettings
 from rag_kit.text import fold

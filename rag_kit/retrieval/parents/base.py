@@ -39,19 +39,12 @@ Passes = Callable[[dict[str, Any]], bool]  # tells whether metadata pass the fil
 
 @dataclass(frozen=True)
 class Match:
-    """A child that was found.
-
-    Attributes:
-        document: The child.
-        rank: Its rank, from 1.
-        score: Its score; 1 / rank where it has none.
-        place: Its place in its parent; ``None`` for a document that is no child.
-    """
+    """A child that was found."""
 
     document: Document
-    rank: int
-    score: float
-    place: ChildPlace | None
+    rank: int  # from 1
+    score: float  # 1 / rank where it has none
+    place: ChildPlace | None  # in its parent; None for a document that is no child
 
     def as_dict(self) -> dict[str, Any]:
         """Return the match as the provenance shows it."""

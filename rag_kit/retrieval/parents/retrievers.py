@@ -96,9 +96,7 @@ class ParentDocumentRetriever(FamilyRetriever):
         self, view: FamilyView, matches: Sequence[Match], k: int, passes: Passes | None
     ) -> list[Passage]:
         """Return a passage for each of the best ``k`` parents, in the order of each one's best match."""
-        groups: dict[
-            Any, list[Match]
-        ] = {}  # by parent, or span of the document; a match without a place by itself
+        groups: dict[Any, list[Match]] = {}  # by parent or span; a match without a place by itself
         for match in matches:
             place = match.place
             groups.setdefault((place.parent, *place.path[:1]) if place else match.rank, []).append(match)

@@ -139,11 +139,9 @@ class DocumentCompressor(HasRunnables):
         if type(self.compressor).acompress_documents is not BaseDocumentCompressor.acompress_documents:
             native = partial(self.compressor.acompress_documents, marked, **arguments)
         result = await call.do(name, blocking, native)
-        return self._with_stages(result, documents, call, name)
+        return self._restore(result, documents, call, name)
 
-    def _with_stages(
-        self, result: Any, documents: Sequence[Document], call: Call, name: str
-    ) -> list[Document]:
+    def _restore(self, result: Any, documents: Sequence[Document], call: Call, name: str) -> list[Document]:
         """Return what the compressor returned, each document with id, provenance and score of the one it comes from."""
         if not isinstance(result, Sequence) or not all(isinstance(doc, Document) for doc in result):
             raise ModelOutputError(

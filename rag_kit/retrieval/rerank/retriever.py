@@ -13,10 +13,10 @@ from pydantic import Field, field_validator, model_validator
 from rag_kit.documents.provenance import peek_score
 from rag_kit.errors import InvalidInputError, ModelOutputError
 from rag_kit.models.replies import estimate_tokens
+from rag_kit.retrieval.base import RefiningRetriever
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.convex import standardise
 from rag_kit.retrieval.fields import OptionalCount, check_count
-from rag_kit.retrieval.refining import RefiningRetriever
 from rag_kit.retrieval.rerank.base import DocumentCompressor, Ranking, Reranker, by_scores
 from rag_kit.retrieval.rerank.model import ListwiseReranker, PointwiseReranker
 from rag_kit.retrieval.rerank.scorers import as_rerankers
@@ -182,7 +182,7 @@ class RerankRetriever(RefiningRetriever):
             if not documents:
                 return []
         if unjudged is not None:
-            documents = self._cut_below_threshold(documents, unjudged, call)
+            documents = self._cut_by_threshold(documents, unjudged, call)
             documents = self._cut_at_gap(documents, call)
         elif self.score_threshold is not None or self.score_gap is not None:
             call.note("score_threshold and score_gap were not applied: the reranking failed")
@@ -247,9 +247,7 @@ class RerankRetriever(RefiningRetriever):
         english_only = getattr(getattr(reranker, "model", None), "english_only", False)
         return "it reads English only" if english_only and detect_language(query) != "en" else None
 
-    def _cut_below_threshold(
-        self, documents: list[Document], unjudged: set[int], call: Call
-    ) -> list[Document]:
+    def _cut_by_threshold(self, documents: list[Document], unjudged: set[int], call: Call) -> list[Document]:
         """Leave out passages that score below the threshold; those at ``unjudged`` positions stay."""
         threshold = self.score_threshold
         if threshold is None:
@@ -259,10 +257,8 @@ class RerankRetriever(RefiningRetriever):
             score = peek_score(doc)
             if position in unjudged or (score is not None and score >= threshold):
                 kept.append(doc)
-        if dropped_count := len(documents) - len(kept):
-            call.note(
-                f"{dropped_count} of {len(documents)} passages below score_threshold={threshold:g} left out"
-            )
+        if dropped := len(documents) - len(kept):
+            call.note(f"{dropped} of {len(documents)} passages below score_threshold={threshold:g} left out")
         return kept
 
     def _cut_at_gap(self, documents: list[Document], call: Call) -> list[Document]:
