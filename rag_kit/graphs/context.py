@@ -120,16 +120,16 @@ class RagContext(BaseModel):
     def __get_pydantic_json_schema__(cls, core: Any, handler: Any) -> Any:
         """Tell LangGraph Studio which nodes each setting belongs to (``langgraph_nodes``)."""
         schema = handler(core)
+        nodes_of_settings: dict[str, tuple[str, ...]] = {
+            "language": (cls.first_node,),
+            **dict.fromkeys(("index", "k", "filter"), (cls.search_node,)),
+            **dict.fromkeys(("model", "max_calls", "max_tokens"), cls.asking_nodes),
+            "deadline": (cls.search_node, *cls.asking_nodes),
+            "citation_check": cls.citing_nodes,
+        }
         properties = handler.resolve_ref_schema(schema)["properties"]
-        for nodes, names in (
-            ([cls.first_node], ["language"]),
-            ([cls.search_node], ["index", "k", "filter"]),
-            (cls.asking_nodes, ["model", "max_calls", "max_tokens"]),
-            ([cls.search_node, *cls.asking_nodes], ["deadline"]),
-            (cls.citing_nodes, ["citation_check"]),
-        ):
-            for name in names:
-                properties[name]["langgraph_nodes"] = list(nodes)
+        for name, nodes in nodes_of_settings.items():
+            properties[name]["langgraph_nodes"] = list(nodes)
         return schema
 
 

@@ -149,8 +149,9 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
         if second.update is None:  # no answer to be checked: the model calls a tool
             return _with_update(second._replace(update={"citation_notes": [note], **_SECOND_TRY}))
         best = first if first.rank < second.rank else second
-        notes = [*(best.update or {}).get("citation_notes", []), note]
-        return _with_update(best._replace(update={**(best.update or {}), "citation_notes": notes}))
+        update: Any = best.update
+        notes = [*update["citation_notes"], note]
+        return _with_update(best._replace(update={**update, "citation_notes": notes}))
 
     def _passages_of(self, message: AnyMessage) -> Iterator[Document]:
         """Yield the passages in the message of a tool; none of other messages."""
@@ -184,17 +185,18 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
         last = next((item for item in reversed(response.result) if isinstance(item, AIMessage)), None)
         if last is None or last.tool_calls or response.structured_response is not None:
             return _Checked(response, None)
-        answer, documents = without_thinking(text_of(last)), self.passages(request.messages)
+        documents, notes = self.passages(request.messages), _unsearched(request.messages)
         checked: Any = {"status": "unsourced", "citations": [], "uncited": []}
         if documents:
+            answer = without_thinking(text_of(last))
             checked = check_answer(answer, documents, language=_language_of(request))
-        notes, status = _unsearched(request.messages), checked["status"]
+        status = checked.pop("status")
         if notes and status in ("declined", "unsourced"):
             status = "incomplete"
         if documents and finish_of(last) in ("length", "filter", "error"):
-            status, notes = "incomplete", [*notes, "the answer was cut off"]
-        update = {"citations": checked["citations"], "uncited": checked["uncited"], "citation_status": status}
-        return _Checked(response, {**update, "citation_notes": notes})
+            status = "incomplete"
+            notes.append("the answer was cut off")
+        return _Checked(response, {**checked, "citation_status": status, "citation_notes": notes})
 
     def _request_again(self, request: ModelRequest[Any], first: _Checked) -> ModelRequest[Any]:
         """Add the failed answer, and what is wrong with it, to the request."""

@@ -274,9 +274,7 @@ class RagNodes:
             checked = check_answer(answer, documents, language=language)
         status = self.final_status(state, checked["status"])
         if is_extractive(model) and status != "declined":
-            notes.append(
-                "answer: extracts, chosen by the words they share with the question; no language model"
-            )
+            notes += ["answer: extracts, chosen by the words they share with the question; no language model"]
         all_chars = sum(len(document.page_content) for document in state["documents"])
         if status == "declined" and state.get("unsearched"):
             status = "incomplete"

@@ -306,11 +306,10 @@ def choice_of(name: str, default: str | Route = "") -> Route:
 
 
 def _follow(name: str, labels: Mapping[str, str], route: Route) -> Callable[[Any], list[str]]:
-    """Make the function of a node's conditional edges: from the state to the labels taken."""
+    """Make the function of a node's conditional edges: from the state to the labels of the edges that are taken."""
 
     def follow(state: Any) -> list[str]:
-        values = state if isinstance(state, Mapping) else vars(state)
-        chosen = route(values)
+        chosen = route(state if isinstance(state, Mapping) else vars(state))
         targets = [chosen] if isinstance(chosen, str) else list(chosen)
         if not targets or not {*targets} <= labels.keys():
             key = f'{{"choices": {{{name!r}: ...}}}}'

@@ -150,20 +150,20 @@ class MultiRepresentationRetriever(FamilyWriter):
         """Make the representations of documents, and record in the index which kinds were made."""
         from rag_kit.indexing.representing.representer import Representer  # imports splitters and prompts
 
-        recorded = self.index.settings
-        specs = recorded.get(SETTING, ()) if self.represent is None else self.represent
+        settings = self.index.settings
+        kinds = settings.get(SETTING, ()) if self.represent is None else self.represent
         width = self.max_concurrency or 8
-        representer = Representer(specs, llm=self.llm, cache=self.cache, max_concurrency=width)
+        representer = Representer(kinds, llm=self.llm, cache=self.cache, max_concurrency=width)
         with closing(representer):
             representations = representer.represent(documents)
-            settings = {**recorded, **representer.recorded}
+            new_settings = {**settings, **representer.recorded}
         if representations.failed:
-            note = f"the model gave no usable reply for {len(representations.failed)} of {len(documents)} documents"
-            text = f"degraded: {note}, which lack some representations"
-            outages.failed(_log, f"{self.get_name()} > representations", text)
-            write_note(text)
-        if settings != recorded:
-            self.index.record_settings(settings)
+            count = f"{len(representations.failed)} of {len(documents)} documents"
+            note = f"degraded: the model gave no usable reply for {count}, which lack some representations"
+            outages.failed(_log, f"{self.get_name()} > representations", note)
+            write_note(note)
+        if new_settings != settings:
+            self.index.record_settings(new_settings)
         return representations.families
 
 
@@ -182,6 +182,5 @@ class _KindRetriever(RagKitRetriever):
 
     async def _search(self, query: str, call: Call) -> list[Document]:
         condition = {"$exists": False} if self.kind == TEXT else {"$eq": self.kind}
-        return await call.search(
-            self.rows, query, call.k, combine_filters(call.filter, {REPRESENTATION: condition})
-        )
+        where = combine_filters(call.filter, {REPRESENTATION: condition})
+        return await call.search(self.rows, query, call.k, where)

@@ -95,8 +95,10 @@ class ConversationalNodes(RagNodes):
         history, summary = state.get("history") or [], state.get("summary") or ""
         if is_long(history, summary, context.max_history_turns, context.max_history_chars):
             follows = "summarise"
+        elif history or summary or update.get("facts"):
+            follows = "condense"
         else:
-            follows = "condense" if history or summary or update.get("facts") else "retrieve"
+            follows = "retrieve"
         return {**update, "choices": {"begin": follows}}
 
     async def _recall(self, user_id: str) -> tuple[list[str], list[str]]:

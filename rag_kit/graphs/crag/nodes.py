@@ -182,9 +182,7 @@ class CragNodes(RagNodes):
         if external and self._are_below_threshold(documents, context):
             # only the best strip is there, kept for want of a better one
             documents = []
-            strips = [
-                {**strip, "kept": strip["kept"] and strip["origin"] == "web"} for strip in state["strips"]
-            ]
+            strips = [{**old, "kept": old["kept"] and old["origin"] == "web"} for old in state["strips"]]
             update["strips"] = Overwrite(strips)
         documents = [*documents, *external]
         answer = await self.answer_from(state["search_query"], documents, state, context)

@@ -97,8 +97,7 @@ def fit_thresholds(
         lower = min(lower, float(relevant_values[lost_count]))
     if lower > upper:
         lower = upper = min(max(cut, upper), lower)
-    accuracy = float(((values > cut) == truth).mean())
-    auc = roc_auc(values, truth)
+    accuracy, auc = float(((values > cut) == truth).mean()), roc_auc(values, truth)
     return Fitted(Thresholds(lower, upper), cut, auc, accuracy, int(truth.size), tuple(notes))
 
 

@@ -108,12 +108,12 @@ class LLMEvaluator(Evaluator):
             return [self.ungraded(answer)] * count
         if self.batch_size == 1:
             return [self._read_grade(answer)]
-        grades: dict[int, Any] = {}
-        for item in field_of(answer, "grades"):
-            for position in read_numbers([item], count).positions if isinstance(item, dict) else ():
-                grades.setdefault(position, item)
-        missing = self.ungraded("the model left it out")
-        return [self._read_grade(grades[n]) if n in grades else missing for n in range(count)]
+        gradings = [self.ungraded("the model left it out")] * count
+        for item in reversed(field_of(answer, "grades")):
+            if isinstance(item, dict):
+                for position in read_numbers([item], count).positions:
+                    gradings[position] = self._read_grade(item)
+        return gradings
 
     def _read_grade(self, grade: Any) -> Grading:
         """Read a grade from 0 to 1 as a confidence from -1 to 1."""

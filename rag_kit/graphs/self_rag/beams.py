@@ -161,10 +161,10 @@ def _select_competitors(
 
 
 def clean_continuation(text: str, count: int, documents: Sequence[Document] = ()) -> str:
-    """Clean a continuation: without citations, at most `count` sentences; "" if it says END."""
-    bare = renumber(text, {}, [document.page_content for document in documents]).strip()
-    chosen = [sentence for sentence in sentences(bare) if not _END.match(sentence.text)][:count]
-    return bare[chosen[0].start : chosen[-1].end].strip() if chosen else ""
+    """Return the first `count` sentences of a continuation, without citations; "" if it only says END."""
+    without_citations = renumber(text, {}, [document.page_content for document in documents]).strip()
+    parts = [part for part in sentences(without_citations) if not _END.match(part.text)][:count]
+    return without_citations[parts[0].start : parts[-1].end].strip() if parts else ""
 
 
 def answer_so_far(beam: Beam) -> str:
@@ -178,14 +178,14 @@ def used_passages(segments: Sequence[AnswerSegment]) -> list[int]:
 
 
 def cite_segments(segments: Sequence[AnswerSegment]) -> list[str]:
-    """Write the segments of the answer with ``[n]`` after each sentence."""
+    """Write the segments of the answer with ``[n]`` after each sentence; joined, they are the answer."""
     numbers = {passage: number for number, passage in enumerate(used_passages(segments), start=1)}
-    pieces: list[str] = []
-    for part in segments:
-        mark = "" if part["passage"] is None else f"[{numbers[part['passage']]}]"
-        text = _join([f"{_end_sentence(sentence.text)}{mark}" for sentence in sentences(part["text"])])
-        pieces.append(_separator(pieces[-1] if pieces else "", text) + text)
-    return pieces
+    texts: list[str] = []
+    for segment in segments:
+        citation = "" if segment["passage"] is None else f"[{numbers[segment['passage']]}]"
+        text = _join([_end_sentence(part.text) + citation for part in sentences(segment["text"])])
+        texts.append(_separator(texts[-1] if texts else "", text) + text)
+    return texts
 
 
 def _end_sentence(text: str) -> str:

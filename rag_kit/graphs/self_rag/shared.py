@@ -185,11 +185,12 @@ class SelfRagNodes(RagNodes):
         return update
 
     def final_status(self, state: SelfRagState, status: AnswerStatus) -> AnswerStatus:
-        """Return ``unsourced`` without a search; ``flagged`` if passages do not support the answer."""
+        """Return the status of the citations, but ``unsourced`` without a search, ``flagged`` without support."""
         if status == "uncited" and not state["documents"]:
             return "unsourced"
-        unsupported = state["unsupported"] and status in ("grounded", "undecided", "uncited")
-        return "flagged" if unsupported else status
+        if state["unsupported"] and status in ("grounded", "undecided", "uncited"):
+            return "flagged"
+        return status
 
     def at_cap(
         self, node: str, state: Any, context: SelfRagContext, error: BudgetExceededError

@@ -86,9 +86,7 @@ def span_of(parent: Document, start: int, end: int, heading: str | None = None) 
     metadata = {**parent.metadata, "start": start + shift, "end": end + shift, PARENT_KEY: parent.id}
     if heading:
         metadata["heading"] = heading
-    return Document(
-        id=f"{parent.id}#{start}-{end}", page_content=parent.page_content[start:end], metadata=metadata
-    )
+    return Document(parent.page_content[start:end], id=f"{parent.id}#{start}-{end}", metadata=metadata)
 
 
 class FamilyWriter(RagKitRetriever):

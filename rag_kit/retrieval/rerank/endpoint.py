@@ -109,16 +109,17 @@ async def _scores(call: ModelCall, texts: list[Any]) -> list[float | None]:
         raise ModelOutputError(
             "The rerank endpoint's reply holds no list of results. Check base_url and dialect."
         )
-    count, by_index = len(texts) - 1, dict[int, Any]()
+    count = len(texts) - 1
+    scores: dict[int, Any] = {}
     for row in rows:
         position = row.get("index")
-        if type(position) is not int or not 0 <= position < count or position in by_index:
+        if type(position) is not int or not 0 <= position < count or position in scores:
             raise ModelOutputError(
                 f"The rerank endpoint's reply numbers a passage {position!r:.40}; {count} were sent, numbered from 0, "
                 "and each may come once."
             )
-        by_index[position] = row.get("relevance_score", row.get("score"))
-    return check_scores([by_index.get(position) for position in range(count)], count)
+        scores[position] = row.get("relevance_score", row.get("score"))
+    return check_scores([scores.get(position) for position in range(count)], count)
 
 
 class _Endpoint(Runnable[list[str], Any]):
