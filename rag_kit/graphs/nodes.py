@@ -77,7 +77,7 @@ class RagNodes:
         if self.grades:
             self._grader = evaluator_of(evaluator, llm, self._folder)
         self._prompts = {
-            (name, language): load_prompt(name, language=language, folder=options.get("prompts"))
+            (name, language): load_prompt(name, language=language, folder=self._folder)
             for name in (*self.files, "check_citations")
             for language in ("en", "zh")
         }

@@ -142,7 +142,7 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         else:
             labels: Any = {label: node for node, label in to.items()}
             self.add_conditional_edges(name, _follow(name, dict(to), route or choice_of(name)), labels)
-            # it reads the whole state, also where it comes to follow a user's node that sees some keys
+            # the function reads the whole state, also where it comes to follow a user's node that sees some keys
             for key, branch in self.branches[name].items():
                 self.branches[name][key] = branch._replace(input_schema=self.state_schema)
 

@@ -171,21 +171,22 @@ class RagKitRetriever(BaseRetriever):
         Raises:
             InvalidInputError: The query is not a string, or an argument is not allowed.
         """
-        whole = ensure_config(config)
-        if has_listeners(whole) or not _LANGCHAIN_ARGUMENTS.isdisjoint(kwargs):
-            return super().invoke(input, config, call_config=whole, **kwargs)
-        manager = silent_manager(CallbackManagerForRetrieverRun, whole)
-        return run(self._answer(self._make_call(input, manager, whole, kwargs)))
+        full_config = ensure_config(config)
+        if has_listeners(full_config) or not _LANGCHAIN_ARGUMENTS.isdisjoint(kwargs):
+            return super().invoke(input, config, call_config=full_config, **kwargs)
+        # nobody listens to the run: LangChain's bookkeeping is left out
+        manager = silent_manager(CallbackManagerForRetrieverRun, full_config)
+        return run(self._answer(self._make_call(input, manager, full_config, kwargs)))
 
     async def ainvoke(
         self, input: str, config: RunnableConfig | None = None, **kwargs: Any
     ) -> list[Document]:
         """As ``invoke``, natively asynchronous."""
-        whole = ensure_config(config)
-        if has_listeners(whole) or not _LANGCHAIN_ARGUMENTS.isdisjoint(kwargs):
-            return await super().ainvoke(input, config, call_config=whole, **kwargs)
-        manager = silent_manager(AsyncCallbackManagerForRetrieverRun, whole)
-        return await arun(self._answer(self._make_call(input, manager, whole, kwargs)))
+        full_config = ensure_config(config)
+        if has_listeners(full_config) or not _LANGCHAIN_ARGUMENTS.isdisjoint(kwargs):
+            return await super().ainvoke(input, config, call_config=full_config, **kwargs)
+        manager = silent_manager(AsyncCallbackManagerForRetrieverRun, full_config)
+        return await arun(self._answer(self._make_call(input, manager, full_config, kwargs)))
 
     def _get_relevant_documents(
         self,

@@ -152,7 +152,7 @@ class DecompositionRetriever(RewritingRetriever):
         return None if not answer or is_declined(answer) else answer[:_MAX_ANSWER_CHARS]
 
     def _needs_no_parts(self, answers: Sequence[Any], call: Call) -> bool:
-        """Tell whether the model sees no parts in the question, or only named useless ones; note which it is."""
+        """Return True if the model sees no parts in the question, False if it wrote useless ones; note which it is."""
         if any(texts_of(answers, "queries")):
             call.note(f"degraded: {self.task}: the model gave no usable sub-question")
             return False

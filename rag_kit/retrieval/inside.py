@@ -75,7 +75,9 @@ def _or_filters(filters: Sequence[Filter | None]) -> Filter | None:
             return None
         if where not in distinct:
             distinct.append(where)
-    return {"$or": distinct} if len(distinct) > 1 else next(iter(distinct), None)
+    if len(distinct) > 1:
+        return {"$or": distinct}
+    return distinct[0] if distinct else None
 
 
 def _refuse_unreadable(retriever: Any, why: str, strict: bool) -> None:

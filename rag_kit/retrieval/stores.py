@@ -43,7 +43,7 @@ def native_filter(
     """
     translate = translator_of(store)
     if translate is None:
-        return _by_langchain(store, where, translator) if static is None else None
+        return _translate_by_langchain(store, where, translator) if static is None else None
     try:
         return _and(static, translate(where))
     except FilterError:
@@ -89,7 +89,8 @@ def to_directive(where: Filter | None) -> FilterDirective | None:
 def _to_comparison(key: str, operator: str, operand: Any, negated: bool) -> FilterDirective:
     """Translate a condition into LangChain's form; ``$exists`` is a comparison with ``None``."""
     if operator == "$exists":
-        return Comparison(Comparator.EQ if operand is negated else Comparator.NE, key, None)
+        must_exist = operand is not negated
+        return Comparison(Comparator.NE if must_exist else Comparator.EQ, key, None)
     if operator not in _COMPARATORS:
         raise FilterError(f"{operator} on {key!r} has no comparator in LangChain's language of filters.")
     if negated and operator in _NEGATED:
@@ -109,8 +110,10 @@ def _join(word: str, parts: list[FilterDirective]) -> FilterDirective:
     return Operation(Operator(word), parts)
 
 
-def _by_langchain(store: VectorStore, where: Filter, translator: Visitor | None = None) -> Any | None:
-    """Translate a portable filter by LangChain's (or another) translator; ``None`` if there is none."""
+def _translate_by_langchain(
+    store: VectorStore, where: Filter, translator: Visitor | None = None
+) -> Any | None:
+    """Translate a filter by LangChain's (or another) translator; ``None`` if there is none, or it cannot express it."""
     try:
         directive = translate(where, _to_portable_comparison, _join)
         translator = translator or _langchain_translator(store)
@@ -118,7 +121,7 @@ def _by_langchain(store: VectorStore, where: Filter, translator: Visitor | None 
             return None
         _, kwargs = translator.visit_structured_query(StructuredQuery(query="", filter=directive))
     except (FilterError, ValueError, NotImplementedError, TypeError, KeyError, AttributeError):
-        return None  # it cannot say this
+        return None  # the translator cannot express this filter
     return kwargs.get("filter") if set(kwargs) == {"filter"} else None
 
 

@@ -100,22 +100,22 @@ class VectorRetriever(RagKitRetriever):
         arguments = {"k": k} if store_filter is None else {"k": k, "filter": store_filter}
         return Step(
             "search",
-            lambda _: self._from_store(sought, arguments),
-            lambda _: self._afrom_store(sought, arguments),
+            lambda _: self._search_store(sought, arguments),
+            lambda _: self._asearch_store(sought, arguments),
         )
 
-    def _from_store(self, sought: str | list[float], arguments: dict[str, Any]) -> _Scored:
+    def _search_store(self, sought: str | list[float], arguments: dict[str, Any]) -> _Scored:
         """Search the store, with scores where it gives them."""
-        kind = str if isinstance(sought, str) else list
-        for name in _SCORED[kind]:
+        type_sought = str if isinstance(sought, str) else list
+        for name in _SCORED[type_sought]:
             if hasattr(self.vectorstore, name):
                 with suppress(NotImplementedError):
                     return list(getattr(self.vectorstore, name)(sought, **arguments))
-        return [(doc, None) for doc in getattr(self.vectorstore, _UNSCORED[kind])(sought, **arguments)]
+        return [(doc, None) for doc in getattr(self.vectorstore, _UNSCORED[type_sought])(sought, **arguments)]
 
-    async def _afrom_store(self, sought: str | list[float], arguments: dict[str, Any]) -> _Scored:
-        """As ``_from_store``; a store without a coroutine of its own is searched on a thread."""
-        store, blocking = self.vectorstore, partial(self._from_store, sought, arguments)
+    async def _asearch_store(self, sought: str | list[float], arguments: dict[str, Any]) -> _Scored:
+        """As ``_search_store``; a store without a coroutine of its own is searched on a thread."""
+        store, blocking = self.vectorstore, partial(self._search_store, sought, arguments)
         for name in _SCORED[str if isinstance(sought, str) else list]:
             if is_native(store, f"a{name}"):
                 search = partial(getattr(store, f"a{name}"), sought, **arguments)

@@ -169,12 +169,12 @@ class Paper(SegmentWriter):
             "notes": [*_note_critique(winners), *note_cut_off(cut_off), *disagreements],
         }
 
-    def _send_decided(self, beams: Sequence[Beam], streamed: int, decided: int) -> int:
-        """Send the text that is decided; with an answer guard nothing is sent yet."""
-        if decided > streamed and not self.guards.answer:
-            for piece in cite_segments(beams[0]["segments"])[streamed:decided]:
-                report("segment", text=piece)
-        return max(streamed, decided)
+    def _send_decided(self, beams: Sequence[Beam], sent_count: int, decided_count: int) -> int:
+        """Send the decided segments that were not sent yet, and return how many were; none with an answer guard."""
+        if decided_count > sent_count and not self.guards.answer:
+            for text in cite_segments(beams[0]["segments"])[sent_count:decided_count]:
+                report("segment", text=text)
+        return max(sent_count, decided_count)
 
 
 def wants_passages(state: Mapping[str, Any]) -> str:

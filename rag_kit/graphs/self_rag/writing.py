@@ -8,17 +8,7 @@ from typing import Any, NamedTuple
 
 from rag_kit.errors import BudgetExceededError
 from rag_kit.graphs.running import ask, attempt, branch, report, run_side_by_side, write
-from rag_kit.graphs.self_rag import logprobs
-from rag_kit.graphs.self_rag.beams import (
-    CRITIQUES,
-    FAILED,
-    WORTH,
-    answer_so_far,
-    clean_continuation,
-    critique_score,
-    sequence_probability,
-    without_punctuation,
-)
+from rag_kit.graphs.self_rag import beams, logprobs
 from rag_kit.graphs.self_rag.shared import (
     Beam,
     Continuation,
@@ -128,7 +118,7 @@ class SegmentWriter(SelfRagNodes):
                 candidates.append(candidate)
                 if error is not None:
                     errors.append(error)
-                    candidate["reason"] = f"{FAILED}: {type(error).__name__}"
+                    candidate["reason"] = f"{beams.FAILED}: {type(error).__name__}"
         return candidates, errors
 
     async def _write_group(
@@ -160,7 +150,7 @@ class SegmentWriter(SelfRagNodes):
         self, state: PaperState, context: SelfRagContext, beam: Beam, passage: int | None
     ) -> tuple[Continuation, float]:
         """Write one continuation; also return its probability. One that repeats the answer so far has a ``reason``."""
-        answer, candidate = answer_so_far(beam), _new_candidate(state, beam, passage)
+        answer, candidate = beams.answer_so_far(beam), _new_candidate(state, beam, passage)
         documents = [] if passage is None else [state["documents"][passage]]
         count, prompt = context.segment_sentences, "continue_answer" if documents else "continue_unaided"
         values = {"question": state["asked"], "answer": answer, "count": str(count)}
@@ -169,20 +159,20 @@ class SegmentWriter(SelfRagNodes):
             values["passages"] = render_passages(documents, max_chars=self.max_passage_chars)
         reply = await self._ask_scored(prompt, state, context, values)
         written = reply.value
-        text = candidate["text"] = clean_continuation(written.text, count, documents)
+        text = candidate["text"] = beams.clean_continuation(written.text, count, documents)
         # cut off only if the last sentence is kept: with more sentences allowed, the text would be the same
-        if written.cut_off and text == clean_continuation(written.text, len(text), documents):
+        if written.cut_off and text == beams.clean_continuation(written.text, len(text), documents):
             candidate["cut_off"] = written.cut_off
         earlier = [part.text for part in sentences(answer)] + [part["text"] for part in beam["segments"]]
-        if text and without_punctuation(text) in map(without_punctuation, earlier):
+        if text and beams.without_punctuation(text) in map(beams.without_punctuation, earlier):
             candidate["reason"] = "repeats the answer so far"
-        return candidate, sequence_probability([token.logprob for token in reply.tokens])
+        return candidate, beams.sequence_probability([token.logprob for token in reply.tokens])
 
     async def _judge(
         self, state: PaperState, context: SelfRagContext, beam: Beam, candidates: Sequence[Continuation]
     ) -> None:
         """Have the model critique continuations of one beam, and put the labels into these."""
-        values: dict[str, Any] = {"question": state["asked"], "answer": answer_so_far(beam)}
+        values: dict[str, Any] = {"question": state["asked"], "answer": beams.answer_so_far(beam)}
         ask = partial(self._ask_scored, fallback=none_if_unreadable)
         if candidates[0]["passage"] is None:
             values["statement"] = candidates[0]["text"]
@@ -198,7 +188,7 @@ class SegmentWriter(SelfRagNodes):
         verdicts = {verdict.id: verdict for verdict in reply.value.labels} if reply.value else {}
         for number, candidate in enumerate(candidates, start=1):
             tokens = logprobs.tokens_of_entry(reply.tokens, number)
-            _put_labels(candidate, verdicts.get(number), tokens, CRITIQUES)
+            _put_labels(candidate, verdicts.get(number), tokens, beams.CRITIQUES)
 
 
 def _groups_within(groups: Sequence[Group], calls: int) -> list[Group]:
@@ -243,11 +233,11 @@ def _put_labels(
         candidate["probabilities"][name] = probabilities_of([] if verdict is None else tokens, name, label)
     if verdict is None:
         candidate["labels"]["critique"] = "unusable"
-    for name in CRITIQUES:
-        candidate["parts"][name] = critique_score(name, candidate["probabilities"].get(name, {}))
+    for name in beams.CRITIQUES:
+        candidate["parts"][name] = beams.critique_score(name, candidate["probabilities"].get(name, {}))
 
 
 def probabilities_of(tokens: Sequence[logprobs.AnswerToken], name: str, label: str) -> dict[str, float]:
     """Return the probabilities of a field's labels: the model's own if its tokens show them, else 1."""
-    by_label = logprobs.label_probabilities(tokens, name, label, WORTH[name])
-    return by_label or {option: float(option == label) for option in WORTH[name]}
+    by_label = logprobs.label_probabilities(tokens, name, label, beams.WORTH[name])
+    return by_label or {option: float(option == label) for option in beams.WORTH[name]}

@@ -64,20 +64,19 @@ class Passage:
 
 def place_matches(view: FamilyView, documents: Sequence[Document]) -> list[Match]:
     """Find the places of children among found documents; children that were removed meanwhile are left out."""
-    documents_by_id = {doc.id: doc for doc in reversed(documents) if doc.id}  # of repeats the first
-    places = view.places(list(documents_by_id))
-    without_place = [key for key in documents_by_id if key not in places]
+    ids = list(dict.fromkeys(doc.id for doc in documents if doc.id))
+    places = view.places(ids)
+    without_place = [key for key in ids if key not in places]
     stored_ids = view.rows(without_place) if without_place else set()
-    matches = []
+    matches: dict[Any, Match] = {}  # by id, so that repeats are left out; by rank without one
     for rank, doc in enumerate(documents, start=1):
         place = places.get(doc.id) if doc.id else None
         is_removed = place is None and PARENT_KEY in doc.metadata and doc.id not in stored_ids
-        is_repeat = documents_by_id.get(doc.id or "", doc) is not doc
-        if not is_removed and not is_repeat:
+        if not is_removed:
             own_score = peek_score(doc)
             score = 1 / rank if own_score is None else own_score
-            matches.append(Match(doc, rank, float(score), place))
-    return matches
+            matches.setdefault(doc.id or rank, Match(doc, rank, float(score), place))
+    return list(matches.values())
 
 
 def span_of(parent: Document, start: int, end: int, heading: str | None = None) -> Document:

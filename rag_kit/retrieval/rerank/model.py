@@ -158,8 +158,11 @@ def windows(count: int, window: int, step: int) -> list[tuple[int, int]]:
     """Return the windows (start, end) over a list, the last one first: ``(25, 20, 10) -> [(5, 25), (0, 15)]``."""
     if count < 2:  # a single passage has no order
         return []
-    starts = [*range(count - window, 0, -step), 0]
-    return list(zip(starts, range(count, 0, -step), strict=False))
+    bounds = [(max(0, count - window), count)]
+    while bounds[-1][0] > 0:
+        end = bounds[-1][1] - step
+        bounds.append((max(0, end - window), end))
+    return bounds
 
 
 def _cut(doc: Document, limit: int) -> Document:

@@ -59,7 +59,7 @@ class KeywordWay:
         self._positions = {source.name: position for position, source in enumerate(sources)}
 
     async def decide(self, call: Call, sources: Sequence[Source], max_choices: int) -> Decision:
-        """Compare the words."""
+        """Compare the words of the question with those of the sources' texts."""
         names = [source.name for source in sources]
         values = self._likeness.scores(call.query, [self._positions[name] for name in names])
         scores = dict(zip(names, values, strict=True))
@@ -93,7 +93,7 @@ class SimilarityWay:
         vars(self).update(state, _lock=threading.Lock())
 
     async def decide(self, call: Call, sources: Sequence[Source], max_choices: int) -> Decision:
-        """Embed and compare."""
+        """Compare the vector of the question with those of the sources' texts."""
         import numpy as np
 
         question = self._embeddings, call.query
@@ -137,7 +137,7 @@ class ModelWay:
         self._prompts = LanguagePrompts("route", prompt, ("question", "sources"), language)
 
     async def decide(self, call: Call, sources: Sequence[Source], max_choices: int) -> Decision:
-        """Ask the model."""
+        """Have the model choose among the sources."""
         prompt = self._prompts.choose(call.query)
         metadata = getattr(prompt, "metadata", None) or {}
         language = metadata.get("language") or detect_language(call.query)
@@ -160,7 +160,7 @@ class FunctionWay:
         self._func = func
 
     async def decide(self, call: Call, sources: Sequence[Source], max_choices: int) -> Decision:
-        """Call the function."""
+        """Have the function choose: it gives a name, several, a mapping of name to reason, or None."""
         func, arguments = self._func, (call.query, call.child("route"))
         with call.before_search():
             if isinstance(func, Runnable):
