@@ -37,11 +37,10 @@ from rag_kit.errors import (
 from rag_kit.graphs.context import RagContext
 from rag_kit.graphs.state import Update, Usage, clean_texts
 from rag_kit.graphs.streaming import Habits, cut_thoughts
-from rag_kit.models import astructured_call, structured_call
 from rag_kit.models.calls import ask_for_reply
 from rag_kit.models.model_call import ModelCall
 from rag_kit.models.replies import TextReply
-from rag_kit.models.structured import RAISE
+from rag_kit.models.structured import RAISE, astructured_call, structured_call
 from rag_kit.prompts import PromptTemplate
 from rag_kit.prompts.pictures import PicturePrompt
 

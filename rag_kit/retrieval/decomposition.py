@@ -9,8 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 from langchain_core.documents import Document
 from pydantic import BaseModel, PrivateAttr, model_validator
 
-from rag_kit.prompts import render_passages
-from rag_kit.prompts.rendering import render_history
+from rag_kit.prompts.rendering import render_history, render_passages
 from rag_kit.prompts.schemas import SubQuestions
 from rag_kit.retrieval.asking import LanguagePrompts
 from rag_kit.retrieval.call import Call

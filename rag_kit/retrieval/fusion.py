@@ -14,9 +14,8 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rag_kit.concurrency.notes import write_note
-from rag_kit.documents import add_note, document_keys, with_provenance
-from rag_kit.documents.identity import ORIGINAL_ID_KEY
-from rag_kit.documents.provenance import peek_provenance, peek_score
+from rag_kit.documents.identity import ORIGINAL_ID_KEY, document_keys
+from rag_kit.documents.provenance import add_note, peek_provenance, peek_score, with_provenance
 from rag_kit.errors import InvalidInputError
 
 if TYPE_CHECKING:

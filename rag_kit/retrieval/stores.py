@@ -18,8 +18,7 @@ from langchain_core.structured_query import (
 )
 from langchain_core.vectorstores import VectorStore
 
-from rag_kit.documents import Filter
-from rag_kit.documents.filters import translate
+from rag_kit.documents.filters import Filter, translate
 from rag_kit.errors import FilterError
 from rag_kit.indexing.store_filters import translator_of
 

@@ -19,11 +19,10 @@ from rag_kit.graphs.state import AnswerStatus, Turn, Update, digest_of
 from rag_kit.models.chat import is_extractive
 from rag_kit.prompts.rendering import Markup, render_history
 from rag_kit.prompts.schemas import Classification
-from rag_kit.text import fold
 from rag_kit.text.citations.check import renumber
 from rag_kit.text.citations.decline import DECLINED, is_declined
 from rag_kit.text.complexity import question_kind
-from rag_kit.text.language import MAX_QUESTION_CHARS
+from rag_kit.text.language import MAX_QUESTION_CHARS, fold
 
 #: Of a question and the earlier questions of the thread: a `Classification`, or the name of a route.
 Classifier = Callable[[str, Sequence[str]], "Classification | str | Awaitable[Classification | str]"]

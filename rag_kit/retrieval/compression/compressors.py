@@ -20,11 +20,10 @@ from rag_kit.retrieval.base import HasRunnables
 from rag_kit.retrieval.call import Call, failures_or_raise
 from rag_kit.retrieval.fields import check_count, check_model, check_number
 from rag_kit.retrieval.vectors import embed, unit
-from rag_kit.text import sentences
 from rag_kit.text.analysis import warm_up
 from rag_kit.text.evidence.questions import analyse
 from rag_kit.text.evidence.sentences import MAX_SENTENCES, MIN_NEAR, PassageText, collect, passage_text
-from rag_kit.text.sentences import Sentence
+from rag_kit.text.sentences import Sentence, sentences
 
 KEPT_KEY = "kept"
 

@@ -13,9 +13,8 @@ from langchain_core.language_models import BaseLanguageModel
 from langchain_core.runnables import Runnable
 from pydantic import Field, field_validator
 
-from rag_kit.documents import PROVENANCE_KEY, copy_document, get_provenance
-from rag_kit.documents.identity import document_key
-from rag_kit.documents.provenance import peek_score
+from rag_kit.documents.identity import copy_document, document_key
+from rag_kit.documents.provenance import PROVENANCE_KEY, get_provenance, peek_score
 from rag_kit.errors import InvalidInputError, ModelOutputError
 from rag_kit.retrieval.base import RefiningRetriever
 from rag_kit.retrieval.call import Call, plural

@@ -20,9 +20,8 @@ from rag_kit.retrieval.fusion import Search
 from rag_kit.retrieval.indexed import KeywordRetriever, WeightedTermsRetriever, reader_of
 from rag_kit.retrieval.rewriting import RewritingRetriever
 from rag_kit.retrieval.settings import RewritingSettings
-from rag_kit.text import detect_language, fold
 from rag_kit.text.analysis import load_segmenter
-from rag_kit.text.language import CHINESE_EVIDENCE, ENGLISH_EVIDENCE, HAN
+from rag_kit.text.language import CHINESE_EVIDENCE, ENGLISH_EVIDENCE, HAN, detect_language, fold
 
 Templates = Annotated[list[Annotated[str, Field(pattern=r"\{term\}")]], Field(min_length=1)]
 

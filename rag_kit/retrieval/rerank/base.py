@@ -13,9 +13,8 @@ from typing import Any, ClassVar
 from langchain_core.documents import BaseDocumentCompressor, Document
 
 from rag_kit.concurrency.steps import Logic
-from rag_kit.documents import PROVENANCE_KEY, copy_document
-from rag_kit.documents.identity import ORIGINAL_ID_KEY, document_key
-from rag_kit.documents.provenance import peek_score
+from rag_kit.documents.identity import ORIGINAL_ID_KEY, copy_document, document_key
+from rag_kit.documents.provenance import PROVENANCE_KEY, peek_score
 from rag_kit.errors import ModelOutputError
 from rag_kit.retrieval.base import HasRunnables
 from rag_kit.retrieval.call import Call
