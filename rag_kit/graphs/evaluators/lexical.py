@@ -86,11 +86,10 @@ def _explain(grade: PassageUsefulness) -> str:
     parts = [f"{measures['own']:.0%} of the question's terms in its best sentence"]
     if measures["timed"] and measures["outside"]:
         parts.append("its dates lie outside the time asked for")
+    elif measures["timed"] and measures["undated"]:
+        parts.append("no date, though a time is asked for")
     elif measures["timed"]:
-        undated = measures["undated"]
-        parts.append(
-            "no date, though a time is asked for" if undated else "its dates touch the time asked for"
-        )
+        parts.append("its dates touch the time asked for")
     if "cosine" in measures:
         parts.append(f"cosine {measures['cosine']:.2f}")
     return ", ".join(parts)

@@ -35,7 +35,7 @@ class Reflect(SelfRagNodes):
         drafts = list(state["drafts"])
         best = _best_draft(drafts)
         if best is not None and not best["documents"] and not is_declined(best["answer"]):
-            # it takes its passages along: those of the state are about to be replaced
+            # it keeps the passages that it was written from: those of the state are about to be replaced
             drafts[drafts.index(best)] = Draft({**best, "documents": state["documents"]})
         return {
             "documents": await self.search(query, context, round=number),

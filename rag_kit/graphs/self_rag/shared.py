@@ -195,7 +195,7 @@ class SelfRagNodes(RagNodes):
     def at_cap(
         self, node: str, state: Any, context: SelfRagContext, error: BudgetExceededError
     ) -> Update | None:
-        """Finish with the best answer so far, if any; `node` reached the cap."""
+        """Make the update of a node that reached a cap: finish with the best answer so far; None without one."""
         if not (state.get("drafts") or has_answer(state)):
             return None
         note = f"finished early: {cap_of(error, context)} was reached; the answer is the best so far"

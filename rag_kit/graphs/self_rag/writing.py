@@ -42,13 +42,17 @@ class SegmentWriter(SelfRagNodes):
     """The node that writes the candidates of a segment, and has them judged."""
 
     async def _ask_scored(
-        self, name: str, state: PaperState, context: SelfRagContext, values: Any, **asking: Any
+        self, name: str, state: PaperState, context: SelfRagContext, values: Any, **fallback: Any
     ) -> Reply:
-        """Ask by a prompt, for an object if there is a fallback; with log-probabilities if the run has them."""
-        catcher, prompt = logprobs.TokenCatcher(), self.prompt(name, state, context)
-        llm = self.model(context)
-        llm = logprobs.with_logprobs(llm, catcher) if state["scoring"] == "logprobs" else llm
-        step = ask(llm, prompt, values, **asking) if asking else write(llm, prompt, values)
+        """Ask the model by a prompt, with log-probabilities if the run has them.
+
+        With ``fallback=``, that of `ask`, it is asked for an object; without, for text.
+        """
+        llm, prompt = self.model(context), self.prompt(name, state, context)
+        catcher = logprobs.TokenCatcher()
+        if state["scoring"] == "logprobs":
+            llm = logprobs.with_logprobs(llm, catcher)
+        step = ask(llm, prompt, values, **fallback) if fallback else write(llm, prompt, values)
         return Reply(await step, catcher.tokens)
 
     async def generate_segments(self, state: PaperState, context: SelfRagContext) -> Update:
@@ -173,10 +177,10 @@ class SegmentWriter(SelfRagNodes):
     ) -> None:
         """Have the model critique continuations of one beam, and put the labels into these."""
         values: dict[str, Any] = {"question": state["asked"], "answer": beams.answer_so_far(beam)}
-        ask = partial(self._ask_scored, fallback=none_if_unreadable)
+        ask_model = partial(self._ask_scored, fallback=none_if_unreadable)
         if candidates[0]["passage"] is None:
             values["statement"] = candidates[0]["text"]
-            reply = await ask("critique_usefulness", state, context, values)
+            reply = await ask_model("critique_usefulness", state, context, values)
             _put_labels(candidates[0], reply.value, reply.tokens, ["usefulness"])
             return
         documents = [state["documents"][candidate["passage"] or 0] for candidate in candidates]
@@ -184,7 +188,7 @@ class SegmentWriter(SelfRagNodes):
         values["passages"] = render_passages(documents, max_chars=limit)
         values["statements"] = render_passages([candidate["text"] for candidate in candidates])
         values["count"] = len(candidates)
-        reply = await ask("critique", state, context, values)
+        reply = await ask_model("critique", state, context, values)
         verdicts = {verdict.id: verdict for verdict in reply.value.labels} if reply.value else {}
         for number, candidate in enumerate(candidates, start=1):
             tokens = logprobs.tokens_of_entry(reply.tokens, number)
