@@ -38,7 +38,7 @@ from rag_kit.indexing.files import as_path
 from rag_kit.models import astructured_call, chat_model
 from rag_kit.models.chat import describe_model
 from rag_kit.prompts import load_prompt, render_passages
-from rag_kit.retrieval.base import check_count
+from rag_kit.retrieval.fields import check_count
 from rag_kit.text import detect_language
 
 _TIMEOUT = 300.0  # seconds for one request; the model's own may be shorter

@@ -107,15 +107,18 @@ def _tool_reply(state: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def _name_source(citation: Mapping[str, Any]) -> str:
-    """Write file, page, heading and quote on one line, with control characters made visible."""
-    page = citation["page"]
-    where = [citation["file"] or citation["title"], page and f"page {page}", citation["heading"]]
+    """Write the source of a citation on one line: ``manual.pdf, page 3, Fans: "The fan starts at 60 degrees."``."""
+    page = f"page {citation['page']}" if citation["page"] else None
+    places = [citation["file"] or citation["title"], page, citation["heading"]]
+    text = ", ".join(str(place) for place in places if place)
     quote = " ".join((citation["quote"] or "").split())
-    quote = quote if len(quote) <= _MAX_QUOTE else f"{quote[: _MAX_QUOTE - 1]}…"
-    parts = [", ".join(str(part) for part in where if part), quote and f'"{quote}"']
-    text = ": ".join(part for part in parts if part)
-    supported = citation["status"] in ("supported", "undecided")
-    return clean_text(text if supported else f"{text} (does not support the statement)")
+    if len(quote) > _MAX_QUOTE:
+        quote = f"{quote[: _MAX_QUOTE - 1]}…"
+    if quote:
+        text = f'{text}: "{quote}"' if text else f'"{quote}"'
+    if citation["status"] not in ("supported", "undecided"):
+        text += " (does not support the statement)"
+    return clean_text(text)
 
 
 def as_chat(
@@ -155,17 +158,18 @@ def as_chat(
     schema: Any = inner.context_schema
 
     async def answer(state: MessagesState, rag: Any) -> Any:
-        watch, messages = _AnswerWatch(), state["messages"]
-        given, context = _input_of(messages), run_context(schema)
+        messages, callback = state["messages"], _AnswerCallback()
+        question, context = _question_of(messages), run_context(schema)
         # a chat gets a message instead of an interrupt, unless it asked for one
         if "clarify" in schema.model_fields and "clarify" not in context.model_fields_set:
             context = context.model_copy(update={"clarify": False})
+        more: RunnableConfig = {"callbacks": [callback]}
         result = await Step(
             "rag",
-            lambda config: rag.invoke(given, merge_configs(config, {"callbacks": [watch]}), context=context),
-            lambda config: rag.ainvoke(given, merge_configs(config, {"callbacks": [watch]}), context=context),
+            lambda config: rag.invoke(question, merge_configs(config, more), context=context),
+            lambda config: rag.ainvoke(question, merge_configs(config, more), context=context),
         )
-        return _reply(result, messages, watch.message)
+        return _reply(result, messages, callback.message)
 
     chat = StateGraph(MessagesState, context_schema=schema)
     # named here, `rag` is found by LangGraph, which draws it and gives its state
@@ -180,23 +184,23 @@ def as_chat(
     return compiled  # type: ignore[no-any-return]
 
 
-def _input_of(messages: Sequence[AnyMessage]) -> dict[str, Any]:
+def _question_of(messages: Sequence[AnyMessage]) -> dict[str, Any]:
     """Return the input of the graph: the last question and the turns before it."""
-    asked_at = [position for position, message in enumerate(messages) if isinstance(message, HumanMessage)]
-    if not asked_at:
+    questions = [number for number, message in enumerate(messages) if isinstance(message, HumanMessage)]
+    if not questions:
         raise InvalidInputError(
             'messages hold none of the user\'s; give {"messages": [("user", "How ...?")]}.'
         )
     turns = []
-    for position, following in pairwise(asked_at):
-        between = messages[position:following]
+    for number, next_number in pairwise(questions):
+        between = messages[number:next_number]
         replies = [message for message in between if isinstance(message, AIMessage) and message.text]
         if replies and replies[-1].additional_kwargs.get("status") != "refused":
-            turns.append(Turn(question=messages[position].text, answer=replies[-1].text))
-    return {"question": messages[asked_at[-1]].text, "history": turns[-MAX_TURNS:]}
+            turns.append(Turn(question=messages[number].text, answer=replies[-1].text))
+    return {"question": messages[questions[-1]].text, "history": turns[-MAX_TURNS:]}
 
 
-class _AnswerWatch(BaseCallbackHandler):
+class _AnswerCallback(BaseCallbackHandler):
     """Keeps the last message that a model streamed as the answer."""
 
     run_inline = True

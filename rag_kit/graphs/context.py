@@ -101,12 +101,13 @@ class RagContext(BaseModel):
         What this graph has no setting for, and None, is left out. A value that is not allowed for the setting of its
         name is an error, since a filter or a cap that is left out would be worse.
         """
-        # a model or an index of another graph's context is an object or a name of its own
-        left_out = () if isinstance(parent, RagContext) else ("model", "index")
-        names = [name for name in cls.model_fields if name not in left_out]
-        is_mapping = isinstance(parent, Mapping)
-        values = {name: parent.get(name) if is_mapping else getattr(parent, name, None) for name in names}
-        values = {name: value for name, value in values.items() if value is not None and not callable(value)}
+        values = {}
+        for name in cls.model_fields:
+            value = parent.get(name) if isinstance(parent, Mapping) else getattr(parent, name, None)
+            # a model or an index of a foreign context is an object or a name of its own
+            is_foreign = name in ("model", "index") and not isinstance(parent, RagContext)
+            if value is not None and not callable(value) and not is_foreign:
+                values[name] = value
         try:
             return cls(**values)
         except InvalidInputError as error:
@@ -119,16 +120,16 @@ class RagContext(BaseModel):
     def __get_pydantic_json_schema__(cls, core: Any, handler: Any) -> Any:
         """Tell LangGraph Studio which nodes each setting belongs to (``langgraph_nodes``)."""
         schema = handler(core)
+        nodes_of_settings: dict[str, tuple[str, ...]] = {
+            "language": (cls.first_node,),
+            **dict.fromkeys(("index", "k", "filter"), (cls.search_node,)),
+            **dict.fromkeys(("model", "max_calls", "max_tokens"), cls.asking_nodes),
+            "deadline": (cls.search_node, *cls.asking_nodes),
+            "citation_check": cls.citing_nodes,
+        }
         properties = handler.resolve_ref_schema(schema)["properties"]
-        for nodes, names in (
-            ([cls.first_node], ["language"]),
-            ([cls.search_node], ["index", "k", "filter"]),
-            (cls.asking_nodes, ["model", "max_calls", "max_tokens"]),
-            ([cls.search_node, *cls.asking_nodes], ["deadline"]),
-            (cls.citing_nodes, ["citation_check"]),
-        ):
-            for name in names:
-                properties[name]["langgraph_nodes"] = list(nodes)
+        for name, nodes in nodes_of_settings.items():
+            properties[name]["langgraph_nodes"] = list(nodes)
         return schema
 
 

@@ -49,7 +49,7 @@ class CitationState(AgentState[Any]):
 
 
 class _Checked(NamedTuple):
-    """An answer of the model with its check; no check if it is not to be checked."""
+    """A response of the model, and the update of the state that its check gave; None if it is no answer."""
 
     response: Any
     update: Update | None
@@ -100,7 +100,7 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
         """The distinct passages that a conversation's tools found; citation n means the n-th."""
         by_digest: dict[str, Document] = {}
         for message in messages:
-            for document in self._found_in(message):
+            for document in self._passages_of(message):
                 by_digest.setdefault(digest_of(document), document)
         return list(by_digest.values())
 
@@ -139,7 +139,7 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
             response = await Step("model", lambda _: handler(changed), lambda _: handler(changed))
             return self._check(request, response)
 
-        numbered = self._numbered(request)
+        numbered = self._with_numbered_passages(request)
         first = await ask(numbered)
         status = (first.update or {}).get("citation_status")
         if not self.send_back or status not in _SENT_BACK or request.state.get("citations_sent_back"):
@@ -149,23 +149,23 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
         if second.update is None:  # no answer to be checked: the model calls a tool
             return _with_update(second._replace(update={"citation_notes": [note], **_SECOND_TRY}))
         best = first if first.rank < second.rank else second
-        notes = [*(best.update or {}).get("citation_notes", []), note]
-        return _with_update(best._replace(update={**(best.update or {}), "citation_notes": notes}))
+        update: Any = best.update
+        notes = [*update["citation_notes"], note]
+        return _with_update(best._replace(update={**update, "citation_notes": notes}))
 
-    def _found_in(self, message: AnyMessage) -> Iterator[Document]:
-        """Return the passages of one message."""
+    def _passages_of(self, message: AnyMessage) -> Iterator[Document]:
+        """Yield the passages in the message of a tool; none of other messages."""
         if not isinstance(message, ToolMessage) or message.status == "error":
             return
-        found = list(_documents_of(message.artifact))[:_MAX_PASSAGES]
-        if not found and message.name in self.named_tools and message.text.strip():
-            found = [Document(message.text, metadata={"title": message.name})]
-        for document in found:
+        documents = list(_documents_of(message.artifact))[:_MAX_PASSAGES]
+        if not documents and message.name in self.named_tools:
+            documents = [Document(message.text, metadata={"title": message.name})]
+        for document in documents:
+            text = document.page_content[:_MAX_CHARS]
             if document.page_content.strip():
-                yield Document(
-                    document.page_content[:_MAX_CHARS], metadata=dict(document.metadata), id=document.id
-                )
+                yield Document(text, metadata=dict(document.metadata), id=document.id)
 
-    def _numbered(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
+    def _with_numbered_passages(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         """Replace the results of tools in a request by numbered passages, and add the rules for citing."""
         documents = self.passages(request.messages)
         if not documents:
@@ -173,27 +173,30 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
         numbers = {digest_of(document): number for number, document in enumerate(documents, start=1)}
         messages: list[Any] = []
         for message in request.messages:
-            found = [_tagged(document, numbers[digest_of(document)]) for document in self._found_in(message)]
-            messages.append(message.model_copy(update={"content": "\n".join(found)}) if found else message)
+            passages = self._passages_of(message)
+            texts = [_render_numbered(passage, numbers[digest_of(passage)]) for passage in passages]
+            messages.append(message.model_copy(update={"content": "\n".join(texts)}) if texts else message)
         rules = self._prompt_messages(request, "")[0].text
-        return request.override(messages=messages, system_message=_extended(request.system_message, rules))
+        system_message = _with_rules(request.system_message, rules)
+        return request.override(messages=messages, system_message=system_message)
 
     def _check(self, request: ModelRequest[Any], response: ModelResponse[Any]) -> _Checked:
         """Check what the model wrote, if it is an answer."""
         last = next((item for item in reversed(response.result) if isinstance(item, AIMessage)), None)
         if last is None or last.tool_calls or response.structured_response is not None:
             return _Checked(response, None)
-        answer, documents = without_thinking(text_of(last)), self.passages(request.messages)
+        documents, notes = self.passages(request.messages), _unsearched(request.messages)
         checked: Any = {"status": "unsourced", "citations": [], "uncited": []}
         if documents:
+            answer = without_thinking(text_of(last))
             checked = check_answer(answer, documents, language=_language_of(request))
-        notes, status = _unsearched(request.messages), checked["status"]
+        status = checked.pop("status")
         if notes and status in ("declined", "unsourced"):
             status = "incomplete"
         if documents and finish_of(last) in ("length", "filter", "error"):
-            status, notes = "incomplete", [*notes, "the answer was cut off"]
-        update = {"citations": checked["citations"], "uncited": checked["uncited"], "citation_status": status}
-        return _Checked(response, {**update, "citation_notes": notes})
+            status = "incomplete"
+            notes.append("the answer was cut off")
+        return _Checked(response, {**checked, "citation_status": status, "citation_notes": notes})
 
     def _request_again(self, request: ModelRequest[Any], first: _Checked) -> ModelRequest[Any]:
         """Add the failed answer, and what is wrong with it, to the request."""
@@ -204,9 +207,9 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
             if citation["status"] in ("unsupported", "missing_passage")
         ]
         problems += [f"no citation: {statement!r}" for statement in update["uncited"]]
-        said = [message for message in first.response.result if isinstance(message, AIMessage)]
-        asked = HumanMessage(self._prompt_messages(request, "\n".join(problems))[1].text)
-        return request.override(messages=[*request.messages, *said, asked])
+        answers = [message for message in first.response.result if isinstance(message, AIMessage)]
+        complaint = HumanMessage(self._prompt_messages(request, "\n".join(problems))[1].text)
+        return request.override(messages=[*request.messages, *answers, complaint])
 
     def _prompt_messages(self, request: ModelRequest[Any], problems: str) -> list[Any]:
         return self._prompts[_language_of(request)].format_messages(problems=problems)
@@ -219,14 +222,14 @@ def _with_update(checked: _Checked) -> Any:
 
 
 def _with_unsearched(result: Any, notes: list[str]) -> Any:
-    """The result of a tool with the notes in its metadata, which no model reads."""
+    """Put notes into the metadata of a tool's result, which no model reads."""
     if not notes or not isinstance(result, ToolMessage):
         return result
     return result.model_copy(update={"response_metadata": {**result.response_metadata, _UNSEARCHED: notes}})
 
 
 def _unsearched(messages: Sequence[AnyMessage]) -> list[str]:
-    """The notes on what tools could not search since the last question, each once."""
+    """Return the notes on what tools could not search since the last question, each once."""
     notes: dict[str, None] = {}
     for message in messages:
         if isinstance(message, HumanMessage):
@@ -251,23 +254,22 @@ def _documents_of(artifact: Any) -> Iterator[Document]:
         yield from documents_in(documents)
 
 
-def _tagged(document: Document, number: int) -> str:
+def _render_numbered(document: Document, number: int) -> str:
     """Write a passage with its number, as the model reads it."""
     return render_passages([document]).replace('<passage id="1"', f'<passage id="{number}"', 1)
 
 
-def _extended(message: SystemMessage | None, rules: str) -> SystemMessage:
-    """Add the rules to the end of the system message."""
+def _with_rules(message: SystemMessage | None, rules: str) -> SystemMessage:
+    """Add the rules for citing to the end of the system message."""
     if message is None:
         return SystemMessage(rules)
     content: Any = message.content
-    added = (
-        f"{content}\n\n{rules}" if isinstance(content, str) else [*content, {"type": "text", "text": rules}]
-    )
-    return message.model_copy(update={"content": added})
+    is_text = isinstance(content, str)
+    content = f"{content}\n\n{rules}" if is_text else [*content, {"type": "text", "text": rules}]
+    return message.model_copy(update={"content": content})
 
 
 def _language_of(request: ModelRequest[Any]) -> str:
     """Return the language of the last question."""
-    asked = [message.text for message in request.messages if isinstance(message, HumanMessage)]
-    return "zh" if asked and detect_language(asked[-1]) == "zh" else "en"
+    questions = [message.text for message in request.messages if isinstance(message, HumanMessage)]
+    return "zh" if questions and detect_language(questions[-1]) == "zh" else "en"

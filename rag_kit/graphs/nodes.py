@@ -1,12 +1,11 @@
-"""Base of the nodes of every graph: its parts, how a run begins, and how it answers from passages."""
+"""Base of the nodes of every graph: its parts, how a run begins, how it answers from passages and checks the answer."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
-from itertools import accumulate, takewhile
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from langchain_core.documents import Document
 from langchain_core.language_models import BaseChatModel
@@ -19,7 +18,6 @@ from rag_kit.concurrency.notes import write_note
 from rag_kit.concurrency.steps import Step
 from rag_kit.documents.provenance import passage_notes
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs.citing import check_answer_by_model, note_disagreements
 from rag_kit.graphs.context import RagContext
 from rag_kit.graphs.evaluators.base import Evaluator
 from rag_kit.graphs.evaluators.function import evaluator_of
@@ -36,7 +34,7 @@ from rag_kit.graphs.state import (
     Update,
     as_storable,
     check_answer,
-    empty_values,
+    empty_state,
 )
 from rag_kit.graphs.wiring import GraphOptions, Route
 from rag_kit.models.chat import chat_model, is_extractive
@@ -44,13 +42,15 @@ from rag_kit.models.replies import TextReply
 from rag_kit.prompts import PromptTemplate, load_prompt, render_passages
 from rag_kit.prompts.pictures import PicturePrompt
 from rag_kit.prompts.rendering import Markup, render_history
-from rag_kit.retrieval.base import check_count
+from rag_kit.retrieval.fields import check_count
 from rag_kit.retrieval.inner import acall_retriever, call_retriever
 from rag_kit.text import check_question, detect_language
 from rag_kit.text.analysis import warm_up
 from rag_kit.text.citations.decline import DECLINED
+from rag_kit.text.evidence.sentences import passage_texts
+from rag_kit.text.versions import VersionStatement, find_disagreements
 
-_MAX_NAMED = 16  # models of runs' contexts that are kept
+_MAX_NAMED = 16  # models that contexts of runs named, kept for later runs
 
 #: A state, or what is put into a prompt.
 Values = Mapping[str, Any]
@@ -77,7 +77,7 @@ class RagNodes:
         if self.grades:
             self._grader = evaluator_of(evaluator, llm, self._folder)
         self._prompts = {
-            (name, language): load_prompt(name, language=language, folder=options.get("prompts"))
+            (name, language): load_prompt(name, language=language, folder=self._folder)
             for name in (*self.files, "check_citations")
             for language in ("en", "zh")
         }
@@ -97,7 +97,7 @@ class RagNodes:
         """The model of the run: the graph's own, or the one that the context names."""
         return self.llm if context.model is None else _named_model(context.model)
 
-    def searched(self, context: RagContext) -> Any:
+    def retriever_of(self, context: RagContext) -> Any:
         """Return the retriever of the run: the graph's own, or that of the index named in the context."""
         if context.index is None:
             return self.retriever
@@ -145,13 +145,13 @@ class RagNodes:
 
     def empty_update(self) -> Update:
         """Reset the graph's keys, for the beginning of a run or a refused one."""
-        return empty_values(self.state)
+        return empty_state(self.state)
 
     async def first_update(self, state: Values, context: RagContext) -> Update:
         """Make the update of a first node; if a guard refuses the question, its ``status`` is ``refused``."""
         question = check_question(state.get("question"), example="{'question': 'How ...?'}")
-        if context.model or context.index:  # what is read and imported for them blocks no event loop later
-            await compute(lambda: (self.model(context), self.searched(context)))
+        if context.model or context.index:  # made on a thread now, so that this blocks no event loop later
+            await compute(lambda: (self.model(context), self.retriever_of(context)))
         language = detect_language(question) if context.language == "auto" else context.language
         if self.guards.question:
             verdict = await self.guards.check_question(question)
@@ -192,8 +192,9 @@ class RagNodes:
         options: Any = {"k": context.k, "filter": context.filter}
         if query == "":  # by whoever edited the state
             write_note("retrieve: the query is empty, so nothing was searched", unsearched=True)
-        sync = partial(call_retriever, self.searched(context), query, **options)
-        native = partial(acall_retriever, self.searched(context), query, **options)
+        retriever = self.retriever_of(context)
+        sync = partial(call_retriever, retriever, query, **options)
+        native = partial(acall_retriever, retriever, query, **options)
         return call_within_deadline("retrieve", sync, native)
 
     async def search(self, query: str, context: RagContext, **details: Any) -> list[Document]:
@@ -235,22 +236,21 @@ class RagNodes:
         values = {"question": question, "passages": self.render_fitting_passages(documents), **more}
         fitting = self.fitting_passages(documents)
         written = await self.write_answer(name, state, context, values, fitting)
-        disagreements = await note_disagreements(question, fitting)
-        notes = [*note_cut_off(written.cut_off), *disagreements]
+        notes = []
         if left_out := len(documents) - len(fitting):
             limit = f"max_passage_chars={self.max_passage_chars}"
-            notes.insert(0, f"answer: {left_out} passages did not fit into {limit}")
+            notes.append(f"answer: {left_out} passages did not fit into {limit}")
+        notes += [*note_cut_off(written.cut_off), *await note_disagreements(question, fitting)]
         return {"answer": written.text.strip(), "cut_off": written.cut_off, "notes": notes}
 
     def fitting_passages(self, documents: Sequence[Document]) -> list[Document]:
         """Return the first passages, as many as fit into a prompt, at least one."""
-        chars = accumulate(len(document.page_content) for document in documents)
-        count = sum(1 for _ in takewhile(lambda total: total <= self.max_passage_chars, chars))
-        return list(documents[: max(1, count)])
-
-    def _reads_all(self, documents: Sequence[Document]) -> bool:
-        """Tell whether all of the passages fits into a prompt."""
-        return sum(len(document.page_content) for document in documents) <= self.max_passage_chars
+        room = self.max_passage_chars
+        for count, document in enumerate(documents):
+            room -= len(document.page_content)
+            if room < 0:
+                return list(documents[: max(1, count)])
+        return list(documents)
 
     def render_fitting_passages(self, documents: Sequence[Document]) -> str:
         """Render as many passages as fit into a prompt."""
@@ -266,32 +266,29 @@ class RagNodes:
                 return self.refusal_update(verdict, question)
             notes = ["answer: changed by a guard"] if verdict != answer else []
             answer = verdict
-        documents = self.fitting_passages(state["documents"])
-        if context.citation_check == "model" and not is_extractive(self.model(context)):
+        model, documents = self.model(context), self.fitting_passages(state["documents"])
+        if context.citation_check == "model" and not is_extractive(model):
             prompt = self.prompt("check_citations", state, context)
-            checked = await check_answer_by_model(
-                self.model(context), prompt, question, answer, documents, language
-            )
+            checked = await check_answer_by_model(model, prompt, question, answer, documents, language)
         else:
             checked = check_answer(answer, documents, language=language)
-        checked["status"] = self.final_status(state, checked["status"])
-        if is_extractive(self.model(context)) and checked["status"] != "declined":
-            notes.append(
-                "answer: extracts, chosen by the words they share with the question; no language model"
-            )
-        if checked["status"] == "declined" and state.get("unsearched"):
-            checked["status"] = "incomplete"
+        status = self.final_status(state, checked["status"])
+        if is_extractive(model) and status != "declined":
+            notes += ["answer: extracts, chosen by the words they share with the question; no language model"]
+        all_chars = sum(len(document.page_content) for document in state["documents"])
+        if status == "declined" and state.get("unsearched"):
+            status = "incomplete"
             own_words = answer not in DECLINED.values()
             answer = f"{answer}\n\n{NOT_ALL_SEARCHED[language]}" if own_words else INCOMPLETE[language]
-        elif checked["status"] == "declined" and not self._reads_all(state["documents"]):
-            checked["status"] = "incomplete"
+        elif status == "declined" and all_chars > self.max_passage_chars:
+            status = "incomplete"
             answer = f"{answer}\n\n{NOT_ALL_READ[language]}"
         elif state.get("cut_off"):
-            checked["status"] = "incomplete"
-        report("cited", status=checked["status"])
+            status = "incomplete"
+        report("cited", status=status)
         notes += checked.pop("notes", [])
         turn = Turn(question=question, answer=answer)
-        return {**checked, "answer": answer, "notes": notes, "history": [turn]}
+        return {**checked, "status": status, "answer": answer, "notes": notes, "history": [turn]}
 
     def final_status(self, state: Any, status: AnswerStatus) -> AnswerStatus:
         """Return the status of the run, by that of its citations."""
@@ -360,3 +357,68 @@ def _check_parts(retriever: Any, llm: Any) -> None:
     ):
         if not isinstance(part, Runnable) or isinstance(part, wrong):
             raise InvalidInputError(f"{name} is a {type(part).__name__}; give a LangChain {allowed}.")
+
+
+MAX_STATEMENTS = 100  # that a language model is asked about; those beyond are checked by words
+
+
+async def check_answer_by_model(
+    llm: Any, prompt: PromptTemplate, question: str, answer: str, documents: Sequence[Document], language: str
+) -> Update:
+    """Check an answer as `check_answer` does, by the verdicts of a language model.
+
+    Where it gives none, the words decide, and ``notes`` say so. A statement that its passage supports in part counts as
+    not supported.
+    """
+    by_words = check_answer(answer, documents, language=language)
+    numbers: dict[str, list[int]] = {}  # statement -> the passages that it cites
+    for citation in by_words["citations"]:
+        if citation["status"] != "missing_passage":
+            numbers.setdefault(citation["statement"], []).append(citation["number"])
+    statements = list(numbers)[:MAX_STATEMENTS]
+    if not statements:
+        return by_words
+    texts = [f"{statement} [{', '.join(map(str, numbers[statement]))}]" for statement in statements]
+    values = {
+        "question": question,
+        "passages": render_passages(documents),
+        "statements": render_passages(texts),
+        "count": len(statements),
+    }
+    reply = await ask(llm, prompt, values, fallback=lambda error: error)
+    if isinstance(reply, Exception):
+        note = f"cite: no verdict of the model ({type(reply).__name__}); the words decided"
+        return {**by_words, "notes": [note]}
+    verdicts: dict[str, Literal["supported", "unsupported"]] = {}
+    for label in reply.labels:
+        if 1 <= label.id <= len(statements):
+            verdicts[statements[label.id - 1]] = "supported" if label.support == "full" else "unsupported"
+    missing = len(numbers) - len(verdicts)
+    notes = [f"cite: no verdict of the model on {missing} statements; the words decided"] if missing else []
+    return {**check_answer(answer, documents, language=language, judged=verdicts), "notes": notes}
+
+
+async def note_disagreements(
+    question: str, documents: Sequence[Document], cited_count: int | None = None
+) -> list[str]:
+    """Note passages that state different values of the same thing, with their versions.
+
+    Passages beyond the first `cited_count` have no number in the answer; they are called by their title.
+    """
+
+    def name(statement: VersionStatement) -> str:
+        if cited_count is None or statement.number <= cited_count:
+            return f"[{statement.number}]"
+        return statement.title or "another passage"
+
+    notes = []
+    for disagreement in await compute(partial(find_disagreements, question, passage_texts(documents))):
+        parts = []
+        for statement in disagreement.statements:
+            version = f" ({statement.version.label})" if statement.version.label else ""
+            parts.append(f"{name(statement)} {statement.shown}{version}")
+        newest = "nothing says which is the newest"
+        if disagreement.newest:
+            newest = f"the newest is {name(disagreement.newest)}"
+        notes.append(f"answer: passages disagree: {', '.join(parts)}; {newest}")
+    return notes

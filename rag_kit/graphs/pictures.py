@@ -28,18 +28,25 @@ def check_folder(pictures: object) -> Path | None:
 
 
 def pictures_of(folder: Path, documents: Sequence[Document]) -> list[tuple[str, Path]]:
-    """Read the pictures that passages name, each tagged with its passage's number; notes name those left out."""
-    named = [
-        (number, str(document.metadata["picture"]))
-        for number, document in enumerate(documents, 1)
-        if is_picture(document.metadata.get("picture"))
-    ]
-    there = [(number, name) for number, name in named if _is_file(folder / name)]
-    if lacking := sorted({name for _, name in named} - {name for _, name in there}):
-        write_note(f"answer: without the pictures {', '.join(lacking)}, which are not in {folder.name}")
-    if len(there) > MOST:
-        write_note(f"answer: {len(there) - MOST} of {len(there)} pictures were left out of the prompt")
-    return [(f'<picture passage="{number}"/>', folder / name) for number, name in there[:MOST]]
+    """Return the picture files that passages name, each with a tag that holds the number of its passage.
+
+    Notes name the pictures that are left out: those that are not in the folder, and those beyond `MOST`.
+    """
+    pictures: list[tuple[str, Path]] = []
+    missing: set[str] = set()
+    for number, document in enumerate(documents, 1):
+        name = document.metadata.get("picture")
+        if is_picture(name) and _is_file(folder / str(name)):
+            pictures.append((f'<picture passage="{number}"/>', folder / str(name)))
+        elif is_picture(name):
+            missing.add(str(name))
+    if missing:
+        write_note(
+            f"answer: without the pictures {', '.join(sorted(missing))}, which are not in {folder.name}"
+        )
+    if len(pictures) > MOST:
+        write_note(f"answer: {len(pictures) - MOST} of {len(pictures)} pictures were left out of the prompt")
+    return pictures[:MOST]
 
 
 def _is_file(path: Path) -> bool:

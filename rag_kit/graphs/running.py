@@ -37,11 +37,10 @@ from rag_kit.errors import (
 from rag_kit.graphs.context import RagContext
 from rag_kit.graphs.state import Update, Usage, clean_texts
 from rag_kit.graphs.streaming import Habits, cut_thoughts
-from rag_kit.models import astructured_call, structured_call
 from rag_kit.models.calls import ask_for_reply
 from rag_kit.models.model_call import ModelCall
 from rag_kit.models.replies import TextReply
-from rag_kit.models.structured import RAISE
+from rag_kit.models.structured import RAISE, astructured_call, structured_call
 from rag_kit.prompts import PromptTemplate
 from rag_kit.prompts.pictures import PicturePrompt
 
@@ -138,7 +137,7 @@ class Node(Runnable[Any, Any]):
         """Run the body within the caps; add what it used and noted to the update."""
         context = run_context(self.schema)
         usage_before = state.get("usage") if isinstance(state, dict) else getattr(state, "usage", None)
-        budget, start, update = Budget(), time.perf_counter(), None
+        budget, start = Budget(), time.perf_counter()
         with use_notes() as notes:
             try:
                 if self.capped:
@@ -146,9 +145,10 @@ class Node(Runnable[Any, Any]):
                 with use_budget(budget), name_caps(context):
                     update = await self.body(_State(state) if isinstance(state, dict) else state, context)
             except BudgetExceededError as error:
-                update = None if self.on_cap is None else self.on_cap(state, context, error)
-                if update is None:
+                update_at_cap = None if self.on_cap is None else self.on_cap(state, context, error)
+                if update_at_cap is None:
                     raise
+                update = update_at_cap
         if self.needs is not None:
             self.needs(update)
         used = Usage(calls=budget.calls, tokens=budget.tokens, seconds=time.perf_counter() - start)
@@ -166,27 +166,30 @@ class _State(dict[str, Any]):
 
 
 def _drop_internal_frames(error: BaseException) -> None:
-    """Remove the frames of `_INTERNAL_MODULES` from tracebacks, so that the user's own stand out."""
+    """Remove the frames of `_INTERNAL_MODULES` from the tracebacks of an error and its causes."""
     cause: BaseException | None = error
     while cause is not None:
-        trace, below = None, cause.__traceback__
-        for frame, line in reversed(list(walk_tb(below))):
+        trace = None  # made anew from its end
+        for frame, line in reversed(list(walk_tb(cause.__traceback__))):
             if not frame.f_globals.get("__name__", "").startswith(_INTERNAL_MODULES):
                 trace = TracebackType(trace, frame, frame.f_lasti, line)
-        cause.__traceback__, cause = trace, cause.__cause__
+        cause.__traceback__ = trace
+        cause = cause.__cause__
 
 
 def _complete_update(update: Any, usage: Usage, notes: Notes) -> Any:
     """Add usage and notes to a node's update, or to the command that holds it; clean its texts."""
     if update is None or isinstance(update, Mapping):
-        return clean_texts(_add_to({**(update or {})}, usage, notes))
+        return clean_texts(_with_usage_and_notes({**(update or {})}, usage, notes))
     if isinstance(update, Command) and update.graph is None and isinstance(update.update or {}, Mapping):
         return replace(update, update=_complete_update(update.update, usage, notes))
-    return [*(update if isinstance(update, list | tuple) else [update]), _add_to({}, usage, notes)]
+    # several updates, or a command for another graph: ours is one more
+    updates = update if isinstance(update, list | tuple) else [update]
+    return [*updates, _with_usage_and_notes({}, usage, notes)]
 
 
-def _add_to(update: Update, usage: Usage, notes: Notes) -> Update:
-    """Add usage and notes to an update; one that overwrites the notes keeps them all."""
+def _with_usage_and_notes(update: Update, usage: Usage, notes: Notes) -> Update:
+    """Add usage and notes to an update; notes that are to be overwritten stay as the node wrote them."""
     update["usage"] = usage
     if isinstance(written := update.get("notes", []), Overwrite):
         return update
@@ -198,7 +201,7 @@ def _add_to(update: Update, usage: Usage, notes: Notes) -> Update:
 
 
 def run_context(schema: type[ContextT]) -> ContextT:
-    """Return the settings of this run: what the caller gave, else the defaults.
+    """Return the settings of this run: those that the caller gave, else the defaults.
 
     LangGraph passes None in plain Python and an instance on the server. In a parent graph that gave no ``context``
     it passes the parent's, of whatever class: what has the name of a setting is taken from it.
@@ -206,11 +209,12 @@ def run_context(schema: type[ContextT]) -> ContextT:
     runtime = get_runtime()
     context: Any = runtime.context
     if context is None:
-        return cast("ContextT", _default(schema))
+        return cast("ContextT", _default_context(schema))
     if isinstance(context, schema):
         return context
     info = runtime.execution_info
-    if info is None or "|" not in info.checkpoint_ns:  # a run that is nested has several parts
+    is_nested = info is not None and "|" in info.checkpoint_ns  # which joins those of all graphs by "|"
+    if not is_nested:
         raise InvalidInputError(
             f"context is a {type(context).__name__}; give a dict. Allowed: {', '.join(schema.model_fields)}."
         )
@@ -218,7 +222,7 @@ def run_context(schema: type[ContextT]) -> ContextT:
 
 
 @cache
-def _default(schema: type[RagContext]) -> RagContext:
+def _default_context(schema: type[RagContext]) -> RagContext:
     return schema()
 
 
@@ -260,13 +264,12 @@ def ask(
 ) -> Step[Any]:
     """Make the step that asks a model for the object that the prompt's schema describes.
 
-    Awaited in a node, it gives the object; ``fallback`` is what ``structured_call`` does where the call fails.
+    Awaited in a node, it gives the object; ``fallback`` is that of ``structured_call``, for a call that fails.
     """
-    asked = (llm, prompt, values)
     return Step(
         prompt.title,
-        lambda config: structured_call(*asked, fallback=fallback, config=config),
-        lambda config: astructured_call(*asked, fallback=fallback, config=config),
+        lambda config: structured_call(llm, prompt, values, fallback=fallback, config=config),
+        lambda config: astructured_call(llm, prompt, values, fallback=fallback, config=config),
     )
 
 
@@ -309,12 +312,12 @@ def compute(work: Callable[[], Any]) -> Step[Any]:
 
 
 def can_wait() -> bool:
-    """Tell whether the run can wait for a person: then LangGraph's configuration has a saver."""
+    """Tell whether the run can wait for a person: whether LangGraph's configuration has a checkpointer."""
     return get_config()["configurable"].get("__pregel_checkpointer") is not None
 
 
 def branch(name: str, make: Callable[[], Logic[Any]]) -> Step[Any]:
-    """Make one job of several steps, to be done beside others."""
+    """Make one step of logic that awaits several, to be run beside others."""
     return Step(name, lambda config: run(make(), config), lambda config: arun(make(), config))
 
 
@@ -340,7 +343,7 @@ async def values_side_by_side(branches: Sequence[Step[Any]]) -> list[Any]:
 
 
 async def attempt(step: Awaitable[Any], *allowed: type[Exception]) -> Any:
-    """Do a step that the run can do without: an error of these classes, by default a model's, is returned."""
+    """Await a step that the run can do without: an error of the allowed classes (a model's) is returned, not raised."""
     try:
         return await step
     except Exception as error:

@@ -103,7 +103,7 @@ def add_usage(old: Mapping[str, Any], new: Mapping[str, Any]) -> Usage:
 
 
 def add_items(old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
-    """Append items, also from nodes side by side; the first node of a run overwrites (`empty_values`)."""
+    """Append items, also from nodes side by side; the first node of a run overwrites (`empty_state`)."""
     return [*old, *_validate(_ITEMS, new, "a list")]
 
 
@@ -227,16 +227,21 @@ def _is_serializable(value: Any) -> bool:
 
 
 def clean_texts(value: Any, depth: int = 6) -> Any:
-    """Replace NUL and halves of surrogate pairs in a value by U+FFFD: threads in PostgreSQL refuse them."""
+    """Replace NUL and halves of surrogate pairs in the texts of a value by U+FFFD: PostgreSQL cannot store them.
+
+    Looks into documents, dicts and lists, ``depth`` of them inside one another.
+    """
     if isinstance(value, str):
-        return _UNSTORABLE.sub("\ufffd", value) if _UNSTORABLE.search(value) else value
+        return _UNSTORABLE.sub("\ufffd", value)
     if isinstance(value, Overwrite):
         return Overwrite(clean_texts(value.value, depth))
     if isinstance(value, Document):
         return value.model_copy(update=clean_texts(dict(value), depth))
     if type(value) is dict and depth:
         return {clean_texts(key): clean_texts(item, depth - 1) for key, item in value.items()}
-    return [clean_texts(item, depth - 1) for item in value] if type(value) is list and depth else value
+    if type(value) is list and depth:
+        return [clean_texts(item, depth - 1) for item in value]
+    return value
 
 
 #: A node's return value: some keys of the state.
@@ -252,13 +257,16 @@ def check_answer(
 ) -> Update:
     """Check the answer's citations against the documents, numbered from 1."""
     report = check_citations(answer, documents, language=language, judged=judged)
-    citations: list[Any] = []
+    citations: list[dict[str, Any]] = []
     for item in report.citations:
         metadata = documents[item.number - 1].metadata if 1 <= item.number <= len(documents) else {}
         names = ("number", "statement", "quote", "status", "reason", "score")
-        source = {key: metadata.get(key) for key in ("file", "title", "heading", "source")}
-        source |= {"picture": metadata["picture"]} if "picture" in metadata else {}
-        citations.append({name: getattr(item, name) for name in names} | source | {"page": page_of(metadata)})
+        citation = {name: getattr(item, name) for name in names}
+        citation |= {name: metadata.get(name) for name in ("file", "title", "heading", "source")}
+        citation["page"] = page_of(metadata)
+        if "picture" in metadata:
+            citation["picture"] = metadata["picture"]
+        citations.append(citation)
     return {"citations": citations, "uncited": list(report.uncited), "status": report.status}
 
 
@@ -267,29 +275,28 @@ def page_of(metadata: Mapping[str, Any]) -> Any:
     return metadata.get("page", metadata.get("slide", metadata.get("sheet")))
 
 
-#: What lasts from turn to turn, or is set in each.
+#: Keys that last from turn to turn, or are set in each.
 _LASTING = ("question", "history", "summary", "language")
-_NOTHING_USED = Usage(calls=0, tokens=0, seconds=0.0)
 
 
-def empty_values(state: type[Any]) -> Update:
+def empty_state(state: type[Any]) -> Update:
     """Return an empty value for each key that a run writes, so that nothing of an earlier turn is left."""
-    kinds: Mapping[str, Any] = _kinds(state)  # type: ignore[arg-type]
-    return {key: _empty(kind) for key, kind in kinds.items() if key not in _LASTING}
+    hints: Mapping[str, Any] = _type_hints(state)  # type: ignore[arg-type]
+    return {key: _empty_value(hint) for key, hint in hints.items() if key not in _LASTING}
 
 
 @cache
-def _kinds(state: Any) -> dict[str, Any]:
+def _type_hints(state: Any) -> dict[str, Any]:
     return get_type_hints(state, include_extras=True)
 
 
-def _empty(kind: Any) -> Any:
-    """Return the empty value of a type."""
-    if get_origin(kind) is Annotated:
-        value, reducer = get_args(kind)
-        if reducer is add_usage:
-            return Overwrite(_NOTHING_USED)
-        empty = (get_origin(value) or value)()
-        return empty if reducer is as_documents else Overwrite(empty)
-    make = get_origin(kind) or kind
-    return make() if make in (str, list, int, bool) else None
+def _empty_value(hint: Any) -> Any:
+    """Return the empty value of a type; one that a reducer would append to overwrites the old value."""
+    if get_origin(hint) is not Annotated:
+        make = get_origin(hint) or hint
+        return make() if make in (str, list, int, bool) else None
+    type_of_value, reducer = get_args(hint)
+    if reducer is add_usage:
+        return Overwrite(Usage(calls=0, tokens=0, seconds=0.0))
+    empty = (get_origin(type_of_value) or type_of_value)()
+    return empty if reducer is as_documents else Overwrite(empty)

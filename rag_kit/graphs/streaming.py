@@ -14,6 +14,7 @@ from langgraph.pregel._messages import StreamMessagesHandler
 from rag_kit.models.replies import without_thinking
 
 _NAMES = ("think", "thinking", "thought", "reasoning")
+_TAGS = [f"<{slash}{name}>" for name in _NAMES for slash in ("", "/")]
 _TAG = re.compile(rf"<(/?)(?:{'|'.join(_NAMES)})>", re.IGNORECASE)
 # the end of a statement as the prompts ask for it, with its citation
 _CITED = re.compile(r"[.!?。！？] ?[\[［【]\d{1,4}[\]］】]|[\[［【]\d{1,4}[\]］】] ?[.!?。！？]")
@@ -32,32 +33,34 @@ def cut_thoughts(config: RunnableConfig, habits: Habits) -> RunnableConfig:
         return config
     if not any(isinstance(handler, StreamMessagesHandler) for handler in callbacks.handlers):
         return config
+    untagged = False if AT_ONCE in (config.get("tags") or ()) else None
     own = callbacks.copy()
-    usual = False if AT_ONCE in (config.get("tags") or ()) else None
-    by_id = {
-        id(handler): _filtered(handler, habits, usual)
-        for handler in [*own.handlers, *own.inheritable_handlers]
-    }
-    own.handlers = [by_id[id(handler)] for handler in own.handlers]
-    own.inheritable_handlers = [by_id[id(handler)] for handler in own.inheritable_handlers]
+    filtered: dict[int, Any] = {}  # by the id of a handler, which may be in both lists
+    for handler in [*own.handlers, *own.inheritable_handlers]:
+        is_stream = isinstance(handler, StreamMessagesHandler)
+        filtered[id(handler)] = _without_thoughts(handler, habits, untagged) if is_stream else handler
+    own.handlers = [filtered[id(handler)] for handler in own.handlers]
+    own.inheritable_handlers = [filtered[id(handler)] for handler in own.inheritable_handlers]
     return {**config, "callbacks": own}
 
 
-def _filtered(handler: Any, habits: Habits, usual: bool | None) -> Any:
-    """Copy a handler that streams messages so that it streams no thoughts; return others as they are."""
-    if not isinstance(handler, StreamMessagesHandler):
-        return handler
+def _without_thoughts(handler: Any, habits: Habits, untagged: bool | None) -> Any:
+    """Copy a handler that streams messages so that it streams no thoughts.
+
+    ``untagged`` is the habit of a model that is not known yet; its answers add to ``habits``.
+    """
     filtered, send, filters = copy.copy(handler), handler.stream, dict[Any, ThoughtFilter]()
 
     def stream(chunk: Any) -> None:
         namespace, mode, (message, metadata) = chunk
         if isinstance(message, AIMessageChunk):
             model = metadata.get("ls_provider"), metadata.get("ls_model_name")
-            thoughts = filters.setdefault(message.id, ThoughtFilter(habits.get(model, usual)))
+            thoughts = filters.setdefault(message.id, ThoughtFilter(habits.get(model, untagged)))
             is_last = message.chunk_position == "last"
             message = _map_text(message, thoughts.feed)
-            if is_last and (rest := thoughts.flush()):
-                added: Any = [{"type": "text", "text": rest}] if isinstance(message.content, list) else rest
+            if is_last and (held_back := thoughts.flush()):
+                is_list = isinstance(message.content, list)
+                added: Any = [{"type": "text", "text": held_back}] if is_list else held_back
                 message = message.model_copy(update={"content": message.content + added})
             if thoughts.untagged or (is_last and len(habits) < _MAX_HABITS):
                 habits[model] = thoughts.untagged or habits.get(model, False)
@@ -102,37 +105,38 @@ class ThoughtFilter:
 
     def __init__(self, untagged: bool | None = None) -> None:
         self.untagged = bool(untagged)
-        self._is_known, self._waits = untagged is not None, untagged is not False
+        self._habit_is_known = untagged is not None
+        self._may_be_thought = untagged is not False  # all so far may be a thought that no tag opened
         self._text = self._shown = ""
 
     def feed(self, piece: str) -> str:
-        """Take one more piece; return what may be shown now."""
+        """Take one more piece; return the text that may be shown now."""
         self._text += piece
         tag = _TAG.search(self._text)
-        if self._waits and not tag and (self._is_known or not _CITED.search(self._text)):
+        is_answer = tag or (not self._habit_is_known and _CITED.search(self._text))
+        if self._may_be_thought and not is_answer:
             return ""
-        self._waits = False
-        # a closing tag that nothing opened: all before it was a thought
-        self.untagged = self.untagged or bool(tag and tag[1])
-        return self._advance(self._text[: _begun_tag(self._text)])
+        self._may_be_thought = False
+        if tag and tag[1]:  # a closing tag that nothing opened: all before it was a thought
+            self.untagged = True
+        return self._show(_without_begun_tag(self._text))
 
     def flush(self) -> str:
-        """Return what was held back, at the end of the text."""
-        return self._advance(self._text)
+        """Return the text that was held back; called at the end."""
+        return self._show(self._text)
 
-    def _advance(self, text: str) -> str:
-        """Return the part of the answer that was not shown yet."""
+    def _show(self, text: str) -> str:
+        """Return the part of the answer in a text that was not shown yet."""
         answer = without_thinking(text)
         shown = self._shown if answer.startswith(self._shown) else ""
         self._shown = answer
         return answer[len(shown) :]
 
 
-def _begun_tag(text: str) -> int:
-    """Find where the end of a text may begin a tag; the text's length if nowhere."""
+def _without_begun_tag(text: str) -> str:
+    """Cut off the end of a text that may be the beginning of a tag: ``"so.</thi" -> "so."``."""
     start = text.rfind("<")
-    tags = [f"<{slash}{name}>" for name in _NAMES for slash in ("", "/")]
-    begun = start >= 0 and any(
-        tag.startswith(text[start:].lower()) for tag in tags if tag != text[start:].lower()
-    )
-    return start if begun else len(text)
+    end = text[start:].lower()
+    if start >= 0 and any(tag.startswith(end) and tag != end for tag in _TAGS):
+        return text[:start]
+    return text

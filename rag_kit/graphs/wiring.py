@@ -28,15 +28,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.context import RagContext
 from rag_kit.graphs.guards import Guards
 from rag_kit.graphs.running import RETRY, Body, Node, call_within_deadline
-from rag_kit.graphs.state import (
-    InputChannel,
-    QuestionInput,
-    RagOutput,
-    Update,
-    Usage,
-    add_usage,
-    empty_values,
-)
+from rag_kit.graphs.state import InputChannel, QuestionInput, RagOutput, Update, Usage, add_usage, empty_state
 
 #: What ``invoke`` gives back: `RagOutput`, or the whole state.
 Output = Literal["answer", "full"]
@@ -127,12 +119,18 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         defer: bool = False,
         **options: Any,
     ) -> None:
-        """Add a node of the kit; `options` are `streams`, `capped` and `on_cap` of `Node`.
+        """Add a node of the kit.
 
-        `to` is the one node that follows; or those that may, each with the label of its edge, of which `route` chooses
-        by the state. Without it the node's own entry in the state's ``choices`` does. Whatever is put in the place of
-        the node must give the keys that it `gives`. A node that `fetches` is tried again; one that is to `defer` waits
-        for all branches.
+        Args:
+            name: Its name.
+            body: Its body.
+            to: The node that follows; or the nodes that may follow, each with the label of its edge.
+            route: Chooses the node that follows by the state; by default the node's own entry in ``choices`` does.
+            gives: Keys that later nodes read of it; one put in its place must write them.
+            first: Whether the graph begins with it.
+            fetches: Whether it is tried again after a failure that may pass.
+            defer: Whether it waits for all branches.
+            **options: ``streams``, ``capped`` and ``on_cap`` of `Node`.
         """
         wrapped = Node(body, self._settings, **options)
         self.add_node(name, wrapped, retry_policy=RETRY if fetches else None, defer=defer)
@@ -144,7 +142,7 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         else:
             labels: Any = {label: node for node, label in to.items()}
             self.add_conditional_edges(name, _follow(name, dict(to), route or choice_of(name)), labels)
-            # it reads the whole state, also where it comes to follow a user's node that sees some keys
+            # the function reads the whole state, also where it comes to follow a user's node that sees some keys
             for key, branch in self.branches[name].items():
                 self.branches[name][key] = branch._replace(input_schema=self.state_schema)
 
@@ -165,8 +163,9 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         order = list(self.nodes)
         old = self.nodes.pop(self._existing_node(name))
         self.add_node(name, action, **{"defer": old.defer, **options})
-        if self.nodes[name].ends:
-            self._remove_edges_from(name)
+        if self.nodes[name].ends:  # it says itself what follows
+            self.edges = {edge for edge in self.edges if edge[0] != name}
+            self.branches.pop(name, None)
         self.nodes = {node: self.nodes[node] for node in order}
 
     def insert_node(
@@ -195,28 +194,20 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
             )
         if before is None:
             self.add_node(name, action, **options)
-            following = {end for start, end in self.edges if start == neighbour}
-            self._remove_edges_from(neighbour, keep_branches=name)
-            self.edges |= {(neighbour, name), *((name, end) for end in following)}
+            self.edges = {(name if start == neighbour else start, end) for start, end in self.edges}
+            if neighbour in self.branches:
+                self.branches[name] = self.branches.pop(neighbour)
+            self.edges.add((neighbour, name))
         else:
-            # where one waits for all branches, what comes before it does, too
+            # a node before one that waits for all branches has to wait for them, too
             self.add_node(name, action, **{"defer": self.nodes[neighbour].defer, **options})
-            self.edges = {(start, name if end == neighbour else end) for start, end in self.edges} | {
-                (name, neighbour)
-            }
+            self.edges = {(start, name if end == neighbour else end) for start, end in self.edges}
             for branches in self.branches.values():
                 for key, branch in branches.items():
-                    ends = {
-                        label: name if end == neighbour else end for label, end in (branch.ends or {}).items()
-                    }
-                    branches[key] = branch._replace(ends=ends or None)
-
-    def _remove_edges_from(self, node: str, keep_branches: str | None = None) -> None:
-        """Remove the edges from a node; or move its conditional ones to another."""
-        self.edges = {edge for edge in self.edges if edge[0] != node}
-        branches = self.branches.pop(node, None)
-        if keep_branches is not None and branches:
-            self.branches[keep_branches] = branches
+                    ends = (branch.ends or {}).items()
+                    new_ends = {label: name if end == neighbour else end for label, end in ends}
+                    branches[key] = branch._replace(ends=new_ends or None)
+            self.edges.add((name, neighbour))
 
     def remove_node(self, *names: str) -> None:
         """Remove nodes with their edges; if one other node is left to follow, it always does.
@@ -228,15 +219,17 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
             del self.nodes[self._existing_node(name)]
             self.branches.pop(name, None)
             self.edges = {edge for edge in self.edges if name not in edge}
-        for start, branches in self.branches.items():
+        for start, branches in list(self.branches.items()):
             for key, branch in list(branches.items()):
-                ends = {label: end for label, end in (branch.ends or {}).items() if end not in names}
-                if len(ends) == 1 < len(branch.ends or {}):
+                old_ends = branch.ends or {}
+                ends = {label: end for label, end in old_ends.items() if end not in names}
+                if len(ends) == 1 < len(old_ends):  # nothing is left to choose between
                     del branches[key]
                     self.edges |= {(start, end) for end in ends.values()}
                 elif branch.ends:
                     branches[key] = branch._replace(ends=ends)
-        self.branches = defaultdict(dict, {start: ways for start, ways in self.branches.items() if ways})
+            if not branches:
+                del self.branches[start]
 
     def compile(
         self, checkpointer: Any = None, *, name: str | None = None, **options: Any
@@ -253,15 +246,17 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
                     f"the node {node!r} leads nowhere: add_edge({node!r}, ...), or annotate what it returns, e.g. "
                     '-> Command[Literal["generate"]].'
                 )
-        built = self.nodes if self._kit_nodes is None else self._kit_nodes
-        for added in [node for node, spec in self.nodes.items() if spec is not built.get(node)]:
-            self._apply_caps(added)
+        kit_nodes = self.nodes if self._kit_nodes is None else self._kit_nodes
+        for node in [name for name, spec in self.nodes.items() if spec is not kit_nodes.get(name)]:
+            self._apply_caps(node)
         compiled = super().compile(checkpointer, name=name or self._name, **options)
         compiled.channels[START] = InputChannel(self.input_schema)
-        # a turn begins with nothing of the one before: in the checkpoint of its input already
-        # and nothing where a graph is only drawn
-        empty = lambda given: None if given is None else list(empty_values(self.state_schema).items())  # noqa: E731
-        compiled.nodes[START].writers.append(ChannelWrite((ChannelWriteTupleEntry(mapper=empty),)))
+
+        def empty_keys(given: Any) -> list[tuple[str, Any]] | None:
+            """Empty the keys of the turn before, already in the checkpoint of the input; no input: it is drawn."""
+            return None if given is None else list(empty_state(self.state_schema).items())
+
+        compiled.nodes[START].writers.append(ChannelWrite((ChannelWriteTupleEntry(mapper=empty_keys),)))
         return compiled if self._steps is None else compiled.with_config(recursion_limit=self._steps)
 
     def compile_with_options(self) -> CompiledRag[StateT]:
@@ -276,17 +271,17 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         return name
 
     def _apply_caps(self, name: str) -> None:
-        """Wrap a user's node in the run's deadline and usage."""
+        """Wrap a user's node, so that the run's deadline ends it and its usage counts."""
         spec: Any = self.nodes[name]
         if isinstance(spec.runnable, Pregel):  # a graph of its own; LangGraph must see it to stream from it
             return
-        seen = spec.input_schema
-        if is_typeddict(seen):
-            # also where it names only some keys, it sees what the run has used
-            seen = _merge_schemas(seen, _Used)
-            self._add_schema(seen)
+        schema = spec.input_schema
+        if is_typeddict(schema):
+            # the wrapper reads what the run has used, also where the node's schema has only some keys
+            schema = _merge_schemas(schema, _WithUsage)
+            self._add_schema(schema)
             if self._options.get("output") == "full":  # the whole state: keys of the user's own too
-                self.output_schema = _merge_schemas(self.output_schema, seen)
+                self.output_schema = _merge_schemas(self.output_schema, schema)
                 self._add_schema(self.output_schema)
         runnable = spec.runnable
 
@@ -297,11 +292,11 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
 
         needs = partial(_check_keys, name, self._gives.get(name, ()))
         node = Node(body, self._settings, streams=self._streaming.get(name, True), needs=needs)
-        self.nodes[name] = replace(spec, runnable=node, input_schema=seen)
+        self.nodes[name] = replace(spec, runnable=node, input_schema=schema)
 
 
 def choice_of(name: str, default: str | Route = "") -> Route:
-    """Make the route that the node itself wrote into the state; without one, a default."""
+    """Make the route that follows a node's own choice, as it wrote it into the state; without one, the default."""
 
     def route(state: Mapping[str, Any]) -> str | Sequence[str]:
         chosen: str | Sequence[str] = (state.get("choices") or {}).get(name, "")
@@ -311,11 +306,10 @@ def choice_of(name: str, default: str | Route = "") -> Route:
 
 
 def _follow(name: str, labels: Mapping[str, str], route: Route) -> Callable[[Any], list[str]]:
-    """Make the function of a node's conditional edges: from the state to the labels taken."""
+    """Make the function of a node's conditional edges: from the state to the labels of the edges that are taken."""
 
     def follow(state: Any) -> list[str]:
-        values = state if isinstance(state, Mapping) else vars(state)
-        chosen = route(values)
+        chosen = route(state if isinstance(state, Mapping) else vars(state))
         targets = [chosen] if isinstance(chosen, str) else list(chosen)
         if not targets or not {*targets} <= labels.keys():
             key = f'{{"choices": {{{name!r}: ...}}}}'
@@ -341,15 +335,15 @@ def _check_keys(name: str, keys: Sequence[str], update: Any) -> None:
             )
 
 
-class _Used(TypedDict, total=False):
+class _WithUsage(TypedDict, total=False):
     usage: Annotated[Usage, add_usage]
 
 
-def _merge_schemas(*schemas: type[Any]) -> Any:
-    """Make one schema with the keys of all."""
+def _merge_schemas(first: type[Any], second: type[Any]) -> Any:
+    """Make one schema with the keys of both."""
     make: Any = TypedDict
-    hints = [get_type_hints(schema, include_extras=True) for schema in schemas]
-    return make("NodeState", {key: kind for fields in hints for key, kind in fields.items()})
+    hints = get_type_hints(first, include_extras=True) | get_type_hints(second, include_extras=True)
+    return make("NodeState", hints)
 
 
 def uncompiled(graph: CompiledStateGraph[StateT, Any, Any, Any]) -> RagGraph[StateT]:

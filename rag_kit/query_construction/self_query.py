@@ -24,11 +24,11 @@ from rag_kit.query_construction.discovery import FieldSource, as_retriever, disc
 from rag_kit.query_construction.fields import Schema, cut_line, describe_fields
 from rag_kit.query_construction.rules.constructor import RuleConstructor
 from rag_kit.retrieval import VectorRetriever
+from rag_kit.retrieval.asking import LanguagePrompts
 from rag_kit.retrieval.base import AskingRetriever
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.fields import check_model
 from rag_kit.retrieval.inside import own_filter
-from rag_kit.retrieval.language_prompts import LanguagePrompts
 from rag_kit.retrieval.settings import SelfQuerySettings
 
 _MAX_SCHEMAS = 32

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
@@ -17,28 +18,35 @@ from pydantic import ConfigDict, PrivateAttr, ValidationError, field_validator
 
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.concurrency.steps import Logic, Step, arun, run
-from rag_kit.documents import Filter, combine_filters, validate_filter
+from rag_kit.documents import add_note, combine_filters, document_keys, validate_filter
 from rag_kit.documents.fields import fields_of_filter, read_fields
 from rag_kit.documents.provenance import compact_provenance, retriever_depth
 from rag_kit.errors import InvalidInputError
 from rag_kit.models.query_vectors import share_vectors
 from rag_kit.models.runnables import has_listeners, silent_manager
-from rag_kit.retrieval.call import ALL, Call, Job
+from rag_kit.retrieval.call import ALL, Call, Job, plural
 from rag_kit.retrieval.fields import (
     Cap,
+    InnerRetriever,
     OptionalCount,
     Seconds,
     as_invalid_input,
+    check_count,
     translate_arguments,
     unknown_arguments,
 )
-from rag_kit.retrieval.fields import check_count as check_count
-from rag_kit.retrieval.fields import check_number as check_number
+from rag_kit.retrieval.inner import group_queries
 from rag_kit.retrieval.inside import check_fields, fields_inside
 
+_log = logging.getLogger(__name__)
 T = TypeVar("T")
 _MAX_PARTS = 16  # of a list among the fields, which may hold a corpus
 _LANGCHAIN_ARGUMENTS = frozenset({"verbose", "run_id"})
+
+
+def blocking_step(name: str, func: Callable[..., T], *arguments: Any) -> Step[T]:
+    """Make a step that calls a function; on an event loop it runs on a thread."""
+    return Step[T](name, lambda _: func(*arguments), lambda _: run_in_thread(func, *arguments))
 
 
 class HasRunnables:
@@ -131,7 +139,7 @@ class RagKitRetriever(BaseRetriever):
         """Prepare the inner retrievers, within the time-out of this one."""
         call = Call(self, "", k=ALL, filter=None, config={}, run_manager=None)
         with call.bounds():
-            await call.prepare([(part, query) for part in parts for query in queries])
+            await call.prepare(group_queries([(part, query) for part in parts for query in queries]))
 
     def inner_retrievers(self) -> Sequence[Any]:
         """The retrievers that this one asks."""
@@ -144,8 +152,8 @@ class RagKitRetriever(BaseRetriever):
 
     def known_fields(self, needed: set[str]) -> set[str] | None:
         """Read the metadata fields of the documents until all needed ones were seen; ``None`` if not all are known."""
-        index = getattr(self, "index", None)
-        if index is not None and hasattr(index, "metadata_rows"):
+        index: Any = getattr(self, "index", None)
+        if hasattr(index, "metadata_rows"):
             return read_fields(index.metadata_rows(), needed)[0]
         return fields_inside(self.inner_retrievers(), needed)
 
@@ -163,21 +171,22 @@ class RagKitRetriever(BaseRetriever):
         Raises:
             InvalidInputError: The query is not a string, or an argument is not allowed.
         """
-        whole = ensure_config(config)
-        if has_listeners(whole) or not _LANGCHAIN_ARGUMENTS.isdisjoint(kwargs):
-            return super().invoke(input, config, call_config=whole, **kwargs)
-        manager = silent_manager(CallbackManagerForRetrieverRun, whole)
-        return run(self._answer(self._make_call(input, manager, whole, kwargs)))
+        full_config = ensure_config(config)
+        if has_listeners(full_config) or not _LANGCHAIN_ARGUMENTS.isdisjoint(kwargs):
+            return super().invoke(input, config, call_config=full_config, **kwargs)
+        # nobody listens to the run: LangChain's bookkeeping is left out
+        manager = silent_manager(CallbackManagerForRetrieverRun, full_config)
+        return run(self._answer(self._make_call(input, manager, full_config, kwargs)))
 
     async def ainvoke(
         self, input: str, config: RunnableConfig | None = None, **kwargs: Any
     ) -> list[Document]:
         """As ``invoke``, natively asynchronous."""
-        whole = ensure_config(config)
-        if has_listeners(whole) or not _LANGCHAIN_ARGUMENTS.isdisjoint(kwargs):
-            return await super().ainvoke(input, config, call_config=whole, **kwargs)
-        manager = silent_manager(AsyncCallbackManagerForRetrieverRun, whole)
-        return await arun(self._answer(self._make_call(input, manager, whole, kwargs)))
+        full_config = ensure_config(config)
+        if has_listeners(full_config) or not _LANGCHAIN_ARGUMENTS.isdisjoint(kwargs):
+            return await super().ainvoke(input, config, call_config=full_config, **kwargs)
+        manager = silent_manager(AsyncCallbackManagerForRetrieverRun, full_config)
+        return await arun(self._answer(self._make_call(input, manager, full_config, kwargs)))
 
     def _get_relevant_documents(
         self,
@@ -245,11 +254,15 @@ class RagKitRetriever(BaseRetriever):
         return await arun(self._search_each(queries, config, arguments, return_exceptions))
 
     async def _answer(self, call: Call) -> list[Document]:
-        """Check the filter, search, and cut."""
-        depth = retriever_depth.get()  # retrievers around this one
-        # a filter from an outer retriever was checked there
-        if where := self.filter if depth else call.filter:
-            await self._check_filter(where, call.config)
+        """Check the filter, search, and cut the result to ``k`` documents."""
+        depth = retriever_depth.get()  # how many retrievers this one is inside
+        unchecked_filter = (
+            self.filter if depth else call.filter
+        )  # an outer retriever checked the filter of the call
+        unseen_fields = fields_of_filter(unchecked_filter) - self._known_fields if unchecked_filter else set()
+        if unseen_fields:
+            seen_fields = await blocking_step("fields", check_fields, self, unseen_fields, call.config)
+            self._known_fields |= seen_fields
         retriever_depth.set(depth + 1)
         try:
             with call.bounds():
@@ -257,12 +270,6 @@ class RagKitRetriever(BaseRetriever):
         finally:
             retriever_depth.set(depth)
         return found if depth else compact_provenance(found)
-
-    async def _check_filter(self, where: Filter, config: RunnableConfig) -> None:
-        """Refuse a filter on fields that no document has; fields seen once are not looked for again."""
-        unseen = fields_of_filter(where) - self._known_fields
-        if unseen:
-            self._known_fields |= await blocking_step("fields", check_fields, self, unseen, config)
 
     async def _search_each(
         self, queries: Any, config: Any, arguments: Mapping[str, Any], return_exceptions: bool
@@ -275,16 +282,13 @@ class RagKitRetriever(BaseRetriever):
         configs = config if isinstance(config, Sequence) else [config] * len(queries)
         # made before the searches, for it refuses wrong arguments
         call = self._make_call("", None, configs[0] if configs else None, arguments)
-        jobs = [
-            Job(
-                self.get_name(),
-                partial(self.invoke, query, one, **arguments),
-                partial(self.ainvoke, query, one, **arguments),
-            )
-            for query, one in zip(queries, configs, strict=True)
-        ]
+        jobs = []
+        for query, query_config in zip(queries, configs, strict=True):
+            sync = partial(self.invoke, query, query_config, **arguments)
+            native = partial(self.ainvoke, query, query_config, **arguments)
+            jobs.append(Job(self.get_name(), sync, native))
         with share_vectors():
-            await call.prepare([(self, query) for query in queries])
+            await call.prepare(group_queries([(self, query) for query in queries]))
             outcomes = await call.side_by_side(jobs, timed=False)
         results = [outcome.value_or_error for outcome in outcomes]
         errors = [outcome.error for outcome in outcomes if outcome.error is not None]
@@ -298,26 +302,24 @@ class RagKitRetriever(BaseRetriever):
         """Make the call from the arguments and fields; refuse arguments that are not allowed."""
         if not isinstance(query, str):
             raise InvalidInputError(f"A query must be a string, not {type(query).__name__}.")
-        own = {name: arguments[name] for name in arguments if name in self.call_arguments}
-        k, filter, question = (arguments.get(name) for name in ("k", "filter", "question"))
-        known = {"k", "filter", "question", *own} | _LANGCHAIN_ARGUMENTS
-        if unknown := sorted(arguments.keys() - known):
+        own_arguments = {name: arguments[name] for name in arguments if name in self.call_arguments}
+        allowed = {"k", "filter", "question", *own_arguments} | _LANGCHAIN_ARGUMENTS
+        if unknown := sorted(arguments.keys() - allowed):
             problem = unknown_arguments(unknown, {"k", "filter", *self.call_arguments}, {})
             raise InvalidInputError(f"{self.get_name()} was called with unknown arguments: {problem}.")
-        count = self.k if k is None else k
-        if count is None:
-            count = ALL
-        elif type(count) is not int or count < 1:
-            count = check_count("k", count)
+        filter = arguments.get("filter")
+        k = self.k if arguments.get("k") is None else arguments["k"]
+        if k is not None and (type(k) is not int or k < 1):
+            k = check_count("k", k)
         return Call(
             self,
             query,
-            k=count,
+            k=ALL if k is None else k,
             filter=combine_filters(self.filter, filter) if self.filter or filter is not None else None,
             config=ensure_config() if config is None else config,  # invoke has filled it in
             run_manager=run_manager,
-            question=question,
-            arguments=own,
+            question=arguments.get("question"),
+            arguments=own_arguments,
         )
 
     @property
@@ -328,8 +330,10 @@ class RagKitRetriever(BaseRetriever):
             parts += value[:_MAX_PARTS] if isinstance(value, list) else [value]
         specs: list[ConfigurableFieldSpec] = []
         for part in parts:
-            for runnable in part.runnables() if isinstance(part, HasRunnables) else [part]:
-                specs += runnable.config_specs if isinstance(runnable, Runnable) else []
+            if isinstance(part, Runnable):
+                specs += part.config_specs
+            elif isinstance(part, HasRunnables):
+                specs += [spec for runnable in part.runnables() for spec in runnable.config_specs]
         return get_unique_config_specs(specs)
 
 
@@ -355,6 +359,51 @@ class AskingRetriever(RagKitRetriever):
     deadline: Seconds = None
 
 
-def blocking_step(name: str, func: Callable[..., T], *arguments: Any) -> Step[T]:
-    """Make a step that calls a function; on an event loop it runs on a thread."""
-    return Step[T](name, lambda _: func(*arguments), lambda _: run_in_thread(func, *arguments))
+class RefiningRetriever(AskingRetriever):
+    """Base of the retrievers that ask another retriever and then work on its documents.
+
+    Args:
+        retriever: Any LangChain retriever, or another runnable from a string to documents.
+        **more: See ``AskingRetriever``. A failing inner retriever raises always.
+    """
+
+    model_share: ClassVar[float] = 1.0  # the search comes first
+    other_names: ClassVar[Mapping[str, str]] = {"base_retriever": "retriever"}
+    searches_together: ClassVar[bool] = True
+
+    retriever: InnerRetriever
+
+    @abstractmethod
+    def _refine(self, documents: list[Document], call: Call) -> Logic[list[Document]]:
+        """Work on documents, best first and without repeats; ``call.notes`` are added afterwards."""
+
+    @abstractmethod
+    def _fetch_size(self, k: int) -> int:
+        """Return how many documents to ask the inner retriever for, without a ``fetch_k``."""
+
+    def inner_retrievers(self) -> Sequence[Any]:
+        """The one whose documents are worked on."""
+        return [self.retriever]
+
+    def _depth(self, call: Call) -> int:
+        """Return how many documents to ask the inner retriever for."""
+        return max(call.k, self._fetch_size(call.k) if self.fetch_k is None else self.fetch_k)
+
+    async def _search(self, query: str, call: Call) -> list[Document]:
+        """Search deep enough, drop repeats, refine, and add the notes of the call."""
+        documents = await call.search(self.retriever, query, self._depth(call))
+        distinct = self._distinct(documents, call)
+        refined = (await self._refine(distinct, call)) if distinct else []
+        notes = call.report()
+        if not refined:  # no document is left that could hold them
+            _log.info("%s: %s", self.get_name(), "; ".join(notes))
+        return [reduce(add_note, notes, doc) for doc in refined]
+
+    def _distinct(self, documents: Sequence[Document], call: Call) -> list[Document]:
+        """Drop repeats: each would take a position, and be judged twice."""
+        first: dict[str, Document] = {}
+        for key, doc in zip(document_keys([documents], self.id_key)[0], documents, strict=True):
+            first.setdefault(key, doc)
+        if count := len(documents) - len(first):
+            call.note(f"{plural(count, 'repeated passage')} of the inner retriever left out")
+        return list(first.values())

@@ -1,4 +1,4 @@
-"""Keyword search as a LangChain retriever: by words, or by n-grams of their characters."""
+"""Search in an index in memory: by words, by n-grams of their characters, or by sparse vectors."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from typing import Any, ClassVar, Self, Unpack
 from langchain_core.documents import Document
 from pydantic import Field, field_validator
 
+from rag_kit.concurrency.steps import Step
 from rag_kit.documents.provenance import add_first_stage
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25.index import BM25Index
 from rag_kit.indexing.bm25.parameters import DEFAULT_B, DEFAULT_K1, documents_of_texts
 from rag_kit.indexing.bm25.postings import Variant
 from rag_kit.indexing.bm25.view import Hits
+from rag_kit.indexing.sparse.index import SparseEncoder, SparseIndex, Weights
 from rag_kit.retrieval.base import RagKitRetriever, blocking_step
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.fields import unknown_arguments
@@ -187,3 +189,60 @@ class TrigramRetriever(MemoryIndexRetriever):
         hits = await self._hits(query, call)
         good = [hit for hit in hits if hit[1] >= self.min_match * hits.maximum]
         return add_first_stage(good, "trigram", self.get_name(), query, max_score=hits.maximum)
+
+
+class SparseRetriever(MemoryIndexRetriever):
+    """Find documents by the inner product of sparse vectors: SPLADE, bge-m3, or the built-in TF-IDF.
+
+    An encoder is a function, async or not, from a list of texts to one dict of term -> weight for each; see
+    :class:`~rag_kit.indexing.sparse.SparseIndex`. In async code, one that is not async runs on a thread. A document
+    that shares no term with the query is never returned. Results are copies with provenance (stage ``"sparse"``).
+
+    Papers: Formal et al.: SPLADE v2, arXiv 2109.10086; Chen et al.: BGE M3-Embedding, arXiv 2402.03216.
+
+    Args:
+        index: The index to search.
+        k: Most documents to return.
+        filter: Metadata filter for every call.
+
+    Example:
+        >>> retriever = SparseRetriever.from_texts(["Cats sleep.", "Dogs bark.", "猫在睡觉。"], k=1)
+        >>> [doc.page_content for doc in retriever.invoke("sleeping cat")]
+        ['Cats sleep.']
+    """
+
+    index: SparseIndex
+
+    @classmethod
+    def from_documents(  # type: ignore[override]
+        cls,
+        documents: Iterable[Document],
+        *,
+        encoder: SparseEncoder | None = None,
+        query_encoder: SparseEncoder | None = None,
+        ids: Iterable[str] | None = None,
+        batch_size: int = 64,
+        **fields: Unpack[LeafSettings],
+    ) -> Self:
+        """Encode documents and search them.
+
+        Args:
+            documents: The documents.
+            encoder: The encoder; ``None`` for TF-IDF, fitted on the documents.
+            query_encoder: Another one for queries.
+            ids: Ids in the index, see ``SparseIndex.add``.
+            batch_size: Texts that the encoder is given at a time.
+            **fields: Fields of a retriever: ``k``, ``filter``, ``name``, ``tags``, ``metadata``...
+        """
+        index = SparseIndex.from_documents(
+            documents, ids=ids, encoder=encoder, query_encoder=query_encoder, batch_size=batch_size
+        )
+        options: Any = fields
+        return cls(index=index, **options)
+
+    async def _search(self, query: str, call: Call) -> list[Document]:
+        vector: Weights = await Step(
+            "encode", lambda _: self.index.encode_query(query), lambda _: self.index.aencode_query(query)
+        )
+        hits = self.index.search_vector(vector, call.k, call.filter)
+        return add_first_stage(hits, "sparse", self.get_name(), query, max_score=self.index.maximum(vector))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from typing import Any, TypeVar, cast
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
@@ -28,15 +28,19 @@ from rag_kit.models.query_vectors import give_up_vectors, share_vectors
 from rag_kit.models.runnables import callbacks_below
 from rag_kit.models.schema import UnreadableError, target_of
 from rag_kit.retrieval.fusion import Search
-from rag_kit.retrieval.inner import acall_retriever, by_prepared_retriever, call_retriever
+from rag_kit.retrieval.inner import acall_retriever, call_retriever, group_queries
 
 _log = logging.getLogger("rag_kit.retrieval")
 T = TypeVar("T")
 ALL = 2**31 - 1
 """The ``k`` of a call for whatever is found."""
 
-_COPIED = ("tags", "metadata", "configurable")  # of a config, so that no child writes to the caller's
-_OF_ONE_RUN = ("run_name", "run_id")  # of a config, not for a child
+_MUTABLE_KEYS = (
+    "tags",
+    "metadata",
+    "configurable",
+)  # of a config: copied, so that no child run writes to the caller's
+_RUN_KEYS = ("run_name", "run_id")  # of a config: they belong to one run, and are not for its children
 
 
 @dataclass(frozen=True)
@@ -52,36 +56,18 @@ class Limits:
     cache: Any = None
 
 
-_NO_LIMITS = Limits()
-
-
-@cache
-def _limit_names(owner: Any) -> tuple[str, ...]:
-    """The limits that a class of retrievers has fields for."""
-    return tuple(field.name for field in fields(Limits) if field.name in owner.model_fields)
-
-
 @dataclass(frozen=True)
 class Job:
-    """One thing to do; without ``native``, its blocking form runs on a thread."""
+    """One thing to do: a blocking function, and its coroutine function ``native``."""
 
     name: str
     sync: Callable[[], Any]
     native: Callable[[], Awaitable[Any]] | None = None
 
-    @classmethod
-    def of(cls, name: str, make: Callable[[], Logic[Any]]) -> Job:
-        """Make the job that runs logic; the logic is made when its turn comes."""
-        return cls(name, partial(run_logic, make), partial(arun_logic, make))
-
-    def step(self, timeout: float | None = None) -> Step[Any]:
-        """Make the step that does the job within a time limit."""
-        native = self.native or partial(run_in_thread, self.sync)
-        return Step(
-            self.name,
-            lambda _: call_in_time(self.sync, timeout, self.name),
-            lambda _: acall_in_time(native, timeout, self.name),
-        )
+    @property
+    def coroutine_function(self) -> Callable[[], Awaitable[Any]]:
+        """The function to await on an event loop; without ``native`` it runs the blocking one on a thread."""
+        return self.native or partial(run_in_thread, self.sync)
 
 
 class Call:
@@ -126,60 +112,63 @@ class Call:
         self._new_replies: dict[str, Any] = {}
         self._served = 0
 
-    # What is asked for
+    # Number of documents, and config
 
     def fetch(self, minimum: int | None = None) -> int | None:
-        """Return how many documents to ask an inner retriever for; ``None`` (its own number) where all are wanted."""
-        return minimum or None if self.k == ALL else max(self.k, minimum or 0)
+        """Return the ``k`` for an inner retriever: that of the call, but at least ``minimum``.
+
+        ``None`` leaves it to the inner retriever: the call wants all documents, and no minimum was given.
+        """
+        if self.k == ALL:
+            return minimum or None
+        return max(self.k, minimum or 0)
 
     def child(self, tag: str | None = None) -> RunnableConfig:
-        """Return the whole config (``configurable``, tags, metadata...) for a child run of this one."""
+        """Return the config for a child run: that of the call, with callbacks that report under this run.
+
+        Does what LangChain's ``patch_config`` does, for a config that is known to be complete.
+        """
         if self.run_manager is None:  # outside of any run of a retriever
             return self.config
-        # As LangChain's patch_config, for a config that is known to be whole.
         config: dict[str, Any] = {**self.config, "callbacks": callbacks_below(self.run_manager, tag)}
-        for key in _OF_ONE_RUN:
+        for key in _RUN_KEYS:
             config.pop(key, None)
-        for key in _COPIED:
+        for key in _MUTABLE_KEYS:
             if config.get(key) is not None:
                 config[key] = config[key].copy()
         return cast("RunnableConfig", config)
 
-    # What it may spend
+    # Limits
+
+    @cached_property
+    def _limit_names(self) -> list[str]:
+        """The names of the limits that the retriever has fields for."""
+        return [field.name for field in fields(Limits) if field.name in type(self.owner).model_fields]
 
     @cached_property
     def limits(self) -> Limits:
-        """The bounds of the call."""
-        owner_type: Any = type(self.owner)
-        names = _limit_names(owner_type)
-        return Limits(**{name: getattr(self.owner, name) for name in names}) if names else _NO_LIMITS
+        """The limits that the retriever's fields set."""
+        return Limits(**{name: getattr(self.owner, name) for name in self._limit_names})
 
     @cached_property
     def budget(self) -> Budget:
-        """Caps and counts the model calls and tokens of the call; its deadline is that of the whole."""
+        """The budget of the call, which counts its model calls and tokens, and ends them at its deadline."""
         limits = self.limits
         return Budget(max_calls=limits.max_calls, max_tokens=limits.max_tokens, deadline=limits.deadline)
 
-    @contextmanager
-    def bounds(self) -> Iterator[None]:
-        """Apply the caps and the deadline to everything in the block."""
-        if self.limits is _NO_LIMITS:
-            yield
-            return
-        with use_budget(self.budget):
-            yield
+    def bounds(self) -> AbstractContextManager[Any]:
+        """Return a context in which the caps and the deadline of the call hold."""
+        return use_budget(self.budget) if self._limit_names else nullcontext()
 
-    @contextmanager
-    def before_search(self) -> Iterator[None]:
-        """Apply the models' share of the deadline to everything in the block."""
-        whole, left = self.limits.deadline, self.budget.remaining_seconds()
-        if whole is None or left is None:
-            yield
-            return
-        with use_budget(Budget(deadline=max(0.0, left - whole * (1 - self.owner.model_share)))):
-            yield
+    def before_search(self) -> AbstractContextManager[Any]:
+        """Return a context in which models must end early enough to leave the search its share of the deadline."""
+        deadline, seconds_left = self.limits.deadline, self.budget.remaining_seconds()
+        if deadline is None or seconds_left is None:
+            return nullcontext()
+        search_seconds = deadline * (1 - self.owner.model_share)
+        return use_budget(Budget(deadline=max(0.0, seconds_left - search_seconds)))
 
-    # What it notes
+    # Notes
 
     def note(self, text: str, *, unsearched: bool = False) -> None:
         """Add a note to every result and to the notes of the run."""
@@ -190,19 +179,20 @@ class Call:
     def note_failure(
         self, name: str, error: BaseException | None, instead: str = "", *, unsearched: bool = False
     ) -> None:
-        """Note that a part failed; log it if an outage begins."""
-        text = f"degraded: {describe_failure(name, error)}{f'; {instead}' if instead else ''}"
+        """Note that a part of the call failed, and what was done ``instead``; log it if an outage begins."""
+        text = f"degraded: {describe_failure(name, error)}"
+        if instead:
+            text += f"; {instead}"
         outages.failed(_log, f"{self.owner.get_name()} > {name}", text)
         self.note(text, unsearched=unsearched)
 
     def report(self) -> list[str]:
-        """Return all notes, with a note on what the models were asked."""
-        served = self._served
-        if served or self.budget.calls:
-            calls = self.budget.calls
-            line = f"model: {calls} call{'' if calls == 1 else 's'}, {self.budget.tokens} tokens"
-            cached = f", {served} answer{'' if served == 1 else 's'} from the cache"
-            self.note(line + cached if served else line)
+        """Return all notes, the last of them on the number of model calls, tokens and answers from the cache."""
+        if self._served or self.budget.calls:
+            note = f"model: {plural(self.budget.calls, 'call')}, {self.budget.tokens} tokens"
+            if self._served:
+                note += f", {plural(self._served, 'answer')} from the cache"
+            self.note(note)
         return self.notes
 
     def with_stage(self, doc: Document, stage: str, rank: int, score: float | None, **more: Any) -> Document:
@@ -210,7 +200,7 @@ class Call:
         names = {"retriever": self.owner.get_name(), "query": self.query}
         return with_provenance(doc, score=score, rank=rank, stage=stage, **names, **more)
 
-    # What it waits for
+    # Work that takes time
 
     async def do(
         self, name: str, sync: Callable[[], T], native: Callable[[], Awaitable[T]] | None = None
@@ -239,32 +229,38 @@ class Call:
         if self.budget.remaining_seconds() == 0:
             error = BudgetExceededError("deadline", self.limits.deadline or 0)
             return [Outcome(job.name, error=error) for job in jobs]
-        width = self.limits.max_concurrency or self.config.get("max_concurrency")
-        settings: dict[str, Any] = {"names": [job.name for job in jobs], "on_error": on_error}
-        settings |= {"max_concurrency": width, "timeout": timeout}
-        natives = [job.native or partial(run_in_thread, job.sync) for job in jobs]
+        settings: dict[str, Any] = {
+            "names": [job.name for job in jobs],
+            "on_error": on_error,
+            "max_concurrency": self.limits.max_concurrency or self.config.get("max_concurrency"),
+            "timeout": timeout,
+        }
         step: Step[FanOut[Any]] = Step(
             "side by side",
             lambda _: fan_out([job.sync for job in jobs], **settings),
-            lambda _: afan_out(natives, **settings),
+            lambda _: afan_out([job.coroutine_function for job in jobs], **settings),
         )
         return (await step).outcomes
 
     async def _outcome(self, job: Job, timeout: float | None) -> Outcome[Any]:
+        """Do one job within a time limit; its error is returned, not raised."""
+        step: Step[Any] = Step(
+            job.name,
+            lambda _: call_in_time(job.sync, timeout, job.name),
+            lambda _: acall_in_time(job.coroutine_function, timeout, job.name),
+        )
         try:
-            return Outcome(job.name, await job.step(timeout))
+            return Outcome(job.name, await step)
         except Exception as error:  # noqa: BLE001 - the caller decides
             return Outcome(job.name, error=error)
 
-    async def attempt(
-        self, name: str, steps: Logic[T], instead: str, *, unsearched: bool = False
-    ) -> T | None:
-        """Take steps that may fail; a failure is noted with what is done ``instead``, and gives ``None``.
+    async def attempt(self, name: str, work: Logic[T], instead: str, *, unsearched: bool = False) -> T | None:
+        """Await work that may fail; return ``None`` after a failure, which is noted with what is done ``instead``.
 
-        A wrong argument is raised always: it is the caller's mistake and would fail every time.
+        A failure is raised with ``on_error="raise"``; a wrong argument always, for it would fail every time.
         """
         try:
-            value = await steps
+            value = await work
         except InvalidInputError:
             raise
         except Exception as error:
@@ -273,7 +269,7 @@ class Call:
             cause = error.__cause__ if isinstance(error, BranchError) and error.__cause__ else error
             self.note_failure(name, cause, instead, unsearched=unsearched)
             return None
-        self._worked(Outcome(name, value), unsearched=unsearched)
+        self._note_end(Outcome(name, value), unsearched=unsearched)
         return value
 
     # Retrievers
@@ -290,7 +286,8 @@ class Call:
         if self.question != self.query:
             settings["question"] = self.question
         job = _search_job(retriever.get_name(), retriever, query, self.child("retriever"), settings)
-        return await self.do(job.name, job.sync, job.native)
+        documents: list[Document] = value_or_raise(await self._outcome(job, self.limits.timeout))
+        return documents
 
     async def search_all(
         self,
@@ -326,9 +323,9 @@ class Call:
             config = self.child(f"{tag}_{search.branch or number}")
             name = search.name or _label(search, number)
             jobs.append(_search_job(name, search.retriever, search.query, config, settings))
-        asked = [(search.retriever, search.query) for search in searches]
-        with share_vectors() if by_prepared_retriever(asked) else nullcontext():
-            await self.prepare(asked)
+        groups = group_queries([(search.retriever, search.query) for search in searches])
+        with share_vectors() if groups else nullcontext():
+            await self.prepare(groups)
             outcomes = await self.side_by_side(jobs, on_error=self.limits.on_error)
         failed = [outcome for outcome in outcomes if not outcome.ok]
         if failed and self.limits.on_error == "raise":
@@ -337,23 +334,29 @@ class Call:
             raise_all_failed(f"{tasks} of {self.owner.get_name()}", outcomes)
         answered = []
         for search, outcome in zip(searches, outcomes, strict=True):
-            if self._worked(outcome, unsearched=True):
+            if self._note_end(outcome, unsearched=True):
                 name = search.name or search.retriever.get_name()  # type: ignore[union-attr]
                 answered.append(replace(search, name=name, documents=outcome.value or []))
         return answered
 
-    async def prepare(self, asked: Sequence[tuple[Any, str]]) -> None:
-        """Do what searches of one retriever share; if this fails, each search meets the failure by itself.
+    async def prepare(self, groups: Sequence[tuple[Any, list[str]]]) -> None:
+        """Have each retriever prepare its queries together, such as embed them in one request.
 
-        What takes too long here is not waited for again by the searches of a ``share_vectors``.
+        A failure is left to the searches, each of which meets it by itself. The searches of a ``share_vectors`` do not
+        wait again for what took too long here.
         """
-        pairs = by_prepared_retriever(asked)
-        if jobs := [Job.of("preparing the queries", partial(one.prepare, queries)) for one, queries in pairs]:
-            for outcome, (_, queries) in zip(await self.side_by_side(jobs), pairs, strict=True):
-                give_up_vectors(queries, outcome.error)
+        jobs = []
+        for retriever, queries in groups:
+            make_logic = partial(retriever.prepare, queries)
+            jobs.append(
+                Job("preparing the queries", partial(run_logic, make_logic), partial(arun_logic, make_logic))
+            )
+        outcomes = await self.side_by_side(jobs) if jobs else []
+        for outcome, (_, queries) in zip(outcomes, groups, strict=True):
+            give_up_vectors(queries, outcome.error)
 
-    def _worked(self, outcome: Outcome[Any], *, unsearched: bool) -> bool:
-        """Tell whether a part worked; note its failure."""
+    def _note_end(self, outcome: Outcome[Any], *, unsearched: bool) -> bool:
+        """Note a failure, or the end of an outage; return whether the part of the call succeeded."""
         if outcome.error is not None:
             self.note_failure(outcome.name, outcome.error, unsearched=unsearched)
             return False
@@ -381,24 +384,24 @@ class Call:
         ``form`` (``str``: plain text); with ``form_holds`` always ``form``.
         """
         schema = form if form_holds else getattr(prompt, "result_schema", None) or form
-        used = [{key: row[key] for key in row if key in prompt.input_variables} for row in values]
-        outcomes, keys = await self._from_cache(model, prompt, used, schema, names)
+        used_values = [{key: row[key] for key in row if key in prompt.input_variables} for row in values]
+        outcomes, cache_keys = await self._from_cache(model, prompt, used_values, schema, names)
         missing = [number for number, outcome in enumerate(outcomes) if outcome is None]
-        cap = self.budget.max_calls
-        room = len(missing) if cap is None else max(0, cap - self.budget.calls)
-        jobs = [self._model_job(names[n], model, prompt, used[n], schema) for n in missing[:room]]
+        max_calls = self.budget.max_calls
+        room = len(missing) if max_calls is None else max(0, max_calls - self.budget.calls)
+        jobs = [self._model_job(names[n], model, prompt, used_values[n], schema) for n in missing[:room]]
         with self.before_search():
             answers = await self.side_by_side(jobs, timed=False) if jobs else []
-        answers += [Outcome(names[n], error=BudgetExceededError("calls", cap or 0)) for n in missing[room:]]
+        for number in missing[room:]:
+            answers.append(Outcome(names[number], error=BudgetExceededError("calls", max_calls or 0)))
         for number, outcome in zip(missing, answers, strict=True):
             outcomes[number] = outcome
             if isinstance(outcome.error, InvalidInputError):
                 raise outcome.error
-            if (key := keys[number]) is not None and outcome.ok:
-                value = outcome.value
-                self._new_replies[key] = (
-                    value.model_dump(mode="json") if isinstance(value, BaseModel) else value
-                )
+            key, value = cache_keys[number], outcome.value
+            if key is not None and outcome.ok:
+                plain = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+                self._new_replies[key] = plain
         return cast("list[Outcome[Any]]", outcomes)
 
     def _model_job(self, name: str, model: Any, prompt: Any, values: Any, schema: Any) -> Job:
@@ -411,17 +414,17 @@ class Call:
     def note_replies(self, outcomes: Sequence[Outcome[Any]], model: Any) -> list[Any]:
         """Return the values of a model's answers; failed ones are noted, or raised (``on_error="raise"``).
 
-        What a model fails to write is not searched for; the embedded one, which cannot write, says so by itself.
+        The search that a failed answer would have led to is noted as not made, but for the embedded model's, which
+        says so by itself.
         """
-        for outcome in outcomes:
-            if outcome.error is not None and self.limits.on_error == "raise":
-                raise outcome.error
-        failed = any(not outcome.ok for outcome in outcomes)
-        unsearched = failed and not is_extractive(model)
-        return [outcome.value for outcome in outcomes if self._worked(outcome, unsearched=unsearched)]
+        failed = [outcome for outcome in outcomes if not outcome.ok]
+        if failed and self.limits.on_error == "raise":
+            raise cast("BaseException", failed[0].error)
+        unsearched = bool(failed) and not is_extractive(model)
+        return [outcome.value for outcome in outcomes if self._note_end(outcome, unsearched=unsearched)]
 
     async def keep_replies(self) -> None:
-        """Write new answers that were of use to the cache; a useless one will be asked for again."""
+        """Write the new answers to the cache; to be called when they were of use, else they are asked for again."""
         if self._new_replies:
             await self._use_cache(partial(self.limits.cache.put, self._new_replies))
             self._new_replies = {}
@@ -429,7 +432,7 @@ class Call:
     async def _from_cache(
         self, model: Any, prompt: Any, values: Sequence[Mapping[str, Any]], schema: Any, names: Sequence[str]
     ) -> tuple[list[Outcome[Any] | None], list[str | None]]:
-        """Return the answers in the cache, and the key of each set of values."""
+        """Return for each set of values its answer in the cache and its key there; ``None`` for what is lacking."""
         if (cache := self.limits.cache) is None:
             return [None] * len(values), [None] * len(values)
         config = self.child("model")
@@ -483,13 +486,20 @@ def _search_job(
 
 
 def _label(search: Search, number: int) -> str:
-    """Name a search for the notes."""
-    source, retriever = search.route.get("source"), cast("Runnable[Any, Any]", search.retriever)
-    return f"{retriever.get_name()}, query {number}" if source is None else f"source {source!r}"
+    """Name a search for the notes: by the source that it was routed to, else by its retriever and number."""
+    if "source" in search.route:
+        return f"source {search.route['source']!r}"
+    retriever = cast("Runnable[Any, Any]", search.retriever)
+    return f"{retriever.get_name()}, query {number}"
+
+
+def plural(count: int, noun: str) -> str:
+    """Write a number with its noun: ``(1, "call") -> "1 call"``, ``(2, "call") -> "2 calls"``."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _stored(name: str, value: Any, schema: Any) -> Outcome[Any] | None:
-    """Read an answer from the cache; ``None`` if it does not fit the form that is asked for."""
+    """Read an answer from the cache; ``None`` if it does not fit the requested form."""
     if value is None or schema is str:
         return Outcome(name, value) if isinstance(value, str) and value else None
     try:

@@ -16,8 +16,8 @@ from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.fusion import Search
 from rag_kit.retrieval.rewriting import RewritingRetriever, folded, texts_of
 
-_MAX_QUESTION = 1_000  # characters of a completed question
-_MAX_DRAFT = 2_000  # characters of a draft answer
+_MAX_QUESTION_CHARS = 1_000  # of a completed question
+_MAX_DRAFT_CHARS = 2_000  # of a draft answer
 
 
 class ConversationalRetriever(RewritingRetriever):
@@ -95,26 +95,26 @@ class ConversationalRetriever(RewritingRetriever):
         if len(history) < len(render_history(messages)):
             call.note("the oldest turns of the history were left out")
         values = {"history": history, "question": question}
-        drafts = self.mode == "answer"
-        max_chars, role = (_MAX_DRAFT, "draft_answer") if drafts else (_MAX_QUESTION, "condensed")
-        if drafts:
+        if self.mode == "answer":
             answers = await self._ask([values], call, form=Passages, name="draft_answer")
-            written = [text.strip()[:max_chars] for text in texts_of(answers, "passages")]
+            texts = [text.strip()[:_MAX_DRAFT_CHARS] for text in texts_of(answers, "passages")]
         else:
             answers = await self._ask([values], call)
-            written = [" ".join(text.split()) for text in texts_of(answers, "query")]
+            lines = [" ".join(text.split()) for text in texts_of(answers, "query")]
+            texts = [line for line in lines if len(line) <= _MAX_QUESTION_CHARS]
         # Not compared with the script of the question: a bare name may be asked about in any language.
-        usable = [text for text in written if folded(text) and len(text) <= max_chars]
+        usable = [text for text in texts if folded(text)]
         if answers and not usable:
             call.note(f"degraded: {self.task}: the model gave nothing usable")
         if usable and folded(usable[0]) == folded(question):
             call.settled = True
             return []
-        return [Search(usable[0], role)] if usable else []
+        role = "draft_answer" if self.mode == "answer" else "condensed"
+        return [Search(text, role) for text in usable[:1]]
 
 
 def _inputs(values: Any) -> tuple[Any, Any]:
-    """Question and history out of a chain's dict."""
+    """Return question and history from the dict that a chain gives."""
     if not isinstance(values, Mapping) or not {"question", "input"} & values.keys():
         received = sorted(map(str, values)) if isinstance(values, Mapping) else type(values).__name__
         raise InvalidInputError(

@@ -46,16 +46,16 @@ def standardise(scores: Sequence[float | None], depth: int | None = None) -> Sta
         present = [1 - position / len(scores) for position in range(len(scores))]
     if not present:
         return Standardised([], 0.0)
-    padding = max(0, (depth or 0) - len(present))
-    values = _z_scores([*present, *[0.0] * padding])
+    padding = [0.0] * ((depth or 0) - len(present))  # none if the list is as long as that
+    values = _z_scores([*present, *padding])
     absent = values[-1] if padding else min(-1.0, min(values))
     return Standardised(values[: len(present)], absent, note)
 
 
 def _z_scores(scores: list[float]) -> list[float]:
     """Return scores in standard deviations from their mean; all 0 if they are equal."""
-    size = max(map(abs, scores)) or 1.0  # so that no square overflows
-    scaled = [score / size for score in scores]
+    largest = max(map(abs, scores)) or 1.0
+    scaled = [score / largest for score in scores]  # so that no square overflows
     mean = math.fsum(scaled) / len(scaled)
     distances = [score - mean for score in scaled]
     deviation = math.hypot(*distances) / math.sqrt(len(scaled))
@@ -67,14 +67,14 @@ def _z_scores(scores: list[float]) -> list[float]:
 def weighted_mean(lists: Sequence[tuple[Mapping[K, float], float, float]]) -> dict[K, float]:
     """Return the weighted mean of standardised lists for every key in any of them.
 
-    Each list is the values of its keys, what an absent key counts, and its weight; an empty list says nothing.
+    Each list is a tuple: the values of its keys, the value of an absent key, and the list's weight. Empty lists are
+    left out. A mean starts at what a key absent from all lists would get, and each list that holds the key adds to it.
     """
     used = [(values, absent, weight) for values, absent, weight in lists if weight > 0 and values]
-    total = sum(weight for *_, weight in used)
-    nowhere = sum(weight / total * absent for _, absent, weight in used)
-    scores: dict[K, float] = {}
+    total_weight = sum(weight for *_, weight in used)
+    mean_of_absent = sum(weight / total_weight * absent for _, absent, weight in used)
+    means: dict[K, float] = {}
     for values, absent, weight in used:
-        share = weight / total
         for key, value in values.items():
-            scores[key] = scores.get(key, nowhere) + share * (value - absent)
-    return scores
+            means[key] = means.get(key, mean_of_absent) + weight / total_weight * (value - absent)
+    return means

@@ -9,21 +9,20 @@ from typing import Any, ClassVar, Literal, Self
 from langchain_core.documents import Document
 from pydantic import BaseModel, PrivateAttr, model_validator
 
-from rag_kit.prompts import render_passages
-from rag_kit.prompts.rendering import render_history
+from rag_kit.prompts.rendering import render_history, render_passages
 from rag_kit.prompts.schemas import SubQuestions
+from rag_kit.retrieval.asking import LanguagePrompts
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.fields import Rewrites
 from rag_kit.retrieval.fusion import Search
-from rag_kit.retrieval.language_prompts import LanguagePrompts
-from rag_kit.retrieval.rewriting import RewritingRetriever, folded, texts_of
+from rag_kit.retrieval.rewriting import MAX_QUERY_CHARS, RewritingRetriever, folded, texts_of
 from rag_kit.text import detect_language
 from rag_kit.text.citations.decline import DECLINED, is_declined
 
 ROLE = "sub_question"
-_MAX_CHARS, _MAX_ANSWER = 500, 500  # characters of a sub-question, and of its answer
+_MAX_ANSWER_CHARS = 500  # of the answer to a sub-question
 _MAX_PASSAGES, _MAX_HISTORY = 6_000, 8_000  # characters in a prompt
-_Step = dict[str, str | None]
+_Step = dict[str, str | None]  # "query": a sub-question, "answer": its answer, if there is one
 _CITATION = re.compile(r"\s*\[\d{1,3}\]")
 
 
@@ -82,10 +81,10 @@ class DecompositionRetriever(RewritingRetriever):
         """Make a search for each sub-question that the model names."""
         answers = await self._ask([{"question": question, "count": self.n}], call)
         texts = texts_of(answers, "queries")
-        parts = self._usable_texts(texts, question, call, max_texts=self.n, max_chars=_MAX_CHARS)
+        parts = self._usable_texts(texts, call, max_texts=self.n, max_chars=MAX_QUERY_CHARS)
         call.settled = bool(answers) and not parts and self._needs_no_parts(answers, call)
-        if 0 < (k := call.k) < len(parts):
-            call.note(f"k={k} is fewer than the {len(parts)} sub-questions: not all are represented")
+        if call.k < len(parts):
+            call.note(f"k={call.k} is fewer than the {len(parts)} sub-questions: not all are represented")
         return [Search(part, ROLE) for part in parts]
 
     async def _search(self, query: str, call: Call) -> list[Document]:
@@ -94,27 +93,33 @@ class DecompositionRetriever(RewritingRetriever):
         return self._merge(call, await self._search_in_turn(call))
 
     async def _search_in_turn(self, call: Call) -> list[Search]:
-        """Ask for a sub-question, search, answer it, and again; the question itself is searched beside the first."""
+        """Ask the model for a sub-question, search for it, answer it, and so on; return all searches.
+
+        The question itself is searched for beside the first sub-question, or alone if there is none.
+        """
         steps: list[_Step] = []
         results: list[Search] = []
-        searched = 0
-        while len(steps) < self.n and (part := await self._next_part(steps, call)):
-            original = self._original(call.query, call, [part]) if not steps else []
-            latest = await self._search_for([*original, part], call, searched)
-            results += latest
-            searched += len(original) + 1
+        search_count = 0
+        while len(steps) < self.n:
+            part = await self._next_part(steps, call)
+            if part is None:
+                break
+            searches = [*self._original_search(call, [part]), part] if not steps else [part]
+            answered = await self._search_for(searches, call, search_count)
+            results += answered
+            search_count += len(searches)
             answer = None
-            if len(steps) + 1 < self.n:
-                documents = [doc for search in latest if search.role == ROLE for doc in search.documents]
+            if len(steps) + 1 < self.n:  # no sub-question follows the last one that could use its answer
+                documents = [doc for search in answered if search.role == ROLE for doc in search.documents]
                 answer = await self._answer_part(part.query, documents, call, len(steps) + 1)
             steps.append({"query": part.query, "answer": answer})
             call.extra["steps"] = steps
         if steps or call.settled:
             await call.keep_replies()
-        return results if steps else await self._search_for(self._original(call.query, call, []), call)
+        return results if steps else await self._search_for(self._original_search(call, []), call)
 
     async def _next_part(self, steps: Sequence[_Step], call: Call) -> Search | None:
-        """Ask for the next sub-question after the earlier answers, and search for it; ``None`` at the end."""
+        """Ask the model for the next sub-question, given the answers so far; ``None`` if it has nothing more to ask."""
         turns = []
         for step in steps:
             query, answer = str(step["query"]), step["answer"]
@@ -123,8 +128,8 @@ class DecompositionRetriever(RewritingRetriever):
         values = {"question": call.query, "history": history, "count": self.n - len(steps)}
         answers = await self._ask([values], call, name=f"sub-question {len(steps) + 1}")
         earlier = {folded(str(step["query"])) for step in steps}
-        written = [text for text in texts_of(answers, "queries") if folded(text) not in earlier]
-        parts = self._usable_texts(written[:1], call.query, call, max_texts=1, max_chars=_MAX_CHARS)
+        new_texts = [text for text in texts_of(answers, "queries") if folded(text) not in earlier]
+        parts = self._usable_texts(new_texts[:1], call, max_texts=1, max_chars=MAX_QUERY_CHARS)
         if answers and not parts and not steps:
             call.settled = self._needs_no_parts(answers, call)
         return Search(parts[0], ROLE) if parts else None
@@ -141,12 +146,12 @@ class DecompositionRetriever(RewritingRetriever):
         passages = render_passages(documents[: call.k], max_chars=_MAX_PASSAGES)
         values = {"question": part, "passages": passages}
         prompt = self._answer_prompts.choose(part)
-        written = await self._ask([values], call, prompt=prompt, form=str, name=f"answer {part_number}")
-        answer = " ".join(_CITATION.sub("", written[0]).split()) if written else ""
-        return None if not answer or is_declined(answer) else answer[:_MAX_ANSWER]
+        replies = await self._ask([values], call, prompt=prompt, form=str, name=f"answer {part_number}")
+        answer = " ".join(_CITATION.sub("", replies[0]).split()) if replies else ""
+        return None if not answer or is_declined(answer) else answer[:_MAX_ANSWER_CHARS]
 
     def _needs_no_parts(self, answers: Sequence[Any], call: Call) -> bool:
-        """Tell whether the model sees no parts in the question, rather than naming useless ones; note which."""
+        """Return True if the model sees no parts in the question, False if it wrote useless ones; note which it is."""
         if any(texts_of(answers, "queries")):
             call.note(f"degraded: {self.task}: the model gave no usable sub-question")
             return False

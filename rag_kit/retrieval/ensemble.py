@@ -94,19 +94,11 @@ class EnsembleRetriever(AskingRetriever):
 
     async def _search(self, query: str, call: Call) -> list[Document]:
         """Run the branches side by side, and fuse what they found."""
-        answered = await call.search_all(
-            self._branches(query),
-            self._depth(call),
-            tag="retriever",
-            tasks="retrievers",
-            arguments=self._arguments(),
+        return merge(await self._search_branches(query, call), call, depth=self._depth(call))
+
+    async def _search_branches(self, query: str, call: Call, **arguments: Any) -> list[Search]:
+        """Run the branches side by side; ``arguments`` reach those that are the kit's own."""
+        branches, depth = self._branches(query), self._depth(call)
+        return await call.search_all(
+            branches, depth, tag="retriever", tasks="retrievers", arguments=arguments
         )
-        return await self._merge(call, answered)
-
-    def _arguments(self) -> dict[str, Any]:
-        """Return arguments for the retrievers that are the kit's own."""
-        return {}
-
-    async def _merge(self, call: Call, answered: Sequence[Search]) -> list[Document]:
-        """Fuse the rankings of the branches that answered."""
-        return merge(answered, call, depth=self._depth(call))

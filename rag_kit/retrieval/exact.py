@@ -92,8 +92,8 @@ class ExactVectorRetriever(ByVectorRetriever):
         """Return the unit vectors of those documents that this retriever holds, in their order."""
         if not self._rows:
             self._rows = {_key(document): row for row, document in enumerate(self.documents)}
-        rows = [self._rows[key] for document in documents if (key := _key(document)) in self._rows]
-        vectors: np.ndarray = self._matrix[rows]
+        rows = [self._rows.get(_key(document)) for document in documents]
+        vectors: np.ndarray = self._matrix[[row for row in rows if row is not None]]
         return vectors
 
     def searched(self) -> Sequence[Any]:
@@ -114,20 +114,18 @@ class ExactVectorRetriever(ByVectorRetriever):
 
         ``query`` is for the provenance alone; ``ids_only`` has no effect, for the texts are in memory.
         """
-        mask = self._columns.mask(filter) if filter else None
-        return self._documents(query, nearest_rows(self._matrix, vector, k, mask), "feedback")
+        return self._find(query, vector, k, filter, "feedback")
 
     def _nearest(self, query: str, vector: Sequence[float], call: Call) -> list[Document]:
-        mask = self._columns.mask(call.filter) if call.filter else None
         size = self._matrix.shape[1] if len(self._matrix) else None
         [checked] = checked_vectors([vector], 1, self.embeddings, dimension=size)
-        return self._documents(query, nearest_rows(self._matrix, checked, call.k, mask))
+        return self._find(query, checked, call.k, call.filter, self.name or "dense")
 
-    def _documents(
-        self, query: str, hits: list[tuple[int, float]], name: str | None = None
-    ) -> list[Document]:
+    def _find(self, query: str, vector: Any, k: int, filter: Filter | None, name: str) -> list[Document]:
+        mask = self._columns.mask(filter) if filter else None
+        hits = nearest_rows(self._matrix, vector, k, mask)
         scored = [(copy_document(self.documents[row]), score) for row, score in hits]
-        return add_first_stage(scored, "dense", name or self.name or "dense", query)
+        return add_first_stage(scored, "dense", name, query)
 
 
 def _key(document: Document) -> str:
@@ -146,7 +144,8 @@ def nearest_rows(
     if not len(matrix):
         return []
     rows = np.arange(len(matrix)) if mask is None else np.flatnonzero(mask)
-    best, scores = best_with_ties(rows, (matrix @ unit(np.asarray(query, np.float32)))[rows], k)
-    steps = np.rint(scores.astype(np.float64) / TIE)
-    order = np.lexsort((best, -steps))[:k]
-    return [(int(best[row]), round(float(steps[row]) * TIE, 6)) for row in order]
+    cosines = (matrix @ unit(np.asarray(query, np.float32)))[rows]
+    best_rows, best_cosines = best_with_ties(rows, cosines, k)
+    steps = np.rint(best_cosines.astype(np.float64) / TIE)
+    order = np.lexsort((best_rows, -steps))[:k]  # by falling cosine, then by row
+    return [(int(best_rows[n]), round(float(steps[n]) * TIE, 6)) for n in order]

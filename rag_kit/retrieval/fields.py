@@ -39,10 +39,11 @@ def check_count(name: str, value: Any) -> int:
 
 
 def check_number(name: str, value: Any, *, above: float | None = None, maximum: float | None = None) -> float:
-    """Check a number: at least 0 (or above ``above``), at most ``maximum``."""
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-    too_low = is_number and (value < 0 if above is None else value <= above)
-    if not is_number or too_low or (maximum is not None and value > maximum):
+    """Check a number: at least 0, or above ``above``; and at most ``maximum``."""
+    fits = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    fits = fits and (value >= 0 if above is None else value > above)
+    fits = fits and (maximum is None or value <= maximum)
+    if not fits:
         allowed = "from 0" if above is None else f"above {above:g}"
         allowed += "" if maximum is None else f" to {maximum:g}"
         raise InvalidInputError(f"{name}={value!r} was given; it must be a number {allowed}.")
@@ -125,27 +126,29 @@ def translate_arguments(cls: type[Any], values: Mapping[str, Any]) -> dict[str, 
 
 def _with_search_kwargs(cls: type[Any], arguments: dict[str, Any]) -> dict[str, Any]:
     """Take ``search_kwargs`` and ``search_type`` of a vector-store retriever as arguments of this kit."""
-    kind = arguments.pop("search_type", "similarity")
-    kind = getattr(kind, "value", kind)
-    if kind != "similarity":
-        instead = _SEARCH_TYPES.get(str(kind))
+    search_type = arguments.pop("search_type", "similarity")
+    search_type = getattr(search_type, "value", search_type)
+    if search_type != "similarity":
+        instead = _SEARCH_TYPES.get(str(search_type))
         raise InvalidInputError(
-            f"search_type={kind!r} was given; allowed: 'similarity'."
+            f"search_type={search_type!r} was given; allowed: 'similarity'."
             + (f" In rag_kit that is a retriever of its own: {instead}." if instead else "")
         )
-    search = arguments.pop("search_kwargs", None) or {}
-    if not isinstance(search, Mapping) or not search.keys() <= {"k", "filter"}:
-        named = sorted(map(str, search)) if isinstance(search, Mapping) else type(search).__name__
-        raise InvalidInputError(f"search_kwargs holds {named}; allowed: a dict with 'k' and 'filter'.")
-    for name, value in search.items():
-        if arguments.get(name, cls.model_fields[name].default) != cls.model_fields[name].default:
+    search_kwargs = arguments.pop("search_kwargs", None) or {}
+    if not isinstance(search_kwargs, Mapping) or not search_kwargs.keys() <= {"k", "filter"}:
+        is_mapping = isinstance(search_kwargs, Mapping)
+        held = sorted(map(str, search_kwargs)) if is_mapping else type(search_kwargs).__name__
+        raise InvalidInputError(f"search_kwargs holds {held}; allowed: a dict with 'k' and 'filter'.")
+    for name, value in search_kwargs.items():
+        default = cls.model_fields[name].default
+        if arguments.get(name, default) != default:
             raise InvalidInputError(f"{name} was given twice, by itself and in search_kwargs; give it once.")
         arguments[name] = value
     return arguments
 
 
 def unknown_arguments(names: Iterable[str], allowed: Collection[str], instead: Mapping[str, str]) -> str:
-    """Explain unknown arguments: the name in rag_kit or a similar one for each, then all names allowed."""
+    """Explain unknown arguments: the name of each in rag_kit (``instead``) or a similar one; then all allowed names."""
     problems = []
     for name in names:
         hint = f" (in rag_kit: {instead[name]})" if name in instead else did_you_mean(name, allowed)
@@ -171,7 +174,7 @@ def as_invalid_input(cls: type[Any], error: ValidationError) -> RagKitError:
 
 
 def _other_names(cls: type[Any]) -> dict[str, str]:
-    """``other_names`` of the class and of its bases."""
+    """Return the ``other_names`` of the class and of its bases."""
     names: dict[str, str] = {}
     for base in reversed(cls.__mro__):
         names |= vars(base).get("other_names", {})

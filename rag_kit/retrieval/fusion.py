@@ -9,13 +9,13 @@ import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rag_kit.concurrency.notes import write_note
-from rag_kit.documents import add_note, document_keys, with_provenance
-from rag_kit.documents.identity import ORIGINAL_ID_KEY
-from rag_kit.documents.provenance import PROVENANCE_KEY, peek_provenance, peek_score
+from rag_kit.documents.identity import ORIGINAL_ID_KEY, document_keys
+from rag_kit.documents.provenance import add_note, peek_provenance, peek_score, with_provenance
 from rag_kit.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -61,30 +61,20 @@ def reciprocal_rank_fusion(
         raise InvalidInputError(f"k={k!r} was given; it must be a number >= 0 (60 is usual).")
     if not rankings:
         return []
-    used = check_weights(weights, len(rankings))
-    tables: dict[float, list[float]] = {}
     scores: dict[K, float] = {}
-    score_of = scores.get
-    for ranking, weight in zip(rankings, used, strict=True):
+    for ranking, weight in zip(rankings, check_weights(weights, len(rankings)), strict=True):
         if weight == 0:
             continue
         keys = ranking if isinstance(ranking, (list, tuple)) else list(ranking)
-        shares = tables.get(weight, [])
-        if len(shares) < len(keys):
-            shares = tables[weight] = [weight / (k + rank) for rank in range(1, len(keys) + 1)]
         try:
-            distinct = len(set(keys))
+            positions = first_positions(keys)
         except TypeError:
             raise InvalidInputError(
                 f"rankings hold {type(keys[0]).__name__}; give keys, such as ids (rag_kit.documents.document_keys)."
             ) from None
-        if distinct == len(keys):
-            for key, share in zip(keys, shares, strict=False):
-                scores[key] = score_of(key, 0.0) + share
-        else:
-            for key, position in first_positions(keys).items():
-                scores[key] = score_of(key, 0.0) + shares[position]
-    return ordered(scores)
+        for key, position in positions.items():
+            scores[key] = scores.get(key, 0.0) + weight / (k + position + 1)
+    return sort_by_score(scores)
 
 
 def check_weights(weights: Sequence[float] | None, count: int) -> list[float]:
@@ -105,7 +95,7 @@ def check_weights(weights: Sequence[float] | None, count: int) -> list[float]:
 
 
 def check_fusion(name: str, rrf_k: float) -> None:
-    """Refuse an unknown fusion, and a ``k`` of reciprocal rank fusion that is no positive number."""
+    """Refuse an unknown fusion, and a negative ``k`` of reciprocal rank fusion."""
     if name not in FUSIONS:
         raise InvalidInputError(f"fusion={name!r} was given; allowed: {', '.join(map(repr, FUSIONS))}.")
     if rrf_k < 0:
@@ -113,70 +103,61 @@ def check_fusion(name: str, rrf_k: float) -> None:
 
 
 def first_positions(keys: Sequence[K]) -> dict[K, int]:
-    """Map each key of a list to its first position, from 0, in that order."""
+    """Map each key of a list to its first position, from 0, in the order of the list."""
     positions = dict(zip(keys, range(len(keys)), strict=True))
-    if len(positions) == len(keys):
-        return positions
-    positions.clear()
-    for position, key in enumerate(keys):
-        positions.setdefault(key, position)
+    if len(positions) < len(keys):  # a repeated key has its last position
+        positions = {}
+        for position, key in enumerate(keys):
+            positions.setdefault(key, position)
     return positions
 
 
-def ordered(scores: dict[K, float]) -> list[tuple[K, float]]:
+def sort_by_score(scores: dict[K, float]) -> list[tuple[K, float]]:
     """Sort items by falling score; scores that differ by rounding only keep the order of the mapping."""
     pairs = sorted(scores.items(), key=itemgetter(1), reverse=True)
-    previous = math.inf
-    for _, score in pairs:
-        if 0 < previous - score < _TIE:
-            break
-        previous = score
-    else:
+    if not any(0 < higher - lower < _TIE for (_, higher), (_, lower) in pairwise(pairs)):
         return pairs
     positions = {key: position for position, key in enumerate(scores)}
-    groups: list[list[tuple[K, float]]] = []
-    previous = math.inf
-    for pair in pairs:
-        if not groups or previous - pair[1] >= _TIE:
-            groups.append([])
-        groups[-1].append(pair)
-        previous = pair[1]
-    return [pair for group in groups for pair in sorted(group, key=lambda item: positions[item[0]])]
+    tied: list[tuple[K, float]] = []
+    result: list[tuple[K, float]] = []
+    for pair in [*pairs, None]:
+        if pair is None or (tied and tied[-1][1] - pair[1] >= _TIE):
+            result += sorted(tied, key=lambda item: positions[item[0]])
+            tied = []
+        if pair is not None:
+            tied.append(pair)
+    return result
 
 
 @dataclass(frozen=True)
 class Search:
-    """A text to search for, and the documents found, best first.
+    """A search, before and after it is made."""
 
-    ``role`` is what the text is (``"original"``, ``"variant"``, ``"passage"``...), ``None`` for the question as it is;
-    ``retriever`` is asked instead of the inner one; ``name`` is that of the retriever that was asked, ``branch`` its
-    number, from 1, or 0 for its place among the lists; ``route`` is the stage that led to this search, if any.
-    """
-
-    query: str
-    role: str | None
-    retriever: Runnable[str, list[Document]] | None = None
-    weight: float = 1.0
-    documents: Sequence[Document] = ()
-    name: str = ""
-    branch: int = 0
-    route: Mapping[str, Any] = field(default_factory=dict)
+    query: str  # the text to search for
+    role: str | None  # kind of text ("original", "variant", "passage"...); None for the question as it is
+    retriever: Runnable[str, list[Document]] | None = None  # searches in place of the inner retriever
+    weight: float = 1.0  # of the list in the fusion
+    documents: Sequence[Document] = ()  # those found, best first
+    name: str = ""  # of the retriever that was asked
+    branch: int = 0  # number of that retriever, from 1; 0 for the search's position among the others
+    route: Mapping[str, Any] = field(default_factory=dict)  # provenance stage of the route that led here
 
 
 @dataclass(frozen=True)
 class Fused:
-    """A fused ranking: ``(key, score)`` pairs, best first; with z-scores and shares of the lists for ``"convex"``."""
+    """A fused ranking: ``(key, score)`` pairs, best first; with z-scores and weights of the lists for ``"convex"``."""
 
     ranking: list[tuple[str, float]]
-    tables: Sequence[Standardised] = ()
-    shares: Sequence[float] = ()
+    z_scores: Sequence[Standardised] = ()
+    weights: Sequence[float] = ()  # their sum is 1
     notes: Sequence[str] = ()
 
-    def details(self, number: int, key: str) -> dict[str, float]:
-        """Return the weight of list ``number``, and the normalised score that a key has there."""
-        if not self.tables:
+    def details(self, list_number: int, key: str) -> dict[str, float]:
+        """Return provenance fields for a key in one of the lists, from 0: the list's weight, the key's z-score."""
+        if not self.z_scores:
             return {}
-        return {"weight": self.shares[number], "normalised": self.tables[number].values[key]}
+        normalised = self.z_scores[list_number].values[key]
+        return {"weight": self.weights[list_number], "normalised": normalised}
 
 
 def fuse(
@@ -186,40 +167,27 @@ def fuse(
     *,
     rrf_k: float = 60,
     depth: int | None = None,
-    tables: Sequence[Standardised] = (),
 ) -> Fused:
-    """Fuse the lists of several searches, whose documents have these keys.
+    """Fuse the lists of several searches; ``keys`` are those of each search's documents.
 
     ``"rrf"`` looks at ranks alone. ``"convex"`` is the weighted mean of z-scores; a list of a retriever that states the
     highest score possible (keyword search) is filled up with zeros to ``depth``, the number of documents asked for.
-    ``tables`` are the z-scores of the first lists, where they were fused before.
     """
+    weights = [search.weight for search in searches]
     if fusion == "rrf":
-        weights = [search.weight for search in searches]
         return Fused(reciprocal_rank_fusion(keys, weights=weights, k=rrf_k))
     from rag_kit.retrieval.convex import standardise, weighted_mean
 
-    tables = [*tables]
-    for search, list_keys in list(zip(searches, keys, strict=True))[len(tables) :]:
-        first = first_positions(list_keys)
-        scores = [_score_of(search.documents[position]) for position in first.values()]
-        made = standardise(scores, depth if _states_maximum(search.documents) else None)
-        tables.append(made._replace(values=dict(zip(first, made.values, strict=True))))
-    pairs = [*zip(searches, tables, strict=True)]
-    total = sum(search.weight for search in searches)
-    return Fused(
-        ordered(weighted_mean([(table.values, table.absent, search.weight) for search, table in pairs])),
-        tables,
-        [search.weight / total for search in searches],
-        [f"{search.name}: {table.note}" for search, table in pairs if table.note],
-    )
-
-
-def _score_of(doc: Document) -> float | None:
-    """Return a document's score as ``peek_score`` does, faster: a fusion reads hundreds a query."""
-    record = doc.metadata.get(PROVENANCE_KEY)
-    score = record.get("score") if type(record) is dict else None
-    return score if type(score) is float else peek_score(doc)
+    z_scores = []
+    for search, list_keys in zip(searches, keys, strict=True):
+        positions = first_positions(list_keys)
+        scores = [peek_score(search.documents[position]) for position in positions.values()]
+        standardised = standardise(scores, depth if _states_maximum(search.documents) else None)
+        values = dict(zip(positions, standardised.values, strict=True))
+        z_scores.append(standardised._replace(values=values))
+    means = weighted_mean([(z.values, z.absent, weight) for z, weight in zip(z_scores, weights, strict=True)])
+    notes = [f"{search.name}: {z.note}" for search, z in zip(searches, z_scores, strict=True) if z.note]
+    return Fused(sort_by_score(means), z_scores, [weight / sum(weights) for weight in weights], notes)
 
 
 def _states_maximum(documents: Sequence[Document]) -> bool:
@@ -243,14 +211,14 @@ def merge(
         searches: The searches with what they found.
         call: The ``Call`` of the retriever, whose ``fusion``, ``rrf_k`` and ``id_key`` hold. Documents of different
             retrievers that share an id and not the text are different documents.
-        depth: That of ``fuse``.
-        alone: Stage of a search that is the only one: it keeps its order and scores. ``None``: it is fused as well.
+        depth: The ``depth`` of ``fuse``.
+        alone: Provenance stage of a single search, which keeps its order and scores. ``None``: it is fused as well.
         first_role: The best document of each search of this role comes first, in turn.
         extra: Fields for the last stage of each document.
     """
     owner = call.owner
     keys, notes = identify(searches, owner.id_key)
-    notes += [nothing_found(search) for search in searches if not search.documents]
+    notes += [note_empty(search) for search in searches if not search.documents]
     for note in notes:
         write_note(note)
     positions = [first_positions(list_keys) for list_keys in keys]
@@ -265,38 +233,38 @@ def merge(
 
 
 def identify(searches: Sequence[Search], id_key: str | None) -> tuple[list[list[str]], list[str]]:
-    """Return the keys of each search's documents, and notes on ids that stand for several texts.
+    """Return the keys of each search's documents, and notes on ids that mean several texts.
 
     Stores number their documents apart from each other: one id of two retrievers, or twice in one list, may mean two
-    texts. Several searches of one retriever are not told apart, since it may cut its documents by the query.
+    texts, which get keys of their own. Several searches of one retriever are not compared, since it may cut its
+    documents by the query.
     """
     keys = document_keys([search.documents for search in searches], id_key)
     if id_key is not None:
         return keys, []
-    texts: dict[str, dict[str, int]] = {}  # key -> text -> the retriever that has it
-    split = set()
+    texts: dict[str, dict[str, int]] = {}  # key -> its texts -> the retriever (by `id`) that found each first
+    ambiguous: set[str] = set()
     for list_keys, search in zip(keys, searches, strict=True):
-        of_list: dict[str, str] = {}
+        first_texts: dict[str, str] = {}
         for key, doc in zip(list_keys, search.documents, strict=True):
             if ORIGINAL_ID_KEY in doc.metadata:  # a shortened text is that of its id
                 continue
-            text, origins = doc.page_content, texts.setdefault(key, {})
-            origins.setdefault(text, id(search.retriever))
-            if of_list.setdefault(key, text) != text or len({*origins.values()}) > 1:
-                split.add(key)
-    if not split:
+            text = doc.page_content
+            retrievers = texts.setdefault(key, {})
+            retrievers.setdefault(text, id(search.retriever))
+            if first_texts.setdefault(key, text) != text or len(set(retrievers.values())) > 1:
+                ambiguous.add(key)
+    if not ambiguous:
         return keys, []
-    numbers = {key: {text: number for number, text in enumerate(texts[key])} for key in split}
-    renamed = [
-        [
-            f"{key}\0{numbers[key].get(doc.page_content, 0)}" if key in split else key
-            for key, doc in zip(list_keys, search.documents, strict=True)
-        ]
-        for list_keys, search in zip(keys, searches, strict=True)
-    ]
-    example = min(split)[:60]
-    count = f"{len(split)} ids, such as {example!r}, mean" if len(split) > 1 else f"id {example!r} means"
-    return renamed, [f"{count} different texts in different stores: they are kept apart"]
+    for list_keys, search in zip(keys, searches, strict=True):
+        for position, doc in enumerate(search.documents):
+            key = list_keys[position]
+            if key in ambiguous:
+                text_number = [*texts[key]].index(doc.page_content) if doc.page_content in texts[key] else 0
+                list_keys[position] = f"{key}\0{text_number}"
+    example = repr(min(ambiguous)[:60])
+    ids = f"{len(ambiguous)} ids, such as {example}, mean" if len(ambiguous) > 1 else f"id {example} means"
+    return keys, [f"{ids} different texts in different stores: they are kept apart"]
 
 
 def _put_first(
@@ -305,22 +273,24 @@ def _put_first(
     ranking: list[tuple[str, float]],
     role: str,
 ) -> list[tuple[str, float]]:
-    """Move the best document of each search with a role to the top, in turn; the rest keeps its order."""
-    keys_of_role = [
-        list(keys) for search, keys in zip(searches, positions, strict=True) if role and search.role == role
-    ]
-    best_keys = dict.fromkeys(keys[0] for keys in keys_of_role if keys)
+    """Move the best document of each search with a role to the top, in turn; the others keep their order."""
+    best_keys: dict[str, None] = {}
+    for search, positions_by_key in zip(searches, positions, strict=True):
+        if role and search.role == role and positions_by_key:
+            best_keys[next(iter(positions_by_key))] = None
     scores = dict(ranking)
     return [(key, scores[key]) for key in best_keys] + [pair for pair in ranking if pair[0] not in best_keys]
 
 
-def nothing_found(search: Search) -> str:
+def note_empty(search: Search) -> str:
     """Make a note for a search without results."""
     if search.role is None and not search.route:
         return f"{search.name} found nothing"
     query = " ".join(search.query.split())
-    where = f" in {search.route['source']!r}" if search.route else ""
-    return f"nothing found for {query if len(query) <= 80 else query[:79] + '…'!r}{where}"
+    if len(query) > 80:
+        query = query[:79] + "…"
+    source = f" in {search.route['source']!r}" if search.route else ""
+    return f"nothing found for {query!r}{source}"
 
 
 def join_documents(
@@ -337,46 +307,60 @@ def join_documents(
 ) -> list[Document]:
     """Make one document for each key of a ranking, with the stages of all copies that several searches found.
 
-    ``positions`` map keys to documents in each search; ``stage``, ``notes`` and ``more`` describe the last
-    stage; ``stored`` has text and metadata of the keys where the searches gave scores alone (others are left out).
+    Args:
+        searches: The searches with what they found.
+        positions: Key -> position among the documents, for each search.
+        ranking: Keys and scores, best first.
+        call: The ``Call`` of the retriever.
+        stage: Name of the last stage of each document.
+        notes: Notes for each document.
+        more: Fields for the last stage.
+        fused: The fusion that made the ranking, for the weights and z-scores in the stages.
+        stored: Documents by key, where the searches gave ids and scores alone; a key that it lacks is left out.
     """
     results = []
     fields = {"stage": stage, "retriever": call.owner.get_name(), "query": call.query, **(more or {})}
     common_notes = [*call.notes, *notes]
     for rank, (key, score) in enumerate(ranking, start=1):
-        first: Document | None = None
+        copies: list[Document] = []
         stages: list[Mapping[str, Any]] = []
-        inner: list[str] = []
-        for number, (search, where) in enumerate(zip(searches, positions, strict=True)):
-            if (position := where.get(key)) is None:
+        inner_notes: list[str] = []
+        for number, (search, positions_by_key) in enumerate(zip(searches, positions, strict=True)):
+            if key not in positions_by_key:
                 continue
-            doc = search.documents[position]
-            # A copy with an id is the better one to hand on.
-            if first is None or (doc.id and not first.id):
-                first = doc
-            record = peek_provenance(doc)
-            extra = {} if fused is None else fused.details(number, key)
-            stages += _stages(record, search, position + 1, search.branch or number + 1, extra)
-            inner += record.get("notes", ())
-        document = first if stored is None else stored.get(key)
+            position = positions_by_key[key]
+            copies.append(search.documents[position])
+            record = peek_provenance(copies[-1])
+            details = {} if fused is None else fused.details(number, key)
+            stages += _stages(record, search, position + 1, search.branch or number + 1, details)
+            inner_notes += record.get("notes", ())
+        if stored is None:
+            document: Document | None = next((copy for copy in copies if copy.id), copies[0])
+        else:
+            document = stored.get(key)
         if document is not None:
-            fields |= {"sources": stages, "notes": [*common_notes, *inner]}
+            fields |= {"sources": stages, "notes": [*common_notes, *inner_notes]}
             results.append(with_provenance(document, score=score, rank=rank, **fields))
-    times = Counter(doc.page_content for doc in results)
-    # the ids may be meant: which field tells documents apart is the user's to say
-    note = "same text under {} ids; in Python id_key= makes them one"
-    return [add_note(doc, note.format(n)) if (n := times[doc.page_content]) > 1 else doc for doc in results]
+    counts = Counter(doc.page_content for doc in results)
+    for number, doc in enumerate(results):
+        # the ids may be meant: which field tells documents apart is the user's to say
+        if (count := counts[doc.page_content]) > 1:
+            results[number] = add_note(doc, f"same text under {count} ids; in Python id_key= makes them one")
+    return results
 
 
 def _stages(
-    record: Mapping[str, Any], search: Search, rank: int, branch: int, extra_fields: Mapping[str, Any]
+    record: Mapping[str, Any], search: Search, rank: int, branch: int, details: Mapping[str, Any]
 ) -> list[Mapping[str, Any]]:
-    """Return a copy's stages; the last one, which is fused, gets rank, weight and the query sent."""
+    """Return the stages of one copy of a document; the last gets rank, weight, query and role of the search.
+
+    ``record`` is the copy's provenance; a retriever that is not the kit's leaves none.
+    """
     plain = {"retriever": search.name, "query": search.query, "rank": rank, "score": record.get("score")}
     stages = [*(record.get("stages") or [{"stage": "retrieve", **plain}])]
     if search.route:
         stages.append({**plain, **search.route})
-    last = {**stages[-1], "rank": rank, "weight": search.weight, "branch": branch, **extra_fields}
+    stages[-1] = {**stages[-1], "rank": rank, "weight": search.weight, "branch": branch, **details}
     if search.role is not None:
-        last.update(query=search.query, role=search.role)
-    return [*stages[:-1], last]
+        stages[-1].update(query=search.query, role=search.role)
+    return stages

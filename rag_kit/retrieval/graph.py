@@ -14,14 +14,14 @@ from rag_kit.documents.identity import document_key
 from rag_kit.documents.provenance import peek_score
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25.index import BM25Index
+from rag_kit.retrieval.base import RefiningRetriever
 from rag_kit.retrieval.bm25 import BM25Retriever
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.indexed import KeywordIndex, reader_of, rows_retriever
 from rag_kit.retrieval.inside import own_filter
-from rag_kit.retrieval.refining import RefiningRetriever
 
-_SEEDS = 20  # first results that the walk begins at
-_FALL = 2.0  # ranks over which the weight of a first result falls to 1/e
+_SEED_COUNT = 20  # first results that the walk begins at
+_RANK_SCALE = 2.0  # ranks over which the weight of a first result falls to 1/e
 
 
 class GraphRetriever(RefiningRetriever):
@@ -72,35 +72,36 @@ class GraphRetriever(RefiningRetriever):
         return {**values, "retriever": rows_retriever(index)}
 
     def _fetch_size(self, k: int) -> int:
-        return _SEEDS
+        return _SEED_COUNT
 
     async def _refine(self, documents: list[Document], call: Call) -> list[Document]:
         """Return the passages that the walk visits most; documents that are not in the index come last."""
         own = own_filter(self.retriever, call.config, strict=True)
         where = combine_filters(call.filter, own)
-        keys = [document_key(doc) for doc in documents]
-        seeds = {key: math.exp(-rank / _FALL) for rank, key in enumerate(keys)}
-        visited, unknown = await call.do("graph", partial(self._spread, seeds, call.k, where))
-        unconnected = [doc for key, doc in zip(keys, documents, strict=True) if key in unknown]
+        first_results = {document_key(doc): doc for doc in documents}
+        seeds = {key: math.exp(-n / _RANK_SCALE) for n, key in enumerate(first_results)}
+        visited, not_in_index = await call.do("graph", partial(self._walk, seeds, call.k, where))
+        unconnected = [doc for key, doc in first_results.items() if key in not_in_index]
         if count := len(unconnected):
             call.note(f"degraded: {count} of the first results are not in the index; they stand last")
-        documents_by_key = dict(zip(keys, documents, strict=True))
-        positions = {key: position for position, key in enumerate(keys, start=1)}
+        ranks_before = {key: rank for rank, key in enumerate(first_results, start=1)}
         results = []
-        for rank, (doc, mass, terms) in enumerate(visited, start=1):
-            key = document_key(doc)
-            seed = documents_by_key.get(key)
-            before = {
-                "score_before": None if seed is None else peek_score(seed),
-                "rank_before": positions.get(key),
-            }
-            results.append(call.with_stage(seed or doc, "graph", rank, mass, **before, terms=terms))
+        for rank, (doc, probability, terms) in enumerate(visited, start=1):
+            key, score_before = document_key(doc), None
+            if key in first_results:
+                doc = first_results[key]
+                score_before = peek_score(doc)
+            before = {"score_before": score_before, "rank_before": ranks_before.get(key)}
+            results.append(call.with_stage(doc, "graph", rank, probability, **before, terms=terms))
         return results + unconnected
 
-    def _spread(
+    def _walk(
         self, seeds: dict[str, float], k: int, where: Any
     ) -> tuple[list[tuple[Document, float, list[str]]], set[str]]:
-        """Walk from the seeds; also return the seeds that are not in the index. Reads the store."""
+        """Return the passages that a walk from weighted seeds visits most, and the seeds that are not in the index.
+
+        A passage comes with its probability and the terms that led to it. Reads the store.
+        """
         reader = reader_of(self.index)
-        hits = reader.spread(seeds, k, where, damping=self.damping, max_df=self.max_df)
-        return hits, {key for key in seeds if key not in reader}
+        visited = reader.spread(seeds, k, where, damping=self.damping, max_df=self.max_df)
+        return visited, {key for key in seeds if key not in reader}

@@ -14,22 +14,14 @@ from rag_kit.retrieval.base import blocking_step
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.ensemble import EnsembleRetriever
 from rag_kit.retrieval.fields import Weights
-from rag_kit.retrieval.fusion import (
-    Fused,
-    Search,
-    first_positions,
-    fuse,
-    identify,
-    join_documents,
-    nothing_found,
-)
+from rag_kit.retrieval.fusion import Search, first_positions, fuse, identify, join_documents, note_empty
 
 # docs/decisions/0011
 DENSE_WEIGHT = 0.5
 """The weight of the dense side; the keyword list has the rest."""
-_FEEDBACK = 0.45  # of the dense side's weight that the second dense list has
-_FIRST = 3  # results that the query is moved towards
-_SHARE = 0.5  # of their mean vector
+_FEEDBACK_SHARE = 0.45  # of the dense side's weight: what the second dense list, by feedback, has
+_FEEDBACK_DOCUMENTS = 3  # first results that the query's vector is moved towards
+_FEEDBACK_STEP = 0.5  # of their mean vector, added to the query's
 
 IDS_ONLY = "ids_only"
 """Argument of a call: give ids and scores alone, since text and metadata are read of what is returned."""
@@ -93,27 +85,27 @@ class HybridRetriever(EnsembleRetriever):
         branches = super()._branches(query)
         return branches if self._dense.reads(query) else branches[:1]
 
-    def _arguments(self) -> dict[str, Any]:
-        return {IDS_ONLY: True} if self._reads_later else {}
-
-    async def _merge(self, call: Call, answered: Sequence[Search]) -> list[Document]:
-        """Search by the moved vector, fuse, and read what is returned."""
-        if not self._dense.reads(call.query):
+    async def _search(self, query: str, call: Call) -> list[Document]:
+        """Run the two searches, and fuse them, on a thread, with a third one."""
+        arguments = {IDS_ONLY: True} if self._reads_later else {}
+        answered = await self._search_branches(query, call, **arguments)
+        if not self._dense.reads(query):
             call.note("degraded: keyword search only, for the embedding model reads English only")
-        documents: list[Document] = await blocking_step("fusion", self._merged, call, answered)
+        documents: list[Document] = await blocking_step("fusion", self._fuse_with_feedback, call, answered)
         return documents
 
-    def _merged(self, call: Call, answered: Sequence[Search]) -> list[Document]:
-        """Fuse the searches, and again with one by feedback on the vectors; make the documents of the best keys."""
+    def _fuse_with_feedback(self, call: Call, answered: Sequence[Search]) -> list[Document]:
+        """Fuse two searches, and once more with a third: by vector, with feedback from the first fusion."""
+        depth = self._depth(call)
         keys, notes = self._identify(answered)
-        fused = self._fuse(call, answered, keys)
-        searches = self._with_feedback(call, answered, keys, fused.ranking[:_FIRST])
+        fused = fuse(answered, keys, self.fusion, rrf_k=self.rrf_k, depth=depth)
+        best_keys = [key for key, _ in fused.ranking[:_FEEDBACK_DOCUMENTS]]
+        searches = self._with_feedback(call, answered, keys, best_keys)
         if len(searches) > len(answered):
-            first_keys = keys
             keys, notes = self._identify(searches)
-            fused = self._fuse(call, searches, keys, fused.tables if keys[:2] == first_keys else ())
+            fused = fuse(searches, keys, self.fusion, rrf_k=self.rrf_k, depth=depth)
         ranking = fused.ranking[: call.k]
-        empty = [nothing_found(search) for search in searches if not search.documents and not search.role]
+        empty = [note_empty(search) for search in searches if not search.documents and not search.role]
         return join_documents(
             searches,
             [first_positions(list_keys) for list_keys in keys],
@@ -131,55 +123,44 @@ class HybridRetriever(EnsembleRetriever):
             return [[document.id or "" for document in search.documents] for search in searches], []
         return identify(searches, self.id_key)
 
-    def _fuse(
-        self,
-        call: Call,
-        searches: Sequence[Search],
-        keys: Sequence[Sequence[str]],
-        tables: Sequence[Any] = (),
-    ) -> Fused:
-        depth = self._depth(call)
-        return fuse(searches, keys, self.fusion, rrf_k=self.rrf_k, depth=depth, tables=tables)
-
     def _with_feedback(
-        self,
-        call: Call,
-        answered: Sequence[Search],
-        keys: Sequence[Sequence[str]],
-        best: Sequence[tuple[str, float]],
+        self, call: Call, answered: Sequence[Search], keys: Sequence[Sequence[str]], best_keys: Sequence[str]
     ) -> Sequence[Search]:
-        """Add a search by the question's vector moved towards the best documents of the fused searches."""
-        dense, vector = self._dense, self._dense.kept_vector(call.query)
+        """Add a search by the query's vector, moved towards the vectors of the best documents.
+
+        Returns the searches as they were if one of them failed, or there is no vector to move or to move towards.
+        """
+        vector = self._dense.kept_vector(call.query)
         if vector is None or len(answered) < 2:
             return answered
-        positions = [*zip(answered, map(first_positions, keys), strict=True)]
-        first = [
-            next(search.documents[first[key]] for search, first in positions if key in first)
-            for key, _ in best
-        ]
+        documents: dict[str, Document] = {}
+        for search, list_keys in zip(answered, keys, strict=True):
+            for key, document in zip(list_keys, search.documents, strict=True):
+                documents.setdefault(key, document)
+        targets = self._dense.vectors_of([documents[key] for key in best_keys])
         # an index that was given other vectors meanwhile (`reembed`) still has the answers above
-        moved = _move_towards(vector, [row for row in dense.vectors_of(first) if len(row) == len(vector)])
-        if moved is None:
+        targets = [target for target in targets if len(target) == len(vector)]
+        if not targets:
             return answered
+        moved = _move_towards(vector, targets)
         depth = self._depth(call) or call.k
         try:
-            documents = dense.nearest(call.query, moved, depth, call.filter, ids_only=self._reads_later)
+            found = self._dense.nearest(call.query, moved, depth, call.filter, ids_only=self._reads_later)
         except (DocumentIndexError, LockedError) as error:
             call.note_failure("feedback", error)
             return answered
         keyword, by_vector = answered
-        share, name = by_vector.weight * _FEEDBACK, f"{by_vector.name}, feedback"
-        feedback = Search(call.query, "feedback", None, share, documents, name, len(answered) + 1)
-        return [keyword, replace(by_vector, weight=by_vector.weight - share), feedback]
+        weight = by_vector.weight * _FEEDBACK_SHARE
+        name = f"{by_vector.name}, feedback"
+        feedback = Search(call.query, "feedback", weight=weight, documents=found, name=name, branch=3)
+        return [keyword, replace(by_vector, weight=by_vector.weight - weight), feedback]
 
 
-def _move_towards(vector: Vector, targets: Sequence[Vector]) -> list[float] | None:
-    """Add half of the mean of the results' vectors to a query's vector; all have length 1."""
+def _move_towards(vector: Vector, targets: Sequence[Vector]) -> list[float]:
+    """Add half of the mean of the targets to a vector, all of them scaled to length 1."""
     import numpy as np
 
-    if not len(targets):
-        return None
     rows = np.array([vector, *targets], np.float64)
     rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
-    moved: list[float] = (rows[0] + _SHARE * rows[1:].mean(axis=0)).tolist()
+    moved: list[float] = (rows[0] + _FEEDBACK_STEP * rows[1:].mean(axis=0)).tolist()
     return moved

@@ -1,4 +1,4 @@
-"""Search with passages that a model imagines."""
+"""Search with passages that a model imagines, in place of the question or behind it."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class HyDERetriever(RewritingRetriever):
         return values
 
     @model_validator(mode="after")
-    def _vectors_can_be_had(self) -> Self:
+    def _has_embeddings(self) -> Self:
         if self.mode == "text":
             return self
         if not isinstance(self.retriever, (VectorRetriever, VectorStoreRetriever)):
@@ -93,36 +93,102 @@ class HyDERetriever(RewritingRetriever):
         if self.mode == "text" or not passages:
             return [Search(passage, "passage") for passage in passages]
         texts = [question, *passages] if self.include_original else passages
-        embedding = self._vectors(texts, call)
-        vectors = await call.attempt(
-            "embedding", embedding, "there is no vector of the passages", unsearched=True
-        )
+        work, instead = self._embed(texts, call), "there is no vector of the passages"
+        vectors = await call.attempt("embedding", work, instead, unsearched=True)
         if vectors is None:
             return []
         import numpy as np
 
         call.extra["queries"] = texts
-        vector = [float(value) for value in np.average(vectors, axis=0, weights=self._weights(len(texts)))]
-        return [Search(question, "passages", self._by_vector(vector))]
+        mean = np.average(vectors, axis=0, weights=self._weights(len(texts))).tolist()
+        inner: Any = self.retriever
+        is_kit = isinstance(inner, VectorRetriever)
+        searcher = VectorSearch(
+            vectorstore=inner.vectorstore,
+            vector=mean,
+            name=inner.get_name(),
+            filter=inner.filter if is_kit else None,
+            store_filter=None if is_kit else inner.search_kwargs.get("filter"),
+        )
+        return [Search(question, "passages", searcher)]
 
-    def _original(self, question: str, call: Call, rewritten: Sequence[Search]) -> list[Search]:
+    def _original_search(self, call: Call, rewritten: Sequence[Search]) -> list[Search]:
         if self.mode == "vector" and rewritten:
             return []  # the question is part of the mean
-        return super()._original(question, call, rewritten)
-
-    def _by_vector(self, vector: Sequence[float]) -> VectorSearch:
-        """Make a retriever that searches the store with a given vector, under the filters of the one given."""
-        inner: Any = self.retriever
-        if isinstance(inner, VectorRetriever):
-            filters = {"filter": inner.filter}
-        else:
-            filters = {"store_filter": inner.search_kwargs.get("filter")}
-        return VectorSearch(vectorstore=inner.vectorstore, vector=vector, name=inner.get_name(), **filters)
+        return super()._original_search(call, rewritten)
 
     def _embeddings(self) -> Embeddings | None:
         return self.embeddings or self.retriever.vectorstore.embeddings  # type: ignore[attr-defined]
 
-    async def _vectors(self, texts: list[str], call: Call) -> NDArray[np.float64]:
+    async def _embed(self, texts: list[str], call: Call) -> NDArray[np.float64]:
+        """Return the vectors of texts, one row each."""
         model: Any = self._embeddings()
         calls = partial(embed_documents, model, texts), partial(aembed_documents, model, texts)
         return checked_vectors(await call.do("embedding", *calls), len(texts), model)
+
+
+_MAX_PASSAGE_CHARS = 2_000
+
+
+class Query2DocRetriever(RewritingRetriever):
+    """Have a model write a passage that answers the question, and make one query of the two.
+
+    For keyword search the question is repeated before the passage, whose many words would outweigh it; for dense
+    search the two are joined once. If no passage comes, the question alone is searched for, with a note.
+
+    Paper: Wang, Yang, Wei: Query2doc: Query Expansion with Large Language Models, arXiv 2303.07678.
+
+    Args:
+        mode: ``"sparse"``: the question ``repeat`` times, then the passage, with blanks between them.
+            ``"dense"``, the default over a vector store: the question, the separator, the passage.
+        repeat: How often the question stands in the sparse form, 1 to 32; 5 in the paper.
+        separator: Stands in the dense form between question and passage; ``"[SEP]"`` in the paper.
+        include_original: Search for the question alone too, and fuse the two lists. Off, as in the paper.
+
+    All other arguments are those of ``RewritingRetriever``.
+
+    Example:
+        >>> from langchain_core.language_models import FakeListChatModel
+        >>> from rag_kit.retrieval import BM25Retriever
+        >>> words = BM25Retriever.from_texts(["Bees make honey.", "Insects pollinate flowers."])
+        >>> model = FakeListChatModel(responses=["Flowers are pollinated by insects such as bumblebees."])
+        >>> retriever = Query2DocRetriever.from_llm(model, words, k=1)
+        >>> [doc.page_content for doc in retriever.invoke("How do plants reproduce?")]
+        ['Insects pollinate flowers.']
+    """
+
+    task: ClassVar[str] = "query2doc"
+    answer_form: ClassVar[type[BaseModel]] = Passages
+
+    mode: Literal["sparse", "dense"] = "sparse"
+    repeat: Rewrites = 5
+    separator: str = "[SEP]"
+    include_original: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _vectors_are_dense(cls, values: Any) -> Any:
+        """Set the mode "dense" for a search by vectors, unless another is given."""
+        if not isinstance(values, dict):
+            return values
+        retriever = values.get("retriever")
+        if isinstance(retriever, VectorStore):
+            retriever = VectorRetriever(vectorstore=retriever)
+            values = {**values, "retriever": retriever}
+        if isinstance(retriever, (VectorRetriever, VectorStoreRetriever)):
+            values = {"mode": "dense", **values}
+        return values
+
+    async def _rewrite(self, question: str, call: Call) -> list[Search]:
+        """Make one search: the question with the imagined passage behind it."""
+        passages = await self._ask_for_texts(
+            [{"question": question}], "passages", call, max_chars=_MAX_PASSAGE_CHARS, cut=True
+        )
+        if not passages:
+            return []
+        call.extra["passage"] = passages[0]
+        if self.mode == "dense":
+            query = f"{question} {self.separator} {passages[0]}"
+        else:
+            query = f"{question} " * self.repeat + passages[0]
+        return [Search(query, "query2doc")]

@@ -43,15 +43,12 @@ class KeywordIndexRetriever(RagKitRetriever):
     note: str | None = None
 
     async def _search(self, query: str, call: Call) -> list[Document]:
-        documents: list[Document] = await blocking_step("search", self._find, query, call)
+        hits: Any = await blocking_step("search", self._hits, query, call)
+        documents = add_first_stage(hits, "bm25", self.get_name(), query, max_score=hits.maximum)
         if self.note is None:
             return documents
         call.note(self.note)
         return [add_note(document, self.note) for document in documents]
-
-    def _find(self, query: str, call: Call) -> list[Document]:
-        hits = self._hits(query, call)
-        return add_first_stage(hits, "bm25", self.get_name(), query, max_score=hits.maximum)
 
     def _hits(self, query: str, call: Call) -> Any:
         return self.index.keyword_view().search(query, call.k, call.filter, ids_only=_ids_only(call))
@@ -65,13 +62,14 @@ class LegIndexRetriever(RagKitRetriever):
 
     async def _search(self, query: str, call: Call) -> list[Document]:
         view: Any = await blocking_step("search", self.index.leg_view, self.leg)
-        search, asked = view.search, query
         if isinstance(view, SparseView):
-            asked = await Step(
+            weights = await Step(
                 "encode", lambda _: view.encode_query(query), lambda _: view.aencode_query(query)
             )
-            search = view.search_weighted
-        hits: Any = await blocking_step("search", search, asked, call.k, call.filter)
+            step: Step[Any] = blocking_step("search", view.search_weighted, weights, call.k, call.filter)
+        else:
+            step = blocking_step("search", view.search, query, call.k, call.filter)
+        hits = await step
         return add_first_stage(hits, self.leg, self.get_name(), query, max_score=hits.maximum)
 
 
@@ -80,7 +78,7 @@ KeywordRetriever = BM25Retriever | KeywordIndexRetriever
 
 
 def reader_of(index: KeywordIndex) -> BM25Index | KeywordView:
-    """Return the object that reads and searches terms; it reads the store if the index is a stored one."""
+    """Return what reads and searches the terms of an index: the index in memory itself, or a view of a stored one."""
     return index if isinstance(index, BM25Index) else index.keyword_view()
 
 
@@ -122,7 +120,7 @@ class DenseIndexRetriever(ByVectorRetriever):
     async def _search(self, query: str, call: Call) -> list[Document]:
         if self.index.embeddings is not None:  # another one after `reembed`
             return await super()._search(query, call)
-        # the index says what is missing
+        # without a model the search for a text raises, and its error says what is missing
         documents: list[Document] = await blocking_step("search", self._nearest, query, query, call)
         return documents
 
@@ -132,14 +130,12 @@ class DenseIndexRetriever(ByVectorRetriever):
 
 
 async def embed_first(retriever: Any, query: str) -> None:
-    """Embed a query before several searches of one retriever need its vector at the same time."""
-    parts = retriever.retrievers if isinstance(retriever, EnsembleRetriever) else [retriever]
-    dense = next((part for part in parts if isinstance(part, DenseIndexRetriever)), None)
-    model = None if dense is None else dense.index.embeddings
-    if dense is None or model is None or not dense.reads(query):
-        return
-    with suppress(ModelError):  # then each search asks, and fails or is skipped by itself
-        dense.query_vectors.keep(query, await embed_query_step(model, query), model)
+    """Embed a query once for several searches of one retriever that will need its vector at the same time."""
+    for part in retriever.retrievers if isinstance(retriever, EnsembleRetriever) else [retriever]:
+        if isinstance(part, DenseIndexRetriever) and part.index.embeddings is not None and part.reads(query):
+            model = part.index.embeddings
+            with suppress(ModelError):  # then each search embeds, and fails or is skipped by itself
+                part.query_vectors.keep(query, await embed_query_step(model, query), model)
 
 
 def rows_retriever(
@@ -157,26 +153,11 @@ def rows_retriever(
     if pipeline == "bm25":
         return KeywordIndexRetriever(index=index, k=k, filter=filter, name="bm25")
     if pipeline == "trigram" or pipeline == "sparse":
-        index.leg_view(pipeline)  # says now what is missing
+        index.leg_view(pipeline)  # raises now if the index has no such leg
         return LegIndexRetriever(index=index, leg=pipeline, k=k, filter=filter, name=pipeline)
-    recorded, note = index.embedding, None
-    if recorded is None:
-        if pipeline == "dense":
-            raise InvalidInputError(
-                f"The index in {index.folder} has no vectors, which pipeline='dense' needs. Use 'bm25', or add "
-                f"them: rag-kit ingest PATH --index {index.folder} --embedding-model NAME"
-            )
-        note = "degraded: keyword search only, for the index has no vectors"
-    elif index.embeddings is None:
-        if pipeline == "dense" or ensemble.get("on_error") != "skip":
-            raise InvalidInputError(
-                f"pipeline={pipeline!r} needs the embedding model {recorded!r} of the index: "
-                "DocumentIndex.open(folder, embeddings=embedding_model(...)); or search by keyword alone: "
-                "index_retriever(index, 'bm25')."
-            )
-        note = f"degraded: keyword search only, for the index was opened without its embedding model {recorded!r}"
-    if note is not None:
-        return KeywordIndexRetriever(index=index, k=k, filter=filter, name="bm25", note=note)
+    degradation = _check_vectors(index, pipeline, ensemble.get("on_error") == "skip")
+    if degradation is not None:
+        return KeywordIndexRetriever(index=index, k=k, filter=filter, name="bm25", note=degradation)
     if pipeline == "dense":
         return DenseIndexRetriever(index=index, k=k, filter=filter, name="dense")
     settings: dict[str, Any] = {
@@ -192,3 +173,27 @@ def rows_retriever(
     if not {"fusion", "rrf_k", "weights"} & ensemble.keys():
         return HybridRetriever(**settings)
     return EnsembleRetriever(**{"fusion": "rrf" if "rrf_k" in ensemble else "convex", **settings})
+
+
+def _check_vectors(index: DocumentIndex, pipeline: Pipeline, may_skip: bool) -> str | None:
+    """Return None if an index can be searched by vector, else the note of a hybrid search by keyword alone.
+
+    Raises ``InvalidInputError`` where vectors are needed; a model that is not there is not, with ``may_skip``.
+    """
+    model = index.embedding
+    if model is None:
+        if pipeline == "dense":
+            raise InvalidInputError(
+                f"The index in {index.folder} has no vectors, which pipeline='dense' needs. Use 'bm25', or add "
+                f"them: rag-kit ingest PATH --index {index.folder} --embedding-model NAME"
+            )
+        return "degraded: keyword search only, for the index has no vectors"
+    if index.embeddings is not None:
+        return None
+    if pipeline == "dense" or not may_skip:
+        raise InvalidInputError(
+            f"pipeline={pipeline!r} needs the embedding model {model!r} of the index: "
+            "DocumentIndex.open(folder, embeddings=embedding_model(...)); or search by keyword alone: "
+            "index_retriever(index, 'bm25')."
+        )
+    return f"degraded: keyword search only, for the index was opened without its embedding model {model!r}"

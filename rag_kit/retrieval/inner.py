@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeGuard
 
@@ -38,6 +38,7 @@ from rag_kit.models.wrapped import OnRefusal, change_models, models_inside
 from rag_kit.retrieval.stores import deeper, is_native, native_filter
 
 AnyRetriever = Runnable[str, list[Document]]
+_WRAPPERS = (RunnableBindingBase, RunnableWithFallbacks, DynamicRunnable)  # in which fallbacks may be
 
 
 def is_kit_retriever(value: Any) -> TypeGuard[Any]:
@@ -59,13 +60,14 @@ def call_retriever(
     The documents come as it gave them (not copied): at most ``k``, those that pass the filter. ``arguments`` reach the
     kit's own retrievers. What returns something else than documents raises ``InvalidInputError``.
     """
-    plan, asked = _plan(retriever, config, k, filter, arguments), _noting_failures(retriever, config)
+    plan = _plan(retriever, config, k, filter, arguments)
+    runnable = _with_noted_fallbacks(retriever, config)
     documents: list[Document] = []
-    for kwargs in plan.attempts():
-        documents = _check_documents(retriever, asked.invoke(query, config, **kwargs))
-        if plan.enough(documents, kwargs):
+    for call_arguments in plan.attempts():
+        documents = _check_documents(retriever, runnable.invoke(query, config, **call_arguments))
+        if plan.is_enough(documents, call_arguments):
             break
-    return plan.finish(documents, retriever.get_name(), kwargs.get("k", 0))
+    return plan.filtered(documents, retriever.get_name(), call_arguments.get("k", 0))
 
 
 async def acall_retriever(
@@ -78,67 +80,72 @@ async def acall_retriever(
     **arguments: Any,
 ) -> list[Document]:
     """As ``call_retriever``; a retriever without async code of its own runs on the shared pool of threads."""
-    plan, asked = _plan(retriever, config, k, filter, arguments), _noting_failures(retriever, config)
+    plan = _plan(retriever, config, k, filter, arguments)
+    runnable = _with_noted_fallbacks(retriever, config)
     if is_kit_retriever(retriever):
         call: Callable[..., Awaitable[Any]] = retriever.ainvoke
-    elif _native_async(retriever):
-        call = partial(acall_runnable, asked)
+    elif _has_own_coroutine(retriever):
+        call = partial(acall_runnable, runnable)
     else:
-        call = partial(_call_on_thread, asked)
+        call = partial(_call_on_thread, runnable)
     documents: list[Document] = []
-    for kwargs in plan.attempts():
-        documents = _check_documents(retriever, await call(query, config, **kwargs))
-        if plan.enough(documents, kwargs):
+    for call_arguments in plan.attempts():
+        documents = _check_documents(retriever, await call(query, config, **call_arguments))
+        if plan.is_enough(documents, call_arguments):
             break
-    return plan.finish(documents, retriever.get_name(), kwargs.get("k", 0))
+    return plan.filtered(documents, retriever.get_name(), call_arguments.get("k", 0))
 
 
 async def _call_on_thread(retriever: AnyRetriever, *arguments: Any, **kwargs: Any) -> Any:
     return await run_in_thread(partial(retriever.invoke, *arguments, **kwargs))
 
 
-def by_prepared_retriever(asked: Sequence[tuple[Any, str]]) -> list[tuple[Any, list[str]]]:
-    """Group queries by the retriever that prepares them together; groups of one query are left out."""
-    if len(asked) < 2:
-        return []
-    queries: dict[int, tuple[Any, dict[str, None]]] = {}
-    for retriever, query in asked:
+def group_queries(searches: Sequence[tuple[Any, str]]) -> list[tuple[Any, list[str]]]:
+    """Group the queries of ``(retriever, query)`` pairs by the retriever that prepares them together.
+
+    Queries are left out that have a retriever without ``searches_together``, or one for themselves.
+    """
+    retrievers: dict[int, Any] = {}
+    queries: dict[int, dict[str, None]] = {}  # by the id of a retriever
+    for retriever, query in searches if len(searches) > 1 else ():
         while isinstance(retriever, RunnableBindingBase):
             retriever = retriever.bound
         if is_kit_retriever(retriever) and retriever.searches_together and query.strip():
-            queries.setdefault(id(retriever), (retriever, {}))[1][query] = None
-    return [(retriever, [*texts]) for retriever, texts in queries.values() if len(texts) > 1]
+            retrievers[id(retriever)] = retriever
+            queries.setdefault(id(retriever), {})[query] = None
+    return [(retrievers[key], list(texts)) for key, texts in queries.items() if len(texts) > 1]
 
 
 @dataclass(frozen=True)
 class _Plan:
-    """How to call a retriever: the arguments it takes, where to cut, and the filter to apply afterwards."""
+    """A way to call a retriever."""
 
-    kwargs: Mapping[str, Any] = field(default_factory=dict)
-    k: int | None = None
-    post_filter: Filter | None = None
+    arguments: Mapping[str, Any]  # that it takes, such as `k` and `filter`
+    k: int | None  # most documents to keep of what it returns; None for all
+    post_filter: Filter | None = None  # that it does not take, applied to what it returns
 
     def attempts(self) -> Iterator[dict[str, Any]]:
-        """Yield the arguments of one call after the other; a filter applied afterwards needs deeper calls."""
-        k = self.kwargs.get("k")
+        """Yield the arguments of one call after the other: with a ``post_filter``, each fetches more documents."""
+        k = self.arguments.get("k")
         if self.post_filter is None or k is None:
-            yield dict(self.kwargs)
+            yield dict(self.arguments)
             return
-        yield from ({**self.kwargs, "k": fetch} for fetch in deeper(k))
+        for fetch in deeper(k):
+            yield {**self.arguments, "k": fetch}
 
-    def enough(self, documents: list[Document], kwargs: Mapping[str, Any]) -> bool:
-        """Tell whether no deeper call is needed."""
+    def is_enough(self, documents: list[Document], call_arguments: Mapping[str, Any]) -> bool:
+        """Tell whether ``k`` documents pass, or the retriever has no more than it returned in this call."""
         if self.post_filter is None or self.k is None:
             return True
-        return len(documents) < kwargs.get("k", 0) or len(self._passing(documents)) >= self.k
+        return len(documents) < call_arguments.get("k", 0) or len(self._passing(documents)) >= self.k
 
-    def finish(self, documents: list[Document], name: str, fetched: int) -> list[Document]:
-        """Apply the filter that the retriever did not, and cut; note where nothing is left and there may be more."""
+    def filtered(self, documents: list[Document], name: str, fetched: int) -> list[Document]:
+        """Return at most ``k`` documents that pass; if none of ``fetched`` does, note that there may be more."""
         passing = self._passing(documents)
         if documents and not passing and len(documents) >= fetched:
             how = "all that it found, which it does not search by the filter, was left out"
             write_note(f"degraded: {name}: {how}", unsearched=True)
-        return passing if self.k is None else passing[: self.k]
+        return passing[: self.k]
 
     def _passing(self, documents: list[Document]) -> list[Document]:
         if self.post_filter is None:
@@ -147,17 +154,19 @@ class _Plan:
         return [doc for doc in documents if passes(doc.metadata)]
 
 
-def _noting_failures(retriever: Any, config: RunnableConfig | None) -> Any:
-    """A retriever whose fallbacks, in whatever wrappers, are not asked without a note."""
-    if is_kit_retriever(retriever) or len(models_inside(retriever, config)) == 1:
+def _with_noted_fallbacks(retriever: Any, config: RunnableConfig | None) -> Any:
+    """Return a retriever that writes a note when its first runnable fails and a fallback is asked.
+
+    One without fallbacks, in whatever wrappers, is returned as it is.
+    """
+    if not isinstance(retriever, _WRAPPERS) or len(models_inside(retriever, config)) == 1:
         return retriever
 
-    def noting(inner: Any, arguments: Mapping[str, Any], first: bool) -> Any:
-        note = partial(note_fallback, inner.get_name())
+    def with_note(inner: Any, arguments: Mapping[str, Any], first: bool) -> Any:
         bound = inner.bind(**arguments) if arguments else inner
-        return OnRefusal(bound, note, lambda: None) if first else bound
+        return OnRefusal(bound, partial(note_fallback, inner.get_name()), lambda: None) if first else bound
 
-    return change_models(retriever, noting, config, {})
+    return change_models(retriever, with_note, config, {})
 
 
 def _plan(
@@ -167,8 +176,12 @@ def _plan(
     where: Filter | None,
     more: Mapping[str, Any],
 ) -> _Plan:
-    """Decide how to call a runnable by its kind: whether it takes ``k`` and the filter, and what is done afterwards."""
-    arguments = {name: value for name, value in (("k", k), ("filter", where or None)) if value is not None}
+    """Decide how to call a runnable: which of ``k`` and the filter ``where`` it takes, and what is done afterwards.
+
+    ``more`` are further arguments, for the kit's own retrievers.
+    """
+    where = where or None
+    arguments = _without_none(k=k, filter=where)
     if is_kit_retriever(retriever):
         return _Plan({**arguments, **more}, k)
     if isinstance(retriever, DynamicRunnable):
@@ -180,21 +193,23 @@ def _plan(
         # one of several will run, and gets our arguments only if all of them take these
         runnables = [retriever.runnable, *retriever.fallbacks]
         plans = [_plan(runnable, config, k, where, more) for runnable in runnables]
-        return plans[0] if all(plan == plans[0] for plan in plans) else _Plan({}, k, where or None)
+        return plans[0] if all(plan == plans[0] for plan in plans) else _Plan({}, k, where)
     if isinstance(retriever, RunnableSequence):
         # Later steps may reorder, so the first one must not be cut; it may be filtered.
         first = _plan(retriever.first, config, None, where, more)
-        return _Plan(first.kwargs, k, where or None)
+        return _Plan(first.arguments, k, where)
     if isinstance(retriever, VectorStoreRetriever):
-        static = retriever.search_kwargs.get("filter")
-        native = native_filter(retriever.vectorstore, where, static=static) if where else None
-        arguments = {name: value for name, value in (("k", k), ("filter", native)) if value is not None}
-        return _Plan(arguments, k, None if native is not None else where or None)
+        own_filter = retriever.search_kwargs.get("filter")
+        store_filter = native_filter(retriever.vectorstore, where, static=own_filter) if where else None
+        return _Plan(_without_none(k=k, filter=store_filter), k, where if store_filter is None else None)
     if isinstance(retriever, BaseRetriever):
-        named = inspect.signature(retriever._get_relevant_documents).parameters
-        kwargs = {name: value for name, value in arguments.items() if name in named}
-        return _Plan(kwargs, k, where or None)
-    return _Plan({}, k, where or None)
+        parameters = inspect.signature(retriever._get_relevant_documents).parameters
+        return _Plan({name: arguments[name] for name in arguments if name in parameters}, k, where)
+    return _Plan({}, k, where)
+
+
+def _without_none(**arguments: Any) -> dict[str, Any]:
+    return {name: value for name, value in arguments.items() if value is not None}
 
 
 def _bound_plan(
@@ -204,39 +219,43 @@ def _bound_plan(
     where: Filter | None,
     more: Mapping[str, Any],
 ) -> _Plan:
-    """Keep a bound ``k``; AND a bound filter with ours, which would replace it."""
+    """Decide how to call a bound retriever: a bound ``k`` holds, a bound filter is ANDed with ``where``.
+
+    An argument of the call would replace the bound one of its name.
+    """
     bound = binding.kwargs
-    asked = None if bound.get("k") is not None else k
-    plan = _plan(binding.bound, merge_configs(binding.config, config), asked, where, more)
-    kwargs = {name: value for name, value in plan.kwargs.items() if bound.get(name) is None}
+    inner_k = k if bound.get("k") is None else None
+    plan = _plan(binding.bound, merge_configs(binding.config, config), inner_k, where, more)
+    arguments = {name: value for name, value in plan.arguments.items() if bound.get(name) is None}
     post_filter = plan.post_filter
-    bound_filter, new_filter = bound.get("filter"), plan.kwargs.get("filter")
+    bound_filter, new_filter = bound.get("filter"), plan.arguments.get("filter")
     if bound_filter is not None and new_filter is not None:
         if isinstance(bound_filter, Mapping) and isinstance(new_filter, Mapping):
-            kwargs["filter"] = combine_filters(bound_filter, new_filter)
+            arguments["filter"] = combine_filters(bound_filter, new_filter)
         else:  # a store's own objects cannot be combined: ours is applied afterwards
             post_filter = where
-    return _Plan(kwargs, k, post_filter)
+    return _Plan(arguments, k, post_filter)
 
 
-def _native_async(retriever: Runnable[Any, Any]) -> bool:
-    """Tell whether ``ainvoke`` waits without a thread of asyncio's small pool."""
+def _has_own_coroutine(retriever: Runnable[Any, Any]) -> bool:
+    """Tell whether a retriever is asynchronous by itself; else LangChain runs it on asyncio's small pool of threads."""
     if isinstance(retriever, RunnableBindingBase):
-        return _native_async(retriever.bound)
+        return _has_own_coroutine(retriever.bound)
     if isinstance(retriever, DynamicRunnable):
-        return _native_async(retriever.default)
+        return _has_own_coroutine(retriever.default)
     if isinstance(retriever, RunnableLambda):
         return hasattr(retriever, "afunc")
     if isinstance(retriever, VectorStoreRetriever):
         return is_native(retriever.vectorstore, "asimilarity_search")
     if isinstance(retriever, BaseRetriever) and not is_kit_retriever(retriever):
         name = type(retriever)._aget_relevant_documents.__qualname__
+        # LangChain's default is the base class's method, or one that its `__init_subclass__` put into the class
         return name != "BaseRetriever._aget_relevant_documents" and "__init_subclass__" not in name
     return True
 
 
 def _check_documents(retriever: Runnable[Any, Any], result: Any) -> list[Document]:
-    """Return what a retriever returned; refuse anything but documents."""
+    """Return the result of a retriever as a list; refuse anything but documents."""
     if isinstance(result, BudgetExceededError):
         raise result
     if not isinstance(result, (list, tuple)):

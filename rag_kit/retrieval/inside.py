@@ -20,14 +20,12 @@ from rag_kit.documents.fields import fields_of_filter, unknown_field_error
 from rag_kit.errors import FilterError
 from rag_kit.retrieval.inner import is_kit_retriever
 
-_MAX_DEPTH = 16  # retrievers inside one another; one that holds itself has no end
-
 
 def inside(retriever: Any, config: RunnableConfig | None = None) -> Sequence[Any]:
     """Return the retrievers inside one of the kit's, or a LangChain wrapper; none inside others."""
     if is_kit_retriever(retriever):
-        asked: Sequence[Any] = retriever.inner_retrievers()
-        return asked
+        inner: Sequence[Any] = retriever.inner_retrievers()
+        return inner
     if isinstance(retriever, RunnableBindingBase):
         return [retriever.bound]
     if isinstance(retriever, DynamicRunnable):
@@ -40,16 +38,13 @@ def inside(retriever: Any, config: RunnableConfig | None = None) -> Sequence[Any
 
 
 def own_filter(
-    retriever: Any, config: RunnableConfig | None = None, *, strict: bool = False, _depth: int = 0
+    retriever: Any, config: RunnableConfig | None = None, *, strict: bool = False
 ) -> Filter | None:
-    """Return the filter that all documents of a retriever pass, from how it and its inner retrievers were made.
+    """Return the filter that all documents of a retriever pass: its own, ANDed with those of its inner retrievers.
 
-    What is fetched past the retriever, by id or by position, has to keep to it too. A filter that cannot be read is
-    passed over, or raises ``FilterError`` with ``strict``.
+    It holds for documents, too, that are fetched by id or position and not by the retriever. A filter that cannot be
+    read is passed over, or raises ``FilterError`` with ``strict``.
     """
-    if _depth > _MAX_DEPTH:
-        _refuse_unreadable(retriever, "it is nested too deep", strict)
-        return None
     outer: Any = None
     if isinstance(retriever, RunnableBindingBase):
         outer = retriever.kwargs.get("filter")
@@ -59,7 +54,7 @@ def own_filter(
     elif is_kit_retriever(retriever):
         outer = retriever.filter
     parts = inside(retriever, config)
-    inner = _any_of([own_filter(part, config, strict=strict, _depth=_depth + 1) for part in parts])
+    inner = _or_filters([own_filter(part, config, strict=strict) for part in parts])
     if outer is None or outer == {}:
         return inner
     if not isinstance(outer, Mapping):
@@ -72,12 +67,17 @@ def own_filter(
         return inner
 
 
-def _any_of(filters: Sequence[Filter | None]) -> Filter | None:
+def _or_filters(filters: Sequence[Filter | None]) -> Filter | None:
     """OR the filters of several retrievers; None if one of them lets everything pass."""
-    distinct = [where for n, where in enumerate(filters) if where is not None and where not in filters[:n]]
-    if not distinct or None in filters:
-        return None
-    return distinct[0] if len(distinct) == 1 else {"$or": distinct}
+    distinct: list[Filter] = []
+    for where in filters:
+        if where is None:
+            return None
+        if where not in distinct:
+            distinct.append(where)
+    if len(distinct) > 1:
+        return {"$or": distinct}
+    return distinct[0] if distinct else None
 
 
 def _refuse_unreadable(retriever: Any, why: str, strict: bool) -> None:
@@ -91,31 +91,33 @@ def _refuse_unreadable(retriever: Any, why: str, strict: bool) -> None:
 
 
 def fields_inside(
-    retrievers: Sequence[Any], needed: set[str], config: RunnableConfig | None = None, depth: int = 0
+    retrievers: Sequence[Any], needed: set[str], config: RunnableConfig | None = None
 ) -> set[str] | None:
-    """Return the metadata fields of some retrievers' documents; None if one does not know them."""
-    if not retrievers or depth > _MAX_DEPTH:
+    """Return metadata fields of the retrievers' documents, at least the ``needed`` ones that there are.
+
+    None if a retriever does not know the fields of its documents.
+    """
+    if not retrievers:
         return None
-    found: set[str] = set()
+    fields: set[str] = set()
     for retriever in retrievers:
         if is_kit_retriever(retriever):
-            fields = retriever.known_fields(needed - found)
+            more = retriever.known_fields(needed - fields)
         else:
-            fields = fields_inside(inside(retriever, config), needed - found, config, depth + 1)
-        if fields is None:
+            more = fields_inside(inside(retriever, config), needed - fields, config)
+        if more is None:
             return None
-        found |= fields
-        if needed and needed <= found:
+        fields |= more
+        if needed and needed <= fields:
             break
-    return found
+    return fields
 
 
-def check_fields(retriever: Any, needed: set[str], config: RunnableConfig | None = None) -> set[str]:
-    """Refuse a filter on a field that no document has; returns the fields that need not be looked for again.
+def check_fields(retriever: Any, needed: set[str], config: RunnableConfig | None) -> set[str]:
+    """Refuse a filter on fields that no document has; return the fields that need not be checked again.
 
-    The message lists the fields there are; it lists none where the retriever has a filter that keeps the caller from
-    some of the documents. Nothing is refused where the fields are not known for free (a foreign store, a function), and
-    where there are no documents.
+    Nothing is refused where the fields are not known for free (a foreign store, a function), and where there are no
+    documents. The message lists the fields there are, unless a filter of the retriever keeps documents from the caller.
     """
     known = fields_inside([retriever], needed, config)
     if known is None:
@@ -123,6 +125,5 @@ def check_fields(retriever: Any, needed: set[str], config: RunnableConfig | None
     if not known or needed <= known:
         return needed & known
     missing, own = needed - known, own_filter(retriever, config)
-    raise unknown_field_error(
-        missing, known, listed=own is None or not missing.isdisjoint(fields_of_filter(own))
-    )
+    may_list = own is None or not missing.isdisjoint(fields_of_filter(own))
+    raise unknown_field_error(missing, known, listed=may_list)

@@ -21,12 +21,12 @@ from rag_kit.retrieval.vectors import ByVectorRetriever
 
 
 class _Loaded(NamedTuple):
-    """The tree in one generation of the index: the vectors of summaries, and whether each is up to date."""
+    """The tree in one generation of the index, with the unit vectors of its summaries."""
 
-    as_of: tuple[str, int]  # the index and its generation
+    generation: tuple[str, int]  # the index and its generation
     tree: RaptorTree
     vectors: dict[str, Vectors]
-    complete: set[str]
+    complete: set[str]  # summaries whose passages are all as they were summarised
 
     @property
     def note(self) -> str:
@@ -40,7 +40,7 @@ class _Loaded(NamedTuple):
 class RaptorRetriever(ByVectorRetriever):
     """Search passages, and summaries of clusters of passages (``build_raptor``), by vector, all at once.
 
-    A question about the complete of something finds the summary of what is spread over many passages. A summary is
+    A question about the whole of something finds the summary of what is spread over many passages. A summary is
     found only while all passages below it are in the index as they were summarised, and pass the filter.
 
     Paper: Sarthi et al., RAPTOR, arXiv 2401.18059.
@@ -65,46 +65,46 @@ class RaptorRetriever(ByVectorRetriever):
         """Return the passages and summaries nearest to the query; read the tree again if the index has changed."""
         with self.index.view(call.filter) as (connection, state, passes):
             loaded = self._loaded
-            as_of = state.uid, state.generation
-            if loaded is None or loaded.as_of != as_of:
-                loaded = self._loaded = self._load(connection, as_of)
-        allowed = loaded.complete
+            generation = state.uid, state.generation
+            if loaded is None or loaded.generation != generation:
+                loaded = self._loaded = self._load(connection, generation)
+        summaries = loaded.complete
         if passes is not None:
             leaves = loaded.tree.leaves.items()
             passing = {key for key, leaf in leaves if passes(leaf.row) and leaf.current}
-            allowed = _complete_summaries(loaded.tree, passing)
-        hits = self._hits(unit(np.asarray(vector, np.float32)), loaded, allowed, call)
+            summaries = _complete_summaries(loaded.tree, passing)
+        hits = self._hits(unit(np.asarray(vector, np.float32)), loaded, summaries, call)
         documents = add_first_stage(hits, RAPTOR, self.get_name(), query)
         if not loaded.note:
             return documents
         call.note(loaded.note)
         return [add_note(doc, loaded.note) for doc in documents]
 
-    def _load(self, connection: Any, as_of: tuple[str, int]) -> _Loaded:
+    def _load(self, connection: Any, generation: tuple[str, int]) -> _Loaded:
         """Read the tree in one generation of the index."""
         tree = RaptorTree.of(connection)
         for node in tree.nodes.values():
             del node.metadata[RAPTOR]
         current = {key for key, leaf in tree.leaves.items() if leaf.current}
         stored = self.index.vectors(list(tree.nodes)).items()
-        rows = {key: unit(np.asarray(row, np.float32)) for key, row in stored}
-        return _Loaded(as_of, tree, rows, _complete_summaries(tree, current))
+        vectors = {key: unit(np.asarray(row, np.float32)) for key, row in stored}
+        return _Loaded(generation, tree, vectors, _complete_summaries(tree, current))
 
-    def _hits(self, vector: Vectors, loaded: _Loaded, allowed: set[str], call: Call) -> Hits:
-        """Return the passages and summaries nearest to a vector, with their cosines."""
-        passages = combine_filters(call.filter, {REPRESENTATION: {"$exists": False}})
-        hits = self.index.search_dense(vector.tolist(), call.k, passages)
-        rows = {key: row for key, row in loaded.vectors.items() if key in allowed}
+    def _hits(self, vector: Vectors, loaded: _Loaded, summaries: set[str], call: Call) -> Hits:
+        """Return the passages, and those of some summaries, that are nearest to a vector, with their cosines."""
+        passages_only = combine_filters(call.filter, {REPRESENTATION: {"$exists": False}})
+        hits = self.index.search_dense(vector.tolist(), call.k, passages_only)
+        rows = {key: row for key, row in loaded.vectors.items() if key in summaries}
         if rows:
             nearest = best_ids(np.stack(list(rows.values())) @ vector, list(rows), call.k)
             hits += [(copy_document(loaded.tree.nodes[key]), score) for key, score in nearest]
         return sorted(hits, key=lambda hit: (-hit[1], hit[0].id or ""))[: call.k]
 
 
-def _complete_summaries(tree: RaptorTree, leaves: set[str]) -> set[str]:
-    """Return the summaries whose passages are all among some."""
-    complete = set(leaves)
-    for key, node in tree.nodes.items():
+def _complete_summaries(tree: RaptorTree, passages: set[str]) -> set[str]:
+    """Return the summaries that are made of nothing but some passages, themselves or through other summaries."""
+    complete = set(passages)
+    for key, node in tree.nodes.items():  # a summary comes after those that it is made of
         if complete.issuperset(node.metadata["members"]):
             complete.add(key)
-    return complete - leaves
+    return complete - passages

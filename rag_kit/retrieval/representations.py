@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
-from pydantic import PrivateAttr, field_validator
+from pydantic import field_validator
 
 from rag_kit.concurrency.notes import outages, write_note
 from rag_kit.documents import combine_filters
@@ -24,7 +24,7 @@ from rag_kit.retrieval.fields import OptionalCount, Seconds
 from rag_kit.retrieval.indexed import embed_first
 from rag_kit.retrieval.inside import own_filter
 from rag_kit.retrieval.parents.base import FamilyWriter
-from rag_kit.retrieval.parents.parent_document import ParentDocumentRetriever
+from rag_kit.retrieval.parents.retrievers import ParentDocumentRetriever
 
 _log = logging.getLogger(__name__)
 _DEPTH = 30  # documents that each representation gives to the fusion
@@ -86,7 +86,6 @@ class MultiRepresentationRetriever(FamilyWriter):
     represent: tuple[str, ...] | None = None
     llm: Any = None
     cache: str | PathLike[str] | None = None
-    _last_ensemble: tuple[tuple[str, ...], EnsembleRetriever] | None = PrivateAttr(default=None)
 
     @field_validator("represent", mode="before")
     @classmethod
@@ -114,33 +113,31 @@ class MultiRepresentationRetriever(FamilyWriter):
         )
 
     def _ensemble(self) -> EnsembleRetriever:
-        """Return the ensemble of one retriever for each representation, made anew when these change."""
+        """Make the ensemble of one retriever for each representation that the index has now."""
         written = kinds_of(self.index.settings.get(SETTING, ()))
         kinds = self.kinds or (TEXT, *(kind.spec for kind in written if kind.is_searched_alone))
-        if self._last_ensemble is not None and self._last_ensemble[0] == kinds:
-            return self._last_ensemble[1]
-        depth = self.fetch_k or _DEPTH
-        weights = self.weights or {}
-        if unknown := sorted(set(weights) - set(kinds)):
+        own_weights = self.weights or {}
+        if unknown := sorted(set(own_weights) - set(kinds)):
             raise InvalidInputError(
                 f"weights names {unknown}; the representations searched are {', '.join(kinds)}."
             )
-        fused = EnsembleRetriever(
-            retrievers=[
-                ParentDocumentRetriever(
-                    index=self.index,
-                    retriever=_OfKind(rows=self._rows, kind=kind),
-                    name=kind,
-                    stage=f"{REPRESENTATION}:{kind}",
-                    # a document may be found by several of its representations
-                    fetch_k=depth if kind == TEXT else 2 * depth,
-                )
-                for kind in kinds
-            ],
-            weights=[
-                weights.get(kind, 1.0 if kind.partition(":")[0] in _DOCUMENT_WORDS else _DERIVED_WEIGHT)
-                for kind in kinds
-            ],
+        depth = self.fetch_k or _DEPTH
+        retrievers, weights = [], []
+        for kind in kinds:
+            retriever = ParentDocumentRetriever(
+                index=self.index,
+                retriever=_KindRetriever(rows=self._rows, kind=kind),
+                name=kind,
+                stage=f"{REPRESENTATION}:{kind}",
+                # a document may be found by several of its representations
+                fetch_k=depth if kind == TEXT else 2 * depth,
+            )
+            retrievers.append(retriever)
+            default = 1.0 if kind.partition(":")[0] in _DOCUMENT_WORDS else _DERIVED_WEIGHT
+            weights.append(own_weights.get(kind, default))
+        return EnsembleRetriever(
+            retrievers=retrievers,
+            weights=weights,
             fusion=self.fusion,
             fetch_k=depth,
             on_error=self.on_error,
@@ -148,32 +145,33 @@ class MultiRepresentationRetriever(FamilyWriter):
             max_concurrency=self.max_concurrency,
             name=self.get_name(),
         )
-        self._last_ensemble = (kinds, fused)
-        return fused
 
     def _families(self, documents: Sequence[Document]) -> list[Family]:
-        """Documents with the representations made of them; records in the index what was made."""
+        """Make the representations of documents, and record in the index which kinds were made."""
         from rag_kit.indexing.representing.representer import Representer  # imports splitters and prompts
 
-        recorded = self.index.settings
-        specs = recorded.get(SETTING, ()) if self.represent is None else self.represent
+        settings = self.index.settings
+        kinds = settings.get(SETTING, ()) if self.represent is None else self.represent
         width = self.max_concurrency or 8
-        representer = Representer(specs, llm=self.llm, cache=self.cache, max_concurrency=width)
+        representer = Representer(kinds, llm=self.llm, cache=self.cache, max_concurrency=width)
         with closing(representer):
             representations = representer.represent(documents)
-            settings = {**recorded, **representer.recorded}
+            new_settings = {**settings, **representer.recorded}
         if representations.failed:
-            note = f"the model gave no usable reply for {len(representations.failed)} of {len(documents)} documents"
-            text = f"degraded: {note}, which lack some representations"
-            outages.failed(_log, f"{self.get_name()} > representations", text)
-            write_note(text)
-        if settings != recorded:
-            self.index.record_settings(settings)
+            count = f"{len(representations.failed)} of {len(documents)} documents"
+            note = f"degraded: the model gave no usable reply for {count}, which lack some representations"
+            outages.failed(_log, f"{self.get_name()} > representations", note)
+            write_note(note)
+        if new_settings != settings:
+            self.index.record_settings(new_settings)
         return representations.families
 
 
-class _OfKind(RagKitRetriever):
-    """Searches the rows of one kind; no ``filter``, which would be applied to the documents too."""
+class _KindRetriever(RagKitRetriever):
+    """Searches the rows of one kind of representation.
+
+    The kind is no ``filter`` of the retriever, which would be applied to the documents too.
+    """
 
     rows: Runnable[Any, Any]
     kind: str
@@ -184,6 +182,5 @@ class _OfKind(RagKitRetriever):
 
     async def _search(self, query: str, call: Call) -> list[Document]:
         condition = {"$exists": False} if self.kind == TEXT else {"$eq": self.kind}
-        return await call.search(
-            self.rows, query, call.k, combine_filters(call.filter, {REPRESENTATION: condition})
-        )
+        where = combine_filters(call.filter, {REPRESENTATION: condition})
+        return await call.search(self.rows, query, call.k, where)

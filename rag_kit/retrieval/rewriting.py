@@ -19,16 +19,16 @@ from rag_kit.documents.identity import field_of
 from rag_kit.errors import InvalidInputError
 from rag_kit.models import JsonCache
 from rag_kit.models.identity import model_identity
+from rag_kit.retrieval.asking import LanguagePrompts
 from rag_kit.retrieval.base import AskingRetriever
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.fields import InnerRetriever, Model, Weights
 from rag_kit.retrieval.fusion import Search, check_fusion, merge
-from rag_kit.retrieval.language_prompts import LanguagePrompts
 from rag_kit.retrieval.settings import RewritingSettings
 from rag_kit.text import detect_language, fold
 
-MAX_QUERY = 500  # characters of a text that is a question
-_MAX_QUERY_CHARS = 2_000  # of a text made one line; what may be longer is a passage, whose lines stay
+MAX_QUERY_CHARS = 500  # of a text that is a question
+_MAX_LINE_CHARS = 2_000  # texts that may be longer are passages, whose line breaks stay
 
 
 class RewritingRetriever(AskingRetriever):
@@ -114,7 +114,7 @@ class RewritingRetriever(AskingRetriever):
         return self
 
     def _prompt_name(self) -> str:
-        """The kit's own prompt."""
+        """Return the name of the kit's own prompt."""
         return self.task
 
     def inner_retrievers(self) -> Sequence[Any]:
@@ -130,7 +130,7 @@ class RewritingRetriever(AskingRetriever):
         rewritten = await self._rewrite(query, call)
         if rewritten or call.settled:
             await call.keep_replies()
-        searches = await self._search_for([*self._original(query, call, rewritten), *rewritten], call)
+        searches = await self._search_for([*self._original_search(call, rewritten), *rewritten], call)
         return self._merge(call, searches)
 
     async def _ask(
@@ -149,60 +149,50 @@ class RewritingRetriever(AskingRetriever):
         outcomes = await call.ask(self.llm, prompt, values, form or self.answer_form, names)
         return call.note_replies(outcomes, self.llm)
 
-    async def _search_for(
-        self, searches: Sequence[Search], call: Call, previous_count: int = 0
-    ) -> list[Search]:
-        """Make searches, after ``previous_count`` others; failed ones and those of weight 0 are left out."""
-        weights = self._weights(previous_count + len(searches))[previous_count:]
-        weighted = [
-            replace(search, weight=weight, retriever=search.retriever or self.retriever)
-            for search, weight in zip(searches, weights, strict=True)
-            if weight
-        ]
+    async def _search_for(self, searches: Sequence[Search], call: Call, offset: int = 0) -> list[Search]:
+        """Make searches, after ``offset`` others of this call; failed ones and those of weight 0 are left out."""
+        weighted = []
+        for search, weight in zip(searches, self._weights(offset + len(searches))[offset:], strict=True):
+            if weight:
+                retriever = search.retriever or self.retriever
+                weighted.append(replace(search, weight=weight, retriever=retriever))
         question = None if self.keeps_conditions else call.question
-        return await call.search_all(
-            weighted, call.fetch(self.fetch_k), first=previous_count + 1, question=question
-        )
+        return await call.search_all(weighted, call.fetch(self.fetch_k), first=offset + 1, question=question)
 
     def _weights(self, count: int) -> list[float]:
-        """Return the weights of that many searches; the question's is first if it is among them."""
+        """Return the weights of ``count`` searches: the last of the given ones holds for all further searches."""
         own_weights = list(self.weights or [1.0])
         weights = (own_weights + [own_weights[-1]] * count)[:count]
         # The plain search is made whatever weight the question has beside its rewrites.
         return weights if any(weights) else [1.0] * count
 
-    def _original(self, question: str, call: Call, rewritten: Sequence[Search]) -> list[Search]:
-        """Return the question as a search, if it is wanted or nothing else is left."""
+    def _original_search(self, call: Call, rewritten: Sequence[Search]) -> list[Search]:
+        """Return the search for the question itself, if it is to be included or nothing was rewritten; else none."""
         if not rewritten and not call.settled:
             call.note(f"degraded: {self.task}: searched with the question alone")
-        return [Search(question, "original")] if self.include_original or not rewritten else []
+        return [Search(call.query, "original")] if self.include_original or not rewritten else []
 
     def _usable_texts(
-        self,
-        texts: Sequence[str],
-        question: str,
-        call: Call,
-        *,
-        max_texts: int,
-        max_chars: int,
-        latin: bool = False,
+        self, texts: Sequence[str], call: Call, *, max_texts: int, max_chars: int, latin: bool = False
     ) -> list[str]:
-        """Return the model's texts that are worth a search; note the rest.
+        """Return the model's texts that are worth a search; note why the others were dropped.
 
         Texts are the same if they differ only in case, width, punctuation, spacing, or simplified against traditional
         characters. A text is Chinese if the question is; with ``latin`` it need not be (names, abbreviations).
         """
-        question_key = folded(question)
-        languages = {detect_language(question), *(("en",) if latin else ())}
+        question_key = folded(call.query)
+        languages = {detect_language(call.query)} | ({"en"} if latin else set())
         usable: dict[str, str] = {}
         dropped: Counter[str] = Counter()
         for text in texts:
-            text = " ".join(text.split()) if max_chars <= _MAX_QUERY_CHARS else text.strip()
+            text = " ".join(text.split()) if max_chars <= _MAX_LINE_CHARS else text.strip()
             key = folded(text)
             if not key:
                 dropped["empty"] += 1
-            elif key == question_key or key in usable:
-                dropped["repeats the question" if key == question_key else "repeats another"] += 1
+            elif key == question_key:
+                dropped["repeats the question"] += 1
+            elif key in usable:
+                dropped["repeats another"] += 1
             elif len(text) > max_chars:
                 dropped[f"longer than {max_chars} characters"] += 1
             elif detect_language(text) not in languages:
@@ -212,8 +202,8 @@ class RewritingRetriever(AskingRetriever):
             else:
                 usable[key] = text
         if dropped:
-            counted = ", ".join(f"{count} {why}" for why, count in dropped.items())
-            call.note(f"dropped {dropped.total()} that the model wrote: {counted}")
+            reasons = ", ".join(f"{count} {reason}" for reason, count in dropped.items())
+            call.note(f"dropped {dropped.total()} that the model wrote: {reasons}")
         return list(usable.values())
 
     async def _ask_for_texts(
@@ -225,20 +215,23 @@ class RewritingRetriever(AskingRetriever):
         max_texts: int = 1,
         max_chars: int,
         cut: bool = False,
+        noun: str = "",
+        latin: bool = False,
     ) -> list[str]:
         """Ask the model, and return the texts under a field of its answers that are worth a search.
 
-        Texts that are too long are dropped, or ``cut``.
+        Texts that are too long are dropped, or ``cut``. The note on an answer without usable texts calls them ``noun``,
+        by default the field; ``latin`` is that of ``_usable_texts``.
         """
         answers = await self._ask(values, call)
         texts = [text[:max_chars] if cut else text for text in texts_of(answers, field)]
-        usable = self._usable_texts(texts, call.query, call, max_texts=max_texts, max_chars=max_chars)
+        usable = self._usable_texts(texts, call, max_texts=max_texts, max_chars=max_chars, latin=latin)
         if answers and not usable:
-            call.note(f"degraded: {self.task}: the model gave no usable {field}")
+            call.note(f"degraded: {self.task}: the model gave no usable {noun or field}")
         return usable
 
     def _merge(self, call: Call, searches: Sequence[Search]) -> list[Document]:
-        """Fuse the documents of all searches, with what was searched for in the provenance."""
+        """Fuse the documents of all searches, with the texts that were searched for in the provenance."""
         queries = list(dict.fromkeys(search.query for search in searches))
         call.report()
         extra = {"technique": self.task, "queries": queries, **call.extra}
@@ -255,11 +248,6 @@ def texts_of(answers: Sequence[Any], field: str) -> list[str]:
     return [text for texts in zip_longest(*lists) for text in texts if text is not None]
 
 
-_PUNCTUATION = {code: None for code in range(128) if not (chr(code).isalnum() or chr(code) in "+#")}
-
-
 def folded(text: str) -> str:
-    """Reduce a text to what its versions share: letters, digits, and signs that matter in names (C++, C#)."""
-    if text.isascii():
-        return text.lower().translate(_PUNCTUATION)
+    """Reduce a text to letters, digits, and signs that matter in names (C++, C#): equal for versions of one text."""
     return "".join(char for char in fold(text) if char.isalnum() or char in "+#")

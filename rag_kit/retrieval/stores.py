@@ -18,8 +18,7 @@ from langchain_core.structured_query import (
 )
 from langchain_core.vectorstores import VectorStore
 
-from rag_kit.documents import Filter
-from rag_kit.documents.filters import translate
+from rag_kit.documents.filters import Filter, translate
 from rag_kit.errors import FilterError
 from rag_kit.indexing.store_filters import translator_of
 
@@ -36,39 +35,42 @@ _NEGATED = {"$eq": Comparator.NE, "$in": Comparator.NIN}
 def native_filter(
     store: VectorStore, where: Filter, *, static: Any = None, translator: Visitor | None = None
 ) -> Any | None:
-    """Translate a filter into the store's own language, ANDed with the store's static one.
+    """Translate a filter into the store's own language, ANDed with ``static``, a filter in that language.
 
-    ``None`` if the store is unknown or cannot say it, so that the results have to be filtered afterwards. Plain
+    ``None`` if the store is unknown or cannot express it, so that the results have to be filtered afterwards. Plain
     comparisons go to the stores that LangChain has a translator for, too.
     """
     translate = translator_of(store)
     if translate is None:
-        return _by_langchain(store, where, translator) if static is None else None
+        return _translate_by_langchain(store, where, translator) if static is None else None
     try:
-        return _both(static, translate(where))
+        return _and(static, translate(where))
     except FilterError:
         return None
 
 
-def _both(static: Any, added: Any) -> Any | None:
+def _and(static: Any, added: Any) -> Any | None:
     """AND two filters in a store's own language; ``None`` if they cannot be combined."""
-    if added is None or static is None:
-        return static if added is None else added
+    if static is None:
+        return added
+    if added is None:
+        return static
     if callable(added) and callable(static):
         return lambda document: added(document) and bool(static(document))
     if isinstance(added, Mapping) and isinstance(static, Mapping):
         return {"$and": [static, added]}
-    is_qdrant = not callable(added) and not isinstance(added, Mapping) and isinstance(static, type(added))
-    return type(added)(must=[static, added]) if is_qdrant else None
+    if callable(added) or isinstance(added, Mapping) or not isinstance(static, type(added)):
+        return None
+    return type(added)(must=[static, added])  # two of Qdrant's
 
 
 def deeper(k: int) -> list[int]:
-    """List how many documents to fetch, one time after the other, if they are filtered afterwards."""
+    """Return how many documents to fetch in one search after the other, where a filter is applied afterwards."""
     return [max(k, min(k * factor, _MAX_FETCH)) for factor in _GROWTH]
 
 
 def is_native(store: VectorStore, method: str) -> bool:
-    """Tell whether a store is asynchronous by itself; LangChain's coroutine runs on asyncio's small pool."""
+    """Tell whether a store has a method of its own; LangChain's coroutines run on asyncio's small pool of threads."""
     own = getattr(type(store), method, None)
     return own is not None and own is not getattr(VectorStore, method, None)
 
@@ -86,7 +88,8 @@ def to_directive(where: Filter | None) -> FilterDirective | None:
 def _to_comparison(key: str, operator: str, operand: Any, negated: bool) -> FilterDirective:
     """Translate a condition into LangChain's form; ``$exists`` is a comparison with ``None``."""
     if operator == "$exists":
-        return Comparison(Comparator.EQ if operand is negated else Comparator.NE, key, None)
+        must_exist = operand is not negated
+        return Comparison(Comparator.NE if must_exist else Comparator.EQ, key, None)
     if operator not in _COMPARATORS:
         raise FilterError(f"{operator} on {key!r} has no comparator in LangChain's language of filters.")
     if negated and operator in _NEGATED:
@@ -106,8 +109,10 @@ def _join(word: str, parts: list[FilterDirective]) -> FilterDirective:
     return Operation(Operator(word), parts)
 
 
-def _by_langchain(store: VectorStore, where: Filter, translator: Visitor | None = None) -> Any | None:
-    """Translate a portable filter by LangChain's (or another) translator; ``None`` if there is none."""
+def _translate_by_langchain(
+    store: VectorStore, where: Filter, translator: Visitor | None = None
+) -> Any | None:
+    """Translate a filter by LangChain's (or another) translator; ``None`` if there is none, or it cannot express it."""
     try:
         directive = translate(where, _to_portable_comparison, _join)
         translator = translator or _langchain_translator(store)
@@ -115,7 +120,7 @@ def _by_langchain(store: VectorStore, where: Filter, translator: Visitor | None 
             return None
         _, kwargs = translator.visit_structured_query(StructuredQuery(query="", filter=directive))
     except (FilterError, ValueError, NotImplementedError, TypeError, KeyError, AttributeError):
-        return None  # it cannot say this
+        return None  # the translator cannot express this filter
     return kwargs.get("filter") if set(kwargs) == {"filter"} else None
 
 

@@ -23,12 +23,12 @@ from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.stores import deeper, is_native, native_filter
 
 _Scored = list[tuple[Document, float | None]]
-# Searches that also give scores, and one that does not; for the former by vector LangChain has no common name.
-#: Methods of stores by what they search for: those that give scores, and the one that does not.
+#: Methods of stores that search for a text or a vector and give scores; for a vector there is no common name.
 _SCORED = {
     str: ("similarity_search_with_score",),
     list: ("similarity_search_with_score_by_vector", "similarity_search_by_vector_with_relevance_scores"),
 }
+#: Methods that give no scores.
 _UNSCORED = {str: "similarity_search", list: "similarity_search_by_vector"}
 
 
@@ -82,47 +82,40 @@ class VectorRetriever(RagKitRetriever):
         ``static`` is a filter in the store's own language, which holds beside the kit's.
         """
         passing: _Scored = []
-        for fetch, where, passes in self._attempts(call, static):
-            arguments = {"k": fetch} if where is None else {"k": fetch, "filter": where}
-            scored = await self._store_step(sought, arguments)
+        store_filter, passes, depths = static, None, [call.k]
+        if call.filter is not None:
+            translator = self.structured_query_translator
+            store_filter = native_filter(self.vectorstore, call.filter, static=static, translator=translator)
+            if store_filter is None:  # the store cannot check it
+                store_filter, passes, depths = static, compile_filter(call.filter), deeper(call.k)
+        for depth in depths:
+            scored = await self._store_step(sought, depth, store_filter)
             passing = scored if passes is None else [pair for pair in scored if passes(pair[0].metadata)]
-            if passes is None or len(scored) < fetch or len(passing) >= call.k:
+            if len(scored) < depth or len(passing) >= call.k:
                 break
         return self._with_stages(call, passing)
 
-    def _attempts(
-        self, call: Call, static: Any
-    ) -> list[tuple[int, Any, Callable[[dict[str, Any]], bool] | None]]:
-        """Return how deep to search in turn, the filter for the store, and the filter to check afterwards."""
-        if call.filter is None:
-            return [(call.k, static, None)]
-        translator = self.structured_query_translator
-        native = native_filter(self.vectorstore, call.filter, static=static, translator=translator)
-        if native is not None:
-            return [(call.k, native, None)]
-        passes = compile_filter(call.filter)
-        return [(fetch, static, passes) for fetch in deeper(call.k)]
-
-    def _store_step(self, sought: str | list[float], arguments: dict[str, Any]) -> Step[_Scored]:
-        """Make the step that searches the store for a text or a vector; it needs no context of the run."""
+    def _store_step(self, sought: str | list[float], k: int, store_filter: Any) -> Step[_Scored]:
+        """Make the step that searches the store for a text or a vector."""
+        arguments = {"k": k} if store_filter is None else {"k": k, "filter": store_filter}
         return Step(
             "search",
-            lambda _: self._from_store(sought, arguments),
-            lambda _: self._afrom_store(sought, arguments),
+            lambda _: self._search_store(sought, arguments),
+            lambda _: self._asearch_store(sought, arguments),
         )
 
-    def _from_store(self, sought: str | list[float], arguments: dict[str, Any]) -> _Scored:
+    def _search_store(self, sought: str | list[float], arguments: dict[str, Any]) -> _Scored:
         """Search the store, with scores where it gives them."""
-        kind = str if isinstance(sought, str) else list
-        for name in _SCORED[kind]:
+        type_sought = str if isinstance(sought, str) else list
+        for name in _SCORED[type_sought]:
             if hasattr(self.vectorstore, name):
                 with suppress(NotImplementedError):
                     return list(getattr(self.vectorstore, name)(sought, **arguments))
-        return [(doc, None) for doc in getattr(self.vectorstore, _UNSCORED[kind])(sought, **arguments)]
+        return [(doc, None) for doc in getattr(self.vectorstore, _UNSCORED[type_sought])(sought, **arguments)]
 
-    async def _afrom_store(self, sought: str | list[float], arguments: dict[str, Any]) -> _Scored:
-        """As ``_from_store``; a store without a coroutine of its own is searched on a thread."""
-        store, blocking = self.vectorstore, partial(self._from_store, sought, arguments)
+    async def _asearch_store(self, sought: str | list[float], arguments: dict[str, Any]) -> _Scored:
+        """As ``_search_store``; a store without a coroutine of its own is searched on a thread."""
+        store, blocking = self.vectorstore, partial(self._search_store, sought, arguments)
         for name in _SCORED[str if isinstance(sought, str) else list]:
             if is_native(store, f"a{name}"):
                 search = partial(getattr(store, f"a{name}"), sought, **arguments)
@@ -131,28 +124,19 @@ class VectorRetriever(RagKitRetriever):
         return await run_in_thread(blocking)
 
     def _with_stages(self, call: Call, scored: _Scored) -> list[Document]:
-        """Put the store's score and its relevance (0 to 1) into the documents' provenance."""
-        relevance = self._relevance()
-        # what a store keeps from an earlier search is not of this one
-        fresh: dict[str, Any] = {"sources": (), "notes": ()}
-        return [
-            call.with_stage(doc, "dense", rank, _relevant(raw, relevance), **fresh, store_score=raw)
-            for rank, (doc, raw) in enumerate(scored[: call.k], start=1)
-        ]
-
-    def _relevance(self) -> Callable[[float], float] | None:
-        """Return the store's own function from scores to relevance, if it has one."""
-        try:
-            return self.vectorstore._select_relevance_score_fn()
-        except (NotImplementedError, ValueError):
-            return None
-
-
-def _relevant(raw: float | None, relevance: Callable[[float], float] | None) -> float | None:
-    if raw is None:
-        return None
-    value = float(raw) if relevance is None else float(relevance(float(raw)))
-    return value if math.isfinite(value) else None
+        """Put the store's score and, where the store can tell it, its relevance (0 to 1) into the provenance."""
+        relevance: Callable[[float], float] = float
+        with suppress(NotImplementedError, ValueError):
+            relevance = self.vectorstore._select_relevance_score_fn()
+        documents = []
+        for rank, (doc, store_score) in enumerate(scored[: call.k], start=1):
+            score = None if store_score is None else float(relevance(float(store_score)))
+            if score is not None and not math.isfinite(score):
+                score = None
+            # what a store keeps from an earlier search is not of this one
+            fresh: dict[str, Any] = {"sources": (), "notes": (), "store_score": store_score}
+            documents.append(call.with_stage(doc, "dense", rank, score, **fresh))
+        return documents
 
 
 def _finds_alike_by_vector(store: VectorStore) -> bool:

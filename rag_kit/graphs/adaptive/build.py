@@ -17,7 +17,7 @@ from rag_kit.graphs.adaptive.state import MAX_CLARIFICATIONS, MAX_HOPS, Adaptive
 from rag_kit.graphs.crag.build import build_crag
 from rag_kit.graphs.nodes import unless_refused
 from rag_kit.graphs.running import name_caps, remaining_caps, run_context
-from rag_kit.graphs.state import Update, empty_values
+from rag_kit.graphs.state import Update, empty_state
 from rag_kit.graphs.wiring import READY, REFUSED, CompiledRag, GraphOptions, RagGraph, Route
 
 #: Steps of the longest run: each clarification takes three, each hop three; and the rest, with room for CRAG's own.
@@ -91,25 +91,34 @@ def build_adaptive_rag(
     begun = {"classify": READY, **refused}
     graph.add_step("begin", nodes.begin, begun, route=unless_refused("classify"), first=True)
     ways = {"direct": "talk", "single": "one step", "next_hop": "several steps", "ask_back": "unclear"}
-    by_route: Route = lambda state: FIRST_NODE.get(str(state.get("route")), "")  # noqa: E731
-    graph.add_step("classify", nodes.classify, ways, route=by_route, gives=["route"])
+    graph.add_step("classify", nodes.classify, ways, route=_first_node_of_route, gives=["route"])
     ways = {"single": "cannot", "finish": "answered"}
     graph.add_step("direct", nodes.direct, ways, route=single_or("finish"), streams=nodes.streams)
     graph.add_node("single", single_node(crag))
-    waits: Route = lambda state: "finish" if state.get("status") == "clarify" else "clarify"  # noqa: E731
     ways = {"clarify": "can wait", "finish": "cannot wait", **withheld}
-    graph.add_step("ask_back", nodes.ask_back, ways, route=unless_refused(waits))
+    graph.add_step("ask_back", nodes.ask_back, ways, route=unless_refused(_clarify_or_finish))
     ways = {"classify": "reply", "single": "no reply", **refused}
     graph.add_step("clarify", nodes.clarify, ways, route=unless_refused(single_or("classify")))
     ways = {"search_hop": "goes on", "conclude": "enough, or max_hops"}
-    goes_on: Route = lambda state: "search_hop" if state.get("sub_question") else "conclude"  # noqa: E731
-    graph.add_step("next_hop", nodes.next_hop, ways, route=goes_on, gives=["sub_question"])
+    graph.add_step("next_hop", nodes.next_hop, ways, route=_search_or_conclude, gives=["sub_question"])
     graph.add_step("search_hop", nodes.search_hop, "answer_hop", gives=["documents", "hops"], fetches=True)
     graph.add_step("answer_hop", nodes.answer_hop, "next_hop")
     graph.add_step("conclude", nodes.conclude, "finish", gives=["answer"], streams=nodes.streams)
     graph.add_step("finish", nodes.finish, END)
     graph.add_edge("single", "finish")
     return graph.compile_with_options()
+
+
+def _first_node_of_route(state: Mapping[str, Any]) -> str:
+    return FIRST_NODE.get(str(state.get("route")), "")
+
+
+def _clarify_or_finish(state: Mapping[str, Any]) -> str:
+    return "finish" if state.get("status") == "clarify" else "clarify"
+
+
+def _search_or_conclude(state: Mapping[str, Any]) -> str:
+    return "search_hop" if state.get("sub_question") else "conclude"
 
 
 def single_or(following: str) -> Route:
@@ -156,5 +165,5 @@ def _update_from(result: Mapping[str, Any], state: AdaptiveState) -> Update:
     update: Update = {"notes": notes, **{key: result[key] for key in _KEYS if key in result}}
     if result.get("status") == "refused":  # nothing of the run so far may tell what was refused
         update |= {"asked": state["asked"], "notes": Overwrite(notes)}
-        return {**empty_values(AdaptiveState), **update}
+        return {**empty_state(AdaptiveState), **update}
     return update

@@ -19,20 +19,19 @@ from rag_kit.graphs.state import AnswerStatus, Turn, Update, digest_of
 from rag_kit.models.chat import is_extractive
 from rag_kit.prompts.rendering import Markup, render_history
 from rag_kit.prompts.schemas import Classification
-from rag_kit.text import fold
 from rag_kit.text.citations.check import renumber
 from rag_kit.text.citations.decline import DECLINED, is_declined
 from rag_kit.text.complexity import question_kind
-from rag_kit.text.language import MAX_QUESTION_CHARS
+from rag_kit.text.language import MAX_QUESTION_CHARS, fold
 
 #: Of a question and the earlier questions of the thread: a `Classification`, or the name of a route.
 Classifier = Callable[[str, Sequence[str]], "Classification | str | Awaitable[Classification | str]"]
 
-MAX_HISTORY = 8_000
-MAX_NOTED = 500
-MAX_REPLY = 2_000
-#: Calls of a step (ask for it, answer it) and of the last answer.
-_CALLS_LEFT = 3
+MAX_HISTORY = 8_000  # characters of earlier turns in a prompt
+MAX_NOTED = 500  # characters of the answer to a sub-question
+MAX_REPLY = 2_000  # characters of the user's reply to a question back
+#: Calls that one more step needs: to ask for it, to answer it, and for the last answer.
+_CALLS_OF_STEP = 3
 #: The first node of each route.
 FIRST_NODE = {"direct": "direct", "single": "single", "multi": "next_hop", "clarify": "ask_back"}
 _GENERAL_QUESTION = {
@@ -72,14 +71,16 @@ class AdaptiveNodes(RagNodes):
         if verdict is None:
             return _go_to("single", {}, "the model gave nothing usable; looked up in one step")
         classified = {"intent": verdict.intent, "complexity": verdict.complexity, "reason": verdict.reason}
-        route, why = route_of(verdict), ""
+        route = route_of(verdict)
         if route is None:
-            why = f"{verdict.intent!r} / {verdict.complexity!r} is no known way; looked up in one step"
+            problem = f"{verdict.intent!r} / {verdict.complexity!r} is no known way; looked up in one step"
         elif route == "clarify" and len(state["clarifications"]) >= context.max_clarifications:
-            why = "the question is unclear, but the user was asked often enough; looked up as it is"
+            problem = "the question is unclear, but the user was asked often enough; looked up as it is"
         elif route == "direct" and not context.direct:
-            why = "nothing is answered without looking it up in this run"
-        return _go_to("single" if why or route is None else route, classified, why)
+            problem = "nothing is answered without looking it up in this run"
+        else:
+            return _go_to(route, classified)
+        return _go_to("single", classified, problem)
 
     async def direct(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
         """Answer without a search; a model that cannot hands over to the search."""
@@ -87,8 +88,7 @@ class AdaptiveNodes(RagNodes):
         if not is_extractive(self.model(context)):
             history = render_turns(state.get("history"), MAX_HISTORY)
             values = {"question": state["search_query"], "history": history}
-            written = await self.write("direct_answer", state, context, values)
-            text, cut_off = written
+            text, cut_off = await self.write("direct_answer", state, context, values)
         if not text or is_declined(text):
             note = "direct: the model cannot answer without passages; looked up in one step"
             return {"route": "single", "notes": [note]}
@@ -123,10 +123,10 @@ class AdaptiveNodes(RagNodes):
         verdict = await self.guards.check_question(reply)
         if isinstance(verdict, Refusal):
             return self.refusal_update(verdict, state["asked"])
-        # the reply alone may be harmless, and so may the question alone
-        # both verbatim: no model can lose either
+        # question and reply verbatim, so that no model can lose either
         brackets = "（{}）" if state["language"] == "zh" else " ({})"
         whole = (state["search_query"] + brackets.format(verdict))[:MAX_QUESTION_CHARS]
+        # each alone may be harmless
         checked = await self.guards.check_question(whole)
         if isinstance(checked, Refusal):
             return self.refusal_update(checked, state["asked"])
@@ -138,31 +138,34 @@ class AdaptiveNodes(RagNodes):
     async def next_hop(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
         """Ask for the next fact, given those found so far; or go on to the answer."""
         hops, max_calls, question = state["hops"], context.max_calls, state["search_query"]
-        if len(hops) >= context.max_hops:
+        hops_left = context.max_hops - len(hops)
+        if hops_left <= 0:
             return _conclude(state, f"hops: stopped at max_hops={context.max_hops}")
-        if hops and max_calls is not None and max_calls - state["usage"]["calls"] < _CALLS_LEFT:
+        if hops and max_calls is not None and max_calls - state["usage"]["calls"] < _CALLS_OF_STEP:
             return _conclude(state, f"hops: stopped, so that max_calls={max_calls} leaves one for the answer")
-        left = context.max_hops - len(hops)
-        values = {"question": question, "history": _render_hops(state), "count": left}
-        hop = await self.ask("next_hop", state, context, values)
-        query, notes = "" if hop is None or hop.done else hop.query, []
-        if hop is None:
+        values = {"question": question, "history": _render_hops(state), "count": hops_left}
+        reply = await self.ask("next_hop", state, context, values)
+        sub_question, notes = "", []
+        if reply is None:
             write_note("hops: the model gave no usable sub-question", unsearched=True)
-        if query and fold(query) in {fold(hop["question"]) for hop in hops}:
+        elif not reply.done:
+            sub_question = reply.query
+        if sub_question and fold(sub_question) in {fold(hop["question"]) for hop in hops}:
             notes.append("hops: the model repeated a sub-question")
-            query = ""
-        if not query and hops:
+            sub_question = ""
+        if not sub_question and hops:
             return _conclude(state, *notes)
-        query = query or question  # at least one search, whatever the model says
-        report("hop", number=len(hops) + 1, question=query)
-        return {"sub_question": query, "notes": notes}
+        sub_question = sub_question or question  # at least one search, whatever the model says
+        report("hop", number=len(hops) + 1, question=sub_question)
+        return {"sub_question": sub_question, "notes": notes}
 
     async def search_hop(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
         """Search for the sub-question; passages that this user may not see are left out."""
-        found = {digest_of(one): one for one in await self.search(state["sub_question"], context)}
-        known = {digest_of(one): one for one in state["documents"]}
+        passages = await self.search(state["sub_question"], context)
+        found = {digest_of(passage): passage for passage in passages}
+        earlier = {digest_of(passage): passage for passage in state["documents"]}
         hop = Hop(question=state["sub_question"], answer="", found=list(found))
-        return {"documents": list((known | found).values()), "hops": [*state["hops"], hop]}
+        return {"documents": list((earlier | found).values()), "hops": [*state["hops"], hop]}
 
     async def answer_hop(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
         """Note what the passages say to the sub-question, for the next steps, not for the user."""
@@ -236,27 +239,29 @@ def route_of(classification: Classification) -> Route | None:
     return by_intent.get(classification.intent)
 
 
-def _go_to(route: Route, classified: Update, why: str = "") -> Update:
-    """Send the event with the route, and choose the route."""
+def _go_to(route: Route, classified: Update, problem: str = "") -> Update:
+    """Make the update that chooses a route, and send its event; ``problem`` says why it is not another one."""
     report("classified", route=route, reason=classified.get("reason", ""))
-    return {**classified, "route": route, "notes": [f"classify: {why}"] if why else []}
+    return {**classified, "route": route, "notes": [f"classify: {problem}"] if problem else []}
 
 
 def _conclude(state: AdaptiveState, *notes: str) -> Update:
-    """End the search with the passages of all steps, the best of each first."""
-    by_key = {digest_of(document): document for document in state["documents"]}
-    ranked = chain.from_iterable(zip_longest(*(hop["found"] for hop in state["hops"])))
-    documents = {key: by_key[key] for key in ranked if key in by_key} | by_key
+    """Make the update that ends the search: with the passages of all steps, the best of each first."""
+    by_digest = {digest_of(document): document for document in state["documents"]}
+    best_first = chain.from_iterable(zip_longest(*(hop["found"] for hop in state["hops"])))
+    documents = {digest: by_digest[digest] for digest in best_first if digest in by_digest} | by_digest
     return {"sub_question": "", "documents": list(documents.values()), "notes": list(notes)}
 
 
 def _documents_of_last_hop(state: AdaptiveState) -> list[Document]:
     """Return the passages of the last step, best first, then those that no step found (an editor's)."""
-    *earlier, last = state["hops"]
-    only_earlier = {key for hop in earlier for key in hop["found"]} - {*last["found"]}
-    by_key = {digest_of(document): document for document in state["documents"]}
-    found = {key: by_key[key] for key in last["found"] if key in by_key}
-    return list((found | {key: doc for key, doc in by_key.items() if key not in only_earlier}).values())
+    by_digest = {digest_of(document): document for document in state["documents"]}
+    *earlier_hops, last_hop = state["hops"]
+    documents = [by_digest.pop(digest) for digest in last_hop["found"] if digest in by_digest]
+    for hop in earlier_hops:
+        for digest in hop["found"]:
+            by_digest.pop(digest, None)
+    return [*documents, *by_digest.values()]
 
 
 def _render_hops(state: AdaptiveState) -> Markup:

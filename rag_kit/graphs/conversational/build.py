@@ -16,7 +16,7 @@ from rag_kit.graphs.conversational.nodes import (
 )
 from rag_kit.graphs.nodes import unless_refused
 from rag_kit.graphs.wiring import READY, CompiledRag, GraphOptions, RagGraph, choice_of
-from rag_kit.retrieval.base import check_count
+from rag_kit.retrieval.fields import check_count
 
 
 def build_conversational_rag(

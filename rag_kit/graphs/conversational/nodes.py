@@ -95,8 +95,10 @@ class ConversationalNodes(RagNodes):
         history, summary = state.get("history") or [], state.get("summary") or ""
         if is_long(history, summary, context.max_history_turns, context.max_history_chars):
             follows = "summarise"
+        elif history or summary or update.get("facts"):
+            follows = "condense"
         else:
-            follows = "condense" if history or summary or update.get("facts") else "retrieve"
+            follows = "retrieve"
         return {**update, "choices": {"begin": follows}}
 
     async def _recall(self, user_id: str) -> tuple[list[str], list[str]]:
@@ -217,13 +219,14 @@ def split_history(history: Sequence[Turn], max_turns: int, max_chars: int) -> tu
 
     Half, so that a summary is written every few turns and not at each. The newest turn stays, unless it is too long.
     """
-    first = len(history)
-    while first and len(history) - first + 1 <= max(1, max_turns // 2):
-        length = _count_chars(history[first - 1 :])
-        if length > max_chars // 2 and (len(history) - first or length > max_chars):
+    newer: list[Turn] = []
+    for turn in reversed(history):
+        chars = _count_chars([turn, *newer])
+        is_full = len(newer) == max(1, max_turns // 2) or chars > (max_chars // 2 if newer else max_chars)
+        if is_full:
             break
-        first -= 1
-    return list(history[:first]), list(history[first:])
+        newer.insert(0, turn)
+    return list(history[: len(history) - len(newer)]), newer
 
 
 def render_conversation(history: Sequence[Turn], summary: str, max_chars: int = MAX_SUMMARISED) -> Markup:
@@ -253,11 +256,11 @@ def select_questions(
     earlier_terms = [set(terms(text)) for text in earlier_questions]
     questions: list[str] = []
     for text in (" ".join(item.split()) for item in offered):
-        keys = set(terms(text))
-        is_new = keys and all(len(keys & other) < _SAME_WORDS * len(keys | other) for other in earlier_terms)
-        if not is_new or len(questions) == limit or len(text) > _MAX_QUESTION:
+        words = set(terms(text))
+        repeats = any(len(words & other) >= _SAME_WORDS * len(words | other) for other in earlier_terms)
+        if not words or repeats or len(questions) == limit or len(text) > _MAX_QUESTION:
             continue
         if any(grade.value >= _HELPS for grade in usefulness(text, passages)):
             questions.append(text)
-            earlier_terms.append(keys)
+            earlier_terms.append(words)
     return questions

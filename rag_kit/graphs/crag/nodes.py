@@ -84,31 +84,32 @@ class CragNodes(RagNodes):
         return await self._select_strips(state, context, inside=False)
 
     async def _select_strips(self, state: CragState, context: CragContext, *, inside: bool) -> Update:
-        """Grade strips of passages or of web results by the run's settings; note how many are kept."""
-        key = "documents" if inside else "web_documents"
-        passages = state[key]  # type: ignore[literal-required]
-        may_drop = self.evaluator(context).selective or not inside
-        gradings = {
-            item.get("digest", ""): Grading(item["score"], item["reason"]) for item in state["gradings"]
-        }
+        """Keep the strips that help of passages (``inside``) or of web results; note how many are kept."""
+        key, node, noun = "web_documents", "select_external", "strips of the web"
+        gradings: dict[str, Grading] = {}
+        if inside:
+            key, node, noun = "documents", "refine", "strips"
+            for item in state["gradings"]:
+                gradings[item.get("digest", "")] = Grading(item["score"], item["reason"])
+        evaluator, passages = self.evaluator(context), state[key]  # type: ignore[literal-required]
+        max_strips = DEFAULT_STRIPS if evaluator.selective or not inside else MAX_JUDGED
         selection = await select_strips(
-            self.evaluator(context),
+            evaluator,
             state["search_query"],
             passages,
             state["language"],
             origin="retrieved" if inside else "web",
             size=context.strip_sentences,
-            max_strips=context.max_strips or (DEFAULT_STRIPS if may_drop else MAX_JUDGED),
+            max_strips=context.max_strips or max_strips,
             threshold=self._min_confidence(context, inside=inside),
-            known_gradings=gradings if inside else {},
+            known_gradings=gradings,
             keep_one=inside,
             instructions=context.grade_instructions,
         )
+        count = len(selection.strips)
         kept_count = sum(strip["kept"] for strip in selection.strips)
-        dropped_count = len(selection.strips) - kept_count
-        report("refined" if inside else "selected", kept=kept_count, dropped=dropped_count)
-        node, of = ("refine", "strips") if inside else ("select_external", "strips of the web")
-        notes = [f"{node}: {kept_count} of {len(selection.strips)} {of} kept"] if inside or passages else []
+        report("refined" if inside else "selected", kept=kept_count, dropped=count - kept_count)
+        notes = [f"{node}: {kept_count} of {count} {noun} kept"] if inside or passages else []
         if selection.rescued:
             notes.append(f"{node}: no strip reached the threshold; the best one is kept")
         if selection.left_out:
@@ -178,47 +179,55 @@ class CragNodes(RagNodes):
         """Answer from what the action left: the refined passages, the selected ones of the web, or both."""
         documents, external = state["documents"], state["web_documents"]
         update: Update = {}
-        if external and self._is_kept_for_want_of_better(documents, context):
+        if external and self._are_below_threshold(documents, context):
+            # only the best strip is there, kept for want of a better one
             documents = []
-            update["strips"] = Overwrite(
-                [{**strip, "kept": strip["kept"] and strip["origin"] == "web"} for strip in state["strips"]]
-            )
+            strips = [{**old, "kept": old["kept"] and old["origin"] == "web"} for old in state["strips"]]
+            update["strips"] = Overwrite(strips)
         documents = [*documents, *external]
         answer = await self.answer_from(state["search_query"], documents, state, context)
         return {**update, **answer, "documents": documents, "web_documents": []}
 
-    def _is_kept_for_want_of_better(self, documents: Sequence[Document], context: CragContext) -> bool:
-        """Tell whether the passages are only the best strip, kept below the least confidence."""
-        last = [(peek_provenance(document).get("stages") or [{}])[-1] for document in documents]
-        least = self._min_confidence(context, inside=True)
-        return all(stage.get("stage") == REFINED and stage["score"] < least for stage in last)
+    def _are_below_threshold(self, documents: Sequence[Document], context: CragContext) -> bool:
+        """Tell whether all documents are refined passages whose confidence is too low to be kept."""
+        min_score = self._min_confidence(context, inside=True)
+        for document in documents:
+            stages = peek_provenance(document).get("stages")
+            if not stages or stages[-1].get("stage") != REFINED or stages[-1]["score"] >= min_score:
+                return False
+        return True
 
     def _thresholds(self, context: CragContext) -> Thresholds:
-        """Return the run's thresholds, else the evaluator's; one set beyond the other moves it along."""
+        """Return the run's thresholds, and the evaluator's for those that the run does not set.
+
+        Where the two would cross, the one that the run sets counts for both.
+        """
         fitted = self.evaluator(context).thresholds
-        lower = fitted.lower if context.lower is None else context.lower
-        upper = fitted.upper if context.upper is None else context.upper
-        if lower > upper:
-            lower = upper = lower if context.upper is None else upper
+        lower, upper = context.lower, context.upper
+        if lower is None:
+            lower = fitted.lower if upper is None else min(fitted.lower, upper)
+        if upper is None:
+            upper = max(fitted.upper, lower)
         return Thresholds(lower, upper)
 
     def _min_confidence(self, context: CragContext, *, inside: bool) -> float:
         """Return the least confidence of a strip that is kept: as set, else the lower threshold of passages."""
         if context.strip_threshold is not None:
             return context.strip_threshold
-        # -1 keeps all strips of the index, where the evaluator's confidence is too weak to drop some
-        return -1.0 if inside and not self.evaluator(context).selective else self._thresholds(context).lower
+        if inside and not self.evaluator(context).selective:
+            return -1.0  # keeps all strips of the index: the evaluator's confidence is too weak to drop some
+        return self._thresholds(context).lower
 
 
 def nodes_for_action(state: Mapping[str, Any]) -> list[str]:
-    """Return the nodes that follow the action."""
+    """Return the nodes that follow the action: ``"ambiguous" -> ["refine", "rewrite_query"]``."""
     action = state.get("action")
     if not isinstance(action, str) or action not in _REASONS:
         raise InvalidInputError(
             f"the node 'grade' gave the action {action!r}; it must give 'correct', 'incorrect' or 'ambiguous'."
         )
-    follow = {"refine": ("correct", "ambiguous"), "rewrite_query": ("incorrect", "ambiguous")}
-    return [node for node, actions in follow.items() if action in actions]
+    nodes = {"correct": ["refine"], "incorrect": ["rewrite_query"], "ambiguous": ["refine", "rewrite_query"]}
+    return nodes[action]
 
 
 def to_the_web(following: str | Route) -> Route:

@@ -63,25 +63,25 @@ async def select_strips(
     By `known_gradings`, those of whole passages by their digests, one that is a single strip is not judged twice. With
     `keep_one` the best strip is kept where none reaches the threshold.
     """
-    strips = [
-        Strip(origin=origin, passage=number, start=start, end=end, text=passage.page_content[start:end],
-              score=-1.0, reason="", kept=False)
-        for number, passage in enumerate(passages)
-        for start, end in cut(passage.page_content, size)
-    ]  # fmt: skip
+    strips: list[Strip] = []
+    for number, passage in enumerate(passages):
+        for start, end in cut(passage.page_content, size):
+            text = passage.page_content[start:end]
+            strips.append(Strip(origin=origin, passage=number, start=start, end=end, text=text, score=-1.0, reason="",
+                                kept=False))  # fmt: skip
     left_out = len(strips[MAX_JUDGED:])
     del strips[MAX_JUDGED:]
     ungraded: list[Strip] = []
     for strip in strips:
+        passage = passages[strip["passage"]]
+        known = (known_gradings or {}).get(digest_of(passage))
         # an evaluator that is not selective weighs strips against each other, so it judges all of them anew
-        is_whole = strip["text"] == passages[strip["passage"]].page_content.strip()
-        known = (known_gradings or {}).get(digest_of(passages[strip["passage"]]))
-        if known and evaluator.selective and is_whole:
+        if known and evaluator.selective and strip["text"] == passage.page_content.strip():
             strip.update(vars(known))  # type: ignore[typeddict-item]
         else:
             ungraded.append(strip)
-    parts = [_cut_span(passages[strip["passage"]], strip["start"], strip["end"]) for strip in ungraded]
-    gradings = await judge_passages(evaluator, question, parts, language, instructions=instructions)
+    spans = [_cut_span(passages[strip["passage"]], strip["start"], strip["end"]) for strip in ungraded]
+    gradings = await judge_passages(evaluator, question, spans, language, instructions=instructions)
     for strip, grading in zip(ungraded, gradings, strict=True):
         strip.update(vars(grading))  # type: ignore[typeddict-item]
     # the best first; of equals the earlier one, whose passage ranks higher
@@ -89,8 +89,8 @@ async def select_strips(
     for strip in ranking:
         strip["kept"] = strip["score"] >= threshold
     rescued = keep_one and bool(ranking) and not ranking[0]["kept"]
-    for strip in ranking[:1] if rescued else ():
-        strip["kept"] = True
+    if rescued:
+        ranking[0]["kept"] = True
     documents = _join_strips(strips, passages, evaluator.name, question)
     return Selection(documents, strips, left_out, rescued)
 
@@ -109,23 +109,21 @@ def _join_strips(
     strips: Sequence[Strip], passages: Sequence[Document], evaluator: str, question: str
 ) -> list[Document]:
     """Join neighbouring strips that were kept, so that each document is verbatim text of its passage."""
-    runs: list[list[Strip]] = []
-    for (_, kept), group in groupby(strips, key=lambda strip: (strip["passage"], strip["kept"])):
-        runs += [list(group)] if kept else []
-    documents = []
-    for rank, run in enumerate(runs, start=1):
-        number = run[0]["passage"]
-        judged = [strip for strip in strips if strip["passage"] == number]
-        documents.append(
-            with_provenance(
-                _cut_span(passages[number], run[0]["start"], run[-1]["end"]),
-                score=max(strip["score"] for strip in run),
-                rank=rank,
-                stage=REFINED if run[0]["origin"] == "retrieved" else "crag:select_external",
-                retriever=evaluator,
-                query=question,
-                passage=number,
-                strips=[{key: strip[key] for key in ("start", "end", "score", "kept")} for strip in judged],
-            )
+    documents: list[Document] = []
+    for (number, kept), group in groupby(strips, key=lambda strip: (strip["passage"], strip["kept"])):
+        if not kept:
+            continue
+        run = list(group)
+        of_passage = [strip for strip in strips if strip["passage"] == number]
+        document = with_provenance(
+            _cut_span(passages[number], run[0]["start"], run[-1]["end"]),
+            score=max(strip["score"] for strip in run),
+            rank=len(documents) + 1,
+            stage=REFINED if run[0]["origin"] == "retrieved" else "crag:select_external",
+            retriever=evaluator,
+            query=question,
+            passage=number,
+            strips=[{key: strip[key] for key in ("start", "end", "score", "kept")} for strip in of_passage],
         )
+        documents.append(document)
     return documents

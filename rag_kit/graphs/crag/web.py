@@ -139,15 +139,18 @@ def web_documents(value: Any, *, max_results: int, max_chars: int, query: str, t
         text = clean_text(document.page_content[:max_chars]).strip()[:max_chars]
         if not text or text in by_text:
             continue
-        marked = copy_document(document)
-        link = _web_address(marked.metadata)
-        marked.page_content = text
-        marked.metadata.pop("url", None)
-        marked.metadata.update({"url": link} if link else {}, origin="web", source=link or "web")
+        result = copy_document(document)
+        result.page_content = text
+        metadata = result.metadata
+        metadata.pop("url", None)
+        link = _web_address(document.metadata)
+        if link:
+            metadata["url"] = link
+        metadata.update(origin="web", source=link or "web")
         if title := _first_text(document.metadata, _TITLES):
-            marked.metadata["title"] = " ".join(clean_text(title).split())[:_MAX_TITLE]
+            metadata["title"] = " ".join(clean_text(title).split())[:_MAX_TITLE]
         by_text[text] = with_provenance(
-            marked, score=None, rank=len(by_text) + 1, stage="web", retriever=tool, query=query
+            result, score=None, rank=len(by_text) + 1, stage="web", retriever=tool, query=query
         )
         if len(by_text) >= max_results:
             break
@@ -223,7 +226,8 @@ def read_approval(reply: Any) -> tuple[str | None, str]:
     if isinstance(reply, str) and (parsed := _parse_json(reply)) is not None:
         reply = parsed
     if isinstance(reply, Mapping) and {"approved", "query"} & {*reply}:
-        reply = reply.get("approved", True) is True and (reply.get("query") or "approved" in reply)
+        is_approved = reply.get("approved", True) is True
+        reply = is_approved and (reply.get("query") or "approved" in reply)
     if isinstance(reply, str):
         word = fold(reply).replace("’", "'").strip(" .,!?。！")
         if word in _NO.split("|"):
@@ -231,9 +235,9 @@ def read_approval(reply: Any) -> tuple[str | None, str]:
         return "" if word in _YES.split("|") else reply, ""
     if reply is True:
         return "", ""
-    refused = reply is False or reply is None
-    problem = f"the reply was a {type(reply).__name__}; allowed: True, False or another query"
-    return None, "a person refused" if refused else problem
+    if reply is False or reply is None:
+        return None, "a person refused"
+    return None, f"the reply was a {type(reply).__name__}; allowed: True, False or another query"
 
 
 def one_line(text: str) -> str:

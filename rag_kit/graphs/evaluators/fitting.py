@@ -76,25 +76,29 @@ def fit_thresholds(
     values, truth = _as_arrays(scores, labels)
     left_out = len(labels) - truth.size
     notes = [f"{left_out} pairs could not be judged and were left out"] if left_out else []
-    limits: list[float] = []
-    for sign, side, action in ((1, "above", "correct"), (-1, "below", "incorrect")):
-        limit = _lowest_upper(sign * values, truth if sign > 0 else ~truth, precision)
-        limits.append(float(sign) if limit is None else sign * limit)
-        if limit is None:
-            why = f"no confidence is right in {precision:.0%} of the pairs {side} it"
-            notes.append(f"{why}: nothing is {action!r}")
-    cuts, above, relevant = _candidate_cuts(values, truth)
-    right = 2 * relevant - above  # pairs rightly above, less those wrongly above
-    best = (right == right.max()).nonzero()[0]
+    problem = f"no confidence is right in {precision:.0%} of the pairs"
+    upper = _lowest_upper(values, truth, precision)
+    if upper is None:
+        upper = 1.0
+        notes.append(f"{problem} above it: nothing is 'correct'")
+    # the same with all signs turned
+    negative_lower = _lowest_upper(-values, ~truth, precision)
+    if negative_lower is None:
+        negative_lower = 1.0
+        notes.append(f"{problem} below it: nothing is 'incorrect'")
+    lower = -negative_lower
+    cuts, above, relevant_above = _candidate_cuts(values, truth)
+    gains = 2 * relevant_above - above  # pairs rightly above a cut, less those wrongly above
+    best = (gains == gains.max()).nonzero()[0]
     cut = float(cuts[best[len(best) // 2]])  # of equal ones the middle one
-    high, low = limits
     if recall is not None:
-        wanted = sorted(values[truth])
-        low = min(low, float(wanted[int((1 - recall) * len(wanted) + 1e-9)]))
-    if low > high:
-        low = high = min(max(cut, high), low)
-    accuracy = float(((values > cut) == truth).mean())
-    return Fitted(Thresholds(low, high), cut, roc_auc(values, truth), accuracy, int(truth.size), tuple(notes))
+        relevant_values = sorted(values[truth])
+        lost_count = int((1 - recall) * len(relevant_values) + 1e-9)  # that may lie below the lower threshold
+        lower = min(lower, float(relevant_values[lost_count]))
+    if lower > upper:
+        lower = upper = min(max(cut, upper), lower)
+    accuracy, auc = float(((values > cut) == truth).mean()), roc_auc(values, truth)
+    return Fitted(Thresholds(lower, upper), cut, auc, accuracy, int(truth.size), tuple(notes))
 
 
 async def _judge(evaluator: Evaluator, pairs: Any, language: str) -> tuple[list[float | None], list[bool]]:
@@ -141,21 +145,22 @@ def roc_auc(scores: np.ndarray, truth: np.ndarray) -> float:
     """Return how often a relevant confidence is above an irrelevant one; ties count half."""
     negatives = np.sort(scores[~truth])
     positives = scores[truth]
-    below = np.searchsorted(negatives, positives, "left") + np.searchsorted(negatives, positives, "right")
-    return float(below.mean() / 2 / negatives.size)
+    below = np.searchsorted(negatives, positives, "left")
+    below_or_equal = np.searchsorted(negatives, positives, "right")
+    return float((below + below_or_equal).mean() / 2 / negatives.size)
 
 
 def _candidate_cuts(scores: np.ndarray, truth: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return possible thresholds, and for each the pairs above it and the relevant ones among these."""
+    """Return possible thresholds, and for each the number of pairs above it, and of relevant ones among these."""
     distinct = np.unique(scores)
     cuts = np.concatenate([[-1.0], (distinct[:-1] + distinct[1:]) / 2, [1.0]])
-    below = np.searchsorted(np.sort(scores), cuts, side="right")
-    lost = np.searchsorted(np.sort(scores[truth]), cuts, side="right")
-    return cuts, scores.size - below, truth.sum() - lost
+    not_above = np.searchsorted(np.sort(scores), cuts, side="right")
+    relevant_not_above = np.searchsorted(np.sort(scores[truth]), cuts, side="right")
+    return cuts, scores.size - not_above, truth.sum() - relevant_not_above
 
 
 def _lowest_upper(scores: np.ndarray, truth: np.ndarray, precision: float) -> float | None:
     """Return the lowest threshold above which at least that share is relevant; None if there is none."""
-    cuts, above, relevant = _candidate_cuts(scores, truth)
-    fine = ((above > 0) & (relevant >= precision * above)).nonzero()[0]
-    return float(cuts[fine[0]]) if fine.size else None
+    cuts, above, relevant_above = _candidate_cuts(scores, truth)
+    precise = ((above > 0) & (relevant_above >= precision * above)).nonzero()[0]
+    return float(cuts[precise[0]]) if precise.size else None

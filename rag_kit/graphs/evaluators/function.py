@@ -24,7 +24,7 @@ from rag_kit.graphs.evaluators.models import CrossEncoderEvaluator, LLMEvaluator
 from rag_kit.graphs.running import attempt, call_user_function, run_side_by_side
 from rag_kit.models.chat import bare_model, is_extractive
 from rag_kit.models.runnables import acall_runnable
-from rag_kit.retrieval.answers import grade_score
+from rag_kit.retrieval.asking import grade_score
 
 Scale = Literal["confidence", "share"]
 _ALLOWED = "allowed for a passage: true or false, a number, a Grading, or a dict or object with relevant, score or both"
@@ -128,29 +128,33 @@ class FunctionEvaluator(Evaluator):
 
 
 def read_grade(value: Any, scale: Scale) -> Grading:
-    """Read a grader's return value for a passage; a TypeError or ValueError says why it is no grade."""
+    """Read a grader's return value for a passage; a TypeError or ValueError says why it is no grade.
+
+    A score beside a verdict is a share, and lies on the verdict's side of one half.
+    """
     if isinstance(value, Grading):
         return value
     score, reason, relevant = value, "", None
-    if not hasattr(type(value), "__float__"):
+    if not hasattr(type(value), "__float__"):  # no number: a dict or an object
         score = field_of(value, "score")
         reason = " ".join(str(field_of(value, "reason") or "").split())[:MAX_REASON]
-        verdicts = (_read_truth(field_of(value, name)) for name in ("relevant", "binary_score"))
-        relevant = next((verdict for verdict in verdicts if verdict is not None), None)
+        relevant = _read_truth(field_of(value, "relevant"))
+        if relevant is None:
+            relevant = _read_truth(field_of(value, "binary_score"))
     truth = relevant if score is None else _read_truth(score)
     if truth is not None:
         return Grading(1.0 if truth else -1.0, reason)
-    wrong = f"it returned {value!r:.60} ({type(value).__name__})"
+    problem = f"it returned {value!r:.60} ({type(value).__name__})"
     if not hasattr(type(score), "__float__"):
-        raise TypeError(wrong)
+        raise TypeError(problem)
     number = float(score)
     if not math.isfinite(number):
         raise ValueError(f"it returned {number}")
     if relevant is not None:
         number, scale = grade_score({"relevant": relevant, "score": number}) or number, "share"
-    low = 0 if scale == "share" else -1
-    if not low <= number <= 1:
-        raise TypeError(f"{wrong}, and a score goes from {low} to 1")
+    lowest = 0 if scale == "share" else -1
+    if not lowest <= number <= 1:
+        raise TypeError(f"{problem}, and a score goes from {lowest} to 1")
     return Grading(2 * number - 1 if scale == "share" else number, reason)
 
 
@@ -162,18 +166,20 @@ def _read_truth(value: Any) -> bool | None:
 
 
 def _list_values(values: Any, count: int) -> list[Any]:
-    """Return one value a passage of what a grader of all passages returned; or what is wrong with it."""
-    if not isinstance(values, Exception):
-        values = values.tolist() if hasattr(values, "tolist") else values
-        if not isinstance(values, (list, tuple)):
-            values = TypeError(f"it returned {values!r:.60} ({type(values).__name__}) instead of a list")
-        elif len(values) != count:
-            values = TypeError(f"it returned {len(values)} values for {count} passages")
-    return [values] * count if isinstance(values, Exception) else list(values)
+    """Return one value a passage of the list that a grader returned; an error for each if it is no such list."""
+    values = values.tolist() if hasattr(values, "tolist") else values
+    if isinstance(values, (list, tuple)) and len(values) == count:
+        return list(values)
+    error = values
+    if isinstance(values, (list, tuple)):
+        error = TypeError(f"it returned {len(values)} values for {count} passages")
+    elif not isinstance(values, Exception):
+        error = TypeError(f"it returned {values!r:.60} ({type(values).__name__}) instead of a list")
+    return [error] * count
 
 
 def _second_argument(func: Any, name: str) -> Literal["passages", "passage", "text"]:
-    """Find what a function takes besides the question."""
+    """Find out whether a function takes all passages, one passage, or its text, besides the question."""
     try:
         signature = inspect.signature(func)
     except (TypeError, ValueError):
@@ -188,9 +194,11 @@ def _second_argument(func: Any, name: str) -> Literal["passages", "passage", "te
     if len(names) < 2:  # *arguments
         return "passages"
     annotation = signature.parameters[names[1]].annotation
-    kind = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
-    if kind in ("Document", "str"):
-        return "text" if kind == "str" else "passage"
+    type_name = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
+    if type_name == "str":
+        return "text"
+    if type_name == "Document":
+        return "passage"
     several = any(word in str(annotation).lower() for word in ("list", "sequence", "iterable", "tuple"))
     return "passages" if several or names[1].endswith("s") else "passage"
 

@@ -18,8 +18,7 @@ from rag_kit.models.clients import (
     embed_documents,
     embed_query,
 )
-from rag_kit.retrieval.vectors import checked_vectors, unit
-from rag_kit.text import detect_language
+from rag_kit.retrieval.vectors import checked_vectors, reads, unit
 from rag_kit.text.evidence.sentences import passage_texts
 from rag_kit.text.evidence.usefulness import PassageUsefulness, usefulness
 
@@ -59,16 +58,15 @@ class LexicalEvaluator(Evaluator):
 
     async def grade(self, question: str, passages: Sequence[Document], language: str) -> list[Grading]:
         """Judge passages; see ``Evaluator.grade``."""
-        texts = passage_texts(passages)
-        cosines, trouble = None, ""
-        english = detect_language(question) == "en"
-        if self.embeddings is not None and (english or not getattr(self.embeddings, "english_only", False)):
+        cosines, failure = None, ""
+        if self.embeddings is not None and reads(self.embeddings, question):
             try:
                 cosines = await self._cosines(question, [passage.page_content for passage in passages])
             except Exception as error:  # noqa: BLE001 - any client; `ungraded` raises what ends the run
-                trouble = f"; without vectors: {self.ungraded(error).reason.removeprefix(UNGRADED)}"
+                failure = f"; without vectors: {self.ungraded(error).reason.removeprefix(UNGRADED)}"
+        texts = passage_texts(passages)
         grades = await compute(lambda: usefulness(question, texts, cosines))
-        return [Grading(2 * grade.value - 1, f"{_explain(grade)}{trouble}") for grade in grades]
+        return [Grading(2 * grade.value - 1, f"{_explain(grade)}{failure}") for grade in grades]
 
     async def _cosines(self, question: str, texts: list[str]) -> list[float]:
         """Return the cosine of the question and each passage; 0 beside a zero vector."""
@@ -83,13 +81,15 @@ class LexicalEvaluator(Evaluator):
 
 
 def _explain(grade: PassageUsefulness) -> str:
-    """Say in one line what decided."""
+    """Write in one line what made a passage's grade."""
     measures = grade.measures
     parts = [f"{measures['own']:.0%} of the question's terms in its best sentence"]
-    if measures["timed"]:
-        outside = "its dates lie outside the time asked for" if measures["outside"] else ""
-        undated = "no date, though a time is asked for" if measures["undated"] else ""
-        parts.append(outside or undated or "its dates touch the time asked for")
+    if measures["timed"] and measures["outside"]:
+        parts.append("its dates lie outside the time asked for")
+    elif measures["timed"] and measures["undated"]:
+        parts.append("no date, though a time is asked for")
+    elif measures["timed"]:
+        parts.append("its dates touch the time asked for")
     if "cosine" in measures:
         parts.append(f"cosine {measures['cosine']:.2f}")
     return ", ".join(parts)

@@ -15,9 +15,8 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.evaluators.base import MAX_REASON, Evaluator, Grading, Thresholds
 from rag_kit.graphs.running import ask, attempt, call_user_function, run_side_by_side
 from rag_kit.prompts import load_prompt, render_passages
-from rag_kit.retrieval.answers import grade_score, read_numbers
-from rag_kit.retrieval.base import check_count
-from rag_kit.retrieval.fields import check_model
+from rag_kit.retrieval.asking import grade_score, read_numbers
+from rag_kit.retrieval.fields import check_count, check_model
 from rag_kit.retrieval.rerank.base import check_scores
 
 
@@ -109,12 +108,12 @@ class LLMEvaluator(Evaluator):
             return [self.ungraded(answer)] * count
         if self.batch_size == 1:
             return [self._read_grade(answer)]
-        grades: dict[int, Any] = {}
-        for item in field_of(answer, "grades"):
-            for position in read_numbers([item], count).positions if isinstance(item, dict) else ():
-                grades.setdefault(position, item)
-        missing = self.ungraded("the model left it out")
-        return [self._read_grade(grades[n]) if n in grades else missing for n in range(count)]
+        gradings = [self.ungraded("the model left it out")] * count
+        for item in reversed(field_of(answer, "grades")):
+            if isinstance(item, dict):
+                for position in read_numbers([item], count).positions:
+                    gradings[position] = self._read_grade(item)
+        return gradings
 
     def _read_grade(self, grade: Any) -> Grading:
         """Read a grade from 0 to 1 as a confidence from -1 to 1."""

@@ -76,41 +76,43 @@ def rank(
     weights: Sequence[float] = WEIGHTS,
     hard: bool = False,
 ) -> tuple[list[Beam], list[Continuation]]:
-    """Score the candidates of a segment, and keep the best beams, best first.
+    """Score the candidates of a segment; return the best beams, best first, and the candidates with their scores.
 
     A beam for which some candidate had nothing to add competes as it stands, too; one that got no candidate at all
     has ended. Equal scores: the longer answer, then the order given.
     """
     judged = [_score(candidate, beams[candidate["beam"] - 1], weights) for candidate in candidates]
-    running = _select_competitors(judged, beams, hard)
-    options: list[tuple[Beam, Continuation | None]] = []
-    for candidate in running:
-        segment = AnswerSegment(
-            text=candidate["text"],
-            beam=candidate["beam"],
-            passage=candidate["passage"],
-            f=candidate["f"] or 0.0,
-        )
-        segments = [*beams[candidate["beam"] - 1]["segments"], segment]
-        options.append(
-            ({**first_beam(), "segments": segments, "score": candidate["score"] or 0.0}, candidate)
-        )
-    going = {candidate["beam"] for candidate in running}
-    ended = [candidate for candidate in judged if candidate["f"] is None]
-    complete = {candidate["beam"] for candidate in ended if not candidate["reason"].startswith(FAILED)}
+    competitors = _select_competitors(judged, beams, hard)
+    options: list[tuple[Beam, Continuation | None]] = []  # beams, and the candidate that each ends with
+    for candidate in competitors:
+        options.append((_extend(beams[candidate["beam"] - 1], candidate), candidate))
+    continued = {candidate["beam"] for candidate in competitors}
+    complete = set()  # beams that some candidate had nothing to add to
+    for candidate in judged:
+        if candidate["f"] is None and not candidate["reason"].startswith(FAILED):
+            complete.add(candidate["beam"])
     for beam in beams:
-        if beam["segments"] and (beam["ended"] or beam["number"] in complete or beam["number"] not in going):
+        may_end = beam["ended"] or beam["number"] in complete or beam["number"] not in continued
+        if beam["segments"] and may_end:
             options.append(({**beam, "ended": True, "retrieve": False}, None))
     options.sort(key=lambda option: (-option[0]["score"], -len(option[0]["segments"])))
     best: list[Beam] = []
-    for number, (beam, made_of) in enumerate(options[:width], start=1):
+    for number, (beam, last_candidate) in enumerate(options[:width], start=1):
         best.append({**beam, "number": number})
-        if made_of is not None:
-            made_of["kept"], made_of["reason"] = True, f"kept as beam {number}"
+        if last_candidate is not None:
+            last_candidate.update({"kept": True, "reason": f"kept as beam {number}"})
     for candidate in judged:
         lost = "nothing to add" if candidate["f"] is None else f"its score is not among the best {width}"
         candidate["reason"] = candidate["reason"] or lost
     return best, judged
+
+
+def _extend(beam: Beam, candidate: Continuation) -> Beam:
+    """Make the beam that a scored candidate makes of the one that it continues."""
+    segment = AnswerSegment(
+        text=candidate["text"], beam=candidate["beam"], passage=candidate["passage"], f=candidate["f"] or 0.0
+    )
+    return {**first_beam(), "segments": [*beam["segments"], segment], "score": candidate["score"] or 0.0}
 
 
 def count_shared_segments(beams: Sequence[Beam]) -> int:
@@ -159,10 +161,10 @@ def _select_competitors(
 
 
 def clean_continuation(text: str, count: int, documents: Sequence[Document] = ()) -> str:
-    """Clean a continuation: without citations, at most `count` sentences; "" if it says END."""
-    bare = renumber(text, {}, [document.page_content for document in documents]).strip()
-    chosen = [sentence for sentence in sentences(bare) if not _END.match(sentence.text)][:count]
-    return bare[chosen[0].start : chosen[-1].end].strip() if chosen else ""
+    """Return the first `count` sentences of a continuation, without citations; "" if it only says END."""
+    without_citations = renumber(text, {}, [document.page_content for document in documents]).strip()
+    parts = [part for part in sentences(without_citations) if not _END.match(part.text)][:count]
+    return without_citations[parts[0].start : parts[-1].end].strip() if parts else ""
 
 
 def answer_so_far(beam: Beam) -> str:
@@ -176,14 +178,14 @@ def used_passages(segments: Sequence[AnswerSegment]) -> list[int]:
 
 
 def cite_segments(segments: Sequence[AnswerSegment]) -> list[str]:
-    """Write the segments of the answer with ``[n]`` after each sentence."""
+    """Write the segments of the answer with ``[n]`` after each sentence; joined, they are the answer."""
     numbers = {passage: number for number, passage in enumerate(used_passages(segments), start=1)}
-    pieces: list[str] = []
-    for part in segments:
-        mark = "" if part["passage"] is None else f"[{numbers[part['passage']]}]"
-        text = _join([f"{_end_sentence(sentence.text)}{mark}" for sentence in sentences(part["text"])])
-        pieces.append(_separator(pieces[-1] if pieces else "", text) + text)
-    return pieces
+    texts: list[str] = []
+    for segment in segments:
+        citation = "" if segment["passage"] is None else f"[{numbers[segment['passage']]}]"
+        text = _join([_end_sentence(part.text) + citation for part in sentences(segment["text"])])
+        texts.append(_separator(texts[-1] if texts else "", text) + text)
+    return texts
 
 
 def _end_sentence(text: str) -> str:
@@ -195,7 +197,7 @@ def _end_sentence(text: str) -> str:
 
 
 def _join(parts: Sequence[str]) -> str:
-    """Join the parts of an answer into one text."""
+    """Join the parts of an answer, or of one of its segments, into one text."""
     text = ""
     for part in parts:
         text += _separator(text, part) + part

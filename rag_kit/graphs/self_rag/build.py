@@ -125,10 +125,9 @@ def build_self_rag(
     graph.add_step("begin", nodes.begin, first_edges, route=unless_refused(start), first=True)
     for step, (edges, default) in steps.items():
         route = choice_of(step, default)
-        if (
-            step == "grade_documents"
-        ):  # passages that an editor put there are answered from, whatever was chosen
-            route = some_or(route)
+        if step == "grade_documents":
+            # passages that an editor put there are answered from, whatever was chosen
+            route = generate_if_passages(route)
         settings: dict[str, Any] = {"gives": _GIVES.get(step, ()), "fetches": step == "retrieve"}
         if step == "rank_segments":  # asks no model
             settings["capped"] = False
@@ -140,6 +139,6 @@ def build_self_rag(
     return graph.compile_with_options()
 
 
-def some_or(otherwise: Route) -> Route:
+def generate_if_passages(otherwise: Route) -> Route:
     """Make the route to the answer if there are relevant passages, or else another."""
     return lambda state: "generate" if state.get("documents") else otherwise(state)

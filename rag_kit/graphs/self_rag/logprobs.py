@@ -6,7 +6,7 @@ import math
 import re
 from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from langchain_core.callbacks import BaseCallbackHandler
@@ -78,11 +78,12 @@ def _read_token(entry: Mapping[str, Any]) -> AnswerToken:
 def tokens_of_entry(tokens: Sequence[AnswerToken], number: int) -> list[AnswerToken]:
     """Return the tokens of the list entry with this ``id``; none if the answer has no such entry."""
     text = "".join(token.text for token in tokens)
-    ends = list(accumulate(len(token.text) for token in tokens))
-    starts = [(int(mark[1]), bisect_right(ends, mark.start(1))) for mark in _ID.finditer(text)]
-    for (id, first), (_, following) in pairwise([*starts, (0, len(tokens))]):
-        if id == number:
-            return list(tokens[first:following])
+    ends = list(accumulate(len(token.text) for token in tokens))  # offset in the text where each token ends
+    ids = list(_ID.finditer(text))
+    starts = [bisect_right(ends, id.start(1)) for id in ids] + [len(tokens)]  # the token that holds each id
+    for position, id in enumerate(ids):
+        if int(id[1]) == number:
+            return list(tokens[starts[position] : starts[position + 1]])
     return []
 
 
@@ -91,23 +92,23 @@ def label_probabilities(
 ) -> dict[str, float] | None:
     """Return the probabilities of a field's labels, read where the model wrote the one it chose."""
     text = "".join(token.text for token in tokens)
-    ends = list(accumulate(len(token.text) for token in tokens))
-    written = rf"\b{re.escape(name)}\b\W{{1,12}}(?={re.escape(label)}\b)"
-    for mark in re.finditer(written, text, re.IGNORECASE):
-        token = tokens[bisect_right(ends, mark.end())]
-        by_label = _sum_by_label([*token.top, (token.text, token.logprob)], labels)
-        if by_label[label] > 0:
-            return by_label
+    ends = list(accumulate(len(token.text) for token in tokens))  # offset in the text where each token ends
+    field_with_label = rf"\b{re.escape(name)}\b\W{{1,12}}(?={re.escape(label)}\b)"
+    for match in re.finditer(field_with_label, text, re.IGNORECASE):
+        token = tokens[bisect_right(ends, match.end())]  # that the label begins in
+        probabilities = _sum_by_label([*token.top, (token.text, token.logprob)], labels)
+        if probabilities[label] > 0:
+            return probabilities
     return None
 
 
 def _sum_by_label(candidates: Sequence[tuple[str, float]], labels: Collection[str]) -> dict[str, float]:
-    """Add up, for each label, the probabilities of tokens that are it or begin it."""
+    """Add up, for each label, the probabilities of tokens that are it or begin it: ``irre`` begins ``irrelevant``."""
     sums = dict.fromkeys(labels, 0.0)
     for text, logprob in dict(candidates).items():  # the chosen token is mostly among the alternatives too
-        start = text.strip().lstrip("\"'[:").strip().lower()
-        for label in labels if start else ():
-            whole = start.startswith(label) and not start[len(label) :][:1].isalnum()
-            if whole or label.startswith(start):
+        word = text.strip().lstrip("\"'[:").strip().lower()
+        for label in labels if word else ():
+            is_label = word.startswith(label) and not word[len(label) :][:1].isalnum()
+            if is_label or label.startswith(word):
                 sums[label] += math.exp(logprob)
     return sums

@@ -13,8 +13,7 @@ from langgraph.types import Overwrite
 
 from rag_kit.documents.identity import document_key
 from rag_kit.errors import ModelError, ModelOutputError, ModelUnauthorizedError, ModelUnreachableError
-from rag_kit.graphs.citing import note_disagreements
-from rag_kit.graphs.nodes import note_cut_off
+from rag_kit.graphs.nodes import note_cut_off, note_disagreements
 from rag_kit.graphs.running import branch, report, values_side_by_side
 from rag_kit.graphs.self_rag import logprobs
 from rag_kit.graphs.self_rag.beams import (
@@ -68,30 +67,44 @@ class Paper(SegmentWriter):
     async def decide_retrieval(self, state: PaperState, context: SelfRagContext) -> Update:
         """Decide for each beam whether documents are searched for its next segment."""
         beams: list[Beam] = [{**beam} for beam in state["beams"]] or [first_beam()]
-        going = [beam for beam in beams if not beam["ended"]]
+        running = [beam for beam in beams if not beam["ended"]]
         notes: list[str] = []
         replies: list[Reply] = []
         if state["segment"] == 0:
-            has_them = self.scoring == "auto" and logprobs.may_have_logprobs(self.model(context))
-            state["scoring"] = "logprobs" if self.scoring == "logprobs" or has_them else "labels"
-        if state["scoring"] == "logprobs" and state["segment"] == 0:
-            reply = await self._ask_to_retrieve(state, context, beams[0], _none_if_refused)
-            if not reply.tokens:
-                state["scoring"] = "labels"
-                notes.append("scoring: the model gave no log-probabilities; its labels count as certain")
-            replies = [reply] if reply.value is not None else []
+            replies = await self._choose_scoring(state, context, beams[0], notes)
         if not replies:
-            calls = [partial(self._ask_to_retrieve, state, context, beam) for beam in going]
+            calls = [partial(self._ask_to_retrieve, state, context, beam) for beam in running]
             replies = await values_side_by_side([branch("retrieve_needed", call) for call in calls])
-        for beam, reply in zip(going, replies, strict=True):
+        for beam, reply in zip(running, replies, strict=True):
+            label, tokens = "yes", reply.tokens
             if reply.value is None:
                 notes.append("retrieve_needed: the model gave no usable verdict; documents were looked up")
-            label, tokens = ("yes", []) if reply.value is None else (reply.value.retrieve, reply.tokens)
+                tokens = []
+            else:
+                label = reply.value.retrieve
             beam["wanted"] = critique_score("retrieve", probabilities_of(tokens, "retrieve", label))
             beam["retrieve"] = beam["wanted"] > context.delta
-        segment, retrieves = state["segment"] + 1, [beam["retrieve"] for beam in going]
-        report("decided", segment=segment, retrieve=retrieves)
+        segment = state["segment"] + 1
+        report("decided", segment=segment, retrieve=[beam["retrieve"] for beam in running])
         return {"beams": beams, "segment": segment, "scoring": state["scoring"], "notes": notes}
+
+    async def _choose_scoring(
+        self, state: PaperState, context: SelfRagContext, beam: Beam, notes: list[str]
+    ) -> list[Reply]:
+        """Put into the state whether the run has log-probabilities; return the reply of the call that showed it.
+
+        No reply is returned if no call was needed, or it gave no verdict.
+        """
+        has_setting = self.scoring == "auto" and logprobs.may_have_logprobs(self.model(context))
+        if self.scoring != "logprobs" and not has_setting:
+            state["scoring"] = "labels"
+            return []
+        state["scoring"] = "logprobs"
+        reply = await self._ask_to_retrieve(state, context, beam, _none_if_refused)
+        if not reply.tokens:
+            state["scoring"] = "labels"
+            notes.append("scoring: the model gave no log-probabilities; its labels count as certain")
+        return [] if reply.value is None else [reply]
 
     async def retrieve(self, state: PaperState, context: SelfRagContext) -> Update:
         """Search passages for each beam that asked for some, by the question and its last segment."""
@@ -99,18 +112,20 @@ class Paper(SegmentWriter):
         beams: list[Beam] = [{**beam} for beam in state["beams"]]
         to_search = [beam for beam in beams if beam["retrieve"] and not beam["ended"]]
         for beam in to_search:
-            beam["query"] = " ".join([state["asked"], *(part["text"] for part in beam["segments"][-1:])])
+            last_segments = beam["segments"][-1:]
+            beam["query"] = " ".join([state["asked"], *(segment["text"] for segment in last_segments)])
         queries = list(dict.fromkeys(beam["query"] for beam in to_search))
         lists = await values_side_by_side([self.fetch(query, context) for query in queries])
-        by_query: dict[str, dict[str, Document]] = {}
+        keys_by_query: dict[str, list[str]] = {}
         for query, documents in zip(queries, lists, strict=True):
-            visible = await self.visible_passages(documents)
-            by_query[query] = {document_key(document): document for document in visible}
-            passages |= {key: document for key, document in by_query[query].items() if key not in passages}
-        index_of = {key: index for index, key in enumerate(passages)}
+            found = {document_key(document): document for document in await self.visible_passages(documents)}
+            keys_by_query[query] = list(found)
+            for key, document in found.items():
+                passages.setdefault(key, document)
+        indices = {key: index for index, key in enumerate(passages)}
         for beam in to_search:
-            beam["found"] = [index_of[key] for key in by_query[beam["query"]]]
-        report("retrieved", segment=state["segment"], passages=sum(map(len, by_query.values())))
+            beam["found"] = [indices[key] for key in keys_by_query[beam["query"]]]
+        report("retrieved", segment=state["segment"], passages=sum(map(len, keys_by_query.values())))
         documents = list(passages.values())
         return {"beams": beams, "documents": documents, "known": len(documents), "search_query": queries[-1]}
 
@@ -137,14 +152,14 @@ class Paper(SegmentWriter):
             return {"answer": DECLINED[state["language"]], "notes": [note]}
         self._send_decided([best], state["streamed"], len(segments))
         identity = itemgetter("segment", "beam", "text", "passage")
-        won = [identity({"segment": number, **part}) for number, part in enumerate(segments, start=1)]
-        trace = [{**entry, "won": entry["kept"] and identity(entry) in won} for entry in state["trace"]]
-        used = [index for index in used_passages(segments) if index < len(documents)]
+        of_answer = [identity({"segment": number, **part}) for number, part in enumerate(segments, start=1)]
+        trace = [{**entry, "won": entry["kept"] and identity(entry) in of_answer} for entry in state["trace"]]
         winners = [entry for entry in trace if entry["won"]]
+        cut_off = next((entry["cut_off"] for entry in winners if entry.get("cut_off")), "")
+        used = [index for index in used_passages(segments) if index < len(documents)]
         # those that the answer rests on come first, so that the numbers are its own
         ranked = [documents[index] for index in dict.fromkeys([*used, *range(len(documents))])]
         disagreements = await note_disagreements(state["asked"], ranked, len(used))
-        cut_off = next((entry["cut_off"] for entry in winners if entry.get("cut_off")), "")
         return {
             "answer": "".join(cite_segments(segments)),
             "cut_off": cut_off,
@@ -154,18 +169,18 @@ class Paper(SegmentWriter):
             "notes": [*_note_critique(winners), *note_cut_off(cut_off), *disagreements],
         }
 
-    def _send_decided(self, beams: Sequence[Beam], streamed: int, decided: int) -> int:
-        """Send the text that is decided; with an answer guard nothing is sent yet."""
-        if decided > streamed and not self.guards.answer:
-            for piece in cite_segments(beams[0]["segments"])[streamed:decided]:
-                report("segment", text=piece)
-        return max(streamed, decided)
+    def _send_decided(self, beams: Sequence[Beam], sent_count: int, decided_count: int) -> int:
+        """Send the decided segments that were not sent yet, and return how many were; none with an answer guard."""
+        if decided_count > sent_count and not self.guards.answer:
+            for text in cite_segments(beams[0]["segments"])[sent_count:decided_count]:
+                report("segment", text=text)
+        return max(sent_count, decided_count)
 
 
 def wants_passages(state: Mapping[str, Any]) -> str:
-    """Return the route to the search if the model wants passages for the next segment."""
-    going = [beam for beam in state.get("beams") or [] if not beam["ended"]]
-    return "retrieve" if any(beam["retrieve"] for beam in going) else "generate_direct"
+    """Choose the next node: the search, if any beam needs passages for its next segment."""
+    running = [beam for beam in state.get("beams") or [] if not beam["ended"]]
+    return "retrieve" if any(beam["retrieve"] for beam in running) else "generate_direct"
 
 
 def _lacks_support(candidate: Mapping[str, Any]) -> bool:

@@ -32,36 +32,35 @@ class Reflect(SelfRagNodes):
     async def retrieve(self, state: ReflectState, context: SelfRagContext) -> Update:
         """Search with the present query: the question, or its last rewriting."""
         number, query = state["round"] + 1, state["search_query"]
-        best, documents = _best_draft(state["drafts"]), state["documents"]
-        # it takes its passages along: those of the state are about to be others
-        keeps = best is not None and not best["documents"] and not is_declined(best["answer"])
+        drafts = list(state["drafts"])
+        best = _best_draft(drafts)
+        if best is not None and not best["documents"] and not is_declined(best["answer"]):
+            # it keeps the passages that it was written from: those of the state are about to be replaced
+            drafts[drafts.index(best)] = Draft({**best, "documents": state["documents"]})
         return {
             "documents": await self.search(query, context, round=number),
             "round": number,
             "generations": 0,
             "tried": [*state["tried"], query],
-            "drafts": [
-                Draft({**draft, "documents": documents}) if keeps and draft is best else draft
-                for draft in state["drafts"]
-            ],
+            "drafts": drafts,
         }
 
     async def grade_documents(self, state: ReflectState, context: SelfRagContext) -> Update:
         """Keep the passages that the evaluator finds relevant, and those it could not judge."""
-        passages, judge = state["documents"], self.evaluator(context)
+        passages, evaluator = state["documents"], self.evaluator(context)
         gradings = await judge_passages(
-            judge, state["asked"], passages, state["language"], instructions=context.grade_instructions
+            evaluator, state["asked"], passages, state["language"], instructions=context.grade_instructions
         )
-        # one that is not selective decides on all of them together
-        enough = judge.thresholds.lower if judge.selective else -1.0
-        useless = judge.thresholds.action([grading.score for grading in gradings]) == "incorrect"
-        good = [not useless and grading.score >= enough for grading in gradings]
-        relevant_documents = [document for document, relevant in zip(passages, good, strict=True) if relevant]
-        sources = [{"passage": n, "source": source_of(document)} for n, document in enumerate(passages)]
-        trace = [
-            _trace_entry(state, "relevance", relevant, grading.reason, **source)
-            for relevant, grading, source in zip(good, gradings, sources, strict=True)
-        ]
+        # an evaluator that is not selective decides on all of them together
+        min_score = evaluator.thresholds.lower if evaluator.selective else -1.0
+        all_useless = evaluator.thresholds.action([grading.score for grading in gradings]) == "incorrect"
+        relevant_documents, trace = [], []
+        for number, (document, grading) in enumerate(zip(passages, gradings, strict=True)):
+            is_relevant = not all_useless and grading.score >= min_score
+            if is_relevant:
+                relevant_documents.append(document)
+            source = {"passage": number, "source": source_of(document)}
+            trace.append(_trace_entry(state, "relevance", is_relevant, grading.reason, **source))
         report("graded", round=state["round"], relevant=len(relevant_documents), passages=len(passages))
         notes = note_ungraded("grade_documents", gradings)
         update = {"documents": relevant_documents, "trace": trace, "notes": notes}
@@ -80,27 +79,27 @@ class Reflect(SelfRagNodes):
 
     async def generate(self, state: ReflectState, context: SelfRagContext) -> Update:
         """Answer from the passages kept; after a rejected answer, without its unsupported parts."""
-        documents, more = state["documents"], {}
+        rejected: dict[str, Any] = {}
         if state["generations"]:
             last = state["drafts"][-1]
-            more = {"name": "answer_again", "answer": last["answer"], "reason": last["reason"]}
-        written = await self.answer_from(state["asked"], documents, state, context, **more)
+            rejected = {"name": "answer_again", "answer": last["answer"], "reason": last["reason"]}
+        written = await self.answer_from(state["asked"], state["documents"], state, context, **rejected)
         text, number = written["answer"], state["generations"] + 1
         report("generated", round=state["round"], generation=number)
-        update = {"generations": number, "notes": [] if more else written.get("notes", [])}
-        declines = is_declined(text)
-        draft = Draft(
-            answer=text,
-            cut_off=written.get("cut_off", ""),
-            supported=True if declines else None,
-            useful=False if declines else None,
-            reason="it declines" if declines else "",
-            documents=[],
-        )
-        trace = [_trace_entry(state, "usefulness", False, "it declines", answer=text)] if declines else []
-        follows = self._next_try(state, context) if declines else "grade_support"
-        drafts = [*state["drafts"], draft]
-        return {**update, "drafts": drafts, "trace": trace, "choices": {"generate": follows}}
+        cut_off = written.get("cut_off", "")
+        draft = Draft(answer=text, cut_off=cut_off, supported=None, useful=None, reason="", documents=[])
+        trace, follows = [], "grade_support"
+        if is_declined(text):
+            draft.update({"supported": True, "useful": False, "reason": "it declines"})
+            trace = [_trace_entry(state, "usefulness", False, "it declines", answer=text)]
+            follows = self._next_try(state, context)
+        return {
+            "generations": number,
+            "notes": [] if rejected else written.get("notes", []),
+            "drafts": [*state["drafts"], draft],
+            "trace": trace,
+            "choices": {"generate": follows},
+        }
 
     async def grade_support(self, state: ReflectState, context: SelfRagContext) -> Update:
         """Ask whether the passages support all of the answer; without a verdict its citations decide."""
@@ -111,38 +110,43 @@ class Reflect(SelfRagNodes):
         notes: list[str] = []
         if grade is None:
             status = check_answer(draft["answer"], state["documents"], language=state["language"])["status"]
-            good, reason = status in ("grounded", "undecided"), f"by its citations the answer is {status}"
+            supported, reason = (
+                status in ("grounded", "undecided"),
+                f"by its citations the answer is {status}",
+            )
             notes = ["grade_support: no usable verdict; the check of the citations decided"]
         else:
-            good, reason = grade.relevant, grade.reason
-        may_repeat = state["generations"] < context.max_generations
-        again = "generate" if may_repeat else self._next_try(state, context)
-        report("graded_support", round=state["round"], supported=good)
-        update = {**_grade_update(state, "support", good, reason, supported=good), "notes": notes}
-        return {**update, "choices": {"grade_support": "grade_usefulness" if good else again}}
+            supported, reason = grade.relevant, grade.reason
+        if supported:
+            follows = "grade_usefulness"
+        elif state["generations"] < context.max_generations:
+            follows = "generate"
+        else:
+            follows = self._next_try(state, context)
+        report("graded_support", round=state["round"], supported=supported)
+        update = _grade_update(state, "support", supported, reason, supported=supported)
+        return {**update, "notes": notes, "choices": {"grade_support": follows}}
 
     async def grade_usefulness(self, state: ReflectState, context: SelfRagContext) -> Update:
         """Ask whether the answer resolves the question; without a verdict it counts as useful."""
         values = {"question": state["asked"], "answer": state["drafts"][-1]["answer"]}
         grade = await self.ask("grade_usefulness", state, context, values, none_if_unreadable)
-        good = grade is None or grade.relevant
+        useful = grade is None or grade.relevant
         reason = "not graded" if grade is None else grade.reason
         notes = ["grade_usefulness: no usable verdict; the answer was kept"] if grade is None else []
-        report("graded_usefulness", round=state["round"], useful=good)
-        update = {**_grade_update(state, "usefulness", good, reason, useful=good), "notes": notes}
-        return {
-            **update,
-            "choices": {"grade_usefulness": "finish" if good else self._next_try(state, context)},
-        }
+        report("graded_usefulness", round=state["round"], useful=useful)
+        update = _grade_update(state, "usefulness", useful, reason, useful=useful)
+        follows = "finish" if useful else self._next_try(state, context)
+        return {**update, "notes": notes, "choices": {"grade_usefulness": follows}}
 
     async def finish(self, state: ReflectState, context: SelfRagContext) -> Update:
         """Return the best answer written; unsupported parts are flagged, or dropped if the run says so."""
-        best = _best_draft(state["drafts"])
-        if best is None or (best["supported"] is False and context.constraint == "hard"):
-            why = "no passage was relevant"
-            if best:
-                why = "no answer was supported by the passages (hard constraint)"
-            return {"answer": DECLINED[state["language"]], "notes": [f"finish: {why}"]}
+        best, declined = _best_draft(state["drafts"]), DECLINED[state["language"]]
+        if best is None:
+            return {"answer": declined, "notes": ["finish: no passage was relevant"]}
+        if best["supported"] is False and context.constraint == "hard":
+            note = "finish: no answer was supported by the passages (hard constraint)"
+            return {"answer": declined, "notes": [note]}
         notes = []
         if best["supported"] is False:
             notes = [f"finish: the best answer is not supported: {best['reason']}"]
@@ -167,7 +171,7 @@ class Reflect(SelfRagNodes):
 
 
 def another_query(state: Mapping[str, Any]) -> str:
-    """Return the route to the search, unless its query was tried already."""
+    """Choose the next node: the search, unless its query was tried already."""
     tried = map(fold, state.get("tried") or [])
     return "finish" if fold(state.get("search_query") or "") in tried else "retrieve"
 

@@ -185,16 +185,17 @@ class SelfRagNodes(RagNodes):
         return update
 
     def final_status(self, state: SelfRagState, status: AnswerStatus) -> AnswerStatus:
-        """Return ``unsourced`` without a search; ``flagged`` if passages do not support the answer."""
+        """Return the status of the citations, but ``unsourced`` without a search, ``flagged`` without support."""
         if status == "uncited" and not state["documents"]:
             return "unsourced"
-        unsupported = state["unsupported"] and status in ("grounded", "undecided", "uncited")
-        return "flagged" if unsupported else status
+        if state["unsupported"] and status in ("grounded", "undecided", "uncited"):
+            return "flagged"
+        return status
 
     def at_cap(
         self, node: str, state: Any, context: SelfRagContext, error: BudgetExceededError
     ) -> Update | None:
-        """Finish with the best answer so far, if any; `node` reached the cap."""
+        """Make the update of a node that reached a cap: finish with the best answer so far; None without one."""
         if not (state.get("drafts") or has_answer(state)):
             return None
         note = f"finished early: {cap_of(error, context)} was reached; the answer is the best so far"

@@ -8,17 +8,7 @@ from typing import Any, NamedTuple
 
 from rag_kit.errors import BudgetExceededError
 from rag_kit.graphs.running import ask, attempt, branch, report, run_side_by_side, write
-from rag_kit.graphs.self_rag import logprobs
-from rag_kit.graphs.self_rag.beams import (
-    CRITIQUES,
-    FAILED,
-    WORTH,
-    answer_so_far,
-    clean_continuation,
-    critique_score,
-    sequence_probability,
-    without_punctuation,
-)
+from rag_kit.graphs.self_rag import beams, logprobs
 from rag_kit.graphs.self_rag.shared import (
     Beam,
     Continuation,
@@ -37,12 +27,12 @@ from rag_kit.text import sentences
 _JUDGED_AT_ONCE = 10  # continuations in one call for their critiques
 _WORST = {"relevance": "irrelevant", "support": "none", "usefulness": "1"}
 
-#: A way to go on, and the passages (None: without one) whose continuations are judged together.
+#: A beam, and the passages (None: without one) whose continuations of it are judged together.
 Group = tuple[Beam, list[int | None]]
 
 
 class Reply(NamedTuple):
-    """The value of a model call, and its tokens; none without log-probabilities."""
+    """The value of a model call, and its tokens; no tokens if there are no log-probabilities."""
 
     value: Any
     tokens: Sequence[logprobs.AnswerToken]
@@ -52,66 +42,61 @@ class SegmentWriter(SelfRagNodes):
     """The node that writes the candidates of a segment, and has them judged."""
 
     async def _ask_scored(
-        self, name: str, state: PaperState, context: SelfRagContext, values: Any, **asking: Any
+        self, name: str, state: PaperState, context: SelfRagContext, values: Any, **fallback: Any
     ) -> Reply:
-        """Ask by a prompt, for an object if there is a fallback; with log-probabilities if the run has them."""
-        catcher, prompt = logprobs.TokenCatcher(), self.prompt(name, state, context)
-        llm = self.model(context)
-        llm = logprobs.with_logprobs(llm, catcher) if state["scoring"] == "logprobs" else llm
-        step = ask(llm, prompt, values, **asking) if asking else write(llm, prompt, values)
+        """Ask the model by a prompt, with log-probabilities if the run has them.
+
+        With ``fallback=``, that of `ask`, it is asked for an object; without, for text.
+        """
+        llm, prompt = self.model(context), self.prompt(name, state, context)
+        catcher = logprobs.TokenCatcher()
+        if state["scoring"] == "logprobs":
+            llm = logprobs.with_logprobs(llm, catcher)
+        step = ask(llm, prompt, values, **fallback) if fallback else write(llm, prompt, values)
         return Reply(await step, catcher.tokens)
 
     async def generate_segments(self, state: PaperState, context: SelfRagContext) -> Update:
         """Write and judge a continuation of each beam for each of its passages, or one without, side by side."""
-        wanted, label, notes = self._groups(state), f"segment {state['segment']}:", list[str]()
-        groups = wanted
+        label, notes = f"segment {state['segment']}:", list[str]()
+        wanted_groups = groups = self._groups(state)
         if context.max_calls is not None:
             # cut here and not where the calls happen to run out, so that a run can be repeated
-            groups = _groups_within(wanted, context.max_calls - state["usage"]["calls"])
-        count, most = (sum(len(passages) for _, passages in each) for each in (groups, wanted))
-        if is_cut := count < most:
-            notes.append(
-                f"{label} max_calls={context.max_calls} leaves room for {count} of {most} candidates"
-            )
+            groups = _groups_within(groups, context.max_calls - state["usage"]["calls"])
+        count = sum(len(passages) for _, passages in groups)
+        wanted_count = sum(len(passages) for _, passages in wanted_groups)
+        if count < wanted_count:
+            room = f"{count} of {wanted_count} candidates"
+            notes.append(f"{label} max_calls={context.max_calls} leaves room for {room}")
             if not count and not has_answer(state):
                 raise BudgetExceededError("calls", context.max_calls or 0)
-        write_group = partial(self._write_group, state, context)
-        branches = [
-            branch(f"beam {beam['number']}, passages {passages}", partial(write_group, beam, passages))
-            for beam, passages in groups
-        ]
-        outcomes = (await run_side_by_side(branches)).outcomes if branches else []
-        candidates, errors = list[Continuation](), list[BaseException]()
-        for (beam, passages), outcome in zip(groups, outcomes, strict=True):
-            failed = [(_new_candidate(state, beam, passage), outcome.error) for passage in passages]
-            for candidate, error in outcome.value or failed:
-                candidates.append(candidate)
-                if error is not None:
-                    errors.append(error)
-                    candidate["reason"] = f"{FAILED}: {type(error).__name__}"
-        caps = [error for error in errors if isinstance(error, BudgetExceededError)]
-        nothing = not has_answer(state) and not any(candidate["parts"] for candidate in candidates)
-        if errors and nothing and (caps or len(errors) == len(candidates)):
-            raise (caps or errors)[0]
-        if caps:
-            notes.append(f"{label} {cap_of(caps[0], context)} was reached; the answer is the best so far")
-        if other := len(errors) - len(caps):
-            notes.append(f"{label} {other} candidates failed")
+        candidates, errors = await self._write_groups(state, context, groups)
+        cap_errors = [error for error in errors if isinstance(error, BudgetExceededError)]
+        nothing_written = not has_answer(state) and not any(candidate["parts"] for candidate in candidates)
+        if errors and nothing_written and (cap_errors or len(errors) == len(candidates)):
+            raise (cap_errors or errors)[0]
+        if cap_errors:
+            cap = cap_of(cap_errors[0], context)
+            notes.append(f"{label} {cap} was reached; the answer is the best so far")
+        if failed_count := len(errors) - len(cap_errors):
+            notes.append(f"{label} {failed_count} candidates failed")
         if unusable := sum("critique" in candidate["labels"] for candidate in candidates):
             notes.append(f"critique: {unusable} unusable verdicts counted as the lowest")
         report("generated", segment=state["segment"], candidates=len(candidates))
-        return {"candidates": candidates, "notes": notes, "capped": bool(caps) or is_cut}
+        is_capped = bool(cap_errors) or count < wanted_count
+        return {"candidates": candidates, "notes": notes, "capped": is_capped}
 
-    generate_direct = generate_segments  # the node's name where no way to go on needs passages
+    generate_direct = generate_segments  # the node's name where no beam needs passages
 
     def _groups(self, state: PaperState) -> list[Group]:
-        """Group beams with the passages whose continuations one call judges; or with none."""
+        """Group the passages of each beam so that one call can judge the continuations of a group."""
         groups: list[Group] = []
-        for beam in (beam for beam in state["beams"] if not beam["ended"]):
+        for beam in state["beams"]:
+            if beam["ended"]:
+                continue
             if not beam["retrieve"]:
                 groups.append((beam, [None]))
                 continue
-            group, room = list[int | None](), 0
+            group, room = list[int | None](), 0  # room: characters of passages that still fit into the prompt
             for passage in _passages_for(beam, state):
                 length = len(state["documents"][passage].page_content)
                 if not group or length > room or len(group) == _JUDGED_AT_ONCE:
@@ -121,6 +106,25 @@ class SegmentWriter(SelfRagNodes):
                 room -= length
         return groups
 
+    async def _write_groups(
+        self, state: PaperState, context: SelfRagContext, groups: Sequence[Group]
+    ) -> tuple[list[Continuation], list[BaseException]]:
+        """Write the continuations of all groups side by side; also return the errors of those that failed."""
+        branches = []
+        for beam, passages in groups:
+            name = f"beam {beam['number']}, passages {passages}"
+            branches.append(branch(name, partial(self._write_group, state, context, beam, passages)))
+        outcomes = (await run_side_by_side(branches)).outcomes if branches else []
+        candidates, errors = list[Continuation](), list[BaseException]()
+        for (beam, passages), outcome in zip(groups, outcomes, strict=True):
+            failed = [(_new_candidate(state, beam, passage), outcome.error) for passage in passages]
+            for candidate, error in outcome.value or failed:
+                candidates.append(candidate)
+                if error is not None:
+                    errors.append(error)
+                    candidate["reason"] = f"{beams.FAILED}: {type(error).__name__}"
+        return candidates, errors
+
     async def _write_group(
         self, state: PaperState, context: SelfRagContext, beam: Beam, passages: Sequence[int | None]
     ) -> list[tuple[Continuation, BaseException | None]]:
@@ -128,17 +132,19 @@ class SegmentWriter(SelfRagNodes):
         write = partial(self._write_candidate, state, context, beam)
         steps = [branch(f"passage {passage}", partial(write, passage)) for passage in passages]
         outcomes: Any = (await run_side_by_side(steps)).outcomes
-        candidates: list[Continuation] = []
-        for outcome, passage in zip(outcomes, passages, strict=True):
-            candidates.append(outcome.value[0] if outcome.ok else _new_candidate(state, beam, passage))
         errors = [outcome.error for outcome in outcomes]
-        judged = [
-            n for n, candidate in enumerate(candidates) if candidate["text"] and not candidate["reason"]
-        ]
-        if judged:
-            judge = self._judge(state, context, beam, [candidates[number] for number in judged])
-            error = await attempt(judge, Exception)
-            for number in judged:
+        candidates: list[Continuation] = []
+        to_judge: list[int] = []
+        for number, outcome in enumerate(outcomes):
+            failed = _new_candidate(state, beam, passages[number])
+            candidate = outcome.value[0] if outcome.ok else failed
+            candidates.append(candidate)
+            if candidate["text"] and not candidate["reason"]:
+                to_judge.append(number)
+        if to_judge:
+            judging = self._judge(state, context, beam, [candidates[number] for number in to_judge])
+            error = await attempt(judging, Exception)
+            for number in to_judge:
                 errors[number] = error
                 if error is None:
                     candidates[number]["parts"]["p"] = outcomes[number].value[1]
@@ -147,65 +153,70 @@ class SegmentWriter(SelfRagNodes):
     async def _write_candidate(
         self, state: PaperState, context: SelfRagContext, beam: Beam, passage: int | None
     ) -> tuple[Continuation, float]:
-        """Write one continuation, with its probability; one that ends or repeats the answer is not judged."""
-        answer, candidate = answer_so_far(beam), _new_candidate(state, beam, passage)
+        """Write one continuation; also return its probability. One that repeats the answer so far has a ``reason``."""
+        answer, candidate = beams.answer_so_far(beam), _new_candidate(state, beam, passage)
         documents = [] if passage is None else [state["documents"][passage]]
         count, prompt = context.segment_sentences, "continue_answer" if documents else "continue_unaided"
         values = {"question": state["asked"], "answer": answer, "count": str(count)}
         if documents:
             candidate["source"] = source_of(documents[0])
             values["passages"] = render_passages(documents, max_chars=self.max_passage_chars)
-        written = await self._ask_scored(prompt, state, context, values)
-        candidate["text"] = text = clean_continuation(written.value.text, count, documents)
-        if written.value.cut_off and text == clean_continuation(written.value.text, len(text), documents):
-            candidate["cut_off"] = written.value.cut_off  # what was cut is a part of it
+        reply = await self._ask_scored(prompt, state, context, values)
+        written = reply.value
+        text = candidate["text"] = beams.clean_continuation(written.text, count, documents)
+        # cut off only if the last sentence is kept: with more sentences allowed, the text would be the same
+        if written.cut_off and text == beams.clean_continuation(written.text, len(text), documents):
+            candidate["cut_off"] = written.cut_off
         earlier = [part.text for part in sentences(answer)] + [part["text"] for part in beam["segments"]]
-        if text and without_punctuation(text) in map(without_punctuation, earlier):
+        if text and beams.without_punctuation(text) in map(beams.without_punctuation, earlier):
             candidate["reason"] = "repeats the answer so far"
-        return candidate, sequence_probability([token.logprob for token in written.tokens])
+        return candidate, beams.sequence_probability([token.logprob for token in reply.tokens])
 
     async def _judge(
         self, state: PaperState, context: SelfRagContext, beam: Beam, candidates: Sequence[Continuation]
     ) -> None:
-        """Ask for the labels of continuations of one beam, and put them into these."""
-        values: dict[str, Any] = {"question": state["asked"], "answer": answer_so_far(beam)}
+        """Have the model critique continuations of one beam, and put the labels into these."""
+        values: dict[str, Any] = {"question": state["asked"], "answer": beams.answer_so_far(beam)}
+        ask_model = partial(self._ask_scored, fallback=none_if_unreadable)
         if candidates[0]["passage"] is None:
             values["statement"] = candidates[0]["text"]
-            verdict = await self._ask_scored(
-                "critique_usefulness", state, context, values, fallback=none_if_unreadable
-            )
-            _put_labels(candidates[0], verdict.value, verdict.tokens, CRITIQUES[2:])
+            reply = await ask_model("critique_usefulness", state, context, values)
+            _put_labels(candidates[0], reply.value, reply.tokens, ["usefulness"])
             return
         documents = [state["documents"][candidate["passage"] or 0] for candidate in candidates]
         limit = self.max_passage_chars if len(documents) == 1 else None  # several fit, or they were no group
         values["passages"] = render_passages(documents, max_chars=limit)
         values["statements"] = render_passages([candidate["text"] for candidate in candidates])
         values["count"] = len(candidates)
-        verdict = await self._ask_scored("critique", state, context, values, fallback=none_if_unreadable)
-        by_number = {label.id: label for label in verdict.value.labels} if verdict.value else {}
+        reply = await ask_model("critique", state, context, values)
+        verdicts = {verdict.id: verdict for verdict in reply.value.labels} if reply.value else {}
         for number, candidate in enumerate(candidates, start=1):
-            tokens = logprobs.tokens_of_entry(verdict.tokens, number)
-            _put_labels(candidate, by_number.get(number), tokens, CRITIQUES)
+            tokens = logprobs.tokens_of_entry(reply.tokens, number)
+            _put_labels(candidate, verdicts.get(number), tokens, beams.CRITIQUES)
 
 
 def _groups_within(groups: Sequence[Group], calls: int) -> list[Group]:
-    """Return the groups that the remaining calls suffice for: one a continuation, one for critiques."""
-    kept: list[Group] = []
+    """Return as many groups as ``calls`` suffice for, the last one shortened.
+
+    A group takes a call for each continuation, and one for their critiques.
+    """
+    affordable: list[Group] = []
     for beam, passages in groups:
-        if first := passages[: max(0, calls - 1)]:
-            kept.append((beam, first))
-        calls -= len(first) + 1
-    return kept
+        first_passages = passages[: max(0, calls - 1)]
+        if first_passages:
+            affordable.append((beam, first_passages))
+        calls -= len(first_passages) + 1
+    return affordable
 
 
 def _passages_for(beam: Beam, state: PaperState) -> list[int]:
     """Return the passages that a beam may go on from: found by its search, or put into the state since."""
     count = len(state["documents"])
-    known = state.get("known", count)  # a thread of an earlier version has none
+    count_then = state.get("known", count)  # after the search; a thread of an earlier version has none
     found = [index for index in beam["found"] if index < count]
-    if known > count:  # an editor took some away
+    if count_then > count:  # an editor took some away
         return found or list(range(count))
-    return [*found, *range(known, count)]
+    return [*found, *range(count_then, count)]
 
 
 def _new_candidate(state: PaperState, beam: Beam, passage: int | None) -> Continuation:
@@ -219,18 +230,18 @@ def _new_candidate(state: PaperState, beam: Beam, passage: int | None) -> Contin
 def _put_labels(
     candidate: Continuation, verdict: Any, tokens: Sequence[logprobs.AnswerToken], critiques: Sequence[str]
 ) -> None:
-    """Put a verdict's labels into a candidate, with probabilities and scores; the lowest without a verdict."""
+    """Put a verdict's labels into a candidate, with probabilities and scores; the lowest labels without a verdict."""
     for name in critiques:
         label = _WORST[name] if verdict is None else str(getattr(verdict, name))
         candidate["labels"][name] = label
         candidate["probabilities"][name] = probabilities_of([] if verdict is None else tokens, name, label)
     if verdict is None:
         candidate["labels"]["critique"] = "unusable"
-    for name in CRITIQUES:
-        candidate["parts"][name] = critique_score(name, candidate["probabilities"].get(name, {}))
+    for name in beams.CRITIQUES:
+        candidate["parts"][name] = beams.critique_score(name, candidate["probabilities"].get(name, {}))
 
 
 def probabilities_of(tokens: Sequence[logprobs.AnswerToken], name: str, label: str) -> dict[str, float]:
     """Return the probabilities of a field's labels: the model's own if its tokens show them, else 1."""
-    by_label = logprobs.label_probabilities(tokens, name, label, WORTH[name])
-    return by_label or {option: float(option == label) for option in WORTH[name]}
+    by_label = logprobs.label_probabilities(tokens, name, label, beams.WORTH[name])
+    return by_label or {option: float(option == label) for option in beams.WORTH[name]}

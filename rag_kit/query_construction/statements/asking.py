@@ -17,9 +17,8 @@ from rag_kit.models.chat import is_extractive
 from rag_kit.prompts import render_passages
 from rag_kit.prompts.rendering import Markup, escape_tags
 from rag_kit.query_construction.statements.result import QueryResult, StatementLimits
-from rag_kit.retrieval.base import check_count
-from rag_kit.retrieval.fields import check_model
-from rag_kit.retrieval.language_prompts import LanguagePrompts
+from rag_kit.retrieval.asking import LanguagePrompts
+from rag_kit.retrieval.fields import check_count, check_model
 from rag_kit.text import check_question
 
 _MAX_PASSAGE_CHARS = 20_000

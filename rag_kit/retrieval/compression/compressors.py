@@ -15,17 +15,15 @@ from rag_kit.documents.identity import ORIGINAL_ID_KEY, document_key, field_of
 from rag_kit.models.clients import check_embeddings
 from rag_kit.prompts import render_passages
 from rag_kit.prompts.grading import ChosenSentences
-from rag_kit.retrieval.answers import read_numbers
-from rag_kit.retrieval.base import HasRunnables, check_count, check_number
+from rag_kit.retrieval.asking import LanguagePrompts, read_numbers
+from rag_kit.retrieval.base import HasRunnables
 from rag_kit.retrieval.call import Call, failures_or_raise
-from rag_kit.retrieval.fields import check_model
-from rag_kit.retrieval.language_prompts import LanguagePrompts
+from rag_kit.retrieval.fields import check_count, check_model, check_number
 from rag_kit.retrieval.vectors import embed, unit
-from rag_kit.text import sentences
 from rag_kit.text.analysis import warm_up
 from rag_kit.text.evidence.questions import analyse
 from rag_kit.text.evidence.sentences import MAX_SENTENCES, MIN_NEAR, PassageText, collect, passage_text
-from rag_kit.text.sentences import Sentence
+from rag_kit.text.sentences import Sentence, sentences
 
 KEPT_KEY = "kept"
 
@@ -45,17 +43,19 @@ class CompressedPassage:
     def spans(self, positions: Sequence[int]) -> list[tuple[int, int]]:
         """Return start and end of each run of neighbouring sentences among those with these positions."""
         spans: list[tuple[int, int]] = []
-        for number, position in enumerate(positions):
+        previous = None
+        for position in positions:
             sentence = self.sentences[position]
-            if number and position == positions[number - 1] + 1:
+            if previous is not None and position == previous + 1:
                 spans[-1] = (spans[-1][0], sentence.end)
             else:
                 spans.append((sentence.start, sentence.end))
+            previous = position
         return spans
 
 
 Selection = list[int] | None
-"""Places of the sentences to keep of a passage: none if it is irrelevant; ``None``: not judged, so it stays whole."""
+"""Positions of the sentences to keep of a passage; empty: it is irrelevant; ``None``: not judged, it stays whole."""
 
 
 class Compressor(HasRunnables):
@@ -100,18 +100,21 @@ class LexicalCompressor(Compressor):
         """Choose sentences; see ``Compressor.select``."""
         question = analyse(query)
         scores = [[0.0] * len(passage.sentences) for passage in passages]
-        for batch in _batches(passages):
-            positions = [piece.start for piece in batch]
-            for sentence in collect(question, [piece.text for piece in batch]):
-                number = batch[sentence.passage_index].passage
-                sentences = passages[number].sentences
-                # headings are passed over in the scoring
-                for position in range(positions[sentence.passage_index], len(sentences)):
-                    if sentences[position].text.strip() == sentence.text:
-                        positions[sentence.passage_index] = position + 1
-                        scores[number][position] = sentence.worth(self.min_score)
-                        break
-        return _keep(scores, 0.0, self.share)
+        for batch in _batches(_cut_into_pieces(passages, MAX_SENTENCES)):
+            texts = [_text_of(piece, passages[piece.passage_number].document) for piece in batch]
+            next_positions = [piece.start for piece in batch]
+            for scored in collect(question, texts):
+                piece_number = scored.passage_index
+                passage_number = batch[piece_number].passage_number
+                sentences = passages[passage_number].sentences
+                position = next_positions[piece_number]
+                # headings are not scored: skip to the sentence with this text
+                while position < len(sentences) and sentences[position].text.strip() != scored.text:
+                    position += 1
+                if position < len(sentences):
+                    scores[passage_number][position] = scored.worth(self.min_score)
+                    next_positions[piece_number] = position + 1
+        return _select_best(scores, 0.0, self.share)
 
 
 class EmbeddingCompressor(Compressor):
@@ -140,7 +143,7 @@ class EmbeddingCompressor(Compressor):
         cosines = (unit(vectors) @ unit(query_vector)).tolist()
         by_text = dict(zip(distinct, cosines, strict=True))
         scores = [[by_text[sentence.text] for sentence in passage.sentences] for passage in passages]
-        return _keep(scores, self.min_score, self.share)
+        return _select_best(scores, self.min_score, self.share)
 
 
 class ModelCompressor(Compressor):
@@ -167,78 +170,82 @@ class ModelCompressor(Compressor):
 
     async def select(self, query: str, passages: Sequence[CompressedPassage], call: Call) -> list[Selection]:
         """Choose sentences; see ``Compressor.select``."""
-        batches = [
-            (number, start, passage.sentences[start : start + self.most_sentences])
-            for number, passage in enumerate(passages)
-            for start in range(0, len(passage.sentences), self.most_sentences)
-        ]
-        values = [
-            {
-                "question": query,
-                "passages": render_passages([sentence.text for sentence in batch]),
-                "count": len(batch),
-            }
-            for _, _, batch in batches
-        ]
-        names = [f"sentences of passage {number + 1}" for number, _, _ in batches]
+        pieces = _cut_into_pieces(passages, self.most_sentences)
+        values = []
+        for piece in pieces:
+            texts = [sentence.text for sentence in piece.sentences]
+            values.append({"question": query, "passages": render_passages(texts), "count": len(texts)})
+        names = [f"sentences of passage {piece.passage_number + 1}" for piece in pieces]
         outcomes = await call.ask(self.llm, self.prompts.choose(query), values, ChosenSentences, names)
         failures_or_raise(outcomes, call)
         stage = f"compress:{self.name}"
-        chosen: dict[int, list[int]] = {number: [] for number in range(len(passages))}
-        failed: dict[int, str] = {}
-        for (number, start, batch), outcome in zip(batches, outcomes, strict=True):
+        chosen: list[list[int]] = [[] for _ in passages]
+        failures: dict[int, str] = {}  # number of a passage -> why it could not be judged
+        for piece, outcome in zip(pieces, outcomes, strict=True):
+            number = piece.passage_number
             if not outcome.ok:
-                failed.setdefault(number, describe_failure(outcome.name, outcome.error))
+                failures.setdefault(number, describe_failure(outcome.name, outcome.error))
                 continue
-            raw_numbers = field_of(outcome.value, "sentences")
-            parsed = read_numbers(raw_numbers, len(batch))
-            if raw_numbers and not parsed.positions:
-                failed.setdefault(number, "the model gave no usable number")
-            elif parsed.problems:
-                call.note(f"{stage}: passage {number + 1}: {', '.join(parsed.problems)} left out")
-            chosen[number] += [start + position for position in parsed.positions]
-        if failed:
+            written = field_of(outcome.value, "sentences")
+            numbers = read_numbers(written, len(piece.sentences))
+            if written and not numbers.positions:
+                failures.setdefault(number, "the model gave no usable number")
+            elif numbers.problems:
+                call.note(f"{stage}: passage {number + 1}: {', '.join(numbers.problems)} left out")
+            chosen[number] += [piece.start + position for position in numbers.positions]
+        if failures:
             call.note(
-                f"degraded: {stage}: {len(failed)} of {len(passages)} passages could not be judged and "
-                f"are whole ({next(iter(failed.values()))})"
+                f"degraded: {stage}: {len(failures)} of {len(passages)} passages could not be judged and "
+                f"are whole ({next(iter(failures.values()))})"
             )
-        return [None if number in failed else sorted(positions) for number, positions in chosen.items()]
+        return [None if number in failures else sorted(row) for number, row in enumerate(chosen)]
 
 
 class _Piece(NamedTuple):
-    """A run of sentences of one passage: numbers of the passage and of its first sentence, and the text."""
+    """Some sentences of one passage that follow each other; ``start`` is the position of the first."""
 
-    passage: int
+    passage_number: int
     start: int
-    text: PassageText
+    sentences: Sequence[Sentence]
 
 
-def _batches(passages: Sequence[CompressedPassage]) -> Iterator[list[_Piece]]:
-    """Group passages so that a group has as many sentences as are judged together; cut longer passages."""
-    lot: list[_Piece] = []
-    room = MAX_SENTENCES
+def _cut_into_pieces(passages: Sequence[CompressedPassage], size: int) -> list[_Piece]:
+    """Cut passages into pieces of at most ``size`` sentences."""
+    pieces = []
     for number, passage in enumerate(passages):
-        for start in range(0, len(passage.sentences), MAX_SENTENCES):
-            part = passage.sentences[start : start + MAX_SENTENCES]
-            if len(part) > room:
-                yield lot
-                lot, room = [], MAX_SENTENCES
-            text = passage.document.page_content[part[0].start : part[-1].end]
-            lot.append(_Piece(number, start, passage_text(number + 1, text, passage.document.metadata)))
-            room -= len(part)
-    if lot:
-        yield lot
+        for start in range(0, len(passage.sentences), size):
+            pieces.append(_Piece(number, start, passage.sentences[start : start + size]))
+    return pieces
 
 
-def _keep(scores: Sequence[Sequence[float]], min_score: float, share: float) -> list[Selection]:
-    """Select the sentences of each passage whose score is high enough, and near enough to the best of all."""
+def _batches(pieces: Sequence[_Piece]) -> Iterator[list[_Piece]]:
+    """Group pieces so that no group has more sentences than can be scored together."""
+    batch: list[_Piece] = []
+    room = MAX_SENTENCES
+    for piece in pieces:
+        if len(piece.sentences) > room:
+            yield batch
+            batch, room = [], MAX_SENTENCES
+        batch.append(piece)
+        room -= len(piece.sentences)
+    if batch:
+        yield batch
+
+
+def _text_of(piece: _Piece, document: Document) -> PassageText:
+    text = document.page_content[piece.sentences[0].start : piece.sentences[-1].end]
+    return passage_text(piece.passage_number + 1, text, document.metadata)
+
+
+def _select_best(scores: Sequence[Sequence[float]], min_score: float, share: float) -> list[Selection]:
+    """Select the sentences of each passage that score at least ``min_score``, and ``share`` of the best of all."""
     best = max((score for row in scores for score in row), default=0.0)
-    low = max(min_score, share * best)
+    threshold = max(min_score, share * best)
     # A score of 0 is no evidence, whatever the thresholds.
-    return [[position for position, score in enumerate(row) if score >= low and score > 0] for row in scores]
+    return [[n for n, score in enumerate(row) if score >= threshold and score > 0] for row in scores]
 
 
-def shortened(doc: Document, spans: Sequence[tuple[int, int]], separator: str) -> Document:
+def shorten_to_spans(doc: Document, spans: Sequence[tuple[int, int]], separator: str) -> Document:
     """Cut a document to some spans; ``metadata["kept"]`` says where they are in the original."""
     positions = [{"start": start, "end": end} for start, end in spans]
     update = {

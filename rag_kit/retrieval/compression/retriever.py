@@ -13,11 +13,11 @@ from langchain_core.language_models import BaseLanguageModel
 from langchain_core.runnables import Runnable
 from pydantic import Field, field_validator
 
-from rag_kit.documents import PROVENANCE_KEY, copy_document, get_provenance
-from rag_kit.documents.identity import document_key
-from rag_kit.documents.provenance import peek_score
+from rag_kit.documents.identity import copy_document, document_key
+from rag_kit.documents.provenance import PROVENANCE_KEY, get_provenance, peek_score
 from rag_kit.errors import InvalidInputError, ModelOutputError
-from rag_kit.retrieval.call import Call
+from rag_kit.retrieval.base import RefiningRetriever
+from rag_kit.retrieval.call import Call, plural
 from rag_kit.retrieval.compression.compressors import (
     KEPT_KEY,
     CompressedPassage,
@@ -26,16 +26,15 @@ from rag_kit.retrieval.compression.compressors import (
     LexicalCompressor,
     ModelCompressor,
     Selection,
-    shortened,
+    shorten_to_spans,
 )
-from rag_kit.retrieval.refining import RefiningRetriever
 from rag_kit.retrieval.rerank.base import DocumentCompressor
 from rag_kit.retrieval.settings import CompressionSettings
 from rag_kit.text import fold
 
 _SHOWN_IDS = 5  # in a note
-_KEYS = ("source", "file", KEPT_KEY)
-_TOKEN = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]|[^\W_]+")
+_SOURCE_KEYS = ("source", "file", KEPT_KEY)  # metadata of merged passages that the provenance shows
+_WORD = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]|[^\W_]+")  # a Chinese character counts as a word
 _NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*|[一二三四五六七八九十百千万亿两零]+")
 _NEGATION = re.compile(r"\b(?:not?|never|none|nor|without|cannot|\w+n['’]t)\b|[不没未无非否]")
 _SHINGLE = 3  # words that follow one another
@@ -121,9 +120,10 @@ class CompressionRetriever(RefiningRetriever):
 
     async def _refine(self, documents: list[Document], call: Call) -> list[Document]:
         """Shorten the passages, leave out those without a sentence that matters, and merge near-duplicates."""
-        passages = [passage for doc in documents if (passage := CompressedPassage.of(doc)).sentences]
-        if empty := len(documents) - len(passages):
-            call.note(f"{empty} passage{'' if empty == 1 else 's'} without text left out")
+        passages = [CompressedPassage.of(doc) for doc in documents]
+        passages = [passage for passage in passages if passage.sentences]
+        if empty_count := len(documents) - len(passages):
+            call.note(f"{plural(empty_count, 'passage')} without text left out")
         if not passages:
             return []
         name, whole = f"compress:{self.compressor.name}", [passage.document for passage in passages]
@@ -131,30 +131,33 @@ class CompressionRetriever(RefiningRetriever):
             steps = self.compressor.compressed(whole, call, stage="compress")
             shorter = await call.attempt(name, steps, "the passages are whole")
             return self._merge(whole if shorter is None else shorter, call)[: call.k]
-        selections = await call.attempt(name, self._selections(passages, call), "the passages are whole")
+        selections = await call.attempt(name, self._select(passages, call), "the passages are whole")
         if selections is None:
             return self._merge(whole, call)
-        pairs = list(zip(passages, selections, strict=True))
-        dropped = [passage.document for passage, positions in pairs if positions == []]
-        if len(dropped) == len(passages):
+        irrelevant = [doc for doc, selection in zip(whole, selections, strict=True) if selection == []]
+        if len(irrelevant) == len(passages):
             note = f"no sentence of {len(passages)} passages matters for the query"
             if self.if_empty == "empty":
                 call.note(f"{note}; nothing is returned")
                 return []
             call.note(f"degraded: {note}; the passages are whole")
-            return self._merge([self._shorten(passage, None, call) for passage in passages], call)
-        if count := len(dropped):
-            call.note(f"{count} of {len(passages)} passages had no sentence that matters: {_ids(dropped)}")
-        return self._merge([self._shorten(*pair, call) for pair in pairs if pair[1] != []], call)
+            selections = [None] * len(passages)
+        elif irrelevant:
+            count = f"{len(irrelevant)} of {len(passages)}"
+            call.note(f"{count} passages had no sentence that matters: {_list_ids(irrelevant)}")
+        shortened = []
+        for passage, selection in zip(passages, selections, strict=True):
+            if selection != []:
+                shortened.append(self._shorten(passage, selection, call))
+        return self._merge(shortened, call)
 
-    async def _selections(self, passages: Sequence[CompressedPassage], call: Call) -> list[Selection]:
-        """Ask the compressor for a selection of each passage; refuse sentences that are not there."""
+    async def _select(self, passages: Sequence[CompressedPassage], call: Call) -> list[Selection]:
+        """Ask the compressor for a selection of each passage; refuse positions of sentences that are not there."""
         selections: list[Selection] = await self.compressor.select(call.query, passages, call)
-        if len(selections) != len(passages) or any(
-            position not in range(len(passage.sentences))
-            for passage, selection in zip(passages, selections, strict=False)
-            for position in selection or ()
-        ):
+        fit = len(selections) == len(passages)
+        for passage, selection in zip(passages, selections, strict=False):
+            fit = fit and all(position in range(len(passage.sentences)) for position in selection or ())
+        if not fit:
             raise ModelOutputError(
                 f"The compressor {self.compressor.name} gave {len(selections)} selections for {len(passages)} "
                 "passages, or sentences that are not there."
@@ -164,28 +167,26 @@ class CompressionRetriever(RefiningRetriever):
     def _shorten(self, passage: CompressedPassage, selection: Selection, call: Call) -> Document:
         """Cut a passage to the selected sentences and those around them; ``None`` leaves it whole."""
         doc, count = passage.document, len(passage.sentences)
-        if selection is None:
-            numbers, spans = list(range(count)), [(0, len(doc.page_content))]
-        else:
+        kept, spans = set(range(count)), [(0, len(doc.page_content))]
+        if selection is not None:
             offsets = range(-self.context, self.context + 1)
-            with_context = {position + offset for position in selection for offset in offsets}
-            numbers = sorted(with_context & set(range(count)))
-            spans = passage.spans(numbers)
-        more = {"sentences": f"{len(numbers)} of {count}", "spans": [list(span) for span in spans]}
+            kept &= {position + offset for position in selection for offset in offsets}
+            spans = passage.spans(sorted(kept))
+        more = {"sentences": f"{len(kept)} of {count}", "spans": [list(span) for span in spans]}
+        short = shorten_to_spans(doc, spans, self.separator)
         # the rank is counted anew after near-duplicates are merged
-        short = shortened(doc, spans, self.separator)
         return call.with_stage(short, f"compress:{self.compressor.name}", 1, peek_score(doc), **more)
 
     def _merge(self, documents: list[Document], call: Call) -> list[Document]:
         """Merge near-duplicates into one document each; the ranks are counted anew."""
-        threshold = self.merge_threshold
-        texts = [doc.page_content for doc in documents]
-        firsts = list(range(len(documents))) if threshold is None else near_duplicates(texts, threshold)
+        originals: Sequence[int] = range(len(documents))
+        if self.merge_threshold is not None:
+            originals = near_duplicates([doc.page_content for doc in documents], self.merge_threshold)
         groups: dict[int, list[Document]] = {}
-        for doc, first in zip(documents, firsts, strict=True):
-            groups.setdefault(first, []).append(doc)
-        if repeats := len(documents) - len(groups):
-            call.note(f"{repeats} near-duplicate{'' if repeats == 1 else 's'} merged")
+        for doc, original in zip(documents, originals, strict=True):
+            groups.setdefault(original, []).append(doc)
+        if repeat_count := len(documents) - len(groups):
+            call.note(f"{plural(repeat_count, 'near-duplicate')} merged")
         return [self._merge_group(group, rank, call) for rank, group in enumerate(groups.values(), start=1)]
 
     def _merge_group(self, group: Sequence[Document], rank: int, call: Call) -> Document:
@@ -196,20 +197,19 @@ class CompressionRetriever(RefiningRetriever):
             if record := get_provenance(doc):
                 result.metadata[PROVENANCE_KEY] = {**record, "rank": rank}
             return result
-        stages = [
-            {**stage, "document": document_key(member)}
-            for member in group
-            for stage in get_provenance(member).get("stages", [])
-        ]
+        stages = []
+        for member in group:
+            key = document_key(member)
+            stages += [{**stage, "document": key} for stage in get_provenance(member).get("stages", [])]
         merged = [
-            {"id": document_key(member), **{key: member.metadata.get(key) for key in _KEYS}}
+            {"id": document_key(member), **{key: member.metadata.get(key) for key in _SOURCE_KEYS}}
             for member in repeats
         ]
         score = peek_score(doc)
         return call.with_stage(doc, "merge:near-duplicates", rank, score, sources=stages, merged=merged)
 
 
-def _ids(documents: Sequence[Document]) -> str:
+def _list_ids(documents: Sequence[Document]) -> str:
     ids = ", ".join(document_key(doc)[:80] for doc in documents[:_SHOWN_IDS])
     return ids + (", …" if len(documents) > _SHOWN_IDS else "")
 
@@ -219,9 +219,9 @@ class _Fingerprint:
 
     def __init__(self, text: str) -> None:
         folded = fold(text)
-        tokens = _TOKEN.findall(folded)
-        last = max(1, len(tokens) - _SHINGLE + 1)
-        self.shingles = frozenset(tuple(tokens[start : start + _SHINGLE]) for start in range(last))
+        words = _WORD.findall(folded)
+        starts = range(max(1, len(words) - _SHINGLE + 1))
+        self.shingles = frozenset(tuple(words[start : start + _SHINGLE]) for start in starts)
         self.decisive = Counter(_NUMBER.findall(folded)) + Counter(_NEGATION.findall(folded))
 
     def repeats(self, other: _Fingerprint, threshold: float) -> bool:
@@ -236,9 +236,13 @@ class _Fingerprint:
 
 def near_duplicates(texts: Sequence[str], threshold: float) -> list[int]:
     """Return for each text the position of the first text that it repeats or is a part of, or its own."""
-    prints = [_Fingerprint(text) for text in texts]
-    firsts: list[int] = []
-    for position, mine in enumerate(prints):
-        repeated = (first for first in dict.fromkeys(firsts) if mine.repeats(prints[first], threshold))
-        firsts.append(next(repeated, position))
-    return firsts
+    fingerprints = [_Fingerprint(text) for text in texts]
+    originals: list[int] = []
+    for position, fingerprint in enumerate(fingerprints):
+        original = position
+        for earlier in dict.fromkeys(originals):
+            if fingerprint.repeats(fingerprints[earlier], threshold):
+                original = earlier
+                break
+        originals.append(original)
+    return originals

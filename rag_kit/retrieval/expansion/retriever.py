@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from os import PathLike
 from typing import Annotated, Any, ClassVar, NamedTuple, Self, Unpack
@@ -18,23 +18,24 @@ from rag_kit.retrieval.expansion.thesaurus import Entries, Thesaurus
 from rag_kit.retrieval.fields import Model, Rewrites
 from rag_kit.retrieval.fusion import Search
 from rag_kit.retrieval.indexed import KeywordRetriever, WeightedTermsRetriever, reader_of
-from rag_kit.retrieval.rewriting import RewritingRetriever, texts_of
+from rag_kit.retrieval.rewriting import RewritingRetriever
 from rag_kit.retrieval.settings import RewritingSettings
-from rag_kit.text import detect_language, fold
 from rag_kit.text.analysis import load_segmenter
-from rag_kit.text.language import CHINESE_EVIDENCE, ENGLISH_EVIDENCE, HAN
+from rag_kit.text.language import CHINESE_EVIDENCE, ENGLISH_EVIDENCE, HAN, detect_language, fold
 
 Templates = Annotated[list[Annotated[str, Field(pattern=r"\{term\}")]], Field(min_length=1)]
 
-_MAX_CHARS = 80
+_MAX_TERM_CHARS = 80
 _TEMPLATES = {
     "en": ("What is {term}?", "How does {term} work?"),
     "zh": ("什么是{term}？", "{term}有什么作用？"),
 }
-_RUNS = re.compile(f"[{HAN}]+|[^\\W_{HAN}]+(?:[.'’+#_\\-]*[^\\W_{HAN}]+)*[+#]*")
+_RUNS = re.compile(
+    f"[{HAN}]+|[^\\W_{HAN}]+(?:[.'’+#_\\-]*[^\\W_{HAN}]+)*[+#]*"
+)  # of Chinese, or one other word
 _IS_HAN = re.compile(f"[{HAN}]")
 _MAX_PHRASE_WORDS = 5
-_MAX_TERMS, _MAX_TEMPLATES = 32, 4
+_MAX_TERMS, _MAX_TEMPLATE_SEARCHES = 32, 4
 
 
 class Added(NamedTuple):
@@ -118,91 +119,84 @@ class ExpansionRetriever(RewritingRetriever):
 
     async def _rewrite(self, question: str, call: Call) -> list[Search]:
         """Make searches with the terms of the model and the thesaurus added, and one for each template."""
-        added = await self._from_model(question, call)
-        matched = self.thesaurus.find(question) if self.thesaurus is not None else {}
-        added += [Added(term, "thesaurus") for related in matched.values() for term in related]
+        added = await self._ask_for_terms(question, call)
+        related_terms = self.thesaurus.find(question) if self.thesaurus is not None else {}
+        for terms in related_terms.values():
+            added += [Added(term, "thesaurus") for term in terms]
         added = new_terms(added, question)
         if len(added) > _MAX_TERMS:
             call.note(f"expansion: {len(added)} terms, of which the first {_MAX_TERMS} were added")
             added = added[:_MAX_TERMS]
-        if isinstance(self.retriever, KeywordRetriever):
-            searches = await self._weighted(self.retriever, question, added, call)
-        else:
-            searches = self._appended(question, added, call)
-        searches += self._template_searches(question, matched)
+        searches = await self._expanded_search(question, added, call) if added else []
+        searches += self._template_searches(question, related_terms)
         if not searches and not any(note.startswith("degraded") for note in call.notes):
             call.settled = True
             call.note("expansion: nothing to add")
         return searches
 
-    async def _from_model(self, question: str, call: Call) -> list[Added]:
+    async def _ask_for_terms(self, question: str, call: Call) -> list[Added]:
         """Return the related terms that the model names."""
         if self.llm is None:
             return []
-        answers = await self._ask([{"question": question, "count": self.n}], call)
-        texts = texts_of(answers, "queries")
-        terms = self._usable_texts(texts, question, call, max_texts=self.n, max_chars=_MAX_CHARS, latin=True)
-        if answers and not terms:
-            call.note(f"degraded: {self.task}: the model gave no usable term")
+        values = [{"question": question, "count": self.n}]
+        limits: Any = {"max_texts": self.n, "max_chars": _MAX_TERM_CHARS}
+        terms = await self._ask_for_texts(values, "queries", call, **limits, noun="term", latin=True)
         return [Added(term, "model") for term in terms]
 
-    async def _weighted(
-        self, leg: KeywordRetriever, question: str, added: Sequence[Added], call: Call
-    ) -> list[Search]:
-        """Make one search of the index with the question's terms and the added ones."""
-        if not added:
+    async def _expanded_search(self, question: str, added: Sequence[Added], call: Call) -> list[Search]:
+        """Make one search for the question with the added terms: weighted over a keyword index, else behind it."""
+        if not isinstance(self.retriever, KeywordRetriever):
+            call.extra["terms"] = [{"term": term, "weight": None, "source": source} for term, source in added]
+            return [Search(" ".join([question, *(term for term, _ in added)]), "expansion")]
+        leg = self.retriever
+        reading = call.do("keyword index", partial(self._weigh_terms, leg, question, added))
+        weighed = await call.attempt("keyword index", reading, "nothing is added")
+        if weighed is None or not weighed[1]:
             return []
-        reading = call.do("keyword index", partial(self._terms, leg, question, added))
-        read = await call.attempt("keyword index", reading, "nothing is added")
-        if read is None or not read[1]:
-            return []
-        terms, details = read
+        weights, details = weighed
         call.extra["terms"] = details
         searcher = WeightedTermsRetriever(
             index=leg.index,
-            terms=terms,
+            terms=weights,
             filter=leg.filter,
             name=leg.get_name(),
             note=getattr(leg, "note", None),
         )
         return [Search(" ".join([question, *(detail["term"] for detail in details)]), "expansion", searcher)]
 
-    def _terms(
+    def _weigh_terms(
         self, leg: KeywordRetriever, question: str, added: Sequence[Added]
     ) -> tuple[dict[str, float], list[dict[str, Any]]]:
-        """Return the terms to search for with their weights, and the added texts; reads the store."""
+        """Return the weight of each index term to search for, and the provenance of the added texts.
+
+        A term of the question weighs as often as it is there. Reads the store.
+        """
         reader = reader_of(leg.index)
         query_terms = Counter(reader.query_terms(question))
-        terms: dict[str, float] = dict(query_terms)
+        weights: dict[str, float] = dict(query_terms)
         details = []
         for text, source in added:
-            if new := [term for term in reader.analyzer(text) if term not in query_terms]:
-                terms.update(dict.fromkeys(new, self.term_weight))
+            new_index_terms = [term for term in reader.analyzer(text) if term not in query_terms]
+            if new_index_terms:
+                weights.update(dict.fromkeys(new_index_terms, self.term_weight))
                 details.append({"term": text, "weight": self.term_weight, "source": source})
-        return terms, details
+        return weights, details
 
-    def _appended(self, question: str, added: Sequence[Added], call: Call) -> list[Search]:
-        """Make one search with the terms behind the question, for a retriever without weights."""
-        if not added:
-            return []
-        call.extra["terms"] = [{"term": text, "weight": None, "source": source} for text, source in added]
-        return [Search(" ".join([question, *(term.text for term in added)]), "expansion")]
-
-    def _template_searches(self, question: str, matched: Mapping[str, Sequence[str]]) -> list[Search]:
-        """Fill each template with each term of the thesaurus and each phrase of the question in it."""
+    def _template_searches(self, question: str, thesaurus_terms: Iterable[str]) -> list[Search]:
+        """Fill each template with each term of the thesaurus, and each phrase, that the question has."""
         if not self.templates:
             return []
         built_in = _TEMPLATES[detect_language(question)]
         templates = built_in if isinstance(self.templates, bool) else self.templates
-        terms = dict.fromkeys([*matched, *key_phrases(question)])
+        terms = dict.fromkeys([*thesaurus_terms, *key_phrases(question)])
         queries = [template.replace("{term}", term) for term in terms for template in templates]
         new = [query for query in dict.fromkeys(queries) if fold(query) != fold(question)]
-        return [Search(query, "template") for query in new[:_MAX_TEMPLATES]]
+        return [Search(query, "template") for query in new[:_MAX_TEMPLATE_SEARCHES]]
 
-    def _original(self, question: str, call: Call, rewritten: Sequence[Search]) -> list[Search]:
+    def _original_search(self, call: Call, rewritten: Sequence[Search]) -> list[Search]:
         if any(search.retriever is not None for search in rewritten):
             return []  # the question's words are part of that search
-        return super()._original(question, call, rewritten)
+        return super()._original_search(call, rewritten)
 
 
 def new_terms(added: Sequence[Added], question: str) -> list[Added]:
@@ -215,17 +209,20 @@ def new_terms(added: Sequence[Added], question: str) -> list[Added]:
 
 
 def key_phrases(question: str) -> list[str]:
-    """Find the phrases of a question: runs of words between function words and punctuation, each once."""
-    phrases: list[list[tuple[int, int]]] = [[]]  # start and end of each word
-    for start, end, is_function_word in _words(question):
-        last = phrases[-1]
-        goes_on = bool(last) and len(last) < _MAX_PHRASE_WORDS and not question[last[-1][1] : start].strip()
-        if is_function_word or not goes_on:
-            phrases.append([])
+    """Find the phrases of a question: runs of at most five words between function words and punctuation, each once.
+
+    ``"How does the heat pump start?" -> ["heat pump start"]``
+    """
+    phrases: list[str] = []
+    words: list[tuple[int, int]] = []  # start and end of each word of the phrase so far
+    for start, end, is_function_word in [*_words(question), (len(question), len(question), True)]:
+        is_next = bool(words) and not question[words[-1][1] : start].strip()
+        if words and (is_function_word or not is_next or len(words) == _MAX_PHRASE_WORDS):
+            phrases.append(question[words[0][0] : words[-1][1]])
+            words = []
         if not is_function_word:
-            phrases[-1].append((start, end))
-    texts = dict.fromkeys(question[words[0][0] : words[-1][1]] for words in phrases if words)
-    return [text for text in texts if len(text) > 1]
+            words.append((start, end))
+    return [phrase for phrase in dict.fromkeys(phrases) if len(phrase) > 1]
 
 
 def _words(text: str) -> Iterator[tuple[int, int, bool]]:
@@ -234,7 +231,7 @@ def _words(text: str) -> Iterator[tuple[int, int, bool]]:
         if not _IS_HAN.match(match[0]):
             yield match.start(), match.end(), match[0].lower().replace("’", "'") in ENGLISH_EVIDENCE
             continue
-        at = match.start()
+        start = match.start()
         for word in load_segmenter()(match[0]):
-            yield at, at + len(word), word in CHINESE_EVIDENCE
-            at += len(word)
+            yield start, start + len(word), word in CHINESE_EVIDENCE
+            start += len(word)

@@ -35,15 +35,15 @@ class Thesaurus:
     """
 
     def __init__(self, entries: Entries) -> None:
-        self._related: dict[tuple[str, ...], dict[str, None]] = {}
-        self._longest: dict[str, int] = {}  # first unit of a term -> units of the longest such term
+        self._related: dict[tuple[str, ...], dict[str, None]] = {}  # stems of a term -> its related terms
+        self._longest: dict[str, int] = {}  # first stem of terms -> number of stems of the longest such term
         for term, related in _pairs(entries):
-            key = _key(term)
-            if not key:
+            stems = _stems(term)
+            if not stems:
                 raise InvalidInputError(f"The term {term!r} has no word in it.")
-            neighbours = self._related.setdefault(key, {})
-            neighbours.update((other, None) for other in related if _key(other) != key)
-            self._longest[key[0]] = max(len(key), self._longest.get(key[0], 0))
+            related_terms = self._related.setdefault(stems, {})
+            related_terms.update((other, None) for other in related if _stems(other) != stems)
+            self._longest[stems[0]] = max(len(stems), self._longest.get(stems[0], 0))
 
     @classmethod
     def from_file(cls, path: str | PathLike[str]) -> Thesaurus:
@@ -57,20 +57,20 @@ class Thesaurus:
     def find(self, text: str) -> dict[str, list[str]]:
         """Return the terms of the thesaurus in a text, as the text writes them -> their related terms."""
         folded = fold(text)
-        # Positions are shown as the user wrote them wherever folding kept the length.
+        # The terms are given as the user wrote them wherever folding kept the length.
         surface = text if len(folded) == len(text) else folded
-        units = [(match.start(), match.end(), _stem(match[0])) for match in _UNITS.finditer(folded)]
+        matches = list(_UNITS.finditer(folded))
+        stems = [_stem(match[0]) for match in matches]
         result: dict[str, list[str]] = {}
         first = 0
-        while first < len(units):
-            step = 1
-            for size in range(min(self._longest.get(units[first][2], 0), len(units) - first), 0, -1):
-                key = tuple(unit for _, _, unit in units[first : first + size])
-                if related := self._related.get(key):
-                    result.setdefault(surface[units[first][0] : units[first + size - 1][1]], list(related))
-                    step = size
-                    break
-            first += step
+        while first < len(stems):
+            size = min(self._longest.get(stems[first], 0), len(stems) - first)
+            while size and not self._related.get(tuple(stems[first : first + size])):
+                size -= 1  # the longest term that begins here counts
+            if size:
+                term = surface[matches[first].start() : matches[first + size - 1].end()]
+                result.setdefault(term, list(self._related[tuple(stems[first : first + size])]))
+            first += size or 1
         return result
 
     def __len__(self) -> int:
@@ -103,16 +103,16 @@ def _terms(value: Any) -> list[str]:
     return [" ".join(term.split()) for term in value]
 
 
-def _key(term: str) -> tuple[str, ...]:
+def _stems(term: str) -> tuple[str, ...]:
     return tuple(map(_stem, _UNITS.findall(fold(term))))
 
 
 def _stem(unit: str) -> str:
-    return (_stemmer()(unit) or [unit])[0]
+    return (_analyzer()(unit) or [unit])[0]
 
 
 @cache
-def _stemmer() -> Analyzer:
+def _analyzer() -> Analyzer:
     return Analyzer("en", stop_words=False)
 
 
@@ -131,7 +131,7 @@ def _read_entries(path: str | PathLike[str]) -> Any:
 
 
 def _rows(text: str) -> dict[str, list[str]]:
-    """Yield the rows of a table: a term, and its related terms in the other cells."""
+    """Read the entries of a table: in each row a term, and its related terms in the other cells."""
     entries: dict[str, list[str]] = {}
     reader = csv.reader(io.StringIO(text, newline=""))
     for row in reader:

@@ -34,27 +34,27 @@ from rag_kit.retrieval.indexed import rows_retriever
 from rag_kit.retrieval.inside import own_filter
 
 _GROWTH = 4  # times as many children in the next round
-Passes = Callable[[dict[str, Any]], bool]
+Passes = Callable[[dict[str, Any]], bool]  # tells whether metadata pass the filters of a call
 
 
 @dataclass(frozen=True)
 class Match:
-    """A child that was found: its rank from 1, its score (or 1 / rank), and where it belongs."""
+    """A child that was found."""
 
     document: Document
-    rank: int
-    score: float
-    place: ChildPlace | None
+    rank: int  # from 1
+    score: float  # 1 / rank where it has none
+    place: ChildPlace | None  # in its parent; None for a document that is no child
 
     def as_dict(self) -> dict[str, Any]:
-        """Give the entry for the provenance."""
+        """Return the match as the provenance shows it."""
         start, end = (self.place.start, self.place.end) if self.place else (None, None)
         return {"id": self.document.id, "rank": self.rank, "score": self.score, "start": start, "end": end}
 
 
 @dataclass
-class ParentPassage:
-    """Make the passage for some matches, best first, with the score that they make together."""
+class Passage:
+    """A passage to return, with its matches, best first; ``extra`` goes into its provenance."""
 
     matches: list[Match]
     score: float
@@ -63,36 +63,29 @@ class ParentPassage:
 
 
 def place_matches(view: FamilyView, documents: Sequence[Document]) -> list[Match]:
-    """Return where the found documents belong; a removed child is left out, what is no child is its own parent."""
-    ids = [doc.id for doc in documents if doc.id]
+    """Find the places of children among found documents; children that were removed meanwhile are left out."""
+    ids = list(dict.fromkeys(doc.id for doc in documents if doc.id))
     places = view.places(ids)
-    alone = [key for key in ids if key not in places]
-    stored_ids = view.rows(alone) if alone else set()
-    matches = []
-    seen_ids: set[str] = set()
+    without_place = [key for key in ids if key not in places]
+    stored_ids = view.rows(without_place) if without_place else set()
+    matches: dict[Any, Match] = {}  # by id, so that repeats are left out; by rank without one
     for rank, doc in enumerate(documents, start=1):
         place = places.get(doc.id) if doc.id else None
-        if place is None and PARENT_KEY in doc.metadata and doc.id not in stored_ids:
-            continue
-        if doc.id:
-            if doc.id in seen_ids:
-                continue
-            seen_ids.add(doc.id)
-        own_score = peek_score(doc)
-        score = 1 / rank if own_score is None else own_score
-        matches.append(Match(doc, rank, float(score), place))
-    return matches
+        is_removed = place is None and PARENT_KEY in doc.metadata and doc.id not in stored_ids
+        if not is_removed:
+            own_score = peek_score(doc)
+            score = 1 / rank if own_score is None else own_score
+            matches.setdefault(doc.id or rank, Match(doc, rank, float(score), place))
+    return list(matches.values())
 
 
 def span_of(parent: Document, start: int, end: int, heading: str | None = None) -> Document:
-    """Make a document of a span, with the document's metadata and its offsets."""
+    """Make a document of a span of a parent, with the parent's metadata and the span's offsets in the source."""
     shift = offset_in_source(parent.metadata, len(parent.page_content))
     metadata = {**parent.metadata, "start": start + shift, "end": end + shift, PARENT_KEY: parent.id}
     if heading:
         metadata["heading"] = heading
-    return Document(
-        id=f"{parent.id}#{start}-{end}", page_content=parent.page_content[start:end], metadata=metadata
-    )
+    return Document(parent.page_content[start:end], id=f"{parent.id}#{start}-{end}", metadata=metadata)
 
 
 class FamilyWriter(RagKitRetriever):
@@ -125,7 +118,7 @@ class FamilyWriter(RagKitRetriever):
 
     @abstractmethod
     def _families(self, documents: Sequence[Document]) -> list[Family]:
-        """Documents with their children."""
+        """Return the documents with their children."""
 
     @classmethod
     def from_documents(
@@ -224,46 +217,48 @@ class FamilyRetriever(FamilyWriter):
     @abstractmethod
     def _passages(
         self, view: FamilyView, matches: Sequence[Match], k: int, passes: Passes | None
-    ) -> list[ParentPassage]:
+    ) -> list[Passage]:
         """Return at most k passages, best first; passages that do not pass are left out."""
 
     async def _search(self, query: str, call: Call) -> list[Document]:
-        """Search children, ever deeper, until they give enough passages or no more are found."""
+        """Search children, deeper each time, until they give enough passages or no more are found."""
         max_fetch = max(call.k, self.max_fetch_k)
         fetch = max(call.k, self.fetch_k or max(20, 5 * call.k))
         while True:
             fetch = min(fetch, max_fetch)
             children = await call.search(self._rows, query, fetch)
             may_be_more = len(children) >= fetch
-            cut = may_be_more and fetch == max_fetch
-            results = await blocking_step("parents", self._results, call, children, cut)
-            if len(results) >= call.k or cut or not may_be_more:
+            is_cut = may_be_more and fetch == max_fetch
+            results = await blocking_step("parents", self._results, call, children, is_cut)
+            if len(results) >= call.k or is_cut or not may_be_more:
                 return results
             fetch *= _GROWTH
 
-    def _results(self, call: Call, children: list[Document], cut: bool) -> list[Document]:
-        """Return the passages around the children found; ``cut``: there may be more children."""
+    def _results(self, call: Call, children: list[Document], is_cut: bool) -> list[Document]:
+        """Return the passages around the children found; note if more children (``is_cut``) might give more."""
         where = combine_filters(call.filter, own_filter(self._rows, call.config))
         passes = compile_filter(where) if where else None
         with self.index.families() as view:
             passages = self._passages(view, place_matches(view, children), call.k, passes)
-        if cut and len(passages) < call.k:
+        if is_cut and len(passages) < call.k:
             call.note(
                 f"degraded: {len(passages)} of {call.k} passages in the first {len(children)} children; raise "
                 "max_fetch_k to look deeper"
             )
         return [self._result(passage, rank, call) for rank, passage in enumerate(passages, start=1)]
 
-    def _result(self, passage: ParentPassage, rank: int, call: Call) -> Document:
+    def _result(self, passage: Passage, rank: int, call: Call) -> Document:
         """Copy a passage, with every matched child in the provenance."""
-        inner = [n for match in passage.matches for n in get_provenance(match.document).get("notes", [])]
+        inner_notes: list[str] = []
+        for match in passage.matches:
+            inner_notes += get_provenance(match.document).get("notes", [])
         return call.with_stage(
             passage.document,
             self.stage,
             rank,
             passage.score,
             sources=get_provenance(passage.matches[0].document).get("stages", []),
-            notes=[*inner, *call.notes],
+            notes=[*inner_notes, *call.notes],
             children=[match.as_dict() for match in passage.matches],
             **passage.extra,
         )
@@ -288,10 +283,10 @@ def _temporary(embeddings: Embeddings | None) -> DocumentIndex:
     """Make an index in a temporary folder, which is removed with the last reference to it."""
     folder = Path(tempfile.mkdtemp(prefix="rag-kit-"))
     index = DocumentIndex.create(folder / "index", embeddings=embeddings)
-    weakref.finalize(index, _remove, index._store, folder)
+    weakref.finalize(index, _close_and_remove, index._store, folder)
     return index
 
 
-def _remove(store: Any, folder: Path) -> None:
+def _close_and_remove(store: Any, folder: Path) -> None:
     store.close()
     shutil.rmtree(folder, ignore_errors=True)

@@ -13,12 +13,12 @@ from typing import Any, ClassVar
 from langchain_core.documents import BaseDocumentCompressor, Document
 
 from rag_kit.concurrency.steps import Logic
-from rag_kit.documents import PROVENANCE_KEY, copy_document
-from rag_kit.documents.identity import ORIGINAL_ID_KEY, document_key
-from rag_kit.documents.provenance import peek_score
+from rag_kit.documents.identity import ORIGINAL_ID_KEY, copy_document, document_key
+from rag_kit.documents.provenance import PROVENANCE_KEY, peek_score
 from rag_kit.errors import ModelOutputError
-from rag_kit.retrieval.base import HasRunnables, check_count
+from rag_kit.retrieval.base import HasRunnables
 from rag_kit.retrieval.call import Call
+from rag_kit.retrieval.fields import check_count
 
 SCORE_KEY = "relevance_score"
 
@@ -101,12 +101,13 @@ def by_scores(
 
     Raises ``ModelOutputError`` if there is no score at all.
     """
+    scored = [(score, position) for position, score in enumerate(scores) if score is not None]
     failed = frozenset(position for position, score in enumerate(scores) if score is None)
-    if scores and len(failed) == len(scores):
+    if scores and not scored:
         raise ModelOutputError("The reranker gave no usable score.")
-    scored = (position for position in range(len(scores)) if position not in failed)
-    best = iter(sorted(scored, key=lambda position: -(scores[position] or 0.0)))
-    order = [position if position in failed else next(best) for position in range(len(scores))]
+    order = [position for score, position in sorted(scored, key=lambda pair: -pair[0])]
+    for position in sorted(failed):
+        order.insert(position, position)
     if failed and not notes:
         notes = [f"degraded: {len(failed)} of {len(scores)} passages got no score and stay in their place"]
     return Ranking(order, list(scores), details, failed, list(notes))
@@ -131,33 +132,36 @@ class DocumentCompressor(HasRunnables):
         """Compress documents, best first; the call's notes say how many were dropped."""
         marked = [_with_position(doc, position) for position, doc in enumerate(documents)]
         name = f"{stage}:{self.name}"
-        asked: Any = {"query": call.query, "callbacks": call.child("compressor").get("callbacks")}
-        blocking = partial(self.compressor.compress_documents, marked, **asked)
+        arguments: Any = {"query": call.query, "callbacks": call.child("compressor").get("callbacks")}
+        blocking = partial(self.compressor.compress_documents, marked, **arguments)
         native = None
         if type(self.compressor).acompress_documents is not BaseDocumentCompressor.acompress_documents:
-            native = partial(self.compressor.acompress_documents, marked, **asked)
+            native = partial(self.compressor.acompress_documents, marked, **arguments)
         result = await call.do(name, blocking, native)
-        return self._matched(result, documents, call, name)
+        return self._restore(result, documents, call, name)
 
-    def _matched(self, result: Any, documents: Sequence[Document], call: Call, name: str) -> list[Document]:
-        """Return the documents that came back, each with id, provenance and score of the one it was made of."""
+    def _restore(self, result: Any, documents: Sequence[Document], call: Call, name: str) -> list[Document]:
+        """Return what the compressor returned, each document with id, provenance and score of the one it comes from."""
         if not isinstance(result, Sequence) or not all(isinstance(doc, Document) for doc in result):
             raise ModelOutputError(
                 f"{self.name} gave {type(result).__name__}; it must give a list of documents."
             )
         positions = [_original_position(doc, documents) for doc in result]
-        times = Counter(positions)
-        if dropped := len(documents) - len(times.keys() - {None}):
-            call.note(f"{self.name} kept {len(documents) - dropped} of {len(documents)} passages")
+        piece_counts = Counter(positions)
+        kept_count = len(piece_counts.keys() - {None})
+        if kept_count < len(documents):
+            call.note(f"{self.name} kept {kept_count} of {len(documents)} passages")
         results = []
         for rank, (doc, position) in enumerate(zip(result, positions, strict=True), start=1):
-            original = None if position is None else documents[position]
-            score_before = None if original is None else peek_score(original)
             score = _score(doc.metadata.get(SCORE_KEY))
+            original = score_before = rank_before = None
+            if position is not None:
+                original, rank_before = documents[position], position + 1
+                score_before = peek_score(original)
             if score is None and name.startswith("compress:"):
                 score = score_before  # a shorter text was found with the score of the whole
-            restored = _restored(doc, original, whole=times[position] == 1)
-            before = {"score_before": score_before, "rank_before": None if position is None else position + 1}
+            restored = _with_origin(doc, original, is_only_piece=piece_counts[position] == 1)
+            before = {"score_before": score_before, "rank_before": rank_before}
             results.append(call.with_stage(restored, name, rank, score, **before))
         return results
 
@@ -168,7 +172,7 @@ def _with_position(doc: Document, position: int) -> Document:
 
 
 def _original_position(doc: Document, documents: Sequence[Document]) -> int | None:
-    """Find the document that a returned one was made of: by `_with_position`, else by id or text."""
+    """Find the document that a returned one comes from: by `_with_position`, else by id or text."""
     position = doc.metadata.get(PROVENANCE_KEY)
     if type(position) is int and 0 <= position < len(documents):
         return position
@@ -178,10 +182,13 @@ def _original_position(doc: Document, documents: Sequence[Document]) -> int | No
     return None
 
 
-def _restored(doc: Document, original: Document | None, *, whole: bool) -> Document:
-    """Give a returned document its earlier provenance and id, and its score as a Python number."""
+def _with_origin(doc: Document, original: Document | None, *, is_only_piece: bool) -> Document:
+    """Copy a returned document with the provenance and id of the one it comes from, if that is known.
+
+    Several pieces of one document cannot share its id. A score in the metadata becomes a Python number.
+    """
     metadata = {key: value for key, value in doc.metadata.items() if key != PROVENANCE_KEY}
-    if SCORE_KEY in metadata and (score := _score(metadata[SCORE_KEY])) is not None:
+    if (score := _score(metadata.get(SCORE_KEY))) is not None:
         metadata[SCORE_KEY] = score
     if original is None:
         return Document(doc.page_content, metadata=metadata, id=doc.id)
@@ -189,5 +196,5 @@ def _restored(doc: Document, original: Document | None, *, whole: bool) -> Docum
         metadata[PROVENANCE_KEY] = original.metadata[PROVENANCE_KEY]
     if doc.page_content != original.page_content:
         metadata.setdefault(ORIGINAL_ID_KEY, document_key(original))
-    # Pieces of one document cannot share its id.
-    return Document(doc.page_content, metadata=metadata, id=doc.id or (original.id if whole else None))
+    id = doc.id or (original.id if is_only_piece else None)
+    return Document(doc.page_content, metadata=metadata, id=id)

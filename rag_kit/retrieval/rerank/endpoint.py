@@ -16,11 +16,11 @@ from rag_kit.models.calls import ask_for_value
 from rag_kit.models.http import with_http_clients
 from rag_kit.models.model_call import ModelCall
 from rag_kit.models.providers import options
-from rag_kit.retrieval.base import check_count
 from rag_kit.retrieval.call import Call, Job, failures_or_raise
+from rag_kit.retrieval.fields import check_count
 from rag_kit.retrieval.rerank.base import Ranking, Reranker, by_scores, check_scores
 
-_DIALECTS = {"common": ("documents", 100), "tei": ("texts", 32)}
+_DIALECTS = {"common": ("documents", 100), "tei": ("texts", 32)}  # field of the passages, and most of them
 
 
 class EndpointReranker(Reranker):
@@ -66,19 +66,21 @@ class EndpointReranker(Reranker):
         if dialect not in _DIALECTS:
             allowed = ", ".join(map(repr, _DIALECTS))
             raise InvalidInputError(f"dialect={dialect!r} was given; allowed: {allowed}.")
-        field, max_batch = _DIALECTS[dialect]
+        passages_field, max_batch = _DIALECTS[dialect]
         address = options({"base_url": base_url})["base_url"]
         self.url = f"{address.rstrip('/')}/rerank"
         self.batch_size = check_count("batch_size", max_batch if batch_size is None else batch_size)
         self.timeout = timeout
-        extra = {"truncate": True} if dialect == "tei" else {}
-        self._endpoint = _Endpoint(self.url, field, {**extra, **({"model": model} if model else {})}, api_key)
+        body: dict[str, Any] = {"model": model} if model else {}
+        if dialect == "tei":
+            body["truncate"] = True
+        self._endpoint = _Endpoint(self.url, passages_field, body, api_key)
 
     async def rank(self, query: str, documents: Sequence[Document], call: Call) -> Ranking:
         """Order the documents; see ``Reranker.rank``."""
         texts = [doc.page_content for doc in documents]
         batches = [texts[start : start + self.batch_size] for start in range(0, len(texts), self.batch_size)]
-        outcomes = await call.side_by_side([self._score_call(query, batch, call) for batch in batches])
+        outcomes = await call.side_by_side([self._scoring_job(query, batch, call) for batch in batches])
         for outcome in failures_or_raise(outcomes, call):
             call.note_failure(outcome.name, outcome.error)
         scores: list[float | None] = []
@@ -90,7 +92,7 @@ class EndpointReranker(Reranker):
             )
         return by_scores(scores)
 
-    def _score_call(self, query: str, texts: list[str], call: Call) -> Job:
+    def _scoring_job(self, query: str, texts: list[str], call: Call) -> Job:
         """Make the job that scores some texts in one request."""
         # without a prompt: query and passages are sent as they are
         endpoint, prompt = self._endpoint, RunnablePassthrough[Any]()
@@ -107,40 +109,43 @@ async def _scores(call: ModelCall, texts: list[Any]) -> list[float | None]:
         raise ModelOutputError(
             "The rerank endpoint's reply holds no list of results. Check base_url and dialect."
         )
-    count, by_index = len(texts) - 1, dict[int, Any]()
+    count = len(texts) - 1
+    scores: dict[int, Any] = {}
     for row in rows:
         position = row.get("index")
-        if type(position) is not int or not 0 <= position < count or position in by_index:
+        if type(position) is not int or not 0 <= position < count or position in scores:
             raise ModelOutputError(
                 f"The rerank endpoint's reply numbers a passage {position!r:.40}; {count} were sent, numbered from 0, "
                 "and each may come once."
             )
-        by_index[position] = row.get("relevance_score", row.get("score"))
-    return check_scores([by_index.get(position) for position in range(count)], count)
+        scores[position] = row.get("relevance_score", row.get("score"))
+    return check_scores([scores.get(position) for position in range(count)], count)
 
 
 class _Endpoint(Runnable[list[str], Any]):
     """One POST: sends the query and the passages, returns the parsed JSON of the reply."""
 
-    def __init__(self, url: str, field: str, body: dict[str, Any], key: str | None) -> None:
-        self.base_url, self.field, self.body = url, field, body
+    def __init__(self, url: str, passages_field: str, body: dict[str, Any], key: str | None) -> None:
+        self.base_url, self.passages_field, self.body = url, passages_field, body
         self.key = SecretStr(key or "")
         clients = with_http_clients({"base_url": url})
         self.client, self.async_client = clients["http_client"], clients["http_async_client"]
 
     def invoke(self, input: list[str], config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        return _parsed(self.client.post(self.base_url, **self._sent(input)))
+        return _parse_response(self.client.post(self.base_url, **self._request_for(input)))
 
     async def ainvoke(self, input: list[str], config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        return _parsed(await self.async_client.post(self.base_url, **self._sent(input)))
+        return _parse_response(await self.async_client.post(self.base_url, **self._request_for(input)))
 
-    def _sent(self, texts: list[str]) -> dict[str, Any]:
+    def _request_for(self, texts: list[str]) -> dict[str, Any]:
+        """Return body and headers of the request for texts: the query first, then the passages."""
         key = self.key.get_secret_value()
         headers = {"Authorization": f"Bearer {key}"} if key else {}
-        return {"json": {**self.body, "query": texts[0], self.field: texts[1:]}, "headers": headers}
+        body = {**self.body, "query": texts[0], self.passages_field: texts[1:]}
+        return {"json": body, "headers": headers}
 
 
-def _parsed(response: httpx2.Response) -> Any:
+def _parse_response(response: httpx2.Response) -> Any:
     if response.status_code != 200:
         message = response.text[:1000] or "no message"
         raise httpx2.HTTPStatusError(message, request=response.request, response=response)

@@ -12,11 +12,9 @@ from rag_kit.documents.identity import field_of
 from rag_kit.errors import InvalidInputError
 from rag_kit.prompts import render_passages
 from rag_kit.prompts.grading import Grade, RankedPassages
-from rag_kit.retrieval.answers import grade_score, read_numbers
-from rag_kit.retrieval.base import check_count
+from rag_kit.retrieval.asking import LanguagePrompts, grade_score, read_numbers
 from rag_kit.retrieval.call import Call, failures_or_raise, value_or_raise
-from rag_kit.retrieval.fields import check_model
-from rag_kit.retrieval.language_prompts import LanguagePrompts
+from rag_kit.retrieval.fields import check_count, check_model
 from rag_kit.retrieval.rerank.base import Ranking, Reranker, by_scores
 
 
@@ -76,15 +74,15 @@ class PointwiseReranker(ModelReranker):
         names = [f"grade of passage {number}" for number in range(1, len(documents) + 1)]
         outcomes = await call.ask(self.llm, self.prompts.choose(query), values, Grade, names)
         failed = failures_or_raise(outcomes, call)
-        scores = [grade_score(outcome.value) if outcome.ok else None for outcome in outcomes]
-        grades = [outcome.value for outcome in outcomes]
+        grades = [outcome.value for outcome in outcomes]  # None where the call failed
+        scores = [None if grade is None else grade_score(grade) for grade in grades]
         details = [{name: field_of(grade, name) for name in ("relevant", "reason")} for grade in grades]
         notes = []
         if failed:
-            why = describe_failure(failed[0].name, failed[0].error)
+            failure = describe_failure(failed[0].name, failed[0].error)
             notes.append(
                 f"degraded: rerank:{self.name}: {len(failed)} of {len(documents)} passages got no grade and stay in "
-                f"their place ({why})"
+                f"their place ({failure})"
             )
         return by_scores(scores, details=details, notes=notes)
 
@@ -123,50 +121,48 @@ class ListwiseReranker(ModelReranker):
 
     async def rank(self, query: str, documents: Sequence[Document], call: Call) -> Ranking:
         """Order the documents; see ``Reranker.rank``."""
-        prompt = self.prompts.choose(query)
         order = list(range(len(documents)))
         notes: list[str] = []
-        ordered_windows = 0
-        positions = windows(len(documents), self.window, self.step)
-        for start, end in positions:
-            inside = order[start:end]
-            passages = [documents[position] for position in inside]
-            values = {
-                "question": query,
-                "passages": render_passages([_cut(doc, self.max_chars) for doc in passages]),
-                "count": len(passages),
-            }
-            label = f"rerank:{self.name}" + (f", passages {start + 1} to {end}" if len(positions) > 1 else "")
-            ranking = self._ask(prompt, values, label, call)
-            answer = await call.attempt(label, ranking, "the order of these stays")
+        is_reordered = False
+        bounds = windows(len(documents), self.window, self.step)
+        for start, end in bounds:
+            label = f"rerank:{self.name}" + (f", passages {start + 1} to {end}" if len(bounds) > 1 else "")
+            in_window = order[start:end]
+            reply = self._ask_for_order(query, [documents[position] for position in in_window], label, call)
+            answer = await call.attempt(label, reply, "the order of these stays")
             if answer is None:
                 continue
-            chosen = read_numbers(field_of(answer, "ranking"), len(inside))
-            missing = [position for position in range(len(inside)) if position not in set(chosen.positions)]
-            problems = [*chosen.problems, *([f"{len(missing)} missing"] if missing else [])]
-            if not chosen.positions:
+            numbers = read_numbers(field_of(answer, "ranking"), len(in_window))
+            if not numbers.positions:
                 notes.append(f"degraded: {label}: the model gave no usable number, the order stays")
                 continue
-            ordered_windows += 1
+            is_reordered = True
+            missing = [number for number in range(len(in_window)) if number not in numbers.positions]
+            problems = [*numbers.problems, *([f"{len(missing)} missing"] if missing else [])]
             if problems:
                 notes.append(f"{label}: of the model's numbers {', '.join(problems)}; no passage was lost")
-            order[start:end] = [inside[position] for position in (*chosen.positions, *missing)]
-        if positions and not ordered_windows:  # a single passage has no order
-            # Each window's failure is in the notes already.
+            order[start:end] = [in_window[number] for number in [*numbers.positions, *missing]]
+        if bounds and not is_reordered:  # each window's failure is in the notes already
             notes.append(f"degraded: rerank:{self.name}: original order")
         return Ranking(order, [None] * len(documents), notes=notes)
 
-    async def _ask(self, prompt: Any, values: dict[str, Any], label: str, call: Call) -> Any:
-        (outcome,) = await call.ask(self.llm, prompt, [values], RankedPassages, [label])
+    async def _ask_for_order(self, query: str, passages: list[Document], label: str, call: Call) -> Any:
+        """Have the model order some passages; raise if the call fails."""
+        shown = render_passages([_cut(doc, self.max_chars) for doc in passages])
+        values = {"question": query, "passages": shown, "count": len(passages)}
+        (outcome,) = await call.ask(self.llm, self.prompts.choose(query), [values], RankedPassages, [label])
         return value_or_raise(outcome)
 
 
 def windows(count: int, window: int, step: int) -> list[tuple[int, int]]:
-    """Cut a list into windows (start, end), from the back; the last window starts at 0."""
-    if count < 2:
+    """Return the windows (start, end) over a list, the last one first: ``(25, 20, 10) -> [(5, 25), (0, 15)]``."""
+    if count < 2:  # a single passage has no order
         return []
-    starts = [*range(count - window, 0, -step), 0]
-    return list(zip(starts, range(count, 0, -step), strict=False))
+    bounds = [(max(0, count - window), count)]
+    while bounds[-1][0] > 0:
+        end = bounds[-1][1] - step
+        bounds.append((max(0, end - window), end))
+    return bounds
 
 
 def _cut(doc: Document, limit: int) -> Document:

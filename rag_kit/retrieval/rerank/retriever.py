@@ -13,11 +13,10 @@ from pydantic import Field, field_validator, model_validator
 from rag_kit.documents.provenance import peek_score
 from rag_kit.errors import InvalidInputError, ModelOutputError
 from rag_kit.models.replies import estimate_tokens
-from rag_kit.retrieval.base import check_count
+from rag_kit.retrieval.base import RefiningRetriever
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.convex import standardise
-from rag_kit.retrieval.fields import OptionalCount
-from rag_kit.retrieval.refining import RefiningRetriever
+from rag_kit.retrieval.fields import OptionalCount, check_count
 from rag_kit.retrieval.rerank.base import DocumentCompressor, Ranking, Reranker, by_scores
 from rag_kit.retrieval.rerank.model import ListwiseReranker, PointwiseReranker
 from rag_kit.retrieval.rerank.scorers import as_rerankers
@@ -59,14 +58,13 @@ class ScoreGap:
     def cut(self, scores: Sequence[float], k: int) -> int:
         """Return how many passages to keep, at most ``k``, by their scores, best first."""
         max_count = min(k, len(scores), self.max_k or k)
-        min_count = min(self.min_k, max_count)
-        positions = range(min_count, min(max_count, len(scores) - 1) + 1)
-        # rounded, so that equal drops stay equal
-        drops = {position: round(scores[position - 1] - scores[position], _DIGITS) for position in positions}
-        largest = max(drops.values(), default=0.0)
-        if largest <= 0:
-            return max_count
-        return max(position for position, drop in drops.items() if drop == largest)
+        best_count, largest_drop = max_count, 0.0
+        for count in range(min(self.min_k, max_count), min(max_count, len(scores) - 1) + 1):
+            # from the last passage kept to the first one cut; rounded, so that equal drops stay equal
+            drop = round(scores[count - 1] - scores[count], _DIGITS)
+            if drop > 0 and drop >= largest_drop:
+                best_count, largest_drop = count, drop
+        return best_count
 
 
 class RerankRetriever(RefiningRetriever):
@@ -178,16 +176,17 @@ class RerankRetriever(RefiningRetriever):
 
     async def _refine(self, documents: list[Document], call: Call) -> list[Document]:
         """Rerank by each reranker in turn, cut by score, fit the budget, and order for the model."""
-        cuttable: set[int] | None = None
+        unjudged: set[int] | None = None
         for reranker in self.reranker:
-            documents, cuttable = await self._rerank(reranker, documents, call)
+            documents, unjudged = await self._rerank(reranker, documents, call)
             if not documents:
                 return []
-        if cuttable is not None:
-            documents = self._cut(documents, cuttable, call)
+        if unjudged is not None:
+            documents = self._cut_by_threshold(documents, unjudged, call)
+            documents = self._cut_at_gap(documents, call)
         elif self.score_threshold is not None or self.score_gap is not None:
             call.note("score_threshold and score_gap were not applied: the reranking failed")
-        documents = self._fitting(documents, call)
+        documents = self._first_within_budget(documents, call)
         if self.lost_in_the_middle and len(documents) > 2:
             call.note("order: the best passages first and last, the weakest in the middle")
             documents = lost_in_the_middle(documents)
@@ -196,7 +195,10 @@ class RerankRetriever(RefiningRetriever):
     async def _rerank(
         self, reranker: Reranker | DocumentCompressor, documents: list[Document], call: Call
     ) -> tuple[list[Document], set[int] | None]:
-        """Apply one reranker: the new order, and the positions it could not judge; ``None`` if it judged none."""
+        """Return the documents in the order of one reranker, and the positions there that it could not judge.
+
+        The positions are ``None``, and the order stays, where the reranker failed or does not suit the question.
+        """
         stage, instead = f"rerank:{reranker.name}", "the order stays as it was"
         if isinstance(reranker, DocumentCompressor):
             steps = reranker.compressed(documents, call, stage="rerank")
@@ -204,7 +206,7 @@ class RerankRetriever(RefiningRetriever):
             if compressed is None:
                 return documents, None
             return compressed, {n for n, doc in enumerate(compressed) if peek_score(doc) is None}
-        if (reason := self._unfit(reranker, call.query)) is not None:
+        if (reason := self._why_unsuitable(reranker, call.query)) is not None:
             call.note(f"{stage} left out: {reason}")
             return documents, None
         head = documents[: reranker.depth or (_BLENDED if self.blend is not None else None)]
@@ -213,26 +215,22 @@ class RerankRetriever(RefiningRetriever):
             return documents, None
         for note in ranking.notes:
             call.note(note)
-        unranked = range(len(head), len(documents))
-        scores = [*ranking.scores, *[None] * len(unranked)]
-        details = [*(ranking.details or [{}] * len(head)), *[{"judged": False}] * len(unranked)]
-        order = [*ranking.order, *unranked]
-        ranked = [
-            call.with_stage(
-                documents[position],
-                stage,
-                rank,
-                scores[position],
-                score_before=peek_score(documents[position]),
-                rank_before=position + 1,
-                **details[position],
-            )
-            for rank, position in enumerate(order, start=1)
-        ]
-        return ranked, {rank for rank, position in enumerate(order) if position in ranking.failed}
+        ranked = []
+        unjudged = set()
+        for new_position, position in enumerate([*ranking.order, *range(len(head), len(documents))]):
+            doc = documents[position]
+            score, details = None, {"judged": False}
+            if position < len(head):
+                score = ranking.scores[position]
+                details = ranking.details[position] if ranking.details else {}
+            before = {"score_before": peek_score(doc), "rank_before": position + 1}
+            ranked.append(call.with_stage(doc, stage, new_position + 1, score, **before, **details))
+            if position in ranking.failed:
+                unjudged.add(new_position)
+        return ranked, unjudged
 
     async def _rank_head(self, reranker: Reranker, head: Sequence[Document], call: Call) -> Ranking:
-        """Ask the reranker; refuse a ranking that does not hold each document once."""
+        """Have the first documents ranked; refuse a ranking that does not hold each of them once."""
         ranking = await reranker.rank(call.query, head, call)
         if sorted(ranking.order) != list(range(len(head))) or len(ranking.scores) != len(head):
             raise ModelOutputError(
@@ -241,7 +239,7 @@ class RerankRetriever(RefiningRetriever):
             )
         return ranking if self.blend is None else blended(head, ranking, self.blend)
 
-    def _unfit(self, reranker: Reranker, query: str) -> str | None:
+    def _why_unsuitable(self, reranker: Reranker, query: str) -> str | None:
         """Return why a reranker cannot judge this question; ``None`` if it can."""
         limit, size = self.max_query_tokens, estimate_tokens(query)
         if limit is not None and size > limit:
@@ -249,57 +247,71 @@ class RerankRetriever(RefiningRetriever):
         english_only = getattr(getattr(reranker, "model", None), "english_only", False)
         return "it reads English only" if english_only and detect_language(query) != "en" else None
 
-    def _cut(self, documents: list[Document], failed: set[int], call: Call) -> list[Document]:
-        """Drop passages below the threshold, then those after the gap; documents that could not be judged pass both."""
-        kept = [(position, doc, peek_score(doc)) for position, doc in enumerate(documents)]
-        if (low := self.score_threshold) is not None:
-            kept = [(n, doc, s) for n, doc, s in kept if n in failed or (s is not None and s >= low)]
-            if dropped := len(documents) - len(kept):
-                call.note(f"{dropped} of {len(documents)} passages below score_threshold={low:g} left out")
-        if isinstance(self.score_gap, ScoreGap):
-            scored = [(position, score) for position, _, score in kept if score is not None]
-            count = self.score_gap.cut([score for _, score in scored], call.k)
-            if 0 < count < len(scored):
-                (last, high), (_, following) = scored[count - 1 : count + 1]
-                before_gap = [entry for entry in kept if entry[0] <= last]
-                if high > following:
-                    drop = f"a drop of the score from {high:.3g} to {following:.3g}"
-                    call.note(f"{len(kept) - len(before_gap)} passages after {drop} left out")
-                kept = before_gap
-        return [doc for _, doc, _ in kept]
+    def _cut_by_threshold(self, documents: list[Document], unjudged: set[int], call: Call) -> list[Document]:
+        """Leave out passages that score below the threshold; those at ``unjudged`` positions stay."""
+        threshold = self.score_threshold
+        if threshold is None:
+            return documents
+        kept = []
+        for position, doc in enumerate(documents):
+            score = peek_score(doc)
+            if position in unjudged or (score is not None and score >= threshold):
+                kept.append(doc)
+        if dropped := len(documents) - len(kept):
+            call.note(f"{dropped} of {len(documents)} passages below score_threshold={threshold:g} left out")
+        return kept
 
-    def _fitting(self, documents: list[Document], call: Call) -> list[Document]:
+    def _cut_at_gap(self, documents: list[Document], call: Call) -> list[Document]:
+        """Leave out the passages after the largest drop of the score; those without a score do not count."""
+        if not isinstance(self.score_gap, ScoreGap):
+            return documents
+        scored = [(n, score) for n, doc in enumerate(documents) if (score := peek_score(doc)) is not None]
+        count = self.score_gap.cut([score for _, score in scored], call.k)
+        if not 0 < count < len(scored):
+            return documents
+        last_position, last_score = scored[count - 1]
+        next_score = scored[count][1]
+        kept = documents[: last_position + 1]
+        if last_score > next_score:
+            drop = f"a drop of the score from {last_score:.3g} to {next_score:.3g}"
+            call.note(f"{len(documents) - len(kept)} passages after {drop} left out")
+        return kept
+
+    def _first_within_budget(self, documents: list[Document], call: Call) -> list[Document]:
         """Return the first k passages that fit into the token budget."""
-        if (room := self.token_budget) is None:
+        if self.token_budget is None:
             return documents[: call.k]
+        room = self.token_budget
+        count_tokens = self.count_tokens or estimate_tokens
         chosen: list[Document] = []
-        dropped = 0
+        dropped_count = 0
         for doc in documents:
             if len(chosen) == call.k:
                 break
-            size = (self.count_tokens or estimate_tokens)(doc.page_content)
+            size = count_tokens(doc.page_content)
             if size <= room:
                 room -= size
                 chosen.append(doc)
             else:
-                dropped += 1
-        if dropped:
-            call.note(f"{dropped} passages left out that did not fit into token_budget={self.token_budget}")
+                dropped_count += 1
+        if dropped_count:
+            limit = f"token_budget={self.token_budget}"
+            call.note(f"{dropped_count} passages left out that did not fit into {limit}")
         return chosen
 
 
 def blended(documents: Sequence[Document], ranking: Ranking, share: float) -> Ranking:
-    """Rank by the weighted mean of the z-scores of the documents' scores and of the reranker's."""
+    """Rank by the mean of two z-scores: of the reranker's score, with weight ``share``, and of the score before."""
     before = standardise([peek_score(document) for document in documents])
     judged = [position for position, score in enumerate(ranking.scores) if score is not None]
-    after = standardise([ranking.scores[position] for position in judged]).values
+    reranked = standardise([ranking.scores[position] for position in judged])
     scores: list[float | None] = [None] * len(documents)
-    for position, value in zip(judged, after, strict=True):
-        scores[position] = (1 - share) * before.values[position] + share * value
-    details = [
-        {**detail, "reranker_score": score}
-        for detail, score in zip(ranking.details or [{}] * len(documents), ranking.scores, strict=True)
-    ]
+    for position, z_score in zip(judged, reranked.values, strict=True):
+        scores[position] = (1 - share) * before.values[position] + share * z_score
+    details = []
+    for position, score in enumerate(ranking.scores):
+        detail = ranking.details[position] if ranking.details else {}
+        details.append({**detail, "reranker_score": score})
     notes = [*ranking.notes, *([f"blend: {before.note}"] if before.note else [])]
     return by_scores(scores, details=details, notes=notes)
 

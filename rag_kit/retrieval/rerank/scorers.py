@@ -15,8 +15,8 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.models.clients import check_embeddings
 from rag_kit.models.wheels.rerankers import wheel_reranker
 from rag_kit.models.wheels.table import RERANKERS
-from rag_kit.retrieval.base import check_number
 from rag_kit.retrieval.call import Call
+from rag_kit.retrieval.fields import check_number
 from rag_kit.retrieval.rerank.base import DocumentCompressor, Ranking, Reranker, by_scores, check_scores
 from rag_kit.retrieval.vectors import embed, unit
 
@@ -146,22 +146,23 @@ class MMRReranker(EmbeddingReranker):
 def marginal_relevance(
     relevance: np.ndarray, vectors: np.ndarray, lambda_mult: float
 ) -> tuple[list[int], list[float]]:
-    """Order texts by marginal relevance; also return the relevance with which each was chosen."""
+    """Order texts by marginal relevance; also return the marginal relevance of each text when it was chosen."""
     import numpy as np
 
     count = len(relevance)
     marginal = [0.0] * count
-    left = np.ones(count, dtype=bool)
-    nearest = np.full(count, -np.inf)
+    is_left = np.ones(count, dtype=bool)
+    # of each text to those chosen before: none for the first, which is the most relevant whatever lambda is
+    highest_similarity = np.zeros(count)
     order: list[int] = []
     for position in range(count):
-        # The first one has nothing to repeat; it is the most relevant whatever lambda is.
-        value = relevance if position == 0 else lambda_mult * relevance - (1 - lambda_mult) * nearest
-        chosen = int(np.argmax(np.where(left, value, -np.inf)))
-        marginal[chosen] = float(value[chosen] * (lambda_mult if position == 0 else 1.0))
+        value = lambda_mult * relevance - (1 - lambda_mult) * highest_similarity
+        chosen = int(np.argmax(np.where(is_left, value if position else relevance, -np.inf)))
+        marginal[chosen] = float(value[chosen])
         order.append(chosen)
-        left[chosen] = False
-        nearest = np.maximum(nearest, vectors @ vectors[chosen])
+        is_left[chosen] = False
+        similarity = vectors @ vectors[chosen]
+        highest_similarity = np.maximum(highest_similarity, similarity) if position else similarity
     return order, marginal
 
 

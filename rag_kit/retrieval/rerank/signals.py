@@ -15,10 +15,11 @@ from langchain_core.documents import Document
 from rag_kit.documents.identity import document_key
 from rag_kit.documents.provenance import peek_score
 from rag_kit.errors import InvalidInputError
-from rag_kit.retrieval.base import check_number
 from rag_kit.retrieval.call import Call
+from rag_kit.retrieval.fields import check_number
 from rag_kit.retrieval.rerank.base import Ranking, Reranker, by_scores
 
+# year, and perhaps month and day: "2024", "2024-3", "2024/03/05", "2024年3月5日"
 _DATE = re.compile(r"([12]\d{3})(?:\s*[-/.年]\s*(\d{1,2})(?:\s*[-/.月]\s*(\d{1,2})\s*日?|\s*月)?|\s*年)?")
 _LAST_YEAR = 3000  # a larger number is seconds since 1970
 
@@ -118,8 +119,11 @@ def read_date(value: Any) -> datetime | None:
     with suppress(ValueError, OverflowError, OSError):
         if isinstance(value, str):
             match = _DATE.fullmatch(value.strip())
-            parts = [int(part or 1) for part in match.groups()] if match else []
-            value = datetime(*parts) if match else datetime.fromisoformat(value.strip())  # type: ignore[arg-type]
+            if match:
+                year, month, day = (int(part or 1) for part in match.groups())
+                value = datetime(year, month, day)
+            else:
+                value = datetime.fromisoformat(value.strip())
         elif isinstance(value, int) and 1000 <= value < _LAST_YEAR:
             value = datetime(value, 1, 1)
         elif isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -170,24 +174,26 @@ class MetadataReranker(Reranker):
 
     async def rank(self, query: str, documents: Sequence[Document], call: Call) -> Ranking:
         """Order the documents; see ``Reranker.rank``."""
-        shown_ids = _ids(call.arguments.get("shown") or ())
-        scaled, note = _scaled([peek_score(doc) for doc in documents])
-        names = [f"{signal.name}:{signal.field}" for signal in self.signals]
+        shown_ids = _check_ids(call.arguments.get("shown") or ())
+        scaled_scores, note = _min_max_scaled([peek_score(doc) for doc in documents])
+        names = ["score", *(f"{signal.name}:{signal.field}" for signal in self.signals)]
         weights = [self.score_weight, *(signal.weight for signal in self.signals)]
         scores: list[float] = []
         details: list[dict[str, Any]] = []
-        for doc, base in zip(documents, scaled, strict=True):
-            values = [base, *(signal.value_of(doc) for signal in self.signals)]
-            mean = sum(weight * value for weight, value in zip(weights, values, strict=True)) / sum(weights)
-            was_shown = document_key(doc, call.owner.id_key) in shown_ids
-            scores.append(mean - (self.shown_penalty if was_shown else 0.0))
-            detail = {"parts": dict(zip(["score", *names], values, strict=True))}
-            details.append({**detail, "shown": True} if was_shown else detail)
+        for doc, scaled_score in zip(documents, scaled_scores, strict=True):
+            values = [scaled_score, *(signal.value_of(doc) for signal in self.signals)]
+            score = sum(weight * value for weight, value in zip(weights, values, strict=True)) / sum(weights)
+            detail: dict[str, Any] = {"parts": dict(zip(names, values, strict=True))}
+            if document_key(doc, call.owner.id_key) in shown_ids:
+                score -= self.shown_penalty
+                detail["shown"] = True
+            scores.append(score)
+            details.append(detail)
         notes = [f"rerank:{self.name}: {note}"] if note and self.score_weight else []
         return by_scores(scores, details=details, notes=notes)
 
 
-def _scaled(scores: Sequence[float | None]) -> tuple[list[float], str | None]:
+def _min_max_scaled(scores: Sequence[float | None]) -> tuple[list[float], str | None]:
     """Scale scores from 0, the lowest, to 1, the highest; by rank, with a note, where one is missing."""
     present = [score for score in scores if score is not None and math.isfinite(score)]
     note = None
@@ -200,8 +206,8 @@ def _scaled(scores: Sequence[float | None]) -> tuple[list[float], str | None]:
     return [(score - low) / (high - low) for score in present], note
 
 
-def _ids(value: Any) -> set[str]:
-    """Check ids of documents; one text alone is a likely slip."""
+def _check_ids(value: Any) -> set[str]:
+    """Return ids of documents as a set; refuse a single text, a likely slip."""
     if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__"):
         raise InvalidInputError(f"shown={value!r} was given; it must be a list of document ids.")
     return set(value)

@@ -62,16 +62,20 @@ class PromptRouter(RunnableLambda[Any, PromptValue]):
         return self._picked(await self.aroute(self._question_of(values), config))
 
     def _usable(self, route: Route) -> Route:
-        """Raise if the decision failed: of several sources all could be asked, but only one prompt can be used."""
+        """Return a route to one prompt: after a failed decision, which leads to all, that to the fallback.
+
+        Raises ``ModelOutputError`` if there is no fallback.
+        """
         if route.outcome != "degraded":
             return route
-        text, fallback = route.notes[0].partition("; all")[0], self._router.fallback
-        chosen = tuple(choice for choice in route.choices if choice.name == fallback)
-        if not chosen:
+        failure = route.notes[0].partition("; all")[0]
+        fallback = tuple(choice for choice in route.choices if choice.name == self._router.fallback)
+        if not fallback:
             raise ModelOutputError(
-                f"No prompt could be chosen. {text.removeprefix('degraded: ')}. Give a fallback=."
+                f"No prompt could be chosen. {failure.removeprefix('degraded: ')}. Give a fallback=."
             )
-        return replace(route, outcome="fallback", choices=chosen, notes=(f"{text}; the fallback is used",))
+        notes = (f"{failure}; the fallback is used",)
+        return replace(route, outcome="fallback", choices=fallback, notes=notes)
 
     def _question_of(self, values: Any) -> str:
         question = values.get(self.question_key) if isinstance(values, Mapping) else values
@@ -86,8 +90,9 @@ class PromptRouter(RunnableLambda[Any, PromptValue]):
         if not route:
             return None
         templates, language = self._templates[route.names[0]], self._router.language
-        tongue = detect_language(route.question) if language == "auto" else language
-        return templates.get(tongue) or next(iter(templates.values()))
+        if language == "auto":
+            language = detect_language(route.question)
+        return templates.get(language) or next(iter(templates.values()))
 
     def _picked(self, route: Route) -> Runnable[Any, PromptValue]:
         """Return the template for LangChain to fill in; the trace of its run says which prompt was picked."""
@@ -127,7 +132,7 @@ async def aroute_prompt(
 
 
 def _read_prompts(prompts: Any) -> tuple[dict[str, Mapping[str, Any]], list[Source]]:
-    """Return templates by name and language, and each as something to route to."""
+    """Return the templates of each prompt by language, and each prompt as a source to route to."""
     if isinstance(prompts, (list, tuple)) and all(isinstance(name, str) for name in prompts):
         prompts = {name: name for name in prompts}
     if not isinstance(prompts, Mapping):

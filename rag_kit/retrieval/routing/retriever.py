@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self, Unpack
 
@@ -132,7 +132,7 @@ class RoutingRetriever(AskingRetriever):
     async def _route(self, call: Call, names: Any) -> Route:
         """Decide where a question goes, of the sources that this caller may use."""
         sources = self._allowed_sources(call.config, names)
-        scores: Mapping[str, float] = {}
+        route = Route(call.query, self._way.name, "none")
         notes: list[str] = []
         if sources and call.query.strip():
             limit = min(self.most or MAX_SOURCES, len(sources))
@@ -145,24 +145,24 @@ class RoutingRetriever(AskingRetriever):
                 if self.on_error == "raise":
                     raise
                 note = f"degraded: {describe_failure('route', error)}; all sources are used"
-                every = _all(sources, "the router failed")
-                return Route(call.query, self._way.name, "degraded", every, notes=(note,))
+                every_source = _choose_all(sources, "the router failed")
+                return replace(route, outcome="degraded", choices=every_source, notes=(note,))
+            route = replace(route, scores=scores)
             if chosen:
-                return Route(call.query, self._way.name, "chosen", chosen, scores, tuple(notes))
+                return replace(route, outcome="chosen", choices=chosen, notes=tuple(notes))
         note = "route: none of the sources fits the question"
-        route = Route(call.query, self._way.name, "none", (), scores)
         if any(source.name == self.fallback for source in sources):
             note += f"; the fallback {self.fallback!r} is used"
             fallback = Choice(self.fallback or "", None, "fallback")
             route = replace(route, outcome="fallback", choices=(fallback,))
         elif self.on_none == "raise":
-            names = ", ".join(source.name for source in sources) or "none is allowed"
+            allowed = ", ".join(source.name for source in sources) or "none is allowed"
             raise RagKitError(
-                f"None of the sources ({names}) fits the question. Give a fallback=, or on_none='empty' or 'all'."
+                f"None of the sources ({allowed}) fits the question. Give a fallback=, or on_none='empty' or 'all'."
             )
         elif self.on_none == "all" and sources:
             note += "; all are used"
-            route = replace(route, outcome="all", choices=_all(sources, "nothing fits"))
+            route = replace(route, outcome="all", choices=_choose_all(sources, "nothing fits"))
         return replace(route, notes=(*notes, note))
 
     def _allowed_sources(self, config: RunnableConfig, names: Any) -> list[Source]:
@@ -212,38 +212,42 @@ class RoutingRetriever(AskingRetriever):
         by_name = {source.name: source for source in self.sources}
         searches = []
         for choice in route.choices:
-            stage: dict[str, Any] = {"stage": f"route:{route.how}", "retriever": self.get_name()}
-            stage |= {"source": choice.name, "source_score": choice.score, "reason": choice.reason}
-            stage["outcome"] = route.outcome
+            stage = {
+                "stage": f"route:{route.how}",
+                "retriever": self.get_name(),
+                "source": choice.name,
+                "source_score": choice.score,
+                "reason": choice.reason,
+                "outcome": route.outcome,
+            }
             searches.append(Search(call.query, None, by_name[choice.name].retriever, route=stage))
         results = await call.search_all(searches, call.fetch(self.fetch_k))
         return self._merge(call, results)
 
     def _merge(self, call: Call, searches: list[Search]) -> list[Document]:
         """Join what the sources found, with the route in the provenance."""
-        stage = dict(searches[0].route)
+        route = dict(searches[0].route)
         extra: dict[str, Any] = {"routed_to": [search.route["source"] for search in searches]}
-        if len(searches) == 1:  # the route is the last stage
+        if len(searches) == 1:  # the route itself is the last stage
             searches = [replace(searches[0], route={})]
-            extra = {name: stage[name] for name in stage if name not in ("stage", "retriever")}
+            extra = {name: route[name] for name in route if name not in ("stage", "retriever")}
         call.report()
-        return merge(searches, call, alone=stage["stage"], extra=extra)
+        return merge(searches, call, alone=route["stage"], extra=extra)
 
 
 def _known_choices(
     choices: Sequence[Choice], sources: Sequence[Source], max_choices: int, notes: list[str]
 ) -> tuple[Choice, ...]:
-    """Return the choices that are sources, each once; note the others."""
-    names = {_folded(source.name): source.name for source in sources}
+    """Return the choices that are sources, each once and at most ``max_choices``; add notes on the others."""
+    names = {_fold_name(source.name): source.name for source in sources}
     known: dict[str, Choice] = {}
     unknown = []
     for choice in choices:
-        if name := names.get(_folded(choice.name)):
+        if name := names.get(_fold_name(choice.name)):
             known.setdefault(name, replace(choice, name=name))
         else:
-            unknown.append(repr(choice.name[:40]))
+            unknown.append(repr(choice.name[:40]))  # it may be anything
     if unknown:
-        # What the router wrote may be anything, so it is cut short.
         examples = ", ".join(unknown[:3])
         if not known:
             raise ModelOutputError(f"The router named {examples}, which is no source that may be searched.")
@@ -253,10 +257,10 @@ def _known_choices(
     return tuple(known.values())[:max_choices]
 
 
-def _all(sources: Sequence[Source], reason: str) -> tuple[Choice, ...]:
+def _choose_all(sources: Sequence[Source], reason: str) -> tuple[Choice, ...]:
     return tuple(Choice(source.name, None, reason) for source in sources)
 
 
-def _folded(name: str) -> str:
-    """Fold a name as models repeat it, in other case or in quotes."""
+def _fold_name(name: str) -> str:
+    """Fold a name, which models repeat in other case or in quotes."""
     return name.strip(" \t\n\"'`“”‘’「」.。").casefold()

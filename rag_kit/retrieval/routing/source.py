@@ -82,7 +82,7 @@ class Source:
 
 
 def read_sources(candidates: Any) -> tuple[Source, ...]:
-    """Sources from a list of ``Source``, or from a mapping of name to retriever, with or without a description."""
+    """Return sources from a list of ``Source``, or from a mapping of name to retriever, perhaps with a description."""
     if isinstance(candidates, Mapping):
         candidates = [
             Source(name, *(value if isinstance(value, tuple) else (value,)))

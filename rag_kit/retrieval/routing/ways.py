@@ -15,9 +15,9 @@ from rag_kit.models.chat import is_extractive
 from rag_kit.models.clients import aembed_query, check_embeddings, embed_documents, embed_query
 from rag_kit.models.runnables import acall_runnable
 from rag_kit.prompts.schemas import routes_among
+from rag_kit.retrieval.asking import LanguagePrompts
 from rag_kit.retrieval.call import Call, Job, value_or_raise
 from rag_kit.retrieval.fields import check_model
-from rag_kit.retrieval.language_prompts import LanguagePrompts
 from rag_kit.retrieval.routing.source import Choice, Source
 from rag_kit.retrieval.vectors import checked_vectors, unit
 from rag_kit.text import detect_language
@@ -59,7 +59,7 @@ class KeywordWay:
         self._positions = {source.name: position for position, source in enumerate(sources)}
 
     async def decide(self, call: Call, sources: Sequence[Source], max_choices: int) -> Decision:
-        """Compare the words."""
+        """Compare the words of the question with those of the sources' texts."""
         names = [source.name for source in sources]
         values = self._likeness.scores(call.query, [self._positions[name] for name in names])
         scores = dict(zip(names, values, strict=True))
@@ -93,7 +93,7 @@ class SimilarityWay:
         vars(self).update(state, _lock=threading.Lock())
 
     async def decide(self, call: Call, sources: Sequence[Source], max_choices: int) -> Decision:
-        """Embed and compare."""
+        """Compare the vector of the question with those of the sources' texts."""
         import numpy as np
 
         question = self._embeddings, call.query
@@ -110,16 +110,16 @@ class SimilarityWay:
                 f"{matrix.shape[1]} for the descriptions; they must be of one size."
             )
         cosines = matrix @ unit(vector)
-        scores, nearest = {}, {}
+        scores, reasons = {}, {}
         for source in sources:
-            of_source = cosines[[owner == source.name for owner in self._owners]]
-            scores[source.name] = float(of_source.mean())
-            text = " ".join(source.texts[int(np.argmax(of_source))].split())
-            nearest[source.name] = f"similar to: {text[:_REASON_CHARS]}"
-        return choose(scores, self._threshold, max_choices, nearest.__getitem__)
+            source_cosines = cosines[[owner == source.name for owner in self._owners]]
+            scores[source.name] = float(source_cosines.mean())
+            nearest_text = " ".join(source.texts[int(np.argmax(source_cosines))].split())
+            reasons[source.name] = f"similar to: {nearest_text[:_REASON_CHARS]}"
+        return choose(scores, self._threshold, max_choices, reasons.__getitem__)
 
     def _vectors(self) -> np.ndarray:
-        """Return the unit vectors of all texts, made at the first use."""
+        """Return the unit vectors of the sources' texts, made at the first use."""
         with self._lock:
             if self._matrix is None:
                 answer = embed_documents(self._embeddings, self._texts)
@@ -137,7 +137,7 @@ class ModelWay:
         self._prompts = LanguagePrompts("route", prompt, ("question", "sources"), language)
 
     async def decide(self, call: Call, sources: Sequence[Source], max_choices: int) -> Decision:
-        """Ask the model."""
+        """Have the model choose among the sources."""
         prompt = self._prompts.choose(call.query)
         metadata = getattr(prompt, "metadata", None) or {}
         language = metadata.get("language") or detect_language(call.query)
@@ -160,33 +160,34 @@ class FunctionWay:
         self._func = func
 
     async def decide(self, call: Call, sources: Sequence[Source], max_choices: int) -> Decision:
-        """Call the function."""
-        func, asked = self._func, (call.query, call.child("route"))
+        """Have the function choose: it gives a name, several, a mapping of name to reason, or None."""
+        func, arguments = self._func, (call.query, call.child("route"))
         with call.before_search():
             if isinstance(func, Runnable):
-                native = partial(acall_runnable, func, *asked)
-                answer = await call.do("function", partial(func.invoke, *asked), native)
+                native = partial(acall_runnable, func, *arguments)
+                answer = await call.do("function", partial(func.invoke, *arguments), native)
             else:
                 answer = await call.call("function", func, call.query)
-        answer = [] if answer is None else [answer] if isinstance(answer, str) else answer
-        names = [*answer] if isinstance(answer, Iterable) else [None]
+        if answer is None:
+            return [], {}
+        names = [answer] if isinstance(answer, str) or not isinstance(answer, Iterable) else [*answer]
         if not all(isinstance(name, str) for name in names):
             raise InvalidInputError(
                 f"The routing function gave {answer!r:.80}; it must give a name, a list of names, a mapping of name "
                 "to reason, or None."
             )
         reasons = answer if isinstance(answer, Mapping) else {}
-        return [Choice(str(name), None, str(reasons.get(name, ""))) for name in names], {}
+        return [Choice(name, None, str(reasons.get(name, ""))) for name in names], {}
 
 
 Way = ModelWay | FunctionWay | KeywordWay | SimilarityWay
 
 
 def make_way(how: Any, sources: Sequence[Source], settings: Mapping[str, Any]) -> Way:
-    """Make the router (by a model, a function, or a score) from the arguments of ``RoutingRetriever``."""
+    """Make the way to choose sources from the arguments of ``RoutingRetriever``."""
     if how is None:
-        usual = {"llm": "model", "embeddings": "similarity"}
-        how = next((way for part, way in usual.items() if settings[part] is not None), "keywords")
+        how = "keywords" if settings["embeddings"] is None else "similarity"
+        how = how if settings["llm"] is None else "model"
     if how == "model" and is_extractive(settings["llm"]):
         how = "keywords"  # it is no language model, and could compare words alone
     threshold = settings["threshold"]
