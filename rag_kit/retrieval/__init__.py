@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from rag_kit.documents.explanation import explain as explain
     from rag_kit.retrieval.base import RagKitRetriever as RagKitRetriever
     from rag_kit.retrieval.bm25 import BM25Retriever as BM25Retriever
-    from rag_kit.retrieval.bm25 import SparseRetriever as SparseRetriever
-    from rag_kit.retrieval.bm25 import TrigramRetriever as TrigramRetriever
     from rag_kit.retrieval.compression.retriever import CompressionRetriever as CompressionRetriever
     from rag_kit.retrieval.conversational import ConversationalRetriever as ConversationalRetriever
     from rag_kit.retrieval.decomposition import DecompositionRetriever as DecompositionRetriever
@@ -22,12 +20,11 @@ if TYPE_CHECKING:
     from rag_kit.retrieval.graph import GraphRetriever as GraphRetriever
     from rag_kit.retrieval.hybrid import HybridRetriever as HybridRetriever
     from rag_kit.retrieval.hyde import HyDERetriever as HyDERetriever
-    from rag_kit.retrieval.hyde import Query2DocRetriever as Query2DocRetriever
     from rag_kit.retrieval.multi_query import MultiQueryRetriever as MultiQueryRetriever
-    from rag_kit.retrieval.multi_query import StepBackRetriever as StepBackRetriever
     from rag_kit.retrieval.over_index import index_retriever as index_retriever
-    from rag_kit.retrieval.parents.retrievers import ParentDocumentRetriever as ParentDocumentRetriever
-    from rag_kit.retrieval.parents.retrievers import SentenceWindowRetriever as SentenceWindowRetriever
+    from rag_kit.retrieval.parents.parent_document import ParentDocumentRetriever as ParentDocumentRetriever
+    from rag_kit.retrieval.parents.sentence_window import SentenceWindowRetriever as SentenceWindowRetriever
+    from rag_kit.retrieval.query2doc import Query2DocRetriever as Query2DocRetriever
     from rag_kit.retrieval.raptor import RaptorRetriever as RaptorRetriever
     from rag_kit.retrieval.representations import MultiRepresentationRetriever as MultiRepresentationRetriever
     from rag_kit.retrieval.rerank.endpoint import EndpointReranker as EndpointReranker
@@ -40,6 +37,9 @@ if TYPE_CHECKING:
     from rag_kit.retrieval.rerank.signals import MetadataReranker as MetadataReranker
     from rag_kit.retrieval.routing.retriever import RoutingRetriever as RoutingRetriever
     from rag_kit.retrieval.routing.source import Source as Source
+    from rag_kit.retrieval.sparse import SparseRetriever as SparseRetriever
+    from rag_kit.retrieval.step_back import StepBackRetriever as StepBackRetriever
+    from rag_kit.retrieval.trigram import TrigramRetriever as TrigramRetriever
     from rag_kit.retrieval.vector import VectorRetriever as VectorRetriever
 
 # retrievers of a package above, where a reader looks first

@@ -24,7 +24,7 @@ from rag_kit.retrieval.fields import OptionalCount, Seconds
 from rag_kit.retrieval.indexed import embed_first
 from rag_kit.retrieval.inside import own_filter
 from rag_kit.retrieval.parents.base import FamilyWriter
-from rag_kit.retrieval.parents.retrievers import ParentDocumentRetriever
+from rag_kit.retrieval.parents.parent_document import ParentDocumentRetriever
 
 _log = logging.getLogger(__name__)
 _DEPTH = 30  # documents that each representation gives to the fusion
