@@ -186,7 +186,8 @@ def _take_flags(entries: dict[str, Any], names: Sequence[str]) -> list[bool]:
 
 def _read_condition(entries: dict[str, Any], value: Any, depth: int) -> list[dict[str, Any]]:
     """Read a condition; one with an unknown key is marked, to be dropped and noted."""
-    field, operator, valued = _take(entries, _FIELD), _take(entries, _OPERATOR), entries.keys() & {*_VALUE}
+    field = entries.pop(next(name for name in _FIELD if isinstance(entries.get(name), str)))
+    operator, valued = _take(entries, _OPERATOR), entries.keys() & {*_VALUE}
     operand, why = _take(entries, _VALUE), _not_understood(entries)
     if why and operator is None and not valued:  # its operators are keys: {"field": "year", ">=": 2010}
         return [part for name, inner in entries.items() for part in _read_operator(field, name, inner, depth)]

@@ -150,6 +150,13 @@ def test_other_shapes_of_filters(where: Any) -> None:
 
 
 NOT_LEE = {"field": "author", "op": "!=", "value": "Lee"}
+@pytest.mark.parametrize("empty", [[], {}, None])
+def test_a_field_that_is_empty_beside_another_name_of_it_is_passed_over(empty: Any) -> None:
+    """The one that names a field counts, whichever comes first."""
+    made = check({"field": empty, "attribute": "year", "op": ">=", "value": 2010})
+    assert made.filter == {"year": {"$gte": 2010}}
+
+
 SINCE = {"attribute": "year", "comparison": ">=", "value": 2010}
 LEE = {"author": {"$eq": "Lee"}}
 
