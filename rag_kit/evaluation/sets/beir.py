@@ -11,7 +11,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation._files import find_file, first_few, read_jsonl, read_lines
 from rag_kit.evaluation.examples import Example, GoldSpan
 from rag_kit.evaluation.outputs import Passage
-from rag_kit.evaluation.sets.records import text_of
+from rag_kit.evaluation.sets.records import read_text
 from rag_kit.indexing.files import as_path
 from rag_kit.text import detect_language
 
@@ -33,7 +33,7 @@ def read_beir(folder: Path | str, split: str = "test") -> tuple[str, list[Exampl
     qa_file = find_file(folder, "qa.jsonl", "qa.jsonl.gz")
     corpus = {key: _passage_of(where, key, record) for where, key, record in _id_records(files[0], "_id")}
     records = _id_records(files[1], "_id")
-    queries = {key: text_of(record.get("text"), f"{where}: 'text'") for where, key, record in records}
+    queries = {key: read_text(record.get("text"), f"{where}: 'text'") for where, key, record in records}
     qrels = _read_qrels(qrels_file, queries)
     gold = _read_gold(qa_file, corpus) if qa_file else {}
     named = dict.fromkeys(document for grades in qrels.values() for document in grades)
@@ -64,7 +64,7 @@ def _id_records(path: Path, id_name: str) -> Iterator[tuple[str, str, dict[str, 
     """Yield file and line, id and other fields of each record."""
     ids: set[str] = set()
     for where, record in read_jsonl(path):
-        key = text_of(record.pop(id_name, None), f"{where}: {id_name!r}")
+        key = read_text(record.pop(id_name, None), f"{where}: {id_name!r}")
         if key in ids:
             raise InvalidInputError(f"{where}: the id {key!r} occurs twice; ids must be unique")
         ids.add(key)

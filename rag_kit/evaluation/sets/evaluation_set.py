@@ -16,7 +16,7 @@ from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.outputs import Passage
 from rag_kit.evaluation.sets.beir import read_beir
 from rag_kit.evaluation.sets.feedback import feedback_examples
-from rag_kit.evaluation.sets.records import corpus_passages, part_saved, read_examples
+from rag_kit.evaluation.sets.records import corpus_passages, read_examples, records_of_examples
 from rag_kit.indexing.files import as_path
 
 if TYPE_CHECKING:
@@ -254,7 +254,7 @@ class EvaluationSet(Sequence[Example]):
         """Make a set of records; what `save` added to them becomes its name and corpus."""
         header: dict[str, Any] = {}
         passages: list[Passage] = []
-        examples = list(read_examples(part_saved(records, header, passages), columns, source))
+        examples = list(read_examples(records_of_examples(records, header, passages), columns, source))
         corpus = passages if passages or "corpus" in header else None
         return cls(name or header.get("name") or _set_name(source), examples, corpus=corpus)
 

@@ -11,7 +11,14 @@ from typing import Any
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation._files import Record
 from rag_kit.evaluation.examples import Example
-from rag_kit.evaluation.sets.records import made_id, message, plain_cell, spelled_out, text_of, turns_of
+from rag_kit.evaluation.sets.records import (
+    content_id,
+    parse_literal,
+    plain_cell,
+    read_message,
+    read_text,
+    read_turns,
+)
 from rag_kit.text import detect_language, fold
 from rag_kit.text.citations.check import renumber
 from rag_kit.text.citations.decline import is_declined
@@ -54,7 +61,7 @@ class _Case:
         thumbs = [name for name, answers in (("up", self.liked), ("down", self.rejected)) if answers]
         feedback = "mixed" if len(thumbs) > 1 else (*thumbs, "none")[0]
         return Example(
-            made_id(self.question, *(f"{turn['question']}\n{turn['answer']}" for turn in self.history)),
+            content_id(self.question, *(f"{turn['question']}\n{turn['answer']}" for turn in self.history)),
             self.question,
             reference=reference,
             answerable=None if reference is None else not is_declined(reference),
@@ -71,16 +78,18 @@ def feedback_examples(records: Iterable[Record], source: str) -> list[Example]:
     for where, record in records:
         run = {name: plain_cell(cell) for name, cell in record.items()}
         if table:
-            run = {name: spelled_out(cell, f"{where}: {name}") for name, cell in run.items()}
+            run = {name: parse_literal(cell, f"{where}: {name}") for name, cell in run.items()}
         question, history = _read_question(run, where)
-        case = cases.setdefault(made_id(fold(question).strip(), fold(str(history))), _Case(question, history))
+        case = cases.setdefault(
+            content_id(fold(question).strip(), fold(str(history))), _Case(question, history)
+        )
         if run_id := _first_value(run, ("run_id", "trace_id", "id")):
             case.runs.append(str(run_id))
         answer = _read_answer(_first_value(run, _ANSWER), where)
         for rating in _read_ratings(run):
             case.comments += [str(comment)] if (comment := _first_value(rating, _COMMENTS)) else []
             if wished := _first_value(rating, _CORRECTIONS):
-                case.corrections.append(text_of(_read_answer(wished, where), f"{where}: the correction"))
+                case.corrections.append(read_text(_read_answer(wished, where), f"{where}: the correction"))
             if (liked := _is_liked(_first_value(rating, _THUMBS), where)) is not None:
                 (case.liked if liked else case.rejected)[answer] += 1
     rated = [case for case in cases.values() if case.liked or case.rejected or case.corrections]
@@ -97,26 +106,26 @@ def _read_question(run: Mapping[str, Any], where: str) -> tuple[str, list[dict[s
         inputs = _first_value(inputs, _QUESTION)
     if isinstance(inputs, list):
         talk = inputs[0] if len(inputs) == 1 and isinstance(inputs[0], list) else inputs
-        positions = [position for position, item in enumerate(talk) if message(item)[0] == "question"]
+        positions = [position for position, item in enumerate(talk) if read_message(item)[0] == "question"]
         last = positions[-1] if positions else None
-        history, inputs = (None, None) if last is None else (talk[:last], message(talk[last])[1])
+        history, inputs = (None, None) if last is None else (talk[:last], read_message(talk[last])[1])
     if not isinstance(inputs, str) or not inputs.strip():
         raise InvalidInputError(
             f"{where}: the run has no question; give inputs with question, input, query or messages "
             f"(it has {', '.join(map(str, run)) or 'nothing'})"
         )
-    return inputs.strip(), turns_of(history, where) if history else []
+    return inputs.strip(), read_turns(history, where) if history else []
 
 
 def _read_answer(outputs: Any, where: str) -> str:
     """Return the text of an answer without citation marks, which belong to the passages of that run."""
     answer = (_first_value(outputs, _ANSWER) if outputs else "") if isinstance(outputs, Mapping) else outputs
     if isinstance(answer, list):
-        turns = [message(item) for item in answer]
+        turns = [read_message(item) for item in answer]
         valid = not turns or any(role for role, _ in turns)
         answer = next((text for role, text in reversed(turns) if role == "answer"), "" if valid else None)
     elif isinstance(answer, Mapping):
-        answer = message(answer)[1]
+        answer = read_message(answer)[1]
     if answer is None and outputs is not None:
         raise InvalidInputError(
             f"{where}: in {outputs!r:.120} there is no answer; give a text, or an object with one of "
