@@ -119,20 +119,20 @@ class Comparison(TabularResult):
 
     def slices_table(self) -> Table:
         """Make the table of slices; a way of slicing that gives only one part is left out."""
-        parts = {(part.by, part.value) for part in self.slices}
-        several = {by for by in self.sliced_by if sum(by == each for each, _ in parts) > 1}
+        values = {by: {part.value for part in self.slices if part.by == by} for by in self.sliced_by}
         rows = [
             [part.by, part.value, part.metric, part.pipeline, part.mean, interval_text(part.low, part.high),
              f"{part.n} / {part.total}"]
-            for part in self.slices if part.by in several
+            for part in self.slices if len(values[part.by]) > 1
         ]  # fmt: skip
         header = ["by", "part", "metric", "pipeline", "mean", self._interval, "n / total"]
         return Table(header, rows, "Slices", right=[4, 6], limit=60)
 
     def _contents(self) -> tuple[str, list[Table], list[str]]:
-        by = ", ".join(self.sliced_by)
-        below = [f'By {by}: .slices or to_pandas("slices"); rag-kit compare --slice TAG.'] if by else []
-        return self._title, self._tables(), ["", *self._explanations(), *below]
+        lines = ["", *self._explanations()]
+        if by := ", ".join(self.sliced_by):
+            lines.append(f'By {by}: .slices or to_pandas("slices"); rag-kit compare --slice TAG.')
+        return self._title, self._tables(), lines
 
     def __repr__(self) -> str:
         return f"<Comparison of {self._title}>"
@@ -179,19 +179,17 @@ class Comparison(TabularResult):
     def _explanations(self) -> list[str]:
         """Explain how to read the tables."""
         thresholds = ", ".join(f"{name} {value:g}" for name, value in self.thresholds.items())
-        labels = [
-            f"{row.metric} of {row.pipeline}: judge {row.mean:.3f}; {self._with_caveats(row, row.pipeline)}."
-            for row in self.table
-            if row.labelled
-        ] + [
-            f"{pair.metric}, {pair.pipeline} minus {pair.other}: judge {pair.difference:+.3f}; "
-            f"{self._with_caveats(pair, pair.pipeline, pair.other)}."
-            for pair in self.pairs
-            if pair.labelled
-        ]
-        lines = [
-            *self.notes,
-            *labels,
+        lines = list(self.notes)
+        for row in self.table:
+            if row.labelled:
+                estimate = self._with_caveats(row, row.pipeline)
+                lines.append(f"{row.metric} of {row.pipeline}: judge {row.mean:.3f}; {estimate}.")
+        for pair in self.pairs:
+            if pair.labelled:
+                estimate = self._with_caveats(pair, pair.pipeline, pair.other)
+                judged = f"{pair.pipeline} minus {pair.other}: judge {pair.difference:+.3f}"
+                lines.append(f"{pair.metric}, {judged}; {estimate}.")
+        lines += [
             "Differences stand on the n questions that both have a value for; a failed cell is never a number.",
             f"p: two-sided sign-flip test, Holm's correction ({self.tests} in all); better: < {1 - self.level:.2g}.",
             f"A question counts as answered from this value on: {thresholds}.",
@@ -203,12 +201,12 @@ class Comparison(TabularResult):
         return lines
 
     def _with_caveats(self, row: Score | Pair, *pipelines: str) -> str:
-        """Write the labels of one run, or of a pair of runs, and what their interval does not say."""
+        """Describe the mean, or the difference, by people's labels, and the limits of its interval."""
         runs = [self._matched.runs[name] for name in pipelines]
         scored = set.intersection(*(set(run.values(row.metric)) for run in runs))
         verdicts = [run.labels.verdicts.get(row.metric, {}) for run in runs]
-        labelled = [key for key in verdicts[0] if key in scored and all(key in of_run for of_run in verdicts)]
-        unclear = sum(None in [of_run[key] for of_run in verdicts] for key in labelled)
+        labelled = scored.intersection(*verdicts)
+        unclear = sum(any(by_id[key] is None for by_id in verdicts) for key in labelled)
         return "; ".join([str(row.labelled), *caveats(labelled, unclear, scored)])
 
     def _metrics_without_value(self) -> list[str]:
