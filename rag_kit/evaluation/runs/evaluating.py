@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-import logging
 import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -23,15 +22,9 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.runs.estimate import estimate_run
 from rag_kit.evaluation.runs.fingerprint import pipeline_hash
-from rag_kit.evaluation.runs.gold import (
-    MAX_MISSING,
-    check_gold,
-    check_share,
-    searched_documents,
-    searches_only_there,
-)
+from rag_kit.evaluation.runs.gold import MAX_MISSING, look_for_gold
 from rag_kit.evaluation.runs.metering import RunBudget, RunProgress, read_prices, reporting
-from rag_kit.evaluation.runs.results import Results, describe_missing
+from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.runs.rows import MANIFEST, RunFolder, digest
 from rag_kit.evaluation.runs.run import Run, RunSubject
 from rag_kit.evaluation.scorers import default_metrics, get_metrics
@@ -45,7 +38,6 @@ if TYPE_CHECKING:
 MakeInput = Callable[[Example], Any]
 Ask = Callable[[Example], Awaitable[Any]]
 
-_log = logging.getLogger(__name__)
 _QUESTION_FIELDS = ("question", "input", "query")
 _HISTORY_FIELDS = ("history", "chat_history")
 _SEARCH_FIELDS = {"search_query"}  # of a graph's state: what it searched for
@@ -133,7 +125,7 @@ async def aevaluate(
     """
     caps = {"max_calls": max_calls, "max_tokens": max_tokens, "deadline": deadline}
 
-    def prepare() -> RunSubject:
+    def prepare() -> tuple[RunSubject, Path | None]:
         """Check the arguments, read the set, import the metrics: on a thread, since it reads files."""
         for argument, text in (("version", version), ("name", name)):
             is_text = text is None or (isinstance(text, str) and bool(text.strip()))
@@ -151,20 +143,21 @@ async def aevaluate(
         examples = take_examples(questions)
         own_name = name or _pipeline_name(runner)
         hashes = [pipeline_hash(runner), make_input and pipeline_hash(make_input)]
-        return RunSubject(
+        job = RunSubject(
             name=own_name, version=version, key=digest([own_name, version or hashes]),
             ask=_make_ask(runner, make_input), reads_whole_example=make_input is not None,
             dataset=questions.name if isinstance(questions, EvaluationSet) else None, examples=examples,
             metrics=default_metrics(examples) if metrics is None else get_metrics(metrics), judge=judge,
             prices=price_table, caps=caps, max_concurrency=max_concurrency, timeout=timeout,
             metric_timeout=metric_timeout, retry_errors=retry_errors,
-            missing_gold=look_for_gold(runner, questions, max_missing_gold),
+            missing_gold=look_for_gold(runner, examples, getattr(questions, "corpus", None), max_missing_gold),
         )  # fmt: skip
+        path = None if out is None else as_path(out, "out")
+        opens = path is not None and not (dry_run and not (path / MANIFEST).is_file())
+        return job, path if opens else None
 
-    job = await run_in_thread(prepare)
-    folder: RunFolder | None = None
-    if out is not None and not (dry_run and not (as_path(out, "out") / MANIFEST).is_file()):
-        folder = await run_in_thread(RunFolder, as_path(out, "out"))
+    job, path = await run_in_thread(prepare)
+    folder = None if path is None else await run_in_thread(RunFolder, path)
     try:
         if dry_run:
             return await estimate_run(job, folder)
@@ -176,23 +169,6 @@ async def aevaluate(
 
 
 evaluate = blocking(aevaluate, "evaluate")
-
-
-def look_for_gold(
-    pipeline: Any, questions: Any, max_missing: float | None = MAX_MISSING
-) -> dict[str, list[str]]:
-    """Return gold that the searched documents lack, with the ids of its examples; log it as a warning."""
-    check_share(max_missing)
-    sources = searched_documents(pipeline)
-    is_sure = sources is None or searches_only_there(pipeline)
-    if sources is None and getattr(questions, "corpus", None):
-        sources = [questions.corpus]
-    if max_missing is None or sources is None:
-        return {}
-    missing = check_gold(take_examples(questions), sources, max_missing if is_sure else 1)
-    if missing:
-        _log.warning("%s", describe_missing(missing))
-    return missing
 
 
 def _require(is_allowed: bool, name: str, value: Any, allowed: str) -> None:

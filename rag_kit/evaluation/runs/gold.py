@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -26,6 +27,27 @@ _MAX_DEPTH = 16  # retrievers within retrievers
 SpanKey = tuple[str, str]  # document ("" for any) and text of a span
 
 
+_log = logging.getLogger(__name__)
+
+
+def look_for_gold(
+    pipeline: Any, examples: Sequence[Example], corpus: Sequence[Passage] | None, max_missing: float | None
+) -> dict[str, list[str]]:
+    """Return `missing_gold` of the documents that a pipeline searches, else of the corpus; log it as a warning."""
+    check_share(max_missing)
+    sources = searched_documents(pipeline)
+    # a function that is not the kit's, alone or in a chain or a graph, can search elsewhere too
+    is_sure = sources is None or (isinstance(pipeline, Runnable) and is_all_known(pipeline))
+    if sources is None and corpus:
+        sources = [corpus]
+    if max_missing is None or sources is None:
+        return {}
+    missing = check_gold(examples, sources, max_missing if is_sure else 1)
+    if missing:
+        _log.warning("%s", describe_missing(missing))
+    return missing
+
+
 def searched_documents(pipeline: Any) -> list[Any] | None:
     """Return the indexes and lists of documents that a pipeline searches; ``None`` if one is unknown.
 
@@ -40,14 +62,6 @@ def searched_documents(pipeline: Any) -> list[Any] | None:
     if not sources or None in sources:
         return None
     return list({id(source): source for group in sources for source in group or ()}.values())
-
-
-def searches_only_there(pipeline: Any) -> bool:
-    """Tell whether a pipeline surely searches only its `searched_documents`.
-
-    A function that is not the kit's, alone or in a chain or a graph, can search anywhere.
-    """
-    return isinstance(pipeline, Runnable) and is_all_known(pipeline)
 
 
 def _sources_of(value: Any, depth: int = 0) -> list[Any] | None:
