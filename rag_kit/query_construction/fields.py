@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import fields as dataclass_fields
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from rag_kit.errors import InvalidInputError
 
@@ -17,14 +17,14 @@ _TYPES: tuple[FieldType, ...] = ("str", "int", "float", "bool", "date")
 MAX_FIELDS = 64
 _MAX_VALUES = 40  # of a field that a model sees
 _MAX_LINE = 80  # characters of a name or value
-_NAMES: dict[str, FieldType] = {
+_TYPE_BY_NAME: dict[str, FieldType] = {
     **dict.fromkeys(("str", "string", "text", "keyword", "enum", "category"), "str"),
     **dict.fromkeys(("int", "integer", "long", "year"), "int"),
     **dict.fromkeys(("float", "double", "number", "decimal"), "float"),
     **dict.fromkeys(("bool", "boolean"), "bool"),
     **dict.fromkeys(("date", "datetime", "timestamp", "time"), "date"),
 }
-_LIST = re.compile(r"\b(?:list|array|set|sequence)\s*(?:\[|<|of)?\s*(\w*)", re.IGNORECASE)
+_LIST_TYPE = re.compile(r"\b(?:list|array|set|sequence)\s*(?:\[|<|of)?\s*(\w*)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -171,25 +171,36 @@ def _make_field(item: Any) -> MetadataField:
         item = {key: getattr(item, key, None) or "" for key in ("name", "type", "description")}
     settings = dict(item)
     declared = settings.pop("type", "str")
-    kind = getattr(declared, "__name__", str(declared)).strip()
-    listed = _LIST.search(kind)
-    if listed is not None:
-        kind, settings["many"] = listed.group(1) or "str", True
+    type_name = getattr(declared, "__name__", str(declared)).strip()
+    if list_type := _LIST_TYPE.search(type_name):
+        type_name, settings["many"] = list_type[1] or "str", True
     if "allowed" in settings:
         settings = {"values": settings.pop("allowed"), "complete": True, **settings}
-    allowed = {field.name for field in dataclass_fields(MetadataField)} - {"type"}
-    if "name" not in settings or not settings.keys() <= allowed or kind.lower() not in _NAMES:
+    known = {field.name for field in dataclass_fields(MetadataField)} - {"type"}
+    if "name" not in settings or not settings.keys() <= known or type_name.lower() not in _TYPE_BY_NAME:
         raise InvalidInputError(
             f"A field was given as {dict(item)!r:.200}; it needs 'name', may have 'type' ({', '.join(_TYPES)}, or a "
-            f"list of them), 'allowed', {', '.join(sorted(allowed - {'name'}))}."
+            f"list of them), 'allowed', {', '.join(sorted(known - {'name'}))}."
         )
-    return MetadataField(type=_NAMES[kind.lower()], **settings)
+    return MetadataField(type=_TYPE_BY_NAME[type_name.lower()], **settings)
 
 
-# list, field with type, before a description, before what follows, range, values, between values, how many more
-_WORDS = {
-    "en": ("list of {}", "{} ({})", ": ", "; ", "from {} to {}", "values: ", ", ", " and {} more"),
-    "zh": ("{} 列表", "{}（{}）", "：", "；", "从 {} 到 {}", "取值：", "、", "，另有 {} 个"),
+class _Wording(NamedTuple):
+    """The words and punctuation of a description of fields, in one language."""
+
+    list_type: str
+    field: str  # name and type
+    description: str
+    separator: str
+    range: str
+    values: str
+    comma: str
+    more: str
+
+
+_WORDINGS = {
+    "en": _Wording("list of {}", "{} ({})", ": ", "; ", "from {} to {}", "values: ", ", ", " and {} more"),
+    "zh": _Wording("{} 列表", "{}（{}）", "：", "；", "从 {} 到 {}", "取值：", "、", "，另有 {} 个"),
 }
 
 
@@ -205,24 +216,25 @@ def describe_fields(schema: Schema, named: Mapping[str, Sequence[Any]], language
         >>> print(describe_fields(schema, {}, "zh"))
         year（int）；从 1990 到 2020
     """
-    return "\n".join(_line(field, named.get(field.name, []), language) for field in schema)
+    words = _WORDINGS.get(language, _WORDINGS["en"])
+    return "\n".join(_describe_field(field, named.get(field.name, []), words) for field in schema)
 
 
-def _line(field: MetadataField, named: Sequence[Any], language: str) -> str:
-    """Write a field as the model reads it: name, type, description, range or values, those named first."""
-    listed, typed, colon, semicolon, ranged, valued, comma, others = _WORDS.get(language, _WORDS["en"])
-    line = typed.format(cut_line(field.name), listed.format(field.type) if field.many else field.type)
+def _describe_field(field: MetadataField, named: Sequence[Any], words: _Wording) -> str:
+    """Describe a field in one line: name, type, description, range or values, those `named` by the question first."""
+    type_name = words.list_type.format(field.type) if field.many else field.type
+    line = words.field.format(cut_line(field.name), type_name)
     if field.description:
-        line += colon + cut_line(field.description, 300)
+        line += words.description + cut_line(field.description, 300)
     if field.minimum is not None and field.maximum is not None:
-        return line + semicolon + ranged.format(field.minimum, field.maximum)
+        return line + words.separator + words.range.format(field.minimum, field.maximum)
     if field.values:
         values = list(dict.fromkeys([*named, *field.values]))[:_MAX_VALUES]
         more = len(field.values) - len(values)
-        line += semicolon + valued
-        line += comma.join(json.dumps(cut_line(str(value)), ensure_ascii=False) for value in values)
+        quoted = [json.dumps(cut_line(str(value)), ensure_ascii=False) for value in values]
+        line += words.separator + words.values + words.comma.join(quoted)
         if more > 0 or not field.complete:
-            line += others.format(more)
+            line += words.more.format(more)
     return line
 
 

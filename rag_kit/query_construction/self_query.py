@@ -143,7 +143,8 @@ class SelfQueryRetriever(AskingRetriever):
 
     @model_validator(mode="before")
     @classmethod
-    def _store_is_translated_for(cls, values: Any) -> Any:
+    def _wrap_store_with_translator(cls, values: Any) -> Any:
+        """Make a retriever with LangChain's translator of filters of a vector store."""
         translator = values.pop("structured_query_translator", None) if isinstance(values, dict) else None
         if translator is None:
             return values
@@ -189,8 +190,10 @@ class SelfQueryRetriever(AskingRetriever):
         schemas, key = self._schemas, repr(where)
         if key not in schemas:
             schema = discover_schema(self._source or self.retriever, filter=where, exclude=self.exclude)
-            # other threads may use the same dictionary: a copy is put in its place
-            self._schemas = schemas = {**dict(list(schemas.items())[-_MAX_SCHEMAS:]), key: schema}
+            # other threads may use the same dictionary: a copy with the last ones is put in its place
+            schemas = dict(list(schemas.items())[-_MAX_SCHEMAS:])
+            schemas[key] = schema
+            self._schemas = schemas
         return schemas[key]
 
     @property
@@ -219,7 +222,7 @@ class SelfQueryRetriever(AskingRetriever):
         """Ask the model for text and filter."""
         prompt = cast("LanguagePrompts", self._prompts).choose(question)
         today = self.today or date.today()
-        values = _inputs(prompt, question, schema, today, self.document_contents)
+        values = _make_inputs(prompt, question, schema, today, self.document_contents)
         model = cast("Runnable[Any, Any]", self.llm)
         answer = await astructured_call(model, prompt, values, SelfQuery, timeout=self.timeout, config=config)
         return check_answer(answer, question, schema, today)
@@ -232,7 +235,9 @@ class SelfQueryRetriever(AskingRetriever):
         return await SelfQueryCall(self, call).steps()
 
 
-def _inputs(prompt: Any, question: str, schema: Schema, today: date, contents: str | None) -> dict[str, Any]:
+def _make_inputs(
+    prompt: Any, question: str, schema: Schema, today: date, contents: str | None
+) -> dict[str, Any]:
     """Make the inputs of a prompt: question, fields, today's date; `contents` describes the documents."""
     language = (getattr(prompt, "metadata", None) or {}).get("language", "en")
     fields = describe_fields(schema, RuleConstructor.named_values(schema, question), language)

@@ -116,12 +116,16 @@ class GraphDatabase:
         except StatementError as error:
             raise ConfigurationError(f"The graph database cannot be read: {error}") from error
         texts = []
-        for name, kind in tables["rows"]:
-            fields = ", ".join(f"{field} {kind_}" for field, kind_ in next(answers))
+        for name, table_kind in tables["rows"]:
+            properties = ", ".join(f"{field} {field_type}" for field, field_type in next(answers))
             sample = [" | ".join(map(str, row)) for row in next(answers)]
-            ends = next(answers) if kind == "REL" else ()
-            lines = [f"(:{start})-[:{name} {{{fields}}}]->(:{end})" for start, end, *_ in ends]
-            texts.append("\n".join([*(lines or [f"(:{name} {{{fields}}})"]), *sample]))
+            patterns = [f"(:{name} {{{properties}}})"]
+            if table_kind == "REL":
+                ends = next(answers) or []
+                patterns = [
+                    f"(:{start})-[:{name} {{{properties}}}]->(:{end})" for start, end, *_ in ends
+                ] or patterns
+            texts.append("\n".join([*patterns, *sample]))
         return "\n\n".join(texts)
 
     def _run_in_child(
@@ -143,8 +147,8 @@ class GraphDatabase:
         try:
             answer = json.loads(process.stdout)
         except ValueError:
-            stopped = process.returncode == -signal.SIGALRM
-            reason = timed_out if stopped else "The statement brought the database down"
+            is_timeout = process.returncode == -signal.SIGALRM
+            reason = timed_out if is_timeout else "The statement brought the database down"
             raise StatementError(reason, model_statement) from None
         if "error" in answer:
             error = answer["error"].strip()
@@ -162,10 +166,10 @@ def check_installed() -> None:
 
 
 def _description_queries(rows: int, name: str, kind: str) -> list[str]:
-    """Make the queries that describe a table: its properties, some rows, and what it connects."""
-    text, label = json.dumps(name, ensure_ascii=False), f"`{name}`"
-    info = f"CALL table_info({text}) RETURN name, type"
+    """Make the queries that describe a table: its properties, some rows, and the nodes that a relationship connects."""
+    quoted = json.dumps(name, ensure_ascii=False)
+    properties = f"CALL table_info({quoted}) RETURN name, type"
     if kind == "NODE":
-        return [info, f"MATCH (a:{label}) RETURN a LIMIT {rows}"]
-    sample = f"MATCH (a)-[r:{label}]->(b) RETURN a, r, b LIMIT {rows}"
-    return [info, sample, f"CALL show_connection({text}) RETURN *"]
+        return [properties, f"MATCH (a:`{name}`) RETURN a LIMIT {rows}"]
+    sample = f"MATCH (a)-[r:`{name}`]->(b) RETURN a, r, b LIMIT {rows}"
+    return [properties, sample, f"CALL show_connection({quoted}) RETURN *"]

@@ -153,14 +153,14 @@ _DANGLING = re.compile(rf"(?:\b(?:{_LIGHT_WORD}|(?:without|but|not|only|and|or)\
 
 
 def with_negation(text: str, floor: int, begin: int, end: int) -> tuple[int, int, bool]:
-    """Widen a part of a text by the negation before or after it; also tell whether there is one."""
+    """Widen a part of a text by the negation before it, from `floor` on, or after it; tell whether there is one."""
     before, after = NEGATED.search(text[floor:begin]), EXCLUDED_AFTER.match(text, end)
     begin = floor + before.start() if before else begin
     return begin, after.end() if after else end, bool(before or after)
 
 
 def remainder(text: str, spans: Sequence[QuestionSpan]) -> tuple[str, str]:
-    """Remove spans from a text; also return the rest without words that only frame a request.
+    """Remove spans from a text; return what is left, and that without words that only frame a request.
 
     Example:
         >>> remainder("Papers on sleep after 2010 tagged Aged", [QuestionSpan(16, 26), QuestionSpan(34, 38)])
@@ -168,8 +168,7 @@ def remainder(text: str, spans: Sequence[QuestionSpan]) -> tuple[str, str]:
     """
     parts, position = [], 0
     for span in sorted(spans, key=lambda span: (span.begin, span.end)):
-        if span.begin >= position:
-            # "tagged" says nothing without the tag
+        if span.begin >= position:  # "tagged" means nothing without the tag after it
             parts.append(_DANGLING.sub(" ", text[position : span.begin]))
         position = max(position, span.end)
     parts.append(text[position:])

@@ -122,14 +122,15 @@ def open_database(
 
 
 def _describe_table(database: Any, inspector: Any, name: str, schema: str, limits: StatementLimits) -> str:
-    """Describe a table by columns, keys and sample rows."""
-    links = {
-        column: f' REFERENCES "{key["referred_table"]}" ("{target}")'
-        for key in inspector.get_foreign_keys(name, schema=schema)
-        for column, target in zip(key["constrained_columns"], key["referred_columns"], strict=False)
-    }
+    """Describe a table by columns, keys and sample rows, like a CREATE TABLE statement."""
+    references: dict[str, str] = {}
+    for key in inspector.get_foreign_keys(name, schema=schema):
+        for column, target in zip(key["constrained_columns"], key["referred_columns"], strict=False):
+            references[column] = f' REFERENCES "{key["referred_table"]}" ("{target}")'
     columns = inspector.get_columns(name, schema=schema)
-    lines = [f'  "{column["name"]}" {column["type"]!s}{links.get(column["name"], "")}' for column in columns]
+    lines = [
+        f'  "{column["name"]}" {column["type"]!s}{references.get(column["name"], "")}' for column in columns
+    ]
     if primary := inspector.get_pk_constraint(name, schema=schema)["constrained_columns"]:
         lines.append("  PRIMARY KEY ({})".format(", ".join(f'"{column}"' for column in primary)))
     text = f'TABLE "{name}" (\n' + ",\n".join(lines) + "\n)"

@@ -101,7 +101,7 @@ class TextToStatement(Runnable[str, QueryResult]):
         return await self._acall_with_config(self._ask, input, config, run_type="chain", **kwargs)
 
     async def _ask(self, question: str, run_manager: Any, config: RunnableConfig) -> QueryResult:
-        """Have statements written until one runs, at most `max_repairs` after the first."""
+        """Let the model write statements until one runs, at most `max_repairs` after the first, and run it."""
         check_question(question)
         prompt = self._prompts.choose(question)
         values = {
@@ -113,11 +113,14 @@ class TextToStatement(Runnable[str, QueryResult]):
         }
         attempts: list[tuple[str, str]] = []
         while True:
-            values["attempts"] = Markup("\n".join(_attempt(*attempt) for attempt in attempts))
-            written = await astructured_call(self.llm, prompt, values, config=config)
-            details: Any = {"question": question, "reason": written.reason, "kind": self.kind}
+            values["attempts"] = Markup("\n".join(
+                f"<statement>{escape_tags(statement)}</statement>\n<error>{escape_tags(error)}</error>"
+                for statement, error in attempts
+            ))  # fmt: skip
+            reply = await astructured_call(self.llm, prompt, values, config=config)
+            details: Any = {"question": question, "reason": reply.reason, "kind": self.kind}
             details["attempts"] = tuple(attempts)
-            if not (statement := written.statement):
+            if not (statement := reply.statement):
                 return QueryResult("", **details)
             try:
                 result: QueryResult = await run_in_thread(self.database.run, statement, self.limits)
@@ -138,7 +141,3 @@ class TextToStatement(Runnable[str, QueryResult]):
         passages = render_passages(result.documents, max_chars=_MAX_PASSAGE_CHARS)
         values = {"question": result.question, "statement": result.statement, "passages": passages}
         return await atext_call(self.llm, prompt, values, config=config)
-
-
-def _attempt(statement: str, error: str) -> str:
-    return f"<statement>{escape_tags(statement)}</statement>\n<error>{escape_tags(error)}</error>"

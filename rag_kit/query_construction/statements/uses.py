@@ -123,10 +123,12 @@ def _result_text(result: QueryResult) -> str:
     """Write a result for a model: answer, statement and rows."""
     if not result.statement:
         return f"The database cannot answer: {result.reason}"
-    records = (dict(zip(result.columns, row, strict=True)) for row in result.rows)
-    rows = [f"[{number}] {record}" for number, record in enumerate(records, 1)]
-    more = ["There are more rows."] if result.truncated else []
-    parts = [result.answer or "", f"Statement: {result.statement}", "\n".join([*rows, *more]) or "No rows."]
+    lines = [
+        f"[{n}] {dict(zip(result.columns, row, strict=True))}" for n, row in enumerate(result.rows, start=1)
+    ]
+    if result.truncated:
+        lines.append("There are more rows.")
+    parts = [result.answer or "", f"Statement: {result.statement}", "\n".join(lines) or "No rows."]
     return "\n\n".join(part for part in parts if part)
 
 
