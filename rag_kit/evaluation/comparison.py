@@ -15,17 +15,9 @@ import numpy as np
 from rag_kit.documents.display import Table, TabularResult, one_line
 from rag_kit.errors import InvalidInputError, MissingExtraError
 from rag_kit.evaluation import comparison_pairs as paired
+from rag_kit.evaluation import comparison_scores as scoring
 from rag_kit.evaluation.comparison_pairs import Complementarity, Pair
-from rag_kit.evaluation.comparison_scores import (
-    SLICES,
-    MatchedRuns,
-    Score,
-    Slice,
-    check_slices,
-    match_runs,
-    scores,
-    slice_scores,
-)
+from rag_kit.evaluation.comparison_scores import SLICES, MatchedRuns, Score, Slice
 from rag_kit.evaluation.runs.labels import caveats
 from rag_kit.evaluation.runs.results import Results, interval_text
 from rag_kit.evaluation.statistics import check_level, column_intervals
@@ -75,14 +67,12 @@ class Comparison(TabularResult):
         """Metric -> which questions each alone gets, the union, the best set to combine."""
         seconds = [self.score(name, self.metrics[0]).p50_seconds for name in self.pipelines]
         limits = self.thresholds.items()
-        return {
-            metric: paired.complementarity(self._matched, metric, limit, seconds) for metric, limit in limits
-        }
+        return {name: paired.complementarity(self._matched, name, limit, seconds) for name, limit in limits}
 
     @cached_property
     def slices(self) -> list[Slice]:
         """Scores on parts of the questions."""
-        return slice_scores(self._matched, self.sliced_by, level=self.level)
+        return scoring.slice_scores(self._matched, self.sliced_by, level=self.level)
 
     def score(self, pipeline: str, metric: str) -> Score:
         """Return a row of the table."""
@@ -260,19 +250,19 @@ def compare(
         (0.10625, 0.03125, 0.05, 0.1625, 'a')
     """
     check_level(level)
-    matched = match_runs([results, *others] if others else results, metrics)
+    matched = scoring.match_runs([results, *others] if others else results, metrics)
     names = list(matched.runs)
     if baseline is not None and baseline not in names:
         raise InvalidInputError(f"the baseline {baseline!r:.80} is no pipeline; there are {', '.join(names)}")
     limits = paired.check_thresholds(thresholds, matched.values)
-    sliced_by = check_slices(matched.examples.values(), slices)
+    sliced_by = scoring.check_slices(matched.examples.values(), slices)
     if baseline is None:
         couples = list(combinations(range(len(names)), 2))
     else:
         couples = [(i, names.index(baseline)) for i, name in enumerate(names) if name != baseline]
     columns = [*matched.values.values(), paired.differences(matched, couples)]  # all share their resamples
     intervals = column_intervals(np.concatenate(columns, axis=1), level=level)
-    table = scores(matched, intervals, prices, level=level)
+    table = scoring.scores(matched, intervals, prices, level=level)
     pair_intervals = intervals[len(table) :]
     pairs, tests = paired.compare_pairs(matched, couples, pair_intervals, level=level, thresholds=limits)
     all_thresholds = {metric: limits.get(metric, 0.5) for metric in matched.values}

@@ -83,9 +83,7 @@ class Complementarity:
 
     def records(self) -> list[dict[str, Any]]:
         """Make a line for each pipeline: what it gets, gets alone, its position in the combination, its gain."""
-        steps = {
-            step.pipeline: (place, step.gain, step.share) for place, step in enumerate(self.greedy, start=1)
-        }
+        steps = {step.pipeline: (place, step.gain, step.share) for place, step in enumerate(self.greedy, 1)}
         records = []
         for name in self.pipelines:
             place, gain, share = steps.get(name, (None, 0, None))
@@ -119,10 +117,7 @@ def compare_pairs(
     level: float,
     thresholds: Mapping[str, float],
 ) -> tuple[list[Pair], int]:
-    """Test all pairs metric by metric; also return the number of tests that were corrected for.
-
-    ``couples`` are positions of two pipelines each, ``intervals`` those of the columns of `differences`.
-    """
+    """Test all couples of pipelines, metric by metric; also return the number of tests that were corrected for."""
     names, table = list(matched.runs), differences(matched, couples)
     keys = [(metric, *couple) for metric in matched.values for couple in couples]
     p_values = sign_flip_tests(np.nan_to_num(table, nan=0.0))
@@ -166,13 +161,11 @@ def differences(matched: MatchedRuns, couples: Sequence[tuple[int, int]]) -> np.
     return np.concatenate([table[:, first] - table[:, second] for table in matched.values.values()], axis=1)
 
 
-def complementarity(
-    matched: MatchedRuns, metric: str, threshold: float, seconds: Latencies
-) -> Complementarity:
+def complementarity(matched: MatchedRuns, metric: str, limit: float, seconds: Latencies) -> Complementarity:
     """Measure what pipelines gain over each other on one metric; ``seconds``, their latencies, break ties."""
     values, names = matched.values[metric], tuple(matched.runs)
     complete = ~np.isnan(values).any(axis=1)  # questions with a value for all pipelines
-    got = _reaches_threshold(matched, metric, threshold)[complete]  # questions by pipelines
+    got = _reaches_threshold(matched, metric, limit)[complete]  # questions by pipelines
     ids = list(compress(matched.examples, complete))
     times = got.sum(axis=1)  # number of pipelines that get a question
 
@@ -180,7 +173,7 @@ def complementarity(
         return tuple(compress(ids, mask))
 
     return Complementarity(
-        metric=metric, threshold=threshold, pipelines=names, n=len(ids), total=matched.questions,
+        metric=metric, threshold=limit, pipelines=names, n=len(ids), total=matched.questions,
         got={name: ids_of(got[:, i]) for i, name in enumerate(names)},
         only={name: ids_of(got[:, i] & (times == 1)) for i, name in enumerate(names)},
         nobody=ids_of(times == 0),
@@ -191,10 +184,7 @@ def complementarity(
 
 
 def _pick_steps(got: np.ndarray, names: Sequence[str], seconds: Latencies) -> tuple[CombinationStep, ...]:
-    """Order pipelines so that each adds most of the questions not got yet; of equals the quicker first.
-
-    ``got`` tells for questions by pipelines which gets which. Pipelines that add nothing are left out.
-    """
+    """Order pipelines so that each adds most of the questions not got yet; of equals the quicker first."""
     steps: list[CombinationStep] = []
     latencies = [math.inf if latency is None else latency for latency in seconds]
     covered = np.zeros(len(got), dtype=bool)

@@ -115,9 +115,7 @@ def match_runs(results: Any, metrics: Iterable[str] | str | None = None) -> Matc
     return MatchedRuns(runs, examples, values)
 
 
-def scores(
-    matched: MatchedRuns, intervals: Iterable[Interval], prices: Any = None, *, level: float = 0.95
-) -> list[Score]:
+def scores(matched: MatchedRuns, intervals: Iterable[Interval], prices: Any, *, level: float) -> list[Score]:
     """Score each pipeline by each metric, metric by metric."""
     ends = iter(intervals)
     costs_by_run = {name: costs(run, prices) for name, run in matched.runs.items()}
@@ -245,10 +243,8 @@ def _choose_metrics(runs: Iterable[Results], metrics: Iterable[str] | str | None
     chosen: list[Any] = [metric for metric in present if present[metric] > 1]
     if metrics is not None:
         chosen = [metrics] if isinstance(metrics, str) or not isinstance(metrics, Iterable) else list(metrics)
-    if unknown := [metric for metric in chosen if metric not in list(present)]:
-        raise InvalidInputError(
-            f"no result has the metric {unknown[0]!r:.80}; there are {', '.join(present)}"
-        )
+    if absent := [metric for metric in chosen if metric not in list(present)]:
+        raise InvalidInputError(f"no result has the metric {absent[0]!r:.80}; there are {', '.join(present)}")
     if not chosen:
         reason = "the results have no metric in common" if metrics is None else "no metric is given"
         raise InvalidInputError(f"{reason}; give at least one of {', '.join(present)}")

@@ -60,9 +60,8 @@ class GeneratedSet(EvaluationSet):
         """Say how many questions were kept, and how many were refused and why."""
         kinds = ", ".join(f"{len(part)} {kind}" for kind, part in self.slices("type").items())
         lines = [f"{len(self)} questions ({kinds or 'none'}) from {self.asked} times asking"]
-        lines += [
-            f"  {n:>5} refused, {reason}: {pieces.REASONS[reason]}" for reason, n in self.dropped.items()
-        ]
+        for reason, n in self.dropped.items():
+            lines.append(f"  {n:>5} refused, {reason}: {pieces.REASONS[reason]}")
         if self.stopped_by:
             lines.append(f"ended early: {self.stopped_by}")
         return "\n".join(lines)
@@ -180,9 +179,7 @@ class _Writer:
         self.kept: list[Example] = []
         self.refused: list[dict[str, str]] = []
         self.log: AppendLog | None = None
-        self.stored: dict[
-            Any, Any
-        ] = {}  # key of a group of pieces -> its questions, each with a reason to refuse it
+        self.stored: dict[Any, Any] = {}  # key of a group of pieces -> questions, and reasons to refuse them
         if target is not None:
             check_target(target)
             if target.suffix != ".jsonl":

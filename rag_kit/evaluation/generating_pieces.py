@@ -97,9 +97,10 @@ def pieces_of(corpus: Iterable[Passage], language: str) -> list[Piece]:
             text_language = detect_language(text)
             values = {**passage.metadata, **chunk.metadata}
             metadata = {key: values[key] for key in ("title", "file", "heading") if values.get(key)}
-            is_long = len(text.strip()) >= _MIN_CHARS[text_language]
-            is_verbatim = passage.text.startswith(text, start)
-            if is_long and is_verbatim and language in ("auto", text_language):
+            is_usable = len(text.strip()) >= _MIN_CHARS[text_language] and passage.text.startswith(
+                text, start
+            )
+            if is_usable and language in ("auto", text_language):
                 pieces.append(Piece(passage.id, text, start, text_language, metadata))
     if not pieces:
         where = "" if language == "auto" else f" in the language {language!r}"
@@ -141,10 +142,7 @@ def _draw_order(pieces: Sequence[Piece], seed: int) -> list[int]:
 
 
 def example_of(item: Mapping[str, Any], kind: str, pieces: Sequence[Piece], target: str) -> Example | str:
-    """Make an example of a question as a model wrote it, in the ``target`` language; or return the reason to refuse it.
-
-    ``item`` has ``question``, ``reference``, ``answers``, and ``quotes`` of the pieces.
-    """
+    """Make an example of a question as a model wrote it, in the ``target`` language; else return why it is refused."""
     question, reference, answers = item["question"].strip(), item["reference"].strip(), item["answers"]
     spans = _find_spans(item["quotes"], pieces)
     language = detect_language("\n".join(span.text for span in spans)) if spans else pieces[0].language

@@ -147,7 +147,7 @@ class Output(Recorded):
 
 
 #: Fields of a mapping that are read, or say nothing new; any other is kept as ``extra``.
-_KNOWN_FIELDS = {"answer", "documents", "context", "search_query", "usage", "status", "question", "passages",
+_KNOWN = {"answer", "documents", "context", "search_query", "usage", "status", "question", "passages",
                  "citations", "queries", "messages", "notes"}  # fmt: skip
 
 
@@ -174,9 +174,7 @@ def _read_mapping(value: Mapping[str, Any]) -> Output:
         notes=value.get("notes") or (),
         calls=usage.get("calls") or 0,
         tokens=usage.get("tokens") or 0,
-        extra=to_plain(
-            {key: _plain_documents(item) for key, item in value.items() if key not in _KNOWN_FIELDS}
-        ),
+        extra=to_plain({key: _plain_documents(item) for key, item in value.items() if key not in _KNOWN}),
     )
 
 

@@ -12,6 +12,8 @@ import numpy as np
 
 from rag_kit.evaluation.cells import Labelled
 
+Values = Mapping[str, float | None]  # by question
+Scale = tuple[float | None, float | None]  # least and greatest value; None: no bound
 #: Fewer labels give no interval. With that many and more, the intervals cover (benchmarks/quality/quality_labels.py).
 FEWEST = 10
 #: Labels added at each end of the scale, of answers on which the judge said its mean: where all labels agree their
@@ -21,9 +23,9 @@ _ADDED_TO_MEANS, _ADDED_TO_DIFFERENCES = 2.0, 1.0
 
 
 def labelled_mean(
-    values: Mapping[str, float | None],
-    labels: Mapping[str, float | None],
-    scale: tuple[float | None, float | None] = (0.0, 1.0),
+    values: Values,
+    labels: Values,
+    scale: Scale = (0.0, 1.0),
     *,
     level: float = 0.95,
     of_differences: bool = False,
@@ -75,9 +77,7 @@ def labelled_mean(
     return Labelled(n, min(max(mean, lower), upper), lower, upper)
 
 
-def _bounds_of_mean(
-    scale: tuple[float | None, float | None], observed: np.ndarray, of_differences: bool
-) -> tuple[float, float]:
+def _bounds_of_mean(scale: Scale, observed: np.ndarray, of_differences: bool) -> tuple[float, float]:
     """Return the least and the greatest value that a mean can have: by the scale, else by what is observed."""
     low = float(observed.min()) if scale[0] is None else scale[0]
     high = float(observed.max()) if scale[1] is None else scale[1]
@@ -87,9 +87,7 @@ def _bounds_of_mean(
     return -width, width
 
 
-def difference(
-    first: Mapping[str, float | None], second: Mapping[str, float | None]
-) -> dict[str, float | None]:
+def difference(first: Values, second: Values) -> dict[str, float | None]:
     """Subtract the values of questions in both; ``None`` where one of the two is ``None``."""
     differences: dict[str, float | None] = {}
     for key, minuend in first.items():

@@ -74,9 +74,7 @@ class RagasMetric(Metric):
         if find_spec("ragas") is None:
             raise MissingExtraError("eval", "Ragas's metrics")
         if isinstance(metric, partial):
-            bound = {
-                key: value for key, value in metric.keywords.items() if key not in (*_MODEL_ARGUMENTS, "name")
-            }
+            bound = {key: value for key, value in metric.keywords.items() if key not in (*_MODELS, "name")}
             name, metric = name or metric.keywords.get("name"), metric.func
             settings = {**bound, **settings}
         if "rubrics" in settings:
@@ -111,7 +109,7 @@ class RagasMetric(Metric):
         scores = scores_of(attributes.get("rubrics") or {})
         self.low, self.high = min(scores, default=row.low), max(scores, default=row.high)
         self.higher_is_better, self.skips_declined = row.higher_is_better, row.skips_declined
-        self._adapted: WeakKeyDictionary[Judge, dict[str, Any]] = WeakKeyDictionary()
+        self._adapted: WeakKeyDictionary[Judge, Any] = WeakKeyDictionary()  # Chinese prompts, or an error
         self._locks = PerLoop(asyncio.Lock)
 
     async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
@@ -146,18 +144,16 @@ class RagasMetric(Metric):
         """Return Ragas's prompts as sent in ``"en"`` or ``"zh"``, by attribute; made once a judge."""
         metric = await self._get_object()
         originals = adapter.prompts_of(metric)
-        if language not in adapter.LANGUAGES:
+        if language != "zh":
             return originals
         async with self._locks.for_running_loop():
-            by_language = self._adapted.setdefault(judge, {})
-            if language not in by_language:
+            if judge not in self._adapted:
+                by_judge = self._chinese == "judge"
                 try:
-                    by_language[language] = await adapter.adapted_prompts(
-                        metric, judge, language, by_judge=self._chinese == "judge"
-                    )
+                    self._adapted[judge] = await adapter.adapted_prompts(metric, judge, by_judge=by_judge)
                 except ModelOutputError as error:  # not asked again for each row
-                    by_language[language] = error
-        if isinstance(adapted := by_language[language], ModelOutputError):
+                    self._adapted[judge] = error
+        if isinstance(adapted := self._adapted[judge], ModelOutputError):
             raise adapted
         return {**originals, **adapted}
 
@@ -225,7 +221,7 @@ class RagasMetric(Metric):
         """Make an object of the class, with its settings and without a judge."""
         metric_class = adapter.ragas_class(self._source) if isinstance(self._source, str) else self._source
         accepted = inspect.signature(metric_class).parameters
-        models = {name: adapter.ragas_llm(None) for name in _MODEL_ARGUMENTS if name in accepted}
+        models = {name: adapter.ragas_llm(None) for name in _MODELS if name in accepted}
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of the packages below Ragas
@@ -234,7 +230,7 @@ class RagasMetric(Metric):
             raise MissingExtraError("eval", f"the metric {self.name!r}") from error
 
 
-_MODEL_ARGUMENTS = ("llm", "embeddings")  # of Ragas's classes: the judge serves as both
+_MODELS = ("llm", "embeddings")  # of Ragas's classes: the judge serves as both
 
 
 def _find_table_row(metric: Any) -> RagasRow:
@@ -257,7 +253,7 @@ def _check_settings(metric_class: Any, settings: Mapping[str, Any]) -> None:
     """Refuse settings that the class does not name: Ragas's classes ignore unknown keywords."""
     parameters = inspect.signature(metric_class).parameters.values()
     named = {parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD}
-    valid = named - {*_MODEL_ARGUMENTS, "name"}
+    valid = named - {*_MODELS, "name"}
     if unknown := sorted(set(settings) - valid):
         raise InvalidInputError(
             f"{metric_class.__name__} takes no {unknown[0]!r}; it takes {', '.join(sorted(valid)) or 'no settings'}"

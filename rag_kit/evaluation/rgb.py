@@ -92,10 +92,8 @@ class AbilityMetric(Metric):
         reply = output.answer.replace(ignored, "")
         declined = any(words.replace(ignored, "") in reply for words in self.declines)
         detected = any(words in reply for words in _ERROR_WORDS)
-        if self.figure == "rejection":
-            return Cell.ok(float(declined))
-        if self.figure == "error_detection":
-            return Cell.ok(float(detected))
+        if self.figure in ("rejection", "error_detection"):
+            return Cell.ok(float(declined if self.figure == "rejection" else detected))
         if self.figure == "error_correction" and not detected:
             return Cell.undefined("the reply does not speak of factual errors")
         parts = [any(text.lower() in reply.lower() for text in part) for part in example.metadata["parts"]]

@@ -60,9 +60,8 @@ def check_answer(answer: SelfQuery, question: str, schema: Schema, today: date) 
         dropped: owner eq 'me': there is no such field; allowed: year
     """
     checker = _Checker(schema, today)
-    where, dropped = clauses.bound_filter(
-        None if answer.filter is None else checker.make_clause(answer.filter)
-    )
+    clause = None if answer.filter is None else checker.make_clause(answer.filter)
+    where, dropped = clauses.bound_filter(clause)
     if dropped is not None:
         checker.repair(dropped)
     limit = answer.limit
@@ -149,10 +148,7 @@ class _Checker:
         return None
 
     def _make_comparison(self, condition: FilterCondition) -> Clause | None:
-        """Make the clause of a condition; ``None`` for a list of which no entry fits.
-
-        Raises `UnfitError` if there is no such field or operator, or the value does not go with it.
-        """
+        """Make the clause of a condition, ``None`` if no entry of a list fits; raise `UnfitError` if it cannot be."""
         field, value = self._find_field(condition.field), condition.value
         if field is None:
             raise UnfitError(f"there is no such field; allowed: {', '.join(self.schema.names[:20])}")
@@ -217,10 +213,7 @@ class _Checker:
         return list(values)
 
     def _fit(self, field: MetadataField, value: Any) -> Any:
-        """Convert a value to the field's form, or to the `Period` to compare a field of dates or years with.
-
-        Raises `UnfitError` if it has no such form.
-        """
+        """Convert a value to the field's form, or to a `Period` for one of dates or years; else raise `UnfitError`."""
         if field.type == "date" or field.is_year:
             fitted = self._read_time(field, value)
         elif field.type == "bool":
@@ -274,10 +267,7 @@ def _to_number(field: MetadataField, value: Any) -> int | float | None:
 
 
 def _to_known_text(field: MetadataField, value: Any) -> str | None:
-    """Match a text with the field's values by its words, whatever case and order.
-
-    ``None`` if the field has no other values than those, and not just one of them matches.
-    """
+    """Match a text with the field's values by its words; ``None`` if all values are known, and not just one matches."""
     text = str(value).strip()
     if isinstance(value, bool) or not text or len(text) > _MAX_TEXT:
         return None

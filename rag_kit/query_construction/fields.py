@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections import namedtuple
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import fields as dataclass_fields
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from rag_kit.errors import InvalidInputError
 
@@ -185,19 +186,8 @@ def _make_field(item: Any) -> MetadataField:
     return MetadataField(type=_TYPE_BY_NAME[type_name.lower()], **settings)
 
 
-class _Wording(NamedTuple):
-    """The words and punctuation of a description of fields, in one language."""
-
-    list_type: str
-    field: str  # name and type
-    description: str
-    separator: str
-    range: str
-    values: str
-    comma: str
-    more: str
-
-
+#: The words and signs of a description of fields; ``field`` is filled with name and type.
+_Wording = namedtuple("_Wording", "list_type field description separator range values comma more")
 _WORDINGS = {
     "en": _Wording("list of {}", "{} ({})", ": ", "; ", "from {} to {}", "values: ", ", ", " and {} more"),
     "zh": _Wording("{} 列表", "{}（{}）", "：", "；", "从 {} 到 {}", "取值：", "、", "，另有 {} 个"),
@@ -223,11 +213,11 @@ def describe_fields(schema: Schema, named: Mapping[str, Sequence[Any]], language
 def _describe_field(field: MetadataField, named: Sequence[Any], words: _Wording) -> str:
     """Describe a field in one line: name, type, description, range or values, those `named` by the question first."""
     type_name = words.list_type.format(field.type) if field.many else field.type
-    line = words.field.format(cut_line(field.name), type_name)
+    line: str = words.field.format(cut_line(field.name), type_name)
     if field.description:
         line += words.description + cut_line(field.description, 300)
     if field.minimum is not None and field.maximum is not None:
-        return line + words.separator + words.range.format(field.minimum, field.maximum)
+        return f"{line}{words.separator}{words.range.format(field.minimum, field.maximum)}"
     if field.values:
         values = list(dict.fromkeys([*named, *field.values]))[:_MAX_VALUES]
         more = len(field.values) - len(values)

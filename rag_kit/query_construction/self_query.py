@@ -222,7 +222,7 @@ class SelfQueryRetriever(AskingRetriever):
         """Ask the model for text and filter."""
         prompt = cast("LanguagePrompts", self._prompts).choose(question)
         today = self.today or date.today()
-        values = _make_inputs(prompt, question, schema, today, self.document_contents)
+        values = _inputs(prompt, question, schema, today, self.document_contents)
         model = cast("Runnable[Any, Any]", self.llm)
         answer = await astructured_call(model, prompt, values, SelfQuery, timeout=self.timeout, config=config)
         return check_answer(answer, question, schema, today)
@@ -235,9 +235,7 @@ class SelfQueryRetriever(AskingRetriever):
         return await SelfQueryCall(self, call).steps()
 
 
-def _make_inputs(
-    prompt: Any, question: str, schema: Schema, today: date, contents: str | None
-) -> dict[str, Any]:
+def _inputs(prompt: Any, question: str, schema: Schema, today: date, contents: str | None) -> dict[str, Any]:
     """Make the inputs of a prompt: question, fields, today's date; `contents` describes the documents."""
     language = (getattr(prompt, "metadata", None) or {}).get("language", "en")
     fields = describe_fields(schema, RuleConstructor.named_values(schema, question), language)

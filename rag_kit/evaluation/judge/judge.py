@@ -31,13 +31,15 @@ from rag_kit.text import detect_language
 
 Language = Literal["en", "zh"]
 Keep = Callable[[Any], bool]
+Values = Mapping[str, Any]  # of the variables of a prompt
 PREFIX = "judge_"
 _VERBATIM = ChatPromptTemplate.from_messages([("user", "{text}")])  # sends its one value unchanged
 NO_MODEL = (
     "a judge needs a language model, and the embedded 'extractive' is none: give Judge('openai:...') or a LangChain "
     "chat model, or set RAG_KIT_CHAT_MODEL; Judge('none', embeddings) is for metrics that compare vectors alone"
 )
-_SPEAKING = ("question", "answer", "text", "response", "reference")
+#: Values of a prompt by which its language is chosen, best first.
+_LANGUAGE_SAMPLES = ("question", "answer", "text", "response", "reference")
 
 
 class Judge:
@@ -150,7 +152,7 @@ class Judge:
             return self.language
         return "zh" if detect_language(text) == "zh" else "en"
 
-    async def ask(self, prompt_name: str, values: Mapping[str, Any], *, repeat: int = 0) -> Any:
+    async def ask(self, prompt_name: str, values: Values, *, repeat: int = 0) -> Any:
         """Ask the chat model through a prompt file, in the language of the judge, else of the question.
 
         Args:
@@ -167,7 +169,7 @@ class Judge:
             InvalidInputError: If there is no such prompt, or the values do not fit it.
         """
         texts = {name: value for name, value in values.items() if isinstance(value, str)}
-        sample = next((texts[name] for name in _SPEAKING if name in texts), "\n".join(texts.values()))
+        sample = next((texts[name] for name in _LANGUAGE_SAMPLES if name in texts), "\n".join(texts.values()))
         key = (prompt_name, self.language_for(sample))
         if key not in self._prompts:  # read once, on a thread
             self._prompts[key] = await run_in_thread(self._library.load, *key)
@@ -183,18 +185,16 @@ class Judge:
         """
         return await self._cached_reply(_VERBATIM, {"text": text}, schema, repeat, keep)
 
-    async def _cached_reply(
-        self, prompt: Any, values: Mapping[str, Any], schema: Any, repeat: int, keep: Keep
-    ) -> Any:
+    async def _cached_reply(self, prompt: Any, values: Values, schema: Any, repeat: int, keep: Keep) -> Any:
         """Return the reply from the cache, else from the model; of equal requests only one is sent."""
         if self._identity is None or self._cache.file is None:
             return await self._request_reply(prompt, values, schema)
         metadata = prompt.metadata or {"name": "text"}
         prompt_id = [metadata.get(name) for name in ("name", "language", "hash")]
         # a schema that is written into a prompt file is in the hash of that file
-        form = target_of(schema, prompt_id[1] or "en").text if isinstance(schema, type) else None
-        key = cache_key("reply", self._identity, prompt_id, dict(values), form, repeat)
-        async with self._cache.alone(key):
+        schema_text = target_of(schema, prompt_id[1] or "en").text if isinstance(schema, type) else None
+        key = cache_key("reply", self._identity, prompt_id, dict(values), schema_text, repeat)
+        async with self._cache.exclusive(key):
             stored = await self._cache.get([key])
             if key in stored and (reply := _read_reply(stored[key], schema)) is not None:
                 self._cached += 1
@@ -214,7 +214,7 @@ class Judge:
         """
         return await self._vectors.embed(texts)
 
-    async def _request_reply(self, prompt: Any, values: Mapping[str, Any], schema: Any) -> Any:
+    async def _request_reply(self, prompt: Any, values: Values, schema: Any) -> Any:
         if self.llm is None:
             raise ConfigurationError(NO_MODEL)
         limits: Any = {"timeout": self.timeout, "max_retries": self.max_retries}

@@ -24,11 +24,12 @@ if TYPE_CHECKING:
 PREFERRED = (
     "answer_correctness", "factual_correctness", "ours_answer_found", "faithfulness", "context_recall", "ndcg@10"
 )  # fmt: skip
+Json = dict[str, Any]
 
 
 def report_payload(
     results: Mapping[str, Results], comparison: Comparison | None, diagnosis: Mapping[str, Diagnosis]
-) -> dict[str, Any]:
+) -> Json:
     """Gather results of one or several pipelines as plain JSON; questions are matched by their id.
 
     Every text has passed ``clean_text``: control and bidirectional characters are visible escapes. Errors, reasons,
@@ -80,9 +81,7 @@ def _metric_summaries(results: Results, comparison: Comparison | None) -> dict[s
     return {metric: {name: record[name] for name in names} for metric, record in records.items()}
 
 
-def _describe_metrics(
-    runs: Sequence[Results], names: Sequence[str], summaries: Sequence[Mapping[str, Any]]
-) -> list[dict[str, Any]]:
+def _describe_metrics(runs: Sequence[Results], names: Sequence[str], summaries: Sequence[Json]) -> list[Json]:
     """Make the page's data of each metric: scale, summaries, prompts, why it is empty."""
     described = [entry for run in runs for entry in run.manifest.get("metrics") or ()]
     entries = {entry.get("name"): entry for entry in described if isinstance(entry, Mapping)}
@@ -130,7 +129,7 @@ def _shared_name(runs: Sequence[Results], key: str) -> str | None:
     return masked(names.pop()) if len(names) == 1 and all(entries) else None
 
 
-def _describe_comparison(comparison: Comparison) -> dict[str, Any]:
+def _describe_comparison(comparison: Comparison) -> Json:
     """Make the page's data of a comparison."""
     record = comparison.to_json()
     keys = ("pipelines", "metrics", "level", "tests", "notes", "pairs", "slices")
@@ -139,7 +138,7 @@ def _describe_comparison(comparison: Comparison) -> dict[str, Any]:
     return {**{key: record[key] for key in keys}, "complementarity": together}
 
 
-def _describe_diagnosis(pipeline: int, diagnosis: Diagnosis) -> dict[str, Any]:
+def _describe_diagnosis(pipeline: int, diagnosis: Diagnosis) -> Json:
     """Make the page's data of a pipeline's diagnosis: causes of wrong answers first."""
     return {
         "pipeline": pipeline, "unknown": diagnosis.unknown, "questions": len(diagnosis.rows),
@@ -148,13 +147,13 @@ def _describe_diagnosis(pipeline: int, diagnosis: Diagnosis) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _describe_outcomes(run: Results) -> dict[str, Any]:
+def _describe_outcomes(run: Results) -> Json:
     """Make the page's data of a pipeline's outcomes, with the metric that says which answers are right."""
     metric = first_metric(run)
     return {"metric": metric and cleaned(metric), "limit": LIMIT, **count_outcomes(run, metric)}
 
 
-def _describe_cases(diagnoses: Mapping[str, Diagnosis]) -> dict[str, Any]:
+def _describe_cases(diagnoses: Mapping[str, Diagnosis]) -> Json:
     """Make the page's data of every cause that occurs: title, text and remedies in both languages."""
     cases = [case_of(name) for diagnosis in diagnoses.values() for name in diagnosis.causes]
     return {
@@ -166,7 +165,7 @@ def _describe_cases(diagnoses: Mapping[str, Diagnosis]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _choose_metric(metrics: Sequence[Mapping[str, Any]]) -> int | None:
+def _choose_metric(metrics: Sequence[Json]) -> int | None:
     """Choose the number of the main metric: of those with a mean for most pipelines, the first of ``PREFERRED``."""
     counts = [len(_means_of(metric)) for metric in metrics]
     usable = [number for number, count in enumerate(counts) if count and count == max(counts)]
@@ -174,18 +173,18 @@ def _choose_metric(metrics: Sequence[Mapping[str, Any]]) -> int | None:
     return min(usable, key=lambda number: by_preference.index(metrics[number]["name"]), default=None)
 
 
-def _means_of(metric: Mapping[str, Any]) -> dict[int, float]:
+def _means_of(metric: Json) -> dict[int, float]:
     """Map the numbers of pipelines to their means of a metric, where there are some."""
     summaries = enumerate(metric["summary"])
     return {number: one["mean"] for number, one in summaries if one and one["mean"] is not None}
 
 
 def _short_answer(
-    pipelines: Sequence[Mapping[str, Any]],
-    metrics: Sequence[Mapping[str, Any]],
+    pipelines: Sequence[Json],
+    metrics: Sequence[Json],
     comparison: Comparison | None,
-    diagnosed: Sequence[Mapping[str, Any]],
-) -> dict[str, Any]:
+    diagnosed: Sequence[Json],
+) -> Json:
     """Summarize the page: the best pipeline by the main metric, its tests, its causes of wrong answers.
 
     ``metric`` and ``best`` are numbers, ``None`` where no metric has a value; ``tests`` are of the other pipelines by
@@ -219,9 +218,7 @@ def _short_answer(
     return answer | {"metric": number, "best": best, "tests": tests, "diagnosed": of_best}
 
 
-def _find_test(
-    best: str, other: str, metric: Mapping[str, Any], comparison: Comparison | None
-) -> dict[str, Any] | None:
+def _find_test(best: str, other: str, metric: Json, comparison: Comparison | None) -> Json | None:
     """Return the test of the best against another; a positive difference speaks for the best."""
     for pair in comparison.pairs if comparison else ():
         first, second = cleaned(pair.pipeline), cleaned(pair.other)

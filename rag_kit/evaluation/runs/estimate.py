@@ -93,10 +93,7 @@ def _input_of(prompt: str) -> dict[str, Any]:
 
 
 def _make_up(schema: Mapping[str, Any], root: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
-    """Make up a value for a part of a JSON schema, the ``root``; ``data`` is the input of the prompt.
-
-    A list is as long as the list in the input, else it has an item for each sentence of the input's last text.
-    """
+    """Make up a value for a schema; a list is as long as the list in ``data``, or as its last text has sentences."""
     if "$ref" in schema:
         return _make_up(root["$defs"][schema["$ref"].rpartition("/")[2]], root, data)
     if "enum" in schema:

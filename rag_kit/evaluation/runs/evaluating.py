@@ -23,7 +23,7 @@ from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.runs.estimate import estimate_run
 from rag_kit.evaluation.runs.fingerprint import pipeline_hash
 from rag_kit.evaluation.runs.gold import MAX_MISSING, look_for_gold
-from rag_kit.evaluation.runs.metering import RunBudget, RunProgress, read_prices, reporting
+from rag_kit.evaluation.runs.metering import Report, RunBudget, read_prices, reporting
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.runs.rows import MANIFEST, RunFolder, digest
 from rag_kit.evaluation.runs.run import Run, RunSubject
@@ -59,7 +59,7 @@ async def aevaluate(
     max_tokens: int | None = None,
     deadline: float | None = None,
     prices: float | Mapping[str, Any] | None = None,
-    progress: bool | Callable[[RunProgress], None] = True,
+    progress: bool | Report = True,
     make_input: MakeInput | None = None,
     retry_errors: bool = True,
     max_missing_gold: float | None = MAX_MISSING,

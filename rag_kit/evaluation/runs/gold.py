@@ -15,7 +15,7 @@ from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.ours.answers import squeeze
 from rag_kit.evaluation.outputs import Passage
 from rag_kit.evaluation.runs.fingerprint import is_all_known, retrievers_in
-from rag_kit.evaluation.runs.results import describe_missing
+from rag_kit.evaluation.runs.results import MissingGold, describe_missing
 from rag_kit.indexing import BM25Index, DocumentIndex
 from rag_kit.retrieval.inner import is_kit_retriever
 from rag_kit.retrieval.inside import inside
@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 def look_for_gold(
     pipeline: Any, examples: Sequence[Example], corpus: Sequence[Passage] | None, max_missing: float | None
-) -> dict[str, list[str]]:
+) -> MissingGold:
     """Return `missing_gold` of the documents that a pipeline searches, else of the corpus; log it as a warning."""
     check_share(max_missing)
     sources = searched_documents(pipeline)
@@ -81,7 +81,7 @@ def _sources_of(value: Any, depth: int = 0) -> list[Any] | None:
     return sources or None
 
 
-def missing_gold(examples: Sequence[Example], sources: Iterable[Any]) -> dict[str, list[str]]:
+def missing_gold(examples: Sequence[Example], sources: Iterable[Any]) -> MissingGold:
     """Map each gold id, and each quoted span, that no document holds to the ids of its examples.
 
     A span is held if its first and its last characters are in its document, whatever chunks cut it into. Spans that
@@ -95,11 +95,9 @@ def missing_gold(examples: Sequence[Example], sources: Iterable[Any]) -> dict[st
     return _find_missing(examples, sources)[0]
 
 
-def _find_missing(
-    examples: Sequence[Example], sources: Iterable[Any]
-) -> tuple[dict[str, list[str]], int, int]:
+def _find_missing(examples: Sequence[Example], sources: Iterable[Any]) -> tuple[MissingGold, int, int]:
     """Return `missing_gold`, the number of missing ids and spans, and the number of all."""
-    id_users: dict[str, list[str]] = {}  # gold id -> ids of its examples
+    id_users: MissingGold = {}  # gold id -> ids of its examples
     span_users: dict[SpanKey, list[str]] = {}
     for example in examples:
         for key, grade in example.relevant.items():
@@ -156,9 +154,7 @@ def check_share(max_missing: Any) -> None:
         raise InvalidInputError(f"max_missing_gold is {max_missing!r:.80}; give a share from 0 to 1, or None")
 
 
-def check_gold(
-    examples: Sequence[Example], sources: Iterable[Any], max_missing: float
-) -> dict[str, list[str]]:
+def check_gold(examples: Sequence[Example], sources: Iterable[Any], max_missing: float) -> MissingGold:
     """Return `missing_gold`; raise `InvalidInputError` if it is more than a share of all gold."""
     missing, count, total = _find_missing(examples, sources)
     if missing and count > max_missing * total:

@@ -60,21 +60,20 @@ class Labels:
 
         Verdicts that another process wrote meanwhile stay; its lock is waited for.
         """
-        ids, stored = {row.example.id for row in rows}, self._stored.setdefault(folder.resolve(), {})
-        new = [verdict for verdict in _changed(self.verdicts, stored) if verdict[1] in ids]
+        ids, known = {row.example.id for row in rows}, self._stored.setdefault(folder.resolve(), {})
+        new = [verdict for verdict in _changed(self.verdicts, known) if verdict[1] in ids]
         if not new:
             return
         with AppendLog(folder / LABELS, wait=_WAIT) as log:
-            missing = [
-                item for item in _changed(self.verdicts, Labels.load(folder, rows).verdicts) if item in new
-            ]
+            stored = Labels.load(folder, rows).verdicts
+            missing = [verdict for verdict in _changed(self.verdicts, stored) if verdict in new]
             keys = {row.example.id: given_digest(row.example, row.output) for row in rows}
             log.append(
                 {"metric": metric, "id": example_id, "value": value, "key": keys[example_id]}
                 for metric, example_id, value in missing
             )
         for metric, example_id, value in new:
-            stored.setdefault(metric, {})[example_id] = value
+            known.setdefault(metric, {})[example_id] = value
 
     def notes(self, known: Mapping[str, tuple[Mapping[str, float], Labelled | None]]) -> list[str]:
         """Describe what the labels say of each metric, from its values and its mean with labels."""
@@ -110,6 +109,4 @@ def caveats(labelled: Collection[str], unclear: int, scored: Iterable[str]) -> l
 
 def draw_order(ids: Iterable[str]) -> list[str]:
     """Order ids at random, the same for every run over them: the first n are a random sample."""
-    return sorted(
-        ids, key=lambda key: hashlib.sha256(f"label {key}".encode("utf-8", "surrogatepass")).digest()
-    )
+    return sorted(ids, key=lambda i: hashlib.sha256(f"label {i}".encode("utf-8", "surrogatepass")).digest())

@@ -32,11 +32,9 @@ def read_prices(value: Any) -> Prices:
     table: Prices = {}
     for model, price in (value if isinstance(value, Mapping) else {"*": value}).items():
         amounts = price if isinstance(price, Mapping) else {"input": price, "output": price}
-        are_kinds = bool(amounts) and set(amounts) <= {"input", "output"}
-        are_prices = all(
-            type(amount) in (int, float) and 0 <= amount < math.inf for amount in amounts.values()
-        )
-        if not isinstance(model, str) or not are_kinds or not are_prices:
+        are_kinds = amounts and set(amounts) <= {"input", "output"}
+        valid = all(type(amount) in (int, float) and 0 <= amount < math.inf for amount in amounts.values())
+        if not isinstance(model, str) or not are_kinds or not valid:
             raise InvalidInputError(
                 f"the price of {model!r:.80} is {price!r:.80}; give {{'model': {{'input': 0.15, 'output': 0.6}}}} for "
                 "a million tokens each, '*' for any other model, or one number for a million tokens of any kind"
@@ -62,14 +60,12 @@ def cost(prices: Prices, usage: Mapping[str, Mapping[str, int]], took: Output | 
         if prices.get("*", {}).get("input") != prices.get("*", {}).get("output"):
             return None  # which of the tokens went in and which came out is not known
     total = 0.0
-    for model, counts in usage.items():
+    for model, used in usage.items():
         # the model's own price, or that of the longest name it begins with (gpt-x for gpt-x-2026-01-01)
         names = [name for name in prices if model == name or model.startswith(f"{name}-")]
         if not (price := prices.get(max(names, key=len, default="*"))):
             return None
-        total += sum(
-            price.get(kind, 0) * counts.get(f"{kind}_tokens", 0) / 1e6 for kind in ("input", "output")
-        )
+        total += sum(price.get(kind, 0) * used.get(f"{kind}_tokens", 0) / 1e6 for kind in ("input", "output"))
     return total
 
 
@@ -157,10 +153,11 @@ class RunProgress:
         return f"{self.calls} calls, {self.tokens / 1000:.1f}k tokens{money}"
 
 
+Report = Callable[[RunProgress], None]
+
+
 @contextmanager
-def reporting(
-    progress: bool | Callable[[RunProgress], None], name: str
-) -> Iterator[Callable[[RunProgress], None]]:
+def reporting(progress: bool | Report, name: str) -> Iterator[Report]:
     """Yield the function that takes each `RunProgress`: the user's own, or one that draws a bar of tqdm's on stderr.
 
     The bar draws nothing where stderr is no terminal (nor Jupyter), is missing or is closed.
@@ -173,13 +170,11 @@ def reporting(
             if bar is None:
                 from tqdm import tqdm
 
-                is_watched = sys.stderr is not None and ("ipykernel" in sys.modules or sys.stderr.isatty())
+                visible = sys.stderr is not None and ("ipykernel" in sys.modules or sys.stderr.isatty())
                 # raises before a bar is made where the terminal is closed
-                print(end="", file=sys.stderr if is_watched else None, flush=True)
+                print(end="", file=sys.stderr if visible else None, flush=True)
                 tqdm.monitor_interval = 0  # its watching thread is not needed
-                bar = tqdm(
-                    total=state.total, initial=state.reused, desc=name, unit="q", disable=not is_watched
-                )
+                bar = tqdm(total=state.total, initial=state.reused, desc=name, unit="q", disable=not visible)
             bar.set_postfix_str(str(state), refresh=False)
             bar.update(state.done - bar.n)
 

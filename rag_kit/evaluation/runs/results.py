@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 
 _MAX_NAMED = 100  # missing ids and spans that a message names
+MissingGold = dict[str, list[str]]  # id or span -> ids of its examples
 
 
 @dataclass(repr=False)
@@ -231,13 +232,11 @@ class Results(TabularResult):
         outputs = [row.output for row in self.rows]
         cells = [cell for row in self.rows for cell in row.cells.values()]
         p50, p95 = latency_percentiles([output.seconds for output in outputs if output.error is None])
-        metrics_by_reason: dict[str, list[str]] = {}
+        by_reason: dict[str, list[str]] = {}
         for name in self.metrics:
             if reason := why_empty(self, name):
-                metrics_by_reason.setdefault(redact(cut(one_line(reason), 200)), []).append(name)
-        notes = [
-            f"{', '.join(names)} without a value: {reason}" for reason, names in metrics_by_reason.items()
-        ]
+                by_reason.setdefault(redact(cut(one_line(reason), 200)), []).append(name)
+        notes = [f"{', '.join(names)} without a value: {reason}" for reason, names in by_reason.items()]
         notes += self.labels.notes({name: (self.values(name), self.labelled(name)) for name in self.metrics})
         notes += [
             f"Pipeline: p50 {p50 or 0:.2f} s, p95 {p95 or 0:.2f} s; {_usage(outputs)}. Scoring: {_usage(cells)}.",
@@ -279,19 +278,15 @@ def why_empty(results: Results, name: str) -> str | None:
     return reasons[0][0] if reasons else None
 
 
-def describe_missing(
-    missing: Mapping[str, Sequence[str]], total: int | None = None, count: int | None = None
-) -> str:
+def describe_missing(missing: MissingGold, total: int | None = None, count: int | None = None) -> str:
     """Describe missing gold (id or span -> its questions), ``count`` ids and spans of ``total``."""
-    entries = [
-        f"{key} ({', '.join(ids[:3])}{', ...' if len(ids) > 3 else ''})" for key, ids in missing.items()
-    ]
-    if len(entries) > _MAX_NAMED:
-        entries[_MAX_NAMED:] = [f"and {len(entries) - _MAX_NAMED} more"]
+    items = [f"{key} ({', '.join(ids[:3])}{', ...' if len(ids) > 3 else ''})" for key, ids in missing.items()]
+    if len(items) > _MAX_NAMED:
+        items[_MAX_NAMED:] = [f"and {len(items) - _MAX_NAMED} more"]
     of_total = "" if total is None else f" of {total}"
     return (
         f"{count or len(missing)}{of_total} gold ids and spans are not in the documents that are searched: "
-        f"{', '.join(entries)}."
+        f"{', '.join(items)}."
     )
 
 

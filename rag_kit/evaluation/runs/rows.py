@@ -227,19 +227,17 @@ def read_manifest(path: Path) -> dict[str, Any]:
     if not (path / MANIFEST).is_file():
         raise InvalidInputError(f"there is no {MANIFEST} in {str(path)!r}; name a folder of results")
     try:
-        manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
-        names = [manifest.get("name") or "", *(entry["name"] for entry in manifest.get("metrics") or ())]
+        record = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+        names = [record.get("name") or "", *(entry["name"] for entry in record.get("metrics") or ())]
         are_texts = all(isinstance(name, str) for name in names)
-        valid = (
-            manifest["format"] == FORMAT and are_texts and isinstance(manifest.get("examples"), int | None)
-        )
+        valid = record["format"] == FORMAT and are_texts and isinstance(record.get("examples"), int | None)
     except (OSError, RecursionError, *_UNREADABLE):
         valid = False
     if not valid:
         raise InvalidInputError(
             f"the {MANIFEST} in {str(path)!r} is damaged, or not of format {FORMAT}; run the evaluation again"
         )
-    return dict(manifest)
+    return dict(record)
 
 
 def read_rows(path: Path) -> list[Row]:

@@ -22,7 +22,15 @@ from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.metric import Metric
 from rag_kit.evaluation.outputs import Output
 from rag_kit.evaluation.runs.labels import Labels
-from rag_kit.evaluation.runs.metering import Prices, RunBudget, RunProgress, UsageRecorder, cost, recording
+from rag_kit.evaluation.runs.metering import (
+    Prices,
+    Report,
+    RunBudget,
+    RunProgress,
+    UsageRecorder,
+    cost,
+    recording,
+)
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.runs.rows import PIPELINE, Row, RunFolder, clean, digest, given_digest, read_manifest
 
@@ -55,9 +63,7 @@ class RunSubject:
 class Run:
     """A run of `aevaluate` on its subject, the ``job``; ``report`` gets the progress."""
 
-    def __init__(
-        self, job: RunSubject, folder: RunFolder | None, report: Callable[[RunProgress], None]
-    ) -> None:
+    def __init__(self, job: RunSubject, folder: RunFolder | None, report: Report) -> None:
         self.job, self.folder, self._report = job, folder, report
         self._rows: dict[str, Row | None] = dict.fromkeys(example.id for example in job.examples)
         self.asked = self.scored = self.calls = self.tokens = 0
@@ -77,17 +83,13 @@ class Run:
             await self._ask_and_score()
         except BaseException as error:
             is_interrupt = isinstance(error, (asyncio.CancelledError, KeyboardInterrupt))
-            self._finish(
-                "interrupted" if is_interrupt else "failed"
-            )  # not on a thread: nobody waits any more
+            self._finish("interrupted" if is_interrupt else "failed")  # not on a thread: nobody waits
             raise
         await run_in_thread(self._finish, "stopped" if self.stopped else "complete")
         labels = Labels()
         if self.folder is not None:
             labels = await run_in_thread(Labels.load, self.folder.path, self.rows)
-        return Results(
-            self.job.name, self.rows, tuple(self.keys), self.manifest, len(self.job.examples), labels
-        )
+        return Results(self.job.name, self.rows, tuple(self.keys), self.manifest, len(self._rows), labels)
 
     def restore_rows(self) -> dict[str, Any] | None:
         """Restore the rows that the folder has; return the judge's fingerprint, ``None`` without a judge."""

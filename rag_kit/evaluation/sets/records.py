@@ -39,6 +39,7 @@ _TRUTH = {
     **dict.fromkeys(("true", "yes", "y", "1", "1.0", "是", "有"), True),
     **dict.fromkeys(("false", "no", "n", "0", "0.0", "否", "无", "没有"), False),
 }
+UserColumns = Mapping[str, Any]  # field -> name of a column, or names for tags; None: no column
 _ROLES = {"user": "question", "human": "question", "assistant": "answer", "ai": "answer"}
 #: Signs between two ids of one cell: these always separate them, the next three only where every part looks like an id.
 _SEPARATORS = re.compile(r"[;；|｜\n\r\v\f\x85\u2028\u2029]+")
@@ -56,9 +57,7 @@ _BULLET = re.compile(r"^\s*[-*•·–]\s+")
 _QUOTATION_MARKS = ('""', "''", "“”", "‘’", "《》", "「」", "<>", "``")
 
 
-def read_examples(
-    records: Iterable[Record], columns: Mapping[str, Any] | None, source: str
-) -> Iterator[Example]:
+def read_examples(records: Iterable[Record], columns: UserColumns | None, source: str) -> Iterator[Example]:
     """Make an example of each record; one without an id gets one from its content.
 
     ``columns`` is as in `EvaluationSet.load`; ``source`` is what the records are from, for messages.
@@ -69,7 +68,7 @@ def read_examples(
     for where, record in records:
         column_names.update(dict.fromkeys(map(str, record)))
         fields = _read_fields(record, user_columns, where)
-        key = base = fields.get("id") or content_id(fields["question"], fields.get("reference"))
+        key = base = fields.get("id") or id_of(fields["question"], fields.get("reference"))
         if "id" in fields and key in where_by_id:
             raise InvalidInputError(
                 f"{where}: the id {key!r:.80} is that of {where_by_id[key]} too; ids must be unique"
@@ -93,7 +92,7 @@ def read_examples(
             )
 
 
-def _check_columns(columns: Mapping[str, Any] | None) -> dict[str, Any]:
+def _check_columns(columns: UserColumns | None) -> dict[str, Any]:
     """Return the user's columns by field; refuse unknown fields, and values that are no names."""
     by_field = dict(columns) if isinstance(columns, Mapping) else {"": columns} if columns else {}
     for field, name in by_field.items():
@@ -127,9 +126,8 @@ def corpus_passages(corpus: Iterable[Passage | Document | str]) -> tuple[Passage
     """Turn passages, documents or texts into the corpus of a set."""
     from langchain_core.documents import Document
 
-    items: list[Any] = (
-        list(corpus) if isinstance(corpus, Iterable) and not isinstance(corpus, str) else [None]
-    )
+    is_list = isinstance(corpus, Iterable) and not isinstance(corpus, str)
+    items: list[Any] = list(corpus) if is_list else [None]
     if not all(isinstance(item, (Passage, Document, str)) for item in items):
         raise InvalidInputError(f"the corpus is {corpus!r:.80}; give a list of passages, documents or texts")
     by_id: dict[str, Passage] = {}
@@ -144,7 +142,7 @@ def corpus_passages(corpus: Iterable[Passage | Document | str]) -> tuple[Passage
     return tuple(by_id.values())
 
 
-def _read_fields(record: Mapping[str, Any], user_columns: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _read_fields(record: Mapping[str, Any], user_columns: UserColumns, where: str) -> dict[str, Any]:
     """Return the fields of a record's example; columns that match no field become metadata."""
     if not user_columns and {"id", "question"} <= set(record) <= set(FIELDS):
         try:  # as save() writes it: nothing is to be guessed, nothing is lost
@@ -152,10 +150,8 @@ def _read_fields(record: Mapping[str, Any], user_columns: Mapping[str, Any], whe
             return dict(record)
         except InvalidInputError:
             pass
-    row: dict[str, Any] = {}
-    for name, value in record.items():
-        if (cell := plain_cell(value)) is not None:
-            row[str(name)] = cell
+    cells = [(str(name), plain_cell(value)) for name, value in record.items()]
+    row = {name: cell for name, cell in cells if cell is not None}
     folded = {_fold_name(name): name for name in reversed(row)}  # reversed, so that the first of a name stays
     columns = _match_columns(row, folded, user_columns)
     if "question" not in columns:
@@ -181,13 +177,8 @@ def _read_fields(record: Mapping[str, Any], user_columns: Mapping[str, Any], whe
     return {**fields, "metadata": {**extra, **fields.get("metadata", {})}}
 
 
-def _match_columns(
-    row: Mapping[str, Any], folded: Mapping[str, str], user_columns: Mapping[str, Any]
-) -> dict[str, str]:
-    """Map fields to their filled columns: the one that the user named, else the first with a usual name.
-
-    ``folded`` has the names of the columns by their folded forms.
-    """
+def _match_columns(row: dict[str, Any], folded: dict[str, str], user_columns: UserColumns) -> dict[str, str]:
+    """Map fields to filled columns: that of the user, else the first whose ``folded`` name is a usual one."""
     columns: dict[str, str] = {}
     for field in FIELDS:
         candidates = [folded[name] for name in USUAL[field] if name in folded]
@@ -201,7 +192,7 @@ def _match_columns(
     return columns
 
 
-def _add_answers(fields: dict[str, Any], columns: Mapping[str, str], user_columns: Mapping[str, Any]) -> None:
+def _add_answers(fields: dict[str, Any], columns: Mapping[str, str], user_columns: UserColumns) -> None:
     """Make a list in the column of the reference, or a short text that may be an answer, the accepted answers."""
     answer = fields.get("reference")
     if isinstance(answer, list):  # the first is the reference, all are accepted
@@ -241,7 +232,7 @@ def read_cell(field: str, cell: Any, where: str) -> Any:
         return read_texts(cell, where)
     if field in ("question", "reference"):
         return read_text(cell, where)
-    cell = parse_literal(cell, where)
+    cell = parse_cell(cell, where)
     if field in ("answers", "reference_contexts"):
         return read_texts(cell, where)
     if field == "relevant" and isinstance(cell, Mapping):
@@ -349,7 +340,7 @@ def _can_be_spans(name: str, row: Mapping[str, Any]) -> bool:
     return True
 
 
-def parse_literal(cell: Any, where: str) -> Any:
+def parse_cell(cell: Any, where: str) -> Any:
     """Parse a text that is a list or an object in JSON or Python; return any other cell as it is."""
     text = cell.strip() if isinstance(cell, str) else ""
     if text[:1] + text[-1:] not in ("[]", "{}"):
@@ -422,6 +413,6 @@ def read_message(item: Any) -> tuple[str | None, str]:
     return _ROLES.get(role.casefold(), "other"), content
 
 
-def content_id(*parts: str | None) -> str:
+def id_of(*parts: str | None) -> str:
     """Make an id from an example's content: the same in every file."""
     return f"q-{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]}"

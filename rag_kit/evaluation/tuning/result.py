@@ -73,9 +73,7 @@ class TuningResult(TabularResult):
         by_name = {record_name(record["settings"], "search"): record for record in finished}
         for path in sorted(self.folder.glob("*-s*")):  # of both parts: -search and -set_aside
             if path.name not in by_name:
-                with suppress(
-                    InvalidInputError, LookupError, ValueError, TypeError
-                ):  # killed before its first row
+                with suppress(InvalidInputError, LookupError, ValueError, TypeError):  # killed at once
                     by_name[path.name] = record_of(Results.load(path))
         return by_name
 

@@ -31,6 +31,7 @@ _MIN_QUESTIONS = 8  # before a setting may be given up
 _MAX_FAILURES = 5  # settings in a row that fail; then the cause is hardly the settings
 _MIN_COVERAGE = 0.8  # share of the questions that the default has a value for
 _PRUNING_LEVEL = 0.05  # one-sided p-value below which a setting is called worse
+Scores = Mapping[str, float]  # by question
 _STATES = {"complete": "COMPLETE", "pruned": "PRUNED", "failed": "FAIL"}
 
 
@@ -191,9 +192,7 @@ class Sitting:
                 f"{reasons.most_common(1)[0][0] if reasons else 'no reason is known'}"
             )
 
-    def _reason_to_prune(
-        self, settings: dict[str, Any], scores: Mapping[str, float], steps: Mapping[int, float]
-    ) -> str:
+    def _reason_to_prune(self, settings: dict[str, Any], scores: Scores, steps: Mapping[int, float]) -> str:
         """Return why the pruning rule gives a setting up; "" if it does not."""
         if self.pruning == "paired":
             return _explain_worse(self.result.best_trial.scores, scores, self.metric.higher_is_better)
@@ -281,7 +280,7 @@ def _block_ends(count: int) -> list[int]:
     return ends
 
 
-def _explain_worse(best: Mapping[str, float], scores: Mapping[str, float], higher_is_better: bool) -> str:
+def _explain_worse(best: Scores, scores: Scores, higher_is_better: bool) -> str:
     """Explain why a setting is significantly worse than the best one on the questions of both; "" if not."""
     shared = [key for key in scores if key in best]
     sign = 1.0 if higher_is_better else -1.0

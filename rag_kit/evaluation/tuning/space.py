@@ -93,13 +93,11 @@ class SearchSpace:
             raise InvalidInputError(
                 f"there is no parameter {unknown[0]!r:.120}; there are {', '.join(map(repr, self.parameters)):.400}"
             )
-        completed = {**self.default, **values}
+        complete = {**self.default, **values}
         try:
-            return self.setting(self.trial(completed, value=0.0).params)
+            return self.setting(self.trial(complete, value=0.0).params)
         except (ValueError, TypeError, OverflowError) as error:
-            raise InvalidInputError(
-                f"the setting {completed!r:.200} is not allowed: {error!s:.300}"
-            ) from None
+            raise InvalidInputError(f"the setting {complete!r:.200} is not allowed: {error!s:.300}") from None
 
     def setting(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return the user's values for the parameters of an Optuna trial."""

@@ -20,7 +20,7 @@ from rag_kit.errors import ConfigurationError, InvalidInputError, MissingExtraEr
 from rag_kit.indexing.readers.process import child_environment
 from rag_kit.query_construction.cypher.checking import rewrite_statement
 from rag_kit.query_construction.statements.asking import TextToStatement
-from rag_kit.query_construction.statements.result import MAX_COLUMNS, QueryResult, StatementLimits
+from rag_kit.query_construction.statements.result import MAX_COLUMNS, Limits, QueryResult
 from rag_kit.query_construction.statements.uses import StatementRetriever
 
 _CHILD = Path(__file__).with_name("child.py")
@@ -100,7 +100,7 @@ class GraphDatabase:
                 f"There is no graph database {os.fspath(file)!r}; graph_database() makes one."
             )
 
-    def run(self, statement: str, limits: StatementLimits) -> QueryResult:
+    def run(self, statement: str, limits: Limits) -> QueryResult:
         """Run one statement; raises ``StatementError`` where it was refused, or failed."""
         rewritten = rewrite_statement(statement)
         [result] = self._run_in_child([rewritten], limits._replace(rows=limits.rows + 1), statement)
@@ -108,7 +108,7 @@ class GraphDatabase:
 
     def describe(self, sample_rows: int, seconds: float) -> str:
         """Node and relationship tables with their properties, and a few of their values."""
-        limits = StatementLimits(_MAX_ROWS, _SAMPLE_CHARS, seconds)
+        limits = Limits(_MAX_ROWS, _SAMPLE_CHARS, seconds)
         try:
             [tables] = self._run_in_child([_TABLES], limits)
             queries = [text for table in tables["rows"] for text in _description_queries(sample_rows, *table)]
@@ -129,7 +129,7 @@ class GraphDatabase:
         return "\n\n".join(texts)
 
     def _run_in_child(
-        self, statements: Sequence[str], limits: StatementLimits, model_statement: str = ""
+        self, statements: Sequence[str], limits: Limits, model_statement: str = ""
     ) -> list[dict[str, Any]]:
         """Run statements in a child process; errors name the statement as the model wrote it."""
         timed_out = f"The statement took longer than {limits.seconds:g} s"

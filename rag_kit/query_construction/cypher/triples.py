@@ -7,6 +7,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator
+from os import PathLike
 from pathlib import Path
 
 from rag_kit.documents import Filter, compile_filter
@@ -23,9 +24,7 @@ _OPTIONS = "(header=false, auto_detect=false, parallel=false, escape='\"')"  # r
 _BATCH = 1_000  # documents read from the index at once
 
 
-def graph_database(
-    index: DocumentIndex, file: str | os.PathLike[str], *, filter: Filter | None = None
-) -> int:
+def graph_database(index: DocumentIndex, file: str | PathLike[str], *, filter: Filter | None = None) -> int:
     """Make a graph database of the triples in an index, or make it anew after the index changed.
 
     The file written, which replaces an older one at once, holds what is in the index now; a statement that runs

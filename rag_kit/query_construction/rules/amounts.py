@@ -103,11 +103,9 @@ def _find_numbers(
         between = text[first.end if first else left.end : right.begin]
         if cues.RANGE_TO.fullmatch(between) or cues.RANGE_AND.fullmatch(_without_cue(between)):
             if first is None and second is not None:
-                amounts[index] = Amount(left.begin, left.end, _to_number(low), second.field, left.begin)
+                amounts[index] = Amount(left.begin, left.end, _number(low), second.field, left.begin)
             elif second is None and first is not None:
-                amounts[index + 1] = Amount(
-                    right.begin, right.end, _to_number(high), first.field, right.begin
-                )
+                amounts[index + 1] = Amount(right.begin, right.end, _number(high), first.field, right.begin)
     return [amount for amount in amounts if amount is not None]
 
 
@@ -116,7 +114,7 @@ def _is_number(value: Value) -> bool:
     return value.key.isdecimal() if value.key else value.dimension not in _NO_NUMBERS
 
 
-def _to_number(value: Value) -> int | float:
+def _number(value: Value) -> int | float:
     """Return the number of a value, whole if it is."""
     return int(value.amount) if value.amount.is_integer() else value.amount
 
@@ -148,8 +146,8 @@ def _number_amount(
     for field in fields:
         for words in (_OPENING.sub("", left_without_cue), left):
             if match := _patterns_of(field).before.search(words):
-                return Amount(begin, end, _to_number(value), field, floor + match.start())
-    return Amount(begin, end, _to_number(value), units[0][0], begin) if len(units) == 1 else None
+                return Amount(begin, end, _number(value), field, floor + match.start())
+    return Amount(begin, end, _number(value), units[0][0], begin) if len(units) == 1 else None
 
 
 class _FieldPatterns(NamedTuple):

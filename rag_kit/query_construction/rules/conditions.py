@@ -121,7 +121,7 @@ _LIST_OPENING = re.compile(r"\beither\b|\bone\s+of\b|\(", re.IGNORECASE)
 _MARKS = "\"“”'‘’「」『』"
 _ONE_WORD = re.compile(r"^\s+[A-Za-z]+\s$")  # "stroke or severe obesity"
 _REPEATED_NOUN = re.compile(r"\b(?:papers?|articles?|studies|those|ones|anything)\b", re.IGNORECASE)
-_ONLY_CONNECTORS = re.compile(
+_CONNECTORS = re.compile(
     rf"(?:[\s,、/;{_MARKS}]|\b(?:and|or|and/or|the|a)\b|或者?|和|与|及|以及)*", re.IGNORECASE
 )
 
@@ -186,7 +186,7 @@ def extends_negation(between: str) -> bool:
     word = _connector(between)
     if word in ("nor", "or") or (word == "and" and _REPEATED_NOUN.search(between)):
         return True  # also "ignoring papers about A and papers about B"
-    return word is not None and _ONLY_CONNECTORS.fullmatch(between) is not None
+    return word is not None and _CONNECTORS.fullmatch(between) is not None
 
 
 def _connector(between: str) -> str | None:
@@ -241,7 +241,7 @@ _OR_WORD = re.compile(
 _WORD_OR = re.compile(rf"{_WORD}\s*,?\s*{_OR}{_LIGHT}$", re.IGNORECASE)
 
 
-def find_unknown_alternatives(text: str, conditions: Sequence[Condition]) -> dict[Condition, str]:
+def find_unknown(text: str, conditions: Sequence[Condition]) -> dict[Condition, str]:
     """Find values in an or-list with an unknown word ("Stroke or insomnia"), each with that word."""
     unknown: dict[Condition, str] = {}
     previous_end = 0

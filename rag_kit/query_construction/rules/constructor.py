@@ -18,7 +18,7 @@ from rag_kit.query_construction.rules.amounts import Amount, find_amounts
 from rag_kit.query_construction.rules.conditions import (
     Condition,
     find_missing,
-    find_unknown_alternatives,
+    find_unknown,
     join_conditions,
 )
 from rag_kit.query_construction.rules.mentions import choose_mentions, is_explicit, purpose_of, read_mentions
@@ -84,7 +84,7 @@ class RuleConstructor:
         text = _normalize(question)
         plain = level(text)
         conditions, order, used = _read_text(plain, schema, self._today or date.today())
-        unknown = find_unknown_alternatives(plain, conditions)
+        unknown = find_unknown(plain, conditions)
         conditions = [condition for condition in conditions if condition not in unknown]
         query, content = cues.remainder(text, [*used, *conditions])
         where, repair = bound_filter(join_conditions(plain, conditions))

@@ -43,8 +43,6 @@ def purpose_of(text: str, understood: Sequence[QuestionSpan], schema: Schema, me
     "topic": it asks for an answer about little else, or about a time ("what is known about stroke since 2010?"), so
     that entries of lists count if it is plainly about them. "answer": any other question, or a statement.
 
-    ``understood`` are the parts of the text that are read, ``measured`` tells whether it names dates, numbers or gaps.
-
     Example:
         >>> texts = ("Sleep papers", "Sleep, please", "Sleep disorders: a new scale")
         >>> [purpose_of(text, [QuestionSpan(0, 5)], Schema(), False) for text in texts]
@@ -67,18 +65,13 @@ Mention = tuple[Named, Condition]
 
 
 def read_mentions(text: str, named: Sequence[Named]) -> list[Mention]:
-    """Read the comparison with each date, number and value, and whether it is negated.
-
-    The words of a comparison lie between the mentions before and after it.
-    """
+    """Read how each date, number and value is compared, and whether it is negated, from the words around it."""
     mentions: list[Mention] = []
     waiting = list(named)
     while waiting:
         item = waiting.pop(0)
         previous_item, previous = mentions[-1] if mentions else (None, None)
-        floor = max(
-            0, item.begin - cues.REACH, previous.end if previous else 0
-        )  # cue words begin from here on
+        floor = max(0, item.begin - cues.REACH, previous.end if previous else 0)  # cue words begin here
         if isinstance(item, NamedValue):
             condition = _read_value(text, floor, item)
         else:
@@ -116,10 +109,7 @@ def _is_range(text: str, floor: int, first: Amount, second: Named) -> bool:
 
 
 def _read_amount(text: str, floor: int, amount: Amount, high: Named | None, after: Named | None) -> Condition:
-    """Make the condition on an amount ("at least 5", "5 or more"), or on the range that ends at `high`.
-
-    Its words begin from `floor` on; `after` is the next date, number or value.
-    """
+    """Make the condition on an amount ("at least 5", "5 or more"), or on the range that ends at `high`."""
     left = text[floor : amount.begin]
     operator, start, end = "$eq", len(left), high.end if high else amount.end
     opening = cues.FROM.search(left)

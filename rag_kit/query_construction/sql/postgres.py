@@ -16,9 +16,9 @@ from rag_kit.errors import ConfigurationError, MissingExtraError, StatementError
 from rag_kit.query_construction.statements.result import (
     MAX_COLUMNS,
     MAX_STATEMENT,
+    Limits,
     QueryResult,
     RefusalError,
-    StatementLimits,
 )
 
 _NODES = """
@@ -42,9 +42,7 @@ _TYPE_NAMES = """
 """
 _ALLOWED = frozenset((_NODES + _FUNCTIONS).split())
 _TYPES = frozenset(_TYPE_NAMES.split())
-_FUNCTIONS_BY_NAME = frozenset(
-    {"age", "every", "isfinite", "make_date"}
-)  # those without a class of sqlglot's
+_FUNCTIONS_BY_NAME = frozenset({"age", "every", "isfinite", "make_date"})  # sqlglot has no class for them
 _NUMBER = re.compile(r"[0-9]*\.?[0-9]*(?:[eE][+-]?[0-9]+)?")
 _WORD = re.compile(r"[A-Za-z_]+")
 _TO_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
@@ -66,7 +64,7 @@ class PostgresDatabase:
         self._schema = schema
         rewrite_statement("SELECT 1", (), schema)  # raises where sqlglot is not installed
 
-    def run(self, statement: str, limits: StatementLimits) -> QueryResult:
+    def run(self, statement: str, limits: Limits) -> QueryResult:
         """Run one statement; raises ``StatementError`` where it was refused, or failed."""
         from sqlalchemy.exc import DBAPIError
 
@@ -100,7 +98,7 @@ def _guard(connection: Any, seconds: float) -> None:
         raise ConfigurationError("The engine's transactions cannot be made read-only; make it anew.")
 
 
-def _fetch_rows(connection: Any, rewritten: str, limits: StatementLimits) -> QueryResult:
+def _fetch_rows(connection: Any, rewritten: str, limits: Limits) -> QueryResult:
     """Fetch the rows; the server cuts long cells."""
     query = f"({rewritten}) AS q".replace("%", "%%")
     # a statement with a parameter goes by the extended protocol, which takes one statement alone

@@ -13,8 +13,8 @@ from rag_kit.errors import InvalidInputError, StatementError
 from rag_kit.query_construction.statements.result import (
     MAX_COLUMNS,
     MAX_STATEMENT,
+    Limits,
     QueryResult,
-    StatementLimits,
 )
 
 _NAMES = """
@@ -54,7 +54,7 @@ class SqliteDatabase:
         self._engine = engine
         self._tables = frozenset(map(_fold_name, tables))
 
-    def run(self, statement: str, limits: StatementLimits) -> QueryResult:
+    def run(self, statement: str, limits: Limits) -> QueryResult:
         """Run one statement; raises ``StatementError`` where it was refused, or failed."""
         refused: list[str] = []
         connection = self._open_read_only(limits.seconds)
@@ -105,10 +105,7 @@ class SqliteDatabase:
         return connection
 
     def _refusal(self, action: int, first: str, second: str, names: Collection[str]) -> str:
-        """Return why an action of SQLite's authorizer is refused; "" if it is allowed.
-
-        `first` and `second` are the arguments of the action, `names` all tables and views of the database.
-        """
+        """Return why an action is refused, "" if it is allowed; its arguments are those of SQLite's authorizer."""
         if action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE):
             return ""
         if action == sqlite3.SQLITE_FUNCTION:

@@ -16,7 +16,7 @@ from rag_kit.models import astructured_call, atext_call
 from rag_kit.models.chat import is_extractive
 from rag_kit.prompts import render_passages
 from rag_kit.prompts.rendering import Markup, escape_tags
-from rag_kit.query_construction.statements.result import QueryResult, StatementLimits
+from rag_kit.query_construction.statements.result import Limits, QueryResult
 from rag_kit.retrieval.base import check_count
 from rag_kit.retrieval.fields import check_model
 from rag_kit.retrieval.language_prompts import LanguagePrompts
@@ -80,7 +80,7 @@ class TextToStatement(Runnable[str, QueryResult]):
         if seconds is None:
             raise InvalidInputError("timeout is None; give the seconds that one statement may take.")
         chars = check_count("max_cell_chars", max_cell_chars)
-        self.limits = StatementLimits(check_count("max_rows", max_rows), chars, seconds)
+        self.limits = Limits(check_count("max_rows", max_rows), chars, seconds)
         self.max_repairs = max_repairs
         self.answer = answer
         self._prompts = LanguagePrompts(self.prompt, None, ("question",), language)

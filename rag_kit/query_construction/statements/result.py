@@ -21,7 +21,7 @@ class RefusalError(Exception):
     """A statement is refused; the text names what is not allowed in it."""
 
 
-class StatementLimits(NamedTuple):
+class Limits(NamedTuple):
     """Most rows to fetch, most characters of a cell, most seconds of a statement."""
 
     rows: int
@@ -57,7 +57,7 @@ class QueryResult:
 
     @classmethod
     def from_rows(
-        cls, statement: str, columns: Iterable[Any], rows: Iterable[Sequence[Any]], limits: StatementLimits
+        cls, statement: str, columns: Iterable[Any], rows: Iterable[Sequence[Any]], limits: Limits
     ) -> Self:
         """Make a result of the first rows, long cells cut; one row more is read, to know if there are more."""
         read = [tuple(cut_cell(cell, limits.chars) for cell in row) for row in islice(rows, limits.rows + 1)]
