@@ -143,8 +143,7 @@ def compare_pairs(
             if not are_hits:  # else McNemar's test is the sign-flip test
                 row["mcnemar_p"] = mcnemar_p(hits["only_pipeline"], hits["only_other"])
                 tests.append((row, "mcnemar_p"))
-    corrected = holm([row[field] for row, field in tests])
-    for (row, field), p in zip(tests, corrected, strict=True):
+    for (row, field), p in zip(tests, holm([row[field] for row, field in tests]), strict=True):
         row[f"{field}_adjusted"] = p
     for row in rows:
         if "hits" in row and "mcnemar_p" not in row:

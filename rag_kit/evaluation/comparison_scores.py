@@ -179,8 +179,7 @@ def check_slices(examples: Collection[Example], slices: Iterable[str] | str) -> 
 
 def present_values(column: np.ndarray) -> list[float]:
     """Return the values of a column without gaps."""
-    values: list[float] = column[~np.isnan(column)].tolist()
-    return values
+    return list(column[~np.isnan(column)].tolist())
 
 
 def mean(values: Sequence[float | None]) -> float | None:

@@ -97,10 +97,8 @@ def pieces_of(corpus: Iterable[Passage], language: str) -> list[Piece]:
             text_language = detect_language(text)
             values = {**passage.metadata, **chunk.metadata}
             metadata = {key: values[key] for key in ("title", "file", "heading") if values.get(key)}
-            is_usable = len(text.strip()) >= _MIN_CHARS[text_language] and passage.text.startswith(
-                text, start
-            )
-            if is_usable and language in ("auto", text_language):
+            usable = len(text.strip()) >= _MIN_CHARS[text_language] and passage.text.startswith(text, start)
+            if usable and language in ("auto", text_language):
                 pieces.append(Piece(passage.id, text, start, text_language, metadata))
     if not pieces:
         where = "" if language == "auto" else f" in the language {language!r}"

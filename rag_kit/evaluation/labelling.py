@@ -138,8 +138,7 @@ def label(run: Results | Path | str, verdicts: Mapping[str, Any], metric: str | 
 def _open(run: Results | Path | str, metric: str | None) -> tuple[Results, str]:
     """Load the results, and choose the metric to label; refuse one that is not there."""
     results = run if isinstance(run, Results) else Results.load(run)
-    entries = results.manifest.get("metrics") or ()
-    judged = [entry["name"] for entry in entries if entry.get("asks_judge")]
+    judged = [entry["name"] for entry in results.manifest.get("metrics") or () if entry.get("asks_judge")]
     name = str(next(iter([*judged, *results.metrics]), None) if metric is None else metric)
     results.cells(name)
     return results, name

@@ -103,8 +103,7 @@ def outcomes(
         import pandas as pd
     except ImportError:
         raise MissingExtraError("eval", "outcomes") from None
-    several = [results] if isinstance(results, (Results, Path, str)) else results
-    runs = name_runs(several, least=1)
+    runs = name_runs([results] if isinstance(results, (Results, Path, str)) else results, least=1)
     for run in runs.values() if answer else ():
         run.cells(str(answer))  # refuses one that is not there
     counts = {name: count_outcomes(run, answer or first_metric(run), threshold) for name, run in runs.items()}

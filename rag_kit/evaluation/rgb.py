@@ -132,8 +132,7 @@ class AbilityReport(TabularResult):
     def _contents(self) -> tuple[str, list[Table], list[str]]:
         rows = []
         for (*names, noise), score in self.scores.items():
-            failed = f", {score.errors} failed" if score.errors else ""
-            replies = f"{score.n} of {score.total}{failed}"
+            replies = f"{score.n} of {score.total}" + (f", {score.errors} failed" if score.errors else "")
             rows.append([*names, noise, score.mean, interval_text(score.low, score.high), replies])
         head = ["ability", "figure", "language", "noise", "mean", "95% interval", "replies"]
         stopped = self.results.manifest["stopped_by"]

@@ -58,12 +58,8 @@ def column_intervals(table: np.ndarray, *, level: float = 0.95, n: int = 10_000)
         [(1.0, 1.0), (None, None)]
     """
     has_enough = (~np.isnan(table)).sum(axis=0) > 1
-    intervals: list[Interval] = [(None, None)] * table.shape[1]
-    if has_enough.any():
-        resampled = _resample(table[:, has_enough], level, n, 0)
-        for number, interval in zip(np.flatnonzero(has_enough), resampled, strict=True):
-            intervals[number] = interval
-    return intervals
+    resampled = iter(_resample(table[:, has_enough], level, n, 0) if has_enough.any() else ())
+    return [next(resampled) if enough else (None, None) for enough in has_enough]
 
 
 def sign_flip_test(differences: Numbers, *, seed: int = 0) -> float:

@@ -59,9 +59,9 @@ class ConstructedQuery:
 
     def as_dict(self) -> dict[str, Any]:
         """The query as plain JSON, for the provenance."""
-        plain = asdict(self)
-        del plain["question"]
-        return {**plain, "repairs": list(self.repairs)}
+        record = asdict(self)
+        del record["question"]
+        return {**record, "repairs": list(self.repairs)}
 
 
 def all_of(parts: Sequence[Clause]) -> Clause | None:

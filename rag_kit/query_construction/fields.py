@@ -150,8 +150,8 @@ class Schema:
         """Return the field with that name or alias, whatever case, blanks and dashes; None if unclear."""
         if (exact := self.get(name)) is not None:
             return exact
-        plain = _plain(name)
-        named = [field for field in self.fields if plain in {_plain(field.name), *map(_plain, field.aliases)}]
+        normalized = _normalize(name)
+        named = [field for field in self.fields if normalized in map(_normalize, field.all_names)]
         return named[0] if len(named) == 1 else None
 
     @property
@@ -160,7 +160,7 @@ class Schema:
         return tuple(field.name for field in self.fields)
 
 
-def _plain(name: str) -> str:
+def _normalize(name: str) -> str:
     return re.sub(r"[\s_\-.]+", "", str(name)).lower()
 
 

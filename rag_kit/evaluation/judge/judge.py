@@ -201,8 +201,8 @@ class Judge:
                 return reply
             reply = await self._request_reply(prompt, values, schema)
             if keep(reply):
-                plain = reply.model_dump(mode="json") if isinstance(reply, BaseModel) else reply
-                await self._cache.put({key: plain})
+                record = reply.model_dump(mode="json") if isinstance(reply, BaseModel) else reply
+                await self._cache.put({key: record})
             return reply
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:

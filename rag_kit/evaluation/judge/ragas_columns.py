@@ -126,8 +126,7 @@ def _reference_table(example: Example) -> str:
         return unfence(table)
     import pandas
 
-    text: str = pandas.DataFrame(list(table)).to_csv(index=False)
-    return text
+    return str(pandas.DataFrame(list(table)).to_csv(index=False))
 
 
 def _check_topics(topics: Any) -> list[str]:

@@ -147,7 +147,7 @@ _CALLS = ("messages", "reference_tool_calls")
 _CODE = ("response_code", "reference_code")
 _TABLE = ("response_code", "reference_table")
 _CONTEXTS = ("response", "retrieved_contexts")
-_MESSAGES = ("messages",)
+_TALK = ("messages",)
 _SQL = {"response": "response_code", "reference": "reference_code", "reference_contexts": "schema"}
 _CSV = {"response": "response_code", "reference": "reference_table"}
 
@@ -198,9 +198,7 @@ ROWS: dict[str, RagasRow] = {
     "agent_goal_accuracy": RagasRow(
         "AgentGoalAccuracyWithReference", "agent", ("messages", "goal"), reads={"reference": "goal"}
     ),
-    "agent_goal_accuracy_without_reference": RagasRow(
-        "AgentGoalAccuracyWithoutReference", "agent", _MESSAGES
-    ),
+    "agent_goal_accuracy_without_reference": RagasRow("AgentGoalAccuracyWithoutReference", "agent", _TALK),
     "topic_adherence": RagasRow("TopicAdherence", "agent", ("messages", "reference_topics")),
     "sql_equivalence": RagasRow("SQLSemanticEquivalence", "agent", _CODE, reads=_SQL),
     "data_comparison": _DATA,

@@ -67,15 +67,15 @@ class SpanRecall(Metric):
 
     def _cut_to_budget(self, passages: Sequence[Passage]) -> list[_VisiblePart]:
         """Return the parts of the passages that a reader sees within the budget."""
-        left = _MAX_BUDGET if self.budget is None else self.budget
+        remaining = _MAX_BUDGET if self.budget is None else self.budget
         parts = []
         for passage in passages:
-            if left <= 0:
+            if remaining <= 0:
                 break
-            visible = passage.text[:left] if self.budget else passage.text
+            visible = passage.text[:remaining] if self.budget else passage.text
             start = self._find_start(passage)
             parts.append(_VisiblePart(passage.ids, normalize(visible), start, len(visible)))
-            left -= len(visible)
+            remaining -= len(visible)
         return parts
 
     def _find_start(self, passage: Passage) -> int | None:

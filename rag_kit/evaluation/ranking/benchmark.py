@@ -154,7 +154,7 @@ def benchmark(
     report = progress or (lambda what, done, total: None)
     parts = Parts(documents, depth, embeddings, vectors, report)
     spans = _make_span_metric(data, queries)
-    corpus_ids = {passage.id for passage in data.corpus or ()}
+    ids = {passage.id for passage in data.corpus or ()}
     entries: list[dict[str, Any]] = []
     rows: list[dict[str, Any]] = []
     with keep_query_vectors() as kept:
@@ -162,9 +162,7 @@ def benchmark(
             start = time.perf_counter()
             pipeline = parts.build(name, source)
             built = round(time.perf_counter() - start, 3)
-            run = run_pipeline(
-                pipeline, queries, corpus_ids, depth=depth, spans=spans, kept=kept, progress=report
-            )
+            run = run_pipeline(pipeline, queries, ids, depth=depth, spans=spans, kept=kept, progress=report)
             scores = retrieval_metrics(run.rankings, {example.id: judged[example.id] for example in queries})
             values = {query: dict(row) for query, row in scores.per_query.items()}
             for query, share in run.span_hits.items():
@@ -180,7 +178,7 @@ def benchmark(
     result = {
         "dataset": data.name, "pipelines": entries,
         "counts": {
-            "documents": len(corpus_ids), "passages": len(documents), "queries": len(data),
+            "documents": len(ids), "passages": len(documents), "queries": len(data),
             "queries_without_relevant_documents": len(data) - len(judged), "queries_scored": len(queries),
             "queries_with_gold_span": sum(1 for example in queries if example.spans) if spans else 0,
         },

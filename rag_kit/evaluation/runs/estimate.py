@@ -66,12 +66,12 @@ class _Rehearsal(Judge):
         self.counts = [0, 0, 0]  # calls, tokens in and out
 
     async def _request_reply(self, prompt: Any, values: Mapping[str, Any], schema: Any) -> Any:
-        sent = "\n".join(str(message.content) for message in prompt.format_messages(**values))
+        text = "\n".join(str(message.content) for message in prompt.format_messages(**values))
         form = None if schema is None else target_of(schema)
         made_up: Any = _MADE_UP_TEXT
         if form is not None:
-            made_up = _make_up(form.json_schema, form.json_schema, _input_of(sent))
-        sizes = 1, estimate_tokens(sent + (form.text if form else "")), estimate_tokens(json.dumps(made_up))
+            made_up = _make_up(form.json_schema, form.json_schema, _input_of(text))
+        sizes = 1, estimate_tokens(text + (form.text if form else "")), estimate_tokens(json.dumps(made_up))
         self.counts = [count + size for count, size in zip(self.counts, sizes, strict=True)]
         return made_up if form is None else form.accept(made_up)
 

@@ -74,10 +74,10 @@ def _sources_of(value: Any, depth: int = 0) -> list[Any] | None:
         return None
     sources: list[Any] = []
     for part in value.searched() if is_kit_retriever(value) else inside(value):
-        below = _sources_of(part, depth + 1)
-        if below is None:
+        part_sources = _sources_of(part, depth + 1)
+        if part_sources is None:
             return None
-        sources += below
+        sources += part_sources
     return sources or None
 
 

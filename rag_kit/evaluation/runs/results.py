@@ -131,10 +131,8 @@ class Results(TabularResult):
 
     def scale(self, metric: str) -> tuple[float | None, float | None]:
         """Return the least and the greatest value of a metric, by default 0 and 1; ``None`` where it has no bound."""
-        for entry in self.manifest.get("metrics") or ():
-            if entry.get("name") == metric:
-                return entry.get("low", 0.0), entry.get("high", 1.0)
-        return 0.0, 1.0
+        entries = {entry.get("name"): entry for entry in self.manifest.get("metrics") or ()}
+        return entries.get(metric, {}).get("low", 0.0), entries.get(metric, {}).get("high", 1.0)
 
     def values(self, metric: str) -> dict[str, float]:
         """Return example id -> value, of the cells that have one."""

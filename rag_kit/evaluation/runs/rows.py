@@ -114,10 +114,8 @@ def clean(value: Any) -> Any:
     """
     value = to_plain(value)
     if isinstance(value, Mapping):
-        secrets = {
-            key for key, item in value.items() if item and isinstance(item, str) and _SECRET.search(key)
-        }
-        return {key: "***" if key in secrets else clean(item) for key, item in value.items()}
+        keys = {key for key, item in value.items() if item and isinstance(item, str) and _SECRET.search(key)}
+        return {key: "***" if key in keys else clean(item) for key, item in value.items()}
     if isinstance(value, list):
         return [clean(item) for item in value]
     return redact(value) if isinstance(value, str) else value

@@ -22,7 +22,7 @@ from rag_kit.indexing.files import as_path
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
-ColumnNames = Mapping[str, "str | Sequence[str] | None"]
+Columns = Mapping[str, "str | Sequence[str] | None"]
 
 
 class EvaluationSet(Sequence[Example]):
@@ -147,7 +147,7 @@ class EvaluationSet(Sequence[Example]):
         cls,
         path: Path | str,
         *,
-        columns: ColumnNames | None = None,
+        columns: Columns | None = None,
         name: str | None = None,
         split: str | None = None,
     ) -> EvaluationSet:
@@ -180,9 +180,7 @@ class EvaluationSet(Sequence[Example]):
         return cls(name or folder_name, examples, corpus=corpus)
 
     @classmethod
-    def from_pandas(
-        cls, frame: Any, *, columns: ColumnNames | None = None, name: str = "frame"
-    ) -> EvaluationSet:
+    def from_pandas(cls, frame: Any, *, columns: Columns | None = None, name: str = "frame") -> EvaluationSet:
         """Read a pandas frame, one example a row; empty cells count as missing. ``columns`` as in `load`."""
         return cls._from_records(files.frame_records(frame, "the frame"), columns, name, "the frame")
 
@@ -191,7 +189,7 @@ class EvaluationSet(Sequence[Example]):
         cls,
         source: Path | str | Any,
         *,
-        columns: ColumnNames | None = None,
+        columns: Columns | None = None,
         name: str | None = None,
         split: str | None = None,
     ) -> EvaluationSet:
@@ -223,8 +221,7 @@ class EvaluationSet(Sequence[Example]):
             InvalidInputError: If a row holds no question or a thumb that is none; the message names file and line.
         """
         path = as_path(path, "path")
-        records = files.read_records(path)
-        return cls(name or _set_name(path.name), feedback_examples(records, path.name))
+        return cls(name or _set_name(path.name), feedback_examples(files.read_records(path), path.name))
 
     def save(self, path: Path | str) -> Path:
         """Write the set as JSON Lines, as a whole or not at all; `load` gives back an equal one.
@@ -249,7 +246,7 @@ class EvaluationSet(Sequence[Example]):
 
     @classmethod
     def _from_records(
-        cls, records: Iterable[files.Record], columns: ColumnNames | None, name: str | None, source: str
+        cls, records: Iterable[files.Record], columns: Columns | None, name: str | None, source: str
     ) -> EvaluationSet:
         """Make a set of records; what `save` added to them becomes its name and corpus."""
         header: dict[str, Any] = {}
@@ -266,8 +263,7 @@ class EvaluationSet(Sequence[Example]):
         tags = Counter(f"{name}={value}" for example in self for name, value in example.tags.items())
         heading = "; ".join([repr(self), *(f"{tag}: {count}" for tag, count in tags.most_common(8))])
         rows = [[e.id, e.question, e.reference or " / ".join(e.answers)] for e in self]
-        columns = ["id", "question", "reference"]
-        return Table(columns, rows, heading=heading, width=160, limit=10).html()
+        return Table(["id", "question", "reference"], rows, heading=heading, width=160, limit=10).html()
 
     def _part_of(self, examples: Iterable[Example]) -> EvaluationSet:
         """Make a set of these examples with the same name and corpus."""

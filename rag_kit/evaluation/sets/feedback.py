@@ -128,8 +128,7 @@ def _read_answer(outputs: Any, where: str) -> str:
         answer = _first_value(outputs, _ANSWER) if outputs else ""
     if isinstance(answer, list):
         messages = [read_message(item) for item in answer]
-        are_messages = not messages or any(role for role, _ in messages)
-        answer = "" if are_messages else None
+        answer = "" if not messages or any(role for role, _ in messages) else None
         for role, text in messages:
             if role == "answer":  # the last one counts
                 answer = text

@@ -145,11 +145,9 @@ def corpus_passages(corpus: Iterable[Passage | Document | str]) -> tuple[Passage
 def _read_fields(record: Mapping[str, Any], user_columns: UserColumns, where: str) -> dict[str, Any]:
     """Return the fields of a record's example; columns that match no field become metadata."""
     if not user_columns and {"id", "question"} <= set(record) <= set(FIELDS):
-        try:  # as save() writes it: nothing is to be guessed, nothing is lost
+        with suppress(InvalidInputError):  # as save() writes it: nothing is to be guessed, nothing is lost
             Example(**record)
             return dict(record)
-        except InvalidInputError:
-            pass
     cells = [(str(name), plain_cell(value)) for name, value in record.items()]
     row = {name: cell for name, cell in cells if cell is not None}
     folded = {_fold_name(name): name for name in reversed(row)}  # reversed, so that the first of a name stays

@@ -87,8 +87,7 @@ class TuningResult(TabularResult):
     @cached_property
     def setup(self) -> Mapping[str, Any]:
         """The subject of the search: metric, space, counts of questions, seed."""
-        header: Mapping[str, Any] = self.study.user_attrs["search"]
-        return header
+        return dict(self.study.user_attrs["search"])
 
     @property
     def stopped(self) -> str:

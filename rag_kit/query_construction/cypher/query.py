@@ -153,8 +153,7 @@ class GraphDatabase:
         if "error" in answer:
             error = answer["error"].strip()
             raise StatementError(timed_out if error == "Interrupted." else error, model_statement)
-        results: list[dict[str, Any]] = answer["results"]
-        return results
+        return list(answer["results"])
 
 
 def check_installed() -> None:

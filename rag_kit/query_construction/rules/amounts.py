@@ -20,6 +20,7 @@ from rag_kit.text.values.reading import Value, find_values
 from rag_kit.text.values.units import is_money
 
 _NO_NUMBERS = ("clock", "decade", "century", "quarter", "weekday", "ordinal", "date")
+Spans = Sequence[QuestionSpan]
 _MAX_NUMBERS = 64
 _NAME_REACH = 60  # characters before a date in which a field may be named
 _LINK = r"(?:\s*(?:is|are|was|were|has|of|score|value|a|an|at|than|the|with|[=:]|为|是|在|的)\b|\s*[=:])*\s*$"
@@ -56,9 +57,7 @@ class Amount(QuestionSpan):
     quarter: Clause | None = None  # for a quarter of a year: the condition on the field of quarters
 
 
-def find_amounts(
-    text: str, schema: Schema, periods: list[NamedPeriod], taken: list[QuestionSpan]
-) -> list[Amount]:
+def find_amounts(text: str, schema: Schema, periods: list[NamedPeriod], taken: Spans) -> list[Amount]:
     """Find dates and numbers that belong to a field, outside of what is `taken`, in order."""
     dates = [_date_amount(text, schema, period) for period in periods if not period.overlaps(taken)]
     bare_years = [date for date in dates if text[date.begin : date.end].isdecimal()]
@@ -83,9 +82,7 @@ def _date_amount(text: str, schema: Schema, date: NamedPeriod) -> Amount:
     return Amount(date.begin, date.end, date.period, field, date.begin, quarter if field.is_year else None)
 
 
-def _find_numbers(
-    text: str, schema: Schema, taken: Sequence[QuestionSpan], years: Sequence[QuestionSpan]
-) -> list[Amount]:
+def _find_numbers(text: str, schema: Schema, taken: Spans, years: Spans) -> list[Amount]:
     """Find the numbers of fields; where one of the `years` may be meant, the field or a currency must be before it."""
     fields = [field for field in schema if field.ordered and not field.temporal]
     if not fields:

@@ -82,12 +82,12 @@ class RuleConstructor:
     def construct(self, question: str, schema: Schema) -> ConstructedQuery:
         """Turn the first 2,000 characters of a question into text and filter."""
         text = _normalize(question)
-        plain = level(text)
-        conditions, order, used = _read_text(plain, schema, self._today or date.today())
-        unknown = find_unknown(plain, conditions)
+        folded = level(text)
+        conditions, order, used = _read_text(folded, schema, self._today or date.today())
+        unknown = find_unknown(folded, conditions)
         conditions = [condition for condition in conditions if condition not in unknown]
         query, content = cues.remainder(text, [*used, *conditions])
-        where, repair = bound_filter(join_conditions(plain, conditions))
+        where, repair = bound_filter(join_conditions(folded, conditions))
         repairs = [
             f"dropped: {value.field.name} {text[value.begin : value.end][:60]!r}: the question also asks for "
             f"{word[:60]!r}, which is no known value, and the filter would hide it"

@@ -65,8 +65,8 @@ class ValueIndex:
     def _add_flag(self, field: MetadataField, name: str) -> None:
         """Index a flag by its field's name, or by how people say that it is off: "unpublished", "out of stock"."""
         if HAN.search(name):
-            plain = level(name.casefold())
-            self._chinese += [(form, field, True) for form in {plain, plain.removeprefix("是否")} if form]
+            folded = level(name.casefold())
+            self._chinese += [(form, field, True) for form in {folded, folded.removeprefix("是否")} if form]
         elif on := _words(re.sub(r"^(?:is|has)_", "", name)):
             self._add_words(on, field, True)
             if len(on) == 1:

@@ -93,8 +93,7 @@ class TextToStatement(Runnable[str, QueryResult]):
 
     def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> QueryResult:
         """Answer one question."""
-        ask = blocking(self._ask, "ask")
-        return self._call_with_config(ask, input, config, run_type="chain", **kwargs)
+        return self._call_with_config(blocking(self._ask, "ask"), input, config, run_type="chain", **kwargs)
 
     async def ainvoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> QueryResult:
         """As ``invoke``, without blocking the event loop; statements run on a thread."""

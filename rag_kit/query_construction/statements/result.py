@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
@@ -56,9 +56,7 @@ class QueryResult:
     kind: str = "sql"
 
     @classmethod
-    def from_rows(
-        cls, statement: str, columns: Iterable[Any], rows: Iterable[Sequence[Any]], limits: Limits
-    ) -> Self:
+    def from_rows(cls, statement: str, columns: Iterable[Any], rows: Iterable[Any], limits: Limits) -> Self:
         """Make a result of the first rows, long cells cut; one row more is read, to know if there are more."""
         read = [tuple(cut_cell(cell, limits.chars) for cell in row) for row in islice(rows, limits.rows + 1)]
         return cls(statement, tuple(map(str, columns)), tuple(read[: limits.rows]), len(read) > limits.rows)

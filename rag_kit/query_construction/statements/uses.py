@@ -123,9 +123,7 @@ def _result_text(result: QueryResult) -> str:
     """Write a result for a model: answer, statement and rows."""
     if not result.statement:
         return f"The database cannot answer: {result.reason}"
-    lines = [
-        f"[{n}] {dict(zip(result.columns, row, strict=True))}" for n, row in enumerate(result.rows, start=1)
-    ]
+    lines = [f"[{n}] {dict(zip(result.columns, row, strict=True))}" for n, row in enumerate(result.rows, 1)]
     if result.truncated:
         lines.append("There are more rows.")
     parts = [result.answer or "", f"Statement: {result.statement}", "\n".join(lines) or "No rows."]
