@@ -271,11 +271,13 @@ def _hints_of(row: Row) -> tuple[Text, ...]:
 
 def _read_thresholds(thresholds: Any) -> dict[Role, float]:
     """Return a threshold for each role, by default 0.5; one number is that of all."""
-    by_role = thresholds if isinstance(thresholds, Mapping) else {}
-    default = 0.5 if thresholds is None or isinstance(thresholds, Mapping) else thresholds
-    limits: dict[Any, Any] = dict.fromkeys(ROLES, default) | dict(by_role)
-    are_numbers = all(type(limit) in (int, float) and abs(limit) < 1e300 for limit in limits.values())
-    if set(limits) != set(ROLES) or not are_numbers:
+    limits: dict[Any, Any] = dict.fromkeys(ROLES, 0.5)
+    if isinstance(thresholds, Mapping):
+        limits |= thresholds
+    elif thresholds is not None:
+        limits = dict.fromkeys(ROLES, thresholds)
+    are_numbers = all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in limits.values())
+    if set(limits) != set(ROLES) or not are_numbers or not all(abs(v) < 1e300 for v in limits.values()):
         raise InvalidInputError(
             f"thresholds is {thresholds!r:.120}; give a number, or one for each of {', '.join(ROLES)}"
         )

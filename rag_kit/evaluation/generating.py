@@ -189,10 +189,7 @@ class _Writer:
             self.stored = {record.get("key"): record.get("items") for _, record in read_log(path) if record}
 
     async def write(self, kind: str, groups: Sequence[Sequence[Piece]], count: int, width: int) -> None:
-        """Ask about groups of pieces until ``count`` questions are kept, in waves as large as the number missing.
-
-        The groups of a wave are asked about at once, at most ``width``; their questions are kept in order.
-        """
+        """Ask about groups of pieces until ``count`` questions are kept, in waves as large as the number missing."""
         goal = len(self.kept) + count
         keyed = ((digest([self.identity, kind, list(map(astuple, group))]), group) for group in groups)
         queue = islice(keyed, _GROUPS_PER_QUESTION * count + _MORE_GROUPS)

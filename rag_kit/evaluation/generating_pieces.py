@@ -33,13 +33,12 @@ _TABLE = Path(__file__).with_name("reasons.txt").read_text(encoding="utf-8")
 #: Reason to refuse a question -> its description.
 REASONS = dict(line.split(": ", 1) for line in _TABLE.splitlines())
 _POINTS_OUTSIDE = re.compile(
-    r"\b(?:the|this|these|those|that|given|provided|above|following|first|second|both|two) "
+    r"(?i)\b(?:the|this|these|those|that|given|provided|above|following|first|second|both|two) "
     r"(?:passages?|texts?|documents?|excerpts?|paragraphs?|snippets?|contexts?|articles?|sections?|author'?s?)\b"
     r"|\b(?:mentioned|described|discussed|listed|stated|shown) (?:above|below|here|in (?:the|this))\b|\bpassage \d"
     r"|^(?:when|where|what|who|how|why|which) (?:was|is|did|does|were|are) (?:he|she|it|they|this|that)\b"
     r"|(?:(?<![日剧基版原样标])本|该|此|这|上|下|前|原|两)(?:段|篇|文|个?段落|篇?文章|份?文档|材料|节|章)|文中|上述|以上|作者|这里|段落"
     r"|^[^，。？]{0,4}?(?:他们|她们|它们|他|她|它|其(?!他|它|余|中)|该|此|这)",
-    re.IGNORECASE,
 )
 
 

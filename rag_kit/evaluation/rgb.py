@@ -214,9 +214,7 @@ def _make_ask(pipeline: Any) -> Callable[[Example], Awaitable[Any]]:
     return ask
 
 
-def _make_examples(
-    folder: Path | str, abilities: Any, rates: Any, count: int, limit: int | None
-) -> EvaluationSet:
+def _make_examples(folder: Any, abilities: Any, rates: Any, count: int, limit: int | None) -> EvaluationSet:
     """Make an example for each ability, question and noise rate, with ``count`` passages in its metadata."""
     if not abilities or isinstance(abilities, str) or set(abilities) - set(ABILITIES):
         raise InvalidInputError(f"abilities is {abilities!r:.120}; give a list of {', '.join(ABILITIES)}")

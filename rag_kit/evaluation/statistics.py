@@ -160,10 +160,7 @@ def _random_flips(count: int, patterns: int, seed: int) -> Iterator[np.ndarray]:
 
 
 def _count_extreme(table: np.ndarray, flips: Any) -> np.ndarray:
-    """Count for each column the patterns whose sum is at least as far from zero as the observed one, on its side.
-
-    ``flips`` are batches of patterns as from ``_random_flips``.
-    """
+    """Count for each column the patterns of ``flips`` whose sum is at least as far from zero as the observed one."""
     observed = table.sum(axis=0)
     side, counts = np.where(observed < 0, -1.0, 1.0), np.zeros(table.shape[1], dtype=np.int64)
     for batch in flips:

@@ -66,10 +66,8 @@ def write_langsmith(client: Any, upload: Upload, tracked: Tracked) -> None:
     deadline = time.monotonic() + _ARRIVAL_SECONDS
     while missing_ids := expected - _score_ids(client, list(runs.values())):
         if time.monotonic() > deadline:
-            raise TrackingError(
-                f"LangSmith took everything, but {len(missing_ids)} scores are not there; write again later, and not "
-                "with a client that samples or buffers runs"
-            )
+            raise TrackingError(f"LangSmith took everything, but {len(missing_ids)} scores are not there; write again "
+                                "later, and not with a client that samples or buffers runs")  # fmt: skip
         time.sleep(0.5)
     metadata = {**upload.metadata, STATE: "complete"}
     client.update_project(project.id, metadata=metadata, end_time=datetime.now(UTC))
@@ -231,21 +229,19 @@ def _make_client(to: str, url: str | None, api_key: str | None, client: Any) -> 
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # read when MLflow is imported
     module, _, name = path.rpartition(".")
     try:
-        client_class = getattr(import_module(module), name)
+        cls = getattr(import_module(module), name)
     except ImportError:
         raise MissingExtraError(to, f"writing to {title}") from None
     if client is not None:
-        if not isinstance(client, client_class) or url is not None or api_key is not None:
+        if not isinstance(client, cls) or url is not None or api_key is not None:
             raise InvalidInputError(f"client is a {type(client).__name__}; give a {path} and no url, api_key")
         return client
     if to == "mlflow":
-        return client_class(tracking_uri=url)
+        return cls(tracking_uri=url)
     if to == "phoenix":
-        return client_class(base_url=url, api_key=api_key)
-    return client_class(
-        url, api_key=api_key, timeout_ms=_TIMEOUT_MS, auto_batch_tracing=False, tracing_mode="langsmith",
-        tracing_sampling_rate=1.0, omit_traced_runtime_info=True,
-    )  # fmt: skip
+        return cls(base_url=url, api_key=api_key)
+    return cls(url, api_key=api_key, timeout_ms=_TIMEOUT_MS, auto_batch_tracing=False, tracing_mode="langsmith",
+               tracing_sampling_rate=1.0, omit_traced_runtime_info=True)  # fmt: skip
 
 
 def _tracking_error(to: str, error: BaseException, tracked: Tracked, *keys: str | None) -> TrackingError:

@@ -68,15 +68,8 @@ def check_answer(answer: SelfQuery, question: str, schema: Schema, today: date) 
     if limit is not None and not 1 <= limit <= _MAX_LIMIT:
         checker.repair(f"dropped: limit {limit}: it must be from 1 to {_MAX_LIMIT:,}")
         limit = None
-    return ConstructedQuery(
-        question=question,
-        query=answer.query.strip()[:_MAX_QUERY],
-        filter=where,
-        sort=checker.sort(answer),
-        limit=limit,
-        constructor="model",
-        repairs=tuple(checker.repairs),
-    )
+    query, sort = answer.query.strip()[:_MAX_QUERY], checker.sort(answer)
+    return ConstructedQuery(question, query, where, sort, limit, "model", tuple(checker.repairs))
 
 
 class _Checker:

@@ -83,7 +83,7 @@ class Calls:
                 self._requests[prompt] += 1
                 repeat = self._requests[prompt] - 1
                 reply = await self.judge.complete(
-                    prompt, schema, repeat=repeat, keep=lambda new: fault(new) is None
+                    prompt, schema, repeat=repeat, keep=lambda new: not fault(new)
                 )
                 if (wrong := fault(reply)) is None:
                     self.replies.append(reply)

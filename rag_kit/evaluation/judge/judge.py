@@ -130,12 +130,11 @@ class Judge:
 
         A value that was judged is taken up again only while this is the same.
         """
-        entries = [entry for entry in self._library.entries() if entry[0].startswith(PREFIX)]
-        prompts = {
-            f"{name}.{language}": (self._library.load(name, language).metadata or {}).get("hash")
-            for name, language in sorted(entries)
-            if self.language in ("auto", language)
-        }
+        prompts: dict[str, Any] = {}
+        for name, language in sorted(self._library.entries()):
+            if name.startswith(PREFIX) and self.language in ("auto", language):
+                metadata = self._library.load(name, language).metadata or {}
+                prompts[f"{name}.{language}"] = metadata.get("hash")
         return {
             "model": self.name,
             "class": type(self.llm).__name__,

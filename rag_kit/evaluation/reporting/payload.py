@@ -38,12 +38,14 @@ def report_payload(
     runs = list(results.values())
     metric_names = list(dict.fromkeys(name for run in runs for name in run.metrics))
     heads: Heads = {}
-    pipelines, diagnosed = [], []
+    pipelines, outcomes, diagnosed = [], [], []
     findings: list[dict[str, Any]] = []  # for each pipeline: id of a question -> its cause and notes
     for number, (name, run) in enumerate(results.items()):
         failed = sum(row.output.error is not None for row in run.rows)
         about = {"name": cleaned(name), "failed": failed, **costs(run), "manifest": plain(run.manifest)}
         pipelines.append(about)
+        metric = first_metric(run)  # which says which answers are right
+        outcomes.append({"metric": metric and cleaned(metric), "limit": LIMIT, **count_outcomes(run, metric)})
         findings.append({})
         if name in diagnosis:
             diagnosed.append(_describe_diagnosis(number, diagnosis[name]))
@@ -57,7 +59,7 @@ def report_payload(
         "judge": _shared_name(runs, "judge"),
         "pipelines": pipelines,
         "metrics": metrics,
-        "outcomes": [_describe_outcomes(run) for run in runs],
+        "outcomes": outcomes,
         "answer": plain(_short_answer(pipelines, metrics, comparison, diagnosed)),
         "questions": questions(runs, metric_names, findings, heads),
         "passages": list(heads),
@@ -145,12 +147,6 @@ def _describe_diagnosis(pipeline: int, diagnosis: Diagnosis) -> Json:
         "thresholds": {diagnosis.metrics[role]: limit for role, limit in diagnosis.thresholds.items()},
         "causes": [{"cause": name, "count": diagnosis.counts[name]} for name in diagnosis.causes],
     }  # fmt: skip
-
-
-def _describe_outcomes(run: Results) -> Json:
-    """Make the page's data of a pipeline's outcomes, with the metric that says which answers are right."""
-    metric = first_metric(run)
-    return {"metric": metric and cleaned(metric), "limit": LIMIT, **count_outcomes(run, metric)}
 
 
 def _describe_cases(diagnoses: Mapping[str, Diagnosis]) -> Json:

@@ -58,11 +58,8 @@ class Results(TabularResult):
 
     def __post_init__(self) -> None:
         are_lists = isinstance(self.rows, list | tuple) and isinstance(self.metrics, list | tuple)
-        if (
-            not are_lists
-            or not all(isinstance(row, Row) for row in self.rows)
-            or not all(isinstance(name, str) for name in self.metrics)
-        ):
+        are_rows = are_lists and all(isinstance(row, Row) for row in self.rows)
+        if not are_rows or not all(isinstance(name, str) for name in self.metrics):
             raise InvalidInputError(
                 f"rows is {self.rows!r:.120}, metrics {self.metrics!r:.80}; give lists of rows and of names"
             )

@@ -165,10 +165,7 @@ class RunFolder:
         self._log.append([row.log_record(part)])
 
     def save(self, rows: list[Row], manifest: Mapping[str, Any]) -> None:
-        """Write rows and manifest; stored outputs and cells that no row uses stay in the log.
-
-        Files that hold this already are not written again.
-        """
+        """Write rows and manifest where they changed; outputs and cells that no row uses stay in the log."""
         with self._saving:
             used = {row.keys.get(part) for row in rows for part in (PIPELINE, *row.cells)}
             unused = {key: record for key, record in self._stored.items() if key not in used}

@@ -130,11 +130,9 @@ def _read_gold(path: Path, corpus: Mapping[str, Passage]) -> dict[str, dict[str,
                 f"{where} names documents that the corpus does not hold: {first_few(unknown)}"
             )
         docs = [corpus[doc_id] for doc_id in doc_ids]
-        reference = next(
-            (record[n] for n in ("reference", "long_answer") if isinstance(record.get(n), str)), None
-        )
+        text = next((record[n] for n in ("reference", "long_answer") if isinstance(record.get(n), str)), None)
         gold[key] = {
-            "reference": reference or next(iter(answers), None),
+            "reference": text or next(iter(answers), None),
             "answers": tuple(answers),
             "spans": _spans_at(answers, starts, docs, where) if starts else _find_spans(answers, docs),
             "answerable": bool(answers),

@@ -121,10 +121,9 @@ class GraphDatabase:
             sample = [" | ".join(map(str, row)) for row in next(answers)]
             patterns = [f"(:{name} {{{properties}}})"]
             if table_kind == "REL":
-                ends = next(answers) or []
-                patterns = [
-                    f"(:{start})-[:{name} {{{properties}}}]->(:{end})" for start, end, *_ in ends
-                ] or patterns
+                ends = next(answers)
+                connections = [f"(:{start})-[:{name} {{{properties}}}]->(:{end})" for start, end, *_ in ends]
+                patterns = connections or patterns
             texts.append("\n".join([*patterns, *sample]))
         return "\n\n".join(texts)
 

@@ -100,9 +100,7 @@ def quarter_of(period: Any, schema: Schema) -> Clause | None:
     if not isinstance(period, Period) or period.grain != "quarter":
         return None
     number = (period.start.month + 2) // 3
-    for field in schema:
-        if field.many:
-            continue
+    for field in [field for field in schema if not field.many]:
         if field.type == "int" and _QUARTER_NAME.search(field.name):
             return {field.name: {"$eq": number}}
         values = {_read_quarter(value): value for value in field.values}

@@ -83,7 +83,7 @@ class RuleConstructor:
         """Turn the first 2,000 characters of a question into text and filter."""
         text = _normalize(question)
         folded = level(text)
-        conditions, order, used = _read_text(folded, schema, self._today or date.today())
+        conditions, order, used = _read(folded, schema, self._today or date.today())
         unknown = find_unknown(folded, conditions)
         conditions = [condition for condition in conditions if condition not in unknown]
         query, content = cues.remainder(text, [*used, *conditions])
@@ -93,14 +93,11 @@ class RuleConstructor:
             f"{word[:60]!r}, which is no known value, and the filter would hide it"
             for value, word in unknown.items()
         ]
-        return ConstructedQuery(
-            question=question,
-            query=query if content_words(content) else "",
-            filter=where,
-            sort=order.sort if order else None,
-            limit=order.limit if order else None,
-            repairs=(*repairs, *([repair] if repair else [])),
-        )
+        if repair:
+            repairs.append(repair)
+        sort, limit = (order.sort, order.limit) if order else (None, None)
+        query = query if content_words(content) else ""
+        return ConstructedQuery(question, query, where, sort, limit, repairs=tuple(repairs))
 
 
 @lru_cache(maxsize=16)
@@ -112,9 +109,7 @@ def _normalize(question: str) -> str:
     return unicodedata.normalize("NFKC", question)[:_MAX_QUESTION]
 
 
-def _read_text(
-    text: str, schema: Schema, today: date
-) -> tuple[list[Condition], Order | None, list[QuestionSpan]]:
+def _read(text: str, schema: Schema, today: date) -> tuple[list[Condition], Order | None, list[QuestionSpan]]:
     """Return the conditions of a text, its order, and the spans of order and missing fields."""
     times = [field for field in schema if field.temporal]
     order = find_order(text, schema)

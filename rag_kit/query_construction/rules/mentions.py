@@ -17,20 +17,17 @@ from rag_kit.text import content_words
 from rag_kit.text.values.reading import level
 
 _DOCUMENTS = re.compile(
-    r"\b(?:papers?|articles?|studies|works|publications?|documents?|abstracts?|records|reports|files|literature|entries|"
+    r"(?i)\b(?:papers?|articles?|studies|works|publications?|documents?|abstracts?|records|reports|files|literature|entries|"
     r"anything|everything|items)\b|论文|文章|文献|文档|文件|研究(?:[？?。]?$|有|中)|资料",
-    re.IGNORECASE,
 )
 _ORDER = re.compile(
-    r"^\s*(?:please\s+|(?:could|can)\s+you\s+)?(?:show|find|list|give|get|fetch|search|retrieve|return|look)\b"
+    r"(?i)^\s*(?:please\s+|(?:could|can)\s+you\s+)?(?:show|find|list|give|get|fetch|search|retrieve|return|look)\b"
     r"|(?:^|[.;:?!])\s*(?:only\s+)?(?:exclude|filter|limit|restrict)\b"
     r"|\b(?:I|we)\s+(?:want|need|would\s+like|am\s+looking)\b|查找|检索|搜索|列出|找出|给出|给我|我[要想]",
-    re.IGNORECASE,
 )
 _ASKS = re.compile(
-    r"[?？]|^\s*(?:what|which|who|whom|whose|when|where|why|how|is|are|was|were|do|does|did|has|have|had|can|could|"
+    r"(?i)[?？]|^\s*(?:what|which|who|whom|whose|when|where|why|how|is|are|was|were|do|does|did|has|have|had|can|could|"
     r"will|would|should|may)\b|[什怎何吗呢]|多少|哪|几|是否|有没有",
-    re.IGNORECASE,
 )
 _NEXT = re.compile(r"\s*(?:the\s+)?(?:years?\s+)?")
 Purpose = Literal["documents", "topic", "answer"]

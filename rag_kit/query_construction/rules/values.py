@@ -98,10 +98,10 @@ class ValueIndex:
         for start, first in enumerate(words):
             for value_words, field, value in self._by_first_word.get(first, ()):
                 stop = start + len(value_words)
-                if words[start:stop] == value_words and all(
-                    _JOINED.fullmatch(text, left.end(), right.start())
-                    for left, right in pairwise(matches[start:stop])
-                ):
+                if words[start:stop] != value_words:
+                    continue
+                neighbours = pairwise(matches[start:stop])
+                if all(_JOINED.fullmatch(text, left.end(), right.start()) for left, right in neighbours):
                     span = QuestionSpan(matches[start].start(), matches[stop - 1].end())
                     yield _latin_value(text, span, field, value, value_words)
 

@@ -87,12 +87,9 @@ class PostgresDatabase:
 def _guard(connection: Any, seconds: float) -> None:
     """Make the transaction read-only, with a time limit, and let names without a schema be the system's own."""
     connection.exec_driver_sql("SET TRANSACTION READ ONLY")
-    milliseconds = str(max(1, round(seconds * 1000)))
-    settings = {
-        "statement_timeout": milliseconds, "lock_timeout": milliseconds, "standard_conforming_strings": "on",
-        "search_path": "pg_catalog, pg_temp",
-    }  # fmt: skip
-    for setting in settings.items():
+    limit = str(max(1, round(seconds * 1000)))  # milliseconds
+    settings = {"statement_timeout": limit, "lock_timeout": limit, "standard_conforming_strings": "on"}
+    for setting in {**settings, "search_path": "pg_catalog, pg_temp"}.items():
         connection.exec_driver_sql("SELECT set_config(%s, %s, true)", setting)
     if connection.exec_driver_sql("SHOW transaction_read_only").scalar() != "on":
         raise ConfigurationError("The engine's transactions cannot be made read-only; make it anew.")

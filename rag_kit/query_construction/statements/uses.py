@@ -50,13 +50,9 @@ class StatementRetriever(RagKitRetriever):
 
     async def _search(self, query: str, call: Call) -> list[Document]:
         _refuse_filter(call.filter)
-        config = call.child(self.query.kind)
-        result = await Step(
-            self.query.kind,
-            lambda _: self.query.invoke(query, config),
-            lambda _: self.query.ainvoke(query, config),
-        )
-        return result.documents
+        ask, config = self.query, call.child(self.query.kind)
+        step = Step(ask.kind, lambda _: ask.invoke(query, config), lambda _: ask.ainvoke(query, config))
+        return (await step).documents
 
 
 def _refuse_filter(filter: Any) -> None:
