@@ -32,10 +32,8 @@ from rag_kit.retrieval.base import check_count
 from rag_kit.text import detect_language
 
 _TIMEOUT = 300.0  # seconds for one request; the model's own may be shorter
-_GROUPS_PER_QUESTION, _MORE_GROUPS = (
-    4,
-    16,
-)  # most passages, or pairs of them, that are shown: many give no question
+#: Most passages, or pairs of them, that are shown for a question, and how many more: many give no question.
+_GROUPS_PER_QUESTION, _MORE_GROUPS = 4, 16
 KINDS = {"single_hop": pieces.single_hop, "multi_hop": pieces.multi_hop}
 
 

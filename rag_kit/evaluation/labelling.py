@@ -177,9 +177,6 @@ def _claims(details: Mapping[str, Any]) -> list[str]:
     for record in (*(details.get("replies") or ()), details):
         items = record.get("statements") or record.get("claims") if isinstance(record, Mapping) else None
         if isinstance(items, list):
-            texts = [
-                item.get("statement") or item.get("text") if isinstance(item, dict) else item
-                for item in items
-            ]
+            texts = [t.get("statement") or t.get("text") if isinstance(t, dict) else t for t in items]
             return [text for text in texts if isinstance(text, str)]
     return []

@@ -278,11 +278,7 @@ def draw_passages(kind: str, record: Mapping[str, Any], rate: float, count: int)
 
 def _read_questions(folder: Path) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
     """Yield kind, language and record; plain questions are read from ``en_refine`` or ``en``, else ``en_fact``."""
-    names_by_kind = {
-        "plain": ("{}_refine", "{}", "{}_fact"),
-        "integration": ("{}_int",),
-        "wrong": ("{}_fact",),
-    }
+    names_by_kind = {"plain": ["{}_refine", "{}", "{}_fact"], "integration": ["{}_int"], "wrong": ["{}_fact"]}
     for language, (kind, names) in product(("en", "zh"), names_by_kind.items()):
         stems = [name.format(language) for name in names]
         endings = ("json", "jsonl", "json.gz", "jsonl.gz")

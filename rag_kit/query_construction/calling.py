@@ -137,7 +137,7 @@ class SelfQueryCall:
         """Copy documents, with the query, its filter and the notes of the call in the provenance."""
         notes = self.call.report()
         stage = {
-            **{key: value for key, value in constructed.as_dict().items() if key != "query"},
+            **constructed.as_dict(),
             "stage": "self_query",
             "retriever": self.owner.get_name(),
             "query": self.call.query,

@@ -124,10 +124,7 @@ def _count_prompts(runs: Sequence[Results], name: str, entry: Mapping[str, Any])
 def _shared_name(runs: Sequence[Results], key: str) -> str | None:
     """Return the name of the data set or the judge, if it is the same in the manifests of all runs."""
     entries = [run.manifest.get(key) for run in runs]
-    names = {
-        str(entry.get("name") or entry.get("model") if isinstance(entry, Mapping) else entry)
-        for entry in entries
-    }
+    names = {str(e.get("name") or e.get("model") if isinstance(e, Mapping) else e) for e in entries}
     return masked(names.pop()) if len(names) == 1 and all(entries) else None
 
 

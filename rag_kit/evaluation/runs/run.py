@@ -172,8 +172,13 @@ class Run:
         """Ask the pipeline an example, and return its row; ``None`` if a cap of the run stopped it."""
         budget, started = Budget(), time.perf_counter()
         self.asked += 1
+
+        async def ask() -> Output:
+            output = Output.of(await self.job.ask(example))
+            output.to_json()  # what is no JSON is an error of this row, and ends no run
+            return output
+
         with recording() as recorder, use_budget(budget):
-            ask = partial(_ask_output, self.job.ask, example)
             result = await afan_out([ask], timeout=self.job.timeout, on_error="skip")
         if recorder.refused:  # the output was made without a model call that a cap refused: it is no result
             self.stopped = self.stopped or redact(str(recorder.refused[0]))
@@ -279,12 +284,6 @@ class Run:
         if self.folder is not None:
             self.folder.save(self.rows, self.manifest)
             self.folder.close()
-
-
-async def _ask_output(ask: Callable[[Example], Awaitable[Any]], example: Example) -> Output:
-    output = Output.of(await ask(example))
-    output.to_json()  # what is no JSON is an error of this row, and ends no run
-    return output
 
 
 def _metric_key(metric: Metric, judge: dict[str, Any] | None) -> str:
