@@ -84,7 +84,7 @@ class Comparison(TabularResult):
         return _find_row(rows, pipeline, other, metric)
 
     def to_pandas(self, table: str = "table") -> pd.DataFrame:
-        """``table``, ``pairs``, ``slices``, or ``complementarity`` (a line for each metric and pipeline) as a frame."""
+        """Return ``table``, ``pairs``, ``slices``, or ``complementarity`` (by metric and pipeline) as a frame."""
         try:
             import pandas as pd
         except ImportError:
@@ -97,7 +97,7 @@ class Comparison(TabularResult):
         return pd.DataFrame(tables[table])
 
     def to_json(self) -> dict[str, Any]:
-        """Everything as plain JSON."""
+        """Return all tables and notes as plain JSON."""
         return {
             "pipelines": list(self.pipelines), "metrics": list(self.metrics), "baseline": self.baseline,
             "level": self.level, "tests": self.tests, "questions": self.questions, "thresholds": self.thresholds,

@@ -49,7 +49,7 @@ class MatchedRuns:
         return frozenset(metric for metric in self.values if not higher_is_better(owners[metric], metric))
 
     def notes(self) -> list[str]:
-        """Questions that were not asked, and judges that differ."""
+        """Note questions that were not asked, and judges that differ."""
         count = len(self.examples)
         missing = {name: count - len(run.rows) for name, run in self.runs.items() if len(run.rows) < count}
         notes = [f"{name}: {n} of {count} questions have not been asked." for name, n in missing.items()]

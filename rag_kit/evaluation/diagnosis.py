@@ -90,7 +90,7 @@ class Diagnosis(TabularResult):
         return replace(self, language=_choose_language(language, []))
 
     def to_json(self) -> dict[str, Any]:
-        """The diagnosis as plain JSON, the texts in the diagnosis's language."""
+        """Return the diagnosis as plain JSON, the texts in its language."""
         fields = ("name", "language", "unknown", "main", "thresholds", "metrics", "counts", "outcomes")
         return {
             **{key: getattr(self, key) for key in fields},

@@ -62,7 +62,7 @@ class Metric:
         raise NotImplementedError
 
     def settings(self) -> dict[str, Any]:
-        """Settings that decide the value beside the judge, as plain JSON: versions, prompt hashes.
+        """Return the settings that decide the value beside the judge, as plain JSON: versions, prompt hashes.
 
         A result is taken up again only while this, the judge's fingerprint, the example and the output are the same.
         """

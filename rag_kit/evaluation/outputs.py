@@ -138,7 +138,7 @@ class Output(Recorded):
         return sorted(empty - ({"passages"} if self.passages == () else set()))
 
     def to_json(self) -> dict[str, Any]:
-        """The output as plain JSON; empty fields are left out, an empty list of passages is kept."""
+        """Return the output as plain JSON without empty fields; an empty list of passages is kept."""
         record = to_plain(vars(self) | {"passages": None})
         record = {key: value for key, value in record.items() if value not in (None, [], {}, "", 0)}
         if self.passages is not None:

@@ -79,28 +79,11 @@ class RagasMetric(Metric):
             settings = {**bound, **settings}
         if "rubrics" in settings:
             settings["rubrics"] = rubric(settings["rubrics"])
-        row: RagasRow | None = None
-        if isinstance(metric, str):
-            row, name = ROWS.get(metric) or CLASSES.get(metric), name or metric
-            if row is None:
-                metric = adapter.ragas_class(metric)
-            elif settings:
-                metric, settings = adapter.ragas_class(row.ragas_class), {**row.settings, **settings}
-            else:  # the class is imported at its first use
-                metric, settings = row.ragas_class, dict(row.settings)
-        if isinstance(metric, type):
-            name = name or _snake_case(metric.__name__)
-            _check_settings(metric, settings)
-        elif not isinstance(metric, str) and settings:
-            raise InvalidInputError(
-                f"settings {sorted(settings)} come with an object; give them to its class"
-            )
-        self._source, self._chinese, self._settings = metric, chinese, settings
-        self._object: Any = None if isinstance(metric, (str, type)) else metric
-        self.name = name or str(metric.name)
-        self._row = row = row or _find_table_row(metric)
+        self._source, self.name, self._settings, row = _resolve(metric, name, settings)
+        self._row, self._chinese = row, chinese
+        self._object: Any = None if isinstance(self._source, (str, type)) else metric
         self.stage, self.needs_judge = row.stage, row.llm
-        attributes = settings if self._object is None else vars(metric)
+        attributes = self._settings if self._object is None else vars(metric)
         # AnswerCorrectness compares vectors only if the second of its weights is above 0
         self.needs_embeddings = row.embeddings and (attributes.get("weights") or (0, 1))[-1] > 0
         columns = {*row.needs, *(["reference"] if attributes.get("with_reference") else [])}
@@ -113,7 +96,7 @@ class RagasMetric(Metric):
         self._locks = PerLoop(asyncio.Lock)
 
     async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
-        """Ragas's value; with several accepted answers, the best over them where the metric allows it."""
+        """Return Ragas's value; with several accepted answers, the best over them where the metric allows it."""
         if self.needs_embeddings and judge is not None and judge.embeddings is None:
             return Cell.not_applicable(
                 "the judge has no embedding model; give it one, or: rag-kit models install e5"
@@ -231,6 +214,22 @@ class RagasMetric(Metric):
 
 
 _MODELS = ("llm", "embeddings")  # of Ragas's classes: the judge serves as both
+
+
+def _resolve(metric: Any, name: str | None, settings: dict[str, Any]) -> tuple[Any, str, Any, RagasRow]:
+    """Return the class or object of a metric, its name, settings and row; a class is named until it is needed."""
+    row = ROWS.get(metric) or CLASSES.get(metric) if isinstance(metric, str) else None
+    if row is not None and not settings:  # the class is imported at its first use
+        return row.ragas_class, name or metric, dict(row.settings), row
+    if isinstance(metric, str):
+        name, settings = name or metric, {**(row.settings if row else {}), **settings}
+        metric = adapter.ragas_class(row.ragas_class if row else metric)
+    if isinstance(metric, type):
+        name = name or _snake_case(metric.__name__)
+        _check_settings(metric, settings)
+    elif settings:
+        raise InvalidInputError(f"settings {sorted(settings)} come with an object; give them to its class")
+    return metric, name or str(metric.name), settings, row or _find_table_row(metric)
 
 
 def _find_table_row(metric: Any) -> RagasRow:

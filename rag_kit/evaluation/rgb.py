@@ -83,7 +83,7 @@ class AbilityMetric(Metric):
         return {"declines": self.declines}
 
     async def score(self, example: Example, output: Output, judge: Any) -> Cell:
-        """1 or 0; a correction is undefined where no error was detected."""
+        """Return 1 or 0; a correction is undefined where no error was detected."""
         if self.figure not in ABILITIES[example.tags["ability"]].figures:
             return Cell.not_applicable(f"{self.figure} is no figure of {example.tags['ability']}")
         if output.answer is None:
@@ -121,7 +121,7 @@ class AbilityReport(TabularResult):
         return summaries
 
     def to_json(self) -> dict[str, Any]:
-        """The scores as plain JSON; no texts."""
+        """Return the scores as plain JSON, without texts."""
         scores = []
         for (ability, figure, language, noise), score in self.scores.items():
             condition = {"ability": ability, "metric": figure, "language": language, "noise_rate": noise}
@@ -238,6 +238,7 @@ def _make_examples(folder: Any, abilities: Any, rates: Any, count: int, limit: i
 
 
 def _make_example(ability: str, language: str, record: Mapping[str, Any], rate: float, count: int) -> Example:
+    """Make the example of a record of RGB's; ``parts`` has the texts of each part of the answer."""
     answer = record["answer"] if isinstance(record["answer"], list) else [record["answer"]]
     return Example(
         f"{ability}:{language}:{rate:g}:{record['id']}",

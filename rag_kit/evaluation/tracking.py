@@ -140,6 +140,7 @@ def write_phoenix(client: Any, upload: Upload, tracked: Tracked) -> None:
     incomplete = {item["experiment_run"]["id"]: item["evaluation_names"] for item in lacking}
 
     def write(record: dict[str, Any]) -> int:
+        """Write the run and the scores of a record that are missing; return the number of calls."""
         node, end, scores = nodes[record["key"]], datetime.now(UTC), record["scores"]
         if node in runs:
             scores = {name: score for name, score in scores.items() if name in incomplete.get(runs[node], ())}

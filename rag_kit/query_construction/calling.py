@@ -72,8 +72,7 @@ class SelfQueryCall:
             if owner.on_error == "raise" or isinstance(outcome.error, InvalidInputError):
                 raise outcome.error
             call.note_failure("self_query", outcome.error, "the filter was made by rules", unsearched=True)
-        by_rules: ConstructedQuery = owner._rules.construct(call.question, schema)
-        return by_rules
+        return cast("ConstructedQuery", owner._rules.construct(call.question, schema))
 
     async def _find(self, constructed: ConstructedQuery, where: Filter | None, limit: int) -> list[Document]:
         """Search under a filter; if the words find nothing, list what passes."""

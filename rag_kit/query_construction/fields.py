@@ -142,16 +142,11 @@ class Schema:
     def __len__(self) -> int:
         return len(self.fields)
 
-    def get(self, name: str) -> MetadataField | None:
-        """Return the field of exactly that name."""
-        return next((field for field in self.fields if field.name == name), None)
-
     def find(self, name: str) -> MetadataField | None:
         """Return the field with that name or alias, whatever case, blanks and dashes; None if unclear."""
-        if (exact := self.get(name)) is not None:
-            return exact
         normalized = _normalize(name)
-        named = [field for field in self.fields if normalized in map(_normalize, field.all_names)]
+        named = [field for field in self.fields if field.name == name]
+        named = named or [field for field in self.fields if normalized in map(_normalize, field.all_names)]
         return named[0] if len(named) == 1 else None
 
     @property

@@ -126,7 +126,7 @@ class Judge:
         }  # fmt: skip
 
     def fingerprint(self) -> dict[str, Any]:
-        """Plain JSON that tells this judge from others: models, endpoints, prompts. No key is in it.
+        """Return plain JSON that identifies this judge: models, endpoints, prompts. No key is in it.
 
         A value that was judged is taken up again only while this is the same.
         """
@@ -214,6 +214,7 @@ class Judge:
         return await self._vectors.embed(texts)
 
     async def _request_reply(self, prompt: Any, values: Values, schema: Any) -> Any:
+        """Ask the model within the limits and caps; without a schema, for a text."""
         if self.llm is None:
             raise ConfigurationError(NO_MODEL)
         limits: Any = {"timeout": self.timeout, "max_retries": self.max_retries}
@@ -245,6 +246,7 @@ def _chat_model(llm: Any) -> Any:
 
 
 def _embedding_model(embeddings: Any) -> Embeddings | None:
+    """Return the embedding model, made if it is a name or the configured one; ``None`` if there is none."""
     model = embedding_model(embeddings) if embeddings is None or isinstance(embeddings, str) else embeddings
     if model is not None and not hasattr(model, "aembed_documents"):
         raise InvalidInputError(

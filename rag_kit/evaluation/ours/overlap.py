@@ -75,7 +75,7 @@ class _Overlap(Metric):
         return {"version": 3, "tokens": self.tokens}
 
     async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
-        """The value; undefined where the reference has no n-gram."""
+        """Return the value; it is undefined where the reference has no n-gram."""
         return await run_in_thread(self.compute, example.reference or "", output.answer or "")
 
     def compute(self, reference: str, answer: str) -> Cell:
@@ -91,7 +91,7 @@ class _Overlap(Metric):
             raise MissingExtraError("eval", f"the metric {self.name!r}") from None
 
     def overlap(self, expected: list[str], actual: list[str]) -> float:
-        """The value of two lists of tokens."""
+        """Return the value of two lists of tokens."""
         raise NotImplementedError
 
 
@@ -116,7 +116,7 @@ class OursBleu(_Overlap):
         return {**super().settings(), "order": self.order}
 
     def overlap(self, expected: list[str], actual: list[str]) -> float:
-        """sacreBLEU's value."""
+        """Return sacreBLEU's value of two lists of tokens."""
         from sacrebleu.metrics.bleu import BLEU
 
         bleu = BLEU(tokenize="none", smooth_method="exp", max_ngram_order=self.order, effective_order=True)
@@ -139,7 +139,7 @@ class OursRouge(_Overlap):
         self.min_tokens = 2 if name == "ours_rouge_2" else 1
 
     def overlap(self, expected: list[str], actual: list[str]) -> float:
-        """rouge_score's value."""
+        """Return rouge_score's F1 of two lists of tokens."""
         from rouge_score.rouge_scorer import RougeScorer
 
         if self.name == "ours_rouge_l" and len(expected) * len(actual) > _MAX_PAIRS:

@@ -137,7 +137,7 @@ class RankingMetric(Metric):
         self.name = name
 
     async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
-        """The score; it is not applicable where nothing is known to be relevant."""
+        """Return the score; it is not applicable where nothing is known to be relevant."""
         relevant = [key for key, grade in example.relevant.items() if grade > 0]
         if not relevant:
             return Cell.not_applicable("the example has no relevant id with a grade above 0")

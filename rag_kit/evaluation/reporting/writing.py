@@ -65,7 +65,7 @@ def write_report(
         raise InvalidInputError(f"title is {title!r:.80}; give a text, or None")
     if language not in ("en", "zh"):
         raise InvalidInputError(f"language is {language!r:.80}; allowed are 'en' and 'zh'")
-    if target.exists() and not overwrite and _MARK not in target.read_bytes():
+    if target.exists() and not overwrite and not _is_report(target):
         raise InvalidInputError(
             f"{str(target)!r} is a file and no report; name another one, or give overwrite=True"
         )
@@ -83,6 +83,12 @@ def write_report(
     text = page(data, _draw_plots(shown_comparison, data))
     write_file(target, lambda file: file.write(text.encode("utf-8")))
     return target
+
+
+def _is_report(path: Path) -> bool:
+    """Tell whether a file was written by :func:`write_report`."""
+    with path.open("rb") as file:
+        return _MARK in file.read(4096)
 
 
 def _name_results(results: Any) -> dict[str, Results]:

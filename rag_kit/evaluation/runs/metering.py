@@ -127,7 +127,7 @@ class RunBudget(Budget):
     """
 
     def check_call(self) -> None:
-        """As `Budget.check_call`."""
+        """Refuse a call beyond the caps as `Budget` does, and note the refusal."""
         try:
             super().check_call()
         except BudgetExceededError as error:

@@ -286,7 +286,7 @@ def describe_missing(missing: MissingGold, total: int | None = None, count: int 
 
 
 def unmatched_gold(results: Results) -> str:
-    """Warn if nothing retrieved for any question has a relevant id; "" otherwise."""
+    """Return a warning if nothing retrieved for any question has a relevant id; "" otherwise."""
     gold = {key for row in results for key, grade in row.example.relevant.items() if grade > 0}
     retrieved = [passage.ids for row in results for passage in row.output.passages or ()]
     if not gold or not retrieved or not gold.isdisjoint(key for ids in retrieved for key in ids):

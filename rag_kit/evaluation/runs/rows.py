@@ -61,7 +61,7 @@ class Row:
     keys: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     def to_json(self) -> Record:
-        """The row as one line of ``rows.jsonl``."""
+        """Return the row as one line of ``rows.jsonl``."""
         example, output = self.example.to_json(), self.output.to_json()
         cells = {name: cell.to_json() for name, cell in sorted(self.cells.items())}
         record = {"id": self.example.id, "example": example, "output": output, "cells": cells}

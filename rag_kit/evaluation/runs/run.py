@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from rag_kit.evaluation.judge.judge import Judge
 
 
+_UTC = "%Y-%m-%dT%H:%M:%SZ"
+
+
 @dataclass(frozen=True)
 class RunSubject:
     """Subject of an evaluation: pipeline, set, metrics, and the other arguments of `aevaluate`."""
@@ -256,7 +259,7 @@ class Run:
 
     def _make_manifest(self, judge: Any) -> dict[str, Any]:
         """Describe the run as plain JSON: versions, settings, fingerprints; no key."""
-        job, started = self.job, _now()
+        job, started = self.job, time.strftime(_UTC, time.gmtime())
         names = ("max_concurrency", "timeout", "metric_timeout", "retry_errors")
         settings = job.caps | {name: getattr(job, name) for name in names}
         return {
@@ -274,7 +277,7 @@ class Run:
         parts: dict[str, list[Any]] = {"pipeline": [row.output for row in self.rows], "judge": cells}
         names = ("reused", "asked", "scored", "calls", "tokens", "money")
         self.manifest |= {
-            "status": status, "ended": _now(), "stopped_by": self.stopped,
+            "status": status, "ended": time.strftime(_UTC, time.gmtime()), "stopped_by": self.stopped,
             "done": {name: getattr(self, name) for name in names},
             "usage": {
                 part: {"calls": sum(item.calls for item in items), "tokens": sum(item.tokens for item in items)}
@@ -297,10 +300,6 @@ def _metric_key(metric: Metric, judge: dict[str, Any] | None) -> str:
         used["prompts"] = {key: text_hash for key, text_hash in hashes if key.partition(".")[0] in names}
     class_name = f"{type(metric).__module__}.{type(metric).__qualname__}"
     return digest({"name": metric.name, "class": class_name, "settings": settings, "judge": used})
-
-
-def _now() -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
 def versions() -> dict[str, str]:

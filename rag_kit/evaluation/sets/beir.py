@@ -53,6 +53,7 @@ def read_beir(folder: Path | str, split: str = "test") -> tuple[str, list[Exampl
 
 
 def _require_file(folder: Path, *names: str) -> Path:
+    """Return the first of these files that is in the folder; refuse a folder without one."""
     path = find_file(folder, *names)
     if path is None:
         raise InvalidInputError(

@@ -169,7 +169,7 @@ class TuningResult(TabularResult):
         return notes
 
     def to_json(self) -> dict[str, Any]:
-        """Everything as plain JSON."""
+        """Return settings, verdict, trials and usage as plain JSON."""
         return {
             "best": dict(self.best), "verdict": self.verdict, "stopped": self.stopped, "notes": self.notes,
             "usage": self.usage, "setup": dict(self.setup),

@@ -174,6 +174,7 @@ class Sitting:
         self.result.study.set_user_attr("elapsed", round(self._usage["seconds"], 3))
 
     def _report_trial(self, trial: Trial) -> None:
+        """Report the score of a trial, the best one so far, and what the search has used."""
         current, best = (f"{t.value or 0:.4f} (setting {t.number})" for t in (trial, self.result.best_trial))
         usage = f"{self._usage['calls']} calls, {self._usage['seconds']:.0f} s"
         self.report(

@@ -107,7 +107,7 @@ class GraphDatabase:
         return QueryResult.from_rows(rewritten, result["columns"], result["rows"], limits)
 
     def describe(self, sample_rows: int, seconds: float) -> str:
-        """Node and relationship tables with their properties, and a few of their values."""
+        """Describe node and relationship tables for a model: their properties, and a few rows."""
         limits = Limits(_MAX_ROWS, _SAMPLE_CHARS, seconds)
         try:
             [tables] = self._run_in_child([_TABLES], limits)

@@ -56,6 +56,7 @@ class StatementRetriever(RagKitRetriever):
 
 
 def _refuse_filter(filter: Any) -> None:
+    """Raise `InvalidInputError` if there is a filter."""
     if filter is not None:
         raise InvalidInputError(
             "This retriever takes no filter: the statement chooses the names and values of its columns, so its rows "
