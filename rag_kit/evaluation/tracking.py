@@ -93,10 +93,8 @@ def _write_examples(client: Any, dataset: uuid.UUID, upload: Upload, tracked: Tr
 
 def _score_ids(client: Any, runs: list[uuid.UUID]) -> set[uuid.UUID]:
     """Return the ids of the scores of some runs, requested for 20 runs at a time."""
-    ids: set[uuid.UUID] = set()
-    for start in range(0, len(runs), 20):
-        ids |= {score.id for score in client.list_feedback(run_ids=runs[start : start + 20])}
-    return ids
+    pages = [client.list_feedback(run_ids=runs[start : start + 20]) for start in range(0, len(runs), 20)]
+    return {score.id for page in pages for score in page}
 
 
 def _uuid(parent: uuid.UUID, name: str) -> uuid.UUID:

@@ -183,21 +183,20 @@ def _short_answer(
     ``metric`` and ``best`` are numbers, ``None`` where no metric has a value; ``tests`` are of the other pipelines by
     their means; ``failed`` says where cells could not be computed.
     """
-    failed = [
-        {"metric": number, "pipeline": index, "errors": summary["errors"], "total": summary["total"]}
-        for number, metric in enumerate(metrics)
-        for index, summary in enumerate(metric["summary"])
-        if summary
-        and summary["errors"] > pipelines[index]["failed"]  # an answer that failed has no other values
-    ]
+    failed = []
+    for number, metric in enumerate(metrics):
+        for index, summary in enumerate(metric["summary"]):
+            if summary and summary["errors"] > pipelines[index]["failed"]:  # more than answers that failed
+                counts = {"errors": summary["errors"], "total": summary["total"]}
+                failed.append({"metric": number, "pipeline": index, **counts})
     answer: dict[str, Any] = {"metric": None, "best": None, "tests": [], "diagnosed": None, "failed": failed}
-    if (number := _choose_metric(metrics)) is None:
+    if (main := _choose_metric(metrics)) is None:
         return answer
-    metric, names = metrics[number], [pipeline["name"] for pipeline in pipelines]
+    metric, names = metrics[main], [pipeline["name"] for pipeline in pipelines]
     means = _means_of(metric)
     order = sorted(means, key=lambda n: -means[n] if metric["higher"] else means[n])
 
-    def tests_against(best: int) -> dict[int, dict[str, Any] | None]:
+    def tests_against(best: int) -> dict[int, Json | None]:
         others = [n for n in order if n != best]
         return {n: _find_test(names[best], names[n], metric, comparison) for n in others}
 
@@ -208,7 +207,7 @@ def _short_answer(
             break
     tests = [{"pipeline": n, "test": test} for n, test in tests_against(best).items()]
     of_best = next((pipeline for pipeline in diagnosed if pipeline["pipeline"] == best), None)
-    return answer | {"metric": number, "best": best, "tests": tests, "diagnosed": of_best}
+    return answer | {"metric": main, "best": best, "tests": tests, "diagnosed": of_best}
 
 
 def _find_test(best: str, other: str, metric: Json, comparison: Comparison | None) -> Json | None:

@@ -55,13 +55,13 @@ class EvaluationSet(Sequence[Example]):
             raise InvalidInputError(f"name is {name!r:.80}; give a text that is not blank")
         self.name = name
         self.examples = tuple(examples) if isinstance(examples, Iterable) else (examples,)
-        self._places: dict[str, int] = {}
+        self._positions: dict[str, int] = {}
         for position, example in enumerate(self.examples):
             if not isinstance(example, Example):
                 raise InvalidInputError(
                     f"examples[{position}] is a {type(example).__name__}; give objects of the class Example"
                 )
-            if (first := self._places.setdefault(example.id, position)) != position:
+            if (first := self._positions.setdefault(example.id, position)) != position:
                 pair = f"examples[{first}] and of examples[{position}]"
                 raise InvalidInputError(f"the id {example.id!r:.80} is that of {pair}; ids must be unique")
         self.corpus = None if corpus is None else corpus_passages(corpus)
@@ -77,13 +77,13 @@ class EvaluationSet(Sequence[Example]):
         if isinstance(key, slice):
             return self._part_of(self.examples[key])
         if isinstance(key, str):
-            if key not in self._places:
+            if key not in self._positions:
                 raise KeyError(f"{self.name!r} has no example with the id {key!r:.80}")
-            return self.examples[self._places[key]]
+            return self.examples[self._positions[key]]
         return self.examples[key]
 
     def __contains__(self, value: object) -> bool:
-        return value in self._places if isinstance(value, str) else value in self.examples
+        return value in self._positions if isinstance(value, str) else value in self.examples
 
     def __eq__(self, other: object) -> bool:
         content = (self.name, self.examples, self.corpus)
@@ -120,7 +120,7 @@ class EvaluationSet(Sequence[Example]):
         def rank(key: str) -> bytes:  # by id and seed alone: no generator's stream could change it
             return hashlib.sha256(f"{seed}:{key}".encode("utf-8", "surrogatepass")).digest()
 
-        chosen = set(sorted(self._places, key=rank)[:n])
+        chosen = set(sorted(self._positions, key=rank)[:n])
         return self._part_of(example for example in self.examples if example.id in chosen)
 
     def fingerprint(self) -> str:
