@@ -79,7 +79,7 @@ def read_jsonl(path: Path) -> Iterator[Record]:
 
 
 def read_records(path: Path) -> Iterator[Record]:
-    """Yield the records of a file with where each is; the suffix says the form, pandas reads Parquet and Excel."""
+    """Yield the records of a file, read by its suffix, each with ``file:line`` or the label of its row."""
     if not path.is_file():
         kind = "a folder" if path.is_dir() else "not there"
         raise InvalidInputError(f"{str(path)!r} is {kind}; give the name of a file")
@@ -93,6 +93,7 @@ def read_records(path: Path) -> Iterator[Record]:
 
 
 def _read_sheet(path: Path) -> Iterator[Record]:
+    """Yield the rows of a Parquet or an Excel file, read by pandas."""
     try:
         import pandas as pd
     except ImportError as error:
@@ -152,10 +153,14 @@ def _load_huggingface(folder: Path) -> Any:
 
 def _labelled_rows(data: Any, name: str) -> Iterator[Record]:
     """Yield the rows of a data set, with the names of class labels for their numbers."""
-    names = {column: kind.names for column, kind in (data.features or {}).items() if hasattr(kind, "names")}
+    features = (data.features or {}).items()
+    label_names = {column: feature.names for column, feature in features if hasattr(feature, "names")}
     try:
         for number, row in enumerate(data, start=1):
-            labels = {c: names[c][row[c]] for c in names if isinstance(row[c], int) and row[c] >= 0}
+            labels = {}
+            for column, names in label_names.items():
+                if isinstance(row[column], int) and row[column] >= 0:  # -1 is no label
+                    labels[column] = names[row[column]]
             yield f"{name}: row {number}", {**row, **labels}
     except (OSError, ValueError) as error:  # pyarrow's are of these
         raise InvalidInputError(f"{name} cannot be read ({error})") from error
@@ -172,11 +177,11 @@ def _read_csv(path: Path) -> Iterator[Record]:
     except (Unreadable, ValueError, EOFError, OSError, zlib.error) as error:
         raise InvalidInputError(f"{path.name}: cannot be read ({error}); save it as UTF-8") from error
     first = lines.readline()
-    tabs = path.name.removesuffix(".gz").endswith((".tsv", ".tab"))
-    delimiter = "\t" if tabs else max(",\t;|", key=first.count)
-    blanks = f"{delimiter} " in first  # a header "Question, Answer": then blanks are no part of the cells
-    rows = csv.reader(chain([first], lines), delimiter=delimiter, strict=True, skipinitialspace=blanks)
-    line, header = 1, None
+    is_tsv = path.name.removesuffix(".gz").endswith((".tsv", ".tab"))
+    delimiter = "\t" if is_tsv else max(",\t;|", key=first.count)
+    skip_blanks = f"{delimiter} " in first  # a header "Question, Answer": blanks are no part of the cells
+    rows = csv.reader(chain([first], lines), delimiter=delimiter, strict=True, skipinitialspace=skip_blanks)
+    line, header = 1, None  # line: the first of the row that is read
     try:
         for row in rows:
             where, line = f"{path.name}:{line}", rows.line_num + 1
@@ -214,15 +219,15 @@ def _check_header(names: list[str], where: str) -> list[str]:
 
 def check_target(path: Path | None) -> None:
     """Refuse a path that could not be written, before the work whose result it is for."""
-    existing = next((folder for folder in path.absolute().parents if folder.exists()), None) if path else None
-    if path and (path.is_dir() or not (existing and existing.is_dir())):
+    if path is None:
+        return
+    existing = next((folder for folder in path.absolute().parents if folder.exists()), path)
+    if path.is_dir() or not existing.is_dir():
         raise InvalidInputError(f"{str(path)!r} is a folder, or lies below a file; give the name of a file")
 
 
 def write_file(path: Path, write: Callable[[IO[bytes]], object], *, mode: int | None = None) -> None:
-    """Create or replace ``path`` in one step with what ``write`` puts into the open file.
-
-    A device or a pipe is written to as it is: replaced, ``/dev/null`` would be a file from then on."""
+    """Create or replace a file in one step with the content that ``write`` puts into it; a device is written to."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists() and not path.is_file() and not path.is_dir():

@@ -15,17 +15,9 @@ import numpy as np
 from rag_kit.documents.display import Table, TabularResult, one_line
 from rag_kit.errors import InvalidInputError, MissingExtraError
 from rag_kit.evaluation import comparison_pairs as paired
+from rag_kit.evaluation import comparison_scores as scoring
 from rag_kit.evaluation.comparison_pairs import Complementarity, Pair
-from rag_kit.evaluation.comparison_scores import (
-    SLICES,
-    MatchedRuns,
-    Score,
-    Slice,
-    check_slices,
-    match_runs,
-    scores,
-    slice_scores,
-)
+from rag_kit.evaluation.comparison_scores import SLICES, MatchedRuns, Score, Slice
 from rag_kit.evaluation.runs.labels import caveats
 from rag_kit.evaluation.runs.results import Results, interval_text
 from rag_kit.evaluation.statistics import check_level, column_intervals
@@ -75,14 +67,12 @@ class Comparison(TabularResult):
         """Metric -> which questions each alone gets, the union, the best set to combine."""
         seconds = [self.score(name, self.metrics[0]).p50_seconds for name in self.pipelines]
         limits = self.thresholds.items()
-        return {
-            metric: paired.complementarity(self._matched, metric, limit, seconds) for metric, limit in limits
-        }
+        return {name: paired.complementarity(self._matched, name, limit, seconds) for name, limit in limits}
 
     @cached_property
     def slices(self) -> list[Slice]:
         """Scores on parts of the questions."""
-        return slice_scores(self._matched, self.sliced_by, level=self.level)
+        return scoring.slice_scores(self._matched, self.sliced_by, level=self.level)
 
     def score(self, pipeline: str, metric: str) -> Score:
         """Return a row of the table."""
@@ -94,7 +84,7 @@ class Comparison(TabularResult):
         return _find_row(rows, pipeline, other, metric)
 
     def to_pandas(self, table: str = "table") -> pd.DataFrame:
-        """``table``, ``pairs``, ``slices``, or ``complementarity`` (a line for each metric and pipeline) as a frame."""
+        """Return ``table``, ``pairs``, ``slices``, or ``complementarity`` (by metric and pipeline) as a frame."""
         try:
             import pandas as pd
         except ImportError:
@@ -107,7 +97,7 @@ class Comparison(TabularResult):
         return pd.DataFrame(tables[table])
 
     def to_json(self) -> dict[str, Any]:
-        """Everything as plain JSON."""
+        """Return all tables and notes as plain JSON."""
         return {
             "pipelines": list(self.pipelines), "metrics": list(self.metrics), "baseline": self.baseline,
             "level": self.level, "tests": self.tests, "questions": self.questions, "thresholds": self.thresholds,
@@ -119,20 +109,20 @@ class Comparison(TabularResult):
 
     def slices_table(self) -> Table:
         """Make the table of slices; a way of slicing that gives only one part is left out."""
-        parts = {(part.by, part.value) for part in self.slices}
-        several = {by for by in self.sliced_by if sum(by == each for each, _ in parts) > 1}
+        values = {by: {part.value for part in self.slices if part.by == by} for by in self.sliced_by}
         rows = [
             [part.by, part.value, part.metric, part.pipeline, part.mean, interval_text(part.low, part.high),
              f"{part.n} / {part.total}"]
-            for part in self.slices if part.by in several
+            for part in self.slices if len(values[part.by]) > 1
         ]  # fmt: skip
         header = ["by", "part", "metric", "pipeline", "mean", self._interval, "n / total"]
         return Table(header, rows, "Slices", right=[4, 6], limit=60)
 
     def _contents(self) -> tuple[str, list[Table], list[str]]:
-        by = ", ".join(self.sliced_by)
-        below = [f'By {by}: .slices or to_pandas("slices"); rag-kit compare --slice TAG.'] if by else []
-        return self._title, self._tables(), ["", *self._explanations(), *below]
+        lines = ["", *self._explanations()]
+        if by := ", ".join(self.sliced_by):
+            lines.append(f'By {by}: .slices or to_pandas("slices"); rag-kit compare --slice TAG.')
+        return self._title, self._tables(), lines
 
     def __repr__(self) -> str:
         return f"<Comparison of {self._title}>"
@@ -179,19 +169,17 @@ class Comparison(TabularResult):
     def _explanations(self) -> list[str]:
         """Explain how to read the tables."""
         thresholds = ", ".join(f"{name} {value:g}" for name, value in self.thresholds.items())
-        labels = [
-            f"{row.metric} of {row.pipeline}: judge {row.mean:.3f}; {self._with_caveats(row, row.pipeline)}."
-            for row in self.table
-            if row.labelled
-        ] + [
-            f"{pair.metric}, {pair.pipeline} minus {pair.other}: judge {pair.difference:+.3f}; "
-            f"{self._with_caveats(pair, pair.pipeline, pair.other)}."
-            for pair in self.pairs
-            if pair.labelled
-        ]
-        lines = [
-            *self.notes,
-            *labels,
+        lines = list(self.notes)
+        for row in self.table:
+            if row.labelled:
+                estimate = self._with_caveats(row, row.pipeline)
+                lines.append(f"{row.metric} of {row.pipeline}: judge {row.mean:.3f}; {estimate}.")
+        for pair in self.pairs:
+            if pair.labelled:
+                estimate = self._with_caveats(pair, pair.pipeline, pair.other)
+                judged = f"{pair.pipeline} minus {pair.other}: judge {pair.difference:+.3f}"
+                lines.append(f"{pair.metric}, {judged}; {estimate}.")
+        lines += [
             "Differences stand on the n questions that both have a value for; a failed cell is never a number.",
             f"p: two-sided sign-flip test, Holm's correction ({self.tests} in all); better: < {1 - self.level:.2g}.",
             f"A question counts as answered from this value on: {thresholds}.",
@@ -203,12 +191,12 @@ class Comparison(TabularResult):
         return lines
 
     def _with_caveats(self, row: Score | Pair, *pipelines: str) -> str:
-        """Write the labels of one run, or of a pair of runs, and what their interval does not say."""
+        """Describe the mean, or the difference, by people's labels, and the limits of its interval."""
         runs = [self._matched.runs[name] for name in pipelines]
         scored = set.intersection(*(set(run.values(row.metric)) for run in runs))
         verdicts = [run.labels.verdicts.get(row.metric, {}) for run in runs]
-        labelled = [key for key in verdicts[0] if key in scored and all(key in of_run for of_run in verdicts)]
-        unclear = sum(None in [of_run[key] for of_run in verdicts] for key in labelled)
+        labelled = scored.intersection(*verdicts)
+        unclear = sum(any(by_id[key] is None for by_id in verdicts) for key in labelled)
         return "; ".join([str(row.labelled), *caveats(labelled, unclear, scored)])
 
     def _metrics_without_value(self) -> list[str]:
@@ -262,19 +250,19 @@ def compare(
         (0.10625, 0.03125, 0.05, 0.1625, 'a')
     """
     check_level(level)
-    matched = match_runs([results, *others] if others else results, metrics)
+    matched = scoring.match_runs([results, *others] if others else results, metrics)
     names = list(matched.runs)
     if baseline is not None and baseline not in names:
         raise InvalidInputError(f"the baseline {baseline!r:.80} is no pipeline; there are {', '.join(names)}")
     limits = paired.check_thresholds(thresholds, matched.values)
-    sliced_by = check_slices(matched.examples.values(), slices)
+    sliced_by = scoring.check_slices(matched.examples.values(), slices)
     if baseline is None:
         couples = list(combinations(range(len(names)), 2))
     else:
         couples = [(i, names.index(baseline)) for i, name in enumerate(names) if name != baseline]
     columns = [*matched.values.values(), paired.differences(matched, couples)]  # all share their resamples
     intervals = column_intervals(np.concatenate(columns, axis=1), level=level)
-    table = scores(matched, intervals, prices, level=level)
+    table = scoring.scores(matched, intervals, prices, level=level)
     pair_intervals = intervals[len(table) :]
     pairs, tests = paired.compare_pairs(matched, couples, pair_intervals, level=level, thresholds=limits)
     all_thresholds = {metric: limits.get(metric, 0.5) for metric in matched.values}

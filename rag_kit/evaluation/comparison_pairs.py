@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -81,16 +83,16 @@ class Complementarity:
 
     def records(self) -> list[dict[str, Any]]:
         """Make a line for each pipeline: what it gets, gets alone, its position in the combination, its gain."""
-        positions = {step.pipeline: position for position, step in enumerate(self.greedy, start=1)}
-        return [
-            {
+        steps = {step.pipeline: (place, step.gain, step.share) for place, step in enumerate(self.greedy, 1)}
+        records = []
+        for name in self.pipelines:
+            place, gain, share = steps.get(name, (None, 0, None))
+            records.append({
                 "metric": self.metric, "pipeline": name, "got": len(self.got[name]), "only": len(self.only[name]),
-                "place": positions.get(name), "gain": self.greedy[positions[name] - 1].gain if name in positions else 0,
-                "share_with_it": self.greedy[positions[name] - 1].share if name in positions else None,
+                "place": place, "gain": gain, "share_with_it": share,
                 "union": self.union, "n": self.n, "total": self.total,
-            }
-            for name in self.pipelines
-        ]  # fmt: skip
+            })  # fmt: skip
+        return records
 
 
 def check_thresholds(thresholds: Any, metrics: Iterable[str]) -> dict[str, float]:
@@ -115,94 +117,90 @@ def compare_pairs(
     level: float,
     thresholds: Mapping[str, float],
 ) -> tuple[list[Pair], int]:
-    """Test all pairs metric by metric; also return the number of tests that were corrected for."""
+    """Test all couples of pipelines, metric by metric; also return the number of tests that were corrected for."""
     names, table = list(matched.runs), differences(matched, couples)
     keys = [(metric, *couple) for metric in matched.values for couple in couples]
-    binary = {name: bool(np.isin(v[~np.isnan(v)], (0, 1)).all()) for name, v in matched.values.items()}
-    flips = sign_flip_tests(np.nan_to_num(table, nan=0.0))
-    pairs: list[Pair] = []
-    p_values: dict[tuple[int, str], float] = {}  # by number of the pair and by field
-    for (metric, i, j), column, (low, high), flip in zip(keys, table.T, intervals, flips, strict=True):
+    p_values = sign_flip_tests(np.nan_to_num(table, nan=0.0))
+    rows: list[dict[str, Any]] = []  # fields of pairs
+    tests: list[tuple[dict[str, Any], str]] = []  # row and field of each p-value to correct
+    for (metric, i, j), column, (low, high), p in zip(keys, table.T, intervals, p_values, strict=True):
         present = present_values(column)
         signs = np.sign(present) * (-1 if metric in matched.lower_is_better else 1)
-        wins, losses = int((signs > 0).sum()), int((signs < 0).sum())
-        runs = [matched.runs[names[number]] for number in (i, j)]
-        labelled = runs[0].labelled(metric, runs[1], level=level) if present else None
-        ends = (low, high, wins, losses)
-        pair = Pair(metric, names[i], names[j], len(present), mean(present), *ends, labelled=labelled)
-        threshold = thresholds.get(metric, 0.5)
-        of_hits = binary[metric] and 0 < threshold <= 1  # then McNemar's test is the sign-flip test
-        if present:
-            p_values[len(pairs), "p"] = flip
-        if present and (of_hits or metric in thresholds):
-            pair = replace(pair, hits=_count_hits(matched, metric, threshold, i, j))
-        if pair.hits and not of_hits:
-            p_values[len(pairs), "mcnemar_p"] = mcnemar_p(pair.hits["only_pipeline"], pair.hits["only_other"])
-        pairs.append(pair)
-    adjusted = dict(zip(p_values, holm(list(p_values.values())), strict=True))
-    for number, pair in enumerate(pairs):
-        for field in ("p", "mcnemar_p") if pair.hits else ("p",):
-            key = (number, field) if (number, field) in adjusted else (number, "p")
-            values = {field: p_values.get(key), f"{field}_adjusted": adjusted.get(key)}
-            pairs[number] = pair = replace(pair, **values)  # type: ignore[arg-type]
-        if pair.difference and (pair.p_adjusted or 0.0) < 1 - level:
-            first = (pair.difference > 0) != (pair.metric in matched.lower_is_better)
-            pairs[number] = replace(pair, better=pair.pipeline if first else pair.other)
-    return pairs, len(adjusted)
+        row: dict[str, Any] = {
+            "metric": metric, "pipeline": names[i], "other": names[j], "n": len(present), "difference": mean(present),
+            "low": low, "high": high, "wins": int((signs > 0).sum()), "losses": int((signs < 0).sum()),
+        }  # fmt: skip
+        rows.append(row)
+        if not present:
+            continue
+        row["labelled"] = matched.runs[names[i]].labelled(metric, matched.runs[names[j]], level=level)
+        row["p"] = p
+        tests.append((row, "p"))
+        values, threshold = matched.values[metric], thresholds.get(metric, 0.5)
+        are_hits = np.isin(values[~np.isnan(values)], (0, 1)).all() and 0 < threshold <= 1
+        if are_hits or metric in thresholds:
+            row["hits"] = hits = _count_hits(matched, metric, threshold, i, j)
+            if not are_hits:  # else McNemar's test is the sign-flip test
+                row["mcnemar_p"] = mcnemar_p(hits["only_pipeline"], hits["only_other"])
+                tests.append((row, "mcnemar_p"))
+    for (row, field), p in zip(tests, holm([row[field] for row, field in tests]), strict=True):
+        row[f"{field}_adjusted"] = p
+    for row in rows:
+        if "hits" in row and "mcnemar_p" not in row:
+            row |= {"mcnemar_p": row["p"], "mcnemar_p_adjusted": row["p_adjusted"]}
+        if row["difference"] and row["p_adjusted"] < 1 - level:
+            is_first = (row["difference"] > 0) != (row["metric"] in matched.lower_is_better)
+            row["better"] = row["pipeline"] if is_first else row["other"]
+    return [Pair(**row) for row in rows], len(tests)
 
 
 def differences(matched: MatchedRuns, couples: Sequence[tuple[int, int]]) -> np.ndarray:
-    """Return questions by differences of the couples, metric by metric; NaN where one has no value."""
+    """Return a table with a row for each question and a column for each metric and couple; NaN without a value."""
     first, second = np.array(couples).T
     return np.concatenate([table[:, first] - table[:, second] for table in matched.values.values()], axis=1)
 
 
-def complementarity(
-    matched: MatchedRuns, metric: str, threshold: float, seconds: Latencies
-) -> Complementarity:
+def complementarity(matched: MatchedRuns, metric: str, limit: float, seconds: Latencies) -> Complementarity:
     """Measure what pipelines gain over each other on one metric; ``seconds``, their latencies, break ties."""
     values, names = matched.values[metric], tuple(matched.runs)
-    complete = (values == values).all(axis=1)
-    answered = _reaches_threshold(matched, metric, threshold)[complete]
-    ids = [key for key, is_complete in zip(matched.examples, complete.tolist(), strict=True) if is_complete]
-    times = answered.sum(axis=1)
+    complete = ~np.isnan(values).any(axis=1)  # questions with a value for all pipelines
+    got = _reaches_threshold(matched, metric, limit)[complete]  # questions by pipelines
+    ids = list(compress(matched.examples, complete))
+    times = got.sum(axis=1)  # number of pipelines that get a question
 
-    def ids_of(chosen: np.ndarray) -> tuple[str, ...]:
-        return tuple(ids[number] for number in np.flatnonzero(chosen))
+    def ids_of(mask: np.ndarray) -> tuple[str, ...]:
+        return tuple(compress(ids, mask))
 
     return Complementarity(
-        metric=metric, threshold=threshold, pipelines=names, n=len(ids), total=matched.questions,
-        got={name: ids_of(answered[:, i]) for i, name in enumerate(names)},
-        only={name: ids_of(answered[:, i] & (times == 1)) for i, name in enumerate(names)},
+        metric=metric, threshold=limit, pipelines=names, n=len(ids), total=matched.questions,
+        got={name: ids_of(got[:, i]) for i, name in enumerate(names)},
+        only={name: ids_of(got[:, i] & (times == 1)) for i, name in enumerate(names)},
         nobody=ids_of(times == 0),
         union=float((times > 0).mean()) if ids else None,
-        best_single=float(answered.mean(axis=0).max()) if ids else None,
-        greedy=_pick_steps(answered, names, seconds),
+        best_single=float(got.mean(axis=0).max()) if ids else None,
+        greedy=_pick_steps(got, names, seconds),
     )  # fmt: skip
 
 
-def _pick_steps(
-    answered: np.ndarray, names: Sequence[str], seconds: Latencies
-) -> tuple[CombinationStep, ...]:
+def _pick_steps(got: np.ndarray, names: Sequence[str], seconds: Latencies) -> tuple[CombinationStep, ...]:
     """Order pipelines so that each adds most of the questions not got yet; of equals the quicker first."""
     steps: list[CombinationStep] = []
-    left = list(range(len(names)))
-    covered = np.zeros(len(answered), dtype=bool)
-    while left:
-        gains = {i: int((answered[:, i] & ~covered).sum()) for i in left}
-        best = min(left, key=lambda i: (-gains[i], seconds[i] if seconds[i] is not None else float("inf"), i))
+    latencies = [math.inf if latency is None else latency for latency in seconds]
+    covered = np.zeros(len(got), dtype=bool)
+    while len(steps) < len(names):
+        gains = (got & ~covered[:, None]).sum(axis=0).tolist()
+        best = min(range(len(names)), key=lambda i: (-gains[i], latencies[i]))
         if gains[best] == 0:
             break
-        covered |= answered[:, best]
-        left.remove(best)
+        covered |= got[:, best]
         steps.append(CombinationStep(names[best], gains[best], float(covered.mean())))
     return tuple(steps)
 
 
 def _count_hits(matched: MatchedRuns, metric: str, threshold: float, i: int, j: int) -> dict[str, int]:
-    """Count the questions that each of two gets, and that it alone gets, of those with a value for both."""
-    values, got = matched.values[metric][:, [i, j]], _reaches_threshold(matched, metric, threshold)[:, [i, j]]
-    first, second = got[~np.isnan(values).any(axis=1)].T
+    """Count the questions that pipelines ``i`` and ``j`` get, and get alone, of those with a value for both."""
+    has_values = ~np.isnan(matched.values[metric][:, [i, j]]).any(axis=1)
+    first, second = _reaches_threshold(matched, metric, threshold)[has_values][:, [i, j]].T
     return {
         "pipeline": int(first.sum()), "other": int(second.sum()),
         "only_pipeline": int((first & ~second).sum()), "only_other": int((second & ~first).sum()),

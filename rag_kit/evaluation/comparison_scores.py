@@ -31,7 +31,7 @@ _UNTAGGED = "(not said)"
 
 @dataclass
 class MatchedRuns:
-    """Runs by name; ``values`` has by metric: questions by pipelines, NaN without an ok cell."""
+    """Runs by name over the same examples; ``values``: metric -> questions by runs, NaN without an ok cell."""
 
     runs: dict[str, Results]
     examples: dict[str, Example]
@@ -49,7 +49,7 @@ class MatchedRuns:
         return frozenset(metric for metric in self.values if not higher_is_better(owners[metric], metric))
 
     def notes(self) -> list[str]:
-        """Questions that were not asked, and judges that differ."""
+        """Note questions that were not asked, and judges that differ."""
         count = len(self.examples)
         missing = {name: count - len(run.rows) for name, run in self.runs.items() if len(run.rows) < count}
         notes = [f"{name}: {n} of {count} questions have not been asked." for name, n in missing.items()]
@@ -115,9 +115,7 @@ def match_runs(results: Any, metrics: Iterable[str] | str | None = None) -> Matc
     return MatchedRuns(runs, examples, values)
 
 
-def scores(
-    matched: MatchedRuns, intervals: Iterable[Interval], prices: Any = None, *, level: float = 0.95
-) -> list[Score]:
+def scores(matched: MatchedRuns, intervals: Iterable[Interval], prices: Any, *, level: float) -> list[Score]:
     """Score each pipeline by each metric, metric by metric."""
     ends = iter(intervals)
     costs_by_run = {name: costs(run, prices) for name, run in matched.runs.items()}
@@ -163,12 +161,14 @@ def slice_scores(matched: MatchedRuns, slices: Sequence[str], *, level: float) -
 
 def check_slices(examples: Collection[Example], slices: Iterable[str] | str) -> tuple[str, ...]:
     """Return the ways to slice; refuse one that is neither built in nor a tag of an example."""
-    talks = any(example.history or "turn" in example.tags for example in examples)
-    names = (slices,) if isinstance(slices, str) or not isinstance(slices, Iterable) else tuple(slices)
-    tags = sorted({tag for example in examples for tag in example.tags})
-    allowed = dict.fromkeys(["type", "language", *(["turn"] if talks else []), *tags])
-    if slices is SLICES and not talks:
-        names = names[:-1]
+    tags = {tag for example in examples for tag in example.tags}
+    if any(example.history for example in examples):
+        tags.add("turn")
+    built_in = [name for name in SLICES if name != "turn" or name in tags]
+    allowed = dict.fromkeys([*built_in, *sorted(tags)])
+    names: Iterable[Any] = built_in
+    if slices is not SLICES:
+        names = [slices] if isinstance(slices, str) or not isinstance(slices, Iterable) else list(slices)
     for name in names:
         if not isinstance(name, str) or name not in allowed:
             raise InvalidInputError(
@@ -179,8 +179,7 @@ def check_slices(examples: Collection[Example], slices: Iterable[str] | str) -> 
 
 def present_values(column: np.ndarray) -> list[float]:
     """Return the values of a column without gaps."""
-    values: list[float] = column[column == column].tolist()
-    return values
+    return list(column[~np.isnan(column)].tolist())
 
 
 def mean(values: Sequence[float | None]) -> float | None:
@@ -190,12 +189,11 @@ def mean(values: Sequence[float | None]) -> float | None:
 
 
 def name_runs(results: Any, least: int = 2) -> dict[str, Results]:
-    """Map names to runs; refuse fewer than so many, or equal names."""
+    """Map names to runs, loaded where they are folders; refuse fewer than ``least``, or equal names."""
     if isinstance(results, (str, Path, Results)) or not isinstance(results, Iterable):
         results = ()
-    named_items = results.items() if isinstance(results, Mapping) else ((None, item) for item in results)
     runs: dict[str, Results] = {}
-    for name, item in named_items:
+    for name, item in results.items() if isinstance(results, Mapping) else ((None, item) for item in results):
         run = Results.load(item) if isinstance(item, (str, Path)) else item
         if not isinstance(run, Results) or not run.rows:
             raise InvalidInputError(
@@ -226,12 +224,13 @@ def _merge_examples(runs: Mapping[str, Results]) -> dict[str, Example]:
                 "the same set of questions can be compared"
             )
         for row in run.rows:
-            first, other = examples.setdefault(row.example.id, (name, row.example))
-            for part in _GOLD if other is not row.example else ():
-                if getattr(other, part) != getattr(row.example, part):
+            first_name, first = examples.setdefault(row.example.id, (name, row.example))
+            for field in _GOLD if first is not row.example else ():
+                old, new = getattr(first, field), getattr(row.example, field)
+                if old != new:
                     raise InvalidInputError(
-                        f"the example {other.id!r:.80} has the {part} {getattr(other, part)!r:.120} in the results of "
-                        f"{first!r:.80} and {getattr(row.example, part)!r:.120} in those of {name!r:.80}: these are "
+                        f"the example {first.id!r:.80} has the {field} {old!r:.120} in the results of "
+                        f"{first_name!r:.80} and {new!r:.120} in those of {name!r:.80}: these are "
                         "different sets of questions; run both pipelines over the same set"
                     )
     return {key: example for key, (_, example) in examples.items()}
@@ -243,10 +242,8 @@ def _choose_metrics(runs: Iterable[Results], metrics: Iterable[str] | str | None
     chosen: list[Any] = [metric for metric in present if present[metric] > 1]
     if metrics is not None:
         chosen = [metrics] if isinstance(metrics, str) or not isinstance(metrics, Iterable) else list(metrics)
-    if unknown := [metric for metric in chosen if metric not in list(present)]:
-        raise InvalidInputError(
-            f"no result has the metric {unknown[0]!r:.80}; there are {', '.join(present)}"
-        )
+    if absent := [metric for metric in chosen if metric not in list(present)]:
+        raise InvalidInputError(f"no result has the metric {absent[0]!r:.80}; there are {', '.join(present)}")
     if not chosen:
         reason = "the results have no metric in common" if metrics is None else "no metric is given"
         raise InvalidInputError(f"{reason}; give at least one of {', '.join(present)}")
@@ -254,7 +251,7 @@ def _choose_metrics(runs: Iterable[Results], metrics: Iterable[str] | str | None
 
 
 def _label_examples(examples: Iterable[Example], by: str) -> list[str]:
-    """Return the part that each example belongs to, sliced by a tag, the language or the turn."""
+    """Return the value of a tag, the language or the turn for each example."""
     if by == "language":
         from rag_kit.text import detect_language
 

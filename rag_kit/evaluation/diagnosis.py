@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 from rag_kit.documents.display import Table, TabularResult, one_line
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.outcomes import ANSWER, NO_ANSWER, count_outcomes, first_metric, outcomes_table
 from rag_kit.evaluation.remedies import CASES, TABLE, CaseName, Cause, Level, Text, case_of, text_of
 from rag_kit.evaluation.runs.results import Results
@@ -27,7 +26,7 @@ ROLES: dict[Role, tuple[str, ...]] = {
         "context_precision", "context_precision_without_reference", "map", "map@", "mrr", "mrr@",
     ),
 }  # fmt: skip
-_CITATION_OK = (None, "supported", "undecided", "grounded")
+_GOOD_CITATIONS = (None, "supported", "undecided", "grounded")  # statuses
 
 
 @dataclass(frozen=True)
@@ -91,10 +90,10 @@ class Diagnosis(TabularResult):
         return replace(self, language=_choose_language(language, []))
 
     def to_json(self) -> dict[str, Any]:
-        """The diagnosis as plain JSON, the texts in the diagnosis's language."""
-        plain = ("name", "language", "unknown", "main", "thresholds", "metrics", "counts", "outcomes")
+        """Return the diagnosis as plain JSON, the texts in its language."""
+        fields = ("name", "language", "unknown", "main", "thresholds", "metrics", "counts", "outcomes")
         return {
-            **{key: getattr(self, key) for key in plain},
+            **{key: getattr(self, key) for key in fields},
             "questions": len(self.rows),
             "cases": {
                 case.name: {
@@ -110,6 +109,7 @@ class Diagnosis(TabularResult):
         return f"<Diagnosis of {len(self.rows)} questions: {self.counts}>"
 
     def _row_records(self) -> list[dict[str, Any]]:
+        """Return the findings as plain JSON, with their scores by metric."""
         records = []
         for row in self.rows:
             scores = {self.metrics[role]: value for role, value in row.values.items()}
@@ -133,30 +133,32 @@ class Diagnosis(TabularResult):
         return f"{title}\n{self._text('limits', ', '.join(limits))}", self._tables(), []
 
     def _tables(self) -> list[Table]:
-        cases = [case_of(name) for name in self.causes]
-        causes = [[self._text(case.title), self.counts[case.name], self._text(case.cause)] for case in cases]
-        causes += [[self._text("unknown"), self.unknown, ""]] if self.unknown else []
-        pairs = [(case.title, remedy) for case in cases for remedy in case.remedies]
-        remedies = [[self._text(title), remedy.name, self._text(remedy.text)] for title, remedy in pairs]
-        order = {name: position for position, name in enumerate([*self.causes, None])}
-        wrong = sorted(
-            (row for row in self.rows if row.case not in ("right", "right_declined")),
-            key=lambda row: order[row.case],
-        )
-        words = {key: self._text(key) for key in ("id", "question", "cause", *ROLES, "hints")}
-        rows, more = list(map(self._table_row, wrong)), self._text("more")
+        """Make the tables of outcomes, causes, remedies, and questions that were not plainly answered right."""
+        causes: list[list[Any]] = []
+        remedies: list[list[Any]] = []
+        for case in map(case_of, self.causes):
+            title = self._text(case.title)
+            causes.append([title, self.counts[case.name], self._text(case.cause)])
+            remedies += [[title, remedy.name, self._text(remedy.text)] for remedy in case.remedies]
+        if self.unknown:
+            causes.append([self._text("unknown"), self.unknown, ""])
+        cases = [name for name in (*self.causes, None) if name not in ("right", "right_declined")]
+        rows = [self._table_row(row) for name in cases for row in self.questions(name)]
+        header = [self._text(key) for key in ("id", "question", "cause", *ROLES, "hints")]
+        cause, more = self._text("cause"), self._text("more")
         return [
             outcomes_table({one_line(self.name): self.outcomes}, self.language == "zh"),
-            Table([words["cause"], self._text("questions"), ""], causes, right=[1], width=240),
-            Table([words["cause"], self._text("part"), ""], remedies, self._text("remedies"), width=240),
-            Table(list(words.values()), rows, self._text("each"), width=48, limit=40, more=more),
+            Table([cause, self._text("questions"), ""], causes, right=[1], width=240),
+            Table([cause, self._text("part"), ""], remedies, self._text("remedies"), width=240),
+            Table(header, rows, self._text("each"), width=48, limit=40, more=more),
         ]
 
     def _table_row(self, row: Finding) -> list[Any]:
+        """Return id, question, cause, scores and hints of a question."""
         cause = self._text("unknown" if row.case is None else case_of(row.case).title)
+        levels = row.levels.items()
         scores = [
-            "-" if level is None else f"{row.values[role]:.2f} {self._text(level)}"
-            for role, level in row.levels.items()
+            "-" if level is None else f"{row.values[role]:.2f} {self._text(level)}" for role, level in levels
         ]
         return [row.id, row.question, cause, *scores, self._join((*row.unknown, *row.hints))]
 
@@ -202,9 +204,9 @@ def diagnose(
         raise InvalidInputError(
             f"results is {type(run).__name__} without rows; give what evaluate returned, or the folder of one run"
         )
-    named: dict[Role, str | None] = {"answer": answer, "recall": recall, "precision": precision}
-    usual = {role: names[0] for role, names in ROLES.items()} | choose_metrics(run)
-    metrics = usual | {role: name for role, name in named.items() if name}
+    requested: dict[Role, str | None] = {"answer": answer, "recall": recall, "precision": precision}
+    metrics = {role: names[0] for role, names in ROLES.items()} | choose_metrics(run)
+    metrics |= {role: name for role, name in requested.items() if name}
     for role, metric in metrics.items():
         if metric not in run.metrics:
             raise InvalidInputError(
@@ -229,15 +231,19 @@ def diagnose_all(results: Mapping[str, Results], language: Any = "auto") -> dict
 
 
 def _diagnose_row(row: Row, metrics: Mapping[Role, str], limits: Mapping[Role, float]) -> Finding:
-    """Hold the three scores against their thresholds; name the cause if all three are known."""
-    cells = {role: row.cells.get(name) for role, name in metrics.items()}
-    values = {role: cell.value if cell else None for role, cell in cells.items()}
-    levels: dict[Role, Level | None] = dict.fromkeys(values)
-    for role, value in values.items():
-        if value is not None:  # ContextPrecision of a half comes out as 0.49999999995
-            levels[role] = "high" if value >= limits[role] - 1e-9 else "low"
+    """Compare the three scores with their thresholds; name the cause if all three are known."""
+    values: dict[Role, float | None] = {}
+    levels: dict[Role, Level | None] = {}
+    unknown: list[Text] = []
+    for role, metric in metrics.items():
+        cell = row.cells.get(metric)
+        values[role], levels[role] = cell.value if cell else None, None
+        if cell is None or cell.value is None:
+            reason = f" ({cell.reason})" if cell and cell.reason else ""
+            unknown.append(text_of(cell.status if cell else "missing", metric, reason))
+        else:  # ContextPrecision of a half comes out as 0.49999999995
+            levels[role] = "high" if cell.value >= limits[role] - 1e-9 else "low"
     case = TABLE.get(tuple(levels.values()))
-    unknown = [_explain_missing(metrics[role], cell) for role, cell in cells.items() if values[role] is None]
     if row.example.answerable is False and row.output.error is None:
         if row.output.status in NO_ANSWER:
             case, unknown = None, [text_of("neither")]
@@ -248,31 +254,30 @@ def _diagnose_row(row: Row, metrics: Mapping[Role, str], limits: Mapping[Role, f
     return Finding(row.example.id, row.example.question, values, levels, case, tuple(unknown), _hints_of(row))
 
 
-def _explain_missing(metric: str, cell: Cell | None) -> Text:
-    reason = f" ({cell.reason})" if cell and cell.reason else ""
-    return text_of(cell.status if cell else "missing", metric, reason)
-
-
 def _hints_of(row: Row) -> tuple[Text, ...]:
-    """Read hints in the output itself: it failed, found nothing, declined, or cites wrongly."""
+    """Explain what the output itself shows: it failed, has no passages, declines, or cites wrongly."""
     output = row.output
-    wrong = sum(item.get("status") not in _CITATION_OK for item in output.citations)
-    hints = {
-        "failed": output.error is not None,
-        "nothing": output.passages == () and output.error is None,
-        "declined": output.declined,
-        "citations": wrong,
-    }
-    return tuple(text_of(key, output.error if key == "failed" else wrong) for key in hints if hints[key])
+    hints = []
+    if output.error is not None:
+        hints.append(text_of("failed", output.error))
+    elif output.passages == ():
+        hints.append(text_of("nothing"))
+    if output.declined:
+        hints.append(text_of("declined"))
+    if wrong := sum(item.get("status") not in _GOOD_CITATIONS for item in output.citations):
+        hints.append(text_of("citations", wrong))
+    return tuple(hints)
 
 
 def _read_thresholds(thresholds: Any) -> dict[Role, float]:
-    limits: dict[Any, Any] = dict.fromkeys(ROLES, 0.5 if thresholds is None else thresholds)
+    """Return a threshold for each role, by default 0.5; one number is that of all."""
+    limits: dict[Any, Any] = dict.fromkeys(ROLES, 0.5)
     if isinstance(thresholds, Mapping):
-        limits |= dict.fromkeys(ROLES, 0.5) | dict(thresholds)
-    if set(limits) != set(ROLES) or not all(
-        isinstance(v, (int, float)) and not isinstance(v, bool) and abs(v) < 1e300 for v in limits.values()
-    ):
+        limits |= thresholds
+    elif thresholds is not None:
+        limits = dict.fromkeys(ROLES, thresholds)
+    are_numbers = all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in limits.values())
+    if set(limits) != set(ROLES) or not are_numbers or not all(abs(v) < 1e300 for v in limits.values()):
         raise InvalidInputError(
             f"thresholds is {thresholds!r:.120}; give a number, or one for each of {', '.join(ROLES)}"
         )

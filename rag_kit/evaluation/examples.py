@@ -38,12 +38,12 @@ def checked(cls: type[T]) -> type[T]:
             create(self, *args, **fields)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
-            position = [
-                names[part] if n == 0 and type(part) is int else part for n, part in enumerate(first["loc"])
-            ]
+            location = list(first["loc"])
+            if location and type(location[0]) is int:  # the number of a positional argument
+                location[0] = names[location[0]]
             key = fields.get("id", args[0] if args and names[0] == "id" else "")
             raise InvalidInputError(
-                f"{cls.__name__} {key!r:.80}: {'.'.join(map(str, position))} is {first['input']!r:.120}; "
+                f"{cls.__name__} {key!r:.80}: {'.'.join(map(str, location))} is {first['input']!r:.120}; "
                 f"{first['msg']} (fields: {', '.join(names)})"
             ) from error
 
@@ -145,10 +145,10 @@ class Example(Recorded):
         """
         if not self.history:
             return self.question
-        chinese = detect_language(self.question) == "zh"
-        asks, answers = ("用户：", "助手：") if chinese else ("User: ", "Assistant: ")
-        turns = [(asks + turn["question"], answers + turn["answer"]) for turn in self.history]
-        return "\n".join([*(line for turn in turns for line in turn), asks + self.question])
+        is_chinese = detect_language(self.question) == "zh"
+        user, assistant = ("用户：", "助手：") if is_chinese else ("User: ", "Assistant: ")
+        lines = [f"{user}{turn['question']}\n{assistant}{turn['answer']}" for turn in self.history]
+        return "\n".join([*lines, user + self.question])
 
     @property
     def turn(self) -> int:

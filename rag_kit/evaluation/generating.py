@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import astuple
-from itertools import islice, takewhile
+from itertools import islice, product, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +17,10 @@ from rag_kit.concurrency import Budget, afan_out_map, use_budget
 from rag_kit.concurrency.bridge import blocking, run_in_thread
 from rag_kit.documents.files import AppendLog, read_log
 from rag_kit.errors import BudgetExceededError, InvalidInputError, ModelOutputError
+from rag_kit.evaluation import generating_pieces as pieces
 from rag_kit.evaluation._files import check_target
 from rag_kit.evaluation.examples import Example
-from rag_kit.evaluation.generating_pieces import (
-    REASONS,
-    Piece,
-    documents_of,
-    example_of,
-    is_duplicate,
-    multi_hop,
-    pieces_of,
-    refused_by,
-    single_hop,
-    with_all_holders,
-)
+from rag_kit.evaluation.generating_pieces import Piece
 from rag_kit.evaluation.ours.answers import squeeze
 from rag_kit.evaluation.runs.rows import digest
 from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
@@ -42,7 +32,9 @@ from rag_kit.retrieval.fields import check_count
 from rag_kit.text import detect_language
 
 _TIMEOUT = 300.0  # seconds for one request; the model's own may be shorter
-KINDS = {"single_hop": single_hop, "multi_hop": multi_hop}
+#: Most passages, or pairs of them, that are shown for a question, and how many more: many give no question.
+_GROUPS_PER_QUESTION, _MORE_GROUPS = 4, 16
+KINDS = {"single_hop": pieces.single_hop, "multi_hop": pieces.multi_hop}
 
 
 class GeneratedSet(EvaluationSet):
@@ -66,8 +58,11 @@ class GeneratedSet(EvaluationSet):
         """Say how many questions were kept, and how many were refused and why."""
         kinds = ", ".join(f"{len(part)} {kind}" for kind, part in self.slices("type").items())
         lines = [f"{len(self)} questions ({kinds or 'none'}) from {self.asked} times asking"]
-        lines += [f"  {n:>5} refused, {reason}: {REASONS[reason]}" for reason, n in self.dropped.items()]
-        return "\n".join([*lines, *([f"ended early: {self.stopped_by}"] if self.stopped_by else [])])
+        for reason, n in self.dropped.items():
+            lines.append(f"  {n:>5} refused, {reason}: {pieces.REASONS[reason]}")
+        if self.stopped_by:
+            lines.append(f"ended early: {self.stopped_by}")
+        return "\n".join(lines)
 
 
 async def agenerate(
@@ -140,18 +135,19 @@ async def agenerate(
         try:
             for position, kind in enumerate(kinds):
                 groups = await run_in_thread(KINDS[kind], writer.pieces, seed)
-                goal = n // len(kinds) + (position < n % len(kinds))
-                await writer.write(kind, groups, goal, max_concurrency)
+                count = n // len(kinds) + (position < n % len(kinds))
+                await writer.write(kind, groups, count, max_concurrency)
         except BudgetExceededError as error:
             reached = error
     result = GeneratedSet(target.stem if target else "generated", writer.kept, corpus=writer.corpus)
     result.refused, result.asked = writer.refused, writer.asked
     result.stopped_by = str(reached or "no more passages to ask about") if len(result) < n else None
     result.usage = {"calls": budget.calls, "tokens": budget.tokens}
+    if not result and reached and not result.refused:
+        raise reached
     if not result:
         first = next((f"\nThe first: {item}" for item in result.refused if item["question"]), "")
-        nothing = ModelOutputError(f"No question was kept: {result.report()}{first}")
-        raise reached if reached and not result.refused else nothing
+        raise ModelOutputError(f"No question was kept: {result.report()}{first}")
     if target is not None:
         await run_in_thread(result.save, target)
     return result
@@ -161,69 +157,69 @@ generate = blocking(agenerate, "generate")
 
 
 class _Writer:
-    """Asks a model for questions and for checks of them; keeps the good ones, notes why others are refused."""
+    """Asks a model for questions and for checks of them; keeps the good ones, and why others are refused."""
 
     def __init__(
         self, source: Any, llm: Any, target: Path | None, language: str, count: int, prompts: Path | None
     ) -> None:
         folder = None if prompts is None else as_path(prompts, "prompts")
         self.model = chat_model(llm) if llm is None or isinstance(llm, str) else llm
-        self.prompts = {
-            (task, tongue): load_prompt(f"generate_{task}", language=tongue, folder=folder)
-            for task in (*KINDS, "check")
-            for tongue in ("en", "zh")
-        }
+        self.prompts = {}
+        for task, prompt_language in product((*KINDS, "check"), ("en", "zh")):
+            prompt = load_prompt(f"generate_{task}", language=prompt_language, folder=folder)
+            self.prompts[task, prompt_language] = prompt
         hashes = [str((prompt.metadata or {}).get("hash")) for prompt in self.prompts.values()]
         self.identity = [describe_model(self.model), hashes, count, language]
         self.count, self.language, self.asked = count, language, 0
-        self.corpus = EvaluationSet("corpus", [], corpus=documents_of(source)).corpus or ()
-        self.pieces = pieces_of(self.corpus, language)
+        self.corpus = EvaluationSet("corpus", [], corpus=pieces.documents_of(source)).corpus or ()
+        self.pieces = pieces.pieces_of(self.corpus, language)
         self.squeezed = {passage.id: squeeze(passage.text) for passage in self.corpus}
         self.kept: list[Example] = []
         self.refused: list[dict[str, str]] = []
-        self.log, self.known = None, dict[Any, Any]()
+        self.log: AppendLog | None = None
+        self.stored: dict[Any, Any] = {}  # key of a group of pieces -> questions, and reasons to refuse them
         if target is not None:
             check_target(target)
             if target.suffix != ".jsonl":
                 raise InvalidInputError(f"out is {str(target)!r}; give a name that ends in .jsonl")
             path = target.with_suffix(".progress.jsonl")
             self.log = AppendLog(path)
-            self.known = {record.get("key"): record.get("items") for _, record in read_log(path) if record}
+            self.stored = {record.get("key"): record.get("items") for _, record in read_log(path) if record}
 
     async def write(self, kind: str, groups: Sequence[Sequence[Piece]], count: int, width: int) -> None:
-        """Ask in waves as large as the number still missing; results are taken in the order of the groups."""
+        """Ask about groups of pieces until ``count`` questions are kept, in waves as large as the number missing."""
         goal = len(self.kept) + count
         keyed = ((digest([self.identity, kind, list(map(astuple, group))]), group) for group in groups)
-        queue = islice(keyed, 4 * count + 16)
+        queue = islice(keyed, _GROUPS_PER_QUESTION * count + _MORE_GROUPS)
 
         async def ask_group(keyed_group: tuple[str, Sequence[Piece]]) -> None:
             key, group = keyed_group
-            if key not in self.known:
-                items = self.known[key] = await self._write_items(kind, group)
+            if key not in self.stored:
+                items = self.stored[key] = await self._ask_for_items(kind, group)
                 if self.log:
                     await run_in_thread(self.log.append, [{"key": key, "items": items}])
 
         while wave := list(islice(queue, min(width, goal - len(self.kept)))):
             result = await afan_out_map(ask_group, wave, max_concurrency=width, on_error="skip")
-            for key, group in takewhile(lambda keyed_group: keyed_group[0] in self.known, wave):
-                self._collect(kind, group, self.known[key], goal)
+            for key, group in takewhile(lambda keyed_group: keyed_group[0] in self.stored, wave):
+                self._collect(kind, group, self.stored[key], goal)
             for outcome in result.outcomes:
                 if outcome.error is not None:
                     raise outcome.error
 
-    async def _write_items(self, kind: str, pieces: Sequence[Piece]) -> list[list[Any]]:
-        """Read the questions that the model wrote, each with the reason to refuse it, or ``None``."""
-        passages = render_passages([Document(piece.text, metadata=piece.metadata) for piece in pieces])
+    async def _ask_for_items(self, kind: str, group: Sequence[Piece]) -> list[list[Any]]:
+        """Have the model write questions about pieces; return each with the reason to refuse it, or ``None``."""
+        passages = render_passages([Document(piece.text, metadata=piece.metadata) for piece in group])
         items: list[list[Any]] = []
         try:
-            reply = await self._reply(kind, pieces[0].language, passages=passages, count=str(self.count))
+            reply = await self._reply(kind, group[0].language, passages=passages, count=str(self.count))
             for item in reply["questions"][: self.count]:
-                example = example_of(item, kind, pieces, self.language)
-                if isinstance(example, Example):  # else it is refused whatever the check would say
-                    spoken = detect_language(example.question)
-                    check = await self._reply("check", spoken, question=example.question, passages=passages)
-                    items.append([item, refused_by(check, item["answers"], kind)])
-                else:
+                example = pieces.example_of(item, kind, group, self.language)
+                if isinstance(example, Example):
+                    language = detect_language(example.question)
+                    check = await self._reply("check", language, question=example.question, passages=passages)
+                    items.append([item, pieces.refused_by(check, item["answers"], kind)])
+                else:  # the reason to refuse it
                     items.append([item, example])
         except ModelOutputError:
             items.append([None, "model_failed"])
@@ -233,15 +229,15 @@ class _Writer:
         prompt = self.prompts[task, language]
         return (await astructured_call(self.model, prompt, values, timeout=_TIMEOUT)).model_dump()
 
-    def _collect(self, kind: str, pieces: Sequence[Piece], items: Sequence[Sequence[Any]], goal: int) -> None:
-        """Keep good questions up to the goal, and note why others are refused."""
+    def _collect(self, kind: str, group: Sequence[Piece], items: Sequence[Sequence[Any]], goal: int) -> None:
+        """Keep good questions up to the goal, and the reasons why others are refused."""
         self.asked += 1
         for item, reason in items:
-            result = reason or example_of(item, kind, pieces, self.language)
-            if isinstance(result, Example) and is_duplicate(result, self.kept):
+            result = reason or pieces.example_of(item, kind, group, self.language)
+            if isinstance(result, Example) and pieces.is_duplicate(result, self.kept):
                 result = "duplicate"
             if isinstance(result, str):
                 question = item["question"] if item else ""
                 self.refused.append({"kind": kind, "question": question, "reason": result})
             elif len(self.kept) < goal:
-                self.kept.append(with_all_holders(result, self.squeezed))
+                self.kept.append(pieces.with_all_holders(result, self.squeezed))

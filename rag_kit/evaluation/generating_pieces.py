@@ -25,21 +25,20 @@ from rag_kit.indexing.files import as_path, iter_files
 from rag_kit.text import content_words, detect_language, fold
 
 _log = logging.getLogger(__name__)
-_PIECE = 1500
-_LEAST = {"en": 120, "zh": 40}
+_PIECE_CHARS = 1500
+_MIN_CHARS = {"en": 120, "zh": 40}  # of a piece to ask about
+_QUERY_WORDS = 24  # of a piece, by which others about the same things are searched
 
-
-#: Reason -> what it means.
 _TABLE = Path(__file__).with_name("reasons.txt").read_text(encoding="utf-8")
+#: Reason to refuse a question -> its description.
 REASONS = dict(line.split(": ", 1) for line in _TABLE.splitlines())
-_POINTS = re.compile(
-    r"\b(?:the|this|these|those|that|given|provided|above|following|first|second|both|two) "
+_POINTS_OUTSIDE = re.compile(
+    r"(?i)\b(?:the|this|these|those|that|given|provided|above|following|first|second|both|two) "
     r"(?:passages?|texts?|documents?|excerpts?|paragraphs?|snippets?|contexts?|articles?|sections?|author'?s?)\b"
     r"|\b(?:mentioned|described|discussed|listed|stated|shown) (?:above|below|here|in (?:the|this))\b|\bpassage \d"
     r"|^(?:when|where|what|who|how|why|which) (?:was|is|did|does|were|are) (?:he|she|it|they|this|that)\b"
     r"|(?:(?<![日剧基版原样标])本|该|此|这|上|下|前|原|两)(?:段|篇|文|个?段落|篇?文章|份?文档|材料|节|章)|文中|上述|以上|作者|这里|段落"
     r"|^[^，。？]{0,4}?(?:他们|她们|它们|他|她|它|其(?!他|它|余|中)|该|此|这)",
-    re.IGNORECASE,
 )
 
 
@@ -90,16 +89,16 @@ def pieces_of(corpus: Iterable[Passage], language: str) -> list[Piece]:
     pieces = []
     for passage in corpus:
         chunks = [Document(passage.text, metadata={"start": 0})]
-        if len(passage.text) > 2 * _PIECE:
-            chunks = split([Document(passage.text)], chunk_size=_PIECE, chunk_overlap=0)
+        if len(passage.text) > 2 * _PIECE_CHARS:
+            chunks = split([Document(passage.text)], chunk_size=_PIECE_CHARS, chunk_overlap=0)
         for chunk in chunks:
             text, start = chunk.page_content, chunk.metadata["start"]
-            spoken = detect_language(text)
-            names = {**passage.metadata, **chunk.metadata}
-            metadata = {key: names[key] for key in ("title", "file", "heading") if names.get(key)}
-            long = len(text.strip()) >= _LEAST[spoken] and passage.text.startswith(text, start)
-            if long and language in ("auto", spoken):
-                pieces.append(Piece(passage.id, text, start, spoken, metadata))
+            text_language = detect_language(text)
+            values = {**passage.metadata, **chunk.metadata}
+            metadata = {key: values[key] for key in ("title", "file", "heading") if values.get(key)}
+            usable = len(text.strip()) >= _MIN_CHARS[text_language] and passage.text.startswith(text, start)
+            if usable and language in ("auto", text_language):
+                pieces.append(Piece(passage.id, text, start, text_language, metadata))
     if not pieces:
         where = "" if language == "auto" else f" in the language {language!r}"
         raise InvalidInputError(f"no document{where} has 120 characters (Chinese: 40); give longer passages")
@@ -118,8 +117,9 @@ def multi_hop(pieces: Sequence[Piece], seed: int) -> list[tuple[Piece, ...]]:
     pairs: dict[tuple[int, ...], tuple[Piece, ...]] = {}
     for number in _draw_order(pieces, seed):
         piece = pieces[number]
-        query = " ".join(list(dict.fromkeys(content_words(piece.text)))[:24])
-        for other_number in (int(str(match.id)) for match, _ in index.search(query, k=6)):
+        query = " ".join(list(dict.fromkeys(content_words(piece.text)))[:_QUERY_WORDS])
+        for match, _ in index.search(query, k=6):
+            other_number = int(str(match.id))
             pair, other = tuple(sorted((number, other_number))), pieces[other_number]
             is_other = other.document != piece.document if has_several_documents else other_number != number
             if is_other and other.language == piece.language and pair not in pairs:
@@ -131,15 +131,15 @@ def multi_hop(pieces: Sequence[Piece], seed: int) -> list[tuple[Piece, ...]]:
 def _draw_order(pieces: Sequence[Piece], seed: int) -> list[int]:
     """Order pieces at random by a hash, with documents taking turns, so that no long one dominates."""
     order = sorted(range(len(pieces)), key=lambda n: digest([seed, pieces[n].document, pieces[n].start]))
-    turns, drawn = dict[int, int](), Counter[str]()
-    for position in order:
-        turns[position] = drawn[pieces[position].document]
-        drawn[pieces[position].document] += 1
-    return sorted(order, key=turns.__getitem__)
+    rounds, drawn = dict[int, int](), Counter[str]()
+    for number in order:
+        rounds[number] = drawn[pieces[number].document]
+        drawn[pieces[number].document] += 1
+    return sorted(order, key=rounds.__getitem__)
 
 
 def example_of(item: Mapping[str, Any], kind: str, pieces: Sequence[Piece], target: str) -> Example | str:
-    """Make an example of a question as a model wrote it; or return the reason to refuse it."""
+    """Make an example of a question as a model wrote it, in the ``target`` language; else return why it is refused."""
     question, reference, answers = item["question"].strip(), item["reference"].strip(), item["answers"]
     spans = _find_spans(item["quotes"], pieces)
     language = detect_language("\n".join(span.text for span in spans)) if spans else pieces[0].language
@@ -160,7 +160,9 @@ def example_of(item: Mapping[str, Any], kind: str, pieces: Sequence[Piece], targ
         return "answer_not_found"
     if any(leaks(answer, question) for answer in answers):
         return "leaks_answer"
-    parts = [[answer] for answer in answers]
+    metadata: dict[str, Any] = {"generated": True}
+    if len(answers) > 1:
+        metadata["answer_parts"] = [[answer] for answer in answers]
     return Example(
         f"q-{digest([question, reference])[:12]}",
         question,
@@ -171,22 +173,22 @@ def example_of(item: Mapping[str, Any], kind: str, pieces: Sequence[Piece], targ
         spans=tuple(spans),
         answerable=True,
         tags={"type": kind, "language": language},
-        metadata={"generated": True, **({"answer_parts": parts} if len(parts) > 1 else {})},
+        metadata=metadata,
     )
 
 
 def with_all_holders(example: Example, corpus: Mapping[str, str]) -> Example:
-    """Add every document that holds the same words as the shown one to an example's gold.
+    """Add every document that holds the quoted words and the answers, as the shown one does, to an example's gold.
 
-    ``corpus`` has the texts by id, as `squeeze` gives them. Spans that several documents hold may lie in any of them.
+    ``corpus`` has the squeezed texts by id. Spans that several documents hold may be in any of them.
     """
     relevant, spans = dict(example.relevant), []
     answers = example.answers or [answer for part in example.metadata["answer_parts"] for answer in part]
-    wanted = [squeeze(answer) for answer in answers]
+    squeezed_answers = [squeeze(answer) for answer in answers]
     for document in example.relevant:
         quoted = [span for span in example.spans if span.document == document]
         evidence = [squeeze(span.text) for span in quoted]
-        evidence += [answer for answer in wanted if answer in corpus[document]]
+        evidence += [answer for answer in squeezed_answers if answer in corpus[document]]
         holders = [key for key, text in corpus.items() if all(part in text for part in evidence)]
         relevant |= dict.fromkeys(holders, 1)
         spans += quoted if len(holders) < 2 else [GoldSpan("", span.text) for span in quoted]
@@ -203,46 +205,50 @@ def refused_by(check: Mapping[str, Any], answers: Sequence[str], kind: str) -> s
 
 
 def is_duplicate(example: Example, accepted: Sequence[Example]) -> bool:
-    """Tell whether a question was accepted already: with the same words, or nearly so and the same answer."""
+    """Tell whether a question was accepted already: with most of its words, or with many and the same answer."""
     words, answer = frozenset(content_words(example.question)), (example.answers, example.metadata)
     for other in accepted:
         other_words = frozenset(content_words(other.question))
-        min_share = 0.4 if (other.answers, other.metadata) == answer else 0.8
-        if len(words & other_words) >= min_share * len(words | other_words):
+        min_overlap = 0.4 if (other.answers, other.metadata) == answer else 0.8  # Jaccard index
+        if len(words & other_words) >= min_overlap * len(words | other_words):
             return True
     return False
 
 
 def points_outside(question: str) -> bool:
     """Tell whether a question, quotations aside, points at "the passage" or at an unnamed "it"."""
-    return bool(_POINTS.search(re.sub(r"“[^”]*”|\"[^\"]*\"", "", question)))
+    return bool(_POINTS_OUTSIDE.search(re.sub(r"“[^”]*”|\"[^\"]*\"", "", question)))
 
 
 def leaks(answer: str, question: str) -> bool:
     """Tell whether a question holds the answer, or all its content words."""
-    folded = re.escape(fold(answer).strip())
-    edge = rf"(?<![a-z0-9]){folded}(?![a-z0-9])" if folded.isascii() else folded
+    pattern = re.escape(fold(answer).strip())
+    if pattern.isascii():  # not inside a longer word
+        pattern = rf"(?<![a-z0-9]){pattern}(?![a-z0-9])"
     words, question_words = frozenset(content_words(answer)), frozenset(content_words(question))
-    return bool(re.search(edge, fold(question))) or (len(words) > 1 and words <= question_words)
+    return bool(re.search(pattern, fold(question))) or (len(words) > 1 and words <= question_words)
 
 
 def agrees(other: str, answers: Sequence[str]) -> bool:
-    """Tell whether another answer says the same: it has every part, or nearly all words."""
-    words = frozenset(content_words(other))
-    folded = fold(other)
-    needed = [(fold(part), frozenset(content_words(part))) for part in answers]
-    return all(part in folded or len(tokens & words) >= max(1, 0.75 * len(tokens)) for part, tokens in needed)
+    """Tell whether another answer has every part of an answer, literally or three quarters of its content words."""
+    folded, other_words = fold(other), frozenset(content_words(other))
+    for part in answers:
+        words = frozenset(content_words(part))
+        if fold(part) not in folded and len(words & other_words) < max(1, 0.75 * len(words)):
+            return False
+    return True
 
 
 def _find_spans(quotes: Sequence[str], pieces: Sequence[Piece]) -> dict[GoldSpan, Piece]:
-    """Find quotes, whatever their white space and outer quotation marks; empty if one is not found."""
+    """Find quotes in pieces, whatever their white space and outer quotation marks; empty if one is not found."""
     spans: dict[GoldSpan, Piece] = {}
     for quote in quotes:
         words = quote.strip(" \t\n\"“”'‘’…").removesuffix("...").split()
         pattern = re.compile(r"\s+".join(map(re.escape, words)) or r"(?!)")
-        matches = ((piece, pattern.search(piece.text)) for piece in pieces)
-        piece, match = next(((piece, match) for piece, match in matches if match), (None, None))
-        if piece is None or match is None:
+        for piece in pieces:
+            if match := pattern.search(piece.text):
+                spans[GoldSpan(piece.document, match[0], piece.start + match.start())] = piece
+                break
+        else:
             return {}
-        spans[GoldSpan(piece.document, match[0], piece.start + match.start())] = piece
     return spans

@@ -53,26 +53,22 @@ class LabelCase:
         word = str(verdict).strip().lower()
         if verdict is None or word == "s":
             return None
-        has_ends = self.low > -_NO_END and self.high < _NO_END
-        if has_ends:
+        is_bounded = self.low > -_NO_END and self.high < _NO_END
+        if is_bounded:
             word = {"true": "1/1", "y": "1/1", "false": "0/1", "n": "0/1"}.get(word, word)
-        count, slash, total = word.partition("/") if has_ends else (word, "", "")
+        count, slash, total = word.partition("/") if is_bounded else (word, "", "")
         try:
             value = self.low + (self.high - self.low) * float(count) / float(total) if slash else float(count)
         except (ValueError, ZeroDivisionError):
             value = math.nan
         if self.low <= value <= self.high:
             return value
-        ends = [
-            *([f"from {self.low:g}"] if self.low > -_NO_END else []),
-            *([f"to {self.high:g}"] if self.high < _NO_END else []),
-        ]
-        shares = (
-            "a share such as 3/4, y or true for the greatest, n or false for the least, " if has_ends else ""
-        )
+        allowed = "a number" + (f" from {self.low:g}" if self.low > -_NO_END else "")
+        allowed += f" to {self.high:g}" if self.high < _NO_END else ""
+        if is_bounded:
+            allowed += ", a share such as 3/4, y or true for the greatest, n or false for the least"
         raise InvalidInputError(
-            f"the verdict on {self.id!r:.80} is {verdict!r:.40}; give {' '.join(['a number', *ends])}, {shares}"
-            "s or None: cannot tell"
+            f"the verdict on {self.id!r:.80} is {verdict!r:.40}; give {allowed}, s or None: cannot tell"
         )
 
 
@@ -142,56 +138,45 @@ def label(run: Results | Path | str, verdicts: Mapping[str, Any], metric: str | 
 def _open(run: Results | Path | str, metric: str | None) -> tuple[Results, str]:
     """Load the results, and choose the metric to label; refuse one that is not there."""
     results = run if isinstance(run, Results) else Results.load(run)
-    entries = results.manifest.get("metrics") or ()
-    judged = [entry["name"] for entry in entries if entry.get("asks_judge")]
+    judged = [entry["name"] for entry in results.manifest.get("metrics") or () if entry.get("asks_judge")]
     name = str(next(iter([*judged, *results.metrics]), None) if metric is None else metric)
     results.cells(name)
     return results, name
 
 
 def _make_case(results: Results, metric: str, key: str) -> LabelCase:
-    """Show one cell to a person: passages first, the question to the person last."""
+    """Write out one answer for a person: passages, question, answer, its claims, and last what to judge."""
     from rag_kit.text import detect_language
 
     example, output = results[key].example, results[key].output
     language = detect_language(example.question)
     low, high = results.scale(metric)
-    has_ends = low is not None and high is not None
-    low, high = -_NO_END if low is None else low, _NO_END if high is None else high
-    scale = (
-        say("label_scale", language, low=f"{low:g}", high=f"{high:g}")
-        if has_ends
-        else say("label_number", language)
-    )
+    if low is None or high is None:
+        scale = say("label_number", language)
+    else:
+        scale = say("label_scale", language, low=f"{low:g}", high=f"{high:g}")
     stages = {entry.get("name"): entry.get("stage") for entry in results.manifest.get("metrics") or ()}
-    asks = (f"label_ask_{metric}", f"label_ask_{stages.get(metric) or 'generation'}", "label_ask")
-    ask = next(name for name in asks if name in texts()[language])
-    claims = [
-        f"{number}. {text}"
-        for number, text in enumerate(_claims(results[key].cells[metric].details), start=1)
-    ]
-    parts = [
-        *(
-            f"[{n}]: {text[:MAX_TEXT]}{' …' * (len(text) > MAX_TEXT)}"
-            for n, text in enumerate(output.contexts, start=1)
-        ),
-        say("label_question", language, text=example.question),
-        say("label_reference", language, text=example.reference) if example.reference else "",
-        say("label_answer", language, text=output.answer or "–"),
-        say("label_claims", language, text="\n".join(claims)) if claims else "",
-        f"{metric}: {say(ask, language)} {scale}",
-    ]
-    return LabelCase(key, metric, clean_text("\n\n".join(filter(None, parts))), low, high)
+    keys = (f"label_ask_{metric}", f"label_ask_{stages.get(metric) or 'generation'}", "label_ask")
+    task = say(next(name for name in keys if name in texts()[language]), language)
+    parts = []
+    for number, text in enumerate(output.contexts, start=1):
+        parts.append(f"[{number}]: {text[:MAX_TEXT]}{' …' if len(text) > MAX_TEXT else ''}")
+    parts.append(say("label_question", language, text=example.question))
+    if example.reference:
+        parts.append(say("label_reference", language, text=example.reference))
+    parts.append(say("label_answer", language, text=output.answer or "–"))
+    claims = enumerate(_claims(results[key].cells[metric].details), start=1)
+    if numbered := "\n".join(f"{number}. {text}" for number, text in claims):
+        parts.append(say("label_claims", language, text=numbered))
+    text = clean_text("\n\n".join([*parts, f"{metric}: {task} {scale}"]))
+    return LabelCase(key, metric, text, -_NO_END if low is None else low, _NO_END if high is None else high)
 
 
 def _claims(details: Mapping[str, Any]) -> list[str]:
-    """Return the statements of an answer, as the judge or the kit cut them."""
+    """Return the statements of an answer, as the judge or the kit split them; ``details`` are those of a cell."""
     for record in (*(details.get("replies") or ()), details):
         items = record.get("statements") or record.get("claims") if isinstance(record, Mapping) else None
         if isinstance(items, list):
-            texts = (
-                item.get("statement") or item.get("text") if isinstance(item, dict) else item
-                for item in items
-            )
+            texts = [t.get("statement") or t.get("text") if isinstance(t, dict) else t for t in items]
             return [text for text in texts if isinstance(text, str)]
     return []

@@ -62,7 +62,7 @@ class Metric:
         raise NotImplementedError
 
     def settings(self) -> dict[str, Any]:
-        """Settings that decide the value beside the judge, as plain JSON: versions, prompt hashes.
+        """Return the settings that decide the value beside the judge, as plain JSON: versions, prompt hashes.
 
         A result is taken up again only while this, the judge's fingerprint, the example and the output are the same.
         """
@@ -81,8 +81,8 @@ class Metric:
         A cap of the whole run that is reached (`BudgetExceededError`) is raised on: the run ends, and what is missing
         is computed when it is taken up again.
         """
-        if absent := self._explain_missing(example, output, judge):
-            return absent
+        if missing := self._explain_missing(example, output, judge):
+            return missing
         if self.skips_declined and output.declined:
             return Cell.undefined("the answer declines: it states nothing")
         budget = Budget()
@@ -95,7 +95,7 @@ class Metric:
         except (Exception, asyncio.CancelledError) as error:
             task = asyncio.current_task()
             if isinstance(error, asyncio.CancelledError) and (task is None or task.cancelling()):
-                raise  # not the metric's own: somebody has cancelled the run
+                raise  # the run was cancelled, not something within the metric
             cell = Cell.error(redact(str(error)) if isinstance(error, RagKitError) else error_text(error))
         seconds = time.perf_counter() - started
         return replace(cell, calls=budget.calls, tokens=budget.tokens, seconds=seconds)
@@ -121,8 +121,9 @@ class Metric:
         return Cell.not_applicable("; ".join(missing)) if missing else None
 
     def _check_range(self, cell: Cell) -> Cell:
-        slack = 1e-9  # of floating-point sums
-        if cell.value is None or self.low - slack <= cell.value <= self.high + slack:
+        """Return the cell, or an error if its value is outside the metric's range."""
+        tolerance = 1e-9  # of floating-point sums
+        if cell.value is None or self.low - tolerance <= cell.value <= self.high + tolerance:
             return cell
         outside = f"the value {cell.value!r} is outside {self.low:g} to {self.high:g}"
         return Cell.error(outside, **dict(cell.details))

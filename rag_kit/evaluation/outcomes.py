@@ -30,10 +30,13 @@ _WORDS = ("right", "wrong", "declines", "declined_rightly", "invented", "not_kno
 
 
 def first_metric(results: Results, names: Sequence[str] = ANSWER) -> str | None:
-    """Return the first of these metrics that has a value, with any cut-off; ``None`` without one."""
-    usable = [name for name in results.metrics if results.values(name)]
-    fitting = (m for name in names for m in usable if m == name or f"{m.split('@')[0]}@" == name)
-    return next(fitting, None)
+    """Return the first of these metrics that has a value; ``recall@`` matches any cut-off; ``None`` without one."""
+    usable = [metric for metric in results.metrics if results.values(metric)]
+    for name in names:
+        for metric in usable:
+            if metric == name or f"{metric.partition('@')[0]}@" == name:
+                return metric
+    return None
 
 
 def outcome_of(row: Row, metric: str | None, limit: float = LIMIT) -> Outcome:
@@ -52,9 +55,11 @@ def outcome_of(row: Row, metric: str | None, limit: float = LIMIT) -> Outcome:
 
 def count_outcomes(results: Results, metric: str | None, limit: float = LIMIT) -> dict[str, int]:
     """Count questions by outcome; ``declined_rightly`` are those of ``declined`` without an answer."""
-    outcomes = [(outcome_of(row, metric, limit), row.example.answerable) for row in results.rows]
-    counts = Counter[str](outcome for outcome, _ in outcomes)
-    counts["declined_rightly"] = outcomes.count(("declined", False))
+    counts = Counter[str]()
+    for row in results.rows:
+        outcome = outcome_of(row, metric, limit)
+        counts[outcome] += 1
+        counts["declined_rightly"] += outcome == "declined" and row.example.answerable is False
     return {name: counts[name] for name in _COLUMNS}
 
 
@@ -98,8 +103,7 @@ def outcomes(
         import pandas as pd
     except ImportError:
         raise MissingExtraError("eval", "outcomes") from None
-    several = [results] if isinstance(results, (Results, Path, str)) else results
-    runs = name_runs(several, least=1)
+    runs = name_runs([results] if isinstance(results, (Results, Path, str)) else results, least=1)
     for run in runs.values() if answer else ():
         run.cells(str(answer))  # refuses one that is not there
     counts = {name: count_outcomes(run, answer or first_metric(run), threshold) for name, run in runs.items()}

@@ -133,12 +133,12 @@ class Output(Recorded):
         )
 
     def missing(self, needs: set[str] | frozenset[str]) -> list[str]:
-        """Return the needed fields that the pipeline did not give; an empty list of passages was given."""
+        """Return the needed fields that are empty, but not ``passages`` where the pipeline retrieved none."""
         empty = {name for name in needs if getattr(self, name) in (None, "", ())}
-        return sorted(name for name in empty if not (name == "passages" and self.passages == ()))
+        return sorted(empty - ({"passages"} if self.passages == () else set()))
 
     def to_json(self) -> dict[str, Any]:
-        """The output as plain JSON; empty fields are left out, an empty list of passages is kept."""
+        """Return the output as plain JSON without empty fields; an empty list of passages is kept."""
         record = to_plain(vars(self) | {"passages": None})
         record = {key: value for key, value in record.items() if value not in (None, [], {}, "", 0)}
         if self.passages is not None:
@@ -146,8 +146,9 @@ class Output(Recorded):
         return record
 
 
-_READ = {"answer", "documents", "context", "search_query", "usage", "status", "question", "passages", "citations",
-         "queries", "messages", "notes"}  # fmt: skip
+#: Fields of a mapping that are read, or say nothing new; any other is kept as ``extra``.
+_KNOWN = {"answer", "documents", "context", "search_query", "usage", "status", "question", "passages",
+                 "citations", "queries", "messages", "notes"}  # fmt: skip
 
 
 def _read_mapping(value: Mapping[str, Any]) -> Output:
@@ -173,22 +174,23 @@ def _read_mapping(value: Mapping[str, Any]) -> Output:
         notes=value.get("notes") or (),
         calls=usage.get("calls") or 0,
         tokens=usage.get("tokens") or 0,
-        extra=to_plain({key: _plain_documents(item) for key, item in value.items() if key not in _READ}),
+        extra=to_plain({key: _plain_documents(item) for key, item in value.items() if key not in _KNOWN}),
     )
 
 
 def _plain_documents(item: Any) -> Any:
-    """Turn documents into mappings: as plain text they would be an unreadable ``repr``."""
+    """Turn documents into mappings, because `to_plain` would make their ``repr`` of them."""
     if isinstance(item, (list, tuple)):
         return [_plain_documents(element) for element in item]
     return {"text": item.page_content, "metadata": item.metadata} if hasattr(item, "page_content") else item
 
 
 def _read_passages(items: Any) -> tuple[Passage, ...]:
+    """Read passages from Documents or texts; one alone is a list of one."""
     from langchain_core.documents import Document
 
     listed = items if isinstance(items, (list, tuple)) else [items]
-    documents = [Document(document) if isinstance(document, str) else document for document in listed]
+    documents = [Document(item) if isinstance(item, str) else item for item in listed]
     if not all(isinstance(document, Document) for document in documents):
         raise InvalidInputError(f"the documents are {items!r:.80}; give a list of Documents, or of texts")
     return tuple(map(Passage.of, documents))

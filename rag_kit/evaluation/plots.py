@@ -26,10 +26,11 @@ COLOURS = {
     "s3": "#00785a", "s4": "#a4407f", "s5": "#7a6a00", "s6": "#4d4fb3", "s7": "#2c7d8c", "s8": "#6b6f76",
 }  # fmt: skip
 WIDTH = 360  # units of every drawing: it is readable on a phone as it is, and twice as large elsewhere
-_SIZE = 11.0  # of letters
+_SIZE = 11.0  # of letters; one is on average 0.58 times as wide
 _SMALL = 9.5
 _ROW = 19.0  # height of a line of text
 _LEGEND_ROW = 17
+_MIDDLE = 4  # units from the baseline of a text up to the middle of its letters
 _MARKERS = (
     "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0Z", "M-3.6 -3.6H3.6V3.6H-3.6Z", "M0 -4.6L4.4 3.4H-4.4Z",
     "M0 -5L4.4 0L0 5L-4.4 0Z", "M0 4.6L4.4 -3.4H-4.4Z", "M-4.4 -1.5H-1.5V-4.4H1.5V-1.5H4.4V1.5H1.5V4.4H-1.5V1.5H-4.4Z",
@@ -84,16 +85,17 @@ def scores_with_intervals(
     chosen = _check_metrics(comparison, metrics)
     names = comparison.pipelines
     rows = [comparison.score(name, metric) for metric in chosen for name in names]
-    left = min(165.0, max(map(_text_width, names)) + 10)
-    drawing = _Drawing(len(chosen) * (_ROW * (len(names) + 1) + 6) + 42, language)
+    left = min(165.0, max(map(_text_width, names)) + 10)  # end of the names
+    gap, legend_height = 6, 42  # between metrics; ticks and explanation below
+    drawing = _Drawing(len(chosen) * (_ROW * (len(names) + 1) + gap) + legend_height, language)
     right = WIDTH - max(_text_width(f"{row.n}/{row.total}") for row in rows) - 12
     across = _value_scale(rows, left + 6, right)
     across.draw_across(drawing, 6, drawing.height - 34)
-    y = 0.0
+    y = -float(gap)
     for position, row in enumerate(rows):
-        number = position % len(names)
-        if not number:
-            y += _ROW + 6 if position else _ROW
+        number = position % len(names)  # of the pipeline
+        if number == 0:
+            y += _ROW + gap
             drawing.text(4, y, _fit_text(row.metric, WIDTH - 8), font_weight="bold")
         y += _ROW
         drawing.text(left, y, _fit_text(row.pipeline, left - 6), text_anchor="end")
@@ -101,9 +103,10 @@ def scores_with_intervals(
         if row.mean is None:
             drawing.say(left + 8, y, "svg_none")
             continue
+        middle = y - _MIDDLE
         if row.low is not None and row.high is not None:
-            drawing.line(across(row.low), y - 4, across(row.high), y - 4, _series(number), stroke_width=2.2)
-        drawing.marker(across(row.mean), y - 4, number, hollow=row.n < row.total)
+            drawing.line(across(row.low), middle, across(row.high), middle, _series(number), stroke_width=2.2)
+        drawing.marker(across(row.mean), middle, number, hollow=row.n < row.total)
     drawing.say(4, drawing.height - 4, "svg_scores", font_size=_SMALL, level=f"{100 * comparison.level:g}")
     return drawing.plot(f"{', '.join(chosen)}: {', '.join(names)}")
 
@@ -131,21 +134,21 @@ def latency_against_quality(
     if not complete:
         drawing.say(200, 120, "svg_no_point", text_anchor="middle")
     best = _best_tradeoffs(complete, chosen in comparison.lower_is_better)
-    positions = [(across(row.p50_seconds or 0), upright(row.mean or 0)) for row in best]
-    for start, end in pairwise(positions):
+    points = [(across(row.p50_seconds or 0), upright(row.mean or 0)) for row in best]
+    for start, end in pairwise(points):
         drawing.line(*start, *end, "muted", stroke_dasharray="4 3")
     for number, row in enumerate(rows):
-        y = bottom + 48 + _LEGEND_ROW * number
-        drawing.marker(46, y - 4, number, hollow=row not in complete)
+        legend_y = bottom + 48 + _LEGEND_ROW * number
+        drawing.marker(46, legend_y - _MIDDLE, number, hollow=row not in complete)
         if row not in complete:
-            drawing.say(58, y, "svg_none_of", name=_fit_text(row.pipeline, 200))
+            drawing.say(58, legend_y, "svg_none_of", name=_fit_text(row.pipeline, 200))
             continue
-        x, mean = across(row.p50_seconds or 0), upright(row.mean or 0)
-        drawing.line(x, mean, across(row.p95_seconds or 0), mean, _series(number))
+        x, y = across(row.p50_seconds or 0), upright(row.mean or 0)
+        drawing.line(x, y, across(row.p95_seconds or 0), y, _series(number))
         if row.low is not None and row.high is not None:
             drawing.line(x, upright(row.low), x, upright(row.high), _series(number))
-        drawing.marker(x, mean, number)
-        drawing.text(58, y, _fit_text(row.pipeline, WIDTH - 64))
+        drawing.marker(x, y, number)
+        drawing.text(58, legend_y, _fit_text(row.pipeline, WIDTH - 64))
     return drawing.plot(f"{chosen}: {', '.join(comparison.pipelines)}")
 
 
@@ -176,12 +179,12 @@ class _Drawing:
         self._append("text", colour, {"x": x, "y": y, "font_size": _SIZE} | looks, escape(one_line(text)))
 
     def say(self, x: float, y: float, key: str, colour: str = "muted", **values: Any) -> None:
-        """Draw a text of the kit in the drawing's language; values that are looks style it."""
-        looks: dict[str, Any] = {k: values.pop(k) for k in ("text_anchor", "font_size") if k in values}
+        """Draw the text of a key in the drawing's languages, filled with ``values``; two of these are attributes."""
+        attributes: dict[str, Any] = {k: values.pop(k) for k in ("text_anchor", "font_size") if k in values}
         for language in self._languages:
             if len(self._languages) > 1:
-                looks["lang"] = "zh-Hans" if language == "zh" else "en"
-            self.text(x, y, say(key, language, **values), colour, **looks)
+                attributes["lang"] = "zh-Hans" if language == "zh" else "en"
+            self.text(x, y, say(key, language, **values), colour, **attributes)
 
     def plot(self, title: str) -> Plot:
         """Finish the drawing on a light ground, for Jupyter may be dark."""
@@ -198,12 +201,11 @@ class _Drawing:
     ) -> None:
         """Add an element with its class and colour; with ``stroke`` only its outline is drawn."""
         paint = 'fill="none" stroke="currentColor"' if stroke else 'fill="currentColor"'
-        attrs = " ".join(
-            f'{name.replace("_", "-")}="{round(value, 2) if isinstance(value, float) else value}"'
-            for name, value in attributes.items()
-        )
-        look = f'class="{colour}" color="{COLOURS[colour]}" {paint}'
-        self._parts.append(f"<{tag} {look} {attrs}>{text}</{tag}>")
+        opening = f'<{tag} class="{colour}" color="{COLOURS[colour]}" {paint}'
+        for name, value in attributes.items():
+            rounded = round(value, 2) if isinstance(value, float) else value
+            opening += f' {name.replace("_", "-")}="{rounded}"'
+        self._parts.append(f"{opening}>{text}</{tag}>")
 
 
 @dataclass(frozen=True)
@@ -234,16 +236,16 @@ class _Scale:
 
 
 def _value_scale(rows: Sequence[Score], start: float, end: float) -> _Scale:
-    """Make a scale from 0 to 1, and beyond where values are."""
-    ends = [value for row in rows for value in (row.mean, row.low, row.high) if value is not None]
-    return _Scale(_round_ticks(min([0.0, *ends]), max([1.0, *ends])), start, end)
+    """Make a scale from 0 to 1, or as far as the values reach."""
+    values = [value for row in rows for value in (row.mean, row.low, row.high) if value is not None]
+    return _Scale(_round_ticks(min([0.0, *values]), max([1.0, *values])), start, end)
 
 
 def _round_ticks(low: float, high: float) -> list[float]:
     """Return about six round numbers from below ``low`` to above ``high``."""
     rough_step = (high - low) / 5
-    unit = 10.0 ** math.floor(math.log10(rough_step))
-    # the small tolerances forgive what floats round off
+    unit = 10.0 ** math.floor(math.log10(rough_step))  # the power of ten below
+    # the small tolerances are for rounding errors of floats
     step = next((n * unit for n in (1, 2, 2.5, 5) if n * unit >= rough_step * 0.999), 10 * unit)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     return [round(number * step, 12) for number in range(first, last + 1)]
@@ -264,7 +266,7 @@ def _fit_text(name: str, width: float) -> str:
 
 
 def _check_metrics(comparison: Comparison, metrics: Sequence[str] | None) -> list[str]:
-    """Metrics to plot; ``None``: all."""
+    """Return the metrics to plot, all for ``None``; refuse those that were not compared."""
     if not hasattr(comparison, "complementarity"):
         raise InvalidInputError(f"comparison is a {type(comparison).__name__}; give what compare returned")
     compared = comparison.metrics
@@ -274,10 +276,10 @@ def _check_metrics(comparison: Comparison, metrics: Sequence[str] | None) -> lis
     return list(chosen)
 
 
-def _best_tradeoffs(rows: Sequence[Score], lower: bool) -> list[Score]:
-    """Return the rows of pipelines for which no other is both quicker and better."""
+def _best_tradeoffs(rows: Sequence[Score], less_is_better: bool) -> list[Score]:
+    """Return the rows of pipelines for which no other is both quicker and better, the quickest first."""
     best: list[Score] = []
-    sign = -1 if lower else 1
+    sign = -1 if less_is_better else 1
     for row in sorted(rows, key=lambda r: (r.p50_seconds or 0.0, -sign * (r.mean or 0.0))):
         if not best or sign * (row.mean or 0.0) > sign * (best[-1].mean or 0.0):
             best.append(row)

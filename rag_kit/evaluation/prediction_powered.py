@@ -12,6 +12,8 @@ import numpy as np
 
 from rag_kit.evaluation.cells import Labelled
 
+Values = Mapping[str, float | None]  # by question
+Scale = tuple[float | None, float | None]  # least and greatest value; None: no bound
 #: Fewer labels give no interval. With that many and more, the intervals cover (benchmarks/quality/quality_labels.py).
 FEWEST = 10
 #: Labels added at each end of the scale, of answers on which the judge said its mean: where all labels agree their
@@ -21,9 +23,9 @@ _ADDED_TO_MEANS, _ADDED_TO_DIFFERENCES = 2.0, 1.0
 
 
 def labelled_mean(
-    values: Mapping[str, float | None],
-    labels: Mapping[str, float | None],
-    scale: tuple[float | None, float | None] = (0.0, 1.0),
+    values: Values,
+    labels: Values,
+    scale: Scale = (0.0, 1.0),
     *,
     level: float = 0.95,
     of_differences: bool = False,
@@ -48,53 +50,55 @@ def labelled_mean(
         (60, 0.333, 0.224, 0.463)
     """
     judged = {key: value for key, value in values.items() if value is not None}
-    given = {key: label for key, label in labels.items() if label is not None and key in judged}
-    n, others = len(given), len(judged) - len(given)
+    labelled = {key: label for key, label in labels.items() if label is not None and key in judged}
+    n, unlabelled = len(labelled), len(judged) - len(labelled)
     if n < FEWEST:
         return None
-    every, truth = np.array(list(judged.values())), np.array(list(given.values()), dtype=float)
-    guess = np.array([judged[key] for key in given])
-    spread = float(every.var(ddof=1))
+    # the judge's values of all questions; people's and the judge's values of the labelled ones
+    all_values = np.array(list(judged.values()))
+    truth = np.array(list(labelled.values()), dtype=float)
+    guesses = np.array([judged[key] for key in labelled])
+    judge_variance = float(all_values.var(ddof=1))
     trust, shift, variance = 0.0, 0.0, 0.0  # trust is lambda in the paper
-    if others and spread > 0:
-        covariance = np.cov(truth, guess)[0, 1]
-        trust = float(np.clip(covariance / ((1 + n / others) * spread), 0, 1))
-        shift = trust * float(every.sum() - guess.sum()) / others
-        variance = trust**2 * spread / others
-    low, high = _ends(scale, np.concatenate([truth, every]), of_differences)
+    if unlabelled and judge_variance > 0:
+        covariance = np.cov(truth, guesses)[0, 1]
+        trust = float(np.clip(covariance / ((1 + n / unlabelled) * judge_variance), 0, 1))
+        shift = trust * float(all_values.sum() - guesses.sum()) / unlabelled
+        variance = trust**2 * judge_variance / unlabelled
+    low, high = _bounds_of_mean(scale, np.concatenate([truth, all_values]), of_differences)
     added = _ADDED_TO_DIFFERENCES if of_differences else _ADDED_TO_MEANS
-    errors = np.concatenate([truth - trust * guess, np.array([low, high]) - trust * every.mean()])
+    errors = np.concatenate([truth - trust * guesses, np.array([low, high]) - trust * all_values.mean()])
     weights = np.array([1.0] * n + [added, added])
-    centre = float(np.average(errors, weights=weights))
+    centre = shift + float(np.average(errors, weights=weights))
     variance += float(np.cov(errors, aweights=weights, ddof=0) / (weights.sum() - 1))
-    reach = _t_quantile((1 + level) / 2, n - 1) * variance**0.5
-    ends = max(low, centre + shift - reach), min(high, centre + shift + reach)
-    mean = float((truth - trust * guess).mean()) + shift
-    return Labelled(n, min(max(mean, ends[0]), ends[1]), *ends)
+    half_width = _t_quantile((1 + level) / 2, n - 1) * variance**0.5
+    lower, upper = max(low, centre - half_width), min(high, centre + half_width)
+    mean = float((truth - trust * guesses).mean()) + shift
+    return Labelled(n, min(max(mean, lower), upper), lower, upper)
 
 
-def _ends(
-    scale: tuple[float | None, float | None], seen: np.ndarray, of_differences: bool
-) -> tuple[float, float]:
-    """Return the least and greatest value that a mean can have."""
-    low = float(seen.min()) if scale[0] is None else scale[0]
-    high = float(seen.max()) if scale[1] is None else scale[1]
+def _bounds_of_mean(scale: Scale, observed: np.ndarray, of_differences: bool) -> tuple[float, float]:
+    """Return the least and the greatest value that a mean can have: by the scale, else by what is observed."""
+    low = float(observed.min()) if scale[0] is None else scale[0]
+    high = float(observed.max()) if scale[1] is None else scale[1]
     if not of_differences:
         return low, high
-    width = float(np.abs(seen).max()) if None in scale else high - low
+    width = float(np.abs(observed).max()) if None in scale else high - low
     return -width, width
 
 
-def difference(
-    first: Mapping[str, float | None], second: Mapping[str, float | None]
-) -> dict[str, float | None]:
+def difference(first: Values, second: Values) -> dict[str, float | None]:
     """Subtract the values of questions in both; ``None`` where one of the two is ``None``."""
-    pairs = {key: (value, second[key]) for key, value in first.items() if key in second}
-    return {key: None if one is None or other is None else one - other for key, (one, other) in pairs.items()}
+    differences: dict[str, float | None] = {}
+    for key, minuend in first.items():
+        if key in second:
+            subtrahend = second[key]
+            differences[key] = None if minuend is None or subtrahend is None else minuend - subtrahend
+    return differences
 
 
 def _t_quantile(share: float, freedom: int) -> float:
-    """Quantile of Student's t by expansion around the normal one: right to .002, without SciPy."""
+    """Return the quantile of Student's t by an expansion around the normal one: right to .002, without SciPy."""
     z = NormalDist().inv_cdf(share)
     terms = (
         (z**3 + z) / 4,

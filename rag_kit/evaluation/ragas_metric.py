@@ -13,6 +13,7 @@ from enum import Enum
 from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
 
@@ -73,42 +74,29 @@ class RagasMetric(Metric):
         if find_spec("ragas") is None:
             raise MissingExtraError("eval", "Ragas's metrics")
         if isinstance(metric, partial):
-            bound = {key: value for key, value in metric.keywords.items() if key not in (*_PARTS, "name")}
+            bound = {key: value for key, value in metric.keywords.items() if key not in (*_MODELS, "name")}
             name, metric = name or metric.keywords.get("name"), metric.func
             settings = {**bound, **settings}
         if "rubrics" in settings:
             settings["rubrics"] = rubric(settings["rubrics"])
-        row = ROWS.get(metric) or CLASSES.get(metric) if isinstance(metric, str) else None
-        if isinstance(metric, str):
-            name, metric = name or metric, row.ragas_class if row else adapter.ragas_class(metric)
-            if row and settings:
-                metric, settings = adapter.ragas_class(metric), {**row.settings, **settings}
-        if isinstance(metric, type):
-            name = name or _snake_case(metric.__name__)
-            _check_settings(metric, settings)
-        elif not isinstance(metric, str) and settings:
-            raise InvalidInputError(
-                f"settings {sorted(settings)} come with an object; give them to its class"
-            )
-        self._made, self._chinese = metric, chinese
-        self._settings = settings or dict(row.settings if row else {})
-        self._object: Any = None if isinstance(metric, (str, type)) else metric
-        self.name = name or str(metric.name)
-        self._row = row = row or _find_table_row(metric)
+        self._source, self.name, self._settings, row = _resolve(metric, name, settings)
+        self._row, self._chinese = row, chinese
+        self._object: Any = None if isinstance(self._source, (str, type)) else metric
         self.stage, self.needs_judge = row.stage, row.llm
         attributes = self._settings if self._object is None else vars(metric)
+        # AnswerCorrectness compares vectors only if the second of its weights is above 0
         self.needs_embeddings = row.embeddings and (attributes.get("weights") or (0, 1))[-1] > 0
-        needs = {*row.needs, *(["reference"] if attributes.get("with_reference") else [])}
-        for field, names in needs_of(needs, best_of=row.best_of).items():
+        columns = {*row.needs, *(["reference"] if attributes.get("with_reference") else [])}
+        for field, names in needs_of(columns, best_of=row.best_of).items():
             setattr(self, field, names)
         scores = scores_of(attributes.get("rubrics") or {})
         self.low, self.high = min(scores, default=row.low), max(scores, default=row.high)
         self.higher_is_better, self.skips_declined = row.higher_is_better, row.skips_declined
-        self._adapted: WeakKeyDictionary[Judge, dict[str, Any]] = WeakKeyDictionary()
+        self._adapted: WeakKeyDictionary[Judge, Any] = WeakKeyDictionary()  # Chinese prompts, or an error
         self._locks = PerLoop(asyncio.Lock)
 
     async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
-        """Ragas's value; with several accepted answers, the best over them where the metric allows it."""
+        """Return Ragas's value; with several accepted answers, the best over them where the metric allows it."""
         if self.needs_embeddings and judge is not None and judge.embeddings is None:
             return Cell.not_applicable(
                 "the judge has no embedding model; give it one, or: rag-kit models install e5"
@@ -127,8 +115,9 @@ class RagasMetric(Metric):
 
         ``prompts``, the kit's prompt files, is empty for one that asks a judge: Ragas sends its own prompts.
         """
-        made_with = self._settings if isinstance(self._made, (str, type)) else _public_settings(self._made)
-        record = {"ragas": version("ragas"), "class": self._row.ragas_class, "with": to_plain(made_with)}
+        is_object = not isinstance(self._source, (str, type))
+        settings = _public_settings(self._source) if is_object else self._settings
+        record = {"ragas": version("ragas"), "class": self._row.ragas_class, "with": to_plain(settings)}
         record["reads"] = "answers without marks of citations; questions after their earlier turns"
         chinese = "judge" if self._chinese == "judge" else f"kit {chinese_digest()}"
         sent = {"sent": "Ragas's own prompts", "chinese": chinese}
@@ -138,18 +127,16 @@ class RagasMetric(Metric):
         """Return Ragas's prompts as sent in ``"en"`` or ``"zh"``, by attribute; made once a judge."""
         metric = await self._get_object()
         originals = adapter.prompts_of(metric)
-        if language not in adapter.LANGUAGES:
+        if language != "zh":
             return originals
         async with self._locks.for_running_loop():
-            by_language = self._adapted.setdefault(judge, {})
-            if language not in by_language:
+            if judge not in self._adapted:
+                by_judge = self._chinese == "judge"
                 try:
-                    by_language[language] = await adapter.adapted_prompts(
-                        metric, judge, language, by_judge=self._chinese == "judge"
-                    )
+                    self._adapted[judge] = await adapter.adapted_prompts(metric, judge, by_judge=by_judge)
                 except ModelOutputError as error:  # not asked again for each row
-                    by_language[language] = error
-        if isinstance(adapted := by_language[language], ModelOutputError):
+                    self._adapted[judge] = error
+        if isinstance(adapted := self._adapted[judge], ModelOutputError):
             raise adapted
         return {**originals, **adapted}
 
@@ -170,15 +157,16 @@ class RagasMetric(Metric):
         result, failure = None, None
         try:
             result = await metric_copy.ascore(**values)
-        except Exception as error:  # noqa: BLE001 - what Ragas makes of an empty list; raised below where it was none
+        except Exception as error:  # noqa: BLE001 - Ragas fails on empty lists, which no_value explains; else raised
             failure = error
-        if (why := no_value(calls.replies)) is None and (cause := calls.failure or failure) is not None:
+        reason = no_value(calls.replies)
+        if reason is None and (cause := calls.failure or failure) is not None:
             raise cause
         if calls.replies:
             records = [reply.model_dump(mode="json") for reply in calls.replies[:_MOST_REPLIES]]
             details["replies"] = to_plain(records)
-        if why is not None:
-            return Cell.undefined(why, **details)
+        if reason is not None:
+            return Cell.undefined(reason, **details)
         return _make_cell(result, result.reason or _first_rejected(calls.replies), **details)
 
     async def _copy_for(self, metric: Any, calls: adapter.Calls, language: str) -> tuple[Any, dict[str, Any]]:
@@ -213,18 +201,35 @@ class RagasMetric(Metric):
         return self._object
 
     def _build_object(self) -> Any:
-        metric_class = adapter.ragas_class(self._made) if isinstance(self._made, str) else self._made
-        takes = inspect.signature(metric_class).parameters
-        parts = {name: adapter.ragas_llm(None) for name in _PARTS if name in takes}
+        """Make an object of the class, with its settings and without a judge."""
+        metric_class = adapter.ragas_class(self._source) if isinstance(self._source, str) else self._source
+        accepted = inspect.signature(metric_class).parameters
+        models = {name: adapter.ragas_llm(None) for name in _MODELS if name in accepted}
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of the packages below Ragas
-                return metric_class(**{**parts, **self._settings})
+                return metric_class(**{**models, **self._settings})
         except ImportError as error:
             raise MissingExtraError("eval", f"the metric {self.name!r}") from error
 
 
-_PARTS = ("llm", "embeddings")  # of a class of Ragas's: the judge plays both
+_MODELS = ("llm", "embeddings")  # of Ragas's classes: the judge serves as both
+
+
+def _resolve(metric: Any, name: str | None, settings: dict[str, Any]) -> tuple[Any, str, Any, RagasRow]:
+    """Return the class or object of a metric, its name, settings and row; a class is named until it is needed."""
+    row = ROWS.get(metric) or CLASSES.get(metric) if isinstance(metric, str) else None
+    if row is not None and not settings:  # the class is imported at its first use
+        return row.ragas_class, name or metric, dict(row.settings), row
+    if isinstance(metric, str):
+        name, settings = name or metric, {**(row.settings if row else {}), **settings}
+        metric = adapter.ragas_class(row.ragas_class if row else metric)
+    if isinstance(metric, type):
+        name = name or _snake_case(metric.__name__)
+        _check_settings(metric, settings)
+    elif settings:
+        raise InvalidInputError(f"settings {sorted(settings)} come with an object; give them to its class")
+    return metric, name or str(metric.name), settings, row or _find_table_row(metric)
 
 
 def _find_table_row(metric: Any) -> RagasRow:
@@ -238,16 +243,16 @@ def _find_table_row(metric: Any) -> RagasRow:
         if base.__name__ in CLASSES:
             return replace(CLASSES[base.__name__], ragas_class=kind.__name__)
     needs = tuple(column for column, is_required in arguments_of(kind).values() if is_required)
-    asks = vars(metric) if kind is not metric else inspect.signature(kind).parameters
+    models = inspect.signature(kind).parameters if metric is kind else vars(metric)
     low, high = getattr(metric, "allowed_values", None) or (0.0, 1.0)
-    return RagasRow(kind.__name__, "end_to_end", needs, "llm" in asks, "embeddings" in asks, low, high)
+    return RagasRow(kind.__name__, "end_to_end", needs, "llm" in models, "embeddings" in models, low, high)
 
 
 def _check_settings(metric_class: Any, settings: Mapping[str, Any]) -> None:
     """Refuse settings that the class does not name: Ragas's classes ignore unknown keywords."""
-    takes = inspect.signature(metric_class).parameters.values()
-    named = {parameter.name for parameter in takes if parameter.kind is not parameter.VAR_KEYWORD}
-    valid = named - {*_PARTS, "name"}
+    parameters = inspect.signature(metric_class).parameters.values()
+    named = {parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD}
+    valid = named - {*_MODELS, "name"}
     if unknown := sorted(set(settings) - valid):
         raise InvalidInputError(
             f"{metric_class.__name__} takes no {unknown[0]!r}; it takes {', '.join(sorted(valid)) or 'no settings'}"
@@ -256,14 +261,14 @@ def _check_settings(metric_class: Any, settings: Mapping[str, Any]) -> None:
 
 def _public_settings(metric: Any) -> dict[str, Any]:
     """Return the settings of an object that decide its value: plain attributes, texts of prompts."""
-    values = {name: value.value if isinstance(value, Enum) else value for name, value in vars(metric).items()}
-    plain = (str, int, float, list, tuple, dict)
-    parts = {name: value for name, value in values.items() if isinstance(value, plain)}
-    prompts = adapter.prompts_of(metric)
-    return parts | {
-        name: [getattr(prompt, "instruction", ""), str(getattr(prompt, "examples", ""))]
-        for name, prompt in prompts.items()
-    }
+    settings: dict[str, Any] = {}
+    for name, attribute in vars(metric).items():
+        value = attribute.value if isinstance(attribute, Enum) else attribute
+        if isinstance(value, (str, int, float, list, tuple, dict)):
+            settings[name] = value
+    for name, prompt in adapter.prompts_of(metric).items():
+        settings[name] = [getattr(prompt, "instruction", ""), str(getattr(prompt, "examples", ""))]
+    return settings
 
 
 def _make_cell(result: Any, reason: str, **details: Any) -> Cell:
@@ -274,14 +279,15 @@ def _make_cell(result: Any, reason: str, **details: Any) -> Cell:
 
 
 def _first_rejected(replies: Sequence[Any]) -> str:
-    """Return the first statement that the judge did not accept."""
+    """Name the first statement that the judge did not accept; "" without one."""
     lists = [value for reply in replies for value in vars(reply).values() if isinstance(value, list)]
-    for statement in (item for verdicts in lists for item in verdicts):
-        if 0 in (getattr(statement, "verdict", 1), getattr(statement, "attributed", 1)):
-            return f"not supported: {statement.statement}"
+    for item in chain.from_iterable(lists):
+        if 0 in (getattr(item, "verdict", 1), getattr(item, "attributed", 1)):
+            return f"not supported: {item.statement}"
     return ""
 
 
 def _snake_case(name: str) -> str:
-    match = next((key for key, row in ROWS.items() if row.ragas_class == name and not row.settings), None)
-    return match or "".join(f"_{sign.lower()}" if sign.isupper() else sign for sign in name).strip("_")
+    """Return the kit's name of a class of Ragas's, else its name in snake case."""
+    known = next((key for key, row in ROWS.items() if row.ragas_class == name and not row.settings), None)
+    return known or "".join(f"_{sign.lower()}" if sign.isupper() else sign for sign in name).strip("_")

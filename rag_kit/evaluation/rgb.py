@@ -6,10 +6,10 @@ import random
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from itertools import zip_longest
+from itertools import product, zip_longest
 from math import ceil
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
@@ -33,16 +33,25 @@ from rag_kit.models import atext_call
 from rag_kit.prompts import load_prompt, render_passages
 from rag_kit.text.citations.decline import DECLINED
 
-#: Ability -> the kind of question that it is measured with, its noise rates where they are fixed, its figures.
-ABILITIES: dict[str, tuple[str, Sequence[float] | None, Sequence[str]]] = {
-    "noise_robustness": ("plain", None, ["accuracy"]),
-    "negative_rejection": ("plain", [1.0], ["rejection"]),
-    "information_integration": ("integration", None, ["accuracy"]),
-    "counterfactual_robustness": ("wrong", [0.0], ["accuracy", "error_detection", "error_correction"]),
+
+class Ability(NamedTuple):
+    """An ability: the kind of question that measures it, its noise rates where they are fixed, its figures."""
+
+    kind: Literal["plain", "integration", "wrong"]
+    noise_rates: Sequence[float] | None
+    figures: Sequence[str]
+
+
+ABILITIES: dict[str, Ability] = {
+    "noise_robustness": Ability("plain", None, ["accuracy"]),
+    "negative_rejection": Ability("plain", [1.0], ["rejection"]),
+    "information_integration": Ability("integration", None, ["accuracy"]),
+    "counterfactual_robustness": Ability("wrong", [0.0], ["accuracy", "error_detection", "error_correction"]),
 }
 _FIGURES = ("accuracy", "rejection", "error_detection", "error_correction")
 _DECLINES = ("信息不足", "insufficient information")
-_ERRORS = ("事实性错误", "factual errors")
+_ERROR_WORDS = ("事实性错误", "factual errors")
+_SEED = 2333  # of RGB's own script
 
 
 class GivenPassages(BaseRetriever):
@@ -74,20 +83,21 @@ class AbilityMetric(Metric):
         return {"declines": self.declines}
 
     async def score(self, example: Example, output: Output, judge: Any) -> Cell:
-        """1 or 0; a correction is undefined where no error was detected."""
-        if self.figure not in ABILITIES[example.tags["ability"]][2]:
+        """Return 1 or 0; a correction is undefined where no error was detected."""
+        if self.figure not in ABILITIES[example.tags["ability"]].figures:
             return Cell.not_applicable(f"{self.figure} is no figure of {example.tags['ability']}")
         if output.answer is None:
             return Cell.error("the pipeline gave no answer")
-        blank = " " if example.tags["language"] == "zh" else "\0"
-        reply = output.answer.replace(blank, "")
-        declined = any(words.replace(blank, "") in reply for words in self.declines)
-        parts = [any(text.lower() in reply.lower() for text in part) for part in example.metadata["parts"]]
-        detected = any(words in reply for words in _ERRORS)
+        ignored = " " if example.tags["language"] == "zh" else "\0"
+        reply = output.answer.replace(ignored, "")
+        declined = any(words.replace(ignored, "") in reply for words in self.declines)
+        detected = any(words in reply for words in _ERROR_WORDS)
+        if self.figure in ("rejection", "error_detection"):
+            return Cell.ok(float(declined if self.figure == "rejection" else detected))
         if self.figure == "error_correction" and not detected:
             return Cell.undefined("the reply does not speak of factual errors")
-        values = {"rejection": declined, "error_detection": detected}
-        return Cell.ok(float(values.get(self.figure, all(parts) and not declined)))
+        parts = [any(text.lower() in reply.lower() for text in part) for part in example.metadata["parts"]]
+        return Cell.ok(float(all(parts) and not declined))
 
 
 @dataclass(frozen=True)
@@ -105,23 +115,24 @@ class AbilityReport(TabularResult):
             groups.setdefault((tags["ability"], tags["language"], tags["noise"]), []).append(row)
         summaries = {}
         for (ability, language, noise), rows in groups.items():
-            part = Results(ability, rows, self.results.metrics).summary()
-            for figure in ABILITIES[ability][2]:
-                summaries[ability, figure, language, float(noise)] = part[f"ours_rgb_{figure}"]
+            by_metric = Results(ability, rows, self.results.metrics).summary()
+            for figure in ABILITIES[ability].figures:
+                summaries[ability, figure, language, float(noise)] = by_metric[f"ours_rgb_{figure}"]
         return summaries
 
     def to_json(self) -> dict[str, Any]:
-        """The scores as plain JSON; no texts."""
-        names, items = ("ability", "metric", "language", "noise_rate"), self.scores.items()
-        scores = [{**dict(zip(names, key, strict=True)), "value": s.mean, **asdict(s)} for key, s in items]
+        """Return the scores as plain JSON, without texts."""
+        scores = []
+        for (ability, figure, language, noise), score in self.scores.items():
+            condition = {"ability": ability, "metric": figure, "language": language, "noise_rate": noise}
+            scores.append({**condition, "value": score.mean, **asdict(score)})
         about = {key: self.results.manifest[key] for key in ("dataset", "stopped_by")}
         return {"name": self.results.name, **about, "scores": scores}
 
     def _contents(self) -> tuple[str, list[Table], list[str]]:
         rows = []
         for (*names, noise), score in self.scores.items():
-            failed = f", {score.errors} failed" if score.errors else ""
-            replies = f"{score.n} of {score.total}{failed}"
+            replies = f"{score.n} of {score.total}" + (f", {score.errors} failed" if score.errors else "")
             rows.append([*names, noise, score.mean, interval_text(score.low, score.high), replies])
         head = ["ability", "figure", "language", "noise", "mean", "95% interval", "replies"]
         stopped = self.results.manifest["stopped_by"]
@@ -179,17 +190,17 @@ async def aabilities(
     # a graph declines in the kit's own words
     words = [*_DECLINES, *(sentence.rstrip(".。") for sentence in DECLINED.values() if not model)]
     metrics = [AbilityMetric(figure, words) for figure in _FIGURES]
-    examples = await run_in_thread(examples_of, folder, abilities, noise_rates, passages, limit)
+    examples = await run_in_thread(_make_examples, folder, abilities, noise_rates, passages, limit)
     run.setdefault("name", getattr(pipeline, "__name__", type(pipeline).__name__))
-    results = await aevaluate(_asker(pipeline), examples, metrics, make_input=lambda example: example, **run)
-    return AbilityReport(results)
+    ask = _make_ask(pipeline)
+    return AbilityReport(await aevaluate(ask, examples, metrics, make_input=lambda example: example, **run))
 
 
 abilities = blocking(aabilities, "abilities")
 
 
-def _asker(pipeline: Any) -> Callable[[Example], Awaitable[Any]]:
-    """Make a function that asks the pipeline an example with its passages."""
+def _make_ask(pipeline: Any) -> Callable[[Example], Awaitable[Any]]:
+    """Make the function that asks the pipeline an example with its passages."""
     prompts = {language: load_prompt("answer_or_doubt", language=language) for language in ("en", "zh")}
 
     async def ask(example: Example) -> Any:
@@ -203,23 +214,21 @@ def _asker(pipeline: Any) -> Callable[[Example], Awaitable[Any]]:
     return ask
 
 
-def examples_of(
-    folder: Path | str, abilities: Any, rates: Any, count: int, limit: int | None
-) -> EvaluationSet:
-    """Make an example for each question, ability and noise rate, with its passages in the metadata."""
+def _make_examples(folder: Any, abilities: Any, rates: Any, count: int, limit: int | None) -> EvaluationSet:
+    """Make an example for each ability, question and noise rate, with ``count`` passages in its metadata."""
     if not abilities or isinstance(abilities, str) or set(abilities) - set(ABILITIES):
         raise InvalidInputError(f"abilities is {abilities!r:.120}; give a list of {', '.join(ABILITIES)}")
     if not isinstance(rates, Sequence) or not all(isinstance(r, (int, float)) and 0 <= r < 1 for r in rates):
         raise InvalidInputError(f"noise_rates is {rates!r:.80}; give a list of numbers from 0 to below 1")
-    questions = list(_read_questions(as_path(folder, "folder")))
-    examples = [
-        _make_example(ability, language, record, rate, count)
-        for ability, (kind, fixed, _) in ABILITIES.items()
-        for language in ("en", "zh")
-        for record in [record for *key, record in questions if key == [kind, language]][:limit]
-        for rate in fixed or rates
-        if ability in abilities
-    ]
+    records: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for kind, language, record in _read_questions(as_path(folder, "folder")):
+        records.setdefault((kind, language), []).append(record)
+    examples = []
+    for name, language in product(ABILITIES, ("en", "zh")):
+        ability = ABILITIES[name]
+        questions = records.get((ability.kind, language), []) if name in abilities else []
+        for record, rate in product(questions[:limit], ability.noise_rates or rates):
+            examples.append(_make_example(name, language, record, rate, count))
     if not examples:
         raise InvalidInputError(
             f"{str(folder)!r:.200} holds no question for {', '.join(abilities)}; a folder of RGB has en.json or "
@@ -229,6 +238,7 @@ def examples_of(
 
 
 def _make_example(ability: str, language: str, record: Mapping[str, Any], rate: float, count: int) -> Example:
+    """Make the example of a record of RGB's; ``parts`` has the texts of each part of the answer."""
     answer = record["answer"] if isinstance(record["answer"], list) else [record["answer"]]
     return Example(
         f"{ability}:{language}:{rate:g}:{record['id']}",
@@ -236,51 +246,48 @@ def _make_example(ability: str, language: str, record: Mapping[str, Any], rate: 
         tags={"ability": ability, "language": language, "noise": f"{rate:g}"},
         metadata={
             "parts": [part if isinstance(part, list) else [part] for part in answer],
-            "passages": passages_of(ABILITIES[ability][0], record, rate, count),
+            "passages": draw_passages(ABILITIES[ability].kind, record, rate, count),
         },
     )
 
 
-def passages_of(kind: str, record: Mapping[str, Any], rate: float, count: int) -> list[str]:
+def draw_passages(kind: str, record: Mapping[str, Any], rate: float, count: int) -> list[str]:
     """Draw the passages that a question is asked with, as RGB's own script draws them.
 
-    ``ceil(count * rate)`` of them are noise. Where there are too few of one kind, those of the other fill up; with
-    several parts each part's passages come first, and noise takes what room they leave; a counterfactual question has
-    the passages with the wrong answer. The order is drawn anew for each question.
+    ``ceil(count * rate)`` of them are noise. Where there are too few of one sort, the other fills up. A question of
+    several parts gets a passage of each part in turn, at least one, before noise; a counterfactual one the passages
+    with the wrong answer.
     """
-    draw = random.Random(2333)  # RGB's
-    positive, negative, right_count = record["positive"], record["negative"], count - ceil(count * rate)
+    generator = random.Random(_SEED)
+    positive, negative, positive_count = record["positive"], record["negative"], count - ceil(count * rate)
     if kind == "wrong":
         wrong = record["positive_wrong"]
-        chosen = draw.sample(wrong, min(len(wrong), count))
+        chosen = generator.sample(wrong, min(len(wrong), count))
     elif kind == "integration":
         groups = [list(group) for group in positive if group]
         for group in groups:
-            draw.shuffle(group)
-        turns = [text for turn in zip_longest(*groups) for text in turn if text is not None]
-        chosen = turns[: max(right_count, len(groups))]
+            generator.shuffle(group)
+        in_turn = [text for turn in zip_longest(*groups) for text in turn if text is not None]
+        chosen = in_turn[: max(positive_count, len(groups))]
         chosen += negative[: max(0, count - len(chosen))]
     else:
-        chosen = positive[: 0 if rate == 1 else max(right_count, count - len(negative))]
+        chosen = positive[: 0 if rate == 1 else max(positive_count, count - len(negative))]
         chosen = chosen + negative[: count - len(chosen)]
-    draw.shuffle(chosen)
+    generator.shuffle(chosen)
     return chosen
 
 
 def _read_questions(folder: Path) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Yield kind, language and record; the noise questions are of ``en_refine`` or ``en``, else ``en_fact``."""
-    for language in ("en", "zh"):
-        for kind, names in (
-            ("plain", (f"{language}_refine", language, f"{language}_fact")),
-            ("integration", (f"{language}_int",)),
-            ("wrong", (f"{language}_fact",)),
-        ):
-            endings = ("json", "jsonl", "json.gz", "jsonl.gz")
-            path = find_file(folder, *(f"{name}.{ending}" for name in names for ending in endings))
-            for where, record in read_jsonl(path) if path else ():
-                missing = {"id", "query", "answer", "positive", "negative"} - set(record)
-                if missing or (kind == "wrong" and "positive_wrong" not in record):
-                    raise InvalidInputError(
-                        f"{where}: no question of RGB, which has id, query, answer, and passages"
-                    )
-                yield kind, language, record
+    """Yield kind, language and record; plain questions are read from ``en_refine`` or ``en``, else ``en_fact``."""
+    names_by_kind = {"plain": ["{}_refine", "{}", "{}_fact"], "integration": ["{}_int"], "wrong": ["{}_fact"]}
+    for language, (kind, names) in product(("en", "zh"), names_by_kind.items()):
+        stems = [name.format(language) for name in names]
+        endings = ("json", "jsonl", "json.gz", "jsonl.gz")
+        path = find_file(folder, *(f"{stem}.{ending}" for stem in stems for ending in endings))
+        for where, record in read_jsonl(path) if path else ():
+            missing = {"id", "query", "answer", "positive", "negative"} - set(record)
+            if missing or (kind == "wrong" and "positive_wrong" not in record):
+                raise InvalidInputError(
+                    f"{where}: no question of RGB, which has id, query, answer, and passages"
+                )
+            yield kind, language, record

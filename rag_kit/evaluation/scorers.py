@@ -89,9 +89,6 @@ def get_metrics(metrics: Any) -> tuple[Metric, ...]:
 
 
 def default_metrics(examples: Sequence[Example]) -> tuple[Metric, ...]:
-    """Return the metrics of `WITHOUT_MODEL` that some of the examples can be scored with."""
-
-    def can_score(metric: Metric) -> bool:
-        return not all(example.missing(metric.example_needs) for example in examples)
-
-    return tuple(filter(can_score, map(get_metric, WITHOUT_MODEL)))
+    """Return the metrics of `WITHOUT_MODEL` that at least one of the examples can be scored with."""
+    metrics = [get_metric(name) for name in WITHOUT_MODEL]
+    return tuple(m for m in metrics if not all(example.missing(m.example_needs) for example in examples))

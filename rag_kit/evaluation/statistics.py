@@ -12,17 +12,17 @@ from rag_kit.errors import InvalidInputError, MissingExtraError
 Numbers: TypeAlias = Sequence[float] | np.ndarray
 Interval: TypeAlias = tuple[float | None, float | None]
 
-_DRAWN = 4_000_000  # drawn positions or signs in memory at once: 32 MB, whatever the number of questions
-_PATTERNS = 9_999
+_MAX_DRAWN = 4_000_000  # drawn positions or signs in memory at once: 32 MB, whatever the number of questions
+_PATTERNS = 9_999  # of signs; as many p-values are possible
 _FEW_TESTS = 50
-_MORE_PATTERNS = 99_999  # so that corrected p-values of many tests can still be small
-_SAME = 1e-9  # sums that differ by less, relative to the greatest difference, are equal
+_MORE_PATTERNS = 99_999  # above so many tests, so that corrected p-values can still be small
+_TOLERANCE = 1e-9  # sums that differ by less, relative to the greatest difference, are equal
 
 
 def bootstrap_interval(
     values: Numbers, *, level: float = 0.95, n: int = 10_000, seed: int = 0
 ) -> tuple[float, float]:
-    """Percentile bootstrap interval of a mean (Efron, 1979): its lower and its upper end.
+    """Return the percentile bootstrap interval of a mean (Efron, 1979): its lower and its upper end.
 
     For two systems on the same questions give the differences: the interval is then the paired one.
 
@@ -47,7 +47,7 @@ def bootstrap_interval(
 
 
 def column_intervals(table: np.ndarray, *, level: float = 0.95, n: int = 10_000) -> list[Interval]:
-    """Confidence interval of each column's mean; the table has a row for each question, NaN for no value.
+    """Return the confidence interval of each column's mean; rows are questions, NaN is no value.
 
     All columns share their resamples, which draw from all questions: in a column with gaps the number of values
     varies from one resample to the next. Below two values there is no interval. Arguments as for `bootstrap_interval`.
@@ -57,13 +57,13 @@ def column_intervals(table: np.ndarray, *, level: float = 0.95, n: int = 10_000)
         >>> column_intervals(np.array([[1.0, np.nan], [1.0, 0.5], [1.0, np.nan]]))
         [(1.0, 1.0), (None, None)]
     """
-    enough = (~np.isnan(table)).sum(axis=0) > 1
-    intervals = iter(_resample(table[:, enough], level, n, 0) if enough.any() else ())
-    return [next(intervals) if has_enough else (None, None) for has_enough in enough]
+    has_enough = (~np.isnan(table)).sum(axis=0) > 1
+    resampled = iter(_resample(table[:, has_enough], level, n, 0) if has_enough.any() else ())
+    return [next(resampled) if enough else (None, None) for enough in has_enough]
 
 
 def sign_flip_test(differences: Numbers, *, seed: int = 0) -> float:
-    """Two-sided p-value of a mean difference of zero, by flipping the signs of the differences (Fisher, 1935).
+    """Return the two-sided p-value of a mean difference of zero, by flipping signs of differences (Fisher, 1935).
 
     If both systems are equally good, each difference could as well have had the other sign. The p-value is the
     share of sign patterns whose sum is as far from zero as the one that was seen. Every pattern counts where there are
@@ -85,9 +85,9 @@ def sign_flip_tests(table: np.ndarray, *, seed: int = 0) -> list[float]:
         if np.ptp(np.abs(column)) == 0:  # then the number of one sign is binomial
             positive = int((column > 0).sum())
             p_values[number] = mcnemar_p(positive, len(column) - positive)
-        elif 2 ** len(column) <= _PATTERNS:
-            every = np.arange(2 ** len(column))[:, None] >> np.arange(len(column)) & 1
-            p_values[number] = float(2 * _count_extreme(column[:, None], [every])[0] / len(every))
+        elif 2 ** len(column) <= _PATTERNS:  # every pattern: the bits of the numbers from 0
+            flips = np.arange(2 ** len(column))[:, None] >> np.arange(len(column)) & 1
+            p_values[number] = float(2 * _count_extreme(column[:, None], [flips])[0] / len(flips))
         else:
             sampled.append(number)
     patterns = _PATTERNS if table.shape[1] <= _FEW_TESTS else _MORE_PATTERNS
@@ -99,7 +99,7 @@ def sign_flip_tests(table: np.ndarray, *, seed: int = 0) -> list[float]:
 
 
 def mcnemar_p(only_first: int, only_second: int) -> float:
-    """Two-sided exact p-value of McNemar's test (1947), from the counts of questions that only one of the two gets."""
+    """Return the two-sided exact p-value of McNemar's test (1947), from the numbers of questions that only one gets."""
     try:
         from scipy.stats import binomtest
     except ImportError:
@@ -111,14 +111,15 @@ def mcnemar_p(only_first: int, only_second: int) -> float:
 def holm(p_values: Sequence[float]) -> list[float]:
     """Correct the p-values of all tests looked at together (Holm, 1979), in their order; SciPy has no such function."""
     corrected, largest = [0.0] * len(p_values), 0.0
-    for step, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+    ascending = sorted(range(len(p_values)), key=p_values.__getitem__)
+    for step, index in enumerate(ascending):
         largest = max(largest, min(1.0, (len(p_values) - step) * p_values[index]))
         corrected[index] = largest
     return corrected
 
 
 def latency_percentiles(seconds: Sequence[float]) -> tuple[float | None, float | None]:
-    """Return the median and the 95th percentile of what took any time; ``None`` if nothing did.
+    """Return the median and the 95th percentile of the seconds above 0; ``None`` if there are none.
 
     Example:
         >>> latency_percentiles([0.0, 1.0, 2.0, 3.0]), latency_percentiles([])
@@ -135,14 +136,14 @@ def check_level(level: Any) -> None:
 
 
 def _resample(table: np.ndarray, level: float, n: int, seed: int) -> list[tuple[float, float]]:
-    """Return percentiles of the means of resampled rows; NaN is a gap."""
+    """Return the interval of each column's mean over ``n`` resamples of the rows; NaN is no value."""
     count, generator = len(table), np.random.default_rng(seed)
     present = (~np.isnan(table)).astype(np.float64)
     values, means = np.nan_to_num(table), np.empty((n, table.shape[1]))
     for start, size in _draw_batches(n, count):
         rows = generator.integers(0, count, size=(size, count))
         # how often each resample has each row, so that one product gives the sums of all columns
-        rows += (np.arange(size) * count)[:, None]
+        rows += (np.arange(size) * count)[:, None]  # bincount then counts for each resample by itself
         times = np.bincount(rows.ravel(), minlength=rows.size).reshape(rows.shape).astype(np.float64)
         with np.errstate(invalid="ignore"):  # a resample may have no value of a column with few
             means[start : start + size] = (times @ values) / (count if present.all() else times @ present)
@@ -159,21 +160,18 @@ def _random_flips(count: int, patterns: int, seed: int) -> Iterator[np.ndarray]:
 
 
 def _count_extreme(table: np.ndarray, flips: Any) -> np.ndarray:
-    """For each column, count the patterns whose sum is as far from zero as the observed one or farther, on its side.
-
-    ``flips`` are batches of patterns as from ``_random_flips``; ``_SAME`` allows for rounding.
-    """
+    """Count for each column the patterns of ``flips`` whose sum is at least as far from zero as the observed one."""
     observed = table.sum(axis=0)
     side, counts = np.where(observed < 0, -1.0, 1.0), np.zeros(table.shape[1], dtype=np.int64)
     for batch in flips:
-        sums = side * (observed - 2 * (batch.astype(np.float64) @ table))
-        counts += (sums >= side * observed - _SAME).sum(axis=0)
+        sums = observed - 2 * (batch.astype(np.float64) @ table)  # a flipped value is subtracted, not added
+        counts += (side * sums >= side * observed - _TOLERANCE).sum(axis=0)
     return counts
 
 
 def _draw_batches(rows: int, columns: int) -> Iterator[tuple[int, int]]:
-    """Yield start and size of the batches in which so many rows are drawn."""
-    step = max(1, _DRAWN // columns)
+    """Yield start and size of the batches in which so many rows are drawn, for a bound on the memory."""
+    step = max(1, _MAX_DRAWN // columns)
     for start in range(0, rows, step):
         yield start, min(step, rows - start)
 

@@ -23,10 +23,10 @@ from rag_kit.evaluation.runs.rows import Row, clean, digest
 #: Metadata by which results are found again, and known to be complete.
 FINGERPRINT, STATE = "rag_kit.fingerprint", "rag_kit.state"
 _MAX_NAME = 200
-_AT_ONCE = 8
+_MAX_CONCURRENCY = 8  # rows written at a time
 _counting = threading.Lock()
 _SETTINGS = ("dataset", "pipeline", "judge", "versions", "commit", "prices", "settings", "started", "ended")
-#: What names of params and metrics may not have; letters are those of any script.
+#: Characters that MLflow refuses in names of params and metrics; letters of any script are allowed.
 _REFUSED = re.compile(r"[^\w.\- ]")
 _MAX_KEY, _MAX_VALUE, _MAX_PARAMS = 200, 500, 100
 #: MLflow's client reads its limits from the environment alone; without them a server that is down takes four minutes.
@@ -61,7 +61,7 @@ class Upload:
         self.pipeline = storable(results.name)[:_MAX_NAME].strip()
         metrics = [metric for metric in manifest.get("metrics") or () if isinstance(metric, dict)]
         self.judged = {metric.get("name") for metric in metrics if metric.get("asks_judge")}
-        # what the run took and when it ran is no part of it
+        # its times and costs are no part of it
         content = [{name: value for name, value in record.items() if name != "usage"} for record in self.rows]
         self.fingerprint = digest([results.name, list(results.metrics), content])
         self.experiment = experiment or f"{self.pipeline}-{self.fingerprint[:8]}"
@@ -76,7 +76,7 @@ class Upload:
             with _counting:
                 tracked.written += calls
 
-        fan_out_map(write_and_count, self.rows, max_concurrency=_AT_ONCE)
+        fan_out_map(write_and_count, self.rows, max_concurrency=_MAX_CONCURRENCY)
 
     def check_owner(self, fingerprint: Any) -> None:
         """Refuse an experiment of this name that has other results."""
@@ -87,7 +87,7 @@ class Upload:
 
 
 def _row_record(row: Row) -> dict[str, Any]:
-    """Make plain JSON of a row; its key is the example's id, and two that differ stay two."""
+    """Make plain JSON of a row; its key is the example's id, with a hash where that cannot be stored as it is."""
     example, output, key = row.example.to_json(), row.output.to_json(), storable(row.example.id)
     for passage in output.get("passages", ()):
         del passage["metadata"], passage["provenance"]
@@ -147,23 +147,25 @@ def _log_summary(client: Any, run: Any, upload: Upload, tracked: Tracked) -> Non
     for part in _SETTINGS:
         value = upload.metadata.get(part) or {}
         for name, item in (value if isinstance(value, dict) else {"": value}).items():
+            key = _REFUSED.sub("_", f"{part}.{name}".rstrip("."))[:_MAX_KEY]
             text = item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)
-            texts[_REFUSED.sub("_", f"{part}.{name}".rstrip("."))[:_MAX_KEY]] = text[:_MAX_VALUE]
+            texts[key] = text[:_MAX_VALUE]
     for name, summary in upload.metadata["summary"].items():
         key = _REFUSED.sub("_", name)[:_MAX_KEY]
-        values |= {f"{key}/{part}": float(pair) for part, pair in summary.items() if pair is not None}
+        values |= {f"{key}/{part}": float(number) for part, number in summary.items() if number is not None}
     for part in ("seconds", "calls", "tokens"):
         values[f"pipeline/{part}"] = float(sum(record["usage"][part] for record in upload.rows))
-    params = [Param(*pair) for pair in list(texts.items())[:_MAX_PARAMS] if pair[0] not in run.data.params]
-    start = run.info.start_time
-    metrics = [Metric(*pair, start, 0) for pair in values.items() if pair[0] not in run.data.metrics]
+    stored, start = run.data, run.info.start_time
+    first = list(texts.items())[:_MAX_PARAMS]
+    params = [Param(key, text) for key, text in first if key not in stored.params]
+    metrics = [Metric(key, number, start, 0) for key, number in values.items() if key not in stored.metrics]
     client.log_batch(run.info.run_id, metrics, params, synchronous=True)
     tracked.written += len(metrics) + len(params)
 
 
 @contextmanager
 def _default_limits() -> Iterator[None]:
-    """Limits for MLflow's client where the environment names none."""
+    """Set limits for MLflow's client in the block, where the environment has none."""
     added = {name: value for name, value in _LIMITS.items() if name not in os.environ}
     os.environ.update(added)
     try:

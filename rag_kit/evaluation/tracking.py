@@ -38,13 +38,13 @@ def write_langsmith(client: Any, upload: Upload, tracked: Tracked) -> None:
     runs = {record["key"]: _uuid(project.id, record["key"]) for record in upload.rows}
     end = project.start_time
     expected = {_uuid(runs[record["key"]], name) for record in upload.rows for name in record["scores"]}
-    score_ids = _score_ids(client, list(runs.values()))
+    stored_ids = _score_ids(client, list(runs.values()))
 
     def write(record: dict[str, Any]) -> int:
-        """Send what is missing of one record; returns how many calls that took."""
+        """Write the run and the scores of a record that are missing; return the number of calls."""
         run = runs[record["key"]]
         scores = record["scores"].items()
-        missing = {name: score for name, score in scores if _uuid(run, name) not in score_ids}
+        missing = {name: score for name, score in scores if _uuid(run, name) not in stored_ids}
         has_run = len(missing) < len(record["scores"])  # a score is only there on a run that was made
         if not has_run:
             # Without trace_id and dotted_order the client sends at once and raises; in background batches a refusal
@@ -63,11 +63,11 @@ def write_langsmith(client: Any, upload: Upload, tracked: Tracked) -> None:
         return len(missing) + (not has_run)
 
     upload.write_rows(write, tracked)
-    ends = time.monotonic() + _ARRIVAL_SECONDS
-    while lost := expected - _score_ids(client, list(runs.values())):
-        if time.monotonic() > ends:
-            raise TrackingError(f"LangSmith took everything, but {len(lost)} scores are not there; write again later, "
-                                "and not with a client that samples or buffers runs")  # fmt: skip
+    deadline = time.monotonic() + _ARRIVAL_SECONDS
+    while missing_ids := expected - _score_ids(client, list(runs.values())):
+        if time.monotonic() > deadline:
+            raise TrackingError(f"LangSmith took everything, but {len(missing_ids)} scores are not there; write again "
+                                "later, and not with a client that samples or buffers runs")  # fmt: skip
         time.sleep(0.5)
     metadata = {**upload.metadata, STATE: "complete"}
     client.update_project(project.id, metadata=metadata, end_time=datetime.now(UTC))
@@ -92,9 +92,9 @@ def _write_examples(client: Any, dataset: uuid.UUID, upload: Upload, tracked: Tr
 
 
 def _score_ids(client: Any, runs: list[uuid.UUID]) -> set[uuid.UUID]:
-    """Return ids of the scores that runs have, asked for 20 runs at a time."""
-    parts = [runs[start : start + 20] for start in range(0, len(runs), 20)]
-    return {score.id for part in parts for score in client.list_feedback(run_ids=part)}
+    """Return the ids of the scores of some runs, requested for 20 runs at a time."""
+    pages = [client.list_feedback(run_ids=runs[start : start + 20]) for start in range(0, len(runs), 20)]
+    return {score.id for page in pages for score in page}
 
 
 def _uuid(parent: uuid.UUID, name: str) -> uuid.UUID:
@@ -107,14 +107,14 @@ def write_phoenix(client: Any, upload: Upload, tracked: Tracked) -> None:
     http = client._client
     tracked.url = str(http.base_url)
     limit = {"timeout": http.timeout}  # else its methods use a time-out of their own
-    named = {"name": upload.dataset}
+    dataset = {"name": upload.dataset}
     exists = any(item["name"] == upload.dataset for item in client.datasets.list(**limit))
-    data: Any = client.datasets.get_dataset(dataset=named, **limit) if exists else ()
-    parts = {"id": "key", "input": "asked", "output": "gold", "metadata": "about"}
-    stored = {item["id"]: {part: item[part] for part in parts} for item in data}
-    examples = [{part: record[name] for part, name in parts.items()} for record in upload.rows]
+    data: Any = client.datasets.get_dataset(dataset=dataset, **limit) if exists else ()
+    fields = {"id": "key", "input": "asked", "output": "gold", "metadata": "about"}
+    stored = {item["id"]: {field: item[field] for field in fields} for item in data}
+    examples = [{field: record[name] for field, name in fields.items()} for record in upload.rows]
     if new := [item for item in examples if stored.get(item["id"]) != item]:
-        data = client.datasets.add_examples_to_dataset(dataset=named, examples=new, **limit)
+        data = client.datasets.add_examples_to_dataset(dataset=dataset, examples=new, **limit)
         tracked.written += len(new)
     nodes = {item["id"]: item["node_id"] for item in data}
     listed = client.experiments.list(dataset_id=data.id, **limit)
@@ -127,9 +127,9 @@ def write_phoenix(client: Any, upload: Upload, tracked: Tracked) -> None:
     experiment_id = tracked.run_id = experiment["id"]
     tracked.url = client.experiments.get_experiment_url(data.id, experiment_id)
 
-    def read(what: str, **params: Any) -> list[Any]:  # the client has no public call for these two lists
-        limits = {**params, "limit": len(upload.rows)}
-        reply = http.get(f"v1/experiments/{experiment_id}/{what}", params=limits)
+    def read(resource: str, **params: Any) -> list[Any]:  # the client has no public call for these two lists
+        params["limit"] = len(upload.rows)
+        reply = http.get(f"v1/experiments/{experiment_id}/{resource}", params=params)
         return list(reply.raise_for_status().json()["data"])
 
     runs = {item["dataset_example_id"]: item["id"] for item in read("runs")}
@@ -138,6 +138,7 @@ def write_phoenix(client: Any, upload: Upload, tracked: Tracked) -> None:
     incomplete = {item["experiment_run"]["id"]: item["evaluation_names"] for item in lacking}
 
     def write(record: dict[str, Any]) -> int:
+        """Write the run and the scores of a record that are missing; return the number of calls."""
         node, end, scores = nodes[record["key"]], datetime.now(UTC), record["scores"]
         if node in runs:
             scores = {name: score for name, score in scores.items() if name in incomplete.get(runs[node], ())}
@@ -200,8 +201,8 @@ def log_results(
     if not isinstance(to, str) or to not in _TRACKERS:
         raise InvalidInputError(f"to is {to!r:.60}; allowed are 'langsmith', 'mlflow' and 'phoenix'")
     for name, value in (("dataset", dataset), ("experiment", experiment), ("url", url), ("api_key", api_key)):
-        line = isinstance(value, str) and value.isprintable() and value.strip() == value != ""
-        if value is not None and not (line and (name != "api_key" or value.isascii())):
+        is_line = isinstance(value, str) and value.isprintable() and value.strip() == value != ""
+        if value is not None and not (is_line and (name != "api_key" or value.isascii())):
             raise InvalidInputError(f"{name} is no line of printable characters without blanks around it")
     if to == "mlflow" and (dataset or api_key):
         raise InvalidInputError("leave dataset and api_key out: MLflow's client reads MLFLOW_TRACKING_TOKEN")
@@ -221,29 +222,29 @@ def log_results(
 
 
 def _make_client(to: str, url: str | None, api_key: str | None, client: Any) -> Any:
-    """Return the given client, or a new one."""
+    """Return the given client, if it is of the tracker's class, or a new one."""
     title, path, *_ = _TRACKERS[to]
     if to == "mlflow":
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # read when MLflow is imported
     module, _, name = path.rpartition(".")
     try:
-        kind = getattr(import_module(module), name)
+        cls = getattr(import_module(module), name)
     except ImportError:
         raise MissingExtraError(to, f"writing to {title}") from None
     if client is not None:
-        if not isinstance(client, kind) or url is not None or api_key is not None:
+        if not isinstance(client, cls) or url is not None or api_key is not None:
             raise InvalidInputError(f"client is a {type(client).__name__}; give a {path} and no url, api_key")
         return client
     if to == "mlflow":
-        return kind(tracking_uri=url)
+        return cls(tracking_uri=url)
     if to == "phoenix":
-        return kind(base_url=url, api_key=api_key)
-    return kind(url, api_key=api_key, timeout_ms=_TIMEOUT_MS, auto_batch_tracing=False, tracing_mode="langsmith",
-                tracing_sampling_rate=1.0, omit_traced_runtime_info=True)  # fmt: skip
+        return cls(base_url=url, api_key=api_key)
+    return cls(url, api_key=api_key, timeout_ms=_TIMEOUT_MS, auto_batch_tracing=False, tracing_mode="langsmith",
+               tracing_sampling_rate=1.0, omit_traced_runtime_info=True)  # fmt: skip
 
 
 def _tracking_error(to: str, error: BaseException, tracked: Tracked, *keys: str | None) -> TrackingError:
-    """Make a `TrackingError` for a client's error: its text without keys, and what to do."""
+    """Make a `TrackingError` of a client's error: its text without keys, and a remedy."""
     title, _, _, variables = _TRACKERS[to]
     # LangSmith's client prints parts of the key
     text = f"{type(error).__name__}: {error}".partition("API Key:")[0]

@@ -13,9 +13,7 @@ def texts() -> dict[str, dict[str, str]]:
     """Texts by language and key."""
     path = files("rag_kit.evaluation") / "reporting" / "assets" / "texts.json"
     by_key: dict[str, list[str]] = json.loads(path.read_text(encoding="utf-8"))
-    return {
-        language: {key: pair[n] for key, pair in by_key.items()} for n, language in enumerate(("en", "zh"))
-    }
+    return {code: {key: pair[n] for key, pair in by_key.items()} for n, code in enumerate(("en", "zh"))}
 
 
 def say(key: str, language: str, **values: Any) -> str:

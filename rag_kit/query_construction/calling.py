@@ -36,10 +36,10 @@ class SelfQueryCall:
         call.note(f"filter, {by}: {show_filter(where)}" if where else f"no filter in the question, {by}")
         for repair in constructed.repairs:
             call.note(f"repaired: {repair}")
-        requested_limit = constructed.limit if self.owner.enable_limit else None
-        limit = min(k, requested_limit or k)
-        if requested_limit is not None and requested_limit > k:
-            call.note(f"{requested_limit} documents were asked for; k={k} holds")
+        requested = (constructed.limit if self.owner.enable_limit else None) or k
+        limit = min(k, requested)
+        if requested > k:
+            call.note(f"{requested} documents were asked for; k={k} holds")
         documents = await self._find(constructed, where, limit)
         if not documents:
             # a rewritten question is one search of several: only the question itself says that nothing passes
@@ -63,8 +63,8 @@ class SelfQueryCall:
         """Make text and filter by the model; by rules if there is none, or it fails."""
         owner, call = self.owner, self.call
         if owner._prompts is not None:
-            native = partial(owner._ask_model, call.question, schema, call.child("self_query"))
-            job = Job("self_query", blocking(native, "self_query"), native)
+            ask_model = partial(owner._ask_model, call.question, schema, call.child("self_query"))
+            job = Job("self_query", blocking(ask_model, "self_query"), ask_model)
             with call.before_search():
                 [outcome] = await call.side_by_side([job], timed=False)
             if outcome.error is None:
@@ -72,8 +72,7 @@ class SelfQueryCall:
             if owner.on_error == "raise" or isinstance(outcome.error, InvalidInputError):
                 raise outcome.error
             call.note_failure("self_query", outcome.error, "the filter was made by rules", unsearched=True)
-        by_rules: ConstructedQuery = owner._rules.construct(call.question, schema)
-        return by_rules
+        return cast("ConstructedQuery", owner._rules.construct(call.question, schema))
 
     async def _find(self, constructed: ConstructedQuery, where: Filter | None, limit: int) -> list[Document]:
         """Search under a filter; if the words find nothing, list what passes."""
@@ -92,7 +91,7 @@ class SelfQueryCall:
             documents = await self._search(query, limit)
             if documents:
                 break
-        # A question that is all filter asks for whatever passes; the rest of it only ranks.
+        # a question that is all filter asks for every row that passes
         if where is not None and len(documents) < limit and (not text or not documents):
             listed = await self._list_rows(limit + len(documents)) or []
             found_keys, keys = document_keys([documents, listed], None)
@@ -101,7 +100,7 @@ class SelfQueryCall:
         return documents
 
     async def _sort(self, text: str, sort: Sort, limit: int) -> list[Document]:
-        """Return the first documents by a field: of all that pass, or, if they cannot be listed, of the best."""
+        """Return the first documents by a field: of all that pass, or, with a text to search for, of the best ones."""
         candidates = None if text else await self._list_rows(_MAX_SORTED)
         if candidates is None:
             depth = self.owner.fetch_k or max(100, 10 * self.call.k)
@@ -109,8 +108,8 @@ class SelfQueryCall:
             self.call.note(f"sorted by {sort.field} among the {len(candidates)} best")
         else:
             self.call.note(f"sorted by {sort.field} among all {len(candidates)} that pass")
-        sortable = [doc for doc in candidates if _order(doc, sort) is not None]
-        sortable.sort(key=partial(_order, sort=sort), reverse=sort.descending)
+        sortable = [doc for doc in candidates if _sort_key(doc, sort) is not None]
+        sortable.sort(key=partial(_sort_key, sort=sort), reverse=sort.descending)
         return sortable[:limit]
 
     async def _search(self, query: str, k: int) -> list[Document]:
@@ -137,7 +136,7 @@ class SelfQueryCall:
         """Copy documents, with the query, its filter and the notes of the call in the provenance."""
         notes = self.call.report()
         stage = {
-            **{key: value for key, value in constructed.as_dict().items() if key != "query"},
+            **constructed.as_dict(),
             "stage": "self_query",
             "retriever": self.owner.get_name(),
             "query": self.call.query,
@@ -152,8 +151,9 @@ class SelfQueryCall:
         return results
 
 
-def _order(doc: Document, sort: Sort) -> Any:
-    """Return a value's sort key, numbers before texts; ``None`` if it cannot be sorted."""
+def _sort_key(doc: Document, sort: Sort) -> Any:
+    """Return the sort key of a document's value, numbers before texts; ``None`` if it cannot be sorted."""
     value = doc.metadata.get(sort.field)
-    sortable = isinstance(value, (str, int, float)) and not isinstance(value, bool)
-    return (isinstance(value, str), value) if sortable else None
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        return None
+    return isinstance(value, str), value

@@ -9,18 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from rag_kit.prompts.filter_schema import UNREADABLE, FilterCondition, FilterGroup, SelfQuery
-from rag_kit.query_construction.clauses import (
-    ORDER,
-    Clause,
-    ConstructedQuery,
-    Sort,
-    all_of,
-    any_of,
-    bound_filter,
-    comparison_clause,
-    none_of,
-    shorten_clause,
-)
+from rag_kit.query_construction import clauses
+from rag_kit.query_construction.clauses import Clause, ConstructedQuery, Sort
 from rag_kit.query_construction.dates import Period, day_in_format, parse_period
 from rag_kit.query_construction.fields import MetadataField, Schema
 from rag_kit.query_construction.words import sorted_words
@@ -33,13 +23,13 @@ _MAX_ITEMS = 100
 _MAX_TEXT = 500
 _TABLE = Path(__file__).with_name("operators.txt").read_text(encoding="utf-8")
 _OPERATORS = (line.split(": ", 1) for line in _TABLE.splitlines())
-_BY_NAME = {name: operator for operator, names in _OPERATORS for name in names.split()}
+_OPERATOR_BY_NAME = {name: operator for operator, names in _OPERATORS for name in names.split()}
 _NEGATED = ("$ne", "$nin", "$without")
 _BOOLEANS = {
     **dict.fromkeys(("true", "yes", "y", "1", "是", "真", "对"), True),
     **dict.fromkeys(("false", "no", "n", "0", "否", "假", "不是"), False),
 }
-_WHY = {
+_MISFITS = {  # type of a field -> why a value does not fit
     "int": "no whole number",
     "float": "no number",
     "bool": "neither true nor false",
@@ -70,22 +60,16 @@ def check_answer(answer: SelfQuery, question: str, schema: Schema, today: date) 
         dropped: owner eq 'me': there is no such field; allowed: year
     """
     checker = _Checker(schema, today)
-    where, dropped = bound_filter(None if answer.filter is None else checker.clause_of(answer.filter))
+    clause = None if answer.filter is None else checker.make_clause(answer.filter)
+    where, dropped = clauses.bound_filter(clause)
     if dropped is not None:
         checker.repair(dropped)
     limit = answer.limit
     if limit is not None and not 1 <= limit <= _MAX_LIMIT:
         checker.repair(f"dropped: limit {limit}: it must be from 1 to {_MAX_LIMIT:,}")
         limit = None
-    return ConstructedQuery(
-        question=question,
-        query=answer.query.strip()[:_MAX_QUERY],
-        filter=where,
-        sort=checker.sort(answer),
-        limit=limit,
-        constructor="model",
-        repairs=tuple(checker.repairs),
-    )
+    query, sort = answer.query.strip()[:_MAX_QUERY], checker.sort(answer)
+    return ConstructedQuery(question, query, where, sort, limit, "model", tuple(checker.repairs))
 
 
 class _Checker:
@@ -101,11 +85,11 @@ class _Checker:
         if text not in self.repairs and len(self.repairs) < 50:
             self.repairs.append(text[:300])
 
-    def clause_of(self, node: FilterCondition | FilterGroup, negated: bool = False) -> Clause | None:
+    def make_clause(self, node: FilterCondition | FilterGroup, negated: bool = False) -> Clause | None:
         """Make the filter of a node; ``None`` if it cannot be used, so that everything passes.
 
         A part of an "and" that cannot be used is left out alone. An "or" with such a part is left out whole: its other
-        parts alone would keep out documents that were asked for. Under a "not" it is the other way round.
+        parts alone would keep out documents that were asked for. If ``negated``, below a "not", it is the reverse.
         """
         if isinstance(node, FilterCondition):
             return self._usable_condition(node)
@@ -113,86 +97,90 @@ class _Checker:
         if join not in ("and", "or", "not"):
             self.repair(f"{node.join!r} was read as and; allowed: and, or, not")
             join = "and"
-        clauses = [self.clause_of(part, negated != (join == "not")) for part in node.conditions]
-        usable = [clause for clause in clauses if clause is not None]
-        if usable and len(usable) < len(clauses) and (join == "or") != negated:
+        parts = [self.make_clause(part, negated != (join == "not")) for part in node.conditions]
+        usable = [part for part in parts if part is not None]
+        if usable and len(usable) < len(parts) and (join == "or") != negated:
             self.repair(
-                f"dropped: all {len(clauses)} conditions of {'a negated ' if negated else 'an '}{join!r}: one of them "
+                f"dropped: all {len(parts)} conditions of {'a negated ' if negated else 'an '}{join!r}: one of them "
                 "could not be used, and the others alone would hide what it asks for"
             )
             return None
         if join == "and":
-            return all_of(usable)
-        joined = any_of(usable)
-        return none_of(joined) if joined and join == "not" else joined
+            return clauses.all_of(usable)
+        joined = clauses.any_of(usable)
+        return clauses.none_of(joined) if joined and join == "not" else joined
 
-    def _usable_condition(self, asked: FilterCondition) -> Clause | None:
-        """Make the clause of a condition; ``None``, with a note, if it does not fit the schema."""
-        if asked.operator == UNREADABLE:
-            self.repair(f"dropped: {_cut_repr(asked.value)}: {asked.field}")
+    def _usable_condition(self, condition: FilterCondition) -> Clause | None:
+        """Make the clause of a condition; ``None``, with a repair recorded, if it does not fit the schema."""
+        value = _cut_repr(condition.value)
+        if condition.operator == UNREADABLE:
+            self.repair(f"dropped: {value}: {condition.field}")
             return None
         try:
-            return self._clause(asked)
+            return self._make_comparison(condition)
         except UnfitError as reason:
-            self.repair(
-                f"dropped: {asked.field[:60]} {asked.operator[:20]} {_cut_repr(asked.value)}: {reason}"
-            )
+            self.repair(f"dropped: {condition.field[:60]} {condition.operator[:20]} {value}: {reason}")
             return None
 
-    def _field(self, name: str) -> MetadataField | None:
+    def _find_field(self, name: str) -> MetadataField | None:
+        """Return the field of a name or alias; record a repair if it is not its exact name."""
         field = self.schema.find(name)
         if field is not None and field.name != name:
             self.repair(f"field {name[:60]!r} was read as {field.name}")
         return field
 
     def sort(self, answer: SelfQuery) -> Sort | None:
-        """Make the order by a field; ``None`` if there is no such field."""
-        field = None if answer.sort_by is None else self._field(answer.sort_by)
+        """Make the order by a field; ``None``, with a repair recorded, if there is no such field."""
+        if answer.sort_by is None:
+            return None
+        field = self._find_field(answer.sort_by)
         if field is not None and field.ordered:
             return Sort(field.name, answer.descending)
-        if answer.sort_by is not None:
-            why = "there is no such field" if field is None else "its values have no order"
-            self.repair(f"dropped: sort by {answer.sort_by[:60]}: {why}")
+        why = "there is no such field" if field is None else "its values have no order"
+        self.repair(f"dropped: sort by {answer.sort_by[:60]}: {why}")
         return None
 
-    def _clause(self, asked: FilterCondition) -> Clause | None:
-        """Make the condition under an operator of any common name; ``None`` for a list of which no entry fits."""
-        field = self._field(asked.field)
+    def _make_comparison(self, condition: FilterCondition) -> Clause | None:
+        """Make the clause of a condition, ``None`` if no entry of a list fits; raise `UnfitError` if it cannot be."""
+        field, value = self._find_field(condition.field), condition.value
         if field is None:
             raise UnfitError(f"there is no such field; allowed: {', '.join(self.schema.names[:20])}")
-        name = asked.operator.strip().lower().replace(" ", "_").replace("-", "_").lstrip("$")
-        operator = _BY_NAME.get(name)
+        name = condition.operator.strip().lower().replace(" ", "_").replace("-", "_").lstrip("$")
+        operator = _OPERATOR_BY_NAME.get(name)
         if operator is None:
             raise UnfitError("there is no such operator; allowed: eq, ne, gt, gte, lt, lte, in, nin, contain")
-        if asked.value is None:
+        if value is None:
             if operator not in ("$eq", "$ne"):
                 raise UnfitError("nothing is no value to compare with")
             return {field.name: {"$exists": operator == "$ne"}}
-        items = asked.value if isinstance(asked.value, list) else [asked.value]
+        items = value if isinstance(value, list) else [value]
         if not items:
             raise UnfitError("the list is empty")
-        if operator in ORDER:
+        if operator in clauses.ORDER:
             if not field.ordered or len(items) > 1:
                 raise UnfitError("a list has no order" if field.ordered else "its values have no order")
-            return comparison_clause(field, operator, self._fit(field, items[0]))
+            return clauses.comparison_clause(field, operator, self._fit(field, items[0]))
         if field.many:
-            return self._list_clause(field, operator, items)
+            return self._make_list_clause(field, operator, items)
         if operator in ("$contains", "$without"):
-            items = self._containing(field, items)
-        equal, join = ("$ne", all_of) if operator in _NEGATED else ("$eq", any_of)
-        clause = join([comparison_clause(field, equal, value) for value in self._fit_all(field, items)])
-        return clause and shorten_clause(clause)
+            items = self._find_containing(field, items)
+        values = self._fit_all(field, items)
+        if operator in _NEGATED:
+            clause = clauses.all_of([clauses.comparison_clause(field, "$ne", item) for item in values])
+        else:
+            clause = clauses.any_of([clauses.comparison_clause(field, "$eq", item) for item in values])
+        return clause and clauses.shorten_clause(clause)
 
-    def _list_clause(self, field: MetadataField, operator: str, items: list[Any]) -> Clause | None:
-        """Make the condition on a field that holds lists."""
+    def _make_list_clause(self, field: MetadataField, operator: str, items: list[Any]) -> Clause | None:
+        """Make the clause on a field that holds lists; ``None`` if no item fits."""
         if operator in ("$eq", "$ne"):
             self.repair(f"{field.name} holds lists: {operator[1:]} was read as contains")
-        join = any_of if operator in ("$in", "$nin") else all_of
+        join = clauses.any_of if operator in ("$in", "$nin") else clauses.all_of
         joined = join([{field.name: {"$contains": value}} for value in self._fit_all(field, items)])
-        return none_of(joined) if joined and operator in _NEGATED else joined
+        return clauses.none_of(joined) if joined and operator in _NEGATED else joined
 
-    def _containing(self, field: MetadataField, items: list[Any]) -> list[Any]:
-        """Make ``contains`` on a text of the known values that match, for stores have no such search."""
+    def _find_containing(self, field: MetadataField, items: list[Any]) -> list[Any]:
+        """Return the known values that contain one of the items: stores cannot search for a part of a text."""
         if field.type != "str":
             self.repair(f"{field.name} holds no lists: contains was read as eq")
             return items
@@ -204,7 +192,7 @@ class _Checker:
         return values
 
     def _fit_all(self, field: MetadataField, items: list[Any]) -> list[Any]:
-        """Convert values to the field's form; of several, those that do not fit are recorded."""
+        """Convert values to the field's form; of several, those that do not fit are dropped, with a repair recorded."""
         if len(items) == 1:
             return [self._fit(field, items[0])]
         if len(items) > _MAX_ITEMS:
@@ -218,9 +206,9 @@ class _Checker:
         return list(values)
 
     def _fit(self, field: MetadataField, value: Any) -> Any:
-        """Convert a value to the field's form, or to the period to compare a field of dates or years with."""
+        """Convert a value to the field's form, or to a `Period` for one of dates or years; else raise `UnfitError`."""
         if field.type == "date" or field.is_year:
-            fitted = self._to_time(field, value)
+            fitted = self._read_time(field, value)
         elif field.type == "bool":
             fitted = value if isinstance(value, bool) else _BOOLEANS.get(str(value).strip().lower())
         elif field.type == "str":
@@ -228,15 +216,15 @@ class _Checker:
         else:
             fitted = _to_number(field, value)
         if fitted is None:
-            raise UnfitError(f"{_cut_repr(value)} is {_WHY[field.type]}")
+            raise UnfitError(f"{_cut_repr(value)} is {_MISFITS[field.type]}")
         if not isinstance(fitted, Period) and (type(fitted) is not type(value) or fitted != value):
             self.repair(f"{field.name}: {_cut_repr(value)} was read as {_cut_repr(fitted)}")
         if isinstance(fitted, Period) and field.many:
             return day_in_format(fitted.start, field.date_format)
         return fitted
 
-    def _to_time(self, field: MetadataField, value: Any) -> Any:
-        """Read the year or period in a value, or the seconds if the field stores these."""
+    def _read_time(self, field: MetadataField, value: Any) -> Any:
+        """Return the year or `Period` that a value names, or its seconds if the field stores these; else ``None``."""
         number = _to_number(field, value)
         if field.is_year and isinstance(number, int) and number <= _MAX_YEAR:
             return number
@@ -252,13 +240,13 @@ def _cut_repr(value: Any) -> str:
 
 
 def _read_number(text: str) -> int | float | None:
-    """Read the number in a text ("1,200", "2.5 million", 五千); None if it says more or less than that."""
+    """Read a text that is a number ("1,200", "2.5 million", 五千); ``None`` if it is none, or more than one."""
     text = text.strip()
     if re.fullmatch(r"[-+]?\d{1,40}", text):
         return int(text)
     values = find_values(text[:80])
-    plain = len(values) == 1 and not values[0].dimension and values[0].end - values[0].start == len(text)
-    return values[0].amount if plain else None
+    is_number = len(values) == 1 and not values[0].dimension and values[0].end - values[0].start == len(text)
+    return values[0].amount if is_number else None
 
 
 def _to_number(field: MetadataField, value: Any) -> int | float | None:
@@ -272,14 +260,14 @@ def _to_number(field: MetadataField, value: Any) -> int | float | None:
 
 
 def _to_known_text(field: MetadataField, value: Any) -> str | None:
-    """Match a text with the known values; ``None`` if all are known, and not just one fits."""
+    """Match a text with the field's values by its words; ``None`` if all values are known, and not just one matches."""
     text = str(value).strip()
     if isinstance(value, bool) or not text or len(text) > _MAX_TEXT:
         return None
     if not field.values or text in field.values:
         return text
-    alike = {str(known) for known in field.values if sorted_words(str(known)) == sorted_words(text)}
-    exact = {known for known in alike if known.casefold() == text.casefold()} or alike
-    if len(exact) == 1:
-        return exact.pop()
+    similar = {str(known) for known in field.values if sorted_words(str(known)) == sorted_words(text)}
+    same = {known for known in similar if known.casefold() == text.casefold()} or similar
+    if len(same) == 1:
+        return same.pop()
     return None if field.complete else text

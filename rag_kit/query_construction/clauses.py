@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from datetime import timedelta
 from typing import Any
 
 from langchain_core.structured_query import StructuredQuery
@@ -58,9 +59,9 @@ class ConstructedQuery:
 
     def as_dict(self) -> dict[str, Any]:
         """The query as plain JSON, for the provenance."""
-        plain = asdict(self)
-        del plain["question"]
-        return {**plain, "repairs": list(self.repairs)}
+        record = asdict(self)
+        del record["question"]
+        return {**record, "repairs": list(self.repairs)}
 
 
 def all_of(parts: Sequence[Clause]) -> Clause | None:
@@ -85,13 +86,12 @@ def none_of(part: Clause) -> Clause:
 
 def shorten_clause(where: Clause) -> Clause:
     """Write ``year = 2010 or year = 2012`` as ``year in (2010, 2012)``, and the same for "not"."""
-    join, of_one, of_several = ("$or", "$eq", "$in") if "$or" in where else ("$and", "$ne", "$nin")
+    join, single, several = ("$or", "$eq", "$in") if "$or" in where else ("$and", "$ne", "$nin")
     parts = [split_clause(part) for part in where.get(join, [])]
-    name = parts[0][0] if parts else ""
-    if not parts or any((field, operator) != (name, of_one) for field, operator, _ in parts):
+    if len({field for field, _, _ in parts}) != 1 or any(operator != single for _, operator, _ in parts):
         return where
     values = list(dict.fromkeys(operand for _, _, operand in parts))
-    return {name: {of_several: values} if len(values) > 1 else {of_one: values[0]}}
+    return {parts[0][0]: {several: values} if len(values) > 1 else {single: values[0]}}
 
 
 def top_clauses(where: Filter | None) -> list[Clause]:
@@ -100,11 +100,11 @@ def top_clauses(where: Filter | None) -> list[Clause]:
 
 
 def split_clause(part: Clause | None) -> tuple[str, str, Any]:
-    """Split a plain condition into field, operator and operand; empty texts for another."""
-    [(field, how)] = (part or {"": None}).items()
-    if field.startswith("$") or not isinstance(how, dict):
+    """Split ``{"year": {"$gt": 2010}}`` into field, operator and operand; return empty texts for any other clause."""
+    field, comparison = next(iter((part or {"": None}).items()))
+    if field.startswith("$") or not isinstance(comparison, dict):
         return "", "", None
-    [(operator, operand)] = how.items()
+    operator, operand = next(iter(comparison.items()))
     return field, operator, operand
 
 
@@ -120,15 +120,16 @@ def bound_filter(where: Clause | None) -> tuple[Clause | None, str | None]:
     if why is None:
         return where, None
     parts = list({repr(part): part for part in top_clauses(where)}.values())
-    first = parts[:_MAX_CONDITIONS]
-    if _bounds_error(all_of(first)) is not None:
-        first = []
-    dropped = len(parts) - len(first)
+    kept = parts[:_MAX_CONDITIONS]
+    if _bounds_error(all_of(kept)) is not None:
+        kept = []
+    dropped = len(parts) - len(kept)
     repair = f"dropped the last {dropped} of {len(parts)} conditions: {why}" if dropped else None
-    return all_of(first), repair
+    return all_of(kept), repair
 
 
 def _bounds_error(where: Clause | None) -> str | None:
+    """Return why a filter is malformed, or too large or too deep; ``None`` if it is not."""
     try:
         validate_filter(where)
     except FilterError as error:
@@ -148,8 +149,8 @@ def relax_filter(where: Filter | None) -> Iterator[tuple[Clause | None, str]]:
     """
     parts = top_clauses(where)
     for step in range(1, min(len(parts), _MAX_STEPS) + 1):
-        left = 0 if step == _MAX_STEPS else len(parts) - step
-        yield all_of(parts[:left]), " and ".join(show_filter(part) for part in reversed(parts[left:]))
+        kept = 0 if step == _MAX_STEPS else len(parts) - step
+        yield all_of(parts[:kept]), " and ".join(show_filter(part) for part in reversed(parts[kept:]))
 
 
 def show_filter(where: Filter) -> str:
@@ -159,7 +160,7 @@ def show_filter(where: Filter) -> str:
 
 
 def comparison_clause(field: MetadataField, operator: str, value: Any, high: Any = None) -> Clause:
-    """Compare a field with a value, with a span of days, or with the range from a value to another.
+    """Make the clause that compares a field with a value, a `Period`, or the range from a value to another.
 
     Example:
         >>> from datetime import date
@@ -173,29 +174,29 @@ def comparison_clause(field: MetadataField, operator: str, value: Any, high: Any
     if not isinstance(value, Period):
         if high is None:
             return {field.name: {operator: value}}
-        return _range_clause(field.name, operator, min(value, high), max(value, high), ("$lte", "$gt"))
-    value = value if high is None else value.through(high)
+        return _range_clause(field.name, operator, min(value, high), max(value, high))
+    period = value if high is None else value.through(high)
     if not field.is_year:
-        start = day_in_format(value.start, field.date_format)
-        end = value.end and day_in_format(value.end, field.date_format)
-        return _range_clause(field.name, operator, start, end, ("$lt", "$gte"))
-    first = value.start.year
-    if value.end is None:
-        return _range_clause(field.name, operator, first, None, ("$lte", "$gt"))
-    last = value.end.year - ((value.end.month, value.end.day) == (1, 1))
-    if value.grain not in ("year", "years") and operator in ("$gt", "$lt"):
-        operator += "e"  # after May 2020: 2020 may hold documents of June, so it stays in
+        start = day_in_format(period.start, field.date_format)
+        end = period.end and day_in_format(period.end, field.date_format)
+        return _range_clause(field.name, operator, start, end, includes_end=False)
+    first, last = period.start.year, None
+    if period.end is not None:  # the first day after it
+        last = (period.end - timedelta(days=1)).year
+        if period.grain not in ("year", "years") and operator in ("$gt", "$lt"):
+            operator += "e"  # after May 2020: 2020 may hold documents of June, so it stays in
     if first == last:
         return {field.name: {operator: first}}
-    return _range_clause(field.name, operator, first, last, ("$lte", "$gt"))
+    return _range_clause(field.name, operator, first, last)
 
 
-def _range_clause(name: str, operator: str, start: Any, end: Any, upper: tuple[str, str]) -> Clause:
-    """Compare a field with a range; `upper` means "up to" or "beyond" its end; without an end it is open."""
+def _range_clause(name: str, operator: str, start: Any, end: Any, *, includes_end: bool = True) -> Clause:
+    """Make the clause that compares a field with a range; without an end (``None``) it is open."""
     low, below = {name: {"$gte": start}}, {name: {"$lt": start}}
     if end is None:
         return low if operator in ("$eq", "$gt", "$gte") else below
-    high, above = ({name: {word: end}} for word in upper)
+    high = {name: {"$lte" if includes_end else "$lt": end}}
+    above = {name: {"$gt" if includes_end else "$gte": end}}
     clauses: dict[str, Clause] = {
         "$eq": {"$and": [low, high]},
         "$ne": {"$or": [below, above]},

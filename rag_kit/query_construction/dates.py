@@ -65,14 +65,18 @@ def parse_period(text: str, today: date) -> Period | None:
 
 def find_periods(text: str, today: date) -> list[NamedPeriod]:
     """Find every date in a text, in order; of those that begin at one position, by the first form that fits."""
-    forms = ((make, match) for make, pattern in _FORMS for match in pattern.finditer(text))
-    found = [(match.start(), match.end(), make(match, today)) for make, match in forms]
-    found += [_value_period(text, value) for value in find_values(text) if _is_dated(value)]
+    candidates: list[tuple[int, int, Period | None]] = []
+    for make_period, pattern in _FORMS:
+        candidates += [(*match.span(), make_period(match, today)) for match in pattern.finditer(text)]
+    for value in find_values(text):
+        has_year = value.dimension == "date" and value.amount >= 1000
+        if has_year or value.dimension == "decade":
+            candidates.append(_read_value(text, value))
     periods: list[NamedPeriod] = []
-    last = 0
-    for begin, end, period in sorted(found, key=lambda item: item[0]):
-        if begin >= last:
-            last = end
+    last_end = 0
+    for begin, end, period in sorted(candidates, key=lambda candidate: candidate[0]):
+        if begin >= last_end:
+            last_end = end
             if period is not None:
                 periods.append(NamedPeriod(begin, end, period))
     return periods
@@ -88,31 +92,27 @@ def day_in_format(day: date, format_: str) -> Any:
 
 
 def _months(year: int, month: int, count: int = 1, grain: str = "month") -> Period | None:
-    """Return the period of a number of months, from a given one."""
+    """Return the period of a number of months, from a given one; ``None`` outside of the years 1000 to 2999."""
     if not (1 <= month <= 12 and 1000 <= year <= 2999):
         return None
-    last = year * 12 + month - 1 + count
-    return Period(date(year, month, 1), date(last // 12, last % 12 + 1, 1), grain)
+    after = year * 12 + month - 1 + count  # number of the first month after it
+    return Period(date(year, month, 1), date(after // 12, after % 12 + 1, 1), grain)
 
 
-def _is_dated(value: Value) -> bool:
-    """Tell whether a value is a date with its year, or a decade."""
-    return value.dimension == "decade" or (value.dimension == "date" and value.amount >= 1000)
+def _read_value(text: str, value: Value) -> tuple[int, int, Period | None]:
+    """Return begin, end and period of a date or decade, with "early" or "late" before a decade."""
+    has_suffix = text.startswith("代", value.end)  # 1990年代 is read as a year
+    if value.dimension != "decade" and not has_suffix:
+        return value.start, value.end, _read_date(value)
+    part = _PART.search(text, max(0, value.start - 16), value.start)
+    first, count = _THIRDS[part[1].lower()] if part else (0, 10)
+    period = _months(int(value.amount) + first, 1, 12 * count, "years")
+    return part.start() if part else value.start, value.end + has_suffix, period
 
 
-def _value_period(text: str, value: Value) -> tuple[int, int, Period | None]:
-    """Return where a date or decade stands, with "early" or "late" before it, and its days."""
-    if value.dimension == "decade" or text.startswith("代", value.end):  # 1990年代 is read as a year
-        part = _PART.search(text, max(0, value.start - 16), value.start)
-        first, count = _THIRDS[part[1].lower()] if part else (0, 10)
-        begin, end = part.start() if part else value.start, value.end + text.startswith("代", value.end)
-        return begin, end, _months(int(value.amount) + first, 1, 12 * count, "years")
-    return value.start, value.end, _day_period(value)
-
-
-def _day_period(value: Value) -> Period | None:
-    """Return the days of a year, a month or a day."""
-    year, month, day = (*map(int, value.key.split("-")), 0, 0)[:3]
+def _read_date(value: Value) -> Period | None:
+    """Return the period of a year, a month or a day, such as ``2020-05-01``; ``None`` if there is no such day."""
+    year, month, day = (*map(int, value.key.split("-")), 0, 0)[:3]  # 0: it names none
     if not month:
         return _months(year, 1, 12, "year")
     if not day:
@@ -142,7 +142,7 @@ def _until_now(match: re.Match[str], today: date) -> Period | None:
 def _relative(match: re.Match[str], today: date) -> Period | None:
     """Return this or the last year or month; 前年 is the year before the last."""
     text = match[0].lower()
-    back = 2 if text == "前年" else int(text[0] not in "tc今本这")
+    back = 2 if text == "前年" else int(text[0] not in "tc今本这")  # 0 for "this", "current" and the like
     if text.endswith(("year", "年")):
         return _months(today.year - back, 1, 12, "year")
     year, month = divmod(today.year * 12 + today.month - 1 - back, 12)
@@ -156,10 +156,11 @@ _H = "〇零一二三四五六七八九十两"
 _Y = r"(?P<y>(?:1[0-9]|20|21)\d\d)"
 _FISCAL = r"(?:(?:FY|fiscal(?:\s+year)?|financial\s+year)[\s'’-]*)"
 _COUNT = rf"(?P<n>\d{{1,3}}|[{_H}]{{1,3}}|几|数)"
-_Maker = Callable[[re.Match[str], date], Period | None]
-_FORMS: list[tuple[_Maker, re.Pattern[str]]] = [
-    (make, re.compile(pattern, re.IGNORECASE))
-    for make, pattern in (
+_MakePeriod = Callable[[re.Match[str], date], Period | None]
+#: Forms of dates that `find_values` does not read: a function from match and today to the period, and the pattern.
+_FORMS: list[tuple[_MakePeriod, re.Pattern[str]]] = [
+    (make_period, re.compile(pattern, re.IGNORECASE))
+    for make_period, pattern in (
         (
             _quarter,
             r"\b(?P<q>q[1-4]|[1-4]q|(?:first|second|third|fourth)(?=\s+quarter))(?:\s+quarter)?(?:\s+of|\s*,)?\s*"

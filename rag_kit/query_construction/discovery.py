@@ -24,14 +24,14 @@ from rag_kit.retrieval.inner import is_kit_retriever
 from rag_kit.retrieval.inside import inside, own_filter
 from rag_kit.retrieval.stores import native_filter
 
-_GROUP = 500
+_PAGE = 500  # rows read at once
 _MAX_ROWS = 20_000
-_MAX_VALUES = 10_000
-_MAX_CHARS = 200
+_MAX_VALUES = 10_000  # of a field
+_MAX_CHARS = 200  # of a text that counts as a value
 _MANY_NUMBERS = 50  # different floats above which only examples are kept
 _EXAMPLES = 5
-_SMALL = 20  # rows up to which nothing can be said about how often values come back
-_UNIQUE = 0.5  # values a row from which on a text names single documents
+_FEW_ROWS = 20  # up to which it is not known how often values repeat
+_UNIQUE_SHARE = 0.5  # different values a row from which on a text identifies single documents
 _ISO = re.compile(r"(?:1[0-9]|2[0-9])\d\d-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])(?:$|[T ])")
 _TIME_NAME = re.compile(r"date|time|created|updated|modified|_at$|日期|时间", re.IGNORECASE)
 _TYPES: dict[type, FieldType] = {str: "str", int: "int", float: "float", bool: "bool"}
@@ -54,13 +54,13 @@ class FieldSource:
         value = self._value
         if isinstance(value, (BM25Index, DocumentIndex)):
             ids = value.ids if isinstance(value, BM25Index) else value.passage_ids()
-            return (value.get(ids[start : start + _GROUP]) for start in range(0, len(ids), _GROUP))
+            return (value.get(ids[start : start + _PAGE]) for start in range(0, len(ids), _PAGE))
         if isinstance(value, InMemoryVectorStore):
             rows = list(value.store.values())
             return [[Document(row["text"], id=row["id"], metadata=row["metadata"]) for row in rows]]
         if isinstance(value, VectorStore):
             native = native_filter(value, where) if where else None
-            read_pages = _of_qdrant if made_by(value, "langchain_qdrant") else _of_store
+            read_pages = _read_qdrant if made_by(value, "langchain_qdrant") else _read_store
             return read_pages(value, native)
         return [value]
 
@@ -83,16 +83,15 @@ def source_of(value: Any) -> FieldSource | None:
         parts = value.searched() if is_kit_retriever(value) else inside(value)
         if isinstance(value, VectorStoreRetriever):
             parts = [value.vectorstore]
-        return next((source for part in parts if (source := source_of(part))), None)
-    if isinstance(value, VectorStore):
-        paged = made_by(value, "langchain_chroma") or made_by(value, "langchain_qdrant")
-        paged = paged or (made_by(value, "langchain_postgres") and hasattr(value, "get"))
-        listed = paged or isinstance(value, InMemoryVectorStore)
-    elif isinstance(value, (list, tuple)):
-        listed = all(isinstance(item, Document) for item in value)
+        return next(filter(None, map(source_of, parts)), None)
+    if isinstance(value, (list, tuple)):
+        can_list = all(isinstance(item, Document) for item in value)
+    elif made_by(value, "langchain_postgres"):
+        can_list = hasattr(value, "get")
     else:
-        listed = isinstance(value, (BM25Index, DocumentIndex))
-    return FieldSource(value) if listed else None
+        has_pages = made_by(value, "langchain_chroma") or made_by(value, "langchain_qdrant")
+        can_list = has_pages or isinstance(value, (InMemoryVectorStore, BM25Index, DocumentIndex))
+    return FieldSource(value) if can_list else None
 
 
 def as_retriever(value: Any) -> Runnable[str, list[Document]]:
@@ -115,30 +114,31 @@ def as_retriever(value: Any) -> Runnable[str, list[Document]]:
     )
 
 
-def _of_store(store: Any, native: Any) -> Iterator[list[Document]]:
-    """Read pages of a store whose ``get`` is like Chroma's."""
-    for offset in count(0, _GROUP):
-        page = store.get(where=native, limit=_GROUP, offset=offset, include=["documents", "metadatas"])
+def _read_store(store: Any, native: Any) -> Iterator[list[Document]]:
+    """Yield pages of a store whose ``get`` is like Chroma's, filtered by its own form of a filter."""
+    for offset in count(0, _PAGE):
+        page = store.get(where=native, limit=_PAGE, offset=offset, include=["documents", "metadatas"])
         rows = zip(page["ids"], page["documents"], page["metadatas"], strict=True)
-        yield [_row_document(*row) for row in rows]
-        if len(page["ids"]) < _GROUP:
+        yield [_make_document(*row) for row in rows]
+        if len(page["ids"]) < _PAGE:
             return
 
 
-def _of_qdrant(store: Any, native: Any) -> Iterator[list[Document]]:
-    """Read pages of a collection of Qdrant."""
+def _read_qdrant(store: Any, native: Any) -> Iterator[list[Document]]:
+    """Yield pages of a collection of Qdrant, filtered by its own form of a filter."""
     offset: Any = None
-    keys = store.content_payload_key, store.metadata_payload_key
     while True:
         points, offset = store.client.scroll(
-            store.collection_name, scroll_filter=native, limit=_GROUP, offset=offset, with_payload=True
+            store.collection_name, scroll_filter=native, limit=_PAGE, offset=offset, with_payload=True
         )
-        yield [_row_document(point.id, *map((point.payload or {}).get, keys)) for point in points]
+        payloads = [(point.id, point.payload or {}) for point in points]
+        text, metadata = store.content_payload_key, store.metadata_payload_key
+        yield [_make_document(key, payload.get(text), payload.get(metadata)) for key, payload in payloads]
         if offset is None:
             return
 
 
-def _row_document(key: Any, text: str | None, metadata: Any) -> Document:
+def _make_document(key: Any, text: str | None, metadata: Any) -> Document:
     return Document(text or "", id=str(key), metadata=dict(metadata or {}))
 
 
@@ -153,69 +153,64 @@ def discover_schema(source: Any, *, filter: Filter | None = None, exclude: Colle
         >>> [(field.name, field.type, field.many, field.values) for field in discover_schema(docs)]
         [('year', 'int', False, (2010, 2012)), ('tags', 'str', True, ('x',))]
     """
-    listing = source_of(source)
-    if listing is None:
+    field_source = source_of(source)
+    if field_source is None:
         raise InvalidInputError(
             f"The rows of {type(source).__name__} cannot be listed, so its fields cannot be found out. Give schema=: "
             "a list such as [{'name': 'year', 'type': 'int', 'description': '...'}]."
         )
     where = own_filter(source, strict=True) if isinstance(source, Runnable) else None
-    rows = listing.documents(combine_filters(filter, where), _MAX_ROWS + 1)
+    rows = field_source.documents(combine_filters(filter, where), _MAX_ROWS + 1)
     columns: dict[str, list[Any]] = {}
-    left_out = {PROVENANCE_KEY, SITUATION, "", *exclude}
+    excluded = {PROVENANCE_KEY, SITUATION, "", *exclude}
     for doc in rows[:_MAX_ROWS]:
         for name, value in doc.metadata.items():
-            if name not in left_out and not name.startswith(("$", "#", "chroma:")):
-                plain = to_plain(value)
-                columns.setdefault(name, []).extend([plain] if plain not in (None, []) else [])
-    columns = {name: column for name, column in columns.items() if column}
-    by_rows = sorted(columns.items(), key=lambda item: -len(item[1]))
-    fields = (_infer_field(name, column, len(rows) > _MAX_ROWS) for name, column in by_rows)
+            if name not in excluded and not name.startswith(("$", "#", "chroma:")):
+                column, plain = columns.setdefault(name, []), to_plain(value)
+                if plain not in (None, []):
+                    column.append(plain)
+    by_rows = sorted(columns, key=lambda name: -len(columns[name]))
+    fields = (_infer_field(name, columns[name], len(rows) > _MAX_ROWS) for name in by_rows)
     return Schema(tuple([field for field in fields if field is not None][:MAX_FIELDS]))
 
 
-def _infer_field(name: str, column: list[Any], cut: bool) -> MetadataField | None:
-    """Infer the field of these values; ``None`` if it holds objects. ``cut``: the column is only a sample."""
+def _infer_field(name: str, column: list[Any], is_sample: bool) -> MetadataField | None:
+    """Infer the field of a column of values; ``None`` if it is empty or holds objects."""
     mostly_lists = sum(isinstance(value, list) for value in column) * 2 > len(column)
     items = [item for value in column for item in (value if isinstance(value, list) else [value])]
     types = Counter(type(item) for item in items)
     if not types or not types.keys() <= _TYPES.keys():
         return None
-    if types.keys() == {int, float}:
-        value_type: type = float
-    else:
-        value_type = max(_TYPES, key=lambda kind: types[kind])
-    same_type = (int, float) if value_type is float else (value_type,)
-    counted: Counter[Any] = Counter(item for item in items if type(item) in same_type)
-    values = sorted(counted, key=lambda value: (-counted[value], str(value)))
-    short_values = tuple(
-        value for value in values[:_MAX_VALUES] if value_type is not str or len(value) <= _MAX_CHARS
-    )
-    format_ = _date_format(name, value_type, short_values)
-    unique = (
-        value_type is str
-        and not mostly_lists
-        and len(column) > _SMALL
-        and len(short_values) >= _UNIQUE * len(column)
-    )
-    ranged = values and (value_type in (int, float) or format_ is not None)
+    are_numbers = types.keys() == {int, float}
+    value_type: type = float if are_numbers else max(_TYPES, key=lambda kind: types[kind])
+    accepted_types = (int, float) if value_type is float else (value_type,)
+    counts: Counter[Any] = Counter(item for item in items if type(item) in accepted_types)
+    by_count = sorted(counts, key=lambda value: (-counts[value], str(value)))
+    values = by_count[:_MAX_VALUES]
+    if value_type is str:
+        values = [value for value in values if len(value) <= _MAX_CHARS]
+    format_ = _date_format(name, value_type, values)
+    is_text = value_type is str and not mostly_lists
+    unique = is_text and len(column) > _FEW_ROWS and len(values) >= _UNIQUE_SHARE * len(column)
+    has_range = by_count and (value_type in (int, float) or format_ is not None)
     # examples are enough where a question will hardly use a stored value as it is
-    hidden = unique or format_ is not None or (value_type is float and len(short_values) > _MANY_NUMBERS)
+    only_examples = unique or format_ is not None or (value_type is float and len(values) > _MANY_NUMBERS)
+    is_complete = not (is_sample or only_examples or len(values) < len(by_count))
     return MetadataField(
         name=name,
         type="date" if format_ else _TYPES[value_type],
         many=mostly_lists,
-        values=short_values[:_EXAMPLES] if hidden else short_values,
-        complete=value_type in (str, bool) and not (cut or hidden or len(short_values) < len(values)),
-        minimum=min(values) if ranged else None,
-        maximum=max(values) if ranged else None,
+        values=tuple(values[:_EXAMPLES] if only_examples else values),
+        complete=value_type in (str, bool) and is_complete,
+        minimum=min(by_count) if has_range else None,
+        maximum=max(by_count) if has_range else None,
         date_format=format_ or "iso",
         unique=unique,
     )
 
 
 def _date_format(name: str, value_type: type, values: Sequence[Any]) -> DateFormat | None:
-    """Return the format in which all values are dates, if there is one."""
+    """Return the format in which all values are dates; ``None`` if they are none."""
     if value_type is str and values and all(_ISO.match(value) for value in values):
         return "iso"
     if value_type in (int, float) and values and _TIME_NAME.search(name):

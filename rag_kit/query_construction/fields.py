@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import namedtuple
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import fields as dataclass_fields
@@ -17,14 +18,14 @@ _TYPES: tuple[FieldType, ...] = ("str", "int", "float", "bool", "date")
 MAX_FIELDS = 64
 _MAX_VALUES = 40  # of a field that a model sees
 _MAX_LINE = 80  # characters of a name or value
-_NAMES: dict[str, FieldType] = {
+_TYPE_BY_NAME: dict[str, FieldType] = {
     **dict.fromkeys(("str", "string", "text", "keyword", "enum", "category"), "str"),
     **dict.fromkeys(("int", "integer", "long", "year"), "int"),
     **dict.fromkeys(("float", "double", "number", "decimal"), "float"),
     **dict.fromkeys(("bool", "boolean"), "bool"),
     **dict.fromkeys(("date", "datetime", "timestamp", "time"), "date"),
 }
-_LIST = re.compile(r"\b(?:list|array|set|sequence)\s*(?:\[|<|of)?\s*(\w*)", re.IGNORECASE)
+_LIST_TYPE = re.compile(r"\b(?:list|array|set|sequence)\s*(?:\[|<|of)?\s*(\w*)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -141,16 +142,11 @@ class Schema:
     def __len__(self) -> int:
         return len(self.fields)
 
-    def get(self, name: str) -> MetadataField | None:
-        """Return the field of exactly that name."""
-        return next((field for field in self.fields if field.name == name), None)
-
     def find(self, name: str) -> MetadataField | None:
         """Return the field with that name or alias, whatever case, blanks and dashes; None if unclear."""
-        if (exact := self.get(name)) is not None:
-            return exact
-        plain = _plain(name)
-        named = [field for field in self.fields if plain in {_plain(field.name), *map(_plain, field.aliases)}]
+        normalized = _normalize(name)
+        named = [field for field in self.fields if field.name == name]
+        named = named or [field for field in self.fields if normalized in map(_normalize, field.all_names)]
         return named[0] if len(named) == 1 else None
 
     @property
@@ -159,7 +155,7 @@ class Schema:
         return tuple(field.name for field in self.fields)
 
 
-def _plain(name: str) -> str:
+def _normalize(name: str) -> str:
     return re.sub(r"[\s_\-.]+", "", str(name)).lower()
 
 
@@ -171,25 +167,25 @@ def _make_field(item: Any) -> MetadataField:
         item = {key: getattr(item, key, None) or "" for key in ("name", "type", "description")}
     settings = dict(item)
     declared = settings.pop("type", "str")
-    kind = getattr(declared, "__name__", str(declared)).strip()
-    listed = _LIST.search(kind)
-    if listed is not None:
-        kind, settings["many"] = listed.group(1) or "str", True
+    type_name = getattr(declared, "__name__", str(declared)).strip()
+    if list_type := _LIST_TYPE.search(type_name):
+        type_name, settings["many"] = list_type[1] or "str", True
     if "allowed" in settings:
         settings = {"values": settings.pop("allowed"), "complete": True, **settings}
-    allowed = {field.name for field in dataclass_fields(MetadataField)} - {"type"}
-    if "name" not in settings or not settings.keys() <= allowed or kind.lower() not in _NAMES:
+    known = {field.name for field in dataclass_fields(MetadataField)} - {"type"}
+    if "name" not in settings or not settings.keys() <= known or type_name.lower() not in _TYPE_BY_NAME:
         raise InvalidInputError(
             f"A field was given as {dict(item)!r:.200}; it needs 'name', may have 'type' ({', '.join(_TYPES)}, or a "
-            f"list of them), 'allowed', {', '.join(sorted(allowed - {'name'}))}."
+            f"list of them), 'allowed', {', '.join(sorted(known - {'name'}))}."
         )
-    return MetadataField(type=_NAMES[kind.lower()], **settings)
+    return MetadataField(type=_TYPE_BY_NAME[type_name.lower()], **settings)
 
 
-# list, field with type, before a description, before what follows, range, values, between values, how many more
-_WORDS = {
-    "en": ("list of {}", "{} ({})", ": ", "; ", "from {} to {}", "values: ", ", ", " and {} more"),
-    "zh": ("{} 列表", "{}（{}）", "：", "；", "从 {} 到 {}", "取值：", "、", "，另有 {} 个"),
+#: The words and signs of a description of fields; ``field`` is filled with name and type.
+_Wording = namedtuple("_Wording", "list_type field description separator range values comma more")
+_WORDINGS = {
+    "en": _Wording("list of {}", "{} ({})", ": ", "; ", "from {} to {}", "values: ", ", ", " and {} more"),
+    "zh": _Wording("{} 列表", "{}（{}）", "：", "；", "从 {} 到 {}", "取值：", "、", "，另有 {} 个"),
 }
 
 
@@ -205,24 +201,25 @@ def describe_fields(schema: Schema, named: Mapping[str, Sequence[Any]], language
         >>> print(describe_fields(schema, {}, "zh"))
         year（int）；从 1990 到 2020
     """
-    return "\n".join(_line(field, named.get(field.name, []), language) for field in schema)
+    words = _WORDINGS.get(language, _WORDINGS["en"])
+    return "\n".join(_describe_field(field, named.get(field.name, []), words) for field in schema)
 
 
-def _line(field: MetadataField, named: Sequence[Any], language: str) -> str:
-    """Write a field as the model reads it: name, type, description, range or values, those named first."""
-    listed, typed, colon, semicolon, ranged, valued, comma, others = _WORDS.get(language, _WORDS["en"])
-    line = typed.format(cut_line(field.name), listed.format(field.type) if field.many else field.type)
+def _describe_field(field: MetadataField, named: Sequence[Any], words: _Wording) -> str:
+    """Describe a field in one line: name, type, description, range or values, those `named` by the question first."""
+    type_name = words.list_type.format(field.type) if field.many else field.type
+    line: str = words.field.format(cut_line(field.name), type_name)
     if field.description:
-        line += colon + cut_line(field.description, 300)
+        line += words.description + cut_line(field.description, 300)
     if field.minimum is not None and field.maximum is not None:
-        return line + semicolon + ranged.format(field.minimum, field.maximum)
+        return f"{line}{words.separator}{words.range.format(field.minimum, field.maximum)}"
     if field.values:
         values = list(dict.fromkeys([*named, *field.values]))[:_MAX_VALUES]
         more = len(field.values) - len(values)
-        line += semicolon + valued
-        line += comma.join(json.dumps(cut_line(str(value)), ensure_ascii=False) for value in values)
+        quoted = [json.dumps(cut_line(str(value)), ensure_ascii=False) for value in values]
+        line += words.separator + words.values + words.comma.join(quoted)
         if more > 0 or not field.complete:
-            line += others.format(more)
+            line += words.more.format(more)
     return line
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import date
-from typing import Any, ClassVar, Literal, Self, Unpack, cast
+from typing import Annotated, Any, ClassVar, Literal, Self, Unpack, cast
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.vectorstores import VectorStore
-from pydantic import PrivateAttr, field_validator, model_validator
+from pydantic import BeforeValidator, PrivateAttr, model_validator
 
 from rag_kit.concurrency.bridge import run_coroutine
 from rag_kit.documents import Filter, combine_filters
@@ -32,6 +32,10 @@ from rag_kit.retrieval.inside import own_filter
 from rag_kit.retrieval.settings import SelfQuerySettings
 
 _MAX_SCHEMAS = 32
+
+
+def _check_llm(llm: Any) -> Any:
+    return None if llm is None else check_model(llm)
 
 
 class SelfQueryRetriever(AskingRetriever):
@@ -92,8 +96,8 @@ class SelfQueryRetriever(AskingRetriever):
         "chain_kwargs": "prompt=, max_calls=, timeout=",
     }
 
-    retriever: Runnable[str, list[Document]]
-    llm: Runnable[Any, Any] | None = None
+    retriever: Annotated[Runnable[str, list[Document]], BeforeValidator(as_retriever)]
+    llm: Annotated[Runnable[Any, Any] | None, BeforeValidator(_check_llm)] = None
     schema_: Any = None
     exclude: Collection[str] = ()
     documents: Any = None
@@ -143,7 +147,8 @@ class SelfQueryRetriever(AskingRetriever):
 
     @model_validator(mode="before")
     @classmethod
-    def _store_is_translated_for(cls, values: Any) -> Any:
+    def _wrap_store_with_translator(cls, values: Any) -> Any:
+        """Make a retriever with LangChain's translator of filters of a vector store."""
         translator = values.pop("structured_query_translator", None) if isinstance(values, dict) else None
         if translator is None:
             return values
@@ -155,16 +160,6 @@ class SelfQueryRetriever(AskingRetriever):
             )
         retriever = VectorRetriever(vectorstore=store, structured_query_translator=translator)
         return {**values, "retriever": retriever}
-
-    @field_validator("retriever", mode="before")
-    @classmethod
-    def _is_searchable(cls, value: Any) -> Any:
-        return as_retriever(value)
-
-    @field_validator("llm", mode="before")
-    @classmethod
-    def _is_model(cls, value: Any) -> Any:
-        return None if value is None else check_model(value)
 
     @model_validator(mode="after")
     def _prepare(self) -> Self:
@@ -189,8 +184,10 @@ class SelfQueryRetriever(AskingRetriever):
         schemas, key = self._schemas, repr(where)
         if key not in schemas:
             schema = discover_schema(self._source or self.retriever, filter=where, exclude=self.exclude)
-            # other threads may use the same dictionary: a copy is put in its place
-            self._schemas = schemas = {**dict(list(schemas.items())[-_MAX_SCHEMAS:]), key: schema}
+            # other threads may use the same dictionary: a copy with the last ones is put in its place
+            schemas = dict(list(schemas.items())[-_MAX_SCHEMAS:])
+            schemas[key] = schema
+            self._schemas = schemas
         return schemas[key]
 
     @property

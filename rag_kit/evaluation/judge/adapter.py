@@ -22,9 +22,6 @@ from rag_kit.evaluation.judge.ragas_table import ROWS
 if TYPE_CHECKING:
     from rag_kit.evaluation.judge.judge import Judge
 
-#: Languages for which prompts are adapted, as Ragas names them; for any other they are sent as they are.
-LANGUAGES = {"zh": "chinese"}
-
 
 def import_ragas() -> ModuleType:
     """Import ``ragas.metrics.collections``; the first time takes seconds, so call it on a thread."""
@@ -40,10 +37,10 @@ def import_ragas() -> ModuleType:
 
 def is_ragas_metric(value: Any) -> bool:
     """Tell whether something is an object, a class or a ``partial`` of Ragas's, without importing Ragas."""
-    cls = value.func if isinstance(value, partial) else value
-    kinds = inspect.getmro(cls if isinstance(cls, type) else type(cls))
-    base = "ragas.metrics.collections.base.BaseMetric"
-    return any(f"{kind.__module__}.{kind.__name__}" == base for kind in kinds)
+    metric = value.func if isinstance(value, partial) else value
+    bases = inspect.getmro(metric if isinstance(metric, type) else type(metric))
+    names = [f"{base.__module__}.{base.__name__}" for base in bases]
+    return "ragas.metrics.collections.base.BaseMetric" in names
 
 
 def ragas_class(name: str) -> Any:
@@ -59,21 +56,19 @@ def ragas_class(name: str) -> Any:
 class Calls:
     """The judge's calls for one cell: their replies, and the first failure.
 
-    The same prompt asked again is another repetition, with a reply of its own. A reply in which ``check`` (given the
-    prompt's input and the reply) finds a fault is asked for once more and never kept. After a failure nothing more is
-    asked: some of Ragas's metrics swallow errors and try again, so `failure` stays for the caller to raise.
+    The same prompt sent again is another repetition, with a reply of its own. ``check`` takes a prompt's input and the
+    reply, and returns what is wrong; such a reply is requested once more and never cached. After a failure no request
+    is made: some of Ragas's metrics swallow errors and try again, so the caller has to raise `failure`.
     """
 
-    def __init__(
-        self, judge: Judge, check: Callable[[Any, Any], str | None] = lambda data, reply: None
-    ) -> None:
+    def __init__(self, judge: Judge, check: Callable[[Any, Any], str | None] = lambda *_: None) -> None:
         self.judge = judge
-        self.inputs: dict[str, Any] = {}
+        self.inputs: dict[str, Any] = {}  # of the prompts, by their texts
         self.replies: list[BaseModel] = []
         self.failure: Exception | None = None
         self.vectors: dict[str, list[float]] = {}
         self._check = check
-        self._asked: Counter[str] = Counter()
+        self._requests: Counter[str] = Counter()
 
     async def ask(self, prompt: str, schema: type[BaseModel]) -> Any:
         """Return the reply to a prompt of Ragas's."""
@@ -85,9 +80,10 @@ class Calls:
 
         try:
             for _ in range(2):
-                self._asked[prompt] += 1
+                self._requests[prompt] += 1
+                repeat = self._requests[prompt] - 1
                 reply = await self.judge.complete(
-                    prompt, schema, repeat=self._asked[prompt] - 1, keep=lambda parsed: fault(parsed) is None
+                    prompt, schema, repeat=repeat, keep=lambda new: not fault(new)
                 )
                 if (wrong := fault(reply)) is None:
                     self.replies.append(reply)
@@ -98,7 +94,7 @@ class Calls:
             raise
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Embed texts, each once a cell."""
+        """Embed texts, in order; each distinct text is embedded once for the cell."""
         missing = [text for text in dict.fromkeys(texts) if text not in self.vectors]
         if missing:
             self.vectors |= dict(zip(missing, await self.judge.embed(missing), strict=True))
@@ -172,10 +168,8 @@ def prompts_of(metric: Any) -> dict[str, Any]:
     return {name: value for name, value in vars(metric).items() if isinstance(value, BasePrompt)}
 
 
-async def adapted_prompts(
-    metric: Any, judge: Judge, language: str, *, by_judge: bool = False
-) -> dict[str, Any]:
-    """Return a metric's prompts in another language: the kit's own, or translated by the judge.
+async def adapted_prompts(metric: Any, judge: Judge, *, by_judge: bool) -> dict[str, Any]:
+    """Return a metric's prompts in Chinese: the kit's own, or translated by the judge.
 
     The judge translates examples as Ragas's ``adapt`` asks it; the instruction stays English. Its translations are
     replies, so its cache keeps them, as JSON, for this model, this prompt and this language. Prompts that Ragas writes
@@ -183,27 +177,27 @@ async def adapted_prompts(
     """
     adapted: dict[str, Any] = {}
     for name, prompt in prompts_of(metric).items():
-        shipped = None if by_judge else chinese_prompt(prompt)
-        if shipped is not None:
-            adapted[name] = shipped
+        translation = None if by_judge else chinese_prompt(prompt)
+        if translation is not None:
+            adapted[name] = translation
         elif getattr(prompt, "examples", None):
-            adapted[name] = await _translate_examples(name, prompt, judge, LANGUAGES[language])
+            adapted[name] = await _translate_examples(name, prompt, judge)
     return adapted
 
 
-async def _translate_examples(name: str, prompt: Any, judge: Judge, language: str) -> Any:
-    """Have the judge translate a prompt's examples; once more where their number came out wrong."""
+async def _translate_examples(name: str, prompt: Any, judge: Judge) -> Any:
+    """Have the judge translate a prompt's examples; once more if it gives another number of them."""
     for attempt in (1, 2):
         try:
-            translated = await prompt.adapt(language, ragas_llm(judge))
+            translated = await prompt.adapt("chinese", ragas_llm(judge))
+            translated.language = "chinese, translated by the judge"
+            return translated
         except RagKitError:
             raise
         except ValueError as error:  # another number of translations than of examples
             if attempt == 2:
                 raise ModelOutputError(
-                    f"the judge could not translate Ragas's prompt {name!r} to {language}: {error}; with "
+                    f"the judge could not translate Ragas's prompt {name!r} to chinese: {error}; with "
                     "Judge(language='en') the English one is sent"
                 ) from error
-        else:
-            translated.language = f"{language}, translated by the judge"
-            return translated
+    return None

@@ -47,7 +47,7 @@ def identity_of(model: Any) -> str | None:
     if identity is None:
         return None
     parts: list[Any] = [identity]
-    if isinstance(identity, Mapping) and identity.get("name") is None:
+    if isinstance(identity, Mapping) and identity.get("name") is None:  # told apart by its plain fields
         fields = {name: getattr(model, name, None) for name in getattr(type(model), "model_fields", {})}
         parts.append({name: value for name, value in fields.items() if isinstance(value, str | float)})
     return _hash(parts)
@@ -82,22 +82,22 @@ class JudgeCache:
     def __init__(self, path: str | os.PathLike[str] | JsonCache | None) -> None:
         cache = JsonCache(path, max_entries=_MAX_ENTRIES) if isinstance(path, str | os.PathLike) else path
         self.file: JsonCache | None = cache
-        self._asked: PerLoop[dict[str, asyncio.Event]] = PerLoop(dict)
+        self._in_progress: PerLoop[dict[str, asyncio.Event]] = PerLoop(dict)
         self._failed = False
 
     async def get(self, keys: Sequence[str]) -> dict[str, Any]:
-        """Get the values of some keys."""
+        """Return the stored values of those keys that have one."""
         return (await self._call_file("get", list(keys)) if self.file else None) or {}
 
     async def put(self, replies: Mapping[str, Any]) -> None:
-        """Keep plain JSON."""
+        """Store values, which are plain JSON, by their keys."""
         if self.file is not None and replies:
             await self._call_file("put", dict(replies))
 
     @asynccontextmanager
-    async def alone(self, key: str) -> AsyncIterator[None]:
-        """Wait until nobody else asks for a key; in the block, others wait."""
-        in_progress = self._asked.for_running_loop()
+    async def exclusive(self, key: str) -> AsyncIterator[None]:
+        """Let only one task of an event loop at a time run the block for a key."""
+        in_progress = self._in_progress.for_running_loop()
         while (other := in_progress.get(key)) is not None:
             await other.wait()
         finished = in_progress[key] = asyncio.Event()
@@ -142,12 +142,12 @@ class Vectors:
         vectors = {text: cached[key] for text, key in keys.items() if _is_vector(cached.get(key))}
         new = await self._embed_missing([text for text in keys if text not in vectors], keys)
         if len({len(vector) for vector in (*vectors.values(), *new.values())}) > 1:
-            new |= await self._embed_missing(list(vectors), keys)  # what was kept is not of this model
+            new |= await self._embed_missing(list(vectors), keys)  # the cached ones are of another model
         vectors |= new
         return [vectors[text] for text in texts]
 
     async def _embed_missing(self, texts: list[str], keys: Mapping[str, str]) -> dict[str, list[float]]:
-        """Embed texts in batches, cached batch by batch; returns vectors by text."""
+        """Embed texts in batches, store the vectors under their ``keys``, and return them by text."""
         vectors: dict[str, list[float]] = {}
         for start in range(0, len(texts), _BATCH):
             batch = texts[start : start + _BATCH]
@@ -165,18 +165,19 @@ class Vectors:
                 try:
                     async with asyncio.timeout(seconds):
                         return await aembed_bare(cast(Embeddings, self._model), "documents", batch)
-                except Exception as error:  # noqa: BLE001 - sorted by kind below, and raised without its request
+                except Exception as error:  # noqa: BLE001 - retried or raised below, as its kind is
                     failure = error
-            requested_pause = retry_after(failure)
-            wait = FIRST_PAUSE * 2**attempt if requested_pause is None else requested_pause
-            last = attempt >= self._judge.max_retries or wait > LONGEST_PAUSE
-            if last or classify(failure) not in RETRYABLE:
+            pause = retry_after(failure)  # as the server requests
+            if pause is None:
+                pause = FIRST_PAUSE * 2**attempt
+            is_last = attempt >= self._judge.max_retries or pause > LONGEST_PAUSE
+            if is_last or classify(failure) not in RETRYABLE:
                 raise map_model_error(failure, model=self._model)
-            await asyncio.sleep(wait)
+            await asyncio.sleep(pause)
 
 
 def _check_vectors(reply: Any, count: int) -> list[list[float]]:
-    """Refuse vectors without a cosine."""
+    """Return the vectors of an embedding model as lists of floats; refuse those without a cosine."""
     try:
         vectors = [[float(number) for number in vector] for vector in reply]
     except (TypeError, ValueError, OverflowError):

@@ -50,7 +50,7 @@ def _records() -> list[Any]:
 
 @cache
 def _find_record(kind: str, original: str) -> dict[str, Any] | None:
-    """Return the file of an original; log once if Ragas has changed the original since."""
+    """Return the file that translates the prompt with this hash; log once if Ragas has changed that prompt since."""
     for record in _records():
         if record["original"] == original:
             return dict(record)
@@ -61,6 +61,5 @@ def _find_record(kind: str, original: str) -> dict[str, Any] | None:
 
 
 def _hash(value: Any) -> str:
-    return hashlib.sha256(json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")).hexdigest()[
-        :16
-    ]
+    text = json.dumps(value, ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -31,13 +31,15 @@ from rag_kit.text import detect_language
 
 Language = Literal["en", "zh"]
 Keep = Callable[[Any], bool]
+Values = Mapping[str, Any]  # of the variables of a prompt
 PREFIX = "judge_"
 _VERBATIM = ChatPromptTemplate.from_messages([("user", "{text}")])  # sends its one value unchanged
 NO_MODEL = (
     "a judge needs a language model, and the embedded 'extractive' is none: give Judge('openai:...') or a LangChain "
     "chat model, or set RAG_KIT_CHAT_MODEL; Judge('none', embeddings) is for metrics that compare vectors alone"
 )
-_SPEAKING = ("question", "answer", "text", "response", "reference")
+#: Values of a prompt by which its language is chosen, best first.
+_LANGUAGE_SAMPLES = ("question", "answer", "text", "response", "reference")
 
 
 class Judge:
@@ -124,16 +126,15 @@ class Judge:
         }  # fmt: skip
 
     def fingerprint(self) -> dict[str, Any]:
-        """Plain JSON that tells this judge from others: models, endpoints, prompts. No key is in it.
+        """Return plain JSON that identifies this judge: models, endpoints, prompts. No key is in it.
 
         A value that was judged is taken up again only while this is the same.
         """
-        entries = [entry for entry in self._library.entries() if entry[0].startswith(PREFIX)]
-        prompts = {
-            f"{name}.{language}": (self._library.load(name, language).metadata or {}).get("hash")
-            for name, language in sorted(entries)
-            if self.language in ("auto", language)
-        }
+        prompts: dict[str, Any] = {}
+        for name, language in sorted(self._library.entries()):
+            if name.startswith(PREFIX) and self.language in ("auto", language):
+                metadata = self._library.load(name, language).metadata or {}
+                prompts[f"{name}.{language}"] = metadata.get("hash")
         return {
             "model": self.name,
             "class": type(self.llm).__name__,
@@ -150,7 +151,7 @@ class Judge:
             return self.language
         return "zh" if detect_language(text) == "zh" else "en"
 
-    async def ask(self, prompt_name: str, values: Mapping[str, Any], *, repeat: int = 0) -> Any:
+    async def ask(self, prompt_name: str, values: Values, *, repeat: int = 0) -> Any:
         """Ask the chat model through a prompt file, in the language of the judge, else of the question.
 
         Args:
@@ -167,7 +168,7 @@ class Judge:
             InvalidInputError: If there is no such prompt, or the values do not fit it.
         """
         texts = {name: value for name, value in values.items() if isinstance(value, str)}
-        sample = next((texts[name] for name in _SPEAKING if name in texts), "\n".join(texts.values()))
+        sample = next((texts[name] for name in _LANGUAGE_SAMPLES if name in texts), "\n".join(texts.values()))
         key = (prompt_name, self.language_for(sample))
         if key not in self._prompts:  # read once, on a thread
             self._prompts[key] = await run_in_thread(self._library.load, *key)
@@ -183,26 +184,24 @@ class Judge:
         """
         return await self._cached_reply(_VERBATIM, {"text": text}, schema, repeat, keep)
 
-    async def _cached_reply(
-        self, prompt: Any, values: Mapping[str, Any], schema: Any, repeat: int, keep: Keep
-    ) -> Any:
+    async def _cached_reply(self, prompt: Any, values: Values, schema: Any, repeat: int, keep: Keep) -> Any:
         """Return the reply from the cache, else from the model; of equal requests only one is sent."""
         if self._identity is None or self._cache.file is None:
             return await self._request_reply(prompt, values, schema)
         metadata = prompt.metadata or {"name": "text"}
         prompt_id = [metadata.get(name) for name in ("name", "language", "hash")]
         # a schema that is written into a prompt file is in the hash of that file
-        form = target_of(schema, prompt_id[1] or "en").text if isinstance(schema, type) else None
-        key = cache_key("reply", self._identity, prompt_id, dict(values), form, repeat)
-        async with self._cache.alone(key):
+        schema_text = target_of(schema, prompt_id[1] or "en").text if isinstance(schema, type) else None
+        key = cache_key("reply", self._identity, prompt_id, dict(values), schema_text, repeat)
+        async with self._cache.exclusive(key):
             stored = await self._cache.get([key])
             if key in stored and (reply := _read_reply(stored[key], schema)) is not None:
                 self._cached += 1
                 return reply
             reply = await self._request_reply(prompt, values, schema)
             if keep(reply):
-                plain = reply.model_dump(mode="json") if isinstance(reply, BaseModel) else reply
-                await self._cache.put({key: plain})
+                record = reply.model_dump(mode="json") if isinstance(reply, BaseModel) else reply
+                await self._cache.put({key: record})
             return reply
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
@@ -214,7 +213,8 @@ class Judge:
         """
         return await self._vectors.embed(texts)
 
-    async def _request_reply(self, prompt: Any, values: Mapping[str, Any], schema: Any) -> Any:
+    async def _request_reply(self, prompt: Any, values: Values, schema: Any) -> Any:
+        """Ask the model within the limits and caps; without a schema, for a text."""
         if self.llm is None:
             raise ConfigurationError(NO_MODEL)
         limits: Any = {"timeout": self.timeout, "max_retries": self.max_retries}
@@ -246,6 +246,7 @@ def _chat_model(llm: Any) -> Any:
 
 
 def _embedding_model(embeddings: Any) -> Embeddings | None:
+    """Return the embedding model, made if it is a name or the configured one; ``None`` if there is none."""
     model = embedding_model(embeddings) if embeddings is None or isinstance(embeddings, str) else embeddings
     if model is not None and not hasattr(model, "aembed_documents"):
         raise InvalidInputError(

@@ -20,14 +20,14 @@ _SCORE = re.compile(r"(?:score)?\s*(-?\d{1,3})(?:_description)?")
 
 
 def needs_of(columns: Iterable[str], *, best_of: bool = False) -> dict[str, frozenset[str]]:
-    """Return the attributes of a `Metric` that say which fields must be there."""
+    """Return ``example_needs``, ``output_needs`` and ``example_any`` of a `Metric` that reads these columns."""
     needs: dict[str, set[str]] = {"example_needs": set(), "output_needs": set(), "example_any": set()}
     for column in columns:
-        where, names, _ = _COLUMNS.get(column, ("example_needs", f"metadata.{column}", None))
+        attribute, fields, _ = _COLUMNS.get(column, ("example_needs", f"metadata.{column}", None))
         if best_of and column == "reference":
-            where, names = "example_any", "reference answers"
-        needs[where].update(names.split())
-    return {where: frozenset(names) for where, names in needs.items()}
+            attribute, fields = "example_any", "reference answers"
+        needs[attribute].update(fields.split())
+    return {attribute: frozenset(fields) for attribute, fields in needs.items()}
 
 
 def read_column(name: str, example: Example, output: Output) -> Any:
@@ -49,16 +49,19 @@ def unfence(text: str) -> str:
 
 
 def rubric(levels: Any) -> dict[str, str]:
-    """Give a scale (score -> description) Ragas's keys, in order.
+    """Return a scale (score -> description) under Ragas's keys, in order.
 
     Example:
         >>> rubric({2: "Right.", "score1_description": "Wrong."})
         {'score1_description': 'Wrong.', 'score2_description': 'Right.'}
     """
     entries = dict(levels) if isinstance(levels, Mapping) else {}
-    by_score = {int(match[1]): text for key, text in entries.items() if (match := _SCORE.fullmatch(str(key)))}
-    texts = all(isinstance(level_text, str) and level_text for level_text in by_score.values())
-    if not 2 <= len(by_score) == len(entries) or not texts:
+    by_score: dict[int, str] = {}
+    for key, text in entries.items():
+        match = _SCORE.fullmatch(str(key))
+        if match and isinstance(text, str) and text:
+            by_score[int(match[1])] = text
+    if not 2 <= len(by_score) == len(entries):
         raise InvalidInputError(
             f"rubrics are {levels!r:.120}; give 2 scores or more, each with a text, such as "
             "{1: 'Wrong.', 3: 'Right.'}"
@@ -85,20 +88,21 @@ def arguments_of(metric: Any) -> dict[str, tuple[str, bool]]:
 
 def _ragas_messages(messages: Sequence[Mapping[str, Any]]) -> list[Any]:
     """Make Ragas's messages of dicts with ``type`` (LangChain) or ``role``; system messages are left out."""
-    import ragas.messages
     from langchain_core.messages import convert_to_messages
+    from ragas.messages import AIMessage, HumanMessage, ToolMessage
 
     converted: list[Any] = []
     for message in messages:
         calls = _ragas_tool_calls(message.get("tool_calls") or [])
-        kind = str(message.get("type") or message.get("role")).replace("MessageChunk", "").lower()
-        (chat,) = convert_to_messages([{"role": kind, "content": message.get("content"), "tool_call_id": ""}])
+        role = str(message.get("type") or message.get("role")).replace("MessageChunk", "").lower()
+        chat = convert_to_messages([{"role": role, "content": message.get("content"), "tool_call_id": ""}])[0]
+        content = str(chat.text)
         if chat.type == "ai":
-            converted.append(ragas.messages.AIMessage(content=str(chat.text), tool_calls=calls or None))
+            converted.append(AIMessage(content=content, tool_calls=calls or None))
         elif chat.type == "human":
-            converted.append(ragas.messages.HumanMessage(content=str(chat.text)))
+            converted.append(HumanMessage(content=content))
         elif chat.type in ("tool", "function"):
-            converted.append(ragas.messages.ToolMessage(content=str(chat.text)))
+            converted.append(ToolMessage(content=content))
     return converted
 
 
@@ -122,8 +126,7 @@ def _reference_table(example: Example) -> str:
         return unfence(table)
     import pandas
 
-    text: str = pandas.DataFrame(list(table)).to_csv(index=False)
-    return text
+    return str(pandas.DataFrame(list(table)).to_csv(index=False))
 
 
 def _check_topics(topics: Any) -> list[str]:

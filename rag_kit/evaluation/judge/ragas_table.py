@@ -70,18 +70,20 @@ def reply_fault(data: Any, reply: Any, scores: Sequence[int] = ()) -> str | None
         >>> reply_fault(None, Fields(verdict=2))
         'it gave the verdict 2; allowed are 0, 1'
     """
-    for request, names, what in _PAIRS:
-        lists: list[Any] = [getattr(data, request, None), *(getattr(reply, name, None) for name in names)]
-        if all(isinstance(items, list) for items in lists):
-            expected, received = len(lists[0]), sum(map(len, lists[1:]))
-            # statements of an answer may stand in two places; none may be left out
-            if received < expected or (received > expected and request != "answer"):
-                return f"it gave {received} {what.format(expected)}"
-    parts = [item for value in vars(reply).values() if isinstance(value, list) for item in value]
+    for request, names, description in _LISTS:
+        requested: Any = getattr(data, request, None)
+        received: list[Any] = [getattr(reply, name, None) for name in names]
+        if isinstance(requested, list) and all(isinstance(items, list) for items in received):
+            expected, count = len(requested), sum(map(len, received))
+            # a statement of an answer may be in two lists; none may be left out
+            if count < expected or (count > expected and request != "answer"):
+                return f"it gave {count} {description.format(expected)}"
+    items = [item for value in vars(reply).values() if isinstance(value, list) for item in value]
     ratings = (0, 2, 4) if hasattr(data, "reference_answer") else (0, 1, 2)
-    checks = [(part, name, (0, 1, "0", "1")) for part in (reply, *parts) for name in _BINARY]
+    checks = [(part, name, (0, 1, "0", "1")) for part in (reply, *items) for name in _BINARY]
     for part, name, allowed in (*checks, (reply, "rating", ratings), (reply, "score", scores)):
-        if allowed and (value := getattr(part, name, None)) is not None and value not in allowed:
+        value = getattr(part, name, None)
+        if allowed and value is not None and value not in allowed:
             choices = ", ".join(dict.fromkeys(map(str, allowed)))
             return f"it gave the {name} {value!r:.40}; allowed are {choices}"
     if not str(getattr(reply, "question", "?")).strip() and not getattr(reply, "noncommittal", 1):
@@ -89,8 +91,8 @@ def reply_fault(data: Any, reply: Any, scores: Sequence[int] = ()) -> str | None
     return None
 
 
-#: List in a prompt's input -> lists in the reply that must have as many items together, and what they are.
-_PAIRS = (
+#: List in a prompt's input -> lists in the reply that must have as many items together, and their description.
+_LISTS = (
     ("statements", ("statements",), "verdicts for {} statements"),
     ("topics", ("classifications",), "classifications of {} topics"),
     ("questions", ("answers",), "answers to {} questions"),
@@ -99,66 +101,68 @@ _PAIRS = (
 
 
 def no_value(replies: Sequence[Any]) -> str | None:
-    """Return why there is no value after all; ``None`` if there is one.
+    """Return why Ragas's value means nothing, from the judge's replies; ``None`` if it has a meaning.
 
-    Ragas takes an answer that states nothing for a perfect match, divides by nothing, or gives 0 where a reference
-    names nothing, and to an assistant that rightly declines everything.
+    Ragas takes an answer that states nothing for a perfect match, divides by zero, or gives 0 where a reference names
+    nothing, and to an assistant that rightly declines everything.
     """
     for position, reply in enumerate(replies):
-        for name in ("statements", "claims", "keyphrases", "questions", *(() if position else ("entities",))):
+        of_reference = () if position else ("entities",)  # the second reply has those of the passages
+        for name in ("statements", "claims", "keyphrases", "questions", *of_reference):
             if getattr(reply, name, None) == []:
                 return f"the judge found no {name}, so there is nothing to judge"
     refused = [bool(reply.refused_to_answer) for reply in replies if hasattr(reply, "refused_to_answer")]
-    fits = [fit for reply in replies if refused for fit in getattr(reply, "classifications", ())]
-    if refused and fits and all(refused) and not any(fits):
+    is_allowed = [allowed for reply in replies for allowed in getattr(reply, "classifications", ())]
+    if refused and is_allowed and all(refused) and not any(is_allowed):
         return "no topic that came up is allowed, and none was answered"
     return None
 
 
 def _check_calls(arguments: Mapping[str, Any]) -> Cell | None:
-    """Return why there is no value: no tool was called, and none was expected."""
+    """Return an undefined cell if no tool was called, and none was expected."""
     has_calls = any(getattr(message, "tool_calls", None) for message in arguments["user_input"])
-    due = has_calls or arguments["reference_tool_calls"]
-    return None if due else Cell.undefined("no call was made, and none was expected")
+    if has_calls or arguments["reference_tool_calls"]:
+        return None
+    return Cell.undefined("no call was made, and none was expected")
 
 
 def _check_tables(arguments: Mapping[str, Any]) -> Cell | None:
-    """Return why there is no value: the two tables have no column in common."""
+    """Return an undefined cell if the two tables have no column in common."""
     import pandas
 
     try:
         tables = [pandas.read_csv(io.StringIO(arguments[name])) for name in ("reference", "response")]
-    except (ValueError, RecursionError):  # pandas's parser errors are ValueErrors; Ragas says them, with NaN
+    except (ValueError, RecursionError):  # not parsed: Ragas gives NaN with the reason
         return None
     expected, answered = ({str(name).lower() for name in table.columns} for table in tables)
     return None if expected & answered else Cell.undefined("the tables have no column in common")
 
 
 _ASKED = ("user_input", "response")
-_ANSWERED = (*_ASKED, "retrieved_contexts")
+_ANSWER = (*_ASKED, "retrieved_contexts")
 _GOLD = ("user_input", "reference", "retrieved_contexts")
 _PAIR = ("reference", "response")
 _BOTH = (*_ASKED, "reference")
 _CALLS = ("messages", "reference_tool_calls")
 _CODE = ("response_code", "reference_code")
 _TABLE = ("response_code", "reference_table")
+_CONTEXTS = ("response", "retrieved_contexts")
+_TALK = ("messages",)
 _SQL = {"response": "response_code", "reference": "reference_code", "reference_contexts": "schema"}
 _CSV = {"response": "response_code", "reference": "reference_table"}
 
-_NOISE = RagasRow("NoiseSensitivity", "generation", (*_ANSWERED, "reference"), higher_is_better=False)
+_NOISE = RagasRow("NoiseSensitivity", "generation", (*_ANSWER, "reference"), higher_is_better=False)
 _ROUGE = RagasRow("RougeScore", "end_to_end", _PAIR, llm=False, foreign="ours_rouge_l")
 _DATA = RagasRow("DataCompyScore", "agent", _TABLE, llm=False, reads=_CSV, guard=_check_tables)
 _TOOLS = RagasRow("ToolCallAccuracy", "agent", _CALLS, llm=False)
 
 ROWS: dict[str, RagasRow] = {
-    "faithfulness": RagasRow("Faithfulness", "generation", _ANSWERED),
+    "faithfulness": RagasRow("Faithfulness", "generation", _ANSWER),
     "answer_relevancy": RagasRow(
         "AnswerRelevancy", "generation", _ASKED, embeddings=True, low=-1.0, reads={"user_input": "question"}
     ),
     "context_precision": RagasRow("ContextPrecisionWithReference", "retrieval", _GOLD),
-    "context_precision_without_reference": RagasRow(
-        "ContextPrecisionWithoutReference", "retrieval", _ANSWERED
-    ),
+    "context_precision_without_reference": RagasRow("ContextPrecisionWithoutReference", "retrieval", _ANSWER),
     "context_recall": RagasRow("ContextRecall", "retrieval", _GOLD),
     "context_entity_recall": RagasRow(
         "ContextEntityRecall", "retrieval", ("reference", "retrieved_contexts")
@@ -172,13 +176,9 @@ ROWS: dict[str, RagasRow] = {
     ),
     "noise_sensitivity": _NOISE,
     "noise_sensitivity_irrelevant": replace(_NOISE, settings={"mode": "irrelevant"}),
-    "response_groundedness": RagasRow(
-        "ResponseGroundedness", "generation", ("response", "retrieved_contexts")
-    ),
+    "response_groundedness": RagasRow("ResponseGroundedness", "generation", _CONTEXTS),
     "summary_score": RagasRow("SummaryScore", "generation", ("response", "reference_contexts")),
-    "quoted_spans": RagasRow(
-        "QuotedSpansAlignment", "generation", ("response", "retrieved_contexts"), llm=False
-    ),
+    "quoted_spans": RagasRow("QuotedSpansAlignment", "generation", _CONTEXTS, llm=False),
     "rubrics": RagasRow("DomainSpecificRubrics", "end_to_end", _ASKED, low=1.0, high=5.0),
     "rubrics_with_reference": RagasRow("RubricsScoreWithReference", "end_to_end", _BOTH, low=1.0, high=5.0),
     "instance_rubrics": RagasRow(
@@ -198,9 +198,7 @@ ROWS: dict[str, RagasRow] = {
     "agent_goal_accuracy": RagasRow(
         "AgentGoalAccuracyWithReference", "agent", ("messages", "goal"), reads={"reference": "goal"}
     ),
-    "agent_goal_accuracy_without_reference": RagasRow(
-        "AgentGoalAccuracyWithoutReference", "agent", ("messages",)
-    ),
+    "agent_goal_accuracy_without_reference": RagasRow("AgentGoalAccuracyWithoutReference", "agent", _TALK),
     "topic_adherence": RagasRow("TopicAdherence", "agent", ("messages", "reference_topics")),
     "sql_equivalence": RagasRow("SQLSemanticEquivalence", "agent", _CODE, reads=_SQL),
     "data_comparison": _DATA,

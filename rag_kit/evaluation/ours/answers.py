@@ -54,11 +54,8 @@ class AnswerFound(Metric):
         accepted = {answer: normalize(answer) for answer in example.answers}
         if not any(accepted.values()):
             return Cell.not_applicable("the example's answers are blank")
-        matches = [
-            answer
-            for answer, key in accepted.items()
-            if occurs(key, text) or states(output.answer or "", answer)
-        ]
+        given = output.answer or ""
+        matches = [answer for answer, key in accepted.items() if occurs(key, text) or states(given, answer)]
         if matches:
             return Cell.ok(1.0, f"found: {matches[0]:.200}", found=matches)
         return Cell.ok(0.0, "none of the answers occurs", found=[])
@@ -111,15 +108,15 @@ def states(text: str, answer: str) -> bool:
         >>> states("The lease runs for two years.", "24 days")
         False
     """
-    wanted = [token for token in tokens(answer) if token.content]
-    values = [token.value for token in wanted if token.value]
-    words = {token.key for token in wanted if not token.value}
+    answer_tokens = [token for token in tokens(answer) if token.content]
+    values = [token.value for token in answer_tokens if token.value]
+    words = {token.key for token in answer_tokens if not token.value}
     if not values or len(words) > _MAX_WORDS:
         return False
-    found = tokens(renumber(text, {}))
-    stated = [token.value for token in found if token.value]
-    has_values = all(any(says(said, value) for said in stated) for value in values)
-    return has_values and words <= {token.key for token in found}
+    text_tokens = tokens(renumber(text, {}))
+    text_values = [token.value for token in text_tokens if token.value]
+    has_values = all(any(says(stated, value) for stated in text_values) for value in values)
+    return has_values and words <= {token.key for token in text_tokens}
 
 
 def occurs(words: str, text: str) -> bool:

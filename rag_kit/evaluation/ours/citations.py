@@ -121,9 +121,9 @@ class Citations(Metric):
         """Make the cell of this metric; its details hold the other figures."""
         kinds = Counter(statement.kind for statement in statements)
         verdicts = [verdict for statement in statements for verdict in statement.supports.values()]
-        needing = len(statements) - kinds["ungrounded"] - kinds["undecided"]
+        needing_support = len(statements) - kinds["ungrounded"] - kinds["undecided"]
         precision = sum(verdicts) / len(verdicts) if verdicts else None
-        recall = kinds["supported"] / needing if needing else None
+        recall = kinds["supported"] / needing_support if needing_support else None
         counts: dict[str, int] = {kind: kinds[kind] for kind in get_args(Kind)}
         details: dict[str, Any] = {
             **counts, "citations": len(verdicts), "precision": precision, "recall": recall,
@@ -141,17 +141,17 @@ class Citations(Metric):
 
 
 def _classify_statement(statement: Statement, verdicts: dict[int, bool], all_declared: bool) -> Checked:
-    """Classify a statement by its citations and the verdicts on them."""
-    kind: Kind
-    if statement.numbers:
-        kind = "supported" if any(verdicts.values()) else "unsupported" if verdicts else "undecided"
-    else:
+    """Classify a statement by its citations and the verdicts on them; ``all_declared``: the answer has no source."""
+    kind: Kind = "undecided"
+    if not statement.numbers:
         kind = "ungrounded" if all_declared or declared(statement.text) else "missing"
+    elif verdicts:
+        kind = "supported" if any(verdicts.values()) else "unsupported"
     return Checked(statement.text, kind, verdicts)
 
 
 def _check_by_words(answer: str, claims: Sequence[Statement], texts: list[str]) -> list[dict[int, bool]]:
-    """Check each statement by its words: the verdicts by number, without those that stay undecided."""
+    """Check each statement by its words: the verdicts by number, without undecided ones."""
     # the report has one entry for each statement and number, in order
     citations = iter(check_citations(answer, texts).citations)
     verdicts: list[dict[int, bool]] = []

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rag_kit.evaluation.outputs import Output
 
 _PROMPT = "judge_context_relevance"
-_SHOWN = 50
+_MAX_DETAILS = 50  # sentences in the details of a cell
 
 
 class ContextRelevance(Metric):
@@ -56,18 +56,16 @@ class ContextRelevance(Metric):
         numbered = [(passage, text) for passage, part in enumerate(parts) for text in part]
         if not numbered or judge is None:
             return Cell.ok(0.0, "no passage was retrieved")
-        values = {
-            "question": example.conversation,
-            "passages": render_passages([text for _, text in numbered]),
-        }
+        passages = render_passages([text for _, text in numbered])
+        values = {"question": example.conversation, "passages": passages}
         chosen = await _ask_numbers(judge, values, len(numbered))
-        relevant = [numbered[number - 1] for number in chosen]
-        needed = Counter(passage for passage, _ in relevant)
-        counts = [[needed[passage], len(part)] for passage, part in enumerate(parts)]
+        needed = [numbered[number - 1] for number in chosen]
+        needed_by_passage = Counter(passage for passage, _ in needed)
+        counts = [[needed_by_passage[passage], len(part)] for passage, part in enumerate(parts)]
         return Cell.ok(
-            len(relevant) / len(numbered),
-            f"{len(relevant)} of {len(numbered)} sentences are needed",
-            relevant=[text for _, text in relevant[:_SHOWN]], passages=counts,
+            len(needed) / len(numbered),
+            f"{len(needed)} of {len(numbered)} sentences are needed",
+            relevant=[text for _, text in needed[:_MAX_DETAILS]], passages=counts,
         )  # fmt: skip
 
     def settings(self) -> dict[str, Any]:

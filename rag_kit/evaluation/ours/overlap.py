@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rag_kit.evaluation.outputs import Output
 
 Unit = Literal["characters", "words"]
-_MOST_PAIRS = 10_000_000  # of ROUGE-L's table of tokens, which Python fills in 5 seconds
+_MAX_PAIRS = 10_000_000  # of ROUGE-L's table of tokens, which Python fills in 5 seconds
 _KINDS = {"ours_rouge_1": "rouge1", "ours_rouge_2": "rouge2", "ours_rouge_l": "rougeL"}
 _HAN = re.compile(f"[{HAN}]+")
 
@@ -44,13 +44,13 @@ def tokens_of(text: str, unit: Unit = "characters") -> list[str]:
         >>> tokens_of("我们去公园，on 3.5 legs.", "words")
         ['我们', '去', '公园', ',', 'on', '3.5', 'legs', '.']
     """
-    cut: Callable[[str], list[str]] = load_segmenter() if unit == "words" else list
+    split_han: Callable[[str], list[str]] = load_segmenter() if unit == "words" else list
     tokens: list[str] = []
     for match in _token_pattern().finditer(fold(text)):
-        token = match[0]
-        if match[1] is not None and _HAN.match(token):
-            tokens.extend(cut(token))
-        elif match[1] is not None and SPECIAL.match(token):
+        token, is_run = match[0], match[1] is not None  # of one script; else a mark
+        if is_run and _HAN.match(token):
+            tokens.extend(split_han(token))
+        elif is_run and SPECIAL.match(token):
             tokens.extend(token)
         else:
             tokens.append(token)
@@ -75,7 +75,7 @@ class _Overlap(Metric):
         return {"version": 3, "tokens": self.tokens}
 
     async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
-        """The value; undefined where the reference has no n-gram."""
+        """Return the value; it is undefined where the reference has no n-gram."""
         return await run_in_thread(self.compute, example.reference or "", output.answer or "")
 
     def compute(self, reference: str, answer: str) -> Cell:
@@ -91,7 +91,7 @@ class _Overlap(Metric):
             raise MissingExtraError("eval", f"the metric {self.name!r}") from None
 
     def overlap(self, expected: list[str], actual: list[str]) -> float:
-        """The value of two lists of tokens."""
+        """Return the value of two lists of tokens."""
         raise NotImplementedError
 
 
@@ -116,7 +116,7 @@ class OursBleu(_Overlap):
         return {**super().settings(), "order": self.order}
 
     def overlap(self, expected: list[str], actual: list[str]) -> float:
-        """sacreBLEU's value."""
+        """Return sacreBLEU's value of two lists of tokens."""
         from sacrebleu.metrics.bleu import BLEU
 
         bleu = BLEU(tokenize="none", smooth_method="exp", max_ngram_order=self.order, effective_order=True)
@@ -139,13 +139,13 @@ class OursRouge(_Overlap):
         self.min_tokens = 2 if name == "ours_rouge_2" else 1
 
     def overlap(self, expected: list[str], actual: list[str]) -> float:
-        """rouge_score's value."""
+        """Return rouge_score's F1 of two lists of tokens."""
         from rouge_score.rouge_scorer import RougeScorer
 
-        if self.name == "ours_rouge_l" and len(expected) * len(actual) > _MOST_PAIRS:
+        if self.name == "ours_rouge_l" and len(expected) * len(actual) > _MAX_PAIRS:
             raise InvalidInputError(
                 f"the texts have {len(expected):,} and {len(actual):,} tokens; {self.name} compares at most "
-                f"{_MOST_PAIRS:,} pairs, so cut them to what is to be compared"
+                f"{_MAX_PAIRS:,} pairs, so cut them to what is to be compared"
             )
         kind = _KINDS[self.name]
         scorer = RougeScorer([kind], tokenizer=SimpleNamespace(tokenize=str.split))

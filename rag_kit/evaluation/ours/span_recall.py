@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_kit.errors import InvalidInputError
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
     from rag_kit.evaluation.judge.judge import Judge
     from rag_kit.evaluation.outputs import Output, Passage
 
-_MAX_BUDGET = 10_000_000
-_SHOWN = 20
+_MAX_BUDGET = 10_000_000  # characters
+_MAX_DETAILS = 20  # missed spans in the details of a cell
 
 
 class SpanRecall(Metric):
@@ -52,71 +53,74 @@ class SpanRecall(Metric):
         groups = _group_versions(example)
         if not groups:
             return Cell.not_applicable("the example's spans are blank")
-        budgeted = self._cut_to_budget(passages)
-        missed = [
-            group[0].text
-            for group in groups
-            if not any(_contains_span(part, span) for span in group for part in budgeted)
-        ]
-        return Cell.ok(
-            (len(groups) - len(missed)) / len(groups),
-            f"{len(groups) - len(missed)} of {len(groups)} spans are there",
-            spans=len(groups), missed=missed[:_SHOWN],
-        )  # fmt: skip
+        parts, missed = self._cut_to_budget(passages), []
+        for group in groups:
+            if not any(_contains_span(part, span) for span, part in product(group, parts)):
+                missed.append(group[0].text)
+        present = len(groups) - len(missed)
+        reason = f"{present} of {len(groups)} spans are there"
+        return Cell.ok(present / len(groups), reason, spans=len(groups), missed=missed[:_MAX_DETAILS])
 
     def settings(self) -> dict[str, Any]:
         """The budget in characters."""
         return {"budget": self.budget}
 
-    def _cut_to_budget(self, passages: Sequence[Passage]) -> list[_Seen]:
-        """Cut the passages to what a reader sees within the budget."""
-        left = _MAX_BUDGET if self.budget is None else self.budget
+    def _cut_to_budget(self, passages: Sequence[Passage]) -> list[_VisiblePart]:
+        """Return the parts of the passages that a reader sees within the budget."""
+        remaining = _MAX_BUDGET if self.budget is None else self.budget
         parts = []
         for passage in passages:
-            if left <= 0:
+            if remaining <= 0:
                 break
-            visible = passage.text[:left] if self.budget else passage.text
-            parts.append(_Seen(passage.ids, normalize(visible), self._find_start(passage), len(visible)))
-            left -= len(visible)
+            visible = passage.text[:remaining] if self.budget else passage.text
+            start = self._find_start(passage)
+            parts.append(_VisiblePart(passage.ids, normalize(visible), start, len(visible)))
+            remaining -= len(visible)
         return parts
 
     def _find_start(self, passage: Passage) -> int | None:
-        """Find the passage in its document: by its own offset if that is right, else by its text."""
-        content = next((self._documents[key] for key in passage.ids if key in self._documents), None)
-        if content is None:
+        """Return the offset of a passage in its document: its own if that is right, else that of its text, or None."""
+        document = next((self._documents[key] for key in passage.ids if key in self._documents), None)
+        if document is None:
             return None
         for key in ("start", "start_index"):
             start = passage.metadata.get(key)
-            if isinstance(start, int) and start >= 0 and content.startswith(passage.text, start):
+            if isinstance(start, int) and start >= 0 and document.startswith(passage.text, start):
                 return start
-        position = content.find(passage.text)
+        position = document.find(passage.text)
         return position if position >= 0 else None
 
 
-class _Seen(NamedTuple):
-    """The visible part of a passage: folded text, ids, and its offset in the document if known."""
+class _VisiblePart(NamedTuple):
+    """The visible part of a passage: ids, normalized text, its offset in the document if known, its length there."""
 
     ids: tuple[str, ...]
-    words: str
+    normalized: str
     start: int | None
     length: int
 
 
-def _contains_span(part: _Seen, span: GoldSpan) -> bool:
+def _contains_span(part: _VisiblePart, span: GoldSpan) -> bool:
     """Tell whether a gold span lies wholly in the visible part of a passage: by offsets, else by text."""
     if span.document and span.document not in part.ids:
         return False
     if span.start is None or part.start is None:
-        return occurs(normalize(span.text), part.words)
+        return occurs(normalize(span.text), part.normalized)
     return part.start <= span.start and span.start + len(span.text) <= part.start + part.length
 
 
 def _group_versions(example: Example) -> list[list[GoldSpan]]:
     """Group alternative spans: those of accepted answers are one group, any other span is its own."""
     answers = {normalize(answer) for answer in example.answers}
-    accepted = [span for span in example.spans if normalize(span.text) in answers]
-    rest = [[span] for span in example.spans if normalize(span.text) not in answers | {""}]
-    return [accepted, *rest] if accepted else rest
+    accepted: list[GoldSpan] = []
+    groups: list[list[GoldSpan]] = []
+    for span in example.spans:
+        text = normalize(span.text)
+        if text in answers:
+            accepted.append(span)
+        elif text:
+            groups.append([span])
+    return [accepted, *groups] if accepted else groups
 
 
 def span_recall(name: str) -> Metric:

@@ -129,7 +129,8 @@ def benchmark(
     from rag_kit.evaluation.ranking.running import run_pipeline
 
     require_ir_measures()
-    machine = _describe_machine()
+    cpus = os.cpu_count() or 1
+    load = round(os.getloadavg()[0] / cpus, 2) if hasattr(os, "getloadavg") else None  # not on Windows
     sources = pipeline_sources(pipelines)
     for label, number in (("limit", limit), ("depth", depth), ("chunk_size", chunk_size)):
         if number is not None and (type(number) is not int or number < 1):
@@ -152,8 +153,8 @@ def benchmark(
     vectors = None if cache is None else as_path(cache, "cache")
     report = progress or (lambda what, done, total: None)
     parts = Parts(documents, depth, embeddings, vectors, report)
-    spans = _span_metric(data, queries)
-    corpus_ids = {passage.id for passage in data.corpus or ()}
+    spans = _make_span_metric(data, queries)
+    ids = {passage.id for passage in data.corpus or ()}
     entries: list[dict[str, Any]] = []
     rows: list[dict[str, Any]] = []
     with keep_query_vectors() as kept:
@@ -161,24 +162,23 @@ def benchmark(
             start = time.perf_counter()
             pipeline = parts.build(name, source)
             built = round(time.perf_counter() - start, 3)
-            run = run_pipeline(
-                pipeline, queries, corpus_ids, depth=depth, spans=spans, kept=kept, progress=report
-            )
+            run = run_pipeline(pipeline, queries, ids, depth=depth, spans=spans, kept=kept, progress=report)
             scores = retrieval_metrics(run.rankings, {example.id: judged[example.id] for example in queries})
             values = {query: dict(row) for query, row in scores.per_query.items()}
             for query, share in run.span_hits.items():
                 values[query][f"gold_span_recall@{_SPAN_BUDGET}"] = share
-            said = [describe_missing(missing)] if missing else []
-            notes = {"settings": dict(pipeline.settings), "notes": [*said, *_run_notes(run, len(documents))]}
-            cells = _metric_means(values, resamples)
-            entries.append({"pipeline": name, **cells, **_run_figures(run), "build_seconds": built, **notes})
+            notes = [describe_missing(missing)] if missing else []
+            entries.append({
+                "pipeline": name, **_metric_means(values, resamples), **_run_figures(run), "build_seconds": built,
+                "settings": dict(pipeline.settings), "notes": [*notes, *_run_notes(run, len(documents))],
+            })  # fmt: skip
             for query, row in values.items():
                 timing = {"ms": round(run.seconds[query] * 1000, 3), "ranking": run.rankings[query]}
                 rows.append({"pipeline": name, "query": query, **row, **timing})
     result = {
         "dataset": data.name, "pipelines": entries,
         "counts": {
-            "documents": len(corpus_ids), "passages": len(documents), "queries": len(data),
+            "documents": len(ids), "passages": len(documents), "queries": len(data),
             "queries_without_relevant_documents": len(data) - len(judged), "queries_scored": len(queries),
             "queries_with_gold_span": sum(1 for example in queries if example.spans) if spans else 0,
         },
@@ -187,7 +187,8 @@ def benchmark(
             "chunk_overlap": None if chunk_size is None else chunk_size // 10,
             "interval": {"method": "percentile bootstrap", "level": _LEVEL, "n": resamples, "seed": _SEED},
         },
-        "fingerprint": data.fingerprint(), "versions": versions(), "machine": machine,
+        "fingerprint": data.fingerprint(), "versions": versions(),
+        "machine": {"cpus": cpus, "load_per_cpu": load},  # times taken on a busy machine are too long
     }  # fmt: skip
     if targets[1] is not None:
         write_jsonl(targets[1], rows)
@@ -196,7 +197,7 @@ def benchmark(
     return result
 
 
-def _span_metric(data: EvaluationSet, queries: Sequence[Example]) -> SpanRecall | None:
+def _make_span_metric(data: EvaluationSet, queries: Sequence[Example]) -> SpanRecall | None:
     """Return the metric of gold spans; ``None`` if fewer than half of the answered questions have spans.
 
     The mean over a small part of the questions would speak for that part alone.
@@ -210,24 +211,26 @@ def _span_metric(data: EvaluationSet, queries: Sequence[Example]) -> SpanRecall 
 
 def _metric_means(values: Mapping[str, Mapping[str, float]], resamples: int) -> dict[str, dict[str, float]]:
     """Return mean and interval of every metric; only some queries may have gold spans."""
-    names = dict.fromkeys(metric for row in values.values() for metric in row)
-    cells = {}
-    for metric in names:
-        column = [row[metric] for row in values.values() if metric in row]
+    columns: dict[str, list[float]] = {}
+    for row in values.values():
+        for metric, value in row.items():
+            columns.setdefault(metric, []).append(value)
+    means = {}
+    for metric, column in columns.items():
         low, high = bootstrap_interval(column, level=_LEVEL, n=resamples, seed=_SEED)
-        figures = {"value": math.fsum(column) / len(column), "low": low, "high": high}
-        cells[metric] = {name: round(figure, 6) for name, figure in figures.items()}
-    return cells
+        mean = math.fsum(column) / len(column)
+        means[metric] = {"value": round(mean, 6), "low": round(low, 6), "high": round(high, 6)}
+    return means
 
 
 def _run_figures(run: PipelineRun) -> dict[str, Any]:
     """Return times in milliseconds, numbers of passages, and the share of queries for which each arm found some."""
     count, times = len(run.returned), list(run.seconds.values())
-    p50, p95 = (1000 * (seconds or 0.0) for seconds in latency_percentiles(times))
+    p50, p95 = latency_percentiles(times)
     mean = round(sum(run.returned.values()) / count, 2)
     return {
-        "p50_ms": round(p50, 3),
-        "p95_ms": round(p95, 3),
+        "p50_ms": round(1000 * (p50 or 0.0), 3),
+        "p95_ms": round(1000 * (p95 or 0.0), 3),
         "queries_per_second": round(count / max(sum(times), 1e-9), 1),
         "passages_returned": {"mean": mean, "max": max(run.returned.values())},
         "arms": {arm: round(run.arms[arm] / count, 6) for arm in sorted(run.arms)},
@@ -249,10 +252,3 @@ def _run_notes(run: PipelineRun, passages: int) -> list[str]:
     if run.foreign:
         notes.append(f"{run.foreign} passages belong to no document of the data set and were not counted")
     return notes
-
-
-def _describe_machine() -> dict[str, float | int | None]:
-    """Return the number of cores and their load: times taken on a busy machine are too long."""
-    cpus = os.cpu_count() or 1
-    load = round(os.getloadavg()[0] / cpus, 2) if hasattr(os, "getloadavg") else None  # not on Windows
-    return {"cpus": cpus, "load_per_cpu": load}

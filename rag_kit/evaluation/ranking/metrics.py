@@ -27,7 +27,7 @@ _MEASURES = {
 }  # fmt: skip
 _NEEDS_CUTOFF = ("hit_rate", "precision", "recall")
 _PATTERN = re.compile(r"([a-z_]+)(?:@([1-9][0-9]{0,5}))?")
-_MOST_MISSED = 20
+_MAX_MISSED = 20  # ids in the details of a cell
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,11 @@ def retrieval_metrics(
     require_ir_measures()
     import ir_measures
 
-    names = {_find_measure(name): name for name in metrics}
+    names: dict[Any, str] = {}  # by ir-measures' measures
+    for name in metrics:
+        base, cutoff = _split_name(name)
+        measure = getattr(ir_measures, _MEASURES[base])
+        names[measure @ int(cutoff) if cutoff else measure] = name
     for label, table, inner in (("run", run, Iterable), ("qrels", qrels, Mapping)):
         if not isinstance(table, Mapping) or not all(isinstance(item, inner) for item in table.values()):
             raise InvalidInputError(
@@ -80,9 +84,11 @@ def retrieval_metrics(
     judged = {query: dict(grades) for query, grades in qrels.items() if max(grades.values(), default=0) > 0}
     if not judged:
         raise InvalidInputError("no query has a relevant document; give qrels with a grade above 0")
-    # trec_eval sorts by score and breaks ties by id, so the score must be the rank itself.
-    distinct = {query: dict.fromkeys(run.get(query, ())) for query in judged}
-    scored = {query: {doc: -float(rank) for rank, doc in enumerate(docs)} for query, docs in distinct.items()}
+    scored: dict[str, dict[str, float]] = {}
+    for query in judged:
+        # trec_eval sorts by score and breaks ties by id, so the score must be the rank itself
+        distinct = dict.fromkeys(run.get(query, ()))
+        scored[query] = {document: -float(rank) for rank, document in enumerate(distinct)}
     rows = {query: dict.fromkeys(names.values(), 0.0) for query in judged}
     for cell in ir_measures.iter_calc(list(names), judged, scored) if names else ():
         rows[cell.query_id][names[cell.measure]] = float(cell.value)
@@ -112,15 +118,6 @@ def _split_name(name: Any) -> tuple[str, str | None]:
     return match[1], match[2]
 
 
-def _find_measure(name: Any) -> Any:
-    """Return ir-measures' measure for a name."""
-    import ir_measures
-
-    base, cutoff = _split_name(name)
-    measure = getattr(ir_measures, _MEASURES[base])
-    return measure @ int(cutoff) if cutoff else measure
-
-
 class RankingMetric(Metric):
     """One ranking metric of one question; the mean over questions is what `retrieval_metrics` gives.
 
@@ -140,7 +137,7 @@ class RankingMetric(Metric):
         self.name = name
 
     async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
-        """The score; it is not applicable where nothing is known to be relevant."""
+        """Return the score; it is not applicable where nothing is known to be relevant."""
         relevant = [key for key, grade in example.relevant.items() if grade > 0]
         if not relevant:
             return Cell.not_applicable("the example has no relevant id with a grade above 0")
@@ -152,7 +149,7 @@ class RankingMetric(Metric):
         reason = f"relevant at rank {positions}" if ranks else "nothing relevant found"
         return Cell.ok(
             scores.per_query[example.id][self.name], reason,
-            relevant_at=ranks, missed=missed[:_MOST_MISSED], relevant=len(relevant), ranked=len(ranking),
+            relevant_at=ranks, missed=missed[:_MAX_MISSED], relevant=len(relevant), ranked=len(ranking),
         )  # fmt: skip
 
     def settings(self) -> dict[str, Any]:
@@ -174,17 +171,20 @@ def ranked_ids(passages: Sequence[Passage], judged: Collection[str]) -> list[str
         >>> ranked_ids(found, {"a"}), ranked_ids(found, {"x#2"})
         (['x', 'a'], ['x#1', 'x#2', 'a#7'])
     """
-    # the metadata by which some passage is judged: they say that documents are ranked, and by which name
-    unjudged = [other for other in passages if other.id not in judged]
-    values = {field: {str(other.metadata.get(field) or "") for other in unjudged} for field in DOCUMENT_IDS}
-    fields = [field for field in DOCUMENT_IDS if not values[field].isdisjoint(judged)]
+    # the metadata by which some passage's document is judged: its other documents are ranked by these, too
+    fields = []
+    for field in DOCUMENT_IDS:
+        values = {str(other.metadata.get(field) or "") for other in passages if other.id not in judged}
+        if not values.isdisjoint(judged):
+            fields.append(field)
     ranking: dict[str, None] = {}
     for passage in passages:
-        judged_ids = [key for key in passage.ids if key in judged]
-        if not judged_ids:
+        candidates = [key for key in passage.ids if key in judged]
+        if not candidates:
             documents = [str(passage.metadata[field]) for field in fields if passage.metadata.get(field)]
-            judged_ids = [*documents, passage.id][:1]
-        ranked_id = next((key for key in judged_ids if key not in ranking), None)
-        if ranked_id is not None:
-            ranking[ranked_id] = None
+            candidates = [*documents, passage.id][:1]
+        for key in candidates:
+            if key not in ranking:
+                ranking[key] = None
+                break
     return list(ranking)

@@ -59,9 +59,9 @@ class Parts:
             return Pipeline(name, self._as_retriever(name, load_object(name) if source is None else source))
         recipe, settings = RECIPES[name], dict[str, Any]()
         if "bm25" in recipe.arms:
-            index = self.index
-            analyzer: Any = getattr(index.analyzer, "settings", dict)()
-            settings["bm25"] = {"k1": index.k1, "b": index.b, "variant": index.variant, "analyzer": analyzer}
+            analyzer: Any = getattr(self.index.analyzer, "settings", dict)()
+            scoring = {name: getattr(self.index, name) for name in ("k1", "b", "variant")}
+            settings["bm25"] = {**scoring, "analyzer": analyzer}
         if "dense" in recipe.arms:
             settings["embeddings"] = embedding_name(self.model)
         return Pipeline(name, recipe.make(self), recipe.arms, {**settings, **recipe.settings})
@@ -127,21 +127,20 @@ class Recipe(NamedTuple):
 
 
 def _fusion_recipe(kind: type[Any] = retrieval.EnsembleRetriever, **settings: Any) -> Recipe:
-    """Fuse both arms; a failing arm is an error, for half of a result must not pass for one."""
+    """Return a recipe that fuses both arms; a failing arm is an error, because half a result is none."""
 
     def make(parts: Parts) -> Any:
-        return kind(retrievers=[parts.bm25, parts.dense], **settings, **_depth_settings(parts))
+        depth, arms = parts.depth, [parts.bm25, parts.dense]
+        return kind(retrievers=arms, **settings, k=depth, fetch_k=depth, on_error="raise")
 
     return Recipe(make, ("bm25", "dense"), settings)
 
 
-def _depth_settings(parts: Parts) -> dict[str, Any]:
-    return {"k": parts.depth, "fetch_k": parts.depth, "on_error": "raise"}
-
-
 def _make_mmr(parts: Parts) -> Any:
-    reranker = MMRReranker(parts.embedded[0])
-    return retrieval.RerankRetriever(retriever=parts.dense, reranker=reranker, **_depth_settings(parts))
+    depth, reranker = parts.depth, MMRReranker(parts.embedded[0])
+    return retrieval.RerankRetriever(
+        retriever=parts.dense, reranker=reranker, k=depth, fetch_k=depth, on_error="raise"
+    )
 
 
 def _index_documents(kind: Any, parts: Parts, **settings: Any) -> Any:
@@ -173,8 +172,8 @@ RECIPES: dict[str, Recipe] = {
 
 def pipeline_sources(pipelines: Sequence[str] | Mapping[str, object]) -> dict[str, object | None]:
     """Map names to retrievers or functions, ``None`` for a name alone; checked before anything is read."""
-    named = isinstance(pipelines, (Mapping, Sequence)) and not isinstance(pipelines, (str, bytes))
-    if not named or not pipelines or not all(isinstance(name, str) for name in pipelines):
+    is_collection = isinstance(pipelines, (Mapping, Sequence)) and not isinstance(pipelines, (str, bytes))
+    if not is_collection or not pipelines or not all(isinstance(name, str) for name in pipelines):
         raise InvalidInputError(
             f"pipelines is {pipelines!r:.80}; give a list with at least one of {', '.join(RECIPES)}, or name -> "
             "retriever"

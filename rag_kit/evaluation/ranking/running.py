@@ -1,4 +1,4 @@
-"""Asking one pipeline every query, one at a time, with the clock running."""
+"""Ask one pipeline every query, one at a time, and measure the times."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rag_kit.evaluation.sets.beir import CORPUS_ID
 from rag_kit.models.clients import KeptVectors
 from rag_kit.retrieval.inner import call_retriever
 
-#: Queries asked before the clock runs: caches, lazy imports and dictionaries are not what is measured.
+#: Queries asked before times are measured: caches, lazy imports and dictionaries are not what is measured.
 _WARM_UP = 3
 
 Progress = Callable[[str, int, int], None]
@@ -42,27 +42,26 @@ class PipelineRun:
 def run_pipeline(
     pipeline: Pipeline,
     examples: Sequence[Example],
-    judged: Collection[str],
+    corpus_ids: Collection[str],
     *,
     depth: int,
     spans: SpanRecall | None = None,
     kept: KeptVectors | None = None,
     progress: Progress = lambda what, done, total: None,
 ) -> PipelineRun:
-    """Ask every query by ``invoke``, one after another, for ``depth`` passages; ``judged`` are ids of the corpus.
+    """Ask every query by ``invoke``, one after another, for ``depth`` passages.
 
     A pipeline, or arm of one, that brought nothing to any query, or only documents of another set, is an error.
     """
     for example in examples[:_WARM_UP]:
         _ask_pipeline(pipeline, example, depth)
-    run = PipelineRun()
-    kept = KeptVectors() if kept is None else kept
+    run, kept = PipelineRun(), kept or KeptVectors()
     for number, example in enumerate(examples, start=1):
         start, saved = time.perf_counter(), kept.saved
         documents = _ask_pipeline(pipeline, example, depth)
-        # what embedding the query took, also where another pipeline did it before
+        # where another pipeline had the query embedded before, its time for that is added
         run.seconds[example.id] = time.perf_counter() - start + kept.saved - saved
-        _record_answer(run, example, documents, judged, spans)
+        _record_answer(run, example, documents, corpus_ids, spans)
         progress(pipeline.name, number, len(examples))
     _check_run(pipeline, run, len(examples))
     return run
@@ -80,21 +79,23 @@ def _ask_pipeline(pipeline: Pipeline, example: Example, depth: int) -> list[Docu
 
 
 def _record_answer(
-    run: PipelineRun, example: Example, documents: Sequence[Document], judged: Collection[str], spans: Any
+    run: PipelineRun, example: Example, documents: Sequence[Document], corpus_ids: Collection[str], spans: Any
 ) -> None:
     """Add the result of one query to the run: ranking, arms, notes and gold spans."""
     ids = [str(document.metadata.get(CORPUS_ID, document.id)) for document in documents]
-    records = [get_provenance(document) for document in documents]
-    stages = {str(stage.get("stage")) for record in records for stage in record.get("stages", [])}
-    notes = {note for record in records for note in record.get("notes", [])}
-    run.rankings[example.id] = list(dict.fromkeys(doc_id for doc_id in ids if doc_id in judged))
+    stages: set[str] = set()
+    notes: set[str] = set()
+    for provenance in map(get_provenance, documents):
+        stages.update(str(stage.get("stage")) for stage in provenance.get("stages", []))
+        notes.update(provenance.get("notes", []))
+    run.rankings[example.id] = list(dict.fromkeys(doc_id for doc_id in ids if doc_id in corpus_ids))
     run.returned[example.id] = len(documents)
-    run.foreign += sum(1 for doc_id in ids if doc_id not in judged)
+    run.foreign += sum(doc_id not in corpus_ids for doc_id in ids)
     run.arms.update(name for name in stages if not name.startswith("fusion"))
     run.degraded += any(note.startswith("degraded") for note in notes)
     if spans is not None and example.spans:
-        named = zip(ids, documents, strict=True)
-        passages = [Passage(doc_id, doc.page_content, doc.metadata) for doc_id, doc in named]
+        pairs = zip(ids, documents, strict=True)
+        passages = [Passage(doc_id, doc.page_content, doc.metadata) for doc_id, doc in pairs]
         run.span_hits[example.id] = spans.cell(example, passages).value or 0.0
 
 

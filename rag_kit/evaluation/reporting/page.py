@@ -15,8 +15,8 @@ from typing import Any
 
 from rag_kit.evaluation.wording import say, texts
 
-_PLACE = re.compile(r"\{\{(\w+)\}\}")
-_ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
+_PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
+_ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}  # of JSON in a script element
 #: Parts of the page in their order, and whether a sentence stands below the heading.
 _SECTIONS = {
     "answer": False, "scores": True, "plots": True, "comparison": True, "diagnosis": True, "questions": True,
@@ -29,6 +29,7 @@ def page(data: Mapping[str, Any], plots: Mapping[str, str]) -> str:
     language = data["language"]
     style, script = assets("css"), assets("js")
     sections = [name for name in _SECTIONS if name != "plots" or plots]
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     values = {
         "lang": "zh-Hans" if language == "zh" else "en",
         "policy": html.escape(policy(style, script)),
@@ -41,10 +42,11 @@ def page(data: Mapping[str, Any], plots: Mapping[str, str]) -> str:
         ),
         "sections": "\n".join(_section_html(name, plots, language) for name in sections),
         "texts": json.dumps(texts(), ensure_ascii=False).translate(_ESCAPES),
-        "data": _pack(data),
+        # a tenth of the size of the JSON, and without characters of markup
+        "data": base64.b64encode(gzip.compress(text.encode("utf-8"), mtime=0)).decode(),
     }
     # One pass: a value that looks like a placeholder is not filled in again.
-    return _PLACE.sub(lambda match: values[match[1]], _read_asset("page.html"))
+    return _PLACEHOLDER.sub(lambda match: values[match[1]], _read_asset("page.html"))
 
 
 def policy(style: str, script: str) -> str:
@@ -69,16 +71,10 @@ def _read_asset(name: str) -> str:
     return (files(__package__) / "assets" / name).read_text(encoding="utf-8").replace("\r\n", "\n")
 
 
-def _pack(data: Any) -> str:
-    """Compress JSON to base64: a tenth of its size, and no sign in it that could be markup."""
-    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return base64.b64encode(gzip.compress(text.encode("utf-8"), mtime=0)).decode()
-
-
 def _section_html(name: str, plots: Mapping[str, str], language: str) -> str:
     """Make a section of the page, whose body the script fills later; plots are there at once."""
     lead = f'<p class="lead" data-text="{name}_lead"></p>' if _SECTIONS[name] else ""
-    figures = [_figure_html(kind, svg, language) for kind, svg in plots.items()] if name == "plots" else []
+    figures = [_figure_html(kind, svg, language) for kind, svg in plots.items() if name == "plots"]
     return (
         f'<section id="{name}" aria-labelledby="{name}-title" tabindex="-1"><h2 id="{name}-title" '
         f'data-text="{name}"></h2>{lead}<div id="{name}-body">{"".join(figures)}</div></section>'

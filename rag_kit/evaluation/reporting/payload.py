@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from rag_kit.evaluation.cells import Summary
 from rag_kit.evaluation.comparison_scores import costs
 from rag_kit.evaluation.outcomes import LIMIT, count_outcomes, first_metric
+from rag_kit.evaluation.remedies import case_of
 from rag_kit.evaluation.reporting.questions import Heads, cleaned, masked, plain, questions
 from rag_kit.evaluation.runs.results import higher_is_better, why_empty
 
 if TYPE_CHECKING:
-    from rag_kit.evaluation.cells import Summary
     from rag_kit.evaluation.comparison import Comparison
     from rag_kit.evaluation.diagnosis import Diagnosis
     from rag_kit.evaluation.runs.results import Results
@@ -23,61 +24,49 @@ if TYPE_CHECKING:
 PREFERRED = (
     "answer_correctness", "factual_correctness", "ours_answer_found", "faithfulness", "context_recall", "ndcg@10"
 )  # fmt: skip
-_COUNTS = (
-    "mean",
-    "low",
-    "high",
-    "n",
-    "total",
-    "undefined",
-    "errors",
-    "not_applicable",
-    "missing",
-    "labelled",
-)
+Json = dict[str, Any]
 
 
 def report_payload(
     results: Mapping[str, Results], comparison: Comparison | None, diagnosis: Mapping[str, Diagnosis]
-) -> dict[str, Any]:
+) -> Json:
     """Gather results of one or several pipelines as plain JSON; questions are matched by their id.
 
     Every text has passed ``clean_text``: control and bidirectional characters are visible escapes. Errors, reasons,
     notes and settings have passed the masking of keys, too. Numbers that are not finite become ``None``.
     """
     runs = list(results.values())
-    names = list(dict.fromkeys(name for run in runs for name in run.metrics))
+    metric_names = list(dict.fromkeys(name for run in runs for name in run.metrics))
     heads: Heads = {}
-    pipelines = [_describe_pipeline(name, run) for name, run in results.items()]
-    metrics = _describe_metrics(runs, names, [_metric_summaries(run, comparison) for run in runs])
-    numbered = [(number, name) for number, name in enumerate(results) if name in diagnosis]
-    diagnosed = [_describe_diagnosis(number, diagnosis[name]) for number, name in numbered]
-    findings = [
-        {
-            row.id: {"cause": row.case, "notes": [vars(text) for text in (*row.unknown, *row.hints)]}
-            for row in (diagnosis[name].rows if name in diagnosis else ())
-        }
-        for name in results
-    ]
+    pipelines, outcomes, diagnosed = [], [], []
+    findings: list[dict[str, Any]] = []  # for each pipeline: id of a question -> its cause and notes
+    for number, (name, run) in enumerate(results.items()):
+        failed = sum(row.output.error is not None for row in run.rows)
+        about = {"name": cleaned(name), "failed": failed, **costs(run), "manifest": plain(run.manifest)}
+        pipelines.append(about)
+        metric = first_metric(run)  # which says which answers are right
+        outcomes.append({"metric": metric and cleaned(metric), "limit": LIMIT, **count_outcomes(run, metric)})
+        findings.append({})
+        if name in diagnosis:
+            diagnosed.append(_describe_diagnosis(number, diagnosis[name]))
+        for row in diagnosis[name].rows if name in diagnosis else ():
+            notes = [vars(text) for text in (*row.unknown, *row.hints)]
+            findings[-1][row.id] = {"cause": row.case, "notes": notes}
+    metrics = _describe_metrics(runs, metric_names, [_metric_summaries(run, comparison) for run in runs])
     return {
         "created": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "dataset": _shared_name(runs, "dataset"),
         "judge": _shared_name(runs, "judge"),
         "pipelines": pipelines,
         "metrics": metrics,
-        "outcomes": [_describe_outcomes(run) for run in runs],
+        "outcomes": outcomes,
         "answer": plain(_short_answer(pipelines, metrics, comparison, diagnosed)),
-        "questions": questions(runs, names, findings, heads),
+        "questions": questions(runs, metric_names, findings, heads),
         "passages": list(heads),
         "comparison": plain(_describe_comparison(comparison)) if comparison else None,
         "diagnosis": plain(diagnosed) or None,
         "cases": plain(_describe_cases(diagnosis)),
     }
-
-
-def _describe_pipeline(name: str, results: Results) -> dict[str, Any]:
-    failed = sum(row.output.error is not None for row in results.rows)
-    return {"name": cleaned(name), "failed": failed, **costs(results), "manifest": plain(results.manifest)}
 
 
 def _metric_summaries(results: Results, comparison: Comparison | None) -> dict[str, dict[str, Any]]:
@@ -90,58 +79,56 @@ def _metric_summaries(results: Results, comparison: Comparison | None) -> dict[s
     if not set(results.metrics) <= set(summaries):
         summaries = {**results.summary(), **summaries}
     records = {name: asdict(summary) for name, summary in summaries.items()}
-    return {name: {key: record[key] for key in _COUNTS} for name, record in records.items()}
+    names = [field.name for field in fields(Summary)]  # a score of the comparison has more
+    return {metric: {name: record[name] for name in names} for metric, record in records.items()}
 
 
-def _describe_metrics(
-    runs: Sequence[Results], names: Sequence[str], summaries: Sequence[Mapping[str, Any]]
-) -> list[dict[str, Any]]:
+def _describe_metrics(runs: Sequence[Results], names: Sequence[str], summaries: Sequence[Json]) -> list[Json]:
     """Make the page's data of each metric: scale, summaries, prompts, why it is empty."""
     described = [entry for run in runs for entry in run.manifest.get("metrics") or ()]
     entries = {entry.get("name"): entry for entry in described if isinstance(entry, Mapping)}
     records = []
     for name in names:
-        having_it = [run for run in runs if name in run.metrics]
+        scored_runs = [run for run in runs if name in run.metrics]
         entry = entries.get(name, {})
         low, high = plain([entry.get("low"), entry.get("high")])  # None where a scale has no end
-        values = [value for run in having_it for value in run.values(name).values()]
+        values = [value for run in scored_runs for value in run.values(name).values()]
         reasons = [why_empty(run, name) for run in runs]
-        records.append(
-            {
-                "name": cleaned(name),
-                "stage": str(entry.get("stage") or ""),
-                "higher": higher_is_better(having_it[0], name),
-                "low": min([low if isinstance(low, (int, float)) else 0.0, *values]),
-                "high": max([high if isinstance(high, (int, float)) else 1.0, *values]),
-                "summary": [summary.get(name) for summary in summaries],
-                "prompts": _count_prompts(having_it, name, entry),
-                "why": [None if reason is None else masked(reason) for reason in reasons],
-            }
-        )
+        records.append({
+            "name": cleaned(name),
+            "stage": str(entry.get("stage") or ""),
+            "higher": higher_is_better(scored_runs[0], name),
+            "low": min([low if isinstance(low, (int, float)) else 0.0, *values]),
+            "high": max([high if isinstance(high, (int, float)) else 1.0, *values]),
+            "summary": [summary.get(name) for summary in summaries],
+            "prompts": _count_prompts(scored_runs, name, entry),
+            "why": [None if reason is None else masked(reason) for reason in reasons],
+        })  # fmt: skip
     return records
 
 
 def _count_prompts(runs: Sequence[Results], name: str, entry: Mapping[str, Any]) -> dict[str, int]:
     """Count answers by the prompts that judged them: Ragas's ``english`` or ``adapted`` ones, or the ``kit``'s."""
     settings = entry.get("settings")
-    kit = isinstance(settings, Mapping) and bool(settings.get("prompts"))
     cells = [row.cells[name] for run in runs for row in run.rows if name in row.cells]
-    counts: Counter[str] = Counter(kit=sum(cell.status == "ok" for cell in cells) if kit else 0)
+    counts = Counter[str]()
+    if isinstance(settings, Mapping) and settings.get("prompts"):
+        counts["kit"] = sum(cell.status == "ok" for cell in cells)
     for cell in cells:
-        sent = cell.details.get("prompts")
-        if isinstance(sent, Mapping) and sent:
-            counts["english" if set(sent.values()) == {"english"} else "adapted"] += 1
+        languages = cell.details.get("prompts")  # prompt of Ragas's -> the language in which it was sent
+        if isinstance(languages, Mapping) and languages:
+            counts["english" if set(languages.values()) == {"english"} else "adapted"] += 1
     return {kind: count for kind, count in counts.items() if count}
 
 
 def _shared_name(runs: Sequence[Results], key: str) -> str | None:
-    """Return a name out of the manifests, where all agree."""
-    values = [run.manifest.get(key) for run in runs]
-    names = {str(v.get("name") or v.get("model")) if isinstance(v, Mapping) else str(v) for v in values if v}
-    return masked(names.pop()) if len(names) == 1 and all(values) else None
+    """Return the name of the data set or the judge, if it is the same in the manifests of all runs."""
+    entries = [run.manifest.get(key) for run in runs]
+    names = {str(e.get("name") or e.get("model") if isinstance(e, Mapping) else e) for e in entries}
+    return masked(names.pop()) if len(names) == 1 and all(entries) else None
 
 
-def _describe_comparison(comparison: Comparison) -> dict[str, Any]:
+def _describe_comparison(comparison: Comparison) -> Json:
     """Make the page's data of a comparison."""
     record = comparison.to_json()
     keys = ("pipelines", "metrics", "level", "tests", "notes", "pairs", "slices")
@@ -150,7 +137,7 @@ def _describe_comparison(comparison: Comparison) -> dict[str, Any]:
     return {**{key: record[key] for key in keys}, "complementarity": together}
 
 
-def _describe_diagnosis(pipeline: int, diagnosis: Diagnosis) -> dict[str, Any]:
+def _describe_diagnosis(pipeline: int, diagnosis: Diagnosis) -> Json:
     """Make the page's data of a pipeline's diagnosis: causes of wrong answers first."""
     return {
         "pipeline": pipeline, "unknown": diagnosis.unknown, "questions": len(diagnosis.rows),
@@ -159,82 +146,79 @@ def _describe_diagnosis(pipeline: int, diagnosis: Diagnosis) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _describe_outcomes(run: Results) -> dict[str, Any]:
-    """Make the page's data of a pipeline's outcomes, with the metric that says which answers are right."""
-    metric = first_metric(run)
-    return {"metric": metric and cleaned(metric), "limit": LIMIT, **count_outcomes(run, metric)}
-
-
-def _describe_cases(diagnoses: Mapping[str, Diagnosis]) -> dict[str, Any]:
+def _describe_cases(diagnoses: Mapping[str, Diagnosis]) -> Json:
     """Make the page's data of every cause that occurs: title, text and remedies in both languages."""
+    cases = [case_of(name) for diagnosis in diagnoses.values() for name in diagnosis.causes]
     return {
-        name: {
+        case.name: {
             "label": vars(case.title), "text": vars(case.cause), "good": case.good,
             "remedies": [{"part": remedy.name, "text": vars(remedy.text)} for remedy in case.remedies],
         }
-        for diagnosis in diagnoses.values() for name in diagnosis.causes for case in [diagnosis.case(name)]
+        for case in cases
     }  # fmt: skip
 
 
-def _choose_metric(metrics: Sequence[Mapping[str, Any]]) -> int | None:
-    """Choose the metric for the summary: of those with values for most pipelines, the most telling one."""
-    counts = [sum((one or {}).get("mean") is not None for one in metric["summary"]) for metric in metrics]
+def _choose_metric(metrics: Sequence[Json]) -> int | None:
+    """Choose the number of the main metric: of those with a mean for most pipelines, the first of ``PREFERRED``."""
+    counts = [len(_means_of(metric)) for metric in metrics]
     usable = [number for number, count in enumerate(counts) if count and count == max(counts)]
     by_preference = [*PREFERRED, *(metric["name"] for metric in metrics)]
     return min(usable, key=lambda number: by_preference.index(metrics[number]["name"]), default=None)
 
 
+def _means_of(metric: Json) -> dict[int, float]:
+    """Map the numbers of pipelines to their means of a metric, where there are some."""
+    summaries = enumerate(metric["summary"])
+    return {number: one["mean"] for number, one in summaries if one and one["mean"] is not None}
+
+
 def _short_answer(
-    pipelines: Sequence[Mapping[str, Any]],
-    metrics: Sequence[Mapping[str, Any]],
+    pipelines: Sequence[Json],
+    metrics: Sequence[Json],
     comparison: Comparison | None,
-    diagnosed: Sequence[Mapping[str, Any]],
-) -> dict[str, Any]:
+    diagnosed: Sequence[Json],
+) -> Json:
     """Summarize the page: the best pipeline by the main metric, its tests, its causes of wrong answers.
 
     ``metric`` and ``best`` are numbers, ``None`` where no metric has a value; ``tests`` are of the other pipelines by
     their means; ``failed`` says where cells could not be computed.
     """
-    failed = [
-        {"metric": number, "pipeline": index, "errors": summary["errors"], "total": summary["total"]}
-        for number, metric in enumerate(metrics)
-        for index, summary in enumerate(metric["summary"])
-        if summary and summary["errors"] > pipelines[index]["failed"]  # where one fails, all its metrics do
-    ]
+    failed = []
+    for number, metric in enumerate(metrics):
+        for index, summary in enumerate(metric["summary"]):
+            if summary and summary["errors"] > pipelines[index]["failed"]:  # more than answers that failed
+                counts = {"errors": summary["errors"], "total": summary["total"]}
+                failed.append({"metric": number, "pipeline": index, **counts})
     answer: dict[str, Any] = {"metric": None, "best": None, "tests": [], "diagnosed": None, "failed": failed}
-    if (number := _choose_metric(metrics)) is None:
+    if (main := _choose_metric(metrics)) is None:
         return answer
-    metric, names = metrics[number], [pipeline["name"] for pipeline in pipelines]
-    means = {n: one["mean"] for n, one in enumerate(metric["summary"]) if one and one["mean"] is not None}
+    metric, names = metrics[main], [pipeline["name"] for pipeline in pipelines]
+    means = _means_of(metric)
     order = sorted(means, key=lambda n: -means[n] if metric["higher"] else means[n])
 
-    def tests() -> list[dict[str, Any]]:
-        best = names[order[0]]
-        return [{"pipeline": n, "test": _find_test(best, names[n], metric, comparison)} for n in order[1:]]
+    def tests_against(best: int) -> dict[int, Json | None]:
+        others = [n for n in order if n != best]
+        return {n: _find_test(names[best], names[n], metric, comparison) for n in others}
 
-    for each in tests():  # on the shared questions, another one may do better than the one with the best mean
-        if each["test"] and each["test"]["better"] == names[each["pipeline"]]:
-            order.insert(0, order.pop(order.index(each["pipeline"])))
+    best = order[0]
+    for other, test in tests_against(best).items():
+        if test and test["better"] == names[other]:  # better on the questions that both have a value for
+            best = other
             break
-    of_best = next((pipeline for pipeline in diagnosed if pipeline["pipeline"] == order[0]), None)
-    return answer | {"metric": number, "best": order[0], "tests": tests(), "diagnosed": of_best}
+    tests = [{"pipeline": n, "test": test} for n, test in tests_against(best).items()]
+    of_best = next((pipeline for pipeline in diagnosed if pipeline["pipeline"] == best), None)
+    return answer | {"metric": main, "best": best, "tests": tests, "diagnosed": of_best}
 
 
-def _find_test(
-    best: str, other: str, metric: Mapping[str, Any], comparison: Comparison | None
-) -> dict[str, Any] | None:
+def _find_test(best: str, other: str, metric: Json, comparison: Comparison | None) -> Json | None:
     """Return the test of the best against another; a positive difference speaks for the best."""
     for pair in comparison.pairs if comparison else ():
         first, second = cleaned(pair.pipeline), cleaned(pair.other)
-        if cleaned(pair.metric) != metric["name"] or {first, second} != {best, other}:
-            continue
-        if pair.difference is not None:
-            factor = 1 if (first == best) == metric["higher"] else -1
-            low, high = sorted(factor * end for end in (pair.low, pair.high) if end is not None) or (
-                None,
-                None,
-            )
+        is_pair = cleaned(pair.metric) == metric["name"] and {first, second} == {best, other}
+        if is_pair and pair.difference is not None:
+            sign = 1 if (first == best) == metric["higher"] else -1
+            ends = [sign * end for end in (pair.low, pair.high) if end is not None]
             better = None if pair.better is None else cleaned(pair.better)
-            ends = {"difference": factor * pair.difference, "low": low, "high": high}
-            return {"better": better, "p": pair.p_adjusted, **ends}
+            effect = {"difference": sign * pair.difference, "low": min(ends, default=None)}
+            return {"better": better, "p": pair.p_adjusted, **effect, "high": max(ends, default=None)}
     return None

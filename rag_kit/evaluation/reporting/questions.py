@@ -27,7 +27,7 @@ _CITED = (
 _STAGE = ("stage", "retriever", "rank", "score", "weight", "query")
 _LOCATION = ("page", "sheet", "slide", "heading")
 
-#: Id, text and source of a passage -> its number: pipelines find the same passages for the same questions.
+#: Id, text and source (pairs such as ``("page", "3")``) of a passage -> its number, the same in all pipelines.
 Heads = dict[tuple[str, str, tuple[tuple[str, str], ...]], int]
 
 
@@ -39,19 +39,18 @@ def questions(
     The cells of a run are in the order of ``metrics``, its passages are numbers of ``heads``, which receives them.
     ``diagnosed`` has for each pipeline: id of a question -> what the diagnosis says of it.
     """
-    rows = [{row.example.id: row for row in run.rows} for run in results]
+    rows_by_id = [{row.example.id: row for row in run.rows} for run in results]
     examples: dict[str, Example] = {}
-    for run in results:
-        for row in run.rows:
-            examples.setdefault(row.example.id, row.example)
-    talks = any(example.history for example in examples.values())
+    for row in (row for run in results for row in run.rows):
+        examples.setdefault(row.example.id, row.example)
+    has_turns = any(example.history for example in examples.values())
     described = []
     for key, example in examples.items():
         runs = [
-            _row_json(of_run[key], metrics, causes.get(key), heads) if key in of_run else None
-            for of_run, causes in zip(rows, diagnosed, strict=True)
+            _row_json(rows[key], metrics, causes.get(key), heads) if key in rows else None
+            for rows, causes in zip(rows_by_id, diagnosed, strict=True)
         ]
-        described.append({**_example_json(example, talks), "runs": runs})
+        described.append({**_example_json(example, has_turns), "runs": runs})
     return described
 
 
@@ -80,26 +79,25 @@ def plain(value: Any, text: Callable[[str], str] = masked) -> Any:
     return clean(to_plain(value), 0)
 
 
-def _example_json(example: Example, talks: bool) -> dict[str, Any]:
+def _example_json(example: Example, has_turns: bool) -> dict[str, Any]:
     """Make the page's data of an example; in a set with conversations also its turn, as a tag."""
     fields = ("id", "question", "reference", "answers", "relevant", "answerable", "history", "tags")
     record = {key: plain(getattr(example, key), cleaned) for key in fields}
-    return record | {"tags": {**({"turn": str(example.turn)} if talks else {}), **record["tags"]}}
+    return record | {"tags": {**({"turn": str(example.turn)} if has_turns else {}), **record["tags"]}}
 
 
 def _row_json(row: Row, metrics: Sequence[str], diagnosis: Any, heads: Heads) -> dict[str, Any]:
     """Make the page's data of a question in one run: output, passages, notes, diagnosis, cells."""
-    output, example = row.output, row.example
-    lists = [list(map(str, passage.provenance.get("notes") or ())) for passage in output.passages or ()]
+    output, passages = row.output, row.output.passages
+    notes = [list(map(str, passage.provenance.get("notes") or ())) for passage in passages or ()]
     # a note on every passage is about the search, and is shown once
-    common = [note for note in lists[0] if all(note in notes for notes in lists)] if len(lists) > 1 else []
+    common = [note for note in notes[0] if all(note in others for others in notes)] if len(notes) > 1 else []
+    described = [_passage_json(passage, row.example, heads, common) for passage in passages or ()]
     return {
         **{key: plain(getattr(output, key), cleaned) for key in ("answer", "status", "queries", "messages", "seconds")},
         "error": None if output.error is None else masked(output.error),
         "citations": [plain({key: citation.get(key) for key in _CITED}, cleaned) for citation in output.citations],
-        "passages": None
-        if output.passages is None
-        else [_passage_json(passage, example, heads, common) for passage in output.passages],
+        "passages": None if passages is None else described,
         "notes": [masked(note) for note in dict.fromkeys([*output.notes, *common])],
         "calls": output.calls,
         "tokens": output.tokens,
@@ -136,11 +134,11 @@ def _cell_json(cell: Cell | None) -> dict[str, Any] | None:
 
 
 def _extra_fields(output: Output) -> dict[str, Any] | None:
-    """Return the fields of the result that are small enough to read; the others by name and size."""
+    """Return other fields of the result: up to ``MAX_EXTRA`` characters their value, else their size."""
     record: dict[str, Any] = {}
     for key, value in output.extra.items():
         if value not in (None, "", [], {}):
             size = len(str(value))
-            cut = plain(value) if size <= MAX_EXTRA else f"({size:,} characters, not shown)"
-            record[cleaned(str(key))] = cut
+            is_small = size <= MAX_EXTRA
+            record[cleaned(str(key))] = plain(value) if is_small else f"({size:,} characters, not shown)"
     return record or None

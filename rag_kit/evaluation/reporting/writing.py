@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from itertools import chain, count
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from rag_kit.evaluation.runs.results import Results
 from rag_kit.indexing.files import as_path
 
 _GIVE = "give what evaluate returned, a list of it, or Results.load(folder)"
-_MARK = b'<meta name="generator" content="rag_kit.report">'
+_MARK = b'<meta name="generator" content="rag_kit.report">'  # by which a report is known
 
 
 def write_report(
@@ -65,7 +65,7 @@ def write_report(
         raise InvalidInputError(f"title is {title!r:.80}; give a text, or None")
     if language not in ("en", "zh"):
         raise InvalidInputError(f"language is {language!r:.80}; allowed are 'en' and 'zh'")
-    if target.exists() and not overwrite and not is_report(target):
+    if target.exists() and not overwrite and not _is_report(target):
         raise InvalidInputError(
             f"{str(target)!r} is a file and no report; name another one, or give overwrite=True"
         )
@@ -85,7 +85,7 @@ def write_report(
     return target
 
 
-def is_report(path: Path) -> bool:
+def _is_report(path: Path) -> bool:
     """Tell whether a file was written by :func:`write_report`."""
     with path.open("rb") as file:
         return _MARK in file.read(4096)
@@ -96,22 +96,22 @@ def _name_results(results: Any) -> dict[str, Results]:
     runs = [results] if isinstance(results, Results) else results
     if isinstance(runs, (str, bytes)) or not isinstance(runs, Iterable):
         raise InvalidInputError(f"results is a {type(results).__name__}; {_GIVE}")
-    pairs = runs.items() if isinstance(runs, Mapping) else [(None, run) for run in runs]
-    by_label: dict[str, Results] = {}
-    for name, run in pairs:
+    by_name: dict[str, Results] = {}
+    for name, run in runs.items() if isinstance(runs, Mapping) else [(None, run) for run in runs]:
         if not isinstance(run, Results):
             raise InvalidInputError(f"results holds a {type(run).__name__}; {_GIVE}")
-        plain = str(run.name if name is None else name)
-        labels = chain([plain], (f"{plain} ({number})" for number in count(2)))
-        label = next(free for free in labels if free not in by_label)
-        by_label[label] = replace(run, name=label)
-    if not by_label:
+        unique = base = str(run.name if name is None else name)
+        numbers = count(2)
+        while unique in by_name:
+            unique = f"{base} ({next(numbers)})"
+        by_name[unique] = replace(run, name=unique)
+    if not by_name:
         raise InvalidInputError("there are no results to report; give at least one")
-    return by_label
+    return by_name
 
 
 def _get_comparison(results: Mapping[str, Results], comparison: Any, notes: list[str]) -> Comparison | None:
-    """Return the given comparison, or make one; if that fails, the reason goes into ``notes``."""
+    """Return the given comparison, or make one; if that fails, add the reason to ``notes``."""
     if isinstance(comparison, Comparison):
         return comparison
     if comparison is not None and comparison is not False:
@@ -140,12 +140,12 @@ def _get_diagnoses(results: Mapping[str, Results], value: Any) -> dict[str, Diag
 
 
 def _draw_plots(comparison: Comparison | None, data: Mapping[str, Any]) -> dict[str, str]:
-    """Map kinds of plots to SVG in both languages."""
+    """Map kinds of plots to SVG in both languages; ``data`` has the number of the main metric."""
     number = data["answer"]["metric"]
     if comparison is None or number is None:
         return {}
     name = data["metrics"][number]["name"]
-    metric = name if name in comparison.metrics else comparison.metrics[0]
+    metric = name if name in comparison.metrics else None
     return {
         "scores": plots.scores_with_intervals(comparison, language="both").svg,
         "latency": plots.latency_against_quality(comparison, metric=metric, language="both").svg,

@@ -23,8 +23,7 @@ from rag_kit.models.schema import target_of
 from rag_kit.text import sentences
 
 SAMPLE = 5  # questions
-_WORDS = "This is what the passages say about it."
-_KINDS: Mapping[str, Any] = {"integer": 1, "number": 1, "boolean": True}
+_MADE_UP_TEXT = "This is what the passages say about it."
 
 
 @dataclass(repr=False)
@@ -59,7 +58,7 @@ class Estimate(Results):
 
 
 class _Rehearsal(Judge):
-    """A judge that counts what it would send, and makes up replies in the form asked for."""
+    """A judge that counts the tokens it would send, and makes up replies that fit the schema."""
 
     def __init__(self, judge: Judge) -> None:
         vars(self).update(vars(judge))
@@ -67,24 +66,26 @@ class _Rehearsal(Judge):
         self.counts = [0, 0, 0]  # calls, tokens in and out
 
     async def _request_reply(self, prompt: Any, values: Mapping[str, Any], schema: Any) -> Any:
-        sent = "\n".join(str(message.content) for message in prompt.format_messages(**values))
+        text = "\n".join(str(message.content) for message in prompt.format_messages(**values))
         form = None if schema is None else target_of(schema)
-        made = _WORDS if form is None else _make_up(form.json_schema, form.json_schema, _input_of(sent))
-        sizes = 1, estimate_tokens(sent + (form.text if form else "")), estimate_tokens(json.dumps(made))
+        made_up: Any = _MADE_UP_TEXT
+        if form is not None:
+            made_up = _make_up(form.json_schema, form.json_schema, _input_of(text))
+        sizes = 1, estimate_tokens(text + (form.text if form else "")), estimate_tokens(json.dumps(made_up))
         self.counts = [count + size for count, size in zip(self.counts, sizes, strict=True)]
-        return made if form is None else form.accept(made)
+        return made_up if form is None else form.accept(made_up)
 
     async def embed(self, texts: Any) -> list[list[float]]:
         return [[1.0] for _ in texts]
 
 
 def _input_of(prompt: str) -> dict[str, Any]:
-    """Return the input in a prompt of Ragas's, JSON at its end; empty for others."""
-    for begin, end in (("input: ", "Output:"), ("Statements to translate:", None)):
+    """Return the input in a prompt of Ragas's, JSON between two headings; empty for others."""
+    for begin, end in (("input: ", "Output:"), ("Statements to translate:", "")):
         if begin in prompt:
             text = prompt.rpartition(begin)[2]
             try:
-                data = json.loads((text.rpartition(end)[0] if end else text).strip())
+                data = json.loads(text.rpartition(end)[0] if end else text)
             except ValueError:
                 continue
             return data if isinstance(data, dict) else {"statements": data}
@@ -92,7 +93,7 @@ def _input_of(prompt: str) -> dict[str, Any]:
 
 
 def _make_up(schema: Mapping[str, Any], root: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
-    """Make up a value for a JSON schema; a list is as long as the list, or the last text, in the prompt's input."""
+    """Make up a value for a schema; a list is as long as the list in ``data``, or as its last text has sentences."""
     if "$ref" in schema:
         return _make_up(root["$defs"][schema["$ref"].rpartition("/")[2]], root, data)
     if "enum" in schema:
@@ -102,26 +103,28 @@ def _make_up(schema: Mapping[str, Any], root: Mapping[str, Any], data: Mapping[s
     kind = schema.get("type")
     if kind == "object":
         return {name: _make_up(part, root, data) for name, part in schema.get("properties", {}).items()}
-    if kind == "array":
-        lists = [item for item in data.values() if isinstance(item, list)]
-        texts = [item for item in data.values() if isinstance(item, str)]
-        if lists and schema.get("items", {}).get("type") == "string":
-            return [str(item) for item in lists[0]]  # such as translations, which are about as long
-        size = len(lists[0]) if lists else len(sentences(texts[-1])) if texts else 2
-        return [_make_up(schema.get("items", {}), root, data)] * size
-    return _WORDS if kind == "string" else _KINDS.get(str(kind), 1)
+    if kind != "array":
+        return {"string": _MADE_UP_TEXT, "boolean": True}.get(str(kind), 1)
+    lists = [item for item in data.values() if isinstance(item, list)]
+    texts = [item for item in data.values() if isinstance(item, str)]
+    if lists and schema.get("items", {}).get("type") == "string":
+        return [str(item) for item in lists[0]]  # such as translations, which are about as long
+    size = 2
+    if lists or texts:
+        size = len(lists[0]) if lists else len(sentences(texts[-1]))
+    return [_make_up(schema.get("items", {}), root, data)] * size
 
 
 async def estimate_run(job: RunSubject, folder: RunFolder | None) -> Estimate:
     """Ask the pipeline a few of the questions not done yet, and count the prompts that would judge them."""
     run = Run(job, folder, lambda progress: None)
-    await run_in_thread(run.take_over)
-    done = {row.example.id for row in run.rows}
-    left = [example for example in job.examples if example.id not in done]
+    await run_in_thread(run.restore_rows)
+    answered_ids = {row.example.id for row in run.rows}
+    unanswered = [example for example in job.examples if example.id not in answered_ids]
     asked: list[Row] = []
     try:
         with use_budget(RunBudget(**job.caps)):
-            for example in sorted(left, key=lambda item: digest(item.id))[:SAMPLE]:  # from anywhere
+            for example in sorted(unanswered, key=lambda item: digest(item.id))[:SAMPLE]:  # a random sample
                 if row := await run.ask_example(example):
                     asked.append(row)
                 if run.stopped:
@@ -129,62 +132,53 @@ async def estimate_run(job: RunSubject, folder: RunFolder | None) -> Estimate:
     except BudgetExceededError as error:
         run.stopped = run.stopped or redact(str(error))
     rows = [row for row in asked if row.output.error is None]
-    parts = {PIPELINE: _pipeline_part(rows, len(left), job)}
+    parts = {PIPELINE: _estimate_pipeline(rows, len(unanswered), job)}
     for metric in job.metrics if job.judge else ():
-        lacking = [row for row in run.rows if metric.name not in row.cells]
-        answered = [row for row in lacking if row.output.error is None]
-        if metric.needs_judge and answered:
-            number = len(lacking) + len(job.examples) - len(run.rows)
-            parts[metric.name] = await _metric_part(metric, answered[-SAMPLE:], number, job)
-    money = [part["money"] for part in parts.values()]
+        unscored = [row for row in run.rows if metric.name not in row.cells]
+        sample = [row for row in unscored if row.output.error is None][-SAMPLE:]
+        if metric.needs_judge and sample:
+            number = len(unscored) + len(job.examples) - len(run.rows)
+            parts[metric.name] = await _estimate_metric(metric, sample, number, job)
     total: dict[str, Any] = {"questions": len(job.examples)}
-    total |= {
-        name: sum(part[name] for part in parts.values())
-        for name in ("calls", "input_tokens", "output_tokens")
-    }
-    total["money"] = None if None in money else sum(money)
+    for name in ("calls", "input_tokens", "output_tokens", "money"):
+        counts = [part[name] for part in parts.values()]
+        total[name] = None if None in counts else sum(counts)
     names = tuple(metric.name for metric in job.metrics)
-    parts["total"] = total
+    failed = len(asked) - len(rows)
     return Estimate(
-        job.name,
-        [],
-        names,
-        {},
-        len(job.examples),
-        parts=parts,
-        asked=len(asked),
-        failed=len(asked) - len(rows),
-        stopped=run.stopped,
-    )
+        job.name, [], names, total=len(job.examples), parts={**parts, "total": total}, asked=len(asked),
+        failed=failed, stopped=run.stopped,
+    )  # fmt: skip
 
 
-def _pipeline_part(rows: list[Row], number: int, job: RunSubject) -> dict[str, Any]:
-    """Estimate what the pipeline costs for ``number`` questions, from the rows of a few."""
-    used = [counts for row in rows for counts in row.usage.get(PIPELINE, {}).values()]
-    share = number / max(1, len(rows))
-    tokens = {name: sum(counts.get(name, 0) for counts in used) for name in ("input_tokens", "output_tokens")}
-    if not used:
-        tokens["input_tokens"] = sum(row.output.tokens for row in rows)
+def _estimate_pipeline(rows: list[Row], number: int, job: RunSubject) -> dict[str, Any]:
+    """Estimate what the pipeline takes for ``number`` questions, from the rows of a few."""
+    counts_by_model = [counts for row in rows for counts in row.usage.get(PIPELINE, {}).values()]
+    factor = number / max(1, len(rows))
+    input_tokens = sum(counts.get("input_tokens", 0) for counts in counts_by_model)
+    output_tokens = sum(counts.get("output_tokens", 0) for counts in counts_by_model)
+    if not counts_by_model:
+        input_tokens = sum(row.output.tokens for row in rows)
     costs = [cost(job.prices, row.usage.get(PIPELINE, {}), row.output) for row in rows]
     return {
-        "questions": number, "calls": round(share * sum(row.output.calls for row in rows)),
-        **{name: round(share * count) for name, count in tokens.items()},
-        "money": None if not job.prices or None in costs else share * sum(filter(None, costs)),
+        "questions": number, "calls": round(factor * sum(row.output.calls for row in rows)),
+        "input_tokens": round(factor * input_tokens), "output_tokens": round(factor * output_tokens),
+        "money": None if not job.prices or None in costs else factor * sum(filter(None, costs)),
     }  # fmt: skip
 
 
-async def _metric_part(metric: Any, rows: list[Row], number: int, job: RunSubject) -> dict[str, Any]:
-    """Estimate what a metric costs for so many questions; what it asks once, as translations, counts once."""
-    judge = _Rehearsal(job.judge)  # type: ignore[arg-type]  # asked only with one
-    measured = []
+async def _estimate_metric(metric: Any, rows: list[Row], number: int, job: RunSubject) -> dict[str, Any]:
+    """Estimate what a metric takes for ``number`` questions, from a few; calls made only once are counted once."""
+    judge = _Rehearsal(job.judge)  # type: ignore[arg-type]  # called only with one
+    counts_by_row = []  # the first row twice: the first time, a metric may also ask for translations of its prompts
     for row in [rows[0], *rows]:
         judge.counts = [0, 0, 0]
         await metric.measure(row.example, row.output, judge)
-        measured.append(judge.counts)
-    first, *each = measured
-    once = [max(0, a - b) for a, b in zip(first, each[0], strict=True)]
-    means = [sum(column) / len(each) for column in zip(*each, strict=True)]
+        counts_by_row.append(judge.counts)
+    first, *repeated = counts_by_row
+    once = [max(0, a - b) for a, b in zip(first, repeated[0], strict=True)]
+    means = [sum(column) / len(repeated) for column in zip(*repeated, strict=True)]
     calls, sent, received = (round(a + number * mean) for a, mean in zip(once, means, strict=True))
-    usage = {judge.name: {"input_tokens": sent, "output_tokens": received}}
-    counts = {"questions": number, "calls": calls, "input_tokens": sent, "output_tokens": received}
-    return {**counts, "money": cost(job.prices, usage, None)}
+    tokens = {"input_tokens": sent, "output_tokens": received}
+    money = cost(job.prices, {judge.name: tokens}, None)
+    return {"questions": number, "calls": calls, **tokens, "money": money}

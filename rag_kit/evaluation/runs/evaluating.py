@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-import logging
 import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -23,15 +22,9 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.runs.estimate import estimate_run
 from rag_kit.evaluation.runs.fingerprint import pipeline_hash
-from rag_kit.evaluation.runs.gold import (
-    MAX_MISSING,
-    check_gold,
-    check_share,
-    searched_documents,
-    searches_only_there,
-)
-from rag_kit.evaluation.runs.metering import RunBudget, RunProgress, read_prices, reporting
-from rag_kit.evaluation.runs.results import Results, describe_missing
+from rag_kit.evaluation.runs.gold import MAX_MISSING, look_for_gold
+from rag_kit.evaluation.runs.metering import Report, RunBudget, read_prices, reporting
+from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.runs.rows import MANIFEST, RunFolder, digest
 from rag_kit.evaluation.runs.run import Run, RunSubject
 from rag_kit.evaluation.scorers import default_metrics, get_metrics
@@ -45,10 +38,9 @@ if TYPE_CHECKING:
 MakeInput = Callable[[Example], Any]
 Ask = Callable[[Example], Awaitable[Any]]
 
-_log = logging.getLogger(__name__)
-_QUESTION = ("question", "input", "query")
-_HISTORY = ("history", "chat_history")
-_SEARCHED = {"search_query"}
+_QUESTION_FIELDS = ("question", "input", "query")
+_HISTORY_FIELDS = ("history", "chat_history")
+_SEARCH_FIELDS = {"search_query"}  # of a graph's state: what it searched for
 
 
 async def aevaluate(
@@ -67,7 +59,7 @@ async def aevaluate(
     max_tokens: int | None = None,
     deadline: float | None = None,
     prices: float | Mapping[str, Any] | None = None,
-    progress: bool | Callable[[RunProgress], None] = True,
+    progress: bool | Report = True,
     make_input: MakeInput | None = None,
     retry_errors: bool = True,
     max_missing_gold: float | None = MAX_MISSING,
@@ -151,18 +143,21 @@ async def aevaluate(
         examples = take_examples(questions)
         own_name = name or _pipeline_name(runner)
         hashes = [pipeline_hash(runner), make_input and pipeline_hash(make_input)]
-        pipeline_key = digest([own_name, version or hashes])
         job = RunSubject(
-            own_name, version, pipeline_key, _make_ask(runner, make_input), make_input is not None,
-            questions.name if isinstance(questions, EvaluationSet) else None, examples,
-            default_metrics(examples) if metrics is None else get_metrics(metrics), judge, price_table, caps,
-            max_concurrency, timeout, metric_timeout, retry_errors, look_for_gold(runner, questions, max_missing_gold),
+            name=own_name, version=version, key=digest([own_name, version or hashes]),
+            ask=_make_ask(runner, make_input), reads_whole_example=make_input is not None,
+            dataset=questions.name if isinstance(questions, EvaluationSet) else None, examples=examples,
+            metrics=default_metrics(examples) if metrics is None else get_metrics(metrics), judge=judge,
+            prices=price_table, caps=caps, max_concurrency=max_concurrency, timeout=timeout,
+            metric_timeout=metric_timeout, retry_errors=retry_errors,
+            missing_gold=look_for_gold(runner, examples, getattr(questions, "corpus", None), max_missing_gold),
         )  # fmt: skip
-        return job, None if out is None else as_path(out, "out")
+        path = None if out is None else as_path(out, "out")
+        opens = path is not None and not (dry_run and not (path / MANIFEST).is_file())
+        return job, path if opens else None
 
     job, path = await run_in_thread(prepare)
-    opens = path is not None and not (dry_run and not (path / MANIFEST).is_file())
-    folder = await run_in_thread(RunFolder, path) if opens and path else None
+    folder = None if path is None else await run_in_thread(RunFolder, path)
     try:
         if dry_run:
             return await estimate_run(job, folder)
@@ -174,23 +169,6 @@ async def aevaluate(
 
 
 evaluate = blocking(aevaluate, "evaluate")
-
-
-def look_for_gold(
-    pipeline: Any, questions: Any, max_missing: float | None = MAX_MISSING
-) -> dict[str, list[str]]:
-    """Return gold that is not in the documents, with its questions; log it before anything is asked."""
-    check_share(max_missing)
-    sources = searched_documents(pipeline)
-    is_sure = sources is None or searches_only_there(pipeline)
-    if sources is None and getattr(questions, "corpus", None):
-        sources = [questions.corpus]
-    if max_missing is None or sources is None:
-        return {}
-    missing = check_gold(take_examples(questions), sources, max_missing if is_sure else 1)
-    if missing:
-        _log.warning("%s", describe_missing(missing))
-    return missing
 
 
 def _require(is_allowed: bool, name: str, value: Any, allowed: str) -> None:
@@ -225,7 +203,7 @@ def load_object(name: str) -> Any:
 
 
 def resolve(pipeline: Any) -> Any:
-    """Return a pipeline; ``"module:object"`` is imported."""
+    """Return a pipeline, imported if it is ``"module:object"``; refuse what is none."""
     if isinstance(pipeline, str):
         form = "'module:object', or for the folder of an index index_retriever(DocumentIndex.open(...))"
         _require(":" in pipeline, "pipeline", pipeline, form)
@@ -248,14 +226,14 @@ def _pipeline_name(pipeline: Any) -> str:
 
 
 def _make_ask(pipeline: Any, make_input: MakeInput | None) -> Ask:
-    """Make a function that asks the pipeline an example, in the way its kind is called."""
+    """Make the function that asks the pipeline an example: a function, a graph or another Runnable."""
     if not _is_runnable(pipeline):
         make = make_input or (lambda example: example.question)
         return lambda example: acall_function(pipeline, make(example))
     fields = _input_fields(pipeline)
     make = make_input or partial(_default_input, fields)
     if _is_graph(pipeline):
-        takes_history = make_input is not None or bool(fields & {"messages", *_HISTORY})
+        takes_history = make_input is not None or bool(fields & {"messages", *_HISTORY_FIELDS})
         return partial(_ask_graph, pipeline, make, takes_history)
     if _is_only_sync(pipeline):
         return lambda example: run_in_thread(pipeline.invoke, make(example), _run_config(example))
@@ -266,9 +244,9 @@ async def _ask_graph(graph: Any, make: MakeInput, takes_history: bool, example: 
     """Run a graph on the question of an example, with the earlier turns as its thread."""
     # each example is a conversation of its own, also when the same one is asked again
     config: Any = {**_run_config(example), "configurable": {"thread_id": f"evaluate-{uuid4().hex}"}}
-    # beside what the graph gives back: what was searched for, which a report shows
-    names = getattr(graph, "output_channels", None)
-    keys = [*dict.fromkeys([*names, *_SEARCHED & set(graph.channels)])] if isinstance(names, list) else None
+    output_keys = None
+    if isinstance(names := getattr(graph, "output_channels", None), list):  # and the query, for reports
+        output_keys = list(dict.fromkeys([*names, *_SEARCH_FIELDS & set(graph.channels)]))
     if example.history and not takes_history:  # graphs of this kit take earlier turns from their state
         from langgraph.checkpoint.memory import InMemorySaver
 
@@ -278,11 +256,11 @@ async def _ask_graph(graph: Any, make: MakeInput, takes_history: bool, example: 
         turns = [{"question": turn["question"], "answer": turn["answer"]} for turn in example.history]
         first = next(name for name in graph.nodes if name != "__start__")
         await graph.aupdate_state(config, {"history": turns}, as_node=first)
-    return await acall_runnable(graph, make(example), config, output_keys=keys)
+    return await acall_runnable(graph, make(example), config, output_keys=output_keys)
 
 
 def _input_fields(runnable: Any) -> set[str]:
-    """Return the names of the mapping that a Runnable takes; empty if it takes the question itself."""
+    """Return the fields of the mapping that a Runnable takes; empty if it takes the question itself."""
     from langchain_core.retrievers import BaseRetriever
 
     schema: dict[str, Any] = {}
@@ -290,23 +268,24 @@ def _input_fields(runnable: Any) -> set[str]:
         with suppress(Exception):  # a schema is a hint; many Runnables cannot give one
             schema = runnable.get_input_jsonschema()
     fields = set(schema.get("properties", ())) if schema.get("type") == "object" else set()
-    is_question = fields & {"messages", *_QUESTION} or len(fields) == 1
-    if is_question:
+    if fields & {"messages", *_QUESTION_FIELDS} or len(fields) == 1:
         return fields
     return {"question"} if _is_graph(runnable) else set()
 
 
 def _default_input(fields: set[str], example: Example) -> Any:
-    """Make a mapping with these fields, of question and history; the question alone without fields."""
-    roles = (("user", "question"), ("assistant", "answer"))
-    messages = [(role, turn[part]) for turn in example.history for role, part in roles]
+    """Fill these fields with question and history; return the question alone if there is no field."""
     if not fields:
         return example.question
-    if "messages" in fields and not fields & set(_QUESTION):
+    messages: list[tuple[str, str]] = []
+    for turn in example.history:
+        messages += [("user", turn["question"]), ("assistant", turn["answer"])]
+    question_field = next((field for field in _QUESTION_FIELDS if field in fields), None)
+    if "messages" in fields and question_field is None:
         return {"messages": [*messages, ("user", example.question)]}
-    name = next((field for field in _QUESTION if field in fields), min(fields))
     turns = {"history": [dict(turn) for turn in example.history], "chat_history": messages}
-    return {name: example.question, **{field: turns[field] for field in _HISTORY if field in fields}}
+    history = {field: turns[field] for field in _HISTORY_FIELDS if field in fields}
+    return {question_field or min(fields): example.question, **history}
 
 
 def _run_config(example: Example) -> RunnableConfig:

@@ -22,26 +22,27 @@ from rag_kit.evaluation.runs.rows import digest
 _MAX_DEPTH = 60
 _MAX_OBJECTS = 8000
 _PLAIN = (str, int, float, bool, bytes, type(None))
-#: Fields of LangChain objects that do not decide what comes out.
-_NO_SETTINGS = frozenset(
+#: Fields of LangChain objects that do not change their results.
+_IGNORED_FIELDS = frozenset(
     {"callbacks", "callback_manager", "tags", "metadata", "verbose", "cache", "name", "http_client",
      "http_async_client"}
 )  # fmt: skip
-#: Packages whose classes differ in their settings alone.
-_KNOWN = frozenset(
+#: Packages whose objects are described by their class and settings, without their code.
+_KNOWN_PACKAGES = frozenset(
     {"langchain", "langchain_core", "langchain_classic", "langchain_community", "langchain_openai", "langgraph",
      "langchain_chroma", "rag_kit", "pydantic", "openai", "httpx", "numpy", "chromadb", "builtins", "threading",
      "asyncio", "_thread", "collections", "functools", "re", "sqlite3"}
 )  # fmt: skip
-_OF_GRAPHS = ("nodes", "bound", "steps", "func", "afunc", "kwargs", "writers")
+#: Attributes of graphs and Runnables without declared fields that hold their parts.
+_PART_ATTRIBUTES = ("nodes", "bound", "steps", "func", "afunc", "kwargs", "writers")
 
 
 def pipeline_hash(pipeline: Any) -> str:
     """Hash a pipeline's settings and code, the same in every process.
 
-    It sees the public settings of LangChain objects, nodes of a graph, the code of functions and what they close over.
-    What is not seen (the content of an index, a prompt on a server) is what `version` is for. What a pipeline only
-    notes while it works (lists that it fills, counters) does not count.
+    It covers the public settings of LangChain objects, nodes of a graph, the code of functions and their closures. For
+    changes elsewhere (the content of an index, a prompt on a server) there is `version`. Lists that a pipeline fills
+    while it works, and its counters, do not count.
 
     Example:
         >>> def make(k):
@@ -53,60 +54,60 @@ def pipeline_hash(pipeline: Any) -> str:
 
 
 def retrievers_in(value: Any) -> Iterator[Any]:
-    """Return the outermost retrievers and stores of a pipeline, or in its nodes, settings and closures."""
+    """Yield the outermost retrievers and stores of a pipeline, also in its nodes, settings and closures."""
     return (part for part in _parts_in(value) if isinstance(part, (BaseRetriever, VectorStore)))
 
 
 def is_all_known(value: Any) -> bool:
     """Tell whether a pipeline holds only parts of known packages, models aside: others could search anywhere."""
     for part in _parts_in(value):
-        is_function = inspect.isroutine(part)
-        can_search = is_function or (isinstance(part, Runnable) and not isinstance(part, BaseLanguageModel))
-        if can_search and _package_of(part if is_function else type(part)) not in _KNOWN:
+        owner = part if inspect.isroutine(part) else type(part)
+        can_search = inspect.isroutine(part) or isinstance(part, Runnable)
+        if can_search and not isinstance(part, BaseLanguageModel) and not _is_known(owner):
             return False
     return True
 
 
-def _package_of(value: Any) -> str:
-    return str(value.__module__).partition(".")[0]
+def _is_known(value: Any) -> bool:
+    """Tell whether a class or a function is of one of the known packages."""
+    return str(value.__module__).partition(".")[0] in _KNOWN_PACKAGES
 
 
 def _parts_in(value: Any) -> Iterator[Any]:
-    """Yield everything that a pipeline is made of, without the insides of retrievers and stores."""
+    """Yield a pipeline and all its parts at any depth, without the insides of retrievers and stores."""
     seen: dict[int, Any] = {}
-    left = [value]
-    while left and len(seen) < _MAX_OBJECTS:
-        part = left.pop()
+    waiting = [value]
+    while waiting and len(seen) < _MAX_OBJECTS:
+        part = waiting.pop()
         if id(part) in seen or isinstance(part, (*_PLAIN, type, types.ModuleType)):
             continue
         seen[id(part)] = part
         yield part
-        if isinstance(part, (BaseRetriever, VectorStore)):
-            continue
-        parts = _parts_of(part)
-        left.extend(parts.values() if isinstance(parts, Mapping) else parts)
+        if not isinstance(part, (BaseRetriever, VectorStore)):
+            parts = _parts_of(part)
+            waiting.extend(parts.values() if isinstance(parts, Mapping) else parts)
 
 
-def _describe(value: Any, earlier: dict[int, tuple[int, Any]], depth: int) -> Any:
-    """Describe a value as plain JSON; ``earlier`` keeps what was met alive, so that no id is used twice."""
+def _describe(value: Any, seen: dict[int, tuple[int, Any]], depth: int) -> Any:
+    """Describe a value as plain JSON; ``seen`` has the objects described so far by their ids, each with its number."""
     if isinstance(value, _PLAIN):
         return repr(value) if isinstance(value, (float, bytes)) else value
     if isinstance(value, (Enum, PurePath, type, types.ModuleType)):
         return value.__name__ if isinstance(value, types.ModuleType) else str(value)
-    if id(value) in earlier:
-        return ["seen", earlier[id(value)][0]]
-    if depth > _MAX_DEPTH or len(earlier) >= _MAX_OBJECTS:
+    if id(value) in seen:
+        return ["seen", seen[id(value)][0]]
+    if depth > _MAX_DEPTH or len(seen) >= _MAX_OBJECTS:
         return type(value).__qualname__
-    earlier[id(value)] = len(earlier), value
+    seen[id(value)] = len(seen), value  # the object stays alive, so that no other one gets its id
     parts = _parts_of(value)
     if isinstance(parts, Mapping):
-        return {str(key): _describe(item, earlier, depth + 1) for key, item in parts.items()}
-    described = [_describe(item, earlier, depth + 1) for item in parts]
+        return {str(key): _describe(item, seen, depth + 1) for key, item in parts.items()}
+    described = [_describe(item, seen, depth + 1) for item in parts]
     return sorted(map(str, described)) if isinstance(value, (set, frozenset)) else described
 
 
 def _parts_of(value: Any) -> Any:
-    """Return the parts of an object that say what it does: a mapping by name, or a list."""
+    """Return the parts of an object that decide its results: items, code, settings; a mapping or a list."""
     if isinstance(value, (list, tuple, set, frozenset, Mapping)):
         return value
     if isinstance(value, types.CodeType):  # not line numbers: moving a function does not change it
@@ -117,51 +118,51 @@ def _parts_of(value: Any) -> Any:
         return [value.__func__, value.__self__]
     if inspect.isfunction(value):
         return [value.__code__, value.__defaults__, value.__kwdefaults__, _closure_values(value)]
-    kind = type(value)
-    if "SecretStr" in kind.__qualname__:  # no fingerprint depends on a key
-        return [kind]
-    attributes = {} if kind.__module__.partition(".")[0] in _KNOWN else vars(kind)
+    cls = type(value)
+    if "SecretStr" in cls.__qualname__:  # no fingerprint depends on a key
+        return [cls]
+    attributes = {} if _is_known(cls) else vars(cls)
     code = [[name, item.__code__] for name, item in sorted(attributes.items()) if inspect.isfunction(item)]
-    return [kind, _settings_of(value), code]
+    return [cls, _settings_of(value), code]
 
 
 def _closure_values(function: types.FunctionType) -> list[Any]:
-    """Return what a function closes over, unless it writes to it."""
+    """Return names and values that a function closes over, without those that it writes to."""
     written = {step.argval for step in dis.get_instructions(function) if step.opname == "STORE_DEREF"}
-    names = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-    return [[name, _without_notes(cell)] for name, cell in names if name not in written]
+    values = []
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        if name not in written:
+            try:
+                values.append([name, _without_results(cell.cell_contents)])
+            except ValueError:  # the cell is still empty
+                values.append([name, None])
+    return values
 
 
 def _settings_of(value: Any) -> dict[str, Any]:
-    """Return the settings of an object, by name."""
-    kind = type(value)
-    if isinstance(declared := getattr(kind, "model_fields", None), Mapping):
-        names = [name for name, info in declared.items() if not info.exclude and name not in _NO_SETTINGS]
+    """Return the settings of an object by name: declared fields, parts, plain arguments of its class."""
+    cls = type(value)
+    if isinstance(declared := getattr(cls, "model_fields", None), Mapping):
+        names = [name for name, info in declared.items() if not info.exclude and name not in _IGNORED_FIELDS]
         return {name: getattr(value, name, None) for name in sorted(names)}
     if is_dataclass(value):
         names = [info.name for info in fields(value) if info.init]
-        return {name: _without_notes(getattr(value, name, None)) for name in names}
-    if kind.__module__.startswith(("langgraph", "langchain")):
-        return {name: item for name in _OF_GRAPHS if (item := getattr(value, name, None))}
+        return {name: _without_results(getattr(value, name, None)) for name in names}
+    if cls.__module__.startswith(("langgraph", "langchain")):
+        return {name: item for name in _PART_ATTRIBUTES if (item := getattr(value, name, None))}
     try:
-        arguments = set(inspect.signature(kind).parameters)
+        arguments = set(inspect.signature(cls).parameters)
     except (TypeError, ValueError):
         arguments = set()
-    attributes = sorted(getattr(value, "__dict__", {}).items())
-    return {
-        name: item
-        for name, item in attributes
-        if _is_part(item) or (name.lstrip("_") in arguments and isinstance(item, _PLAIN))
-    }
+    settings = {}
+    for name, item in sorted(getattr(value, "__dict__", {}).items()):
+        if _is_part(item) or (name.lstrip("_") in arguments and isinstance(item, _PLAIN)):
+            settings[name] = item
+    return settings
 
 
-def _without_notes(value: Any) -> Any:
-    """Keep the pipeline parts of a list or mapping that a function may fill while it works."""
-    if isinstance(value, types.CellType):
-        try:
-            value = value.cell_contents
-        except ValueError:  # the cell is empty still
-            return None
+def _without_results(value: Any) -> Any:
+    """Keep only the pipeline parts of a list or mapping: other items may be results that a function collects."""
     if isinstance(value, (list, set)):
         return [item for item in value if _is_part(item)]
     if isinstance(value, dict):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -14,117 +15,136 @@ from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.ours.answers import squeeze
 from rag_kit.evaluation.outputs import Passage
 from rag_kit.evaluation.runs.fingerprint import is_all_known, retrievers_in
-from rag_kit.evaluation.runs.results import describe_missing
+from rag_kit.evaluation.runs.results import MissingGold, describe_missing
 from rag_kit.indexing import BM25Index, DocumentIndex
 from rag_kit.retrieval.inner import is_kit_retriever
 from rag_kit.retrieval.inside import inside
 
 MAX_MISSING = 0.1  # share of the gold that a run may go on without
-_PAGE = 500
-_EDGE = 24  # characters of a span's begin and end that are looked for: chunks may cut it anywhere
+_PAGE = 500  # passages read from an index at once
+_EDGE = 24  # characters of a span's beginning and end that are looked for: chunks may cut it anywhere
+_MAX_DEPTH = 16  # retrievers within retrievers
+SpanKey = tuple[str, str]  # document ("" for any) and text of a span
+
+
+_log = logging.getLogger(__name__)
+
+
+def look_for_gold(
+    pipeline: Any, examples: Sequence[Example], corpus: Sequence[Passage] | None, max_missing: float | None
+) -> MissingGold:
+    """Return `missing_gold` of the documents that a pipeline searches, else of the corpus; log it as a warning."""
+    check_share(max_missing)
+    sources = searched_documents(pipeline)
+    # a function that is not the kit's, alone or in a chain or a graph, can search elsewhere too
+    is_sure = sources is None or (isinstance(pipeline, Runnable) and is_all_known(pipeline))
+    if sources is None and corpus:
+        sources = [corpus]
+    if max_missing is None or sources is None:
+        return {}
+    missing = check_gold(examples, sources, max_missing if is_sure else 1)
+    if missing:
+        _log.warning("%s", describe_missing(missing))
+    return missing
 
 
 def searched_documents(pipeline: Any) -> list[Any] | None:
     """Return the indexes and lists of documents that a pipeline searches; ``None`` if one is unknown.
 
-    Retrievers of the kit say it, also inside graphs and functions; stores of others are not read.
+    Only retrievers of the kit are looked into, also inside graphs and functions; other stores are unknown.
 
     Example:
         >>> from rag_kit.retrieval import BM25Retriever
         >>> searched_documents(BM25Retriever.from_texts(["Tea is hot."]))
         [BM25Index(1 documents, k1=0.9, b=0.5, variant='lucene')]
     """
-    retrievers = list(retrievers_in(pipeline))
-    leaves = [_leaves(retriever) for retriever in retrievers]
-    if not leaves or None in leaves:
+    sources = [_sources_of(retriever) for retriever in retrievers_in(pipeline)]
+    if not sources or None in sources:
         return None
-    return list({id(leaf): leaf for found in leaves for leaf in found or ()}.values())
+    return list({id(source): source for group in sources for source in group or ()}.values())
 
 
-def searches_only_there(pipeline: Any) -> bool:
-    """Tell whether a pipeline surely searches only its `searched_documents`.
-
-    A function of others, alone or in a chain or a graph, can search anywhere.
-    """
-    return isinstance(pipeline, Runnable) and is_all_known(pipeline)
-
-
-def _leaves(value: Any, depth: int = 0) -> list[Any] | None:
-    """Return the indexes and stores that a retriever searches; ``None`` if one is unknown."""
+def _sources_of(value: Any, depth: int = 0) -> list[Any] | None:
+    """Return the indexes and lists of documents below a retriever; ``None`` if one is unknown."""
     if isinstance(value, (BM25Index, DocumentIndex)):
         return [value]
     if isinstance(value, (list, tuple)):
         return [value] if all(isinstance(item, Document) for item in value) else None
-    if not isinstance(value, Runnable) or depth > 16:
+    if not isinstance(value, Runnable) or depth > _MAX_DEPTH:
         return None
-    parts = value.searched() if is_kit_retriever(value) else inside(value)
-    found = [_leaves(part, depth + 1) for part in parts]
-    return None if not found or None in found else [leaf for leaves in found for leaf in leaves or ()]
+    sources: list[Any] = []
+    for part in value.searched() if is_kit_retriever(value) else inside(value):
+        part_sources = _sources_of(part, depth + 1)
+        if part_sources is None:
+            return None
+        sources += part_sources
+    return sources or None
 
 
-def missing_gold(examples: Sequence[Example], sources: Iterable[Any]) -> dict[str, list[str]]:
-    """Map each gold id or quoted span that no document has to the examples that name it.
+def missing_gold(examples: Sequence[Example], sources: Iterable[Any]) -> MissingGold:
+    """Map each gold id, and each quoted span, that no document holds to the ids of its examples.
 
-    A span is there if its first and its last words stand in its document, whatever chunks cut it into. Spans that begin
-    alike are one entry.
+    A span is held if its first and its last characters are in its document, whatever chunks cut it into. Spans that
+    begin alike are one entry.
 
     Example:
         >>> lake = Document("The lake is deep.", id="lake", metadata={"file": "notes/lake.md"})
         >>> missing_gold([Example("q", "How deep?", relevant={"lake.md": 1, "lake.txt": 1})], [[lake]])
         {'lake.txt': ['q']}
     """
-    return _look_for(examples, sources)[0]
+    return _find_missing(examples, sources)[0]
 
 
-def _look_for(examples: Sequence[Example], sources: Iterable[Any]) -> tuple[dict[str, list[str]], int]:
-    """Return `missing_gold`, and the number of these ids and spans."""
-    wanted: dict[str, list[str]] = {}
-    spans: dict[tuple[str, str], list[str]] = {}
+def _find_missing(examples: Sequence[Example], sources: Iterable[Any]) -> tuple[MissingGold, int, int]:
+    """Return `missing_gold`, the number of missing ids and spans, and the number of all."""
+    id_users: MissingGold = {}  # gold id -> ids of its examples
+    span_users: dict[SpanKey, list[str]] = {}
     for example in examples:
-        for key in dict.fromkeys(name for name, grade in example.relevant.items() if grade > 0):
-            wanted.setdefault(key, []).append(example.id)
+        for key, grade in example.relevant.items():
+            if grade > 0:
+                id_users.setdefault(key, []).append(example.id)
         for span in example.spans:
-            spans.setdefault((span.document, span.text), []).append(example.id)
-    needles = {key: {text[:_EDGE], text[-_EDGE:]} for key in spans if (text := squeeze(key[1]))}
-    lacking = set(wanted)
+            span_users.setdefault((span.document, span.text), []).append(example.id)
+    missing_ids = set(id_users)
+    squeezed = {key: squeeze(key[1]) for key in span_users}
+    missing_edges = {key: {text[:_EDGE], text[-_EDGE:]} for key, text in squeezed.items() if text}
     for source in sources:
-        before = ""
-        for passage in _passages(source, lacking, bool(needles)):
-            ids = set(passage.ids)
-            lacking -= ids
-            if any(not key[0] or key[0] in ids for key in needles):
+        before = ""  # the end of the passage before, where a span may begin
+        for passage in _read_passages(source, missing_ids, whole=bool(missing_edges)):
+            ids = {"", *passage.ids}
+            missing_ids.difference_update(passage.ids)
+            if any(document in ids for document, _ in missing_edges):
                 text = before + squeeze(passage.text)
                 before = text[-2 * _EDGE :]
-                _strike_out(needles, ids, text)
-            if not lacking and not needles:
+                _remove_present(missing_edges, ids, text)
+            if not missing_ids and not missing_edges:
                 break
-    gone = {key: names for key, names in wanted.items() if key in lacking}
-    named = dict(gone)
-    for needle in needles:
-        label = f'"{cut(one_line(needle[1]), 60)}"'
-        named[label] = list(dict.fromkeys([*named.get(label, ()), *spans[needle]]))
-    return named, len(gone) + len(needles)
+    missing = {key: users for key, users in id_users.items() if key in missing_ids}
+    count = len(missing) + len(missing_edges)
+    for span_key in missing_edges:
+        label = f'"{cut(one_line(span_key[1]), 60)}"'
+        missing[label] = list(dict.fromkeys([*missing.get(label, ()), *span_users[span_key]]))
+    return missing, count, len(id_users) + len(span_users)
 
 
-def _passages(source: Any, lacking: set[str], whole: bool) -> Iterator[Passage]:
-    """Yield the passages of a source: of an index first those whose id is wanted, then all, in order."""
+def _read_passages(source: Any, missing_ids: set[str], *, whole: bool) -> Iterator[Passage]:
+    """Yield the passages of a source in order; of an index, unless it is read as a whole, first the missing ids."""
     if isinstance(source, (BM25Index, DocumentIndex)):
         ids = source.ids if isinstance(source, BM25Index) else source.passage_ids()
-        parts = [] if whole else [sorted(lacking)]
-        parts += [ids[start : start + _PAGE] for start in range(0, len(ids), _PAGE)]
-        documents = map(source.get, parts)
-        source = (document for part in documents for document in part)
+        pages = [] if whole else [sorted(missing_ids)]
+        pages += [ids[start : start + _PAGE] for start in range(0, len(ids), _PAGE)]
+        source = (document for page in map(source.get, pages) for document in page)
     for item in source:
         yield item if isinstance(item, Passage) else Passage.of(item)
 
 
-def _strike_out(needles: dict[tuple[str, str], set[str]], ids: set[str], text: str) -> None:
-    """Remove the spans whose beginning and end a document's text has."""
-    for key, parts in list(needles.items()):
-        if not key[0] or key[0] in ids:
-            parts -= {part for part in parts if part in text}
-            if not parts:
-                del needles[key]
+def _remove_present(missing_edges: dict[SpanKey, set[str]], ids: set[str], text: str) -> None:
+    """Remove the beginnings and ends that a passage's text holds, and the spans of which neither is left."""
+    for key, edges in list(missing_edges.items()):
+        if key[0] in ids:
+            edges -= {edge for edge in edges if edge in text}
+            if not edges:
+                del missing_edges[key]
 
 
 def check_share(max_missing: Any) -> None:
@@ -134,17 +154,9 @@ def check_share(max_missing: Any) -> None:
         raise InvalidInputError(f"max_missing_gold is {max_missing!r:.80}; give a share from 0 to 1, or None")
 
 
-def check_gold(
-    examples: Sequence[Example], sources: Iterable[Any], max_missing: float
-) -> dict[str, list[str]]:
-    """Return `missing_gold`; refuse a set that lacks more than a share of its gold.
-
-    Raises:
-        InvalidInputError: If it is.
-    """
-    missing, count = _look_for(examples, sources)
-    ids = {key for example in examples for key, grade in example.relevant.items() if grade > 0}
-    total = len(ids) + len({(span.document, span.text) for example in examples for span in example.spans})
+def check_gold(examples: Sequence[Example], sources: Iterable[Any], max_missing: float) -> MissingGold:
+    """Return `missing_gold`; raise `InvalidInputError` if it is more than a share of all gold."""
+    missing, count, total = _find_missing(examples, sources)
     if missing and count > max_missing * total:
         raise InvalidInputError(
             f"{describe_missing(missing, total, count)} Gold is an id of the index, or the name of a file as it was "

@@ -15,7 +15,9 @@ from rag_kit.evaluation.cells import Labelled
 from rag_kit.evaluation.runs.rows import Row, given_digest
 
 LABELS = "labels.jsonl"
-_WAIT = 10.0  # seconds for a lock; who holds it writes a line
+_WAIT = 10.0  # seconds for a lock, which is held while a line is written
+_MAX_VALUE = 1e300  # of a verdict
+Verdicts = dict[str, dict[str, float | None]]
 
 
 @dataclass
@@ -25,12 +27,10 @@ class Labels:
     ``outdated`` counts those on answers or examples that have changed since; they are left out.
     """
 
-    verdicts: dict[str, dict[str, float | None]] = field(default_factory=dict)
+    verdicts: Verdicts = field(default_factory=dict)
     outdated: int = 0
-    #: Folder -> what this object has read there or written.
-    _known: dict[Path, dict[str, dict[str, float | None]]] = field(
-        default_factory=dict, repr=False, compare=False
-    )
+    #: Folder -> the verdicts that this object has read there or written.
+    _stored: dict[Path, Verdicts] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def load(cls, folder: Path, rows: Sequence[Row]) -> Labels:
@@ -39,60 +39,62 @@ class Labels:
         keys = {row.example.id: given_digest(row.example, row.output) for row in rows} if lines else {}
         for number, line in lines:
             record: dict[str, Any] = line or {}
-            texts = [str(record.get(name) or "") for name in ("metric", "id", "key")]
+            metric, example_id, key = (str(record.get(name) or "") for name in ("metric", "id", "key"))
             value = record.get("value", math.nan)
-            if not all(texts) or not (
-                value is None or (isinstance(value, int | float) and abs(value) <= 1e300)
-            ):
+            is_verdict = value is None or (isinstance(value, int | float) and abs(value) <= _MAX_VALUE)
+            if not (metric and example_id and key and is_verdict):
                 if number == lines[-1][0]:  # cut off by a kill
                     continue
                 raise InvalidInputError(
                     f"{LABELS}:{number} in {str(folder)!r} is damaged; take the line out, and label that cell again"
                 )
-            if keys.get(texts[1]) == texts[2]:
-                labels.verdicts.setdefault(texts[0], {})[texts[1]] = value
+            if keys.get(example_id) == key:
+                labels.verdicts.setdefault(metric, {})[example_id] = value
             else:
                 labels.outdated += 1
-        labels._known[folder.resolve()] = {name: dict(given) for name, given in labels.verdicts.items()}
+        labels._stored[folder.resolve()] = {name: dict(given) for name, given in labels.verdicts.items()}
         return labels
 
     def save(self, folder: Path, rows: Sequence[Row]) -> None:
         """Append the verdicts given since the file was read; only its owner can read it.
 
-        What somebody else wrote there meanwhile stays; a lock of theirs is waited for.
+        Verdicts that another process wrote meanwhile stay; its lock is waited for.
         """
-        by_id, known = {row.example.id: row for row in rows}, self._known.setdefault(folder.resolve(), {})
-        given = [
-            (metric, key, value)
-            for metric, verdicts in self.verdicts.items() for key, value in verdicts.items()
-            if key in by_id and known.get(metric, {}).get(key, "none") != value
-        ]  # fmt: skip
-        if not given:
+        ids, known = {row.example.id for row in rows}, self._stored.setdefault(folder.resolve(), {})
+        new = [verdict for verdict in _changed(self.verdicts, known) if verdict[1] in ids]
+        if not new:
             return
         with AppendLog(folder / LABELS, wait=_WAIT) as log:
             stored = Labels.load(folder, rows).verdicts
+            missing = [verdict for verdict in _changed(self.verdicts, stored) if verdict in new]
+            keys = {row.example.id: given_digest(row.example, row.output) for row in rows}
             log.append(
-                {"metric": metric, "id": key, "value": value, "key": given_digest(row.example, row.output)}
-                for metric, key, value in given
-                if stored.get(metric, {}).get(key, "none") != value and (row := by_id[key])
+                {"metric": metric, "id": example_id, "value": value, "key": keys[example_id]}
+                for metric, example_id, value in missing
             )
-        for metric, key, value in given:
-            known.setdefault(metric, {})[key] = value
+        for metric, example_id, value in new:
+            known.setdefault(metric, {})[example_id] = value
 
     def notes(self, known: Mapping[str, tuple[Mapping[str, float], Labelled | None]]) -> list[str]:
         """Describe what the labels say of each metric, from its values and its mean with labels."""
         notes = []
-        for metric, (values, found) in known.items():
+        for metric, (values, estimate) in known.items():
             verdicts = {key: value for key, value in self.verdicts.get(metric, {}).items() if key in values}
             if not verdicts:
                 continue
             unclear = sum(value is None for value in verdicts.values())
             few = f"{len(verdicts) - unclear} labels, and from 10 on an interval"
-            parts = [f"{metric}: judge {sum(values.values()) / len(values):.3f}", str(found or few)]
+            parts = [f"{metric}: judge {sum(values.values()) / len(values):.3f}", str(estimate or few)]
             notes.append("; ".join([*parts, *caveats(verdicts, unclear, values)]) + ".")
         if self.outdated:
             notes.append(f"{self.outdated} labels are of answers that have changed since, and are left out.")
         return notes
+
+
+def _changed(verdicts: Verdicts, stored: Verdicts) -> list[tuple[str, str, float | None]]:
+    """List metric, example and value of the verdicts that are not stored, or with another value."""
+    flat = [(metric, key, value) for metric, given in verdicts.items() for key, value in given.items()]
+    return [verdict for verdict in flat if stored.get(verdict[0], {}).get(verdict[1], "none") != verdict[2]]
 
 
 def caveats(labelled: Collection[str], unclear: int, scored: Iterable[str]) -> list[str]:
@@ -107,6 +109,4 @@ def caveats(labelled: Collection[str], unclear: int, scored: Iterable[str]) -> l
 
 def draw_order(ids: Iterable[str]) -> list[str]:
     """Order ids at random, the same for every run over them: the first n are a random sample."""
-    return sorted(
-        ids, key=lambda key: hashlib.sha256(f"label {key}".encode("utf-8", "surrogatepass")).digest()
-    )
+    return sorted(ids, key=lambda i: hashlib.sha256(f"label {i}".encode("utf-8", "surrogatepass")).digest())

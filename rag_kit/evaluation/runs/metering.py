@@ -17,6 +17,8 @@ from langchain_core.tracers.context import register_configure_hook
 
 from rag_kit.concurrency import Budget
 from rag_kit.errors import BudgetExceededError, InvalidInputError
+from rag_kit.evaluation.cells import Cell
+from rag_kit.evaluation.outputs import Output
 from rag_kit.evaluation.runs.rows import Usage
 
 #: Model, or ``"*"``, -> ``input`` and ``output`` for a million tokens.
@@ -25,24 +27,26 @@ Prices = dict[str, dict[str, float]]
 
 def read_prices(value: Any) -> Prices:
     """Read ``prices`` of `evaluate`: a table, one number (for all models, ``"*"``), or ``None``."""
-    by_model = value if isinstance(value, Mapping) else {"*": value} if value is not None else {}
+    if value is None:
+        return {}
     table: Prices = {}
-    for model, price in by_model.items():
-        kinds = price if isinstance(price, Mapping) else {"input": price, "output": price}
-        numbers = all(type(amount) in (int, float) and 0 <= amount < math.inf for amount in kinds.values())
-        if not isinstance(model, str) or not kinds or not set(kinds) <= {"input", "output"} or not numbers:
+    for model, price in (value if isinstance(value, Mapping) else {"*": value}).items():
+        amounts = price if isinstance(price, Mapping) else {"input": price, "output": price}
+        are_kinds = amounts and set(amounts) <= {"input", "output"}
+        valid = all(type(amount) in (int, float) and 0 <= amount < math.inf for amount in amounts.values())
+        if not isinstance(model, str) or not are_kinds or not valid:
             raise InvalidInputError(
                 f"the price of {model!r:.80} is {price!r:.80}; give {{'model': {{'input': 0.15, 'output': 0.6}}}} for "
                 "a million tokens each, '*' for any other model, or one number for a million tokens of any kind"
             )
-        table[model] = {name: float(number) for name, number in kinds.items()}
+        table[model] = {kind: float(amount) for kind, amount in amounts.items()}
     return table
 
 
-def cost(prices: Prices, usage: Mapping[str, Mapping[str, int]], took: Any) -> float | None:
-    """Return the price of what was used; ``None`` if a part of it has no known price.
+def cost(prices: Prices, usage: Mapping[str, Mapping[str, int]], took: Output | Cell | None) -> float | None:
+    """Return the price of the tokens used (model -> ``input_tokens``, ``output_tokens``); ``None`` if one is unknown.
 
-    Where usage by model is not known, ``tokens`` of ``took`` (an output or a cell) count.
+    Where ``usage`` is empty, all ``tokens`` of ``took``, an output or a cell, are counted as those of one model.
 
     Example:
         >>> usage = {"gpt-2026": {"input_tokens": 1000, "output_tokens": 500}}
@@ -51,7 +55,7 @@ def cost(prices: Prices, usage: Mapping[str, Mapping[str, int]], took: Any) -> f
     """
     if not prices:
         return None
-    if not usage and took.tokens:
+    if not usage and took is not None and took.tokens:
         usage = {"*": {"input_tokens": took.tokens}}
         if prices.get("*", {}).get("input") != prices.get("*", {}).get("output"):
             return None  # which of the tokens went in and which came out is not known
@@ -87,13 +91,13 @@ class UsageRecorder(BaseCallbackHandler):
         """Count a request that was answered."""
         generations = response.generations[0] if response.generations else []
         message = getattr(generations[0], "message", None) if generations else None
-        used = getattr(message, "usage_metadata", None) or {}
-        name = str(getattr(message, "response_metadata", {}).get("model_name") or "unknown")
+        tokens = getattr(message, "usage_metadata", None) or {}
+        model = str(getattr(message, "response_metadata", {}).get("model_name") or "unknown")
         with self._lock:
             self.calls += 1
-            for kind in ("input_tokens", "output_tokens") if used else ():
-                counts = self.usage.setdefault(name, {})
-                counts[kind] = counts.get(kind, 0) + int(used.get(kind) or 0)
+            for kind in ("input_tokens", "output_tokens") if tokens else ():
+                counts = self.usage.setdefault(model, {})
+                counts[kind] = counts.get(kind, 0) + int(tokens.get(kind) or 0)
 
     def on_llm_error(self, error: BaseException, **kwargs: Any) -> None:
         """Count a request that failed."""
@@ -107,7 +111,7 @@ register_configure_hook(_recorder, inheritable=True)
 
 @contextmanager
 def recording() -> Iterator[UsageRecorder]:
-    """Count what is asked in the block, also on threads and in tasks started there."""
+    """Count the requests to models that are made in the block, also on threads and in tasks started there."""
     recorder = UsageRecorder()
     token = _recorder.set(recorder)
     try:
@@ -123,7 +127,7 @@ class RunBudget(Budget):
     """
 
     def check_call(self) -> None:
-        """As `Budget.check_call`."""
+        """Refuse a call beyond the caps as `Budget` does, and note the refusal."""
         try:
             super().check_call()
         except BudgetExceededError as error:
@@ -149,11 +153,12 @@ class RunProgress:
         return f"{self.calls} calls, {self.tokens / 1000:.1f}k tokens{money}"
 
 
+Report = Callable[[RunProgress], None]
+
+
 @contextmanager
-def reporting(
-    progress: bool | Callable[[RunProgress], None], name: str
-) -> Iterator[Callable[[RunProgress], None]]:
-    """Make a function that shows a `RunProgress`: the user's own, or a bar of tqdm's on stderr.
+def reporting(progress: bool | Report, name: str) -> Iterator[Report]:
+    """Yield the function that takes each `RunProgress`: the user's own, or one that draws a bar of tqdm's on stderr.
 
     The bar draws nothing where stderr is no terminal (nor Jupyter), is missing or is closed.
     """
@@ -161,17 +166,15 @@ def reporting(
 
     def draw(state: RunProgress) -> None:
         nonlocal bar
-        with suppress(OSError, ValueError):  # nobody looks any more: a broken pipe, a closed terminal
+        with suppress(OSError, ValueError):  # a broken pipe, a closed terminal
             if bar is None:
                 from tqdm import tqdm
 
-                is_watched = sys.stderr is not None and ("ipykernel" in sys.modules or sys.stderr.isatty())
-                # fails where the terminal is closed
-                print(end="", file=sys.stderr if is_watched else None, flush=True)
+                visible = sys.stderr is not None and ("ipykernel" in sys.modules or sys.stderr.isatty())
+                # raises before a bar is made where the terminal is closed
+                print(end="", file=sys.stderr if visible else None, flush=True)
                 tqdm.monitor_interval = 0  # its watching thread is not needed
-                bar = tqdm(
-                    total=state.total, initial=state.reused, desc=name, unit="q", disable=not is_watched
-                )
+                bar = tqdm(total=state.total, initial=state.reused, desc=name, unit="q", disable=not visible)
             bar.set_postfix_str(str(state), refresh=False)
             bar.update(state.done - bar.n)
 

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-_NAMED = 100  # gold that a message names
+_MAX_NAMED = 100  # missing ids and spans that a message names
+MissingGold = dict[str, list[str]]  # id or span -> ids of its examples
 
 
 @dataclass(repr=False)
@@ -56,17 +57,17 @@ class Results(TabularResult):
     labels: Labels = field(default_factory=Labels)
 
     def __post_init__(self) -> None:
-        lists = isinstance(self.rows, list | tuple) and isinstance(self.metrics, list | tuple)
-        names = lists and all(isinstance(metric_name, str) for metric_name in self.metrics)
-        if not names or not all(isinstance(metric_name, Row) for metric_name in self.rows):
+        are_lists = isinstance(self.rows, list | tuple) and isinstance(self.metrics, list | tuple)
+        are_rows = are_lists and all(isinstance(row, Row) for row in self.rows)
+        if not are_rows or not all(isinstance(name, str) for name in self.metrics):
             raise InvalidInputError(
                 f"rows is {self.rows!r:.120}, metrics {self.metrics!r:.80}; give lists of rows and of names"
             )
         self.metrics = tuple(self.metrics or dict.fromkeys(name for row in self.rows for name in row.cells))
         self._by_id = {row.example.id: row for row in self.rows}
         if len(self._by_id) < len(self.rows):
-            ((twice, _),) = Counter(row.example.id for row in self.rows).most_common(1)
-            raise InvalidInputError(f"the example {twice!r:.80} has two rows; give one for each")
+            repeated = Counter(row.example.id for row in self.rows).most_common(1)[0][0]
+            raise InvalidInputError(f"the example {repeated!r:.80} has two rows; give one for each")
 
     def __repr__(self) -> str:
         return f"<Results of {self.name!r:.80}: {len(self.rows)} rows, metrics {self.metrics!r:.200}>"
@@ -98,8 +99,9 @@ class Results(TabularResult):
     @property
     def notes(self) -> list[str]:
         """Notes on gold that is not in the documents, or was never retrieved."""
-        missing = self.manifest.get("missing_gold") or {}
-        return [*([describe_missing(missing)] if missing else []), *filter(None, [unmatched_gold(self)])]
+        missing = self.manifest.get("missing_gold")
+        notes = [describe_missing(missing) if missing else "", unmatched_gold(self)]
+        return [note for note in notes if note]
 
     def summary(self) -> dict[str, Summary]:
         """Summarize every metric: mean, 95% bootstrap interval and coverage, corrected by people's labels."""
@@ -109,9 +111,9 @@ class Results(TabularResult):
         }
 
     def labelled(self, metric: str, other: Results | None = None, *, level: float = 0.95) -> Labelled | None:
-        """Return a metric's mean by people's labels and the judge's values; ``None`` below ten labels.
+        """Estimate a metric's mean from people's labels and the judge's values; ``None`` below ten labels.
 
-        With ``other``, the mean difference to that run, by the questions that are labelled in both.
+        With ``other``, estimate the mean difference to that run, from the questions that are labelled in both.
         """
         if metric not in self.labels.verdicts:
             return None
@@ -125,10 +127,9 @@ class Results(TabularResult):
         return labelled_mean(values, labels, scale, level=level, of_differences=other is not None)
 
     def scale(self, metric: str) -> tuple[float | None, float | None]:
-        """Return least and greatest value of a metric by the manifest, else 0 and 1; ``None``: no end."""
-        entries = (entry for entry in self.manifest.get("metrics") or () if entry.get("name") == metric)
-        entry: Mapping[str, Any] = next(entries, {})
-        return entry.get("low", 0.0), entry.get("high", 1.0)
+        """Return the least and the greatest value of a metric, by default 0 and 1; ``None`` where it has no bound."""
+        entries = {entry.get("name"): entry for entry in self.manifest.get("metrics") or ()}
+        return entries.get(metric, {}).get("low", 0.0), entries.get(metric, {}).get("high", 1.0)
 
     def values(self, metric: str) -> dict[str, float]:
         """Return example id -> value, of the cells that have one."""
@@ -155,12 +156,12 @@ class Results(TabularResult):
         from rag_kit.evaluation.runs.metering import cost, read_prices
 
         table = read_prices(prices if prices is not None else self.manifest.get("prices"))
-        amounts: list[float | None] = []
+        totals: list[float | None] = []
         for row in self.rows:
             parts = {PIPELINE: row.output} if part == PIPELINE else row.cells
             costs = [cost(table, row.usage.get(name, {}), item) for name, item in parts.items()]
-            amounts.append(None if None in costs else sum(filter(None, costs)))
-        return amounts
+            totals.append(None if None in costs else sum(filter(None, costs)))
+        return totals
 
     def to_pandas(self) -> pd.DataFrame:
         """Make a frame with a line a row: example, output, and value, status and reason of each metric.
@@ -207,7 +208,7 @@ class Results(TabularResult):
         return cls(manifest.get("name") or path.name, rows, metrics, manifest, total, Labels.load(path, rows))
 
     def _contents(self) -> tuple[str, list[Table], list[str]]:
-        """Make title, table and notes: means and intervals, what the run took, which cap ended it."""
+        """Make title, table and notes of the results."""
         kinds = ("undefined", "errors", "not_applicable", "missing")
         header = ["metric", "mean", "95% interval", "n / total", *(kind.replace("_", " ") for kind in kinds)]
         table = [
@@ -215,17 +216,22 @@ class Results(TabularResult):
             + [getattr(summary, kind) for kind in kinds]
             for name, summary in self.summary().items()
         ]
+        failed = sum(row.output.error is not None for row in self.rows)
+        title = f"{self.name}: {len(self)} questions" + (f", {failed} of them failed" if failed else "")
+        return title, [Table(header, table, right=[1, *range(3, len(header))])], self._table_notes()
+
+    def _table_notes(self) -> list[str]:
+        """Explain why metrics have no value, what the run took, and which cap ended it."""
         from rag_kit.evaluation.statistics import latency_percentiles  # loads numpy
 
         outputs = [row.output for row in self.rows]
         cells = [cell for row in self.rows for cell in row.cells.values()]
-        failed = sum(output.error is not None for output in outputs)
         p50, p95 = latency_percentiles([output.seconds for output in outputs if output.error is None])
-        empty: dict[str, list[str]] = {}
+        by_reason: dict[str, list[str]] = {}
         for name in self.metrics:
             if reason := why_empty(self, name):
-                empty.setdefault(redact(cut(one_line(reason), 200)), []).append(name)
-        notes = [f"{', '.join(names)} without a value: {reason}" for reason, names in empty.items()]
+                by_reason.setdefault(redact(cut(one_line(reason), 200)), []).append(name)
+        notes = [f"{', '.join(names)} without a value: {reason}" for reason, names in by_reason.items()]
         notes += self.labels.notes({name: (self.values(name), self.labelled(name)) for name in self.metrics})
         notes += [
             f"Pipeline: p50 {p50 or 0:.2f} s, p95 {p95 or 0:.2f} s; {_usage(outputs)}. Scoring: {_usage(cells)}.",
@@ -236,8 +242,7 @@ class Results(TabularResult):
         notes += self.notes
         if stopped := self.manifest.get("stopped_by"):
             notes.append(f"The run was stopped: {stopped}")
-        title = f"{self.name}: {len(outputs)} questions" + (f", {failed} of them failed" if failed else "")
-        return title, [Table(header, table, right=[1, *range(3, len(header))])], notes
+        return notes
 
     def _frame_record(self, row: Row, money: float | None) -> dict[str, Any]:
         """Make the line of a row for a frame."""
@@ -262,32 +267,33 @@ def interval_text(low: float | None, high: float | None) -> str:
 def why_empty(results: Results, name: str) -> str | None:
     """Return the most frequent reason why a metric has no value at all; ``None`` if it has one."""
     cells = [row.cells[name] for row in results.rows if name in row.cells]
+    if any(cell.value is not None for cell in cells):
+        return None
     reasons = Counter(cell.reason for cell in cells if cell.reason).most_common(1)
-    return reasons[0][0] if reasons and all(cell.value is None for cell in cells) else None
+    return reasons[0][0] if reasons else None
 
 
-def describe_missing(
-    missing: Mapping[str, Sequence[str]], total: int | None = None, count: int | None = None
-) -> str:
-    """Name the gold that was not found, each with its questions; ``count``: how much it is in all."""
-    named = [f"{key} ({', '.join(ids[:3])}{', ...' if len(ids) > 3 else ''})" for key, ids in missing.items()]
-    more = [f"and {len(named) - _NAMED} more"] if len(named) > _NAMED else []
+def describe_missing(missing: MissingGold, total: int | None = None, count: int | None = None) -> str:
+    """Describe missing gold (id or span -> its questions), ``count`` ids and spans of ``total``."""
+    items = [f"{key} ({', '.join(ids[:3])}{', ...' if len(ids) > 3 else ''})" for key, ids in missing.items()]
+    if len(items) > _MAX_NAMED:
+        items[_MAX_NAMED:] = [f"and {len(items) - _MAX_NAMED} more"]
     of_total = "" if total is None else f" of {total}"
     return (
         f"{count or len(missing)}{of_total} gold ids and spans are not in the documents that are searched: "
-        f"{', '.join([*named[:_NAMED], *more])}."
+        f"{', '.join(items)}."
     )
 
 
 def unmatched_gold(results: Results) -> str:
-    """Warn if nothing retrieved for any question has a relevant id; "" otherwise."""
+    """Return a warning if nothing retrieved for any question has a relevant id; "" otherwise."""
     gold = {key for row in results for key, grade in row.example.relevant.items() if grade > 0}
-    found = [passage.ids for row in results for passage in row.output.passages or ()]
-    if not gold or not found or not gold.isdisjoint(key for ids in found for key in ids):
+    retrieved = [passage.ids for row in results for passage in row.output.passages or ()]
+    if not gold or not retrieved or not gold.isdisjoint(key for ids in retrieved for key in ids):
         return ""
     return (
         f"None of the gold ids ({len(gold)}, such as {min(gold)!r:.80}) was retrieved for any question; what was has "
-        f"ids such as {' and '.join(found[0]):.160}. Does the set name passages as the index does?"
+        f"ids such as {' and '.join(retrieved[0]):.160}. Does the set name passages as the index does?"
     )
 
 
@@ -296,7 +302,7 @@ def _usage(parts: Sequence[Any]) -> str:
 
 
 def higher_is_better(results: Results, metric: str) -> bool:
-    """Tell whether more of a metric is better, by the manifest; yes if that does not say."""
+    """Tell whether more of a metric is better, by the manifest; true if that has no entry for it."""
     entries = results.manifest.get("metrics") or ()
     return all(entry.get("higher_is_better", True) for entry in entries if entry.get("name") == metric)
 
@@ -330,9 +336,11 @@ def assert_quality(
         QualityError: If one does not; the message has a line for each.
         InvalidInputError: If a metric is not in the results, or an argument is not allowed.
     """
-    bounds = {**thresholds, "min_coverage": min_coverage} if isinstance(thresholds, Mapping) else {}
-    numbers = all(type(item) in (int, float) and abs(item) <= sys.float_info.max for item in bounds.values())
-    valid = isinstance(results, Results) and len(bounds) > 1 and numbers and 0 <= min_coverage <= 1
+    numbers: list[Any] = [None]
+    if isinstance(thresholds, Mapping) and thresholds:
+        numbers = [min_coverage, *thresholds.values()]
+    are_finite = all(type(number) in (int, float) and abs(number) <= sys.float_info.max for number in numbers)
+    valid = isinstance(results, Results) and are_finite and 0 <= min_coverage <= 1
     if not valid or rule not in ("mean", "low"):
         raise InvalidInputError(
             f"results is a {type(results).__name__}, thresholds {thresholds!r:.80}, rule {rule!r:.80} and min_coverage "
@@ -343,24 +351,30 @@ def assert_quality(
     for metric, threshold in thresholds.items():
         results.cells(metric)  # refuses one that is not there
         summary = summaries[metric]
-        if why := _failure_reason(summary, threshold, rule, higher_is_better(results, metric), min_coverage):
-            failures[metric] = why
-            lines.append(f"{metric}: {why} (95% interval {interval_text(summary.low, summary.high)})")
+        more_is_better = higher_is_better(results, metric)
+        if reason := _failure_reason(summary, threshold, rule, more_is_better, min_coverage):
+            failures[metric] = reason
+            lines.append(f"{metric}: {reason} (95% interval {interval_text(summary.low, summary.high)})")
     if failures:
         raise QualityError("\n".join(lines), failures)
 
 
-def _failure_reason(summary: Summary, threshold: float, rule: str, better: bool, min_coverage: float) -> str:
+def _failure_reason(
+    summary: Summary, threshold: float, rule: str, more_is_better: bool, min_coverage: float
+) -> str:
     """Return why a metric misses its threshold; "" if it does not."""
-    expected = summary.n + summary.errors + summary.missing
+    expected = summary.n + summary.errors + summary.missing  # undefined cells have no value to expect
     if summary.mean is None:
         return "no example has a value"
     if summary.n < min_coverage * expected - 1e-9:
         lost = f"{summary.errors} failed, {summary.missing} not done"
         return f"only {summary.n} of {expected} have a value ({lost}); asked are {min_coverage:.0%}"
-    end = (summary.low, "lower end") if better else (summary.high, "upper end")
-    value, measure = end if rule == "low" else (summary.mean, "mean")
+    value, measure = (summary.low, "lower end") if more_is_better else (summary.high, "upper end")
+    if rule == "mean":
+        value, measure = summary.mean, "mean"
     if value is None:
         return "one example gives no interval"
-    misses = (threshold - value if better else value - threshold) > 1e-9  # of floating-point sums
-    return f"{measure} {value:.3f} is {'below' if better else 'above'} {threshold:g}" if misses else ""
+    shortfall = threshold - value if more_is_better else value - threshold
+    if shortfall <= 1e-9:  # rounding of floating-point sums
+        return ""
+    return f"{measure} {value:.3f} is {'below' if more_is_better else 'above'} {threshold:g}"

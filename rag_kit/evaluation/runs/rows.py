@@ -61,7 +61,7 @@ class Row:
     keys: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     def to_json(self) -> Record:
-        """The row as one line of ``rows.jsonl``."""
+        """Return the row as one line of ``rows.jsonl``."""
         example, output = self.example.to_json(), self.output.to_json()
         cells = {name: cell.to_json() for name, cell in sorted(self.cells.items())}
         record = {"id": self.example.id, "example": example, "output": output, "cells": cells}
@@ -81,16 +81,16 @@ class Row:
         except _UNREADABLE as error:
             raise InvalidInputError(f"{record!r:.200} is no row of results: {error}") from error
 
-    def record(self, part: str) -> Record:
-        """Make a line of the log from the output (``"pipeline"``) or the cell of a metric."""
+    def log_record(self, part: str) -> Record:
+        """Make the line of the log for the output (``"pipeline"``) or for the cell of a metric."""
         value = self.output if part == PIPELINE else self.cells[part]
         record = {"key": self.keys[part], "id": self.example.id, "part": part, "value": value.to_json()}
         return record | ({"usage": self.usage[part]} if self.usage.get(part) else {})
 
-    def records(self) -> dict[str, Record]:
-        """Return all lines by their keys; lines without a key are left out."""
+    def log_records(self) -> dict[str, Record]:
+        """Return the lines of the log for output and cells, by their keys; those without a key are left out."""
         parts = (PIPELINE, *self.cells)
-        return {self.keys[part]: self.record(part) for part in parts if part in self.keys}
+        return {self.keys[part]: self.log_record(part) for part in parts if part in self.keys}
 
 
 def digest(value: Any) -> str:
@@ -132,44 +132,45 @@ class RunFolder:
         self.path = path
         self._saving = threading.Lock()
         self._log = AppendLog(path / LOG, lock=path / LOCK)
-        self._known: dict[str, Record] = {}  # outputs and cells, by key, that no row of this run holds
+        self._stored: dict[str, Record] = {}  # outputs and cells, by key, that no row of this run has taken
         try:
             for row in map(_read_row, read_log(path / ROWS)):
                 if row is not None:
-                    self._known |= row.records()
-            self._in_rows = set(self._known)
+                    self._stored |= row.log_records()
+            self._keys_in_rows = set(self._stored)
             for _, record in read_log(path / LOG):
                 if record is not None:
-                    self._known[str(record.get("key"))] = to_plain(record)
+                    self._stored[str(record.get("key"))] = to_plain(record)
         except BaseException:
             self._log.close()
             raise
 
     def take(self, key: str, kind: type[T], retry_errors: bool) -> tuple[T, Usage] | None:
-        """Give a row the output or cell that is known under a key, and what it cost.
+        """Remove and return the output or cell that is stored under a key, and its usage.
 
-        ``None`` if there is nothing, it is damaged, or an error that is to be tried again; then it is kept here.
+        Return ``None``, and remove nothing, if there is none, it is damaged, or it is an error to be tried again.
         """
         try:
-            record = self._known[key]
+            record = self._stored[key]
             value, usage = kind.from_json(record["value"]), dict(record.get("usage", {}))
         except _UNREADABLE:
             return None
         if retry_errors and (value.error if isinstance(value, Output) else value.status == "error"):
             return None
-        del self._known[key]
+        del self._stored[key]
         return value, usage
 
     def append(self, row: Row, part: str) -> None:
         """Write an output or a cell to the log at once."""
-        self._log.append([row.record(part)])
+        self._log.append([row.log_record(part)])
 
     def save(self, rows: list[Row], manifest: Mapping[str, Any]) -> None:
-        """Write the rows; what else is known stays in the log. Files that are right already are left alone."""
+        """Write rows and manifest where they changed; outputs and cells that no row uses stay in the log."""
         with self._saving:
             used = {row.keys.get(part) for row in rows for part in (PIPELINE, *row.cells)}
-            unused = {key: record for key, record in self._known.items() if key not in used}
-            self._log.append(record for key, record in unused.items() if key in self._in_rows)
+            unused = {key: record for key, record in self._stored.items() if key not in used}
+            # a kill while rows.jsonl is replaced must not lose what only that file holds
+            self._log.append(record for key, record in unused.items() if key in self._keys_in_rows)
             self._log.release()
             _replace_lines(self.path / ROWS, lambda: map(Row.to_json, rows))
             self.write_manifest(manifest)
@@ -187,12 +188,13 @@ class RunFolder:
 
 def _check_folder(path: Path) -> None:
     """Refuse a file, and a folder with other things than results."""
-    entries = list(path.iterdir()) if path.is_dir() else [path] * path.exists()
-    names = {entry.name for entry in entries}
+    names = {entry.name for entry in path.iterdir()} if path.is_dir() else set()
     if MANIFEST in names:
         names = {name for name in (ROWS, LOG) if (path / name).is_dir()}
     # a run that was killed while it wrote its first file leaves the lock and that file's draft
-    unknown = {entry for entry in names - {LOCK} if not entry.startswith(f".{MANIFEST}.")}
+    unknown = {name for name in names if name != LOCK and not name.startswith(f".{MANIFEST}.")}
+    if path.exists() and not path.is_dir():
+        unknown = {path.name}
     if unknown:
         raise InvalidInputError(
             f"{str(path)!r} holds something else ({min(unknown)!r}); name a new folder, or one with results"
@@ -220,17 +222,17 @@ def read_manifest(path: Path) -> dict[str, Any]:
     if not (path / MANIFEST).is_file():
         raise InvalidInputError(f"there is no {MANIFEST} in {str(path)!r}; name a folder of results")
     try:
-        value = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
-        names = [value.get("name") or "", *(entry["name"] for entry in value.get("metrics") or ())]
-        right = value["format"] == FORMAT and all(isinstance(name, str) for name in names)
-        right = right and isinstance(value.get("examples"), int | None)
+        record = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+        names = [record.get("name") or "", *(entry["name"] for entry in record.get("metrics") or ())]
+        are_texts = all(isinstance(name, str) for name in names)
+        valid = record["format"] == FORMAT and are_texts and isinstance(record.get("examples"), int | None)
     except (OSError, RecursionError, *_UNREADABLE):
-        right = False
-    if not right:
+        valid = False
+    if not valid:
         raise InvalidInputError(
             f"the {MANIFEST} in {str(path)!r} is damaged, or not of format {FORMAT}; run the evaluation again"
         )
-    return dict(value)
+    return dict(record)
 
 
 def read_rows(path: Path) -> list[Row]:

@@ -22,12 +22,23 @@ from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.metric import Metric
 from rag_kit.evaluation.outputs import Output
 from rag_kit.evaluation.runs.labels import Labels
-from rag_kit.evaluation.runs.metering import Prices, RunBudget, RunProgress, UsageRecorder, cost, recording
+from rag_kit.evaluation.runs.metering import (
+    Prices,
+    Report,
+    RunBudget,
+    RunProgress,
+    UsageRecorder,
+    cost,
+    recording,
+)
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.runs.rows import PIPELINE, Row, RunFolder, clean, digest, given_digest, read_manifest
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.judge.judge import Judge
+
+
+_UTC = "%Y-%m-%dT%H:%M:%SZ"
 
 
 @dataclass(frozen=True)
@@ -36,10 +47,10 @@ class RunSubject:
 
     name: str
     version: str | None
-    key: str  # a hash of what identifies the pipeline
+    key: str  # hash of the pipeline's name and version, or code
     ask: Callable[[Example], Awaitable[Any]]
-    sees_all: bool  # of an example, and not the question and the history alone
-    dataset: str | None
+    reads_whole_example: bool  # not the question and the history alone
+    dataset: str | None  # name of the set
     examples: tuple[Example, ...]
     metrics: tuple[Metric, ...]
     judge: Judge | None
@@ -53,11 +64,9 @@ class RunSubject:
 
 
 class Run:
-    """A run of `aevaluate`: its subject, its folder, and who gets the progress."""
+    """A run of `aevaluate` on its subject, the ``job``; ``report`` gets the progress."""
 
-    def __init__(
-        self, job: RunSubject, folder: RunFolder | None, report: Callable[[RunProgress], None]
-    ) -> None:
+    def __init__(self, job: RunSubject, folder: RunFolder | None, report: Report) -> None:
         self.job, self.folder, self._report = job, folder, report
         self._rows: dict[str, Row | None] = dict.fromkeys(example.id for example in job.examples)
         self.asked = self.scored = self.calls = self.tokens = 0
@@ -71,24 +80,22 @@ class Run:
         return [row for row in self._rows.values() if row is not None]
 
     async def results(self) -> Results:
-        """Do what is missing, save it, and return all."""
+        """Compute the rows and cells that the folder lacks, save them, and return all."""
         await run_in_thread(self._prepare)
         try:
             await self._ask_and_score()
         except BaseException as error:
-            ended = isinstance(error, (asyncio.CancelledError, KeyboardInterrupt))
-            self._finish("interrupted" if ended else "failed")  # not on a thread: nobody waits any more
+            is_interrupt = isinstance(error, (asyncio.CancelledError, KeyboardInterrupt))
+            self._finish("interrupted" if is_interrupt else "failed")  # not on a thread: nobody waits
             raise
         await run_in_thread(self._finish, "stopped" if self.stopped else "complete")
         labels = Labels()
         if self.folder is not None:
             labels = await run_in_thread(Labels.load, self.folder.path, self.rows)
-        return Results(
-            self.job.name, self.rows, tuple(self.keys), self.manifest, len(self.job.examples), labels
-        )
+        return Results(self.job.name, self.rows, tuple(self.keys), self.manifest, len(self._rows), labels)
 
-    def take_over(self) -> Any:
-        """Take over what the folder knows; return what identifies the judge."""
+    def restore_rows(self) -> dict[str, Any] | None:
+        """Restore the rows that the folder has; return the judge's fingerprint, ``None`` without a judge."""
         judge = None if self.job.judge is None else clean(self.job.judge.fingerprint())
         self.keys = {metric.name: _metric_key(metric, judge) for metric in self.job.metrics}
         for example in self.job.examples:
@@ -98,25 +105,23 @@ class Run:
         return judge
 
     def _prepare(self) -> None:
-        """Take over what the folder knows, and make the manifest."""
-        judge = self.take_over()
+        """Restore rows, and make the manifest; it keeps the date at which the folder's was created."""
+        self.manifest = self._make_manifest(self.restore_rows())
         self.reused = self.finished = sum(map(self._is_done, self.rows))
-        before: dict[str, Any] = {}
-        if self.folder is not None:
-            with suppress(InvalidInputError):  # none yet, or a damaged one
-                before = read_manifest(self.folder.path)
-        self.manifest = self._make_manifest(judge)
-        if before:
-            self.manifest["created"] = str(before.get("created"))
-        elif self.folder is not None:
+        if self.folder is None:
+            return
+        try:
+            self.manifest["created"] = str(read_manifest(self.folder.path).get("created"))
+        except InvalidInputError:  # none yet, or a damaged one
             self.folder.write_manifest({**self.manifest, "status": "running"})
 
     def _output_key(self, example: Example) -> str:
-        content = example.to_json() if self.job.sees_all else [example.id, example.question, example.history]
-        return f"{self.job.key}:{digest(content)}"
+        """Return the key of the output for an example: a hash of the pipeline and of what it reads of the example."""
+        read = [example.id, example.question, example.history]
+        return f"{self.job.key}:{digest(example.to_json() if self.job.reads_whole_example else read)}"
 
     def _add_row(self, example: Example, output: Output, usage: Any) -> Row:
-        """Make the row of an output, with the cells known for it."""
+        """Add the row of an output, with the cells that the folder has for it."""
         content_hash = given_digest(example, output)
         keys = {name: f"{key}:{content_hash}" for name, key in self.keys.items()}
         row = Row(example, output, keys={PIPELINE: self._output_key(example), **keys})
@@ -131,18 +136,18 @@ class Run:
         return row is not None and len(row.cells) == len(self.keys)
 
     async def _ask_and_score(self) -> None:
-        """Work until all is done, a cap is reached (``stopped`` says which), or an error ends it.
+        """Ask and score the examples until all are done, a cap is reached (``stopped``), or an error is raised.
 
         There are workers for as many examples as are asked and scored at a time, so that the judge, which has a limit
-        of its own, needs never to wait for work, and outputs do not pile up.
+        of its own, never waits for work, and outputs do not pile up.
         """
         scored_at_once = max(self.job.max_concurrency, getattr(self.job.judge, "max_concurrency", 1))
-        todo = iter([item for item in self.job.examples if not self._is_done(self._rows[item.id])])
+        unfinished = iter([item for item in self.job.examples if not self._is_done(self._rows[item.id])])
         asking = asyncio.Semaphore(self.job.max_concurrency)
         self._report_progress()
 
         async def work() -> None:
-            for example in todo:
+            for example in unfinished:  # shared by all workers
                 row = self._rows[example.id]
                 if row is None:
                     async with asking:
@@ -170,10 +175,15 @@ class Run:
         """Ask the pipeline an example, and return its row; ``None`` if a cap of the run stopped it."""
         budget, started = Budget(), time.perf_counter()
         self.asked += 1
+
+        async def ask() -> Output:
+            output = Output.of(await self.job.ask(example))
+            output.to_json()  # what is no JSON is an error of this row, and ends no run
+            return output
+
         with recording() as recorder, use_budget(budget):
-            answer = partial(_ask_output, self.job.ask, example)
-            result = await afan_out([answer], timeout=self.job.timeout, on_error="skip")
-        if recorder.refused:  # whatever it gave, it gave it with less than it asked for
+            result = await afan_out([ask], timeout=self.job.timeout, on_error="skip")
+        if recorder.refused:  # the output was made without a model call that a cap refused: it is no result
             self.stopped = self.stopped or redact(str(recorder.refused[0]))
             return None
         output, error = result.outcomes[0].value, result.outcomes[0].error
@@ -208,7 +218,7 @@ class Run:
             self._report_progress()
 
     async def _measure(self, row: Row, metric: Metric) -> None:
-        """Compute a cell within ``metric_timeout``, count what it took, and write it down."""
+        """Compute a cell within ``metric_timeout``, count its calls and tokens, and write it to the folder."""
         limit = self.job.metric_timeout
         with recording() as recorder:
             try:
@@ -249,7 +259,7 @@ class Run:
 
     def _make_manifest(self, judge: Any) -> dict[str, Any]:
         """Describe the run as plain JSON: versions, settings, fingerprints; no key."""
-        job, started = self.job, _now()
+        job, started = self.job, time.strftime(_UTC, time.gmtime())
         names = ("max_concurrency", "timeout", "metric_timeout", "retry_errors")
         settings = job.caps | {name: getattr(job, name) for name in names}
         return {
@@ -267,7 +277,7 @@ class Run:
         parts: dict[str, list[Any]] = {"pipeline": [row.output for row in self.rows], "judge": cells}
         names = ("reused", "asked", "scored", "calls", "tokens", "money")
         self.manifest |= {
-            "status": status, "ended": _now(), "stopped_by": self.stopped,
+            "status": status, "ended": time.strftime(_UTC, time.gmtime()), "stopped_by": self.stopped,
             "done": {name: getattr(self, name) for name in names},
             "usage": {
                 part: {"calls": sum(item.calls for item in items), "tokens": sum(item.tokens for item in items)}
@@ -279,27 +289,17 @@ class Run:
             self.folder.close()
 
 
-async def _ask_output(ask: Callable[[Example], Awaitable[Any]], example: Example) -> Output:
-    output = Output.of(await ask(example))
-    output.to_json()  # what cannot be written down is a fault of this row, and ends no run
-    return output
-
-
 def _metric_key(metric: Metric, judge: dict[str, Any] | None) -> str:
     """Hash a metric's name and settings, and the part of the judge's fingerprint that decides its values."""
-    settings, needs_model = metric.settings(), metric.needs_judge or metric.needs_embeddings
-    used = dict(judge or {}) if needs_model else {}
+    settings = metric.settings()
+    used = dict(judge or {}) if metric.needs_judge or metric.needs_embeddings else {}
     if not metric.needs_embeddings:
         used.pop("embeddings", None)
-    if (names := settings.get("prompts")) and used.get("prompts"):  # it depends on no other
-        prompts = {key: item for key, item in used["prompts"].items() if key.partition(".")[0] in names}
-        used["prompts"] = prompts
-    kind = f"{type(metric).__module__}.{type(metric).__qualname__}"
-    return digest({"name": metric.name, "class": kind, "settings": settings, "judge": used})
-
-
-def _now() -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    if (names := settings.get("prompts")) and used.get("prompts"):  # other prompts do not matter to it
+        hashes = used["prompts"].items()
+        used["prompts"] = {key: text_hash for key, text_hash in hashes if key.partition(".")[0] in names}
+    class_name = f"{type(metric).__module__}.{type(metric).__qualname__}"
+    return digest({"name": metric.name, "class": class_name, "settings": settings, "judge": used})
 
 
 def versions() -> dict[str, str]:

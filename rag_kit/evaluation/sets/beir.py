@@ -1,4 +1,4 @@
-"""Reading a folder in BEIR's layout (Thakur et al., 2021, https://arxiv.org/abs/2104.08663)."""
+"""Read a folder in BEIR's layout (Thakur et al., 2021, https://arxiv.org/abs/2104.08663)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation._files import find_file, first_few, read_jsonl, read_lines
 from rag_kit.evaluation.examples import Example, GoldSpan
 from rag_kit.evaluation.outputs import Passage
-from rag_kit.evaluation.sets.records import text_of
+from rag_kit.evaluation.sets.records import read_text
 from rag_kit.indexing.files import as_path
 from rag_kit.text import detect_language
 
@@ -19,8 +19,8 @@ CORPUS_ID = "corpus_id"
 """Metadata key for a document's id: splitters copy metadata, but not ``Document.id``."""
 
 _RESERVED = (CORPUS_ID, "rag_kit")
+#: Answers of which no span is searched: their letters are found in any text.
 _VERDICTS = frozenset({"yes", "no", "maybe", "true", "false", "是", "否", "对", "错"})
-"""Answers that judge and are no span; their letters are found in any text."""
 
 
 def read_beir(folder: Path | str, split: str = "test") -> tuple[str, list[Example], list[Passage]]:
@@ -28,29 +28,32 @@ def read_beir(folder: Path | str, split: str = "test") -> tuple[str, list[Exampl
     folder = as_path(folder, "folder")
     if not folder.is_dir():
         raise InvalidInputError(f"{str(folder)!r} is not a folder; give the folder of a retrieval data set")
-    files = [_require_file(folder, name, f"{name}.gz") for name in ("corpus.jsonl", "queries.jsonl")]
+    corpus_file = _require_file(folder, "corpus.jsonl", "corpus.jsonl.gz")
+    queries_file = _require_file(folder, "queries.jsonl", "queries.jsonl.gz")
     qrels_file = _require_file(folder, "qrels.tsv", f"qrels/{split}.tsv")
     qa_file = find_file(folder, "qa.jsonl", "qa.jsonl.gz")
-    corpus = {key: _passage_of(where, key, record) for where, key, record in _id_records(files[0], "_id")}
-    records = _id_records(files[1], "_id")
-    queries = {key: text_of(record.get("text"), f"{where}: 'text'") for where, key, record in records}
+    passages = [_make_passage(*record) for record in _read_records(corpus_file, "_id")]
+    corpus = {passage.id: passage for passage in passages}
+    records = _read_records(queries_file, "_id")
+    queries = {key: read_text(record.get("text"), f"{where}: 'text'") for where, key, record in records}
     qrels = _read_qrels(qrels_file, queries)
     gold = _read_gold(qa_file, corpus) if qa_file else {}
-    named = dict.fromkeys(document for grades in qrels.values() for document in grades)
+    judged = dict.fromkeys(document for grades in qrels.values() for document in grades)
     unknown = [f"query {key}" for key in {**qrels, **gold} if key not in queries]
-    unknown += [f"document {key}" for key in named if key not in corpus]
-    if unknown or not any(grade > 0 for grades in qrels.values() for grade in grades.values()):
+    unknown += [f"document {key}" for key in judged if key not in corpus]
+    if unknown or all(max(grades.values()) <= 0 for grades in qrels.values()):
         raise InvalidInputError(
             f"{folder.name!r} has judgements of what it does not hold ({first_few(unknown)}), or of no relevant "
             "document; remove these lines or add the missing records"
         )
-    examples = [
-        _example(key, text, qrels.get(key, {}), gold.get(key, {}), corpus) for key, text in queries.items()
-    ]
-    return folder.resolve().name, examples, list(corpus.values())
+    examples = []
+    for key, question in queries.items():
+        examples.append(_make_example(key, question, qrels.get(key, {}), gold.get(key, {}), corpus))
+    return folder.resolve().name, examples, passages
 
 
 def _require_file(folder: Path, *names: str) -> Path:
+    """Return the first of these files that is in the folder; refuse a folder without one."""
     path = find_file(folder, *names)
     if path is None:
         raise InvalidInputError(
@@ -60,19 +63,19 @@ def _require_file(folder: Path, *names: str) -> Path:
     return path
 
 
-def _id_records(path: Path, id_name: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Yield file and line, id and other fields of each record."""
+def _read_records(path: Path, id_name: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Yield ``file:line``, id and other fields of each record; refuse an id that occurs twice."""
     ids: set[str] = set()
     for where, record in read_jsonl(path):
-        key = text_of(record.pop(id_name, None), f"{where}: {id_name!r}")
+        key = read_text(record.pop(id_name, None), f"{where}: {id_name!r}")
         if key in ids:
             raise InvalidInputError(f"{where}: the id {key!r} occurs twice; ids must be unique")
         ids.add(key)
         yield where, key, record
 
 
-def _passage_of(where: str, key: str, record: dict[str, Any]) -> Passage:
-    """Join title and text by a newline; the text alone without a title."""
+def _make_passage(where: str, key: str, record: dict[str, Any]) -> Passage:
+    """Make a passage of title, if there is one, newline and text; other fields are metadata."""
     title, text = record.pop("title", None) or "", record.pop("text", None)
     if not isinstance(title, str) or not isinstance(text, str):
         raise InvalidInputError(f"{where}: title is {title!r:.40}, text is {text!r:.40}; give texts")
@@ -83,7 +86,7 @@ def _passage_of(where: str, key: str, record: dict[str, Any]) -> Passage:
     return Passage(key, f"{title}\n{text}" if title else text, {**record, **titled, CORPUS_ID: key})
 
 
-def _example(
+def _make_example(
     key: str, question: str, grades: Mapping[str, int], gold: dict[str, Any], corpus: Mapping[str, Passage]
 ) -> Example:
     """Make the example of a query: its graded documents, best first, and what the gold answers give."""
@@ -119,7 +122,7 @@ def _read_qrels(path: Path, queries: Mapping[str, str]) -> dict[str, dict[str, i
 def _read_gold(path: Path, corpus: Mapping[str, Passage]) -> dict[str, dict[str, Any]]:
     """Read query id -> the fields of its example that the gold answers give."""
     gold: dict[str, dict[str, Any]] = {}
-    for where, key, record in _id_records(path, "id"):
+    for where, key, record in _read_records(path, "id"):
         answers = _pop_list(record, "answers", str, where)
         doc_ids = _pop_list(record, "doc_ids", str, where)
         starts = _pop_list(record, "answer_starts", int, where)
@@ -128,9 +131,9 @@ def _read_gold(path: Path, corpus: Mapping[str, Passage]) -> dict[str, dict[str,
                 f"{where} names documents that the corpus does not hold: {first_few(unknown)}"
             )
         docs = [corpus[doc_id] for doc_id in doc_ids]
-        long = next((record[n] for n in ("reference", "long_answer") if isinstance(record.get(n), str)), None)
+        text = next((record[n] for n in ("reference", "long_answer") if isinstance(record.get(n), str)), None)
         gold[key] = {
-            "reference": long or next(iter(answers), None),
+            "reference": text or next(iter(answers), None),
             "answers": tuple(answers),
             "spans": _spans_at(answers, starts, docs, where) if starts else _find_spans(answers, docs),
             "answerable": bool(answers),
@@ -139,25 +142,25 @@ def _read_gold(path: Path, corpus: Mapping[str, Passage]) -> dict[str, dict[str,
     return gold
 
 
-def _pop_list(record: dict[str, Any], key: str, kind: type, where: str) -> list[Any]:
+def _pop_list(record: dict[str, Any], key: str, item_type: type, where: str) -> list[Any]:
+    """Remove and return a list of one type from a record; a missing one is empty."""
     value = record.pop(key, None)
     if value is None:
         return []
-    if not isinstance(value, list) or any(type(item) is not kind for item in value):
-        raise InvalidInputError(f"{where}: {key!r} must be a list of {kind.__name__}")
+    if not isinstance(value, list) or any(type(item) is not item_type for item in value):
+        raise InvalidInputError(f"{where}: {key!r} must be a list of {item_type.__name__}")
     return value
 
 
-def _spans_at(
-    answers: Sequence[str], starts: Sequence[int], documents: Sequence[Passage], where: str
-) -> list[GoldSpan]:
+def _spans_at(answers: list[str], starts: list[int], documents: list[Passage], where: str) -> list[GoldSpan]:
     """Make spans of the answers at ``answer_starts`` in the first gold document, without blanks at their ends."""
     if len(starts) != len(answers):
         raise InvalidInputError(f"{where}: {len(answers)} answers but {len(starts)} answer_starts")
     document, spans = documents[0] if documents else Passage("", ""), []
     title = str(document.metadata.get("title", ""))
+    text_begin = len(title) + 1 if title else 0  # answer_starts count from the text
     for answer, start in zip(answers, starts, strict=True):
-        begin = start + (len(title) + 1 if title else 0)
+        begin = start + text_begin
         if start < 0 or not answer or not document.text.startswith(answer, begin):
             raise InvalidInputError(
                 f"{where}: the answer {answer[:60]!r} does not start at character {start} of the document"
@@ -172,13 +175,11 @@ def _find_spans(answers: Sequence[str], documents: Sequence[Passage]) -> list[Go
     for answer in dict.fromkeys(answer.strip() for answer in answers):
         if not answer or answer.casefold() in _VERDICTS:
             continue
-        pattern = re.compile(_edge(answer[0], "<!") + re.escape(answer) + _edge(answer[-1], "!"))
+        # Chinese has no spaces: only a Latin letter or a digit at an end must not be inside a word
+        before = "(?<![A-Za-z0-9])" if re.match("[A-Za-z0-9]", answer) else ""
+        after = "(?![A-Za-z0-9])" if re.search("[A-Za-z0-9]$", answer) else ""
+        pattern = re.compile(before + re.escape(answer) + after)
         for document in documents:
             matches = pattern.finditer(document.text)
             spans += [GoldSpan(document.id, answer, match.start()) for match in matches]
     return spans
-
-
-def _edge(character: str, look: str) -> str:
-    """Return a pattern for a boundary if the answer ends in a Latin letter or digit; Chinese has no spaces."""
-    return f"(?{look}[A-Za-z0-9])" if character.isascii() and character.isalnum() else ""

@@ -16,13 +16,13 @@ from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.outputs import Passage
 from rag_kit.evaluation.sets.beir import read_beir
 from rag_kit.evaluation.sets.feedback import feedback_examples
-from rag_kit.evaluation.sets.records import corpus_passages, part_saved, read_examples
+from rag_kit.evaluation.sets.records import corpus_passages, read_examples, records_of_examples
 from rag_kit.indexing.files import as_path
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
-ColumnNames = Mapping[str, "str | Sequence[str] | None"]
+Columns = Mapping[str, "str | Sequence[str] | None"]
 
 
 class EvaluationSet(Sequence[Example]):
@@ -55,13 +55,13 @@ class EvaluationSet(Sequence[Example]):
             raise InvalidInputError(f"name is {name!r:.80}; give a text that is not blank")
         self.name = name
         self.examples = tuple(examples) if isinstance(examples, Iterable) else (examples,)
-        self._places: dict[str, int] = {}
+        self._positions: dict[str, int] = {}
         for position, example in enumerate(self.examples):
             if not isinstance(example, Example):
                 raise InvalidInputError(
                     f"examples[{position}] is a {type(example).__name__}; give objects of the class Example"
                 )
-            if (first := self._places.setdefault(example.id, position)) != position:
+            if (first := self._positions.setdefault(example.id, position)) != position:
                 pair = f"examples[{first}] and of examples[{position}]"
                 raise InvalidInputError(f"the id {example.id!r:.80} is that of {pair}; ids must be unique")
         self.corpus = None if corpus is None else corpus_passages(corpus)
@@ -77,13 +77,13 @@ class EvaluationSet(Sequence[Example]):
         if isinstance(key, slice):
             return self._part_of(self.examples[key])
         if isinstance(key, str):
-            if key not in self._places:
+            if key not in self._positions:
                 raise KeyError(f"{self.name!r} has no example with the id {key!r:.80}")
-            return self.examples[self._places[key]]
+            return self.examples[self._positions[key]]
         return self.examples[key]
 
     def __contains__(self, value: object) -> bool:
-        return value in self._places if isinstance(value, str) else value in self.examples
+        return value in self._positions if isinstance(value, str) else value in self.examples
 
     def __eq__(self, other: object) -> bool:
         content = (self.name, self.examples, self.corpus)
@@ -120,7 +120,7 @@ class EvaluationSet(Sequence[Example]):
         def rank(key: str) -> bytes:  # by id and seed alone: no generator's stream could change it
             return hashlib.sha256(f"{seed}:{key}".encode("utf-8", "surrogatepass")).digest()
 
-        chosen = set(sorted(self._places, key=rank)[:n])
+        chosen = set(sorted(self._positions, key=rank)[:n])
         return self._part_of(example for example in self.examples if example.id in chosen)
 
     def fingerprint(self) -> str:
@@ -147,7 +147,7 @@ class EvaluationSet(Sequence[Example]):
         cls,
         path: Path | str,
         *,
-        columns: ColumnNames | None = None,
+        columns: Columns | None = None,
         name: str | None = None,
         split: str | None = None,
     ) -> EvaluationSet:
@@ -180,9 +180,7 @@ class EvaluationSet(Sequence[Example]):
         return cls(name or folder_name, examples, corpus=corpus)
 
     @classmethod
-    def from_pandas(
-        cls, frame: Any, *, columns: ColumnNames | None = None, name: str = "frame"
-    ) -> EvaluationSet:
+    def from_pandas(cls, frame: Any, *, columns: Columns | None = None, name: str = "frame") -> EvaluationSet:
         """Read a pandas frame, one example a row; empty cells count as missing. ``columns`` as in `load`."""
         return cls._from_records(files.frame_records(frame, "the frame"), columns, name, "the frame")
 
@@ -191,7 +189,7 @@ class EvaluationSet(Sequence[Example]):
         cls,
         source: Path | str | Any,
         *,
-        columns: ColumnNames | None = None,
+        columns: Columns | None = None,
         name: str | None = None,
         split: str | None = None,
     ) -> EvaluationSet:
@@ -223,8 +221,7 @@ class EvaluationSet(Sequence[Example]):
             InvalidInputError: If a row holds no question or a thumb that is none; the message names file and line.
         """
         path = as_path(path, "path")
-        records = files.read_records(path)
-        return cls(name or _set_name(path.name), feedback_examples(records, path.name))
+        return cls(name or _set_name(path.name), feedback_examples(files.read_records(path), path.name))
 
     def save(self, path: Path | str) -> Path:
         """Write the set as JSON Lines, as a whole or not at all; `load` gives back an equal one.
@@ -249,12 +246,12 @@ class EvaluationSet(Sequence[Example]):
 
     @classmethod
     def _from_records(
-        cls, records: Iterable[files.Record], columns: ColumnNames | None, name: str | None, source: str
+        cls, records: Iterable[files.Record], columns: Columns | None, name: str | None, source: str
     ) -> EvaluationSet:
         """Make a set of records; what `save` added to them becomes its name and corpus."""
         header: dict[str, Any] = {}
         passages: list[Passage] = []
-        examples = list(read_examples(part_saved(records, header, passages), columns, source))
+        examples = list(read_examples(records_of_examples(records, header, passages), columns, source))
         corpus = passages if passages or "corpus" in header else None
         return cls(name or header.get("name") or _set_name(source), examples, corpus=corpus)
 
@@ -266,8 +263,7 @@ class EvaluationSet(Sequence[Example]):
         tags = Counter(f"{name}={value}" for example in self for name, value in example.tags.items())
         heading = "; ".join([repr(self), *(f"{tag}: {count}" for tag, count in tags.most_common(8))])
         rows = [[e.id, e.question, e.reference or " / ".join(e.answers)] for e in self]
-        columns = ["id", "question", "reference"]
-        return Table(columns, rows, heading=heading, width=160, limit=10).html()
+        return Table(["id", "question", "reference"], rows, heading=heading, width=160, limit=10).html()
 
     def _part_of(self, examples: Iterable[Example]) -> EvaluationSet:
         """Make a set of these examples with the same name and corpus."""

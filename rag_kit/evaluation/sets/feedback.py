@@ -1,4 +1,4 @@
-"""Exports of runs with what users thought of the answers."""
+"""Make examples of exported runs with the thumbs that users gave the answers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,14 @@ from typing import Any
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation._files import Record
 from rag_kit.evaluation.examples import Example
-from rag_kit.evaluation.sets.records import made_id, message, plain_cell, spelled_out, text_of, turns_of
+from rag_kit.evaluation.sets.records import (
+    id_of,
+    parse_cell,
+    plain_cell,
+    read_message,
+    read_text,
+    read_turns,
+)
 from rag_kit.text import detect_language, fold
 from rag_kit.text.citations.check import renumber
 from rag_kit.text.citations.decline import is_declined
@@ -29,7 +36,7 @@ _ANSWER = ("outputs", "answer", "output", "result", "response", "text", "content
 
 @dataclass
 class _Case:
-    """All runs that asked the same; answer -> thumbs, where an empty answer is a failed run."""
+    """All runs with one question; ``liked`` and ``rejected`` count thumbs by answer, "" for a failed run."""
 
     question: str
     history: list[dict[str, str]]
@@ -43,7 +50,7 @@ class _Case:
         """Make the example; its reference is the last correction, else the answer most liked and never rejected."""
         liked = [answer for answer, _ in self.liked.most_common() if answer]
         undisputed = [answer for answer in liked if answer not in self.rejected]
-        reference = [*self.corrections[-1:], *undisputed, None][0]
+        reference = next(iter([*self.corrections[-1:], *undisputed]), None)
         metadata = {
             "runs": self.runs,
             "rejected": [answer for answer in self.rejected if answer and answer != reference],
@@ -51,10 +58,11 @@ class _Case:
             "also_liked": [answer for answer in undisputed if answer != reference],
             "corrected": bool(self.corrections),
         }
-        thumbs = [name for name, answers in (("up", self.liked), ("down", self.rejected)) if answers]
-        feedback = "mixed" if len(thumbs) > 1 else (*thumbs, "none")[0]
+        feedback = "up" if self.liked else "down" if self.rejected else "none"
+        if self.liked and self.rejected:
+            feedback = "mixed"
         return Example(
-            made_id(self.question, *(f"{turn['question']}\n{turn['answer']}" for turn in self.history)),
+            id_of(self.question, *(f"{turn['question']}\n{turn['answer']}" for turn in self.history)),
             self.question,
             reference=reference,
             answerable=None if reference is None else not is_declined(reference),
@@ -67,22 +75,25 @@ class _Case:
 def feedback_examples(records: Iterable[Record], source: str) -> list[Example]:
     """Read the examples of an export; see `EvaluationSet.from_feedback`."""
     cases: dict[str, _Case] = {}
-    table = not source.removesuffix(".gz").lower().endswith("jsonl")
+    is_table = not source.removesuffix(".gz").lower().endswith("jsonl")
     for where, record in records:
         run = {name: plain_cell(cell) for name, cell in record.items()}
-        if table:
-            run = {name: spelled_out(cell, f"{where}: {name}") for name, cell in run.items()}
+        if is_table:  # its cells hold JSON
+            run = {name: parse_cell(cell, f"{where}: {name}") for name, cell in run.items()}
         question, history = _read_question(run, where)
-        case = cases.setdefault(made_id(fold(question).strip(), fold(str(history))), _Case(question, history))
+        key = id_of(fold(question).strip(), fold(str(history)))
+        case = cases.setdefault(key, _Case(question, history))
         if run_id := _first_value(run, ("run_id", "trace_id", "id")):
             case.runs.append(str(run_id))
         answer = _read_answer(_first_value(run, _ANSWER), where)
         for rating in _read_ratings(run):
-            case.comments += [str(comment)] if (comment := _first_value(rating, _COMMENTS)) else []
-            if wished := _first_value(rating, _CORRECTIONS):
-                case.corrections.append(text_of(_read_answer(wished, where), f"{where}: the correction"))
-            if (liked := _is_liked(_first_value(rating, _THUMBS), where)) is not None:
-                (case.liked if liked else case.rejected)[answer] += 1
+            if comment := _first_value(rating, _COMMENTS):
+                case.comments.append(str(comment))
+            if corrected := _first_value(rating, _CORRECTIONS):
+                case.corrections.append(read_text(_read_answer(corrected, where), f"{where}: the correction"))
+            is_liked = _is_liked(_first_value(rating, _THUMBS), where)
+            if is_liked is not None:
+                (case.liked if is_liked else case.rejected)[answer] += 1
     rated = [case for case in cases.values() if case.liked or case.rejected or case.corrections]
     if not rated:
         raise InvalidInputError(f"{source} holds no run with a thumb; it needs one of {', '.join(_THUMBS)}")
@@ -96,27 +107,33 @@ def _read_question(run: Mapping[str, Any], where: str) -> tuple[str, list[dict[s
         history = _first_value(inputs, ("history", "chat_history")) or history
         inputs = _first_value(inputs, _QUESTION)
     if isinstance(inputs, list):
-        talk = inputs[0] if len(inputs) == 1 and isinstance(inputs[0], list) else inputs
-        positions = [position for position, item in enumerate(talk) if message(item)[0] == "question"]
-        last = positions[-1] if positions else None
-        history, inputs = (None, None) if last is None else (talk[:last], message(talk[last])[1])
+        messages = inputs[0] if len(inputs) == 1 and isinstance(inputs[0], list) else inputs
+        history, inputs = None, None
+        for position, item in enumerate(messages):
+            role, text = read_message(item)
+            if role == "question":  # the last one is the question
+                history, inputs = messages[:position], text
     if not isinstance(inputs, str) or not inputs.strip():
         raise InvalidInputError(
             f"{where}: the run has no question; give inputs with question, input, query or messages "
             f"(it has {', '.join(map(str, run)) or 'nothing'})"
         )
-    return inputs.strip(), turns_of(history, where) if history else []
+    return inputs.strip(), read_turns(history, where) if history else []
 
 
 def _read_answer(outputs: Any, where: str) -> str:
     """Return the text of an answer without citation marks, which belong to the passages of that run."""
-    answer = (_first_value(outputs, _ANSWER) if outputs else "") if isinstance(outputs, Mapping) else outputs
+    answer = outputs
+    if isinstance(outputs, Mapping):
+        answer = _first_value(outputs, _ANSWER) if outputs else ""
     if isinstance(answer, list):
-        turns = [message(item) for item in answer]
-        valid = not turns or any(role for role, _ in turns)
-        answer = next((text for role, text in reversed(turns) if role == "answer"), "" if valid else None)
+        messages = [read_message(item) for item in answer]
+        answer = "" if not messages or any(role for role, _ in messages) else None
+        for role, text in messages:
+            if role == "answer":  # the last one counts
+                answer = text
     elif isinstance(answer, Mapping):
-        answer = message(answer)[1]
+        answer = read_message(answer)[1]
     if answer is None and outputs is not None:
         raise InvalidInputError(
             f"{where}: in {outputs!r:.120} there is no answer; give a text, or an object with one of "
@@ -128,26 +145,29 @@ def _read_answer(outputs: Any, where: str) -> str:
 def _read_ratings(run: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the ratings of a run; those of automatic evaluators only if no person rated it."""
     thumbs = _first_value(run, _THUMBS)
+    ratings: list[Mapping[str, Any]] = [run]
     if isinstance(thumbs, list):
-        entries = [item if isinstance(item, Mapping) else {"score": item} for item in thumbs]
-    else:
-        is_rating = isinstance(thumbs, Mapping) and {*_THUMBS, *_CORRECTIONS, *_COMMENTS} & set(thumbs)
-        rest = {name: value for name, value in run.items() if name not in _THUMBS}
-        entries = [{**rest, **thumbs} if is_rating else run]
-    people = [entry for entry in entries if re.search("user|thumb", str(entry.get("key")).casefold())]
-    return people or entries
+        ratings = [item if isinstance(item, Mapping) else {"score": item} for item in thumbs]
+    elif isinstance(thumbs, Mapping) and {*_THUMBS, *_CORRECTIONS, *_COMMENTS} & set(thumbs):
+        others = {name: value for name, value in run.items() if name not in _THUMBS}
+        ratings = [{**others, **thumbs}]
+    by_people = [rating for rating in ratings if re.search("user|thumb", str(rating.get("key")).casefold())]
+    return by_people or ratings
 
 
 def _is_liked(thumb: Any, where: str) -> bool | None:
     """Tell whether a thumb is up; ``None`` without one."""
     skin_tones = "\ufe0f\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
     word = str(thumb).strip(f"{skin_tones} ").casefold().replace("s-", "s_")
-    if thumb is None or word in _UP or word in _DOWN:
-        return None if thumb is None else word in _UP
+    if thumb is None:
+        return None
+    if word in _UP or word in _DOWN:
+        return word in _UP
     raise InvalidInputError(
         f"{where}: the thumb is {thumb!r:.80}; give up or down, 1 or 0 or -1, true or false (turn stars into these)"
     )
 
 
 def _first_value(record: Mapping[str, Any], names: Iterable[str]) -> Any:
+    """Return the first value of these names that is not ``None``; ``None`` if there is none."""
     return next((record[name] for name in names if record.get(name) is not None), None)

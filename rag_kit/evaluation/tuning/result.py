@@ -6,6 +6,7 @@ import hashlib
 import json
 import statistics
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -19,9 +20,9 @@ from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.tuning.space import label, quiet
 
 FILE = "study.log"
-_NAME = "rag_kit"
-_FEW = 30  # questions below which only great differences can be distinguished from noise
-_LISTED = 10  # settings in the table
+_STUDY_NAME = "rag_kit"
+_FEW_QUESTIONS = 30  # below which only great differences can be distinguished from noise
+_MAX_LISTED = 10  # settings in the table
 
 
 @dataclass(frozen=True)
@@ -67,15 +68,13 @@ class TuningResult(TabularResult):
 
     @cached_property
     def records(self) -> dict[str, dict[str, Any]]:
-        """Return by `record_name` what the study keeps of finished trials, and the folders of the others."""
+        """Return the records of all settings by `record_name`: of finished trials from the study, else from folders."""
         finished = [dict(trial.user_attrs) for trial in self.study.get_trials(deepcopy=False)]
         by_name = {record_name(record["settings"], "search"): record for record in finished}
-        for path in sorted(self.folder.glob("*-s*")):
+        for path in sorted(self.folder.glob("*-s*")):  # of both parts: -search and -set_aside
             if path.name not in by_name:
-                try:
+                with suppress(InvalidInputError, LookupError, ValueError, TypeError):  # killed at once
                     by_name[path.name] = record_of(Results.load(path))
-                except (InvalidInputError, LookupError, ValueError, TypeError):
-                    continue  # killed before its first row: what can be read of it is when it is asked again
         return by_name
 
     @property
@@ -88,8 +87,7 @@ class TuningResult(TabularResult):
     @cached_property
     def setup(self) -> Mapping[str, Any]:
         """The subject of the search: metric, space, counts of questions, seed."""
-        header: Mapping[str, Any] = self.study.user_attrs["search"]
-        return header
+        return dict(self.study.user_attrs["search"])
 
     @property
     def stopped(self) -> str:
@@ -128,11 +126,12 @@ class TuningResult(TabularResult):
     def set_aside(self) -> Comparison | None:
         """`compare` of ``best`` with ``default`` over the questions set aside; ``None`` where they were not asked."""
         total = self.setup["counts"]["set_aside"]
-        names = {who: record_name(getattr(self, who), "set_aside") for who in ("best", "default")}
-        counts = [self.records.get(name, {}).get("asked") for name in names.values()]
-        if not total or self.best == self.default or counts != [total, total]:
+        settings = {"best": self.best, "default": self.default}
+        names = {key: record_name(values, "set_aside") for key, values in settings.items()}
+        asked = [self.records.get(name, {}).get("asked") for name in names.values()]
+        if not total or self.best == self.default or asked != [total, total]:
             return None
-        runs = {who: Results.load(self.folder / name) for who, name in names.items()}
+        runs = {key: Results.load(self.folder / name) for key, name in names.items()}
         return compare(runs, metrics=self.setup["metric"], baseline="default")
 
     @property
@@ -162,7 +161,7 @@ class TuningResult(TabularResult):
         counts, notes = self.setup["counts"], []
         if counts["left_out"]:
             notes.append(f"{counts['left_out']} questions lack what the metric reads and were left out.")
-        if counts["search"] < _FEW or 0 < counts["set_aside"] < _FEW:
+        if counts["search"] < _FEW_QUESTIONS or 0 < counts["set_aside"] < _FEW_QUESTIONS:
             notes.append(
                 f"{counts['search']} questions to search with and {counts['set_aside']} set aside are few: only great "
                 "differences can be distinguished from noise."
@@ -170,7 +169,7 @@ class TuningResult(TabularResult):
         return notes
 
     def to_json(self) -> dict[str, Any]:
-        """Everything as plain JSON."""
+        """Return settings, verdict, trials and usage as plain JSON."""
         return {
             "best": dict(self.best), "verdict": self.verdict, "stopped": self.stopped, "notes": self.notes,
             "usage": self.usage, "setup": dict(self.setup),
@@ -192,7 +191,7 @@ class TuningResult(TabularResult):
         """Make a table of the best settings, complete ones first, with the default setting always among them."""
         sign = -1.0 if self.setup["higher_is_better"] else 1.0
         ranked = sorted(self.trials, key=lambda t: (t.state != "complete", sign * (t.value or 0.0), t.number))
-        listed = ranked[:_LISTED]
+        listed = ranked[:_MAX_LISTED]
         if self.trials[0] not in listed:
             listed[-1] = self.trials[0]
         rows = [[t.number or "default", t.value, t.state, label(dict(t.settings))] for t in listed]
@@ -207,8 +206,8 @@ def open_study(path: Path, direction: str | None = None) -> Any:
 
             storage = optuna.storages.JournalStorage(JournalFileBackend(str(path)))
             if direction is None or optuna.get_all_study_names(storage):
-                return optuna.load_study(study_name=_NAME, storage=storage)
-            return optuna.create_study(study_name=_NAME, storage=storage, direction=direction)
+                return optuna.load_study(study_name=_STUDY_NAME, storage=storage)
+            return optuna.create_study(study_name=_STUDY_NAME, storage=storage, direction=direction)
     except MissingExtraError:
         raise
     except Exception as error:  # a file that Optuna did not write fails in many ways

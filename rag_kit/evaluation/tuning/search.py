@@ -85,11 +85,7 @@ async def atune(
         MissingExtraError: If Optuna is not installed.
     """
     caps = {"calls": max_calls, "seconds": max_seconds}
-    for name, value in {"n_trials": n_trials, "max_calls": max_calls, "max_seconds": max_seconds}.items():
-        if value is not None and not (isinstance(value, int | float) and value > 0):
-            raise InvalidInputError(f"{name} is {value!r:.80}; give a number above 0")
-    if not isinstance(set_aside, int | float) or not 0 <= set_aside <= 0.9:
-        raise InvalidInputError(f"set_aside is {set_aside!r:.80}; give a number between 0 and 0.9")
+    _check_numbers({"n_trials": n_trials, "max_calls": max_calls, "max_seconds": max_seconds}, set_aside)
     if pruning not in ("paired", "none") and not callable(getattr(pruning, "prune", None)):
         raise InvalidInputError(
             f"pruning is {pruning!r:.80}; allowed are 'paired', 'none' and a pruner of Optuna's"
@@ -144,6 +140,15 @@ async def atune(
 
 
 tune = blocking(atune, "tune")
+
+
+def _check_numbers(positive: Mapping[str, Any], set_aside: Any) -> None:
+    """Refuse numbers that are not above 0, where given, and a ``set_aside`` that is no share up to 0.9."""
+    for name, value in positive.items():
+        if value is not None and not (isinstance(value, int | float) and value > 0):
+            raise InvalidInputError(f"{name} is {value!r:.80}; give a number above 0")
+    if not isinstance(set_aside, int | float) or not 0 <= set_aside <= 0.9:
+        raise InvalidInputError(f"set_aside is {set_aside!r:.80}; give a number between 0 and 0.9")
 
 
 def _split(examples: Sequence[Example], set_aside: float, seed: int) -> tuple[list[Example], list[Example]]:

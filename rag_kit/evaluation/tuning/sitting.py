@@ -18,18 +18,20 @@ from rag_kit.documents import clean_text
 from rag_kit.errors import BudgetExceededError, InvalidInputError, MissingExtraError
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.metric import Metric
-from rag_kit.evaluation.runs.evaluating import aevaluate, look_for_gold, resolve
+from rag_kit.evaluation.runs.evaluating import aevaluate, resolve
+from rag_kit.evaluation.runs.gold import look_for_gold
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.statistics import sign_flip_test
 from rag_kit.evaluation.tuning.result import Trial, TuningResult, record_name, record_of
 from rag_kit.evaluation.tuning.space import SearchSpace, label, quiet
 
-_STARTUP = 8  # settings drawn at random before TPE's model of the space is believed
-_ATTEMPTS = 25  # proposals of a sampler until one is new
-_FEWEST = 8  # questions before a setting may be given up
-_FAILURES = 5  # settings in a row; then the cause is hardly the settings
+_STARTUP_TRIALS = 8  # settings drawn at random before TPE's model of the space is used
+_MAX_PROPOSALS = 25  # of TPE's until one is new
+_MIN_QUESTIONS = 8  # before a setting may be given up
+_MAX_FAILURES = 5  # settings in a row that fail; then the cause is hardly the settings
 _MIN_COVERAGE = 0.8  # share of the questions that the default has a value for
-_LEVEL = 0.05  # one-sided chance at which a setting is called worse
+_PRUNING_LEVEL = 0.05  # one-sided p-value below which a setting is called worse
+Scores = Mapping[str, float]  # by question
 _STATES = {"complete": "COMPLETE", "pruned": "PRUNED", "failed": "FAIL"}
 
 
@@ -60,12 +62,12 @@ class Sitting:
 
     async def run(self) -> TuningResult:
         """Search, then judge the winner."""
-        # what the result reads from its file it reads now, off the event loop
+        # these cached properties read files: off the event loop
         result = self.result
-        self._records, _, before = await run_in_thread(
+        self._records, _, earlier = await run_in_thread(
             lambda: (result.records, result.setup, result.study.user_attrs)
         )
-        self._began = time.monotonic() - before.get("elapsed", 0.0)
+        self._began = time.monotonic() - earlier.get("elapsed", 0.0)
         try:
             ended = await self._try_settings()
         except _Ended as reason:
@@ -74,7 +76,7 @@ class Sitting:
             await self._judge_winner()
         except (_Ended, _Failed) as reason:
             ended = f"{ended}; the winner could not be judged on all questions set aside: {reason}"
-        if ended != before.get("ended"):
+        if ended != earlier.get("ended"):
             for name, value in (("elapsed", round(self._usage["seconds"], 3)), ("ended", ended)):
                 await run_in_thread(self.result.study.set_user_attr, name, value)
         return self.result
@@ -92,7 +94,7 @@ class Sitting:
         return int(self._records.get(record_name(settings, part), {}).get("asked", 0))
 
     async def _try_settings(self) -> str:
-        """Try settings until ``n_trials`` or the end of the space; returns why no more are tried."""
+        """Try settings until ``n_trials`` or the end of the space; return why no more are tried."""
         failures = 0
         while (number := sum(trial.state != "unfinished" for trial in self.result.trials)) < self.n_trials:
             settings = await run_in_thread(self._propose, number)
@@ -100,32 +102,33 @@ class Sitting:
                 return f"every setting of the space was tried ({number})"
             trial = await self._try_setting(number, settings)
             failures = failures + 1 if trial.state == "failed" else 0
-            if failures == _FAILURES:
-                return f"{_FAILURES} settings failed one after the other, the last one because {trial.reason}"
+            if failures == _MAX_FAILURES:
+                return f"{_MAX_FAILURES} settings failed one after the other, the last one because {trial.reason}"
         return f"n_trials={self.n_trials}"
 
     def _propose(self, number: int) -> dict[str, Any] | None:
-        """Propose a setting that was not tried yet, by the seed and the finished trials alone."""
+        """Propose a setting that was not tried yet, by seed and finished trials alone; ``None`` if none is left."""
         if number == 0:
             return self.space.default
         with quiet() as optuna:
             trials = self.result.study.get_trials(deepcopy=False)
-            memory = optuna.create_study(direction=self.result.study.direction.name.lower())
-            memory.add_trials(trials)  # a copy: proposals leave no trace in the file
-            finite = all(getattr(values, "step", 1) for values in self.space.distributions.values())
+            study = optuna.create_study(direction=self.result.study.direction.name.lower())
+            study.add_trials(trials)  # a copy in memory: proposals are not written to the file
+            is_finite = all(getattr(values, "step", 1) for values in self.space.distributions.values())
             tried = {label(trial.user_attrs["settings"]) for trial in trials}
-            for attempt in range(_ATTEMPTS + 1):
+            for attempt in range(_MAX_PROPOSALS + 1):
+                is_last = attempt == _MAX_PROPOSALS
                 text = f"{self.seed}/{number}/{attempt}"
                 seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
-                memory.sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=_STARTUP)
-                if attempt == _ATTEMPTS and finite:  # it repeats itself: is a setting left?
-                    memory.sampler = optuna.samplers.BruteForceSampler(seed=seed)
-                proposal = memory.ask(self.space.distributions)
+                study.sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=_STARTUP_TRIALS)
+                if is_last and is_finite:  # TPE repeats itself: this sampler finds a setting that is left
+                    study.sampler = optuna.samplers.BruteForceSampler(seed=seed)
+                proposal = study.ask(self.space.distributions)
                 settings = self.space.setting(proposal.params)
                 if label(settings) not in tried:
                     return settings
-                if attempt < _ATTEMPTS:  # the last sampler would stop a study that it has seen the end of
-                    memory.tell(proposal, state=optuna.trial.TrialState.FAIL)
+                if not is_last:  # BruteForceSampler stops a study when it is told of the last setting
+                    study.tell(proposal, state=optuna.trial.TrialState.FAIL)
         return None
 
     async def _try_setting(self, number: int, settings: dict[str, Any]) -> Trial:
@@ -136,9 +139,8 @@ class Sitting:
             self._calls_left(settings, "search", ends[0])
             pipeline = await self._make_pipeline(settings)
             if number == 0:
-                await run_in_thread(
-                    look_for_gold, pipeline, [*self.parts[0], *self.parts[1]], self.max_missing_gold
-                )
+                examples = [*self.parts[0], *self.parts[1]]
+                await run_in_thread(look_for_gold, pipeline, examples, None, self.max_missing_gold)
             for end in ends:
                 results = await self._evaluate(pipeline, settings, "search", end, retry_errors=end == ends[0])
                 self._check_coverage(results, end)
@@ -160,8 +162,8 @@ class Sitting:
 
     def _add_trial(self, settings: dict[str, Any], state: str, reason: str, steps: dict[int, float]) -> None:
         """Write a finished trial to the study, with the scores by which it is compared."""
-        name, nothing = record_name(settings, "search"), {"scores": {}, "asked": 0, "calls": 0, "tokens": 0}
-        record = self._records.pop(name, nothing) | {"settings": settings, "state": state, "reason": reason}
+        name, empty = record_name(settings, "search"), {"scores": {}, "asked": 0, "calls": 0, "tokens": 0}
+        record = self._records.pop(name, empty) | {"settings": settings, "state": state, "reason": reason}
         value = list(steps.values())[-1] if state == "complete" else None
         trial = self.space.trial(
             settings, value=value, intermediate_values=steps, state=_STATES[state], user_attrs=record
@@ -172,6 +174,7 @@ class Sitting:
         self.result.study.set_user_attr("elapsed", round(self._usage["seconds"], 3))
 
     def _report_trial(self, trial: Trial) -> None:
+        """Report the score of a trial, the best one so far, and what the search has used."""
         current, best = (f"{t.value or 0:.4f} (setting {t.number})" for t in (trial, self.result.best_trial))
         usage = f"{self._usage['calls']} calls, {self._usage['seconds']:.0f} s"
         self.report(
@@ -179,7 +182,7 @@ class Sitting:
         )
 
     def _check_coverage(self, results: Results, total: int) -> None:
-        """Fail a setting with too few values to compare."""
+        """Fail a setting with a value on too few of the questions that the default has a value for."""
         cells, default = results.cells(self.metric.name), record_name(self.space.default, "search")
         expected = sum(key in cells for key in self._records[default]["scores"])
         with_value = len(results.values(self.metric.name))
@@ -190,17 +193,15 @@ class Sitting:
                 f"{reasons.most_common(1)[0][0] if reasons else 'no reason is known'}"
             )
 
-    def _reason_to_prune(
-        self, settings: dict[str, Any], scores: Mapping[str, float], steps: Mapping[int, float]
-    ) -> str:
+    def _reason_to_prune(self, settings: dict[str, Any], scores: Scores, steps: Mapping[int, float]) -> str:
         """Return why the pruning rule gives a setting up; "" if it does not."""
         if self.pruning == "paired":
             return _explain_worse(self.result.best_trial.scores, scores, self.metric.higher_is_better)
         if isinstance(self.pruning, str):
             return ""
         trial = self.space.trial(settings, state="RUNNING", intermediate_values=dict(steps))
-        given_up = self.pruning.prune(self.result.study, trial)
-        return f"Optuna's {type(self.pruning).__name__} gave it up" if given_up else ""
+        is_pruned = self.pruning.prune(self.result.study, trial)
+        return f"Optuna's {type(self.pruning).__name__} gave it up" if is_pruned else ""
 
     async def _judge_winner(self) -> None:
         """Evaluate the default setting and a winner that is another one on the questions set aside."""
@@ -233,7 +234,7 @@ class Sitting:
         return results
 
     def _ended_by(self, reason: str) -> _Ended:
-        """Make the end of the search; if its time is over, name the cap that the user set."""
+        """Make the exception that ends the search; if its time is over, it names the cap that the user set."""
         return _Ended(f"max_seconds={self.caps['seconds']}: {reason}" if self._seconds_left == 0 else reason)
 
     async def _make_pipeline(self, settings: dict[str, Any]) -> Any:
@@ -251,36 +252,36 @@ class Sitting:
             raise _Failed(f"the pipeline could not be made: {why}") from error
 
     def _calls_left(self, settings: Mapping[str, Any], part: str, end: int) -> int | None:
-        """Return how many model calls these questions may use; ``None`` without a cap.
+        """Return how many model calls the first ``end`` questions of a part may use; ``None`` without a cap.
 
         Raises `_Ended` if a cap is too small for these and for judging the winner, by what a question took so far.
         """
-        used, calls = self._usage, None
+        used, calls_left = self._usage, None
         to_ask = max(0, end - self._count_asked(settings, part))
         to_judge = 2 * len(self.parts[1]) if part == "search" else 0  # the winner and the default, afterwards
         for kind, cap in self.caps.items():
             if cap is None:
                 continue
             per_question = min(cap, used[kind]) / used["asked"] if used["asked"] else 0.0
-            left, kept = cap - used[kind], per_question * to_judge
-            if left <= 0 or left < per_question * to_ask + kept:
+            left, reserved = cap - used[kind], per_question * to_judge
+            if left <= 0 or left < per_question * to_ask + reserved:
                 raise _Ended(
-                    f"max_{kind}={cap:g}: {used[kind]:.3g} are used, {kept:.3g} are kept to judge the winner"
+                    f"max_{kind}={cap:g}: {used[kind]:.3g} are used, {reserved:.3g} are kept to judge the winner"
                 )
             if kind == "calls":
-                calls = max(1, int(left - kept))
-        return calls
+                calls_left = max(1, int(left - reserved))
+        return calls_left
 
 
 def _block_ends(count: int) -> list[int]:
-    """Return after how many questions a setting may be given up: each time twice as many, the last time all."""
+    """Return after how many questions a setting may be given up, about doubling, the last one ``count``: 10, 19, 37."""
     ends = [count]
-    while (half := math.ceil(ends[0] / 2)) >= _FEWEST:
+    while (half := math.ceil(ends[0] / 2)) >= _MIN_QUESTIONS:
         ends.insert(0, half)
     return ends
 
 
-def _explain_worse(best: Mapping[str, float], scores: Mapping[str, float], higher_is_better: bool) -> str:
+def _explain_worse(best: Scores, scores: Scores, higher_is_better: bool) -> str:
     """Explain why a setting is significantly worse than the best one on the questions of both; "" if not."""
     shared = [key for key in scores if key in best]
     sign = 1.0 if higher_is_better else -1.0
@@ -288,10 +289,11 @@ def _explain_worse(best: Mapping[str, float], scores: Mapping[str, float], highe
     if not differences or sum(differences) >= 0:
         return ""
     p = sign_flip_test(differences) / 2  # the test is two-sided and symmetric
-    if p > _LEVEL:
+    if p > _PRUNING_LEVEL:
         return ""
-    means = " against ".join(f"{statistics.fmean(row[key] for key in shared):.3g}" for row in (scores, best))
-    return f"worse than the best setting on the {len(shared)} questions so far: {means}, p = {p:.2g}"
+    own_mean, best_mean = (statistics.fmean(values[key] for key in shared) for values in (scores, best))
+    means = f"{own_mean:.3g} against {best_mean:.3g}, p = {p:.2g}"
+    return f"worse than the best setting on the {len(shared)} questions so far: {means}"
 
 
 def _clean_reason(reason: str) -> str:

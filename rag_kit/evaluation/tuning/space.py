@@ -35,7 +35,7 @@ def quiet() -> Iterator[Any]:
 
 
 def label(value: Any) -> str:
-    """Write a plain value as text: the same for equal values, different for 1, True and "1"."""
+    """Write a plain value as JSON: equal values have one label, but 1, True and "1" differ."""
     try:
         return json.dumps(value, sort_keys=True, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
@@ -93,19 +93,19 @@ class SearchSpace:
             raise InvalidInputError(
                 f"there is no parameter {unknown[0]!r:.120}; there are {', '.join(map(repr, self.parameters)):.400}"
             )
-        whole = {**self.default, **values}
+        complete = {**self.default, **values}
         try:
-            return self.setting(self.trial(whole, value=0.0).params)
+            return self.setting(self.trial(complete, value=0.0).params)
         except (ValueError, TypeError, OverflowError) as error:
-            raise InvalidInputError(f"the setting {whole!r:.200} is not allowed: {error!s:.300}") from None
+            raise InvalidInputError(f"the setting {complete!r:.200} is not allowed: {error!s:.300}") from None
 
-    def setting(self, proposed: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the setting of a trial's parameters."""
+    def setting(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the user's values for the parameters of an Optuna trial."""
         forms = self.parameters.items()
-        return {name: _plain_value(form, self.distributions[name], proposed[name]) for name, form in forms}
+        return {name: _plain_value(form, self.distributions[name], params[name]) for name, form in forms}
 
     def trial(self, settings: Mapping[str, Any], *, state: str = "COMPLETE", **more: Any) -> Any:
-        """Make a trial of Optuna with these settings in a state by name; ``more`` as for ``create_trial``."""
+        """Make a trial of Optuna with these settings, in the state of a name; ``more`` goes to ``create_trial``."""
         with quiet() as optuna:
             choices = {name for name, form in self.parameters.items() if "choices" in form}
             stored = {name: label(value) if name in choices else value for name, value in settings.items()}
@@ -155,7 +155,7 @@ def _default_value(form: Mapping[str, Any], bounds: Any) -> Any:
 
 
 def _plain_value(form: Mapping[str, Any], bounds: Any, value: Any) -> Any:
-    """Return a value of Optuna's as the user's own: a choice, or a number without rounding errors."""
+    """Turn a value of Optuna's into the user's: a choice from its label, a number without rounding errors."""
     if "choices" in form:
         return json.loads(value)
     return round(value) if "int" in form else min(max(float(f"{value:.6g}"), bounds.low), bounds.high)

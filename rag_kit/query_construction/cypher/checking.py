@@ -73,8 +73,8 @@ def _write_anew(statement: str) -> str:
         before = tokens[position - 1][1].upper() if position else ""
         after = tokens[position + 1][1] if position + 1 < len(tokens) else ""
         if kind in ("word", "name"):
-            label = before == ":" and open_brackets[-1:] != ["{"]
-            must_be_name = kind == "name" or before in (".", "AS") or label
+            is_label = before == ":" and open_brackets[-1:] != ["{"]
+            must_be_name = kind == "name" or before in (".", "AS") or is_label
             token = _render_word(token, after, must_be_name=must_be_name)
         elif token in ("(", "[", "{"):
             open_brackets.append(token)
@@ -87,7 +87,7 @@ def _write_anew(statement: str) -> str:
 
 
 def _tokens(text: str) -> list[tuple[str, str, bool]]:
-    """Yield kind and text of each token, and whether white space stands before it."""
+    """Return kind and text of each token, and whether there is white space before it."""
     tokens: list[tuple[str, str, bool]] = []
     position, space = 0, False
     while position < len(text):

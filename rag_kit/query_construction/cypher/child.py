@@ -16,9 +16,9 @@ from typing import Any
 
 from rag_kit.indexing.readers.limits import limit_memory
 
-_MEMORY = 1 << 30
-_POOL = 1 << 28
-_GRACE = 0.5  # Ladybug interrupts most statements itself
+_MEMORY = 1 << 30  # bytes beside the address space that Ladybug reserves
+_POOL = 1 << 28  # bytes of Ladybug's buffer
+_GRACE = 0.5  # seconds after the time limit: Ladybug interrupts most statements itself
 
 
 def main() -> None:
@@ -63,6 +63,7 @@ def _read_rows(result: Any, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _cell_value(cell: Any, chars: int) -> Any:
+    """Return a cell as plain JSON: a node or a list as a JSON text, cut as any other text."""
     if cell is None or isinstance(cell, (bool, int)) or (isinstance(cell, float) and math.isfinite(cell)):
         return cell
     if isinstance(cell, (dict, list)):

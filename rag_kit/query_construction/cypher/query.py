@@ -20,7 +20,7 @@ from rag_kit.errors import ConfigurationError, InvalidInputError, MissingExtraEr
 from rag_kit.indexing.readers.process import child_environment
 from rag_kit.query_construction.cypher.checking import rewrite_statement
 from rag_kit.query_construction.statements.asking import TextToStatement
-from rag_kit.query_construction.statements.result import MAX_COLUMNS, QueryResult, StatementLimits
+from rag_kit.query_construction.statements.result import MAX_COLUMNS, Limits, QueryResult
 from rag_kit.query_construction.statements.uses import StatementRetriever
 
 _CHILD = Path(__file__).with_name("child.py")
@@ -100,15 +100,15 @@ class GraphDatabase:
                 f"There is no graph database {os.fspath(file)!r}; graph_database() makes one."
             )
 
-    def run(self, statement: str, limits: StatementLimits) -> QueryResult:
+    def run(self, statement: str, limits: Limits) -> QueryResult:
         """Run one statement; raises ``StatementError`` where it was refused, or failed."""
         rewritten = rewrite_statement(statement)
         [result] = self._run_in_child([rewritten], limits._replace(rows=limits.rows + 1), statement)
         return QueryResult.from_rows(rewritten, result["columns"], result["rows"], limits)
 
     def describe(self, sample_rows: int, seconds: float) -> str:
-        """Node and relationship tables with their properties, and a few of their values."""
-        limits = StatementLimits(_MAX_ROWS, _SAMPLE_CHARS, seconds)
+        """Describe node and relationship tables for a model: their properties, and a few rows."""
+        limits = Limits(_MAX_ROWS, _SAMPLE_CHARS, seconds)
         try:
             [tables] = self._run_in_child([_TABLES], limits)
             queries = [text for table in tables["rows"] for text in _description_queries(sample_rows, *table)]
@@ -116,16 +116,19 @@ class GraphDatabase:
         except StatementError as error:
             raise ConfigurationError(f"The graph database cannot be read: {error}") from error
         texts = []
-        for name, kind in tables["rows"]:
-            fields = ", ".join(f"{field} {kind_}" for field, kind_ in next(answers))
+        for name, table_kind in tables["rows"]:
+            properties = ", ".join(f"{field} {field_type}" for field, field_type in next(answers))
             sample = [" | ".join(map(str, row)) for row in next(answers)]
-            ends = next(answers) if kind == "REL" else ()
-            lines = [f"(:{start})-[:{name} {{{fields}}}]->(:{end})" for start, end, *_ in ends]
-            texts.append("\n".join([*(lines or [f"(:{name} {{{fields}}})"]), *sample]))
+            patterns = [f"(:{name} {{{properties}}})"]
+            if table_kind == "REL":
+                ends = next(answers)
+                connections = [f"(:{start})-[:{name} {{{properties}}}]->(:{end})" for start, end, *_ in ends]
+                patterns = connections or patterns
+            texts.append("\n".join([*patterns, *sample]))
         return "\n\n".join(texts)
 
     def _run_in_child(
-        self, statements: Sequence[str], limits: StatementLimits, model_statement: str = ""
+        self, statements: Sequence[str], limits: Limits, model_statement: str = ""
     ) -> list[dict[str, Any]]:
         """Run statements in a child process; errors name the statement as the model wrote it."""
         timed_out = f"The statement took longer than {limits.seconds:g} s"
@@ -143,14 +146,13 @@ class GraphDatabase:
         try:
             answer = json.loads(process.stdout)
         except ValueError:
-            stopped = process.returncode == -signal.SIGALRM
-            reason = timed_out if stopped else "The statement brought the database down"
+            is_timeout = process.returncode == -signal.SIGALRM
+            reason = timed_out if is_timeout else "The statement brought the database down"
             raise StatementError(reason, model_statement) from None
         if "error" in answer:
             error = answer["error"].strip()
             raise StatementError(timed_out if error == "Interrupted." else error, model_statement)
-        results: list[dict[str, Any]] = answer["results"]
-        return results
+        return list(answer["results"])
 
 
 def check_installed() -> None:
@@ -162,10 +164,10 @@ def check_installed() -> None:
 
 
 def _description_queries(rows: int, name: str, kind: str) -> list[str]:
-    """Make the queries that describe a table: its properties, some rows, and what it connects."""
-    text, label = json.dumps(name, ensure_ascii=False), f"`{name}`"
-    info = f"CALL table_info({text}) RETURN name, type"
+    """Make the queries that describe a table: its properties, some rows, and the nodes that a relationship connects."""
+    quoted = json.dumps(name, ensure_ascii=False)
+    properties = f"CALL table_info({quoted}) RETURN name, type"
     if kind == "NODE":
-        return [info, f"MATCH (a:{label}) RETURN a LIMIT {rows}"]
-    sample = f"MATCH (a)-[r:{label}]->(b) RETURN a, r, b LIMIT {rows}"
-    return [info, sample, f"CALL show_connection({text}) RETURN *"]
+        return [properties, f"MATCH (a:`{name}`) RETURN a LIMIT {rows}"]
+    sample = f"MATCH (a)-[r:`{name}`]->(b) RETURN a, r, b LIMIT {rows}"
+    return [properties, sample, f"CALL show_connection({quoted}) RETURN *"]

@@ -7,6 +7,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator
+from os import PathLike
 from pathlib import Path
 
 from rag_kit.documents import Filter, compile_filter
@@ -20,12 +21,10 @@ _SCHEMA = (
     "CREATE REL TABLE RELATED(FROM Entity TO Entity, relation STRING, passage STRING, source STRING)",
 )
 _OPTIONS = "(header=false, auto_detect=false, parallel=false, escape='\"')"  # rows as csv.writer writes them
-_ROWS = 1_000
+_BATCH = 1_000  # documents read from the index at once
 
 
-def graph_database(
-    index: DocumentIndex, file: str | os.PathLike[str], *, filter: Filter | None = None
-) -> int:
+def graph_database(index: DocumentIndex, file: str | PathLike[str], *, filter: Filter | None = None) -> int:
     """Make a graph database of the triples in an index, or make it anew after the index changed.
 
     The file written, which replaces an older one at once, holds what is in the index now; a statement that runs
@@ -69,25 +68,26 @@ def graph_database(
 
 def _triples(index: DocumentIndex, filter: Filter | None) -> Iterator[tuple[str, ...]]:
     """Yield subject, object, relation, passage and source of each triple."""
-    admits = compile_filter(filter)
-    names: dict[str, str] = {}
+    passes = compile_filter(filter)
+    spellings: dict[str, str] = {}  # the first spelling of an entity counts
     ids = index.ids()
-    for start in range(0, len(ids), _ROWS):
-        batch = [
-            document
-            for document in index.get(ids[start : start + _ROWS])
-            if str(document.metadata.get(REPRESENTATION, "")).partition(":")[0] == "triples"
-            and admits(document.metadata)
-        ]
+    for start in range(0, len(ids), _BATCH):
+        batch = []
+        for document in index.get(ids[start : start + _BATCH]):
+            representation = str(document.metadata.get(REPRESENTATION, "")).partition(":")[0]
+            if representation == "triples" and passes(document.metadata):
+                batch.append(document)
         with index.families() as view:
             places = view.places([str(document.id) for document in batch])
         for document in batch:
             triple = split_triple(document.page_content)
             if triple is None or document.id not in places:  # removed meanwhile
                 continue
-            subject, object_ = (names.setdefault(name.casefold(), name) for name in (triple[0], triple[2]))
+            subject, relation, object_ = triple
+            subject = spellings.setdefault(subject.casefold(), subject)
+            object_ = spellings.setdefault(object_.casefold(), object_)
             source = str(document.metadata.get("source", ""))
-            yield subject, object_, triple[1], places[document.id].parent, source
+            yield subject, object_, relation, places[document.id].parent, source
 
 
 def _write(file: Path, triples: list[tuple[str, ...]], tables: Path) -> None:

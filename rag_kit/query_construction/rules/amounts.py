@@ -20,7 +20,9 @@ from rag_kit.text.values.reading import Value, find_values
 from rag_kit.text.values.units import is_money
 
 _NO_NUMBERS = ("clock", "decade", "century", "quarter", "weekday", "ordinal", "date")
+Spans = Sequence[QuestionSpan]
 _MAX_NUMBERS = 64
+_NAME_REACH = 60  # characters before a date in which a field may be named
 _LINK = r"(?:\s*(?:is|are|was|were|has|of|score|value|a|an|at|than|the|with|[=:]|为|是|在|的)\b|\s*[=:])*\s*$"
 _OPENING = re.compile(r"(?:\bbetween|\bfrom|介于|在)\s*$", re.IGNORECASE)
 _OR_MORE = re.compile(r"\s*(?:or\s+(?:more|fewer|less|higher|lower)\b|\+|-)?\s*", re.IGNORECASE)
@@ -55,52 +57,52 @@ class Amount(QuestionSpan):
     quarter: Clause | None = None  # for a quarter of a year: the condition on the field of quarters
 
 
-def find_amounts(
-    text: str, schema: Schema, periods: list[NamedPeriod], taken: list[QuestionSpan]
-) -> list[Amount]:
+def find_amounts(text: str, schema: Schema, periods: list[NamedPeriod], taken: Spans) -> list[Amount]:
     """Find dates and numbers that belong to a field, outside of what is `taken`, in order."""
     dates = [_date_amount(text, schema, period) for period in periods if not period.overlaps(taken)]
-    years = [date for date in dates if text[date.begin : date.end].isdecimal()]
-    sure = [date for date in dates if date not in years]
-    numbers = _find_numbers(text, schema, [*taken, *sure], years)
-    # "a price over 1000": what a numeric field's name stands before is not a year
+    bare_years = [date for date in dates if text[date.begin : date.end].isdecimal()]
+    other_dates = [date for date in dates if date not in bare_years]
+    numbers = _find_numbers(text, schema, [*taken, *other_dates], bare_years)
+    # "a price over 1000": after the name of a numeric field it is no year
     dates = [date for date in dates if not date.overlaps(numbers)]
     return sorted([*dates, *numbers], key=lambda amount: amount.begin)
 
 
 def _date_amount(text: str, schema: Schema, date: NamedPeriod) -> Amount:
-    """Match a date with its field: the one named before it, else the one of its grain."""
-    before = text[max(0, date.begin - 60) : date.begin].lower()
+    """Match a date with its field: the one named last before it, else one of dates for a day or a month, of years."""
+    before = text[max(0, date.begin - _NAME_REACH) : date.begin].lower()
     quarter = quarter_of(date.period, schema)
-    fine = date.period.grain not in ("year", "years") and quarter is None
-    field = max(
-        (field for field in schema if field.temporal),
-        key=lambda field: (
-            max(before.rfind(name.lower().replace("_", " ")) for name in field.all_names),
-            (field.type == "date") == fine,
-        ),
-    )
+    needs_date = date.period.grain not in ("year", "years") and quarter is None
+
+    def rank(field: MetadataField) -> tuple[int, bool]:
+        named_at = max(before.rfind(name.lower().replace("_", " ")) for name in field.all_names)
+        return named_at, (field.type == "date") == needs_date
+
+    field = max((field for field in schema if field.temporal), key=rank)
     return Amount(date.begin, date.end, date.period, field, date.begin, quarter if field.is_year else None)
 
 
-def _find_numbers(
-    text: str, schema: Schema, taken: Sequence[QuestionSpan], years: Sequence[QuestionSpan]
-) -> list[Amount]:
-    """Find the numbers of fields; what may be a year needs its field or a currency before it."""
+def _find_numbers(text: str, schema: Schema, taken: Spans, years: Spans) -> list[Amount]:
+    """Find the numbers of fields; where one of the `years` may be meant, the field or a currency must be before it."""
     fields = [field for field in schema if field.ordered and not field.temporal]
-    found = [value for value in find_values(text) if _is_number(value)][:_MAX_NUMBERS] if fields else []
-    spans = [QuestionSpan(value.start, _numeral_end(text, value)) for value in found]
-    free = [(value, span) for value, span in zip(found, spans, strict=True) if not span.overlaps(taken)]
-    amounts = [_number_amount(text, value, span, fields, span.overlaps(years)) for value, span in free]
+    if not fields:
+        return []
+    numbers: list[tuple[Value, QuestionSpan]] = []
+    for value in [value for value in find_values(text) if _is_number(value)][:_MAX_NUMBERS]:
+        numeral = NUMBER.match(text, value.start)  # its unit may begin after it
+        span = QuestionSpan(value.start, numeral.end() if numeral else value.end)
+        if not span.overlaps(taken):
+            numbers.append((value, span))
+    amounts = [_number_amount(text, value, span, fields, span.overlaps(years)) for value, span in numbers]
     # in "between 5 and 7 years old" the field of one number is that of the other
-    for number, ((low, left), (high, right)) in enumerate(pairwise(free)):
-        first, second = amounts[number : number + 2]
+    for index, ((low, left), (high, right)) in enumerate(pairwise(numbers)):
+        first, second = amounts[index : index + 2]
         between = text[first.end if first else left.end : right.begin]
         if cues.RANGE_TO.fullmatch(between) or cues.RANGE_AND.fullmatch(_without_cue(between)):
             if first is None and second is not None:
-                amounts[number] = Amount(left.begin, left.end, _plain(low), second.field, left.begin)
+                amounts[index] = Amount(left.begin, left.end, _number(low), second.field, left.begin)
             elif second is None and first is not None:
-                amounts[number + 1] = Amount(right.begin, right.end, _plain(high), first.field, right.begin)
+                amounts[index + 1] = Amount(right.begin, right.end, _number(high), first.field, right.begin)
     return [amount for amount in amounts if amount is not None]
 
 
@@ -109,49 +111,44 @@ def _is_number(value: Value) -> bool:
     return value.key.isdecimal() if value.key else value.dimension not in _NO_NUMBERS
 
 
-def _numeral_end(text: str, value: Value) -> int:
-    """Return where the figures of a value end, and its unit may begin."""
-    match = NUMBER.match(text, value.start)
-    return match.end() if match else value.end
-
-
-def _plain(value: Value) -> int | float:
+def _number(value: Value) -> int | float:
     """Return the number of a value, whole if it is."""
     return int(value.amount) if value.amount.is_integer() else value.amount
 
 
 def _number_amount(
-    text: str, value: Value, span: QuestionSpan, fields: list[MetadataField], year: bool
+    text: str, value: Value, span: QuestionSpan, fields: list[MetadataField], may_be_year: bool
 ) -> Amount | None:
-    """Match a number with a field, by the words before it or the unit after it."""
+    """Match a number with a field, by the words before it or the unit after it; ``None`` if none or several match."""
     begin, end = span.begin, span.end
-    more = _OR_MORE.match(text, end)
-    start = more.end() if more else end
-    units: list[tuple[MetadataField, int]] = []
+    or_more = _OR_MORE.match(text, end)
+    unit_begin = or_more.end() if or_more else end
+    units: list[tuple[MetadataField, int]] = []  # fields whose unit follows, and where it ends
     for field in fields:
-        if match := (_signs(field).measure if year else _signs(field).unit).match(text, start):
-            # the words of "20 or more pages" say how it is compared
-            units.append((field, end if text[end:start].strip() else match.end()))
+        patterns = _patterns_of(field)
+        if match := (patterns.measure if may_be_year else patterns.unit).match(text, unit_begin):
+            # the words of "20 or more pages" are read as a comparison later
+            units.append((field, end if text[end:unit_begin].strip() else match.end()))
         elif is_money(value.dimension) and _is_kind(field, _KINDS[0]):
             units.append((field, max(end, value.end)))
     if len(units) == 1:
         end = units[0][1]
     floor = max(0, begin - cues.REACH)
     left = text[floor:begin]
-    bare = _without_cue(left)
-    # 三 and "one" are in much that is not a number
-    written = text[begin:end].lstrip("-+$€£¥ ")[:1].isdigit()
-    if not (written or bare != left or any(cue.match(text, end) for cue, _ in cues.RIGHT)):
+    left_without_cue = _without_cue(left)
+    # 三 and "one" are in many words that are no numbers
+    has_digit = text[begin:end].lstrip("-+$€£¥ ")[:1].isdigit()
+    if not (has_digit or left_without_cue != left or any(cue.match(text, end) for cue, _ in cues.RIGHT)):
         return None
     for field in fields:
-        for words in (_OPENING.sub("", bare), left):
-            if unit_match := _signs(field).before.search(words):
-                return Amount(begin, end, _plain(value), field, floor + unit_match.start())
-    return Amount(begin, end, _plain(value), units[0][0], begin) if len(units) == 1 else None
+        for words in (_OPENING.sub("", left_without_cue), left):
+            if match := _patterns_of(field).before.search(words):
+                return Amount(begin, end, _number(value), field, floor + match.start())
+    return Amount(begin, end, _number(value), units[0][0], begin) if len(units) == 1 else None
 
 
-class _Signs(NamedTuple):
-    """Patterns before and after the numbers of a field; after what may be a year only those of `measure`."""
+class _FieldPatterns(NamedTuple):
+    """Patterns before and after the numbers of a field; after a possible year only `measure` counts."""
 
     before: re.Pattern[str]
     unit: re.Pattern[str]
@@ -159,7 +156,7 @@ class _Signs(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def _signs(field: MetadataField) -> _Signs:
+def _patterns_of(field: MetadataField) -> _FieldPatterns:
     """Make the patterns by which numbers belong to a field: "20 words" to word_count, "rated 4" to a rating."""
     kinds = [kind for kind in _KINDS if _is_kind(field, kind)]
     names = "|".join(map(_name_pattern, field.all_names))
@@ -167,7 +164,7 @@ def _signs(field: MetadataField) -> _Signs:
     measures = [kind.after for kind in kinds]
     words = "|".join(map(_name_pattern, _name_words(field)))
     initials = [re.escape(name[0]) for name in field.all_names if name[:1] > "\u3400"]
-    return _Signs(
+    return _FieldPatterns(
         re.compile(rf"(?:{before}){_LINK}", re.IGNORECASE),
         re.compile("|".join([*measures, rf"(?:{words})\b", *initials]), re.IGNORECASE),
         re.compile("|".join(measures) or "(?!)", re.IGNORECASE),

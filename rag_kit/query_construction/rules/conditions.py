@@ -9,15 +9,8 @@ from functools import lru_cache
 from itertools import pairwise, zip_longest
 from typing import Any
 
-from rag_kit.query_construction.clauses import (
-    Clause,
-    all_of,
-    any_of,
-    comparison_clause,
-    none_of,
-    shorten_clause,
-    split_clause,
-)
+from rag_kit.query_construction import clauses
+from rag_kit.query_construction.clauses import Clause
 from rag_kit.query_construction.dates import QUARTERS, Period
 from rag_kit.query_construction.fields import MetadataField, Schema
 from rag_kit.query_construction.rules import cues
@@ -53,12 +46,13 @@ class Condition(QuestionSpan):
         """The condition in the filter language."""
         if self.field.type == "bool" and self.operator == "$eq":
             return {self.field.name: {"$eq": self.value != self.negated}}
-        operator = _OPPOSITE.get(self.operator, self.operator) if self.negated else self.operator
-        clause = comparison_clause(self.field, operator, self.value, self.high)
+        opposite = _OPPOSITE.get(self.operator) if self.negated else None
+        clause = clauses.comparison_clause(self.field, opposite or self.operator, self.value, self.high)
         if self.negated:
-            return none_of(clause) if operator == self.operator else clause
-        quarter = self.quarter if operator == "$eq" and self.high is None else None
-        return (quarter and all_of([clause, quarter])) or clause
+            return clause if opposite else clauses.none_of(clause)
+        if self.quarter and self.operator == "$eq" and self.high is None:
+            return clauses.all_of([clause, self.quarter]) or clause
+        return clause
 
 
 # what may follow, so that "without a rating above 4" and "with no author Smith" are not meant
@@ -67,7 +61,7 @@ _ZH_STOP = r"(?=\s*(?:$|[的、，,。？?！!]|或|且|并|和))"
 
 
 def find_missing(text: str, schema: Schema, time: MetadataField | None) -> list[Condition]:
-    """Find conditions on what is missing: "undated" (of the field `time`), "with no rating", 没有作者."""
+    """Find the conditions that a field is missing: "undated" (the field `time`), "with no rating", 没有作者."""
     conditions: list[Condition] = []
     for field in schema:
         match = None if field.type == "bool" else _missing_pattern(field, field is time).search(text)
@@ -106,25 +100,28 @@ def quarter_of(period: Any, schema: Schema) -> Clause | None:
     if not isinstance(period, Period) or period.grain != "quarter":
         return None
     number = (period.start.month + 2) // 3
-    for field in schema:
-        if not field.many and field.type == "int" and _QUARTER_NAME.search(field.name):
+    for field in [field for field in schema if not field.many]:
+        if field.type == "int" and _QUARTER_NAME.search(field.name):
             return {field.name: {"$eq": number}}
-        quarters = {_quarter(value): value for value in field.values}
-        if not field.many and field.type == "str" and number in quarters and None not in quarters:
-            return {field.name: {"$eq": quarters[number]}}
+        values = {_read_quarter(value): value for value in field.values}
+        if field.type == "str" and number in values and None not in values:
+            return {field.name: {"$eq": values[number]}}
     return None
 
 
-def _quarter(value: Any) -> int | None:
+def _read_quarter(value: Any) -> int | None:
+    """Return the number of a quarter such as "Q1", 第一季度, "first quarter"; ``None`` for another value."""
     match = _QUARTER.fullmatch(str(value).strip())
-    return QUARTERS.get(next(group for group in match.groups() if group).lower()) if match else None
+    return QUARTERS.get((match[1] or match[2] or match[3]).lower()) if match else None
 
 
-_OPENS = re.compile(r"\beither\b|\bone\s+of\b|\(", re.IGNORECASE)
+_LIST_OPENING = re.compile(r"\beither\b|\bone\s+of\b|\(", re.IGNORECASE)
 _MARKS = "\"“”'‘’「」『』"
 _ONE_WORD = re.compile(r"^\s+[A-Za-z]+\s$")  # "stroke or severe obesity"
-_AGAIN = re.compile(r"\b(?:papers?|articles?|studies|those|ones|anything)\b", re.IGNORECASE)
-_PURE = re.compile(rf"(?:[\s,、/;{_MARKS}]|\b(?:and|or|and/or|the|a)\b|或者?|和|与|及|以及)*", re.IGNORECASE)
+_REPEATED_NOUN = re.compile(r"\b(?:papers?|articles?|studies|those|ones|anything)\b", re.IGNORECASE)
+_CONNECTORS = re.compile(
+    rf"(?:[\s,、/;{_MARKS}]|\b(?:and|or|and/or|the|a)\b|或者?|和|与|及|以及)*", re.IGNORECASE
+)
 
 
 def join_conditions(text: str, conditions: Sequence[Condition]) -> Clause | None:
@@ -138,59 +135,61 @@ def join_conditions(text: str, conditions: Sequence[Condition]) -> Clause | None
             lists[-1].append(condition)
         else:
             lists.append([condition])
-    alternatives: list[list[Clause]] = [[]]
-    before: list[Condition] = []
+    alternatives: list[list[Clause]] = [[]]  # joined by "or"; those of each by "and"
+    previous: list[Condition] = []
     for members in lists:
         clause = _join_list(text, members)
-        either = before and _connector(text[before[-1].end : members[0].begin]) == "or"
-        if either and before[0].measured and members[0].measured:
-            # "phones rated below 3 or priced over 1000": what stands around is of both
-            alternatives[-1][-1] = any_of([alternatives[-1][-1], clause]) or clause
+        after_or = bool(previous) and _connector(text[previous[-1].end : members[0].begin]) == "or"
+        if after_or and previous[0].measured and members[0].measured:
+            # "phones rated below 3 or priced over 1000": the phones are of both
+            alternatives[-1][-1] = clauses.any_of([alternatives[-1][-1], clause]) or clause
         else:
-            alternatives += [[]] if either else []
-            _add_condition(alternatives[-1], clause, members[0])
-        before = members
-    return any_of([joined for parts in alternatives if (joined := all_of(parts))])
+            if after_or:
+                alternatives.append([])
+            _add_clause(alternatives[-1], clause, members[0])
+        previous = members
+    joined = [clauses.all_of(parts) for parts in alternatives]
+    return clauses.any_of([clause for clause in joined if clause])
 
 
-def _add_condition(parts: list[Clause], clause: Clause, first: Condition) -> None:
-    """Add a condition; two values that a field cannot have at once become alternatives."""
-    if first.exclusive and (new_values := _values(clause)):
-        for number, part in enumerate(parts):
-            old_values = _values(part)
-            if old_values and split_clause(part)[0] == first.field.name:
-                parts[number] = {first.field.name: {"$in": list(dict.fromkeys([*old_values, *new_values]))}}
-                return
+def _add_clause(parts: list[Clause], clause: Clause, first: Condition) -> None:
+    """Add the clause of a list of conditions; two values that a field cannot have at once become alternatives."""
+    name, new_values = first.field.name, _alternative_values(clause) if first.exclusive else []
+    for number, part in enumerate(parts):
+        old_values = _alternative_values(part)
+        if old_values and new_values and clauses.split_clause(part)[0] == name:
+            parts[number] = {name: {"$in": list(dict.fromkeys([*old_values, *new_values]))}}
+            return
     if clause not in parts:
         parts.append(clause)
 
 
-def _values(part: Clause) -> list[Any]:
-    """The values of which a condition asks for one."""
-    _, operator, operand = split_clause(part)
+def _alternative_values(part: Clause) -> list[Any]:
+    """Return the values that a clause with ``$in`` or ``$eq`` allows; empty for another."""
+    _, operator, operand = clauses.split_clause(part)
     return list(operand) if operator == "$in" else [operand] if operator == "$eq" else []
 
 
 def _in_one_list(text: str, first: Condition, second: Condition) -> bool:
-    """Tell whether only commas, "and" and "or" stand between neighbours on one field."""
+    """Tell whether neighbours on one field have only commas, "and" and "or" between them."""
     between = text[first.end : second.begin]
     word = _connector(between)
     if first.field is not second.field or first.negated != second.negated or word in (None, "but"):
         return False
-    return not (word == "and" and _OPENS.search(between))
+    return not (word == "and" and _LIST_OPENING.search(between))
 
 
-def carries_on(between: str) -> bool:
-    """Tell whether a negation goes on over the words between two conditions: "without A or B"."""
+def extends_negation(between: str) -> bool:
+    """Tell whether a negation extends over the words between two conditions: "without A or B"."""
     word = _connector(between)
-    # "ignoring papers about A and papers about B"
-    again = word in ("nor", "or") or (word == "and" and _AGAIN.search(between) is not None)
-    return again or (word is not None and _PURE.fullmatch(between) is not None)
+    if word in ("nor", "or") or (word == "and" and _REPEATED_NOUN.search(between)):
+        return True  # also "ignoring papers about A and papers about B"
+    return word is not None and _CONNECTORS.fullmatch(between) is not None
 
 
 def _connector(between: str) -> str | None:
-    """Return the connector of two conditions; ``None`` for other words, ``""`` for nothing between them."""
-    match = None
+    """Return "and", "or", "nor", "but", "comma", or "" for nothing between two conditions; ``None`` for other words."""
+    match = None  # the first connector that is no comma, else the last comma
     for match in cues.CONNECTOR.finditer(between):
         if match.lastgroup != "comma":
             break
@@ -199,18 +198,22 @@ def _connector(between: str) -> str | None:
     kind = (match.lastgroup or "and").removeprefix("zh_")
     if kind == "comma":
         return kind
-    after = _ONE_WORD.sub("", between[match.end() :]) if kind == "or" else between[match.end() :]
-    rest = re.sub(rf"[{_MARKS})）;/,、]", " ", between[: match.start()] + " " + after)
-    if not cues.ALL_LIGHT.fullmatch(rest):
+    after = between[match.end() :]
+    if kind == "or":
+        after = _ONE_WORD.sub("", after)
+    others = re.sub(rf"[{_MARKS})）;/,、]", " ", between[: match.start()] + " " + after)
+    if not cues.ALL_LIGHT.fullmatch(others):
         return None
-    return "nor" if match.group().lower() == "nor" else "but" if kind == "not" else kind
+    if match.group().lower() == "nor":
+        return "nor"
+    return "but" if kind == "not" else kind
 
 
 def _join_list(text: str, members: Sequence[Condition]) -> Clause:
-    """Make the condition of one list."""
+    """Join the conditions of one list by the words between them."""
     if members[0].negated:
         parts = [member.where for member in members]
-        return shorten_clause(all_of(parts) or parts[0])
+        return clauses.shorten_clause(clauses.all_of(parts) or parts[0])
     words = [_connector(text[condition.end : following.begin]) for condition, following in pairwise(members)]
     # a comma joins as the next "and" or "or" of its list does
     for number in range(len(words) - 1, -1, -1):
@@ -221,34 +224,37 @@ def _join_list(text: str, members: Sequence[Condition]) -> Clause:
         if word in ("or", "nor") or member.exclusive:
             alternatives.append([])
         alternatives[-1].append(member.where)
-    joined = any_of([all_of(parts) or parts[0] for parts in alternatives])
-    return shorten_clause(joined or members[0].where)
+    joined = clauses.any_of([clauses.all_of(parts) or parts[0] for parts in alternatives])
+    return clauses.shorten_clause(joined or members[0].where)
 
 
 # 或许 is a word of its own
 _OR = r"(?:\bor\b|(?<!不可)或(?![许以])者?)"
 _LIGHT = rf"(?:{cues.LIGHT}|{cues.ZH_LIGHT})*+"
 _WORD = r"(?!(?:so|else|more|less|not|even)\b)(?P<word>[^\W\d][\w.'’-]*)"
-_AFTER = re.compile(
+_OR_WORD = re.compile(
     rf"[\s\"”’」』)）]*(?:[,，、]\s*{_WORD.replace('<word>', '<listed>')}\s*)*[,，、]?\s*{_OR}{_LIGHT}(?:{_WORD}|$)",
     re.IGNORECASE,
 )
-_BEFORE = re.compile(rf"{_WORD}\s*,?\s*{_OR}{_LIGHT}$", re.IGNORECASE)
+_WORD_OR = re.compile(rf"{_WORD}\s*,?\s*{_OR}{_LIGHT}$", re.IGNORECASE)
 
 
-def find_unknown_alternatives(text: str, conditions: Sequence[Condition]) -> dict[Condition, str]:
+def find_unknown(text: str, conditions: Sequence[Condition]) -> dict[Condition, str]:
     """Find values in an or-list with an unknown word ("Stroke or insomnia"), each with that word."""
     unknown: dict[Condition, str] = {}
-    ends = [0, *(condition.end for condition in conditions)]
-    for condition, following, end in zip_longest(conditions, conditions[1:], ends[:-1]):
+    previous_end = 0
+    for condition, following in zip_longest(conditions, conditions[1:]):
+        left = text[previous_end : condition.begin]
+        right = text[condition.end : following.begin if following else len(text)]
+        previous_end = condition.end
         if condition.negated or condition.measured:
             continue
-        right = text[condition.end : following.begin if following else len(text)]
-        after, before = _AFTER.match(right), _BEFORE.search(text[end : condition.begin])
-        # "or severe Obesity" narrows another value of the field
-        alike = following is not None and following.field is condition.field
+        after, before = _OR_WORD.match(right), _WORD_OR.search(left)
         word = after and (after["word"] or after["listed"])
-        if after and word and not (after["word"] and alike and not right[after.end() :].strip()):
+        # in "Stroke or severe Obesity" the word narrows the next value of the field
+        has_next = following is not None and following.field is condition.field
+        narrows = after and after["word"] and has_next and not right[after.end() :].strip()
+        if word and not narrows:
             unknown[condition] = word
         elif before and not cues.ALL_LIGHT.fullmatch(before["word"]):
             unknown[condition] = before["word"]

@@ -18,7 +18,7 @@ from rag_kit.query_construction.rules.amounts import Amount, find_amounts
 from rag_kit.query_construction.rules.conditions import (
     Condition,
     find_missing,
-    find_unknown_alternatives,
+    find_unknown,
     join_conditions,
 )
 from rag_kit.query_construction.rules.mentions import choose_mentions, is_explicit, purpose_of, read_mentions
@@ -36,7 +36,7 @@ _NOUN = (
     r"|studies\b)"
 )
 _ZH_NOUN = r"文章|论文|文献|研究|文档|报告"
-_TIMES = [
+_ORDERS = [
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         rf"\b(?:the\s+)?(?:{_N}\s+)?(?P<word>latest|newest|most\s+recent|oldest|earliest)(?:\s+(?:first\b|{_NOUN}))?(?!\s+than)",
@@ -82,26 +82,22 @@ class RuleConstructor:
     def construct(self, question: str, schema: Schema) -> ConstructedQuery:
         """Turn the first 2,000 characters of a question into text and filter."""
         text = _normalize(question)
-        plain = level(text)
-        conditions, order, used = _read_text(plain, schema, self._today or date.today())
-        unknown = find_unknown_alternatives(plain, conditions)
+        folded = level(text)
+        conditions, order, used = _read(folded, schema, self._today or date.today())
+        unknown = find_unknown(folded, conditions)
         conditions = [condition for condition in conditions if condition not in unknown]
-        # what is not a condition stays in the text
-        rest, bare = cues.remainder(text, [*used, *conditions])
-        where, repair = bound_filter(join_conditions(plain, conditions))
+        query, content = cues.remainder(text, [*used, *conditions])
+        where, repair = bound_filter(join_conditions(folded, conditions))
         repairs = [
             f"dropped: {value.field.name} {text[value.begin : value.end][:60]!r}: the question also asks for "
             f"{word[:60]!r}, which is no known value, and the filter would hide it"
             for value, word in unknown.items()
         ]
-        return ConstructedQuery(
-            question=question,
-            query=rest if content_words(bare) else "",
-            filter=where,
-            sort=order.sort if order else None,
-            limit=order.limit if order else None,
-            repairs=(*repairs, *([repair] if repair else [])),
-        )
+        if repair:
+            repairs.append(repair)
+        sort, limit = (order.sort, order.limit) if order else (None, None)
+        query = query if content_words(content) else ""
+        return ConstructedQuery(question, query, where, sort, limit, repairs=tuple(repairs))
 
 
 @lru_cache(maxsize=16)
@@ -113,10 +109,8 @@ def _normalize(question: str) -> str:
     return unicodedata.normalize("NFKC", question)[:_MAX_QUESTION]
 
 
-def _read_text(
-    text: str, schema: Schema, today: date
-) -> tuple[list[Condition], Order | None, list[QuestionSpan]]:
-    """Read the conditions of a text, its order, and where else it is understood."""
+def _read(text: str, schema: Schema, today: date) -> tuple[list[Condition], Order | None, list[QuestionSpan]]:
+    """Return the conditions of a text, its order, and the spans of order and missing fields."""
     times = [field for field in schema if field.temporal]
     order = find_order(text, schema)
     missing = find_missing(text, schema, max(times, key=lambda field: field.type == "date", default=None))
@@ -140,14 +134,13 @@ def _values_and_amounts(
     """Find values that are not part of a date, and dates and numbers that are not part of a value."""
     # "2010" is a year before it is the value of a text field
     values = [value for value in values if not _is_decimal(text, value) or is_explicit(text, value)]
-    periods = [
-        period
-        for period in (find_periods(text, today) if any(field.temporal for field in schema) else ())
+    periods = []
+    for period in find_periods(text, today) if any(field.temporal for field in schema) else ():
         # "in 1500 participants" has no year
-        if not period.overlaps(used)
-        and not (_is_decimal(text, period) and cues.NOT_YEARS.match(text, period.end))
-        and not (period.period.grain == "year" and cues.is_reference(text, period))
-    ]
+        is_count = _is_decimal(text, period) and cues.NOT_YEARS.match(text, period.end)
+        is_reference = period.period.grain == "year" and cues.is_reference(text, period)
+        if not (is_count or is_reference or period.overlaps(used)):
+            periods.append(period)
     # the Q2 of "Q2 2023" is read with its year, the 2010 of a value with that
     named = longest_spans([*values, *periods])
     values = [span for span in named if isinstance(span, NamedValue)]
@@ -171,7 +164,7 @@ class Order(QuestionSpan):
 def find_order(text: str, schema: Schema) -> Order | None:
     """Find the order that a question asks for, if a field can give it."""
     times = [field for field in schema if field.temporal]
-    match = next((match for pattern in _TIMES if (match := pattern.search(text))), None)
+    match = next(filter(None, (pattern.search(text) for pattern in _ORDERS)), None)
     if match is None or not times:
         return None
     number, noun, word = (match.groupdict().get(name) for name in ("n", "noun", "word"))

@@ -35,25 +35,22 @@ NEGATED = re.compile(rf"(?:{_NEGATION}{LIGHT}*+|{_ZH_NEGATION}{ZH_LIGHT}*+)$", _
 ALL_LIGHT = re.compile(rf"(?:{LIGHT}|{ZH_LIGHT})*+", _I)
 REACH = 160  # characters before a date or value that are looked at
 TOPIC = re.compile(
-    r"\b(?:about|on|regarding|concerning|involv\w+|cover\w*|mention\w*|discuss\w*|address\w*|topics?|subjects?)\s+(?:the\s+)?$"
+    r"(?i)\b(?:about|on|regarding|concerning|involv\w+|cover\w*|mention\w*|discuss\w*|address\w*|topics?|subjects?)\s+(?:the\s+)?$"
     r"|(?:关于|有关|针对|涉及|研究|讨论)\s*$",
-    _I,
 )
 EXCLUDED_AFTER = re.compile(
-    r"\s*[\"”’'」』]?\s*(?:(?:papers|articles|studies)\s+)?(?:(?:are|is|be|being|to\s+be)\s+)?(?:excluded|left\s+out|omitted)\b"
+    r"(?i)\s*[\"”’'」』]?\s*(?:(?:papers|articles|studies)\s+)?(?:(?:are|is|be|being|to\s+be)\s+)?(?:excluded|left\s+out|omitted)\b"
     r"|\s*[\"”’]?\s*(?:is|are|was|were)(?:\s+not|n['’]t)\s+(?:a|an|the|among|one\s+of|in|listed|present|tagged|included)\b"
     r"|\s*[\"”’'」』]?\s*的?(?:文章|论文|研究|文献)?(?:除外|不要|不算|以外|之外|无关)",
-    _I,
 )
 OPENING, CLOSING = "\"“'‘「『《", "\"”'’」』》"
 STATE_OF = re.compile(r"截至|截止|ending\b", _I)
 POSSESSION = re.compile(r"['’]s?\s+\w|的(?=[\u3400-\u9fff])")
 CONNECTOR = re.compile(
-    r"\b(?P<not>but\s+not|and\s+not|or\s+not)\b|\b(?P<or>or|and/or|nor)\b|(?P<zh_or>或者?是?|抑或)"
+    r"(?i)\b(?P<not>but\s+not|and\s+not|or\s+not)\b|\b(?P<or>or|and/or|nor)\b|(?P<zh_or>或者?是?|抑或)"
     r"|\b(?P<but>but|yet|though|whereas)\b|(?P<zh_but>但是?|不过|而(?!且))"
     r"|\b(?P<and>and|plus|as\s+well\s+as|together\s+with)\b|&|(?P<zh_and>以及|并且|而且|同时|和|与|及|且|并|也)"
     r"|(?P<comma>[,;、/])",
-    _I,
 )
 
 _FILLER = r"(?:\s*(?:the|years?|(?:end|start|turn|beginning)\s+of|date|in|of|about|around)\b)*\s*"
@@ -124,15 +121,13 @@ ONWARD = re.compile(rf"\s+on\b{_END}", _I)
 FROM = re.compile(r"(?:\bfrom\s+(?:the\s+)?(?:years?\s+)?|从|自)$", _I)
 BETWEEN = re.compile(r"(?:\bbetween\s+(?:the\s+)?(?:years?\s+)?|介于|在)$", _I)
 RANGE_TO = re.compile(
-    r"\s*(?:-|–|—|~|～|\.\.\.?|\b(?:to|through(?:\s+to)?|thru|(?:up\s+)?until|till)\b|\b(?:right\s+)?up\s+to(?:\s+and\s+including)?\b"
+    r"(?i)\s*(?:-|–|—|~|～|\.\.\.?|\b(?:to|through(?:\s+to)?|thru|(?:up\s+)?until|till)\b|\b(?:right\s+)?up\s+to(?:\s+and\s+including)?\b"
     r"|到|至)\s*(?:the\s+)?(?:years?\s+)?$",
-    _I,
 )
 RANGE_AND = re.compile(r"\s*(?:\band\b|&|和|与|、)\s*(?:the\s+)?$", _I)
 NOT_YEARS = re.compile(
-    r"\s*(?:%|(?:[a-z]+\s+)?(?:patients|participants|people|women|men|children|cases|samples|users|words|dollars|euros|mg|ml|"
+    r"(?i)\s*(?:%|(?:[a-z]+\s+)?(?:patients|participants|people|women|men|children|cases|samples|users|words|dollars|euros|mg|ml|"
     r"kg|km|cm|mm|times|days|hours|minutes)\b|[名例位个人次条篇页元岁])",
-    _I,
 )
 # "13 (1970)", "Lee et al., 1970", "(Lee, 1970)" and "1970;13:5" are references
 _BEFORE_REFERENCE = re.compile(r"(?:\d\s*[卷期]?\s*\(|\bet\s+al\.?,?\s*\(?|\([A-Z][^()]{0,60},\s*)$")
@@ -146,21 +141,20 @@ def is_reference(text: str, year: QuestionSpan) -> bool:
 
 
 _FRAME = re.compile(
-    rf"{_NEGATION}|\b{_LIGHT_WORD}|\bor\b|{_ZH_LIGHT_WORD}|请|之间|期间|找出?|查找|检索|搜索|列出|给我|我[要想]|所有|全部|或者?|且|并|吗|呢",
-    _I,
+    rf"(?i){_NEGATION}|\b{_LIGHT_WORD}|\bor\b|{_ZH_LIGHT_WORD}|请|之间|期间|找出?|查找|检索|搜索|列出|给我|我[要想]|所有|全部|或者?|且|并|吗|呢",
 )
 _DANGLING = re.compile(rf"(?:\b(?:{_LIGHT_WORD}|(?:without|but|not|only|and|or)\b)|[\s\"“‘「(:=])++$", _I)
 
 
 def with_negation(text: str, floor: int, begin: int, end: int) -> tuple[int, int, bool]:
-    """Widen a part of a text by the negation before or after it; also tell whether there is one."""
+    """Widen a part of a text by the negation before it, from `floor` on, or after it; tell whether there is one."""
     before, after = NEGATED.search(text[floor:begin]), EXCLUDED_AFTER.match(text, end)
     begin = floor + before.start() if before else begin
     return begin, after.end() if after else end, bool(before or after)
 
 
 def remainder(text: str, spans: Sequence[QuestionSpan]) -> tuple[str, str]:
-    """Remove spans from a text; also return the rest without words that only frame a request.
+    """Remove spans from a text; return what is left, and that without words that only frame a request.
 
     Example:
         >>> remainder("Papers on sleep after 2010 tagged Aged", [QuestionSpan(16, 26), QuestionSpan(34, 38)])
@@ -168,11 +162,10 @@ def remainder(text: str, spans: Sequence[QuestionSpan]) -> tuple[str, str]:
     """
     parts, position = [], 0
     for span in sorted(spans, key=lambda span: (span.begin, span.end)):
-        if span.begin >= position:
-            # "tagged" says nothing without the tag
+        if span.begin >= position:  # "tagged" means nothing without the tag after it
             parts.append(_DANGLING.sub(" ", text[position : span.begin]))
         position = max(position, span.end)
     parts.append(text[position:])
-    rest = re.sub(r"\s+([,.;:?!])", r"\1", re.sub(r"\s+", " ", " ".join(parts)))
-    rest = re.sub(r"(?:^|(?<=[,;]))\s*[,;]+", "", rest).strip(" ,;:、，")
-    return rest, re.sub(r"\s+", " ", _FRAME.sub(" ", rest)).strip(" ,.;:?!、，。？！")
+    remaining = re.sub(r"\s+([,.;:?!])", r"\1", re.sub(r"\s+", " ", " ".join(parts)))
+    remaining = re.sub(r"(?:^|(?<=[,;]))\s*[,;]+", "", remaining).strip(" ,;:、，")
+    return remaining, re.sub(r"\s+", " ", _FRAME.sub(" ", remaining)).strip(" ,.;:?!、，。？！")

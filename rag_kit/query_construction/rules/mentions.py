@@ -10,38 +10,35 @@ from typing import Literal
 from rag_kit.query_construction.fields import Schema
 from rag_kit.query_construction.rules import cues
 from rag_kit.query_construction.rules.amounts import Amount
-from rag_kit.query_construction.rules.conditions import Condition, carries_on
+from rag_kit.query_construction.rules.conditions import Condition, extends_negation
 from rag_kit.query_construction.rules.values import NamedValue
 from rag_kit.query_construction.words import QuestionSpan
 from rag_kit.text import content_words
 from rag_kit.text.values.reading import level
 
 _DOCUMENTS = re.compile(
-    r"\b(?:papers?|articles?|studies|works|publications?|documents?|abstracts?|records|reports|files|literature|entries|"
+    r"(?i)\b(?:papers?|articles?|studies|works|publications?|documents?|abstracts?|records|reports|files|literature|entries|"
     r"anything|everything|items)\b|论文|文章|文献|文档|文件|研究(?:[？?。]?$|有|中)|资料",
-    re.IGNORECASE,
 )
 _ORDER = re.compile(
-    r"^\s*(?:please\s+|(?:could|can)\s+you\s+)?(?:show|find|list|give|get|fetch|search|retrieve|return|look)\b"
+    r"(?i)^\s*(?:please\s+|(?:could|can)\s+you\s+)?(?:show|find|list|give|get|fetch|search|retrieve|return|look)\b"
     r"|(?:^|[.;:?!])\s*(?:only\s+)?(?:exclude|filter|limit|restrict)\b"
     r"|\b(?:I|we)\s+(?:want|need|would\s+like|am\s+looking)\b|查找|检索|搜索|列出|找出|给出|给我|我[要想]",
-    re.IGNORECASE,
 )
 _ASKS = re.compile(
-    r"[?？]|^\s*(?:what|which|who|whom|whose|when|where|why|how|is|are|was|were|do|does|did|has|have|had|can|could|"
+    r"(?i)[?？]|^\s*(?:what|which|who|whom|whose|when|where|why|how|is|are|was|were|do|does|did|has|have|had|can|could|"
     r"will|would|should|may)\b|[什怎何吗呢]|多少|哪|几|是否|有没有",
-    re.IGNORECASE,
 )
 _NEXT = re.compile(r"\s*(?:the\s+)?(?:years?\s+)?")
 Purpose = Literal["documents", "topic", "answer"]
 
 
 def purpose_of(text: str, understood: Sequence[QuestionSpan], schema: Schema, measured: bool) -> Purpose:
-    """Tell what a text is for: which mentions it asks for.
+    """Return the purpose of a text, by which it is decided which mentions are conditions.
 
-    "documents": documents of a kind ("papers on stroke", "red phones"), so that every value that it names is a
-    condition. "topic": an answer about little else, or about a time ("what is known about stroke since 2010?"), so
-    that entries of lists count if it is plainly about them. "answer": any other answer, or a statement.
+    "documents": it asks for documents of a kind ("papers on stroke", "red phones"), so that every value is a condition.
+    "topic": it asks for an answer about little else, or about a time ("what is known about stroke since 2010?"), so
+    that entries of lists count if it is plainly about them. "answer": any other question, or a statement.
 
     Example:
         >>> texts = ("Sleep papers", "Sleep, please", "Sleep disorders: a new scale")
@@ -52,9 +49,9 @@ def purpose_of(text: str, understood: Sequence[QuestionSpan], schema: Schema, me
         return "documents"
     names = "|".join(re.escape(name) for field in schema for name in field.all_names)
     matches = re.finditer(names, text, re.IGNORECASE) if names else ()
-    named = [QuestionSpan(*match.span()) for match in matches]
-    rest = content_words(cues.remainder(text, [*understood, *named])[1])
-    words = [word for word in rest if word.isascii() or len(word) > 1]
+    field_names = [QuestionSpan(*match.span()) for match in matches]
+    _, remainder = cues.remainder(text, [*understood, *field_names])
+    words = [word for word in content_words(remainder) if word.isascii() or len(word) > 1]
     if len(words) > 1 and not measured:
         return "answer"
     return "topic" if words and _ASKS.search(text) else "documents"
@@ -65,13 +62,13 @@ Mention = tuple[Named, Condition]
 
 
 def read_mentions(text: str, named: Sequence[Named]) -> list[Mention]:
-    """Read how each date, number and value is compared, and whether it is denied; no cue reaches over another."""
+    """Read how each date, number and value is compared, and whether it is negated, from the words around it."""
     mentions: list[Mention] = []
     waiting = list(named)
     while waiting:
         item = waiting.pop(0)
-        last_item, last = mentions[-1] if mentions else (None, None)
-        floor = max(0, item.begin - cues.REACH, last.end if last else 0)  # cues begin from here on
+        previous_item, previous = mentions[-1] if mentions else (None, None)
+        floor = max(0, item.begin - cues.REACH, previous.end if previous else 0)  # cue words begin here
         if isinstance(item, NamedValue):
             condition = _read_value(text, floor, item)
         else:
@@ -79,19 +76,20 @@ def read_mentions(text: str, named: Sequence[Named]) -> list[Mention]:
             condition = _read_amount(text, floor, item, high, waiting[0] if waiting else None)
         begin, end, negated = cues.with_negation(text, floor, condition.begin, condition.end)
         is_plain = condition.operator in ("$eq", "$contains")
-        if last and last.negated and is_plain and type(last_item) is type(item):
-            negated = negated or carries_on(text[last.end : begin])  # "not in 2010 or 2012"
+        if previous and previous.negated and is_plain and type(previous_item) is type(item):
+            negated = negated or extends_negation(text[previous.end : begin])  # "not in 2010 or 2012"
         mentions.append((item, replace(condition, begin=begin, end=end, negated=negated)))
     return mentions
 
 
 def _read_value(text: str, floor: int, value: NamedValue) -> Condition:
-    """Make the condition on a value; a denied one begins at the field's name: "no author Smith"."""
-    left = text[floor : value.begin]
+    """Make the condition on a value; a negated one begins at the field's name: "no author Smith"."""
+    left, begin = text[floor : value.begin], value.begin
     name = name_before(left, value.field.all_names)
-    start = name.start() if name and cues.NEGATED.search(left[: name.start()]) else len(left)
+    if name and cues.NEGATED.search(left[: name.start()]):
+        begin = floor + name.start()
     operator = "$contains" if value.field.many and not isinstance(value.value, bool) else "$eq"
-    return Condition(floor + start, value.end, value.field, operator, value.value)
+    return Condition(begin, value.end, value.field, operator, value.value)
 
 
 def _is_range(text: str, floor: int, first: Amount, second: Named) -> bool:
@@ -102,28 +100,29 @@ def _is_range(text: str, floor: int, first: Amount, second: Named) -> bool:
     if not cues.RANGE_AND.fullmatch(between):
         return cues.RANGE_TO.fullmatch(between) is not None
     opening = cues.BETWEEN.search(text[floor : first.begin])
-    # 在 stands before plain lists too, so 之间 must follow
-    sure = opening is not None and opening.group() != "在"
-    return sure or text[second.end :].lstrip().startswith(("之间", "年间"))
+    if opening is not None and opening.group() != "在":  # 在 is before plain lists too, so 之间 must follow
+        return True
+    return text[second.end :].lstrip().startswith(("之间", "年间"))
 
 
 def _read_amount(text: str, floor: int, amount: Amount, high: Named | None, after: Named | None) -> Condition:
-    """Compare with one amount ("at least 5", "5 or more"), or with the range that ends at `high`."""
+    """Make the condition on an amount ("at least 5", "5 or more"), or on the range that ends at `high`."""
     left = text[floor : amount.begin]
     operator, start, end = "$eq", len(left), high.end if high else amount.end
     opening = cues.FROM.search(left)
     if high:
         opening = cues.BETWEEN.search(left) or opening
     else:
-        for pattern, meaning in cues.LEFT:
+        for pattern, cue_operator in cues.LEFT:
             if match := pattern.search(left):
-                operator, start = meaning, match.start()
+                operator, start = cue_operator, match.start()
                 break
-        for pattern, meaning in (*cues.RIGHT, *([(cues.ONWARD, "$gte")] if opening else [])):
+        right_cues = [*cues.RIGHT, (cues.ONWARD, "$gte")] if opening else cues.RIGHT
+        for pattern, cue_operator in right_cues:
             match = pattern.match(text, end)
-            # in "before 1995 or after 2015" the words are of the next
+            # in "before 1995 or after 2015" the words belong to the next amount
             if match and not (isinstance(after, Amount) and _NEXT.fullmatch(text, match.end(), after.begin)):
-                operator, end = meaning, match.end()
+                operator, end = cue_operator, match.end()
                 break
     if opening and (high or operator == "$gte"):
         start = min(start, opening.start())
@@ -133,7 +132,7 @@ def _read_amount(text: str, floor: int, amount: Amount, high: Named | None, afte
 
 
 def choose_mentions(text: str, mentions: Sequence[Mention], purpose: Purpose) -> Iterator[Condition]:
-    """Return the conditions that a text with such a purpose means."""
+    """Yield the conditions of the mentions that a text with such a purpose asks for."""
     for item, condition in mentions:
         if isinstance(item, NamedValue):
             # a document has one company, so its name says which documents; a topic says that of none
@@ -142,12 +141,12 @@ def choose_mentions(text: str, mentions: Sequence[Mention], purpose: Purpose) ->
                 # "not in Acme's usual business" is about Acme
                 condition = replace(condition, begin=item.begin, end=item.end, negated=False)
             left = text[max(0, item.begin - cues.REACH) : item.begin]
-            topical = purpose == "documents" or item.exact or condition.negated or cues.TOPIC.search(left)
-            meant = item.name and not item.field.many if about_one else item.sure and topical
-            if meant or is_explicit(text, item):
+            is_topic = purpose == "documents" or item.exact or condition.negated or cues.TOPIC.search(left)
+            is_meant = item.name and not item.field.many if about_one else item.sure and is_topic
+            if is_meant or is_explicit(text, item):
                 yield condition
         elif purpose != "documents" and cues.STATE_OF.match(text, condition.begin):
-            yield replace(condition, operator="$eq")  # 截至2022年，存货有多少: what was so then
+            yield replace(condition, operator="$eq")  # 截至2022年，存货有多少 asks for the state at that time
         else:
             yield condition
 
@@ -155,12 +154,15 @@ def choose_mentions(text: str, mentions: Sequence[Mention], purpose: Purpose) ->
 def is_explicit(text: str, value: NamedValue) -> bool:
     """Tell whether a value is in quotes, or after the name of its field."""
     left = text[max(0, value.begin - cues.REACH) : value.begin]
-    quoted = left[-1:] in (*cues.OPENING,) and text[value.end : value.end + 1] in cues.CLOSING
-    return quoted or name_before(left, value.field.all_names) is not None
+    is_quoted = left.endswith(tuple(cues.OPENING)) and text[value.end : value.end + 1] in cues.CLOSING
+    return is_quoted or name_before(left, value.field.all_names) is not None
 
 
 def name_before(left: str, names: Sequence[str]) -> re.Match[str] | None:
-    """Find a field's name at the end of a text, light words aside."""
+    """Find a field's name at the end of a text, with at most light words such as "is" after it."""
     link = r"(?:\W|[为是]|\b(?:is|are|as|of|contains?|includes?|in)\b)*+"
-    patterns = (rf"(?<![A-Za-z0-9_]){re.escape(level(name))}{link}$" for name in names)
-    return next((match for pattern in patterns if (match := re.search(pattern, left, re.IGNORECASE))), None)
+    for name in names:
+        pattern = rf"(?<![A-Za-z0-9_]){re.escape(level(name))}{link}$"
+        if match := re.search(pattern, left, re.IGNORECASE):
+            return match
+    return None

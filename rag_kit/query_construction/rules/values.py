@@ -19,7 +19,7 @@ _WORD = re.compile(r"(?!(?<=['’])s\b)[^\W_]+")
 _HAN_RUN = re.compile(r"[\u3400-\u9fff]{1,8}")
 _JOINED = re.compile(r"(?:[\s\-‐,/'’().&:]|['’]s\b)*")
 _MAX_WORDS = 16
-# Single words that frame requests, so that they name nothing: what is asked for anyway, and what only joins words.
+# Single words that frame requests, so that they name no value: the documents asked for, and words that only join.
 _FRAME_WORDS = """
 document article paper study research work result record text file source data information question answer value term
 name author title number role and or not the all any yes no true false none unknown new first last other
@@ -45,7 +45,7 @@ class NamedValue(QuestionSpan):
     value: Any
     exact: bool  # written as the value is, not at the beginning of the text
     sure: bool  # no ordinary word of a question: several words, or exact, or not generic
-    name: bool  # written as names are: with capitals or figures, in the number of the value
+    name: bool  # written as a name: with capitals or figures, and not in another grammatical number
 
 
 class ValueIndex:
@@ -65,8 +65,8 @@ class ValueIndex:
     def _add_flag(self, field: MetadataField, name: str) -> None:
         """Index a flag by its field's name, or by how people say that it is off: "unpublished", "out of stock"."""
         if HAN.search(name):
-            plain = level(name.casefold())
-            self._chinese += [(form, field, True) for form in {plain, plain.removeprefix("是否")} if form]
+            folded = level(name.casefold())
+            self._chinese += [(form, field, True) for form in {folded, folded.removeprefix("是否")} if form]
         elif on := _words(re.sub(r"^(?:is|has)_", "", name)):
             self._add_words(on, field, True)
             if len(on) == 1:
@@ -98,10 +98,10 @@ class ValueIndex:
         for start, first in enumerate(words):
             for value_words, field, value in self._by_first_word.get(first, ()):
                 stop = start + len(value_words)
-                if words[start:stop] == value_words and all(
-                    _JOINED.fullmatch(text, left.end(), right.start())
-                    for left, right in pairwise(matches[start:stop])
-                ):
+                if words[start:stop] != value_words:
+                    continue
+                neighbours = pairwise(matches[start:stop])
+                if all(_JOINED.fullmatch(text, left.end(), right.start()) for left, right in neighbours):
                     span = QuestionSpan(matches[start].start(), matches[stop - 1].end())
                     yield _latin_value(text, span, field, value, value_words)
 
@@ -111,52 +111,54 @@ class ValueIndex:
         if not HAN.search(folded) or len(folded) != len(text):
             return
         for written, field, value in self._chinese:
+            is_common = written in _COMMON
+            is_sure = not is_common and len(written) > 1
             for match in re.finditer(re.escape(written), folded):
-                begin, end = match.span()
-                plain = written in _COMMON
-                whole = not plain and _is_whole(folded, begin, end)
-                sure = not plain and end - begin > 1
-                yield NamedValue(begin, end, field, value, exact=not plain, sure=sure, name=whole)
+                is_name = not is_common and _is_whole(folded, *match.span())
+                yield NamedValue(*match.span(), field, value, exact=not is_common, sure=is_sure, name=is_name)
 
 
 def _latin_value(
     text: str, span: QuestionSpan, field: MetadataField, value: Any, words: tuple[str, ...]
 ) -> NamedValue:
-    """Make a named value: whether it is written exactly so (``exact``), and beyond doubt (``sure``)."""
-    alone = len(words) == 1
-    frame = alone and words[0] in _FRAME
-    place = (span.begin, span.end, field, value)
+    """Make the named value of words in a text; see `NamedValue` for what is decided here."""
+    begin, end, is_single = span.begin, span.end, len(words) == 1
+    is_frame = is_single and words[0] in _FRAME
     if isinstance(value, bool):
-        return NamedValue(*place, exact=False, sure=not frame, name=False)
-    written = text[span.begin : span.end]
-    if alone and _is_common(text, span, written):
-        return NamedValue(*place, exact=False, sure=False, name=False)
-    initial = not text[: span.begin].strip(" \"'“(")
+        return NamedValue(begin, end, field, value, exact=False, sure=not is_frame, name=False)
+    written = text[begin:end]
+    if is_single and _is_common(text, span, written):
+        return NamedValue(begin, end, field, value, exact=False, sure=False, name=False)
+    is_first = not text[:begin].strip(" \"'“(")
     is_same = written in (value, value + "s")
-    capitals = written[:1].isupper() and value[:1].isupper() and not initial
+    has_capital = written[:1].isupper() and value[:1].isupper() and not is_first
     # a field of one value sorts documents into kinds: its names are meant, however they are written
-    exact = ((is_same or capitals) and not (initial and alone)) or (not field.many and not frame)
+    exact = ((is_same or has_capital) and not (is_first and is_single)) or (not field.many and not is_frame)
     # "AIDS" and "aids" are not the same word, nor are "financial" and the sector "Financials"
-    other = value.isupper() and len(value) > 1 and not is_same
-    other |= alone and written.islower() and not value.islower() and len(written) < len(value)
-    sure = not other and (exact or not (frame or (alone and len(words[0]) < 3)))
-    return NamedValue(*place, exact, sure, _is_name(written, value))
+    is_abbreviation = value.isupper() and len(value) > 1
+    is_shorter = is_single and written.islower() and not value.islower() and len(written) < len(value)
+    is_other = is_shorter or (is_abbreviation and not is_same)
+    is_vague = is_frame or (is_single and len(words[0]) < 3)
+    sure = not is_other and (exact or not is_vague)
+    return NamedValue(begin, end, field, value, exact, sure, _is_name(written, value))
 
 
 def _is_common(text: str, span: QuestionSpan, written: str) -> bool:
-    """Tell whether a word is ordinary here: without a capital inside its sentence, or "in" before it."""
+    """Tell whether a word is an ordinary one here: without a capital inside a sentence, and without "in" before it."""
     word = written.lower()
     if word not in _COMMON and content_words(word):
         return False
     left = text[: span.begin]
-    capital = written[:1].isupper() and not text.isupper() and _IN_SENTENCE.search(left)
-    return not (capital or _AFTER_PLACE.search(left))
+    has_capital = written[:1].isupper() and not text.isupper() and _IN_SENTENCE.search(left)
+    return not (has_capital or _AFTER_PLACE.search(left))
 
 
 def _is_name(written: str, value: str) -> bool:
-    """Tell whether a value is written as names are: "Acme" and "ACME" for "Acme", not "financial" for "Financials"."""
-    plain = any(form == form.lower() and not re.search(r"\d", form) for form in (written, value))
-    if plain or (value.isupper() and written != value):
+    """Tell whether a value is written as a name: "Acme" and "ACME" for "Acme", not "financial" for "Financials"."""
+    for form in (written, value):
+        if form == form.lower() and not re.search(r"\d", form):
+            return False
+    if value.isupper() and written != value:
         return False
     return set(_WORD.findall(written.casefold())) <= set(_WORD.findall(value.casefold()))
 

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
 from rag_kit.errors import ConfigurationError, MissingExtraError, StatementError
 from rag_kit.query_construction.statements.result import (
     MAX_COLUMNS,
     MAX_STATEMENT,
+    Limits,
     QueryResult,
     RefusalError,
-    StatementLimits,
 )
 
 _NODES = """
@@ -41,11 +42,11 @@ _TYPE_NAMES = """
 """
 _ALLOWED = frozenset((_NODES + _FUNCTIONS).split())
 _TYPES = frozenset(_TYPE_NAMES.split())
-_BY_NAME = frozenset({"age", "every", "isfinite", "make_date"})  # of those that sqlglot has no class for
+_FUNCTIONS_BY_NAME = frozenset({"age", "every", "isfinite", "make_date"})  # sqlglot has no class for them
 _NUMBER = re.compile(r"[0-9]*\.?[0-9]*(?:[eE][+-]?[0-9]+)?")
 _WORD = re.compile(r"[A-Za-z_]+")
-_CAPITALS = str.maketrans({chr(code): chr(code + 32) for code in range(ord("A"), ord("Z") + 1)})
-# bool, int8, int2, int4, oid, float4, float8, numeric
+_TO_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
+# oids of bool, int8, int2, int4, oid, float4, float8, numeric
 _NUMERIC = frozenset({16, 20, 21, 23, 26, 700, 701, 1700})
 
 
@@ -63,7 +64,7 @@ class PostgresDatabase:
         self._schema = schema
         rewrite_statement("SELECT 1", (), schema)  # raises where sqlglot is not installed
 
-    def run(self, statement: str, limits: StatementLimits) -> QueryResult:
+    def run(self, statement: str, limits: Limits) -> QueryResult:
         """Run one statement; raises ``StatementError`` where it was refused, or failed."""
         from sqlalchemy.exc import DBAPIError
 
@@ -84,31 +85,31 @@ class PostgresDatabase:
 
 
 def _guard(connection: Any, seconds: float) -> None:
-    """Make the transaction read-only, with a time limit, and unqualified names the system's own."""
+    """Make the transaction read-only, with a time limit, and let names without a schema be the system's own."""
     connection.exec_driver_sql("SET TRANSACTION READ ONLY")
-    time = str(max(1, round(seconds * 1000)))
-    settings = {"statement_timeout": time, "lock_timeout": time, "standard_conforming_strings": "on"}
-    for name, value in {**settings, "search_path": "pg_catalog, pg_temp"}.items():
-        connection.exec_driver_sql("SELECT set_config(%s, %s, true)", (name, value))
+    limit = str(max(1, round(seconds * 1000)))  # milliseconds
+    settings = {"statement_timeout": limit, "lock_timeout": limit, "standard_conforming_strings": "on"}
+    for setting in {**settings, "search_path": "pg_catalog, pg_temp"}.items():
+        connection.exec_driver_sql("SELECT set_config(%s, %s, true)", setting)
     if connection.exec_driver_sql("SHOW transaction_read_only").scalar() != "on":
         raise ConfigurationError("The engine's transactions cannot be made read-only; make it anew.")
 
 
-def _fetch_rows(connection: Any, rewritten: str, limits: StatementLimits) -> QueryResult:
+def _fetch_rows(connection: Any, rewritten: str, limits: Limits) -> QueryResult:
     """Fetch the rows; the server cuts long cells."""
     query = f"({rewritten}) AS q".replace("%", "%%")
     # a statement with a parameter goes by the extended protocol, which takes one statement alone
-    described = connection.exec_driver_sql(f"SELECT * FROM {query} LIMIT %s", (0,)).cursor.description
-    if len(described) > MAX_COLUMNS:
-        raise StatementError(f"There are {len(described)} columns; select at most {MAX_COLUMNS}.", rewritten)
-    names = [f"c{number}" for number in range(len(described))]
+    columns = connection.exec_driver_sql(f"SELECT * FROM {query} LIMIT %s", (0,)).cursor.description
+    if len(columns) > MAX_COLUMNS:
+        raise StatementError(f"There are {len(columns)} columns; select at most {MAX_COLUMNS}.", rewritten)
+    aliases = [f"c{number}" for number in range(len(columns))]
     cells = [
-        name if column[1] in _NUMERIC else f"left(CAST({name} AS text), {limits.chars + 1})"
-        for name, column in zip(names, described, strict=True)
+        alias if column[1] in _NUMERIC else f"left(CAST({alias} AS text), {limits.chars + 1})"
+        for alias, column in zip(aliases, columns, strict=True)
     ]
-    statement = f"SELECT {', '.join(cells)} FROM {query}({', '.join(names)}) LIMIT %s"
+    statement = f"SELECT {', '.join(cells)} FROM {query}({', '.join(aliases)}) LIMIT %s"
     rows = connection.exec_driver_sql(statement, (limits.rows + 1,)).all()
-    return QueryResult.from_rows(rewritten, (column[0] for column in described), rows, limits)
+    return QueryResult.from_rows(rewritten, (column[0] for column in columns), rows, limits)
 
 
 def rewrite_statement(statement: str, tables: Collection[str], schema: str) -> str:
@@ -145,10 +146,10 @@ def _qualified_select(statement: str, tables: Collection[str], schema: str) -> s
         if len(trees) != 1 or not isinstance(trees[0], selects):
             raise RefusalError("Anything but one SELECT")
         for node in list(trees[0].walk()):
-            if wrong := _wrong(node):
-                raise RefusalError(wrong)
+            if reason := _refusal(node):
+                raise RefusalError(reason)
             if isinstance(node, exp.Identifier) and not node.args.get("quoted"):
-                node.set("this", node.name.translate(_CAPITALS))  # as PostgreSQL folds a name without quotes
+                node.set("this", node.name.translate(_TO_LOWER))  # as PostgreSQL folds a name without quotes
                 node.set("quoted", True)
         _qualify(trees[0], tables, schema)
         return str(trees[0].sql(dialect="postgres", comments=False))
@@ -156,32 +157,33 @@ def _qualified_select(statement: str, tables: Collection[str], schema: str) -> s
         raise StatementError(f"The statement cannot be parsed: {error}", statement) from error
 
 
-def _wrong(node: Any) -> str:
-    """Return what is not allowed about one node; "" if nothing is."""
-    kind = type(node).__name__
-    if kind == "Anonymous":
-        return "" if isinstance(node.this, str) and node.this.lower() in _BY_NAME else str(node.name)
-    if kind == "DataType" and (node.args.get("kind") or node.this.name not in _TYPES):
+def _refusal(node: Any) -> str:
+    """Return the part of one node of the tree that is not allowed; "" if all of it is."""
+    node_type = type(node).__name__
+    if node_type == "Anonymous":  # a function without a class of its own
+        is_allowed = isinstance(node.this, str) and node.this.lower() in _FUNCTIONS_BY_NAME
+        return "" if is_allowed else str(node.name)
+    if node_type == "DataType" and (node.args.get("kind") or node.this.name not in _TYPES):
         return f"The type {node.sql(dialect='postgres')}"
-    if kind == "Literal" and not node.is_string and not _NUMBER.fullmatch(node.name):
+    if node_type == "Literal" and not node.is_string and not _NUMBER.fullmatch(node.name):
         return f"The number {node.name}"
     # sqlglot writes these two without quoting them
-    odd_path = kind == "JSONPathKey" and "'" in str(node.this)
-    if odd_path or (kind == "Var" and not _WORD.fullmatch(node.name)):
+    is_odd_path = node_type == "JSONPathKey" and "'" in str(node.this)
+    if is_odd_path or (node_type == "Var" and not _WORD.fullmatch(node.name)):
         return f"The word {node.this}"
-    return "" if kind in _ALLOWED else str(node.key)
+    return "" if node_type in _ALLOWED else str(node.key)
 
 
 def _qualify(tree: Any, tables: Collection[str], schema: str) -> None:
-    """Put the schema before the names of tables; a name without one is that of a WITH query, or of nothing."""
+    """Put the schema before the names of tables, but not of WITH queries; refuse other tables."""
     from sqlglot import exp
 
-    queries = {cte.alias for cte in tree.find_all(exp.CTE)}
-    if any(name.startswith("pg_") for name in queries):
+    with_queries = {cte.alias for cte in tree.find_all(exp.CTE)}
+    if any(name.startswith("pg_") for name in with_queries):
         raise RefusalError("A WITH query whose name begins with pg_")
     for table in tree.find_all(exp.Table):
-        named = isinstance(table.this, exp.Identifier)  # else a function, which was looked at by itself
-        if not named or (table.name in queries and not table.db and not table.catalog):
+        is_name = isinstance(table.this, exp.Identifier)  # else a function, which is checked as a node
+        if not is_name or (table.name in with_queries and not table.db and not table.catalog):
             continue
         if table.catalog or table.db not in ("", schema) or table.name not in tables:
             names = ", ".join(f'"{name}"' for name in sorted(tables))

@@ -15,7 +15,7 @@ from rag_kit.errors import ConfigurationError, InvalidInputError, MissingExtraEr
 from rag_kit.query_construction.sql.postgres import PostgresDatabase
 from rag_kit.query_construction.sql.sqlite import SqliteDatabase
 from rag_kit.query_construction.statements.asking import TextToStatement
-from rag_kit.query_construction.statements.result import QueryResult, StatementLimits
+from rag_kit.query_construction.statements.result import Limits, QueryResult
 from rag_kit.query_construction.statements.uses import StatementRetriever
 
 _SYSTEM = ("pg_", "information_schema", "sqlite_")
@@ -114,20 +114,19 @@ def open_database(
         names = _choose_tables(tables, sorted(name for name in usable if not name.startswith(_SYSTEM)))
         sqlite = engine.dialect.name == "sqlite"
         opened = SqliteDatabase(engine, names) if sqlite else PostgresDatabase(engine, names, schema)
-        limits = StatementLimits(sample_rows, _SAMPLE_CHARS, seconds)
+        limits = Limits(sample_rows, _SAMPLE_CHARS, seconds)
         return opened, "\n\n".join(_describe_table(opened, inspector, name, schema, limits) for name in names)
     except SQLAlchemyError as error:
         reason = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
         raise ConfigurationError(f"The database cannot be read: {reason}") from error
 
 
-def _describe_table(database: Any, inspector: Any, name: str, schema: str, limits: StatementLimits) -> str:
-    """Describe a table by columns, keys and sample rows."""
-    links = {
-        column: f' REFERENCES "{key["referred_table"]}" ("{target}")'
-        for key in inspector.get_foreign_keys(name, schema=schema)
-        for column, target in zip(key["constrained_columns"], key["referred_columns"], strict=False)
-    }
+def _describe_table(database: Any, inspector: Any, name: str, schema: str, limits: Limits) -> str:
+    """Describe a table by columns, keys and sample rows, like a CREATE TABLE statement."""
+    links: dict[str, str] = {}
+    for key in inspector.get_foreign_keys(name, schema=schema):
+        for column, target in zip(key["constrained_columns"], key["referred_columns"], strict=False):
+            links[column] = f' REFERENCES "{key["referred_table"]}" ("{target}")'
     columns = inspector.get_columns(name, schema=schema)
     lines = [f'  "{column["name"]}" {column["type"]!s}{links.get(column["name"], "")}' for column in columns]
     if primary := inspector.get_pk_constraint(name, schema=schema)["constrained_columns"]:

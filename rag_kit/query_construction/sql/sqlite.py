@@ -13,8 +13,8 @@ from rag_kit.errors import InvalidInputError, StatementError
 from rag_kit.query_construction.statements.result import (
     MAX_COLUMNS,
     MAX_STATEMENT,
+    Limits,
     QueryResult,
-    StatementLimits,
 )
 
 _NAMES = """
@@ -26,8 +26,8 @@ _NAMES = """
 """
 #: Functions without side effects, and without a width to pad to (as printf has one).
 FUNCTIONS = frozenset(_NAMES.split())
-_FOLDED = str.maketrans(ascii_uppercase, ascii_lowercase)
-_STEPS = 100
+_TO_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
+_STEPS = 100  # of SQLite's virtual machine between two looks at the clock
 # A call of a function cannot be interrupted: on values of this length the slowest takes a quarter of a second.
 _BOUNDS = {
     sqlite3.SQLITE_LIMIT_LENGTH: 200_000,
@@ -52,9 +52,9 @@ class SqliteDatabase:
 
     def __init__(self, engine: Any, tables: Collection[str]) -> None:
         self._engine = engine
-        self._tables = frozenset(map(_folded, tables))
+        self._tables = frozenset(map(_fold_name, tables))
 
-    def run(self, statement: str, limits: StatementLimits) -> QueryResult:
+    def run(self, statement: str, limits: Limits) -> QueryResult:
         """Run one statement; raises ``StatementError`` where it was refused, or failed."""
         refused: list[str] = []
         connection = self._open_read_only(limits.seconds)
@@ -62,15 +62,15 @@ class SqliteDatabase:
             for pragma in ("query_only = ON", "trusted_schema = OFF", "temp_store = FILE"):
                 connection.execute(f"PRAGMA {pragma}")
             # the schema is read before the bounds hold: a table that nobody asks for may have more columns
-            names = {_folded(str(row[0])) for row in connection.execute("SELECT name FROM sqlite_master")}
+            names = {_fold_name(str(row[0])) for row in connection.execute("SELECT name FROM sqlite_master")}
             names |= {"sqlite_master", "sqlite_schema"}
             for bound, value in _BOUNDS.items():
                 connection.setlimit(bound, value)
 
             def authorize(action: int, first: str | None, second: str | None, *_: str | None) -> int:
-                if why := self._refusal(action, first or "", second or "", names):
-                    refused.append(why)
-                return sqlite3.SQLITE_DENY if why else sqlite3.SQLITE_OK
+                if reason := self._refusal(action, first or "", second or "", names):
+                    refused.append(reason)
+                return sqlite3.SQLITE_DENY if reason else sqlite3.SQLITE_OK
 
             connection.set_authorizer(authorize)
             end = time.monotonic() + limits.seconds
@@ -91,21 +91,21 @@ class SqliteDatabase:
 
     def _open_read_only(self, seconds: float) -> sqlite3.Connection:
         """Open a connection that cannot write; for a database in memory, to a copy."""
-        with self._engine.connect() as theirs:
-            listed = theirs.exec_driver_sql("PRAGMA database_list").all()
-            file = next((row[2] for row in listed if row[1] == "main"), "")
+        with self._engine.connect() as engine_connection:
+            databases = engine_connection.exec_driver_sql("PRAGMA database_list").all()
+            file = next((row[2] for row in databases if row[1] == "main"), "")
             uri = f"{Path(file).absolute().as_uri()}?mode=ro" if file else ":memory:"
             try:
-                mine = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=seconds)
+                connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=seconds)
             except sqlite3.Error as error:
                 raise InvalidInputError(f"The SQLite file cannot be opened for reading: {error}.") from error
             if not file:
-                theirs.connection.driver_connection.backup(mine)
-        mine.text_factory = lambda data: data.decode("utf-8", "replace")
-        return mine
+                engine_connection.connection.driver_connection.backup(connection)
+        connection.text_factory = lambda data: data.decode("utf-8", "replace")
+        return connection
 
     def _refusal(self, action: int, first: str, second: str, names: Collection[str]) -> str:
-        """Return why a statement may not do a thing; "" if it may. SQLite asks while it compiles the statement."""
+        """Return why an action is refused, "" if it is allowed; its arguments are those of SQLite's authorizer."""
         if action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE):
             return ""
         if action == sqlite3.SQLITE_FUNCTION:
@@ -113,14 +113,14 @@ class SqliteDatabase:
                 return ""
             return f"The function {second!r} is not allowed; use one of: {', '.join(sorted(FUNCTIONS))}."
         if action == sqlite3.SQLITE_READ:
-            # no column: the rows of a table, or of a WITH query, are counted
-            name = _folded(first)
+            # without a column, the rows of a table, or of a WITH query, are counted
+            name = _fold_name(first)
             if name in self._tables or (not second and name not in names):
                 return ""
             return f"The table {first!r} may not be read; allowed: {', '.join(sorted(self._tables))}."
         return "The statement does more than read tables; write one SELECT."
 
 
-def _folded(name: str) -> str:
+def _fold_name(name: str) -> str:
     """Fold a name as SQLite compares names: only A to Z equal a to z, so that ``Été`` is another table."""
-    return name.translate(_FOLDED)
+    return name.translate(_TO_LOWER)

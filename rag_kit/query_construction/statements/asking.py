@@ -16,7 +16,7 @@ from rag_kit.models import astructured_call, atext_call
 from rag_kit.models.chat import is_extractive
 from rag_kit.prompts import render_passages
 from rag_kit.prompts.rendering import Markup, escape_tags
-from rag_kit.query_construction.statements.result import QueryResult, StatementLimits
+from rag_kit.query_construction.statements.result import Limits, QueryResult
 from rag_kit.retrieval.asking import LanguagePrompts
 from rag_kit.retrieval.fields import check_count, check_model
 from rag_kit.text import check_question
@@ -79,7 +79,7 @@ class TextToStatement(Runnable[str, QueryResult]):
         if seconds is None:
             raise InvalidInputError("timeout is None; give the seconds that one statement may take.")
         chars = check_count("max_cell_chars", max_cell_chars)
-        self.limits = StatementLimits(check_count("max_rows", max_rows), chars, seconds)
+        self.limits = Limits(check_count("max_rows", max_rows), chars, seconds)
         self.max_repairs = max_repairs
         self.answer = answer
         self._prompts = LanguagePrompts(self.prompt, None, ("question",), language)
@@ -92,15 +92,14 @@ class TextToStatement(Runnable[str, QueryResult]):
 
     def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> QueryResult:
         """Answer one question."""
-        ask = blocking(self._ask, "ask")
-        return self._call_with_config(ask, input, config, run_type="chain", **kwargs)
+        return self._call_with_config(blocking(self._ask, "ask"), input, config, run_type="chain", **kwargs)
 
     async def ainvoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> QueryResult:
         """As ``invoke``, without blocking the event loop; statements run on a thread."""
         return await self._acall_with_config(self._ask, input, config, run_type="chain", **kwargs)
 
     async def _ask(self, question: str, run_manager: Any, config: RunnableConfig) -> QueryResult:
-        """Have statements written until one runs, at most `max_repairs` after the first."""
+        """Let the model write statements until one runs, at most `max_repairs` after the first, and run it."""
         check_question(question)
         prompt = self._prompts.choose(question)
         values = {
@@ -112,11 +111,14 @@ class TextToStatement(Runnable[str, QueryResult]):
         }
         attempts: list[tuple[str, str]] = []
         while True:
-            values["attempts"] = Markup("\n".join(_attempt(*attempt) for attempt in attempts))
-            written = await astructured_call(self.llm, prompt, values, config=config)
-            details: Any = {"question": question, "reason": written.reason, "kind": self.kind}
+            values["attempts"] = Markup("\n".join(
+                f"<statement>{escape_tags(statement)}</statement>\n<error>{escape_tags(error)}</error>"
+                for statement, error in attempts
+            ))  # fmt: skip
+            reply = await astructured_call(self.llm, prompt, values, config=config)
+            details: Any = {"question": question, "reason": reply.reason, "kind": self.kind}
             details["attempts"] = tuple(attempts)
-            if not (statement := written.statement):
+            if not (statement := reply.statement):
                 return QueryResult("", **details)
             try:
                 result: QueryResult = await run_in_thread(self.database.run, statement, self.limits)
@@ -137,7 +139,3 @@ class TextToStatement(Runnable[str, QueryResult]):
         passages = render_passages(result.documents, max_chars=_MAX_PASSAGE_CHARS)
         values = {"question": result.question, "statement": result.statement, "passages": passages}
         return await atext_call(self.llm, prompt, values, config=config)
-
-
-def _attempt(statement: str, error: str) -> str:
-    return f"<statement>{escape_tags(statement)}</statement>\n<error>{escape_tags(error)}</error>"

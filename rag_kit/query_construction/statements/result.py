@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
@@ -21,7 +21,7 @@ class RefusalError(Exception):
     """A statement is refused; the text names what is not allowed in it."""
 
 
-class StatementLimits(NamedTuple):
+class Limits(NamedTuple):
     """Most rows to fetch, most characters of a cell, most seconds of a statement."""
 
     rows: int
@@ -56,12 +56,10 @@ class QueryResult:
     kind: str = "sql"
 
     @classmethod
-    def from_rows(
-        cls, statement: str, columns: Iterable[Any], rows: Iterable[Sequence[Any]], limits: StatementLimits
-    ) -> Self:
-        """Take the first rows of a database, long cells cut; one more is read, to know if there are more."""
-        first = [tuple(cut_cell(cell, limits.chars) for cell in row) for row in islice(rows, limits.rows + 1)]
-        return cls(statement, tuple(map(str, columns)), tuple(first[: limits.rows]), len(first) > limits.rows)
+    def from_rows(cls, statement: str, columns: Iterable[Any], rows: Iterable[Any], limits: Limits) -> Self:
+        """Make a result of the first rows, long cells cut; one row more is read, to know if there are more."""
+        read = [tuple(cut_cell(cell, limits.chars) for cell in row) for row in islice(rows, limits.rows + 1)]
+        return cls(statement, tuple(map(str, columns)), tuple(read[: limits.rows]), len(read) > limits.rows)
 
     @property
     def documents(self) -> list[Document]:
@@ -83,16 +81,18 @@ class QueryResult:
         ]
 
     def _row_document(self, row: tuple[Any, ...]) -> Document:
-        """Make a document of a row."""
-        cells = list(zip(self.columns, row, strict=True))
-        text = "\n".join(f"{name}: {'NULL' if cell is None else cell}" for name, cell in cells)
-        values = {name: float(cell) if isinstance(cell, Decimal) else to_plain(cell) for name, cell in cells}
-        values.pop(PROVENANCE_KEY, None)  # a statement names its columns as it likes
-        return Document(page_content=text, metadata={"source": self.kind, **values})
+        """Make a document of a row: a line and a metadata field for each column."""
+        lines: list[str] = []
+        metadata: dict[str, Any] = {"source": self.kind}
+        for name, cell in zip(self.columns, row, strict=True):
+            lines.append(f"{name}: {'NULL' if cell is None else cell}")
+            metadata[name] = float(cell) if isinstance(cell, Decimal) else to_plain(cell)
+        metadata.pop(PROVENANCE_KEY, None)  # a statement may name its columns as it likes
+        return Document(page_content="\n".join(lines), metadata=metadata)
 
 
 def cut_cell(cell: Any, chars: int) -> Any:
-    """Return a number, a truth value or ``None`` as it is, anything else as a text of at most `chars` characters."""
+    """Return a number, a truth value or ``None`` as it is, any other cell as a text of at most `chars` characters."""
     if cell is None or isinstance(cell, (bool, int, float)):
         return cell
     if isinstance(cell, (bytes, memoryview)):

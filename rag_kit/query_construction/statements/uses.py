@@ -50,16 +50,13 @@ class StatementRetriever(RagKitRetriever):
 
     async def _search(self, query: str, call: Call) -> list[Document]:
         _refuse_filter(call.filter)
-        config = call.child(self.query.kind)
-        result = await Step(
-            self.query.kind,
-            lambda _: self.query.invoke(query, config),
-            lambda _: self.query.ainvoke(query, config),
-        )
-        return result.documents
+        ask, config = self.query, call.child(self.query.kind)
+        step = Step(ask.kind, lambda _: ask.invoke(query, config), lambda _: ask.ainvoke(query, config))
+        return (await step).documents
 
 
 def _refuse_filter(filter: Any) -> None:
+    """Raise `InvalidInputError` if there is a filter."""
     if filter is not None:
         raise InvalidInputError(
             "This retriever takes no filter: the statement chooses the names and values of its columns, so its rows "
@@ -123,10 +120,10 @@ def _result_text(result: QueryResult) -> str:
     """Write a result for a model: answer, statement and rows."""
     if not result.statement:
         return f"The database cannot answer: {result.reason}"
-    records = (dict(zip(result.columns, row, strict=True)) for row in result.rows)
-    rows = [f"[{number}] {record}" for number, record in enumerate(records, 1)]
-    more = ["There are more rows."] if result.truncated else []
-    parts = [result.answer or "", f"Statement: {result.statement}", "\n".join([*rows, *more]) or "No rows."]
+    lines = [f"[{n}] {dict(zip(result.columns, row, strict=True))}" for n, row in enumerate(result.rows, 1)]
+    if result.truncated:
+        lines.append("There are more rows.")
+    parts = [result.answer or "", f"Statement: {result.statement}", "\n".join(lines) or "No rows."]
     return "\n\n".join(part for part in parts if part)
 
 

@@ -14,7 +14,7 @@ from langchain_core.language_models import FakeListChatModel
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation import Example, Results, aabilities, abilities
 from rag_kit.evaluation.outputs import Output
-from rag_kit.evaluation.rgb import AbilityMetric, AbilityReport, GivenPassages, passages_of
+from rag_kit.evaluation.rgb import AbilityMetric, AbilityReport, GivenPassages, draw_passages
 from rag_kit.models import chat_model
 
 QUIET: dict[str, Any] = {"progress": False}
@@ -81,22 +81,22 @@ RECORD = {
 )
 def test_noise_by_rate(rate, count, positive, negative):
     """ceil(count * rate) noise passages; what one kind lacks the other fills; at 1 there is noise alone."""
-    assert set(passages_of("plain", RECORD, rate, count)) == positive | negative
+    assert set(draw_passages("plain", RECORD, rate, count)) == positive | negative
 
 
 def test_passages_of_integration_and_of_counterfactual_questions():
     """One passage of every part, then in turns, noise in the room that is left; wrong passages alone."""
     parts = {"positive": [["a1", "a2", "a3"], ["b1"]], "negative": ["n1", "n2"]}
-    assert sorted(passages_of("integration", parts, 0.0, 5)) == ["a1", "a2", "a3", "b1", "n1"]
-    assert "b1" in passages_of("integration", parts, 0.8, 5)
-    assert sum(text.startswith("n") for text in passages_of("integration", parts, 0.4, 5)) == 2
-    assert sorted(passages_of("wrong", RECORD, 0.0, 5)) == ["w1", "w2"]
+    assert sorted(draw_passages("integration", parts, 0.0, 5)) == ["a1", "a2", "a3", "b1", "n1"]
+    assert "b1" in draw_passages("integration", parts, 0.8, 5)
+    assert sum(text.startswith("n") for text in draw_passages("integration", parts, 0.4, 5)) == 2
+    assert sorted(draw_passages("wrong", RECORD, 0.0, 5)) == ["w1", "w2"]
 
 
 def test_the_order_is_that_of_the_official_draw():
     """random.seed(2333), then shuffle, anew for every question: pinned."""
     record = {"positive": ["a", "b", "c", "d", "e"], "negative": []}
-    assert passages_of("plain", record, 0.0, 5) == ["b", "e", "d", "c", "a"]
+    assert draw_passages("plain", record, 0.0, 5) == ["b", "e", "d", "c", "a"]
 
 
 def rgb(folder: Path) -> Path:

@@ -15,9 +15,9 @@ from rag_kit.query_construction.cypher import checking
 from rag_kit.query_construction.cypher import query as graph_module
 from rag_kit.query_construction.cypher.checking import rewrite_statement
 from rag_kit.query_construction.cypher.query import GraphDatabase
-from rag_kit.query_construction.statements.result import StatementLimits
+from rag_kit.query_construction.statements.result import Limits
 
-LIMITS = StatementLimits(rows=10, chars=200, seconds=1.0)
+LIMITS = Limits(rows=10, chars=200, seconds=1.0)
 
 #: Refused before the database sees them. FOLDER is a writable folder with a file ``secret.csv``.
 HOSTILE = [
@@ -197,7 +197,7 @@ def test_ordinary_statements_run(graph: GraphDatabase) -> None:
     """Ordinary questions to a graph pass the check; rows and cells are cut to the limits."""
     for statement, rows in ALLOWED.items():
         assert graph.run(statement, LIMITS).rows == rows, statement
-    cut = graph.run("MATCH (a:Person) RETURN a.name, a ORDER BY a.name", StatementLimits(2, 1, 5.0))
+    cut = graph.run("MATCH (a:Person) RETURN a.name, a ORDER BY a.name", Limits(2, 1, 5.0))
     assert cut.truncated and cut.rows == (("A…", "{…"), ("B…", "{…"))
     assert '"name": "Ada"' in graph.run("MATCH (a {name: 'Ada'}) RETURN a", LIMITS).rows[0][0]
 

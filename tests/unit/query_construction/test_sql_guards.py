@@ -16,9 +16,9 @@ from support.postgres import PostgresServer, binaries
 from rag_kit.errors import StatementError
 from rag_kit.query_construction.sql.postgres import rewrite_statement
 from rag_kit.query_construction.sql.query import open_database
-from rag_kit.query_construction.statements.result import StatementLimits
+from rag_kit.query_construction.statements.result import Limits
 
-LIMITS = StatementLimits(rows=10, chars=200, seconds=1.0)
+LIMITS = Limits(rows=10, chars=200, seconds=1.0)
 MEGABYTES = 300
 _LOOP = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r)"
 _LONG = "WITH RECURSIVE r(x) AS (SELECT 'aaaaaaaaaa' UNION ALL SELECT x || x FROM r)"
@@ -244,11 +244,9 @@ def test_names_are_compared_as_sqlite_compares_them(tmp_path: Path) -> None:
 
 def test_rows_and_cells_are_cut(sqlite_database: Any) -> None:
     """At most so many rows, at most so many characters of a cell; the result says that there are more."""
-    rows = sqlite_database.run("SELECT n, 'x' || n FROM big a", StatementLimits(rows=3, chars=2, seconds=1))
+    rows = sqlite_database.run("SELECT n, 'x' || n FROM big a", Limits(rows=3, chars=2, seconds=1))
     assert rows.rows == ((1, "x1"), (2, "x2"), (3, "x3")) and rows.truncated
-    long = sqlite_database.run(
-        "SELECT group_concat(n), x'00ff' FROM big", StatementLimits(rows=3, chars=5, seconds=1)
-    )
+    long = sqlite_database.run("SELECT group_concat(n), x'00ff' FROM big", Limits(rows=3, chars=5, seconds=1))
     assert long.rows == (("1,2,3…", "2 bytes"),) and not long.truncated
 
 
@@ -395,9 +393,7 @@ def test_postgres_reads(postgres_engine: Any) -> None:
     for statement in ALLOWED:
         assert database.run(statement, LIMITS).columns
     assert database.run("SELECT * FROM open", LIMITS).rows == ((7,),)
-    long = database.run(
-        "SELECT string_agg(n::text, ',') FROM big", StatementLimits(rows=3, chars=5, seconds=5)
-    )
+    long = database.run("SELECT string_agg(n::text, ',') FROM big", Limits(rows=3, chars=5, seconds=5))
     assert len(long.rows[0][0]) == 6
     autocommit = postgres_engine.execution_options(isolation_level="AUTOCOMMIT")
     guarded = open_database(autocommit, _TABLES, 0, 5.0)[0]
