@@ -9,7 +9,16 @@ from langchain_core.language_models import BaseChatModel
 
 from rag_kit.errors import ConfigurationError
 
-from .providers import BASE_URL, OPENAI, check_name, make, options, read_number, request_seconds, split_name
+from .providers import (
+    BASE_URL,
+    OPENAI,
+    check_name,
+    make,
+    read_number,
+    request_seconds,
+    split_name,
+    with_endpoint,
+)
 from .redact import host_of, redact
 from .runnables import base_url, model_name
 from .wrapped import bare_model as bare_model
@@ -21,7 +30,7 @@ RETRIES = 2
 
 
 def is_extractive(model: Any) -> bool:
-    """Whether a model is the embedded ``extractive`` one, also with retries, bound arguments or fallbacks around it."""
+    """Tell whether a model is the embedded ``extractive`` one, also inside wrappers such as fallbacks."""
     return getattr(bare_model(model), "_llm_type", None) == "rag-kit-extractive"
 
 
@@ -73,35 +82,38 @@ def chat_model(name: str | None = None, **settings: Any) -> BaseChatModel:
         model = name.removeprefix(f"{provider}:")
     else:
         provider, model = split_name(check_model_name(name))
-    chosen = {"timeout": request_seconds(), "max_retries": RETRIES, **options(settings, BASE_URL)}
-    url = chosen.get("base_url")
+    settings = {"timeout": request_seconds(), "max_retries": RETRIES, **with_endpoint(settings, BASE_URL)}
+    url = settings.get("base_url")
     if provider == "openai" and url is not None and host_of(url) != "api.openai.com":
         # Compatible servers rarely have the Responses API, which LangChain picks for some model names.
-        chosen.setdefault("use_responses_api", False)
+        settings.setdefault("use_responses_api", False)
 
     def build() -> BaseChatModel:
         from langchain.chat_models import init_chat_model
 
-        arguments = chosen
+        arguments = settings
         if provider in OPENAI:
             from .http import with_http_clients
 
-            arguments = with_http_clients(chosen)
+            arguments = with_http_clients(settings)
             if provider == "openai" and url is None and not os.environ.get("OPENAI_BASE_URL"):
                 arguments.setdefault("stream_usage", True)  # LangChain turns it off beside a client
         return cast("BaseChatModel", init_chat_model(model, model_provider=provider, **arguments))
 
-    made = make(name, build)
+    chosen_model = make(name, build)
     if context is not None:
-        made.profile = {**(made.profile or {}), "max_input_tokens": context}
-    return made
+        chosen_model.profile = {**(chosen_model.profile or {}), "max_input_tokens": context}
+    return chosen_model
 
 
 def _context_setting(given: Any) -> int | None:
-    """The context that a caller or the environment names; ConfigurationError where it is no number of tokens."""
-    value = os.environ.get(CONTEXT) or None if given is None else given
-    source, wanted = CONTEXT if given is None else "context_tokens", "tokens; give one from 100, such as 4096"
-    return None if value is None else int(read_number(source, value, r"[1-9]\d{2,8}", wanted))
+    """Return the context that a caller or the environment names; ConfigurationError where it is no number of tokens."""
+    source, value = "context_tokens", given
+    if given is None:
+        source, value = CONTEXT, os.environ.get(CONTEXT)
+    if value is None or value == "":
+        return None
+    return int(read_number(source, value, r"[1-9]\d{2,8}", "tokens; give one from 100, such as 4096"))
 
 
 def describe_model(model: Any) -> str:
@@ -111,12 +123,12 @@ def describe_model(model: Any) -> str:
         >>> describe_model(chat_model("extractive")).startswith("extractive")
         True
     """
-    if type(model).__name__ == "ExtractiveChatModel":
+    class_name = type(model).__name__
+    if class_name == "ExtractiveChatModel":
         return (
             "extractive (embedded; no language model: it selects sentences and cites them). To use a real one: "
             f"{VARIABLE}=openai:MODEL with OPENAI_API_KEY, and {BASE_URL} for a compatible endpoint"
         )
-    name = model_name(model)
-    kind = type(model).__name__
-    host = host_of(base_url(model))
-    return f"{name} ({kind}{f' at {host}' if host else ''})" if name else kind
+    name, host = model_name(model), host_of(base_url(model))
+    where = f"{class_name} at {host}" if host else class_name
+    return f"{name} ({where})" if name else class_name

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import ConfigurationError
 
-from .providers import BASE_URL, OPENAI, check_name, make, options, read_number, request_seconds, split_name
+from .providers import (
+    BASE_URL,
+    OPENAI,
+    check_name,
+    make,
+    read_number,
+    request_seconds,
+    split_name,
+    with_endpoint,
+)
 from .redact import host_of
 from .runnables import base_url, model_name
 from .wheels.table import EMBEDDINGS
@@ -69,28 +78,28 @@ def embedding_model(name: str | None = None, **settings: Any) -> Embeddings | No
         from rag_kit.models.fastembed import FastEmbedEmbeddings
 
         return make(name, lambda: FastEmbedEmbeddings(model, **settings))
-    chosen = options(settings, OWN_BASE_URL, BASE_URL)
+    settings = with_endpoint(settings, OWN_BASE_URL, BASE_URL)
 
     def build() -> Embeddings:
         from langchain.embeddings import init_embeddings
 
-        guarded = chosen
+        arguments = settings
         if provider in OPENAI:
             from .http import with_http_clients
 
             # Counting tokens would download a table from the network, and compatible servers want strings.
-            plain: dict[str, Any] = {"check_embedding_ctx_length": False, "max_retries": RETRIES}
-            plain |= {"timeout": request_seconds(), "chunk_size": _batch_size()}
-            guarded = with_http_clients({**plain, **chosen})
-        return init_embeddings(model, provider=provider, **guarded)
+            defaults: dict[str, Any] = {"check_embedding_ctx_length": False, "max_retries": RETRIES}
+            defaults |= {"timeout": request_seconds(), "chunk_size": _batch_size()}
+            arguments = with_http_clients({**defaults, **settings})
+        return init_embeddings(model, provider=provider, **arguments)
 
     return make(name, build)
 
 
 def _batch_size() -> int:
     """Return how many texts a request holds at most: few enough for a slow server to embed in time."""
-    text, wanted = os.environ.get(BATCH) or BATCH_SIZE, "texts; set a whole number of 1 or more"
-    return int(read_number(BATCH, text, r"\d{1,9}", wanted))
+    size = os.environ.get(BATCH) or BATCH_SIZE
+    return int(read_number(BATCH, size, r"\d{1,9}", "texts; set a whole number of 1 or more"))
 
 
 def recorded_embedding_model(recorded: str, **settings: Any) -> Embeddings | None:
@@ -99,16 +108,16 @@ def recorded_embedding_model(recorded: str, **settings: Any) -> Embeddings | Non
     That name holds the host, which is not part of a model's name. The endpoint is the one that is configured now:
     if it is another host, ``embedding_name`` of the result differs from the recorded name, and the index refuses it.
     """
-    name = recorded
-    if ":" in recorded:
-        name = re.sub(r"@[^@]*$", "", recorded)
-        if size := re.search(r"\[(\d+)\]$", name):
-            name, settings = name[: size.start()], {"dimensions": int(size[1]), **settings}
+    if ":" not in recorded:
+        return embedding_model(recorded, **settings)
+    name = re.sub(r"@[^@]*$", "", recorded)
+    if size := re.search(r"\[(\d+)\]$", name):
+        name, settings = name[: size.start()], {"dimensions": int(size[1]), **settings}
     return embedding_model(name, **settings)
 
 
 def embedding_name(embeddings: Embeddings | None) -> str:
-    """A stable name of an embedding model, kept with an index: another name means other vectors.
+    """Return a stable name of an embedding model, kept with an index: another name means other vectors.
 
     It is ``"none"``, the name of a model from a wheel (``"minilm"``), a class's import path, or provider, model,
     dimensions and host, as in ``"openai:text-embedding-3-small@api.openai.com"``; without key, port and path: a server
@@ -121,21 +130,25 @@ def embedding_name(embeddings: Embeddings | None) -> str:
     """
     if embeddings is None:
         return NONE
-    cls = type(embeddings)
+    cls, model = type(embeddings), model_name(embeddings)
     if cls.__module__.startswith("rag_kit.models.wheels"):
         return str(embeddings.name)  # type: ignore[attr-defined]
     if cls.__module__ == "rag_kit.models.fastembed":
-        return f"fastembed:{model_name(embeddings)}"
+        return f"fastembed:{model}"
     package = cls.__module__.split(".")[0]
-    own_name = model_name(embeddings)
-    name = f"{cls.__module__}.{cls.__qualname__}" + (f":{own_name}" if own_name else "")
-    provider = "" if package in ("langchain_core", "langchain_community") else package
-    if own_name and provider.startswith("langchain_"):
+    if (
+        model
+        and package.startswith("langchain_")
+        and package not in ("langchain_core", "langchain_community")
+    ):
         azure = "azure_" if "azure" in cls.__name__.lower() else ""
-        name = f"{azure}{provider.removeprefix('langchain_')}:{own_name}"
-    sizes = (getattr(embeddings, field, None) for field in ("dimensions", "output_dimensionality", "size"))
-    if (size := next((size for size in sizes if type(size) is int), None)) is not None:
-        name += f"[{size}]"
+        name = f"{azure}{package.removeprefix('langchain_')}:{model}"
+    else:
+        name = f"{cls.__module__}.{cls.__qualname__}" + (f":{model}" if model else "")
+    for field in ("dimensions", "output_dimensionality", "size"):
+        if type(size := getattr(embeddings, field, None)) is int:
+            name += f"[{size}]"
+            break
     host = host_of(base_url(embeddings)) or ("api.openai.com" if package == "langchain_openai" else None)
     return f"{name}@{host}" if host else name
 

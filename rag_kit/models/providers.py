@@ -59,8 +59,8 @@ def check_name(name: Any, example: str) -> str:
     return name.strip()
 
 
-def options(settings: Mapping[str, Any], *variables: str) -> dict[str, Any]:
-    """Settings of a model's constructor; its endpoint is ``base_url``, else the first variable that is set.
+def with_endpoint(settings: Mapping[str, Any], *variables: str) -> dict[str, Any]:
+    """Add to a constructor's settings the endpoint, ``base_url``, from the first variable that is set, unless given.
 
     An address that is none, or would put a secret into logs, is refused.
     """
@@ -83,7 +83,14 @@ def options(settings: Mapping[str, Any], *variables: str) -> dict[str, Any]:
 
 
 def read_number(source: str, value: Any, form: str, wanted: str) -> float:
-    """A number that a setting or variable holds; `ConfigurationError` where it has another form or is 0."""
+    """Read the number that a setting or variable holds; `ConfigurationError` where it has another form or is 0.
+
+    Args:
+        source: Name of the setting or variable.
+        value: Its value.
+        form: Pattern of an allowed number.
+        wanted: What it counts and how to set it, for the error.
+    """
     if not re.fullmatch(rf"\s*{form}\s*", str(value)) or not float(value):
         raise ConfigurationError(f"{source}={value!r} is no number of {wanted}.")
     return float(value)
@@ -91,8 +98,8 @@ def read_number(source: str, value: Any, form: str, wanted: str) -> float:
 
 def request_seconds() -> float:
     """Return the time limit of a request to an endpoint: ``RAG_KIT_TIMEOUT``, else 60 seconds."""
-    text, wanted = os.environ.get(TIMEOUT) or _SECONDS, "seconds; set one above 0, such as 300"
-    return read_number(TIMEOUT, text, r"\d{1,6}(\.\d+)?", wanted)
+    seconds = os.environ.get(TIMEOUT) or _SECONDS
+    return read_number(TIMEOUT, seconds, r"\d{1,6}(\.\d+)?", "seconds; set one above 0, such as 300")
 
 
 def make(name: str, build: Callable[[], T]) -> T:

@@ -50,12 +50,14 @@ class _Cursor:
         self.data, self.position = data, 0
 
     def take(self, form: str) -> tuple[Any, ...]:
+        """Read values in a form of ``struct``, little-endian."""
         values = struct.unpack_from(f"<{form}", self.data, self.position)
         self.position += struct.calcsize(f"<{form}")
         return values
 
-    def array(self, kind: str, count: int) -> Any:
-        values = np.frombuffer(self.data, kind, count, self.position)
+    def array(self, dtype: str, count: int) -> Any:
+        """Read an array of numbers."""
+        values = np.frombuffer(self.data, dtype, count, self.position)
         self.position += values.nbytes
         return values
 
@@ -87,25 +89,27 @@ def _read_characters(cursor: _Cursor) -> dict[str, str]:
     count, _ = cursor.take("iI")
     replacements = {}
     for _ in range(count):
-        point, size = cursor.take("IB")
-        replacements[chr(point)] = "".join(map(chr, cursor.take(f"{size}I")))
+        code_point, size = cursor.take("IB")
+        replacements[chr(code_point)] = "".join(map(chr, cursor.take(f"{size}I")))
     return replacements
 
 
 def _read_weights(cursor: _Cursor) -> dict[str, Any]:
     """Read the tensors, under BERT's names."""
     weights: dict[str, Any] = {}
-    for _ in range(cursor.take("i")[0]):
-        name = cursor.take(f"{cursor.take('H')[0]}s")[0].decode()
-        _, count, offset, size = cursor.take("BIQQ")
+    (tensor_count,) = cursor.take("i")
+    for _ in range(tensor_count):
+        (name_length,) = cursor.take("H")
+        name = cursor.take(f"{name_length}s")[0].decode()
+        _, count, offset, size = cursor.take("BIQQ")  # number of values, place and bytes
         if size == count * 4:
             value: Any = np.frombuffer(cursor.data, "<f4", count, offset)
             value = value.reshape(-1, HIDDEN) if name in _TABLES else value
         else:
-            rows = 4 if name.endswith(".fo.w") else 1  # the one matrix that takes wider vectors
-            blocks = np.frombuffer(cursor.data, _PACKED, count // BLOCK, offset).reshape(
-                -1, rows * HIDDEN // BLOCK
-            )
+            width = (
+                4 * HIDDEN if name.endswith(".fo.w") else HIDDEN
+            )  # the one matrix that takes wider vectors
+            blocks = np.frombuffer(cursor.data, _PACKED, count // BLOCK, offset).reshape(-1, width // BLOCK)
             value = Packed(blocks["values"], blocks["scale"])
         weights[_bert_name(name)] = value
     return weights

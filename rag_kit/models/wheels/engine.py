@@ -52,18 +52,19 @@ class WheelEngine:
         return partial(type(self), threads=self.threads), (self.model.name,)
 
     def run(self, texts: Sequence[Any]) -> Iterator[tuple[list[int], Any, Any]]:
-        """Run batches; yield of each its texts (or pairs), the model's first output and the mask of tokens."""
+        """Run texts, or pairs of texts, in batches; yield the positions, the model's first output and the mask of each.
+
+        Both have a row a text; the mask is 1 where the text has a token, and 0 where it is padded.
+        """
         for start in range(0, len(texts), WINDOW):
             tokenizer, session, characters = self._load()
-            wanted = {value.name for value in session.get_inputs()}
+            input_names = {value.name for value in session.get_inputs()}
             clean = [_clean(text, characters) for text in texts[start : start + WINDOW]]
             encodings = tokenizer.encode_batch_fast(clean)
-            order = sorted(range(len(encodings)), key=lambda row: -len(encodings[row].ids))
-            for rows in batches(order, [len(encoding.ids) for encoding in encodings]):
-                feeds = _padded([encodings[row] for row in rows])
-                fed = {name: value for name, value in feeds.items() if name in wanted}
-                output = session.run(None, fed)[0]
-                yield [row + start for row in rows], output, feeds["attention_mask"]
+            for rows in batches([len(encoding.ids) for encoding in encodings]):
+                inputs = _padded([encodings[row] for row in rows])
+                output = session.run(None, {name: inputs[name] for name in inputs.keys() & input_names})[0]
+                yield [row + start for row in rows], output, inputs["attention_mask"]
 
     def _load(self) -> tuple[Any, Any, dict[int, str]]:
         """Tokenizer, session and replaced characters, loaded once."""
@@ -87,10 +88,15 @@ def _clean(text: Any, characters: dict[int, str]) -> Any:
     return text.encode("utf-8", "replace").decode("utf-8").translate(characters)
 
 
-def batches(order: Sequence[int], lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Sort rows by length, the longest first, and cut them so that no padded batch has too many tokens."""
+def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Sort texts by their number of tokens, the longest first, and cut them so that no padded batch has too many.
+
+    Example:
+        >>> list(batches([2, 500, 3, 1]))
+        [[1], [2, 0, 3]]
+    """
     rows: list[int] = []
-    for row in order:
+    for row in sorted(range(len(lengths)), key=lambda row: -lengths[row]):
         if rows and lengths[rows[0]] * (len(rows) + 1) > BATCH_TOKENS:
             yield rows
             rows = []
@@ -100,13 +106,13 @@ def batches(order: Sequence[int], lengths: Sequence[int]) -> Iterator[list[int]]
 
 
 def _padded(encodings: Sequence[Any]) -> dict[str, Any]:
-    """Return the inputs of a forward pass, by name."""
+    """Return the inputs of a forward pass, by name, padded to the longest text."""
     shape = (len(encodings), max(len(encoding.ids) for encoding in encodings))
-    ids, mask, kinds = (np.zeros(shape, np.int64) for _ in range(3))
+    ids, mask, segments = (np.zeros(shape, np.int64) for _ in range(3))
     for row, encoding in enumerate(encodings):
         size = len(encoding.ids)
-        ids[row, :size], mask[row, :size], kinds[row, :size] = encoding.ids, 1, encoding.type_ids
-    return {"input_ids": ids, "attention_mask": mask, "token_type_ids": kinds}
+        ids[row, :size], mask[row, :size], segments[row, :size] = encoding.ids, 1, encoding.type_ids
+    return {"input_ids": ids, "attention_mask": mask, "token_type_ids": segments}
 
 
 def _load_files(model: WheelModel, folder: Path, threads: int) -> tuple[Any, Any, dict[int, str]]:

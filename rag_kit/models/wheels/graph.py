@@ -23,6 +23,7 @@ OPSET = 17
 #: The domain of onnxruntime's own operators.
 CONTRIB = "com.microsoft"
 BLOCK = 32
+_FLOAT, _INT32 = 1, 6  # types of tensors, as ONNX numbers them
 
 Array = NDArray[np.float32]
 
@@ -84,6 +85,7 @@ class _Graph:
     def add(
         self, operator: str, *inputs: str, outputs: int = 1, name: str | None = None, **attributes: Any
     ) -> Any:
+        """Add a node; return the name of its output, or a list of names if there are several."""
         stem = name or f"{operator}_{len(self.nodes)}"
         names = [stem] if outputs == 1 else [f"{stem}_{i}" for i in range(outputs)]
         self.nodes.append(self._helper.make_node(operator, list(inputs), names, name=stem, **attributes))
@@ -91,44 +93,45 @@ class _Graph:
 
 
 def _dense(g: _Graph, x: str, name: str, kernel: Array | Packed, bias: Array) -> str:
+    """Add a dense layer, the product with a kernel of shape (outputs, inputs) plus a bias; return its output's name."""
     if isinstance(kernel, Packed):
         values = g.weight(f"{name}.kernel", kernel.neighbours())
         scales = g.weight(f"{name}.scales", kernel.scales.astype(np.float32).reshape(-1))
         rows, blocks, _ = kernel.values.shape
         sizes = {"K": blocks * BLOCK, "N": rows, "bits": 4, "block_size": BLOCK, "accuracy_level": 4}
         product = g.add("MatMulNBits", x, values, scales, domain=CONTRIB, **sizes)
-    else:  # torch keeps (out, in); MatMul wants (in, out).
+    else:  # MatMul wants (inputs, outputs)
         product = g.add("MatMul", x, g.weight(f"{name}.kernel", kernel.T))
     result: str = g.add("Add", product, g.weight(f"{name}.bias", bias))
     return result
 
 
-def _joined(kernels: list[Any]) -> Any:
-    """Stack matrices of one kind."""
+def _stack(kernels: list[Any]) -> Any:
+    """Stack matrices of one kind, packed or not."""
     if not isinstance(kernels[0], Packed):
         return np.concatenate(kernels)
-    values, scales = ([getattr(kernel, part) for kernel in kernels] for part in ("values", "scales"))
-    return Packed(np.concatenate(values), np.concatenate(scales))
+    values = np.concatenate([kernel.values for kernel in kernels])
+    return Packed(values, np.concatenate([kernel.scales for kernel in kernels]))
 
 
-def _rows(g: _Graph, table: Array | Packed) -> str:
-    """Look up the rows of a table by tokens."""
+def _look_up_rows(g: _Graph, table: Array | Packed) -> str:
+    """Add the look-up of the tokens' rows in the table of word embeddings; packed rows are unpacked on the way."""
     if not isinstance(table, Packed):
-        found: str = g.add("Gather", g.weight("words", table), "input_ids")
-        return found
-    pairs = g.add("Gather", g.weight("words", table.values), "input_ids")
+        looked_up: str = g.add("Gather", g.weight("words", table), "input_ids")
+        return looked_up
+    pairs = g.add("Gather", g.weight("words", table.values), "input_ids")  # two values of 4 bits in a byte
     upper = g.add("BitShift", pairs, g.weight("four", np.array(4, np.uint8)), direction="RIGHT")
-    pairs, upper = (g.add("Cast", part, to=1) for part in (pairs, upper))  # 1: float32
+    pairs, upper = (g.add("Cast", part, to=_FLOAT) for part in (pairs, upper))
     lower = g.add("Sub", pairs, g.add("Mul", upper, g.scalar(16.0)))
     values = g.add("Sub", g.add("Concat", lower, upper, axis=-1), g.scalar(8.0))
-    scales = g.add("Cast", g.add("Gather", g.weight("word_scales", table.scales), "input_ids"), to=1)
+    scales = g.add("Cast", g.add("Gather", g.weight("word_scales", table.scales), "input_ids"), to=_FLOAT)
     scaled = g.add("Mul", values, g.add("Unsqueeze", scales, g.shape(3)))
     row: str = g.add("Reshape", scaled, g.shape(0, 0, HIDDEN))
     return row
 
 
 def _norm(g: _Graph, x: str, name: str, weights: Weights, *, add: str) -> str:
-    """Add the layer norm of a sum."""
+    """Add the layer norm of the sum of two tensors, ``x`` and ``add``."""
     parts = [g.weight(f"{name}.{part}", weights[f"{name}.{part}"]) for part in ("weight", "bias")]
     result: str = g.add("SkipLayerNormalization", x, add, *parts, domain=CONTRIB, epsilon=LAYER_NORM_EPS)
     return result
@@ -143,10 +146,10 @@ def _add_layer(g: _Graph, x: str, number: int, mask: str, weights: Weights) -> s
     prefix = f"encoder.layer.{number}"
     parts = [f"{prefix}.attention.self.{part}" for part in ("query", "key", "value")]
     # One product for query, key and value: a third of the calls, same numbers.
-    kernel = _joined([weights[f"{part}.weight"] for part in parts])
+    kernel = _stack([weights[f"{part}.weight"] for part in parts])
     bias = np.concatenate([weights[f"{part}.bias"] for part in parts])
-    joined = _dense(g, x, f"{prefix}.qkv", kernel, bias)
-    split = g.add("Split", joined, g.shape(HIDDEN, HIDDEN, HIDDEN), outputs=3, axis=-1)
+    projected = _dense(g, x, f"{prefix}.qkv", kernel, bias)
+    split = g.add("Split", projected, g.shape(HIDDEN, HIDDEN, HIDDEN), outputs=3, axis=-1)
     context = g.add("MultiHeadAttention", *split, "", mask, domain=CONTRIB, num_heads=HEADS)
     context = dense(context, f"{prefix}.attention.output.dense")
     x = _norm(g, context, f"{prefix}.attention.output.LayerNorm", weights, add=x)
@@ -159,29 +162,42 @@ def build_graph(weights: Weights) -> bytes:
 
     In: ``input_ids``, ``attention_mask``, int64 (batch, tokens). Out: ``embedding``, float32 (batch, 384), unit rows.
     """
-    from onnx import TensorProto, checker, helper
-
     g = _Graph()
-    words = _rows(g, weights["embeddings.word_embeddings.weight"])
+    float_mask = g.add("Cast", "attention_mask", to=_FLOAT)
+    int_mask = g.add("Cast", "attention_mask", to=_INT32)
+    x = _embed_tokens(g, weights)
+    layers = sum(name.endswith(".attention.self.query.weight") for name in weights)
+    for number in range(layers):
+        x = _add_layer(g, x, number, int_mask, weights)
+    _pool(g, x, float_mask)
+    return _serialise(g)
+
+
+def _embed_tokens(g: _Graph, weights: Weights) -> str:
+    """Add the sum of the embeddings of words, positions and segments, with its norm."""
+    words = _look_up_rows(g, weights["embeddings.word_embeddings.weight"])
     length = g.add("Slice", g.add("Shape", "input_ids"), g.shape(1), g.shape(2))
     # Positions are 0..tokens-1 and every token is of segment 0, so both tables add up beforehand.
     segments = weights["embeddings.token_type_embeddings.weight"]
     positions = weights["embeddings.position_embeddings.weight"] + segments[0]
     position = g.add("Slice", g.weight("places", positions), g.shape(0), length, g.shape(0))
     position = g.add("Expand", position, g.add("Shape", words))
-    x = _norm(g, words, "embeddings.LayerNorm", weights, add=position)
-    mask = g.add("Cast", "attention_mask", to=TensorProto.FLOAT)
-    seen = g.add("Cast", "attention_mask", to=TensorProto.INT32)
-    layers = sum(name.endswith(".attention.self.query.weight") for name in weights)
-    for number in range(layers):
-        x = _add_layer(g, x, number, seen, weights)
+    return _norm(g, words, "embeddings.LayerNorm", weights, add=position)
 
+
+def _pool(g: _Graph, x: str, mask: str) -> None:
+    """Add the output: the mean of the tokens' vectors over the mask, divided by its L2 norm."""
     wide = g.add("Unsqueeze", mask, g.shape(2))
     total = g.add("ReduceSum", g.add("Mul", x, wide), g.shape(1), keepdims=0)
     count = g.add("Max", g.add("ReduceSum", wide, g.shape(1), keepdims=0), g.scalar(1e-9))
     mean = g.add("Div", total, count)
     norm = g.add("ReduceL2", mean, axes=[1], keepdims=1)
     g.add("Div", mean, g.add("Max", norm, g.scalar(1e-12)), name="embedding")
+
+
+def _serialise(g: _Graph) -> bytes:
+    """Check the graph and write it as a model."""
+    from onnx import TensorProto, checker, helper
 
     info = helper.make_tensor_value_info
     inputs = [info(name, TensorProto.INT64, ["batch", "tokens"]) for name in ("input_ids", "attention_mask")]

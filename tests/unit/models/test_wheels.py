@@ -99,7 +99,7 @@ def test_order_batches_and_queries_agree(
 def test_batches_are_bounded_in_tokens() -> None:
     """Each text is in one batch; no batch is over the bound unless it is a single long text."""
     lengths = [600, 256, 256, 200, 60, 50, 40, 40, 30, 3, 3, 3, 3, 3, 2]
-    found = list(batches(range(len(lengths)), lengths))
+    found = list(batches(lengths))
     assert [row for rows in found for row in rows] == list(range(len(lengths)))
     assert all(len(rows) == 1 or len(rows) * lengths[rows[0]] <= 512 for rows in found)
     assert len(found) == 4
