@@ -60,16 +60,20 @@ def texts_type(max_items: int, min_items: int = 0) -> Any:
 
 
 def split_lines(value: Any) -> Any:
-    """Split a text into its non-empty lines; a missing list is empty, other values stay."""
+    """Split a text into its non-empty lines, without list marks; a missing list is empty, other values stay."""
     if isinstance(value, str):
-        return [line for line in (part.strip(" -*\t") for part in value.splitlines()) if line]
+        lines = [line.strip(" -*\t") for line in value.splitlines()]
+        return [line for line in lines if line]
     return [] if value is None else value
 
 
-def rows_type(max_rows: int, **kinds: Any) -> Any:
-    """Make the type of at most ``max_rows`` objects, each judged by the caller, so that a bad one loses no other."""
-    fields = {name: {"type": kind} if isinstance(kind, str) else kind for name, kind in kinds.items()}
-    row = {"type": "object", "properties": fields, "required": list(kinds), "additionalProperties": False}
+def rows_type(max_rows: int, **types: Any) -> Any:
+    """Make the type of at most ``max_rows`` objects with fields of some types (names of JSON types, or schemas).
+
+    The objects are judged by the caller, so that a bad one loses no other.
+    """
+    fields = {name: {"type": kind} if isinstance(kind, str) else kind for name, kind in types.items()}
+    row = {"type": "object", "properties": fields, "required": list(types), "additionalProperties": False}
     schema = WithJsonSchema({"type": "array", "items": row})
     return Annotated[list[Any], BeforeValidator(list_validator(max_rows)), schema]
 
@@ -92,15 +96,20 @@ _FOR_PROGRAMMERS = re.compile(
 
 @lru_cache(maxsize=256)
 def for_model(schema: type[BaseModel], language: str, description: str = "") -> type[BaseModel]:
-    """Make a subclass whose JSON schema is in a language; `description` replaces a docstring of the kit."""
+    """Make a subclass whose JSON schema is in a language; `description` replaces the docstring of a class of the kit.
+
+    The docstrings of classes inside one of the kit are left out.
+    """
     json_schema = schema.model_json_schema()
     is_ours = schema.__module__.partition(".")[0] == "rag_kit"
     for node in (json_schema, *json_schema.get("$defs", {}).values()):
-        words = _FOR_PROGRAMMERS.split(str(node.pop("description", "")), maxsplit=1)[0].strip()
-        if is_ours:
-            words = (description or _ANSWER.get(language, "")) if node is json_schema else ""
-        if words:
-            node["description"] = words
+        docstring = str(node.pop("description", ""))
+        if not is_ours:
+            text = _FOR_PROGRAMMERS.split(docstring, maxsplit=1)[0].strip()
+        else:
+            text = (description or _ANSWER.get(language, "")) if node is json_schema else ""
+        if text:
+            node["description"] = text
         for field in node.get("properties", {}).values():
             if language == "zh" and field.get("description") in CHINESE:
                 field["description"] = CHINESE[field["description"]]
@@ -113,6 +122,6 @@ def for_model(schema: type[BaseModel], language: str, description: str = "") -> 
         "__doc__": json_schema.get("description"),
         "model_json_schema": classmethod(model_json_schema),
     }
-    kind: Any = type(schema)  # Pydantic's metaclass
-    subclass: type[BaseModel] = kind(schema.__name__, (schema,), body)
+    metaclass: Any = type(schema)
+    subclass: type[BaseModel] = metaclass(schema.__name__, (schema,), body)
     return subclass

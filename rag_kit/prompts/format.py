@@ -84,18 +84,23 @@ class PromptFile:
 
 
 def parse_prompt(data: str | bytes, *, name: str, language: str, file: str | None = None) -> PromptFile:
-    """Read a prompt file at ``file``, whose name says ``name`` and ``language``; PromptFileError lists problems."""
-    where = file or f"{name}.{language}.prompt"
+    """Read the content of a prompt file with a name and language; PromptFileError lists its problems.
+
+    ``file`` is its path, for messages.
+    """
+    file_name = f"{name}.{language}.prompt"
+    file = file or file_name
     problems: list[Problem] = []
 
     def report(line: int, message: str) -> None:
-        problems.append(Problem(where, line, message))
+        problems.append(Problem(file, line, message))
 
     if not NAME.fullmatch(name) or language not in LANGUAGES:
         rule = "NAME.LANGUAGE.prompt with NAME of lower-case letters, digits and _ (a letter first, up to 64)"
         languages = ", ".join(LANGUAGES)
-        given = f"{name}.{language}.prompt"
-        report(1, f"the file name {given!r} does not fit; allowed: {rule} and LANGUAGE one of {languages}")
+        report(
+            1, f"the file name {file_name!r} does not fit; allowed: {rule} and LANGUAGE one of {languages}"
+        )
     text = _decode(data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data, report)
     head = _FRONT.match(text)
     if head is None:
@@ -110,10 +115,19 @@ def parse_prompt(data: str | bytes, *, name: str, language: str, file: str | Non
     _check_variables(text, head.end(), front, lines, report)
     if problems or front is None:
         raise PromptFileError(*sorted(problems, key=lambda p: p.line))
-    digest = "sha256:" + hashlib.sha256(text.encode()).hexdigest()[:16]
-    bound = front.max_tokens or DEFAULT_MAX_TOKENS
-    facts = (front.description, front.version, front.input, bound, front.output_schema)
-    return PromptFile(where, name, language, *facts, tuple(sections), digest, lines)
+    return PromptFile(
+        file=file,
+        name=name,
+        language=language,
+        description=front.description,
+        version=front.version,
+        inputs=front.input,
+        max_tokens=front.max_tokens or DEFAULT_MAX_TOKENS,
+        schema=front.output_schema,
+        sections=tuple(sections),
+        hash="sha256:" + hashlib.sha256(text.encode()).hexdigest()[:16],
+        lines=lines,
+    )
 
 
 def _decode(data: bytes, report: Report) -> str:
@@ -139,16 +153,15 @@ def _sections(body: str, first_line: int, report: Report) -> list[PromptSection]
     sections: list[PromptSection] = []
     ends = [*(head.start() for head in heads[1:]), len(body)]
     for head, end in zip(heads, ends, strict=False):
-        role = head[1] or head[2]
+        role, line = head[1] or head[2], first_line + body.count("\n", 0, head.start())
         text = VARIABLE.sub(r"{{\1}}", body[head.end() : end].strip())
-        section = PromptSection(role, text, first_line + body.count("\n", 0, head.start()))
         if role not in ROLES:
-            report(section.line, f"unknown role {role!r}; allowed: {', '.join(ROLES)}")
+            report(line, f"unknown role {role!r}; allowed: {', '.join(ROLES)}")
         if not text:
-            report(section.line, f"the {role} section is empty; write its text or remove the role line")
+            report(line, f"the {role} section is empty; write its text or remove the role line")
         if role == "system" and sections:
-            report(section.line, "the system section must come first, and only once")
-        sections.append(section)
+            report(line, "the system section must come first, and only once")
+        sections.append(PromptSection(role, text, line))
     if sections and sections[-1].role in ("system", "model"):
         report(sections[-1].line, f"the last section is {sections[-1].role!r}; it must be 'user'")
     return sections
@@ -157,18 +170,20 @@ def _sections(body: str, first_line: int, report: Report) -> list[PromptSection]
 def _check_variables(
     text: str, start: int, front: FrontMatter | None, lines: dict[str, int], report: Report
 ) -> None:
-    """Check the braces of the body: each variable is declared, each input used."""
+    """Check the braces from a position of a text: each variable is declared in the front matter, each input used."""
     used: set[str] = set()
-    for mark in _BRACES.finditer(text, start):
-        line = text.count("\n", 0, mark.start()) + 1
-        variable = VARIABLE.fullmatch(mark[0])
-        if variable is None and not _ROLE.fullmatch(mark[0]):
-            report(line, f"{mark[0].strip()[:60]} is not supported; {_ALLOWED}")
-        elif variable is not None and front is not None and variable[1] not in (used | front.input.keys()):
-            known = f"declared under input: {', '.join(front.input) or 'none'}"
-            report(line, f"unknown variable {mark[0]}{did_you_mean(variable[1], front.input)}; {known}")
-        if variable is not None:
-            used.add(variable[1])
+    for braces in _BRACES.finditer(text, start):
+        line = text.count("\n", 0, braces.start()) + 1
+        variable = VARIABLE.fullmatch(braces[0])
+        if variable is None:
+            if not _ROLE.fullmatch(braces[0]):
+                report(line, f"{braces[0].strip()[:60]} is not supported; {_ALLOWED}")
+            continue
+        name = variable[1]
+        if front is not None and name not in front.input and name not in used:
+            allowed = f"declared under input: {', '.join(front.input) or 'none'}"
+            report(line, f"unknown variable {braces[0]}{did_you_mean(name, front.input)}; {allowed}")
+        used.add(name)
     for name in [] if front is None else front.input.keys() - used:
         line = lines.get(f"input.{name}", lines.get("input", 2))
         report(line, f"the input {name!r} is declared but the body has no {{{{{name}}}}}; use or remove it")

@@ -81,8 +81,8 @@ def _read_version(value: Any) -> Any:
 
 def _read_inputs(value: Any) -> Any:
     """Read inputs also under ``input.schema``, as dotprompt has them."""
-    long = isinstance(value, dict) and value.keys() == {"schema"} and isinstance(value["schema"], dict)
-    return value["schema"] if long else value
+    is_nested = isinstance(value, dict) and value.keys() == {"schema"} and isinstance(value["schema"], dict)
+    return value["schema"] if is_nested else value
 
 
 def _check_schema(value: Any) -> Any:
@@ -164,25 +164,26 @@ def parse_front_matter(
 
 
 def _report_problem(error: Any, lines: dict[str, int], first_line: int, report: Report) -> None:
-    """Report what is wrong with a key, at its line."""
+    """Report an error of Pydantic's at the line of its key, or of the nearest key above it."""
     path = ".".join(str(part) for part in error["loc"] if part != "[key]")
-    above = path
-    while above not in lines and "." in above:
-        above = above.rpartition(".")[0]
+    known = path
+    while known not in lines and "." in known:
+        known = known.rpartition(".")[0]
     message = error["msg"].removeprefix("Value error, ")
     if error["type"] in ("missing", "extra_forbidden", "model_type"):
         message += f"; allowed keys: {', '.join(KEYS if '.' not in path else ['schema'])}"
-    value = error["input"] if isinstance(error["input"], str | int | float) else reprlib.repr(error["input"])
-    value_text = "" if error["type"] == "missing" else f" is {str(value)[:60]!r}"
-    report(lines.get(above, first_line), f"{path or 'the front matter'}{value_text}: {message}")
+    value = error["input"]
+    text = str(value) if isinstance(value, str | int | float) else reprlib.repr(value)
+    is_value = "" if error["type"] == "missing" else f" is {text[:60]!r}"
+    report(lines.get(known, first_line), f"{path or 'the front matter'}{is_value}: {message}")
 
 
 def _key_lines(node: Any, prefix: str, first_line: int) -> list[tuple[str, int]]:
-    """Map each key to its line, as ``input``, ``input.question``, ``output.schema``."""
-    places = []
+    """List each key with its line, as ``input``, ``input.question``, ``output.schema``."""
+    lines: list[tuple[str, int]] = []
     for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
         path = f"{prefix}{key.value}"
-        places.append((path, first_line + key.start_mark.line))
+        lines.append((path, first_line + key.start_mark.line))
         if path in ("input", "output"):
-            places += _key_lines(value, f"{path}.", first_line)
-    return places
+            lines += _key_lines(value, f"{path}.", first_line)
+    return lines

@@ -19,14 +19,14 @@ _Passages: Any = rows_type(MAX_NUMBERS, id="integer", texts={"type": "array", "i
 
 
 def _word(value: Any) -> Any:
-    """Make a validator of labels: case, brackets and a full stop do not matter, true and false are yes and no."""
+    """Read a label: case, brackets and a full stop do not matter, and true and false are yes and no."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return value.strip().strip("[]\"'.。").strip().lower() if isinstance(value, str) else value
 
 
 def _support(value: Any) -> Any:
-    """Accept the wordings of the paper too."""
+    """Read a label of support, also in the wordings of the paper ("fully supported")."""
     word = _word(value)
     if word in _NO_SUPPORT:
         return "none"
@@ -151,10 +151,10 @@ class Critique(Form):
 
 
 def _usable_critiques(value: Any) -> Any:
-    """Drop bad entries; if all are bad, refuse, so that the model is asked again."""
+    """Drop bad entries; if all are bad, keep them to be refused, so that the model is asked again."""
     entries = list_validator(MAX_LABELS)(value)
     usable = []
-    for entry in entries if isinstance(entries, list) else ():
+    for entry in entries:
         with suppress(ValidationError):
             usable.append(Critique.model_validate(entry))
     return usable or entries

@@ -80,26 +80,27 @@ class PromptLibrary:
             raise InvalidInputError(f"language is {language!r}; allowed: {', '.join(LANGUAGES)}.")
         if not isinstance(name, str) or not NAME.fullmatch(name):  # it becomes part of a path
             raise InvalidInputError(f"{name!r} is no prompt name. There are: {', '.join(self.names())}.")
-        replacement = None if self.folder is None else _prompt_path(self.folder, name, language)
-        path = replacement or _prompt_path(self.packaged, name, language)
+        own = _prompt_path(self.folder, name, language) if self.folder else None
+        path = own or _prompt_path(self.packaged, name, language)
         if path is None:
             raise InvalidInputError(self._missing_message(name, language))
-        parsed, original = _read_file(path), self.original(name, language) if replacement else None
-        if original and (problems := mismatches(parsed, original, f"the packaged prompt {name!r}")):
+        prompt = _read_file(path)
+        original = self.original(name, language) if own else None
+        if original and (problems := mismatches(prompt, original, f"the packaged prompt {name!r}")):
             raise PromptFileError(*problems)
-        return parsed
+        return prompt
 
     def misnamed(self) -> list[Problem]:
         """List own files that end in ``.prompt`` or have a packaged name, but replace no packaged prompt."""
         problems: list[Problem] = []
         for path in sorted((self.folder or self.packaged).glob("[!.]*[!~]")):
             name, language = split_name(path.with_suffix(SUFFIX))
-            fits = NAME.fullmatch(name) and language in LANGUAGES
-            replaces = fits and _prompt_path(self.packaged, name, language)
-            if replaces and path.suffix != SUFFIX:
+            is_prompt_name = NAME.fullmatch(name) and language in LANGUAGES
+            is_packaged = is_prompt_name and _prompt_path(self.packaged, name, language)
+            if is_packaged and path.suffix != SUFFIX:
                 message = f"a prompt file ends in {SUFFIX}; rename or remove this one"
                 problems.append(Problem(str(path), 1, message))
-            elif path.suffix == SUFFIX and not replaces:
+            elif path.suffix == SUFFIX and not is_packaged:
                 try:
                     _read_file(path)
                 except PromptFileError as error:
@@ -108,20 +109,21 @@ class PromptLibrary:
 
     def original(self, name: str, language: str) -> PromptFile | None:
         """Return the packaged prompt that an own file must match; None if the name is new, or the file is wrong."""
-        paths = (_prompt_path(self.packaged, name, tongue) for tongue in (language, *LANGUAGES))
-        path = next(filter(None, paths), None)
-        with suppress(PromptFileError):
-            return None if path is None else _read_file(path)
+        for choice in (language, *LANGUAGES):
+            if path := _prompt_path(self.packaged, name, choice):
+                with suppress(PromptFileError):
+                    return _read_file(path)
+                return None
         return None
 
     def _missing_message(self, name: str, language: str) -> str:
-        """Make the message for a prompt that is not there."""
-        names = self.names()
-        if name in names:
-            languages = [tongue for known, tongue in self.entries() if known == name]
+        """Return the message for a prompt that is not there."""
+        languages = [other for entry_name, other in self.entries() if entry_name == name]
+        if languages:
             return (
                 f"The prompt {name!r} does not exist in {language!r}; it exists in: {', '.join(languages)}."
             )
+        names = self.names()
         return f"There is no prompt {name!r}{did_you_mean(name, names)}. There are: {', '.join(names)}."
 
 
@@ -141,6 +143,7 @@ def split_name(path: Path) -> tuple[str, str]:
 
 
 def _prompt_path(folder: Path, name: str, language: str) -> Path | None:
+    """Return the path of a prompt file in a folder; None if it is not there."""
     path = folder / f"{name}.{language}{SUFFIX}"
     return path if os.path.lexists(path) else None
 
@@ -175,8 +178,9 @@ def without_wording(schema: Any) -> Any:
 
     def without(node: dict[str, Any]) -> dict[str, Any]:
         # an object under such a key is the schema of a field of that name
-        kept = (key for key in node if key not in _WORDING or isinstance(node[key], dict | bool))
-        return {key: node[key] for key in kept}
+        return {
+            key: value for key, value in node.items() if key not in _WORDING or isinstance(value, dict | bool)
+        }
 
     return json.loads(json.dumps(schema), object_hook=without)
 
@@ -263,13 +267,14 @@ def _check_task(prompt: PromptFile, original: PromptFile | None) -> list[Problem
 
 
 def _disagreements(first: PromptFile, second: PromptFile) -> list[Problem]:
-    """Find what differs between two languages of a prompt and must not."""
+    """List what differs between two languages of a prompt and must not."""
     problems = mismatches(second, first, first.language)
     if first.sections[0].role != second.sections[0].role:
         message = f"only one of {first.language} and {second.language} has a system section; make them equal"
         problems.append(Problem(second.file, second.sections[0].line, message))
-    # Who replaces one language alone gives it a version of one's own.
-    for key in ("version", "max_tokens") if Path(first.file).parent == Path(second.file).parent else ():
+    if Path(first.file).parent != Path(second.file).parent:
+        return problems  # who replaces one language alone gives it a version of one's own
+    for key in ("version", "max_tokens"):
         value, other = getattr(second, key), getattr(first, key)
         if value != other:
             message = f"{key} is {value}, but {other} in {first.language}; make them equal"

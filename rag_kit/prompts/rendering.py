@@ -42,7 +42,7 @@ def render_passages(documents: Iterable[Any], *, max_chars: int | None = None) -
         raise InvalidInputError(
             "render_passages takes a list of documents or texts; put the single one into a list."
         )
-    blocks = [_passage(number, item) for number, item in enumerate(documents, start=1)]
+    blocks = [_open_passage(number, item) for number, item in enumerate(documents, start=1)]
     return Markup("\n".join(_fit_blocks(blocks, max_chars, "</passage>")))
 
 
@@ -70,27 +70,27 @@ def render_history(messages: Iterable[Any], *, max_chars: int | None = None) -> 
 
     if isinstance(messages, str | bytes | Mapping):
         raise InvalidInputError("render_history takes a list of messages; put the single one into a list.")
+    turns = []
     try:
         items = list(messages)
         if any(isinstance(item, str) for item in items):
             raise TypeError("a text alone is no message")
-        spoken = [message for message in convert_to_messages(items) if message.text.strip()]
+        for message in convert_to_messages(items):
+            text = message.text.strip()
+            if text and isinstance(message, HumanMessage | AIMessage):
+                role = "user" if isinstance(message, HumanMessage) else "assistant"
+                turns.append((f'<turn role="{role}">', text))
     except (ValueError, TypeError, NotImplementedError) as error:
         why = str(error).partition("\n")[0]
         raise InvalidInputError(
             f"{why}; allowed as messages: LangChain's own, (role, text) pairs, or dicts with 'role' and 'content'."
         ) from error
-    turns = []
-    for message in spoken:
-        if isinstance(message, HumanMessage | AIMessage):
-            role = "user" if isinstance(message, HumanMessage) else "assistant"
-            turns.append((f'<turn role="{role}">', message.text.strip()))
     # The newest turns matter most: fill from the end, then restore the order.
     return Markup("\n".join(reversed(_fit_blocks(reversed(turns), max_chars, "</turn>"))))
 
 
-def _passage(number: int, item: Any) -> tuple[str, str]:
-    """Return opening tag and text of one passage."""
+def _open_passage(number: int, item: Any) -> tuple[str, str]:
+    """Return the opening tag and the text of one passage."""
     if isinstance(item, str):
         return f'<passage id="{number}">', item.strip()
     text, metadata = getattr(item, "page_content", None), getattr(item, "metadata", None)
@@ -100,10 +100,12 @@ def _passage(number: int, item: Any) -> tuple[str, str]:
         )
     fields = dict(metadata) if isinstance(metadata, Mapping) else {}
     fields["source"], fields["version"] = fields.get("file") or fields.get("source"), version_text(fields)
-    values = {name: fields.get(name) for name in ("title", "source", "page", "heading", "version")}
-    filled = {name: value for name, value in values.items() if value is not None and str(value).strip()}
-    attributes = "".join(f' {name}="{_attribute(value)}"' for name, value in filled.items())
-    return f'<passage id="{number}"{attributes}>', text.strip()
+    tag = f'<passage id="{number}"'
+    for name in ("title", "source", "page", "heading", "version"):
+        value = fields.get(name)
+        if value is not None and str(value).strip():
+            tag += f' {name}="{_attribute(value)}"'
+    return f"{tag}>", text.strip()
 
 
 def _attribute(value: Any) -> str:
@@ -121,29 +123,33 @@ def first_passages(passages: str, max_chars: int) -> tuple[Markup, int]:
     closing = "</passage>"
     kept = passages[: max(0, max_chars)]
     end = kept.rfind(closing)
-    if end < 0:
-        kept = kept[: -len(closing)]
-        kept = f"{kept}{closing}" if ">" in kept[:-1] else ""
-    else:
+    if end >= 0:
         kept = kept[: end + len(closing)]
+    else:
+        kept = kept[: -len(closing)]
+        has_text = ">" in kept[:-1]  # behind the opening tag
+        kept = f"{kept}{closing}" if has_text else ""
     return Markup(kept), passages.count(closing) - kept.count(closing)
 
 
 def _fit_blocks(blocks: Iterable[tuple[str, str]], limit: int | None, closing: str) -> list[str]:
-    """Escape blocks, as many as fit into `limit` characters; the one that crosses it is cut."""
+    """Escape and close blocks (opening tag, text), as many as fit into `limit` characters; the one that crosses is cut.
+
+    A line end between two of them counts.
+    """
     if limit is not None and (type(limit) is not int or limit < 1):
         raise InvalidInputError(
             f"max_chars is {limit!r}; allowed: a whole number from 1, or None for no bound."
         )
     lines: list[str] = []
-    room = math.inf if limit is None else limit + 1
+    room = math.inf if limit is None else limit
     for opening, text in blocks:
-        whole = f"{opening}{escape_tags(text)}{closing}"
-        if len(whole) + 1 > room:
-            cut = _cut_to_fit(text, int(room) - 1 - len(opening) - len(closing))
+        line = f"{opening}{escape_tags(text)}{closing}"
+        if len(line) > room:
+            cut = _cut_to_fit(text, int(room) - len(opening) - len(closing))
             return [*lines, f"{opening}{cut}{closing}"] if cut else lines
-        lines.append(whole)
-        room -= len(whole) + 1
+        lines.append(line)
+        room -= len(line) + len("\n")
     return lines
 
 

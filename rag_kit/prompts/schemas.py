@@ -216,10 +216,14 @@ def _choices(value: Any) -> Any:
     """Accept names alone, one name, or a mapping of name to reason; the caller checks the names."""
     if isinstance(value, dict):
         value = [value] if "name" in value else [{"name": name, "reason": why} for name, why in value.items()]
-    choices = list_validator(MAX_CHOICES)(split_lines(value))
-    choices = [{"name": choice} if isinstance(choice, str) else choice for choice in choices]
-    known = ("name", "reason")
-    return [{key: each.get(key) for key in known} if isinstance(each, dict) else each for each in choices]
+    choices = []
+    for choice in list_validator(MAX_CHOICES)(split_lines(value)):
+        if isinstance(choice, str):
+            choice = {"name": choice}
+        elif isinstance(choice, dict):
+            choice = {"name": choice.get("name"), "reason": choice.get("reason")}
+        choices.append(choice)
+    return choices
 
 
 class Routes(Form):
