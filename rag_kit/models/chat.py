@@ -9,16 +9,7 @@ from langchain_core.language_models import BaseChatModel
 
 from rag_kit.errors import ConfigurationError
 
-from .providers import (
-    BASE_URL,
-    OPENAI,
-    check_name,
-    make,
-    read_number,
-    request_seconds,
-    split_name,
-    with_endpoint,
-)
+from .providers import BASE_URL, OPENAI, check_name, make, read_number, request_seconds, split_name, with_url
 from .redact import host_of, redact
 from .runnables import base_url, model_name
 from .wrapped import bare_model as bare_model
@@ -82,7 +73,7 @@ def chat_model(name: str | None = None, **settings: Any) -> BaseChatModel:
         model = name.removeprefix(f"{provider}:")
     else:
         provider, model = split_name(check_model_name(name))
-    settings = {"timeout": request_seconds(), "max_retries": RETRIES, **with_endpoint(settings, BASE_URL)}
+    settings = {"timeout": request_seconds(), "max_retries": RETRIES, **with_url(settings, BASE_URL)}
     url = settings.get("base_url")
     if provider == "openai" and url is not None and host_of(url) != "api.openai.com":
         # Compatible servers rarely have the Responses API, which LangChain picks for some model names.

@@ -8,16 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import ConfigurationError
 
-from .providers import (
-    BASE_URL,
-    OPENAI,
-    check_name,
-    make,
-    read_number,
-    request_seconds,
-    split_name,
-    with_endpoint,
-)
+from .providers import BASE_URL, OPENAI, check_name, make, read_number, request_seconds, split_name, with_url
 from .redact import host_of
 from .runnables import base_url, model_name
 from .wheels.table import EMBEDDINGS
@@ -78,7 +69,7 @@ def embedding_model(name: str | None = None, **settings: Any) -> Embeddings | No
         from rag_kit.models.fastembed import FastEmbedEmbeddings
 
         return make(name, lambda: FastEmbedEmbeddings(model, **settings))
-    settings = with_endpoint(settings, OWN_BASE_URL, BASE_URL)
+    settings = with_url(settings, OWN_BASE_URL, BASE_URL)
 
     def build() -> Embeddings:
         from langchain.embeddings import init_embeddings

@@ -59,7 +59,7 @@ def check_name(name: Any, example: str) -> str:
     return name.strip()
 
 
-def with_endpoint(settings: Mapping[str, Any], *variables: str) -> dict[str, Any]:
+def with_url(settings: Mapping[str, Any], *variables: str) -> dict[str, Any]:
     """Add to a constructor's settings the endpoint, ``base_url``, from the first variable that is set, unless given.
 
     An address that is none, or would put a secret into logs, is refused.

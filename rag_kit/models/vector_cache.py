@@ -53,26 +53,28 @@ class CachedEmbeddings(Embeddings):
         return [self._known[text].tolist() for text in texts]
 
     def embed_query(self, text: str) -> list[float]:
-        """The model's own."""
+        """Embed a question by the model; it is not kept."""
         return embed_query(self._model, text)
 
     async def aembed_query(self, text: str) -> list[float]:
-        """The model's own."""
+        """As `embed_query`, on an event loop."""
         return await aembed_query(self._model, text)
 
     def _embed_missing(self, texts: Iterable[str]) -> None:
         """Take the vectors that are not in memory from the file, else from the model."""
         keys = {text: self._key(text) for text in texts if text not in self._known}
         stored = self._file.get(list(keys.values())) if self._file is not None and keys else {}
-        for text in [text for text, key in keys.items() if key in stored]:
-            self._known[text] = np.frombuffer(base64.b64decode(stored[keys.pop(text)]), "<f4")
-        if not keys:
+        for text, key in keys.items():
+            if key in stored:
+                self._known[text] = np.frombuffer(base64.b64decode(stored[key]), "<f4")
+        new = [text for text, key in keys.items() if key not in stored]
+        if not new:
             return
-        vectors = np.asarray(embed_documents(self._model, list(keys)), dtype="<f4")
-        self._known.update(zip(keys, vectors, strict=True))
+        vectors = np.asarray(embed_documents(self._model, new), dtype="<f4")
+        self._known.update(zip(new, vectors, strict=True))
         if self._file is not None:
             encoded = (base64.b64encode(vector.tobytes()).decode() for vector in vectors)
-            self._file.put(dict(zip(keys.values(), encoded, strict=True)))
+            self._file.put({keys[text]: value for text, value in zip(new, encoded, strict=True)})
 
     def _key(self, text: str) -> str:
         return hashlib.sha256(f"vector\n{self._name}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()

@@ -244,7 +244,8 @@ def _check_name(library: PromptLibrary, name: str) -> list[Problem]:
                 continue
             prompts.append(prompt)
             problems += _check_task(prompt, original)
-            if Path(prompt.file).parent == library.packaged and "max_tokens" not in prompt.lines:
+            is_packaged = Path(prompt.file).parent == library.packaged
+            if is_packaged and "max_tokens" not in prompt.lines:
                 message = "max_tokens is missing: say how long a reply may be"
                 problems.append(prompt.problem("version", message))
         elif original is not None:  # a prompt of one's own may exist in one language

@@ -49,7 +49,7 @@ _FRAGMENT = re.compile(
     r"(?:and|but|or|so|then)\b.{0,25}|(?:what|how) about\b.{0,25}|tell me more|那么?.{0,8}呢|然后呢|还有吗|继续",
     re.IGNORECASE,
 )
-_MAX_CHARS = 500  # the patterns look no further, so that no text keeps them busy
+_MAX_CHARS, _MAX_TALK = 500, 100  # the patterns look no further, so that no text keeps them busy
 
 
 def question_kind(question: str, *, has_history: bool = False) -> QuestionKind:
@@ -71,15 +71,16 @@ def question_kind(question: str, *, has_history: bool = False) -> QuestionKind:
         ['multi', 'single']
     """
     text = " ".join(question[:_MAX_CHARS].split())
-    parts = [part.strip(_ENDS) for part in re.split(r"[.!?,;。！？，；~～]+", text[:100])]
-    if any(parts) and all(_CHAT.fullmatch(part) for part in parts if part):
+    parts = [part.strip(_ENDS) for part in re.split(r"[.!?,;。！？，；~～]+", text[:_MAX_TALK])]
+    parts = [part for part in parts if part]
+    if parts and all(map(_CHAT.fullmatch, parts)):
         name = "chat"
     elif not has_history and not _REPLY.search(text) and points_back(text):
         name = "unclear"
     else:
         name = "comparison" if entity_queries(text) else "single"
-    intent, complexity, *reasons = _KINDS[name]
-    return QuestionKind(intent, complexity, reasons[detect_language(text) == "zh"])
+    intent, complexity, english, chinese = _KINDS[name]
+    return QuestionKind(intent, complexity, chinese if detect_language(text) == "zh" else english)
 
 
 def points_back(question: str, max_words: int = 2) -> bool:

@@ -82,14 +82,17 @@ class _Graph:
     def shape(self, *values: int) -> str:
         return self.weight("ints_" + "_".join(map(str, values)), np.array(values, np.int64))
 
-    def add(
-        self, operator: str, *inputs: str, outputs: int = 1, name: str | None = None, **attributes: Any
-    ) -> Any:
-        """Add a node; return the name of its output, or a list of names if there are several."""
-        stem = name or f"{operator}_{len(self.nodes)}"
-        names = [stem] if outputs == 1 else [f"{stem}_{i}" for i in range(outputs)]
-        self.nodes.append(self._helper.make_node(operator, list(inputs), names, name=stem, **attributes))
-        return names[0] if outputs == 1 else names
+    def add(self, operator: str, *inputs: str, name: str | None = None, **attributes: Any) -> str:
+        """Add a node; return the name of its output."""
+        output = name or f"{operator}_{len(self.nodes)}"
+        self.nodes.append(self._helper.make_node(operator, list(inputs), [output], name=output, **attributes))
+        return output
+
+    def split(self, tensor: str, *sizes: int) -> list[str]:
+        """Add a node that splits a tensor along its last axis; return the names of the parts."""
+        outputs = [f"{tensor}_part{number}" for number in range(len(sizes))]
+        self.nodes.append(self._helper.make_node("Split", [tensor, self.shape(*sizes)], outputs, axis=-1))
+        return outputs
 
 
 def _dense(g: _Graph, x: str, name: str, kernel: Array | Packed, bias: Array) -> str:
@@ -102,8 +105,7 @@ def _dense(g: _Graph, x: str, name: str, kernel: Array | Packed, bias: Array) ->
         product = g.add("MatMulNBits", x, values, scales, domain=CONTRIB, **sizes)
     else:  # MatMul wants (inputs, outputs)
         product = g.add("MatMul", x, g.weight(f"{name}.kernel", kernel.T))
-    result: str = g.add("Add", product, g.weight(f"{name}.bias", bias))
-    return result
+    return g.add("Add", product, g.weight(f"{name}.bias", bias))
 
 
 def _stack(kernels: list[Any]) -> Any:
@@ -117,8 +119,7 @@ def _stack(kernels: list[Any]) -> Any:
 def _look_up_rows(g: _Graph, table: Array | Packed) -> str:
     """Add the look-up of the tokens' rows in the table of word embeddings; packed rows are unpacked on the way."""
     if not isinstance(table, Packed):
-        looked_up: str = g.add("Gather", g.weight("words", table), "input_ids")
-        return looked_up
+        return g.add("Gather", g.weight("words", table), "input_ids")
     pairs = g.add("Gather", g.weight("words", table.values), "input_ids")  # two values of 4 bits in a byte
     upper = g.add("BitShift", pairs, g.weight("four", np.array(4, np.uint8)), direction="RIGHT")
     pairs, upper = (g.add("Cast", part, to=_FLOAT) for part in (pairs, upper))
@@ -126,15 +127,13 @@ def _look_up_rows(g: _Graph, table: Array | Packed) -> str:
     values = g.add("Sub", g.add("Concat", lower, upper, axis=-1), g.scalar(8.0))
     scales = g.add("Cast", g.add("Gather", g.weight("word_scales", table.scales), "input_ids"), to=_FLOAT)
     scaled = g.add("Mul", values, g.add("Unsqueeze", scales, g.shape(3)))
-    row: str = g.add("Reshape", scaled, g.shape(0, 0, HIDDEN))
-    return row
+    return g.add("Reshape", scaled, g.shape(0, 0, HIDDEN))
 
 
 def _norm(g: _Graph, x: str, name: str, weights: Weights, *, add: str) -> str:
     """Add the layer norm of the sum of two tensors, ``x`` and ``add``."""
     parts = [g.weight(f"{name}.{part}", weights[f"{name}.{part}"]) for part in ("weight", "bias")]
-    result: str = g.add("SkipLayerNormalization", x, add, *parts, domain=CONTRIB, epsilon=LAYER_NORM_EPS)
-    return result
+    return g.add("SkipLayerNormalization", x, add, *parts, domain=CONTRIB, epsilon=LAYER_NORM_EPS)
 
 
 def _add_layer(g: _Graph, x: str, number: int, mask: str, weights: Weights) -> str:
@@ -149,8 +148,8 @@ def _add_layer(g: _Graph, x: str, number: int, mask: str, weights: Weights) -> s
     kernel = _stack([weights[f"{part}.weight"] for part in parts])
     bias = np.concatenate([weights[f"{part}.bias"] for part in parts])
     projected = _dense(g, x, f"{prefix}.qkv", kernel, bias)
-    split = g.add("Split", projected, g.shape(HIDDEN, HIDDEN, HIDDEN), outputs=3, axis=-1)
-    context = g.add("MultiHeadAttention", *split, "", mask, domain=CONTRIB, num_heads=HEADS)
+    query_key_value = g.split(projected, HIDDEN, HIDDEN, HIDDEN)
+    context = g.add("MultiHeadAttention", *query_key_value, "", mask, domain=CONTRIB, num_heads=HEADS)
     context = dense(context, f"{prefix}.attention.output.dense")
     x = _norm(g, context, f"{prefix}.attention.output.LayerNorm", weights, add=x)
     inner = g.add("Gelu", dense(x, f"{prefix}.intermediate.dense"), domain=CONTRIB)

@@ -90,7 +90,7 @@ def check_citations(
     """Check every citation ``[n]`` of an answer against the passage that it names.
 
     A statement is supported where the passage says it: word for word, or with two thirds of its words and all of its
-    values and names, the same negations and no opposites, each value beside the words that it stands beside in the
+    values and names, the same negations and no opposites, each value beside the words that it is beside in the
     passage; a sentence that only asks whether something is so tells nothing. Values are equal in any form and unit; a
     number of a table has the unit and name of its column and the name of its row; title and headings of a document
     count as said. It is lexical: a statement in quite other words, in another language than its passage, or with a
@@ -116,10 +116,7 @@ def check_citations(
     """
     if not isinstance(answer, str):
         raise InvalidInputError(f"answer is a {type(answer).__name__}; it must be a string; give its text.")
-    passage_texts = _passage_texts(passages)
-    sources = [
-        PassageSource(text, _context(passage)) for text, passage in zip(passage_texts, passages, strict=True)
-    ]
+    sources = _read_passages(passages)
     if is_declined(answer):
         return CitationReport("declined")
     reasons = {key: chinese if language == "zh" else english for key, english, chinese in _REASONS}
@@ -128,8 +125,8 @@ def check_citations(
         citation for claim in claims for citation in _check_statement(claim, sources, reasons, judged or {})
     ]
     uncited = [claim.text for claim in claims if not claim.numbers]
-    status: ReportStatus = "grounded"
     statuses = {citation.status for citation in citations}
+    status: ReportStatus = "grounded"
     if statuses & {"unsupported", "missing_passage"} or len(answer) > MAX_ANSWER:
         status = "flagged"
     elif "undecided" in statuses:
@@ -139,22 +136,20 @@ def check_citations(
     return CitationReport(status, tuple(citations), tuple(uncited))
 
 
-def _passage_texts(passages: Any) -> list[str]:
-    """Return the texts of passages, which may be strings or documents; refuse anything else."""
-    if isinstance(passages, Sequence) and not isinstance(passages, (str, bytes)):
-        texts: list[Any] = [getattr(passage, "page_content", passage) for passage in passages]
-        if all(isinstance(text, str) for text in texts):
-            return texts
-    raise InvalidInputError(
-        "passages must be a list of strings or documents, in the order in which the answer numbers them from 1."
-    )
-
-
-def _context(passage: Any) -> str:
-    """Return the title and the headings of a document, a line each; "" for a string."""
-    metadata = getattr(passage, "metadata", None) or {}
-    lines = [metadata.get(name) for name in ("title", "heading")]
-    return "\n".join(line for line in lines if isinstance(line, str))
+def _read_passages(passages: Any) -> list[PassageSource]:
+    """Read passages, which may be strings or documents with a title and headings; refuse anything else."""
+    sources = []
+    is_list = isinstance(passages, Sequence) and not isinstance(passages, (str, bytes))
+    for passage in passages if is_list else [None]:  # None is refused
+        text = getattr(passage, "page_content", passage)
+        if not isinstance(text, str):
+            raise InvalidInputError(
+                "passages must be a list of strings or documents, in the order in which the answer numbers them from 1."
+            )
+        metadata = getattr(passage, "metadata", None) or {}
+        context = [metadata.get(name) for name in ("title", "heading")]
+        sources.append(PassageSource(text, "\n".join(line for line in context if isinstance(line, str))))
+    return sources
 
 
 def _check_statement(
