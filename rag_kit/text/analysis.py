@@ -232,9 +232,8 @@ class Analyzer(StoredAnalyzer):
 
     def __post_init__(self) -> None:
         if self.language not in _LANGUAGES:
-            raise InvalidInputError(
-                f"language={self.language!r} is not known; use one of {', '.join(_LANGUAGES)}."
-            )
+            names = ", ".join(_LANGUAGES)
+            raise InvalidInputError(f"language={self.language!r} is not known; use one of {names}.")
         if isinstance(self.stop_words, str):
             raise InvalidInputError("stop_words is a string; give True, False or a list of words.")
         self._own_stops = frozenset[str]()

@@ -76,9 +76,7 @@ def detect_language(text: str) -> Language:
         return "en"
     text = text[:_WINDOW]
     han_count = len(_HAN.findall(text))
-    if (
-        not han_count or len(_KANA.findall(text)) * 5 > han_count
-    ):  # Japanese has more kana than Han characters
+    if not han_count or len(_KANA.findall(text)) * 5 > han_count:  # kana: it is Japanese
         return "en"
     words = [word for word in _WORD.findall(_HAN.sub(" ", text)) if len(word) > 1]
     has_english_grammar = any(word.lower() in ENGLISH_EVIDENCE for word in words)
@@ -102,10 +100,9 @@ def same_language(statement: str, passage: str) -> bool:
     if len({*map(_script, texts)} - {""}) > 1:
         return False
     words, others = (_WORD.findall(text.lower()) for text in texts)
-    shares_words = 5 * len({*words} & {*others}) >= len(words)
-    return (
-        min(len(words), len(others)) < _MIN_WORDS or shares_words or _is_english(words) == _is_english(others)
-    )
+    if min(len(words), len(others)) < _MIN_WORDS or 5 * len({*words} & {*others}) >= len(words):
+        return True
+    return _is_english(words) == _is_english(others)
 
 
 def _is_english(words: list[str]) -> bool:

@@ -64,7 +64,6 @@ def _check_sizes(name: str, sizes: Any, min_size: int) -> tuple[int, ...]:
     """Sort the lengths of n-grams, each once; refuse one that is not allowed."""
     lengths = list(sizes) if isinstance(sizes, Iterable) and not isinstance(sizes, (str, bytes)) else [sizes]
     if not lengths or any(type(size) is not int or not min_size <= size <= _LONGEST for size in lengths):
-        raise InvalidInputError(
-            f"{name}={sizes!r} is not allowed; give whole numbers from {min_size} to {_LONGEST}."
-        )
+        allowed = f"whole numbers from {min_size} to {_LONGEST}"
+        raise InvalidInputError(f"{name}={sizes!r} is not allowed; give {allowed}.")
     return tuple(sorted(set(lengths)))

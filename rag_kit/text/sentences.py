@@ -197,13 +197,9 @@ def _inside_title(text: str, begin: int, position: int, following: str, close: s
 
 
 def _is_abbreviation(text: str, begin: int, match: re.Match[str], following: str) -> bool:
-    """Tell whether what a full stop follows is an abbreviation, initials or the number of a list item, day or month.
+    """Tell whether a full stop follows an abbreviation, initials or the number of a list item or day.
 
-    Args:
-        text: The text.
-        begin: Where the sentence begins.
-        match: The full stop.
-        following: The word behind it.
+    The sentence begins at `begin`; `following` is the word behind the stop.
     """
     if match.start() - begin < _MAX_LIST_NUMBER and _LIST_NUMBER.fullmatch(text[begin : match.start()]):
         return True

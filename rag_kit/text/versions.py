@@ -71,10 +71,8 @@ class Disagreement:
     @property
     def is_series(self) -> bool:
         """Whether each statement names a time that no other names."""
-        pairs = combinations(self.statements, 2)
-        return all(
-            one.times and other.times and not _count_common(one.times, other.times) for one, other in pairs
-        )
+        times = [statement.times for statement in self.statements]
+        return all(times) and not any(_count_common(one, other) for one, other in combinations(times, 2))
 
     @property
     def newest(self) -> VersionStatement | None:
@@ -185,7 +183,7 @@ def _relevant_statements(question: Question, passages: Sequence[PassageText]) ->
 
 
 def _read_statement(
-    question: Question, text: str, passage_index: int, passage: PassageText
+    question: Question, text: str, index: int, passage: PassageText
 ) -> VersionStatement | None:
     """Read a sentence as a statement to compare; None if it asks, or states no value but times and identifiers.
 
@@ -208,7 +206,7 @@ def _read_statement(
         version = read_version([text])
     return VersionStatement(
         text=text,
-        passage_index=passage_index,
+        passage_index=index,
         number=passage.number,
         title=passage.title.partition("\n")[0],
         version=version,

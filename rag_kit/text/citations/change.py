@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Sequence, Set
 from difflib import SequenceMatcher
 from itertools import pairwise, permutations
-from typing import NamedTuple
 
 from rag_kit.text.citations.tokens import Token, are_opposites, has_alike, is_negation
 
@@ -25,10 +24,7 @@ def find_change(cited: Sequence[Token], stated: Sequence[Token], passage: Set[st
     another name, an opposite, or words that the passage has elsewhere make another statement. A wording of its own,
     which the passage does not have, is free; where it is the only difference, the reason is "other".
 
-    Args:
-        cited: The tokens of the sentence.
-        stated: The tokens of the statement.
-        passage: The content words of the whole passage.
+    `passage` has the content words of the whole passage.
     """
     voice, stated_voice = (VOICE.intersection(token.key for token in row) for row in (cited, stated))
     cited, stated = (
@@ -86,18 +82,14 @@ def _have_changed_places(cited: list[Token], stated: list[Token]) -> bool:
         if b in old[a] and a not in strict:
             continue  # members of an enumeration, a word and its attribute
         has_neighbour_of_b = any(word and word == other for word, other in zip(new[a], old[b], strict=True))
-        if has_neighbour_of_b and new[b].left and new[b].left == old[a].left:
+        left = new[b][0]
+        if has_neighbour_of_b and left and left == old[a][0]:
             return True
     return False
 
 
-class _Neighbours(NamedTuple):
-    left: str
-    right: str
-
-
-def _neighbours(text: list[Token]) -> dict[str, _Neighbours]:
-    """Map each content word, or name of several words, that occurs once to the words beside it; "" at an end."""
+def _neighbours(text: list[Token]) -> dict[str, tuple[str, str]]:
+    """Map each content word, or name of several words, that occurs once to those left and right of it; "" at an end."""
     words: list[str] = []
     for before, token in pairwise([Token(""), *text]):
         if before.name and token.name:
@@ -107,12 +99,8 @@ def _neighbours(text: list[Token]) -> dict[str, _Neighbours]:
         elif token.content:
             words.append(token.key)
     count = Counter(words)
-    padded = ["", *words, ""]
-    return {
-        word: _Neighbours(padded[position], padded[position + 2])
-        for position, word in enumerate(words)
-        if count[word] == 1
-    }
+    beside = zip(["", *words], [*words[1:], ""], strict=False)
+    return {word: neighbours for word, neighbours in zip(words, beside, strict=True) if count[word] == 1}
 
 
 def _is_character(token: Token) -> bool:
@@ -136,13 +124,8 @@ def _reason_of_replacement(
 ) -> str:
     """Return the reason why words of a statement say something else than those of the sentence in that place, or "".
 
-    Args:
-        old: Content words of the sentence.
-        new: Content words that the statement has in their place.
-        surplus: How many times more the sentence has a word than the statement.
-        passage: The content words of the whole passage.
-        one_for_one: Whether one name or thing is replaced by one other.
-        alone: Whether, besides, nothing else is new in the statement.
+    `surplus` counts how many times more the sentence has a word than the statement, `passage` has the content words of
+    the whole passage; `one_for_one`: one name or thing is replaced by one other; `alone`: and nothing else is new.
     """
     # words that the statement has more often than the sentence: brought from elsewhere, or repeated
     brought = [token for token in new if surplus[token.key] < 0]

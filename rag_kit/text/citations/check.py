@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -121,9 +122,8 @@ def check_citations(
         return CitationReport("declined")
     reasons = {key: chinese if language == "zh" else english for key, english, chinese in _REASONS}
     claims = statements(answer, [source.text for source in sources])
-    citations = [
-        citation for claim in claims for citation in _check_statement(claim, sources, reasons, judged or {})
-    ]
+    checked = (_check_statement(claim, sources, reasons, judged or {}) for claim in claims)
+    citations = list(chain.from_iterable(checked))
     uncited = [claim.text for claim in claims if not claim.numbers]
     statuses = {citation.status for citation in citations}
     status: ReportStatus = "grounded"
@@ -205,9 +205,8 @@ def statements(answer: str, passages: Sequence[str] = ()) -> list[Statement]:
             text = _MARK.sub(_plain_mark, text.translate(_UNHIDDEN))
         pieces = [piece.translate(_UNHIDDEN) for piece in _MARKS.split(text)]
         texts, marks = pieces[::2], pieces[1::2]
-        if (
-            marks and not texts[0] and claims and not claims[-1].numbers
-        ):  # behind the full stop, or on the next line
+        # marks behind the full stop, or on the next line, are of the statement before
+        if marks and not texts[0] and claims and not claims[-1].numbers:
             claims[-1] = Statement(claims[-1].text, _cited_numbers(marks[0]))
             del texts[0], marks[0]
         parts = _split_at_marks(texts, marks)
@@ -278,14 +277,10 @@ def _cited_numbers(text: str) -> tuple[int, ...]:
 def _split_at_marks(texts: list[str], marks: list[str]) -> list[Statement]:
     """Cut a sentence at its marks if each part has two content words or more; else make it one statement.
 
-    Args:
-        texts: The texts between the marks, with one more behind the last mark.
-        marks: Runs of plain marks.
+    `texts` are those between the marks, with one more behind the last mark.
     """
-    parts = [
-        Statement(text.strip(" \n,，;；、"), _cited_numbers(mark))
-        for text, mark in zip(texts, marks, strict=False)
-    ]
+    pairs = zip(texts, marks, strict=False)
+    parts = [Statement(text.strip(" \n,，;；、"), _cited_numbers(mark)) for text, mark in pairs]
     stand_alone = all(len(content_words(part.text)) > 1 for part in parts)
     if len(parts) > 1 and stand_alone and not content_words(texts[-1]):
         return parts

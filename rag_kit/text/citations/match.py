@@ -73,18 +73,15 @@ def judge(statement: str, sources: Sequence[PassageSource]) -> list[Verdict]:
     verdicts = [_judge_against(statement, source) for source in sources]
     if len(sources) < 2 or any(verdict.status == "supported" for verdict in verdicts):
         return verdicts
-    quotes = [
-        source.plain(verdict.start, verdict.end) for source, verdict in zip(sources, verdicts, strict=True)
-    ]
+    pairs = zip(sources, verdicts, strict=True)
+    quotes = [source.plain(verdict.start, verdict.end) for source, verdict in pairs]
     joined = PassageSource("\n".join(quotes), "\n".join(source.context for source in sources))
     stated = _with_keys_of(joined, tokens(statement))
     quoted = [token for sentence in joined.tokens for token in sentence]
     reason, _ = _compare_words(_Pair(stated, quoted, PassageSource("")))
     if reason != "covered" or not all(quotes):
         return verdicts
-    return [
-        verdict._replace(reason=reason) if verdict.score >= _CONTRIBUTES else verdict for verdict in verdicts
-    ]
+    return [one._replace(reason=reason) if one.score >= _CONTRIBUTES else one for one in verdicts]
 
 
 def _judge_against(statement: str, source: PassageSource) -> Verdict:
@@ -155,9 +152,8 @@ def _compare_with_sentence(pair: _Pair, reason: str, placement: Placement) -> st
     share, changed_places = _closeness(compared, sentence, with_values=reason != "number")
     if reason == "other" and share < _MIN_CLOSE_WORDING:
         return "covered"
-    if reason in _MIN_CLOSE_BY_REASON and (
-        changed_places > _MOST_CHANGES or share < _MIN_CLOSE_BY_REASON[reason]
-    ):
+    is_close = changed_places <= _MOST_CHANGES and share >= _MIN_CLOSE_BY_REASON.get(reason, 0)
+    if reason in _MIN_CLOSE_BY_REASON and not is_close:
         return "paraphrase"
     return "moved" if reason == "moved value" else reason
 
@@ -234,11 +230,6 @@ def _compare_words(pair: _Pair) -> tuple[str, float]:
     return ("paraphrase" if len(unknown) > _MAX_UNKNOWN * len(content) else "covered"), score
 
 
-def _words_elsewhere(source: PassageSource) -> frozenset[str]:
-    """Return the words of a passage that its title and headings lack."""
-    return source.all_keys - content_keys(source.context_tokens)
-
-
 def _missing_words(content: Sequence[Token], pair: _Pair) -> list[Token]:
     """Return those of a statement's content words of which neither the quote nor the titles have a form.
 
@@ -246,7 +237,7 @@ def _missing_words(content: Sequence[Token], pair: _Pair) -> list[Token]:
     """
     context = pair.source.context_tokens
     keys = content_keys(pair.quoted) | content_keys(context)
-    others = _words_elsewhere(pair.source) if pair.source.rows else frozenset()
+    others = pair.source.all_keys - content_keys(context) if pair.source.rows else frozenset()
     words = [token.key for token in pair.quoted if token.content and not token.value and not token.name]
     words += [token.key for token in context if not token.value]
 
@@ -267,14 +258,13 @@ def _is_joined_of(word: str, keys: Set[str], words: Sequence[str]) -> bool:
 
 def _reason_of_unknown(unknown: Sequence[Token], source: PassageSource) -> str:
     """Return the reason why words that a quote lacks make a statement unsupported, or ""."""
-    for value in (token.value for token in unknown if token.value):
-        if value.dimension not in _WEAK or any(
-            place.value.dimension == value.dimension for place in source.places
-        ):
-            return "number"
+    dimensions = {token.value.dimension for token in unknown if token.value}
+    said = {place.value.dimension for place in source.places} if dimensions else set()
+    if any(dimension not in _WEAK or dimension in said for dimension in dimensions):
+        return "number"
     if any(token.name for token in unknown):
         return "name"
-    elsewhere = _words_elsewhere(source)
+    elsewhere = source.all_keys - content_keys(source.context_tokens)
     allowed = 0 if source.rows else 1
     return "changed" if sum(token.key in elsewhere for token in unknown) > allowed else ""
 

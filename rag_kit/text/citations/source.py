@@ -68,7 +68,7 @@ class ValuePlace(NamedTuple):
     value: Value
     clause: frozenset[
         str
-    ]  # the other words of its clause, or of its cell, its header and the cells that name its row
+    ]  # other words of its clause; in a table, of cell, header and cells that name the row
     earlier: frozenset[str] = frozenset()  # words of earlier clauses of its sentence
     earlier_in_part: frozenset[str] = frozenset()
     sentence_before: frozenset[str] = frozenset()
@@ -310,9 +310,7 @@ def _join_parts(parts: Sequence[tuple[bool, Clause]]) -> list[Clause]:
     return joined or [[]]
 
 
-def _sentence_places(
-    parts: Sequence[Sequence[Clause]], number: int, before: frozenset[str]
-) -> Iterator[ValuePlace]:
+def _sentence_places(parts: list[list[Clause]], number: int, before: frozenset[str]) -> Iterator[ValuePlace]:
     """Yield the values of the sentence with a number, given its parts and the words of the sentence before."""
     earlier = subject = frozenset[str]()
     for part_number, part in enumerate(parts):

@@ -47,9 +47,7 @@ class PlacedToken(NamedTuple):
 def tokens(text: str, values: Sequence[Value] | None = None) -> list[Token]:
     """Return the tokens of a text; Chinese is cut into words, and equal values ("three years", 36个月) are one token.
 
-    Args:
-        text: The text.
-        values: Its values, if they were read already.
+    `values` are those of the text, if they were read already.
 
     Example:
         >>> [token.key for token in tokens("Ada paid $1,200 给他三年")]

@@ -167,12 +167,4 @@ def analyse(text: str) -> Question:
     salience = {term.key: 0.0 if spans and term.date else term.salience for term in terms}
     total = sum(salience.values()) or 1.0
     weights = {key: value / total for key, value in salience.items()}
-    return Question(
-        text=text,
-        language=detect_language(text),
-        kind=kind,
-        terms=terms,
-        spans=spans,
-        keys=frozenset(weights),
-        weights=weights,
-    )
+    return Question(text, detect_language(text), kind, terms, spans, frozenset(weights), weights)

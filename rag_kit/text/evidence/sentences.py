@@ -123,14 +123,6 @@ class _Row(NamedTuple):
     header: str
 
 
-class _Line(NamedTuple):
-    """A sentence of a passage, the header of the table that it is a row of, and whether it is a heading."""
-
-    text: str
-    header: str
-    is_heading: bool
-
-
 def collect(question: Question, passages: Sequence[PassageText]) -> list[SentenceCandidate]:
     """Score every sentence of the passages for the question, in reading order."""
     keys = question.keys
@@ -190,7 +182,7 @@ def _share(weights: Mapping[str, float], keys: Iterable[str]) -> float:
 
 
 def choose(
-    question: Question, candidates: Sequence[SentenceCandidate], count: int = 2
+    question: Question, candidates: list[SentenceCandidate], count: int = 2
 ) -> list[SentenceCandidate]:
     """Choose the best `count` distinct sentences, at most two of a passage, best first; ties keep reading order.
 
@@ -291,19 +283,19 @@ def _read_rows(
     titles: list[frozenset[str]] = []
     for passage_index, passage in enumerate(passages):
         title = set(terms(passage.title))
-        for line in _lines(passage):
-            line_terms = frozenset(terms(line.text))
-            if line.is_heading:
-                title |= line_terms
+        for text, header, is_heading in _lines(passage):
+            text_terms = frozenset(terms(text))
+            if is_heading:
+                title |= text_terms
             elif len(rows) < MAX_SENTENCES:
-                rows.append(_Row(line.text, passage_index, keys & line_terms, line.header))
+                rows.append(_Row(text, passage_index, text_terms & keys, header))
         titles.append(keys & title)
     # a heading in the middle of a passage is an answer only where there is nothing else
     return [row for row in rows if not _HEADING.match(row.text)] or rows, titles
 
 
-def _lines(passage: PassageText) -> Iterator[_Line]:
-    """Yield the sentences of a passage outside of code, without the title in its first line and headers of tables."""
+def _lines(passage: PassageText) -> Iterator[tuple[str, str, bool]]:
+    """Yield each sentence of a passage outside of code, the header of its table, and whether it is a heading."""
     titles = {line.strip() for line in passage.title.splitlines()}
     first_line, _, below = passage.text.partition("\n")
     body = _without_code(below if first_line.strip() in titles and below.strip() else passage.text)
@@ -321,18 +313,16 @@ def _lines(passage: PassageText) -> Iterator[_Line]:
         is_first_line = index == 0 and body[spans[0].end :].lstrip(" ").startswith("\n")
         is_heading = text in titles or text.startswith("#")
         is_heading = is_heading or bool(is_first_line and _FIRST_HEADING.fullmatch(text))
-        yield _Line(text, header, is_heading and len(texts) > 1)
+        yield text, header, is_heading and len(texts) > 1
 
 
 def _without_code(text: str) -> str:
     """Remove fenced blocks from a text, also one that began before the passage was cut out."""
     parts = _FENCE.split(text)
     texts, languages = parts[::2], parts[1::2]
-    # an odd number of fences, the first of which names no language: it ends a block
-    begins_inside = (
-        len(languages) % 2 == 1 and not languages[0] and not texts[0].rstrip().endswith(tuple(".:。："))
-    )
-    return "\n".join(texts[begins_inside::2])
+    # the first of an odd number of fences ends a block if it names no language
+    is_end = len(languages) % 2 == 1 and not languages[0] and texts[0].rstrip()[-1:] not in tuple(".:。：")
+    return "\n".join(texts[is_end::2])
 
 
 def _terms_beside(rows: Sequence[_Row], order: int) -> frozenset[str]:

@@ -110,15 +110,10 @@ def fit_in_time(question_times: Sequence[TimeSpan], named: Sequence[TimeSpan]) -
 
 def _match_edges(question: TimeSpan, named: Sequence[TimeSpan]) -> float:
     """Score whether the first and last year of a question's span begin or end a named one: 0, 0.5 or 1."""
-    first, last = int(question.start), _last_year(question)
+    first, last = int(question.start), int(question.end - 1e-6)  # an end is the start of the next day or year
     starts = any(int(span.start) == first for span in named)
-    ends = any(last in (_last_year(span), int(span.start)) for span in named)
+    ends = any(last in (int(span.end - 1e-6), int(span.start)) for span in named)
     return (starts + ends) / 2
-
-
-def _last_year(span: TimeSpan) -> int:
-    """Return the year of the last day of a span, whose end is the start of the next day, month or year."""
-    return int(span.end - 1e-6)
 
 
 def _overlap(question: TimeSpan, span: TimeSpan) -> float:

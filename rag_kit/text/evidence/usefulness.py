@@ -19,9 +19,8 @@ from rag_kit.text.evidence.times import time_spans
 SETTINGS = ("alone, words", "beside others, words", "alone, vectors", "beside others, vectors")
 _TABLE = Path(__file__).with_name("weights.txt").read_text(encoding="utf-8")
 #: The weight of each measure in each of the SETTINGS; 0 where it is not used.
-WEIGHTS = {
-    name: tuple(map(float, weights)) for name, *weights in (line.split("\t") for line in _TABLE.splitlines())
-}
+_ROWS = [line.split("\t") for line in _TABLE.splitlines()]
+WEIGHTS = {name: tuple(map(float, weights)) for name, *weights in _ROWS}
 _NEAR_BEST = 1.5  # how far behind the best sentence's score a good one may be
 _REPEATED_TERMS = 8  # of a passage that other passages have, by which repetition is measured
 

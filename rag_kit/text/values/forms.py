@@ -23,9 +23,8 @@ _MONTH_NAMES = (
     "jan feb mar apr may jun jul aug sep oct nov dec",
     "januar februar märz april mai juni juli august september oktober november dezember",
 )
-MONTHS = {name: number for names in _MONTH_NAMES for number, name in enumerate(names.split(), start=1)} | {
-    "sept": 9
-}
+MONTHS = {name: number for names in _MONTH_NAMES for number, name in enumerate(names.split(), start=1)}
+MONTHS["sept"] = 9
 _DAY_NAMES = (
     "mon tues wednes thurs fri satur sun",
     "mon diens mitt donners frei sams sonn",

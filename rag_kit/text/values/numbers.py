@@ -11,9 +11,8 @@ _SMALL = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
 )
 _SMALL_DE = "null eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf"
-WORDS: dict[str, float] = {
-    word: value for value, word in enumerate(f"{_SMALL} seventeen eighteen nineteen".split())
-}
+_TEENS = "seventeen eighteen nineteen"
+WORDS: dict[str, float] = {word: value for value, word in enumerate(f"{_SMALL} {_TEENS}".split())}
 WORDS |= {word: value for value, word in enumerate(_SMALL_DE.split()) if value > 1}
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
 WORDS |= {word: 10.0 * tens for tens, word in enumerate(_TENS.split(), start=2)}

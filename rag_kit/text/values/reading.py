@@ -187,9 +187,8 @@ def _read_unitless(text: str, match: re.Match[str]) -> Value | None:
         share = Value(start, end, reading.amount, "ratio", bound=bound, begin=begin, about=about)
         return counted_by(share, *units)
     bound, begin = _bound(text, start, end) if form in ("date", "clock") else ("", start)
-    return Value(
-        start, end, reading.amount, form, bound=bound, key=reading.key, open=reading.is_open, begin=begin
-    )
+    amount, key, is_open = reading
+    return Value(start, end, amount, form, bound=bound, key=key, open=is_open, begin=begin)
 
 
 def _read_number(text: str, match: re.Match[str]) -> Value | None:
@@ -344,10 +343,8 @@ def _join(text: str, first: Value, second: Value) -> list[Value]:
         return [first, second]
     lacks_unit = not first.dimension and second.dimension and second.unit and not first.key
     if lacks_unit and _RANGE.fullmatch(between):
-        first = first._replace(
-            dimension=second.dimension, unit=second.unit, per=second.per, factor=second.factor
-        )
-        return [first, second]
+        unit = {name: getattr(second, name) for name in ("dimension", "unit", "per", "factor")}
+        return [first._replace(**unit), second]
     is_smaller_unit = (
         first.dimension == second.dimension
         and first.unit

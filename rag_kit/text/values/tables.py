@@ -148,9 +148,8 @@ class _Columns:
     def __init__(self, headers: list[str], caption: str) -> None:
         self._headers = headers
         self._measures = [_header_measure(header) for header in headers]
-        self._unit_column = next(
-            (n for n, header in enumerate(headers) if _UNIT_NAME.fullmatch(header)), None
-        )
+        unit_columns = [column for column, header in enumerate(headers) if _UNIT_NAME.fullmatch(header)]
+        self._unit_column = unit_columns[0] if unit_columns else None
         named = (read_measure(match["unit"]) for match in _CAPTION.finditer(caption))
         self._default = next((measure for measure in named if measure), None)
 
