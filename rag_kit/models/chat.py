@@ -35,9 +35,8 @@ def check_model_name(given: Any) -> str:
             f"OpenAI-compatible endpoint: openai:{redact(name)} with {BASE_URL}. Or 'extractive', the embedded one."
         )
     if not model:
-        raise ConfigurationError(
-            f"{redact(repr(name))} names no model. Write PROVIDER:MODEL, as in openai:gpt-5.5."
-        )
+        shown = redact(repr(name))
+        raise ConfigurationError(f"{shown} names no model. Write PROVIDER:MODEL, as in openai:gpt-5.5.")
     return name
 
 

@@ -336,15 +336,12 @@ def mask_error(error: BaseException, model: Any) -> None:
 
 def _linked(error: BaseException) -> list[BaseException]:
     """List an exception, its causes, and those that were being handled, each once; it may be a tree, or a ring."""
-    linked = {id(error): error}
-    waiting = [error]
-    while waiting:
-        current = waiting.pop()
+    linked = [error]
+    for current in linked:  # it grows on the way
         for other in (current.__cause__, current.__context__):
-            if other is not None and id(other) not in linked:
-                linked[id(other)] = other
-                waiting.append(other)
-    return list(linked.values())
+            if other is not None and not any(other is known for known in linked):
+                linked.append(other)
+    return linked
 
 
 def _secrets_sent(error: BaseException) -> list[str]:

@@ -101,11 +101,9 @@ class _ReplyCheck:
             raise _problem(self._response, httpx2.RemoteProtocolError, text)
 
 
-def _problem(
-    response: httpx2.Response, kind: type[httpx2.TransportError], text: str
-) -> httpx2.TransportError:
+def _problem(response: httpx2.Response, error_class: Any, text: str) -> httpx2.TransportError:
     """Make a connection error with its text as a note, for clients that wrap it drop the text."""
-    error = kind(text, request=response.request)
+    error: httpx2.TransportError = error_class(text, request=response.request)
     error.add_note(text)
     return error
 

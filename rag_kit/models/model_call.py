@@ -240,10 +240,8 @@ def _check_parts(model: Any, prompt: Any, values: Any) -> None:
         if not is_right:
             raise InvalidInputError(f"{name} is a {type(part).__name__}; give {allowed}.")
     variables = getattr(prompt, "input_variables", None) or []
-    if missing := [name for name in variables if name not in values]:
-        raise InvalidInputError(
-            f"values lack {', '.join(map(repr, missing))}; the prompt needs: {', '.join(variables)}."
-        )
+    if missing := ", ".join(repr(name) for name in variables if name not in values):
+        raise InvalidInputError(f"values lack {missing}; the prompt needs: {', '.join(variables)}.")
 
 
 async def format_prompt(call: ModelCall) -> list[BaseMessage]:

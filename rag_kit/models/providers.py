@@ -85,11 +85,7 @@ def with_url(settings: Mapping[str, Any], *variables: str) -> dict[str, Any]:
 def read_number(source: str, value: Any, form: str, wanted: str) -> float:
     """Read the number that a setting or variable holds; `ConfigurationError` where it has another form or is 0.
 
-    Args:
-        source: Name of the setting or variable.
-        value: Its value.
-        form: Pattern of an allowed number.
-        wanted: What it counts and how to set it, for the error.
+    `form` is the pattern of an allowed number; `wanted` says what it counts and how to set it, for the error.
     """
     if not re.fullmatch(rf"\s*{form}\s*", str(value)) or not float(value):
         raise ConfigurationError(f"{source}={value!r} is no number of {wanted}.")

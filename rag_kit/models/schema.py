@@ -17,6 +17,8 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.prompts.fields import for_model, split_lines
 from rag_kit.prompts.front_matter import schema_problem
 
+Schema = type[BaseModel] | Mapping[str, Any]
+
 _TRUE = frozenset({"yes", "true", "y", "是", "对", "相关", "正确", "真"})
 _FALSE = frozenset({"no", "false", "n", "否", "不", "不是", "不对", "不相关", "错误", "假"})
 _WRAPPERS = {"arguments", "parameters", "properties", "result", "output", "answer", "response", "data"}
@@ -44,9 +46,7 @@ class Target:
     "integer", "strings" (a list) or "other". ``only_field`` is the one that must be filled, if there is just one.
     """
 
-    def __init__(
-        self, schema: type[BaseModel] | Mapping[str, Any], language: str = "en", description: str = ""
-    ) -> None:
+    def __init__(self, schema: Schema, language: str = "en", description: str = "") -> None:
         self.model: type[BaseModel] | None = None
         self._sent: type[BaseModel] | None = None
         if isinstance(schema, type) and issubclass(schema, BaseModel):
@@ -111,9 +111,8 @@ class Target:
                 return self._validate({name: self._convert(name, item) for name, item in fields.items()})
             except UnreadableError as error:
                 problem = problem or error
-        raise problem or UnreadableError(
-            f"expected an object with {', '.join(self.fields)}, not {type(value).__name__}"
-        )
+        expected = f"an object with {', '.join(self.fields)}"
+        raise problem or UnreadableError(f"expected {expected}, not {type(value).__name__}")
 
     def _possible_objects(self, value: Any) -> list[dict[str, Any]]:
         """List the objects that a value may stand for, bare, in a list or under a key, the likeliest first."""
@@ -175,8 +174,8 @@ class Target:
                 errors = error.errors()[:_MAX_PROBLEMS]
                 problems = [(item["loc"] or (self.name,), item["msg"]) for item in errors]
         if problems:
-            lines = ((".".join(map(str, path)), text) for path, text in problems)
-            raise UnreadableError("; ".join(f"{path}: {text}" if path else text for path, text in lines))
+            lines = (".".join(map(str, path)) + ": " + text for path, text in problems)
+            raise UnreadableError("; ".join(line.removeprefix(": ") for line in lines))
         return result
 
 
@@ -196,9 +195,7 @@ def _json_problems(value: Any, schema: Mapping[str, Any]) -> list[tuple[Iterable
 _target_of_class = lru_cache(maxsize=256)(Target)
 
 
-def target_of(
-    schema: type[BaseModel] | Mapping[str, Any], language: str = "en", description: str = ""
-) -> Target:
+def target_of(schema: Schema, language: str = "en", description: str = "") -> Target:
     """Return the target of a schema; that of a class is made once, for calls are made per passage."""
     if isinstance(schema, type):
         return _target_of_class(schema, language, description)

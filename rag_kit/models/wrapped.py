@@ -172,11 +172,8 @@ def with_bound(
 ) -> tuple[Any, dict[str, Any], int | None]:
     """Copy a model so that it writes at most `bound` tokens a reply, or fewer if it was made or bound so.
 
-    The bound goes into the field that the class itself has for it, and so to the provider under the right name.
-
-    Returns:
-        The copy, the bound arguments that are left, and the bound; the model, all of them and None where its class
-        has no such field.
+    The bound goes into the field that the class itself has for it, and so to the provider under the right name. Return
+    the copy, the bound arguments that are left, and the bound; without such a field the model, all of them and None.
     """
     fields = type(model).model_fields if isinstance(model, BaseChatModel) else {}
     name = next((name for name in _BOUNDS if name in fields), None)

@@ -14,7 +14,7 @@ from typing import Any
 
 from rag_kit.documents.fields import did_you_mean
 from rag_kit.errors import InvalidInputError
-from rag_kit.prompts.front_matter import NAME, FrontMatter, Report, parse_front_matter
+from rag_kit.prompts.front_matter import NAME, FrontMatter, Lines, Report, parse_front_matter
 
 LANGUAGES = ("en", "zh")
 ROLES = ("system", "user", "model")
@@ -97,10 +97,8 @@ def parse_prompt(data: str | bytes, *, name: str, language: str, file: str | Non
 
     if not NAME.fullmatch(name) or language not in LANGUAGES:
         rule = "NAME.LANGUAGE.prompt with NAME of lower-case letters, digits and _ (a letter first, up to 64)"
-        languages = ", ".join(LANGUAGES)
-        report(
-            1, f"the file name {file_name!r} does not fit; allowed: {rule} and LANGUAGE one of {languages}"
-        )
+        rule += f" and LANGUAGE one of {', '.join(LANGUAGES)}"
+        report(1, f"the file name {file_name!r} does not fit; allowed: {rule}")
     text = _decode(data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data, report)
     head = _FRONT.match(text)
     if head is None:
@@ -115,19 +113,12 @@ def parse_prompt(data: str | bytes, *, name: str, language: str, file: str | Non
     _check_variables(text, head.end(), front, lines, report)
     if problems or front is None:
         raise PromptFileError(*sorted(problems, key=lambda p: p.line))
+    digest = "sha256:" + hashlib.sha256(text.encode()).hexdigest()[:16]
+    max_tokens = front.max_tokens or DEFAULT_MAX_TOKENS
     return PromptFile(
-        file=file,
-        name=name,
-        language=language,
-        description=front.description,
-        version=front.version,
-        inputs=front.input,
-        max_tokens=front.max_tokens or DEFAULT_MAX_TOKENS,
-        schema=front.output_schema,
-        sections=tuple(sections),
-        hash="sha256:" + hashlib.sha256(text.encode()).hexdigest()[:16],
-        lines=lines,
-    )
+        file, name, language, front.description, front.version, front.input, max_tokens, front.output_schema,
+        tuple(sections), digest, lines,
+    )  # fmt: skip
 
 
 def _decode(data: bytes, report: Report) -> str:
@@ -167,9 +158,7 @@ def _sections(body: str, first_line: int, report: Report) -> list[PromptSection]
     return sections
 
 
-def _check_variables(
-    text: str, start: int, front: FrontMatter | None, lines: dict[str, int], report: Report
-) -> None:
+def _check_variables(text: str, start: int, front: FrontMatter | None, lines: Lines, report: Report) -> None:
     """Check the braces from a position of a text: each variable is declared in the front matter, each input used."""
     used: set[str] = set()
     for braces in _BRACES.finditer(text, start):

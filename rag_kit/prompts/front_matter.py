@@ -30,7 +30,8 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _MAX_SCHEMA_CHARS = 200_000
 MAX_TOKENS = 128_000
-Report = Callable[[int, str], None]
+Report = Callable[[int, str], None]  # takes line and message of what is wrong
+Lines = dict[str, int]  # the line of each key, as "input.question"
 
 
 def schema_problem(schema: Any) -> str | None:
@@ -133,13 +134,8 @@ class FrontMatter(_Strict):
         return {"title": "".join(part.capitalize() for part in self.name.split("_")), **schema}
 
 
-def parse_front_matter(
-    text: str, first_line: int, report: Report
-) -> tuple[FrontMatter | None, dict[str, int]]:
-    """Read and check the YAML between the two ``---`` lines; ``report`` gets line and message of what is wrong.
-
-    The declarations, None where something is wrong; and the line of each key (``"input.question"``).
-    """
+def parse_front_matter(text: str, first_line: int, report: Report) -> tuple[FrontMatter | None, Lines]:
+    """Read and check the YAML between the two ``---`` lines; return its declarations, None where one is wrong."""
     try:
         for event in yaml.parse(text, _LOADER):
             if isinstance(event, yaml.AliasEvent):  # a few nested ones would expand to gigabytes
@@ -151,7 +147,7 @@ def parse_front_matter(
         problem = getattr(error, "problem", None) or " ".join(str(error).split())
         report(first_line + (mark.line if mark else 0), f"the front matter is not valid YAML: {problem}")
         return None, {}
-    lines: dict[str, int] = {}
+    lines: Lines = {}
     for key, line in _key_lines(node, "", first_line):
         if lines.setdefault(key, line) != line:
             report(line, f"the key {key!r} appears twice")
@@ -163,7 +159,7 @@ def parse_front_matter(
     return None, lines
 
 
-def _report_problem(error: Any, lines: dict[str, int], first_line: int, report: Report) -> None:
+def _report_problem(error: Any, lines: Lines, first_line: int, report: Report) -> None:
     """Report an error of Pydantic's at the line of its key, or of the nearest key above it."""
     path = ".".join(str(part) for part in error["loc"] if part != "[key]")
     known = path

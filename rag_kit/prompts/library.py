@@ -120,9 +120,8 @@ class PromptLibrary:
         """Return the message for a prompt that is not there."""
         languages = [other for entry_name, other in self.entries() if entry_name == name]
         if languages:
-            return (
-                f"The prompt {name!r} does not exist in {language!r}; it exists in: {', '.join(languages)}."
-            )
+            others = ", ".join(languages)
+            return f"The prompt {name!r} does not exist in {language!r}; it exists in: {others}."
         names = self.names()
         return f"There is no prompt {name!r}{did_you_mean(name, names)}. There are: {', '.join(names)}."
 
@@ -178,9 +177,8 @@ def without_wording(schema: Any) -> Any:
 
     def without(node: dict[str, Any]) -> dict[str, Any]:
         # an object under such a key is the schema of a field of that name
-        return {
-            key: value for key, value in node.items() if key not in _WORDING or isinstance(value, dict | bool)
-        }
+        kept = (key for key in node if key not in _WORDING or isinstance(node[key], dict | bool))
+        return {key: node[key] for key in kept}
 
     return json.loads(json.dumps(schema), object_hook=without)
 

@@ -39,9 +39,8 @@ def render_passages(documents: Iterable[Any], *, max_chars: int | None = None) -
         <passage id="2">&lt;/passage> is inert.</passage>
     """
     if isinstance(documents, str | bytes | Mapping) or hasattr(documents, "page_content"):
-        raise InvalidInputError(
-            "render_passages takes a list of documents or texts; put the single one into a list."
-        )
+        wanted = "a list of documents or texts"
+        raise InvalidInputError(f"render_passages takes {wanted}; put the single one into a list.")
     blocks = [_open_passage(number, item) for number, item in enumerate(documents, start=1)]
     return Markup("\n".join(_fit_blocks(blocks, max_chars, "</passage>")))
 
@@ -138,9 +137,8 @@ def _fit_blocks(blocks: Iterable[tuple[str, str]], limit: int | None, closing: s
     A line end between two of them counts.
     """
     if limit is not None and (type(limit) is not int or limit < 1):
-        raise InvalidInputError(
-            f"max_chars is {limit!r}; allowed: a whole number from 1, or None for no bound."
-        )
+        allowed = "a whole number from 1, or None for no bound"
+        raise InvalidInputError(f"max_chars is {limit!r}; allowed: {allowed}.")
     lines: list[str] = []
     room = math.inf if limit is None else limit
     for opening, text in blocks:

@@ -48,9 +48,8 @@ def perform(prompt: Prompt) -> str:
         reply = getattr(module, name)(prompt)
     else:
         if name:
-            write_note(
-                f"{name}: 'extractive' is no language model and cannot do this; the rest of the run goes on"
-            )
+            why = "'extractive' is no language model and cannot do this; the rest of the run goes on"
+            write_note(f"{name}: {why}")
         reply = ABOUT[prompt.language] if prompt.schema is None else _guess_fields(prompt)
     if prompt.schema is not None:
         reply = fill(prompt.schema, {"answer": reply} if isinstance(reply, str) else reply)

@@ -106,9 +106,8 @@ def _read_weights(cursor: _Cursor) -> dict[str, Any]:
             value: Any = np.frombuffer(cursor.data, "<f4", count, offset)
             value = value.reshape(-1, HIDDEN) if name in _TABLES else value
         else:
-            width = (
-                4 * HIDDEN if name.endswith(".fo.w") else HIDDEN
-            )  # the one matrix that takes wider vectors
+            is_wide = name.endswith(".fo.w")  # the one matrix that takes wider vectors
+            width = 4 * HIDDEN if is_wide else HIDDEN
             blocks = np.frombuffer(cursor.data, _PACKED, count // BLOCK, offset).reshape(-1, width // BLOCK)
             value = Packed(blocks["values"], blocks["scale"])
         weights[_bert_name(name)] = value

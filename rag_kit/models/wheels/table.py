@@ -43,7 +43,6 @@ RERANKERS = tuple(name for name in MODELS if name not in EMBEDDINGS)
 def wheel_model(name: str) -> WheelModel:
     """Return the model of this name; `ConfigurationError` names those that there are."""
     if name not in MODELS:
-        raise ConfigurationError(
-            f"No model {name!r} can be installed from a wheel; there are: {', '.join(MODELS)}."
-        )
+        names = ", ".join(MODELS)
+        raise ConfigurationError(f"No model {name!r} can be installed from a wheel; there are: {names}.")
     return MODELS[name]
