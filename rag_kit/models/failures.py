@@ -154,11 +154,8 @@ def _is_web_page(error: BaseException) -> bool:
     """Tell whether an endpoint gave HTML, not as the error page of a server that failed."""
     if _first_status(error) not in (None, 404, 405):
         return False
-    for cause in chain(error):
-        for text in (str(cause)[:2000], *getattr(cause, "__notes__", ())):
-            if WEB_PAGE in text or _HTML.search(text):
-                return True
-    return False
+    texts = (text for cause in chain(error) for text in (str(cause)[:2000], *getattr(cause, "__notes__", ())))
+    return any(WEB_PAGE in text or _HTML.search(text) for text in texts)
 
 
 def _failure_of_one(error: BaseException) -> Failure | None:
@@ -175,10 +172,8 @@ def _failure_of_one(error: BaseException) -> Failure | None:
             return Failure.REFUSED_FOR_GOOD
         by_status = {401: Failure.UNAUTHORIZED, 403: Failure.UNAUTHORIZED, 429: Failure.RATE_LIMITED}
         return by_status.get(status, Failure.REFUSED)
-    for cls in type(error).__mro__:
-        if failure := _CLASSES.get(cls) or _NAMES.get(cls.__name__):
-            return failure
-    return None
+    failures = (_CLASSES.get(cls) or _NAMES.get(cls.__name__) for cls in type(error).__mro__)
+    return next(filter(None, failures), None)
 
 
 def _first_status(error: BaseException) -> int | None:
@@ -357,7 +352,5 @@ def _secrets_sent(error: BaseException) -> list[str]:
 def _at_host(error: BaseException, model: Any) -> str:
     """Say where an endpoint is (" at https://host"): as the request went there, else as the model has it; or ""."""
     addresses = [str(getattr(request, "url", "")) for request in _requests(error)]
-    for address in (*addresses, base_url(model)):
-        if origin := origin_of(address):
-            return f" at {short(origin)}"
-    return ""
+    origins = filter(None, map(origin_of, (*addresses, base_url(model))))
+    return next((f" at {short(origin)}" for origin in origins), "")

@@ -98,12 +98,8 @@ def missing_queries(pairs: list[tuple[str, str]], variants: list[str]) -> list[s
     """Return the queries of those things of which no variant of the question speaks alone."""
     # Latin names must be whole words ("A" is not in "what"); Chinese text has no gaps between words.
     patterns = {name: rf"(?<![a-z0-9]){re.escape(fold(name))}(?![a-z0-9])" for name, _ in pairs}
-    covered = set()
-    for variant in map(fold, variants):
-        names = [name for name, pattern in patterns.items() if re.search(pattern, variant)]
-        if len(names) == 1:
-            covered.add(names[0])
-    return [query for name, query in pairs if name not in covered]
+    named = [[name for name in patterns if re.search(patterns[name], fold(variant))] for variant in variants]
+    return [query for name, query in pairs if [name] not in named]
 
 
 def _is_name(text: str) -> bool:

@@ -95,7 +95,8 @@ def read_version(marks: Sequence[str]) -> Version:
         Version(stage=0, date='', number=(1, 2), label='v1.2, draft')
     """
     for text in marks:
-        dates = [value for value in _dates(text) if value.key[:1].isdigit()]  # with a year
+        values = [value for value in find_values(text) if value.dimension == "date"]
+        dates = [value for value in values if value.key[:1].isdigit()]  # with a year
         number, stage = _NUMBERED.search(text), _STAGE.search(text)
         parts = [(match.start(), match[0]) for match in (number, stage) if match]
         parts += [(date.start, text[date.start : date.end]) for date in dates]
@@ -108,10 +109,6 @@ def read_version(marks: Sequence[str]) -> Version:
                 label=", ".join(dict.fromkeys(part for _, part in sorted(parts))),
             )
     return Version()
-
-
-def _dates(text: str) -> list[Value]:
-    return [value for value in find_values(text) if value.dimension == "date"]
 
 
 def find_disagreements(question: str, passages: Sequence[PassageText]) -> list[Disagreement]:
@@ -222,8 +219,9 @@ def _read_statement(
 
 def _without_version(title: str) -> str:
     """Remove version number, stage and date from a title."""
-    for date in reversed(_dates(title)):
-        title = title[: date.start] + title[date.end :]
+    for value in reversed(find_values(title)):
+        if value.dimension == "date":
+            title = title[: value.start] + title[value.end :]
     return _STAGE.sub(" ", _NUMBERED.sub(" ", title))
 
 
@@ -247,12 +245,9 @@ def disagree(one: VersionStatement, other: VersionStatement, question: Question)
 def _neighbours(statement: VersionStatement, words: frozenset[str]) -> set[tuple[str, str]]:
     """Return the words before and after each of some words of a sentence; all values count as the same word."""
     row = tokens(statement.text)
-    padded = ["", *("#" if token.value else token.key for token in row), ""]
-    return {
-        (padded[position - 1], padded[position + 1])
-        for position, token in enumerate(row, start=1)
-        if token.content and padded[position] in words
-    }
+    keys = ["#" if token.value else token.key for token in row]
+    triples = zip(["", *keys], keys, [*keys[1:], ""], row, strict=False)
+    return {(before, after) for before, key, after, token in triples if token.content and key in words}
 
 
 def _count_common(some: Sequence[Value], others: Sequence[Value]) -> int:

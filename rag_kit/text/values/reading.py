@@ -206,8 +206,10 @@ def _read_number(text: str, match: re.Match[str]) -> Value | None:
     unit = unit_at(text, end)
     if coin and not (unit and dimensions_agree(coin.unit.dimension, unit.unit.dimension)):
         unit = None
-    if text.startswith("个半", end):
-        unit = _unit_after_half(text, end)
+    if text.startswith("个半", end):  # 两个半小时, 三个半月
+        after = end + len("个半")
+        unit = unit_at(text, after) or unit_at(f"个{text[after : after + 4]}", 0)
+        unit = unit._replace(end=after + 1) if unit and text.startswith("月", after) else unit
         amount += 0.5 if unit else 0.0
     in_caption = not text[max(0, start - 1) : start].strip(" (：:")
     is_unit = numeral == "千" and unit and unit_at(text, match.end() - 1)  # 千瓦时 is no number of 瓦时
@@ -235,13 +237,6 @@ def _read_number(text: str, match: re.Match[str]) -> Value | None:
         begin=begin, about=about,
     )  # fmt: skip
     return counted_by(value, *units)
-
-
-def _unit_after_half(text: str, start: int) -> FoundUnit | None:
-    """Find the unit after the 个半 at a position, as in 两个半小时 or 三个半月."""
-    end = start + len("个半")
-    unit = unit_at(text, end) or unit_at(f"个{text[end : end + 4]}", 0)
-    return unit._replace(end=end + 1) if unit and text.startswith("月", end) else unit
 
 
 def counted_by(value: Value, *units: Unit) -> Value:
