@@ -127,11 +127,8 @@ def embedding_name(embeddings: Embeddings | None) -> str:
     if cls.__module__ == "rag_kit.models.fastembed":
         return f"fastembed:{model}"
     package = cls.__module__.split(".")[0]
-    if (
-        model
-        and package.startswith("langchain_")
-        and package not in ("langchain_core", "langchain_community")
-    ):
+    is_of_langchain = package in ("langchain_core", "langchain_community")
+    if model and package.startswith("langchain_") and not is_of_langchain:
         azure = "azure_" if "azure" in cls.__name__.lower() else ""
         name = f"{azure}{package.removeprefix('langchain_')}:{model}"
     else:

@@ -206,12 +206,8 @@ class ModelCall:
             return whole
         merged = merge_configs(whole, {"metadata": metadata, "callbacks": [self.watch]})
         callbacks: Any = merged["callbacks"]
-        lists = (
-            [callbacks]
-            if isinstance(callbacks, list)
-            else [callbacks.handlers, callbacks.inheritable_handlers]
-        )
-        for handlers in lists:
+        is_list = isinstance(callbacks, list)
+        for handlers in [callbacks] if is_list else [callbacks.handlers, callbacks.inheritable_handlers]:
             handlers.sort(key=lambda handler: handler is not self.watch)  # first, for it masks errors
         return merged
 

@@ -29,16 +29,11 @@ from pydantic import BaseModel
 from rag_kit.concurrency.bridge import call_client
 
 #: Where Runnables keep what they call.
-INSIDE = (
-    *("bound", "runnable", "fallbacks", "first", "middle", "last"),
-    *("steps__", "default", "mapper", "nodes"),
-)
+_OF_CHAINS = ("first", "middle", "last", "steps__", "mapper", "nodes")
+INSIDE = ("bound", "runnable", "fallbacks", "default", *_OF_CHAINS)
 # Where retrievers keep their models, and where models keep their asynchronous clients.
-_SEARCHED = (
-    *INSIDE,
-    *("vectorstore", "embeddings", "embedding", "embedding_function", "_embedding_function"),
-    "underlying_embeddings",
-)
+_OF_STORES = ("vectorstore", "embeddings", "embedding", "embedding_function", "_embedding_function")
+_SEARCHED = (*INSIDE, *_OF_STORES, "underlying_embeddings")
 _ASYNC_CLIENTS = ("root_async_client", "async_client", "_async_client")
 _MAX_REMEMBERED = 256
 _MAX_DEPTH = 8
@@ -168,12 +163,8 @@ def has_listeners(config: RunnableConfig) -> bool:
     """Tell whether a run under this config would be reported to any handler."""
     if has_handlers(config) or get_debug() or _tracing_v2_is_enabled():
         return True
-    for (
-        variable,
-        _,
-        handler,
-        environment,
-    ) in _configure_hooks:  # collectors that LangChain's context managers set
+    # collectors that LangChain's context managers set
+    for variable, _, handler, environment in _configure_hooks:
         collector = variable.get()
         if collector is not None and not getattr(collector, "only_models", False):
             return True

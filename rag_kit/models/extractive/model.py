@@ -72,19 +72,11 @@ class ExtractiveChatModel(BaseChatModel):
         text = perform(read_prompt(messages))
         for mark in filter(None, stop or self.stop or []):
             text = text.partition(mark)[0]
-        tokens_in = sum(estimate_tokens(text_of(message)) for message in messages)
-        tokens_out = estimate_tokens(text)
-        message = AIMessage(
-            content=text,
-            usage_metadata=UsageMetadata(
-                input_tokens=tokens_in, output_tokens=tokens_out, total_tokens=tokens_in + tokens_out
-            ),
-            response_metadata={
-                "model_name": self.model,
-                "model_provider": "rag_kit",
-                "finish_reason": "stop",
-            },
-        )
+        read = sum(estimate_tokens(text_of(message)) for message in messages)
+        written = estimate_tokens(text)
+        usage = UsageMetadata(input_tokens=read, output_tokens=written, total_tokens=read + written)
+        about = {"model_name": self.model, "model_provider": "rag_kit", "finish_reason": "stop"}
+        message = AIMessage(content=text, usage_metadata=usage, response_metadata=about)
         return ChatResult(generations=[ChatGeneration(message=message)])
 
     def _stream(

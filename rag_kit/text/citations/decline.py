@@ -238,10 +238,8 @@ def _declines_in_other_language(answer: str) -> bool:
 def _language_patterns() -> list[list[str]]:
     """Return, for each language, a pattern for each group of its words, one of which must be in a decline."""
     lines = _OTHER_LANGUAGES.strip().splitlines()
-    return [
-        ["|".join(map(_word_pattern, group.strip().split("|"))) for group in line.split(" / ")]
-        for line in lines
-    ]
+    groups = ([group.strip().split("|") for group in line.split(" / ")] for line in lines)
+    return [["|".join(map(_word_pattern, words)) for words in of_language] for of_language in groups]
 
 
 def _word_pattern(word: str) -> str:

@@ -73,10 +73,7 @@ class ValuePlace(NamedTuple):
     earlier_in_part: frozenset[str] = frozenset()
     sentence_before: frozenset[str] = frozenset()
     subject: frozenset[str] = frozenset()  # the names before it, of the last clause that has any
-    section: tuple[int, int] = (
-        -1,
-        0,
-    )  # the numbers of its sentence in the passage and of its part in the sentence
+    section: tuple[int, int] = (-1, 0)  # the numbers of its sentence, and of its part in the sentence
     order: int = 0  # its number among the passage's values
 
 
@@ -198,11 +195,8 @@ class PassageSource:
             else:
                 found += _sentence_places(self._parts[start], number, before)
                 before = frozenset(self.keys[number])
-        found += [
-            ValuePlace(token.value, frozenset(), earlier=self.all_keys)
-            for token in self.context_tokens
-            if token.value
-        ]
+        values = [token.value for token in self.context_tokens if token.value]
+        found += [ValuePlace(value, frozenset(), earlier=self.all_keys) for value in values]
         return [place._replace(order=order) for order, place in enumerate(found)]
 
     @cached_property

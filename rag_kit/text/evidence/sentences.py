@@ -168,10 +168,8 @@ def _rarity_weights(question: Question, rows: Sequence[_Row]) -> dict[str, float
     """Weigh each term by its salience times its rarity among the sentences; the weights sum to 1."""
     count = Counter(key for row in rows for key in row.matched)
     # (N + 1) / (n + 0.5) as in BM25's idf; log1p leaves weight to a term that is in every sentence
-    weights = {
-        term.key: term.salience * math.log1p((len(rows) + 1) / (count[term.key] + 0.5))
-        for term in question.terms
-    }
+    rarity = {term.key: math.log1p((len(rows) + 1) / (count[term.key] + 0.5)) for term in question.terms}
+    weights = {term.key: term.salience * rarity[term.key] for term in question.terms}
     total = sum(weights.values()) or 1.0
     return {key: weight / total for key, weight in weights.items()}
 
@@ -195,10 +193,9 @@ def choose(
     chosen: list[SentenceCandidate] = []
     while left and len(chosen) < count:
         matched = frozenset[str]().union(*(candidate.matched for candidate in chosen))
-        gains = [
-            candidate.score + (weight_of(question, candidate.matched - matched) if chosen else 0.0)
-            for candidate in left
-        ]
+        gains = [candidate.score for candidate in left]
+        if chosen:
+            gains = [one.score + weight_of(question, one.matched - matched) for one in left]
         chosen.append(left.pop(gains.index(max(gains))))
         counts = Counter(candidate.passage_index for candidate in chosen)
         left = [candidate for candidate in left if counts[candidate.passage_index] < _OF_A_PASSAGE]

@@ -340,13 +340,8 @@ def _join(text: str, first: Value, second: Value) -> list[Value]:
     if lacks_unit and _RANGE.fullmatch(between):
         unit = {name: getattr(second, name) for name in ("dimension", "unit", "per", "factor")}
         return [first._replace(**unit), second]
-    is_smaller_unit = (
-        first.dimension == second.dimension
-        and first.unit
-        and not first.per
-        and 0 < second.base < first.factor
-    )
-    if is_smaller_unit and _JOINED.fullmatch(between):
+    may_add_up = first.dimension == second.dimension and first.unit and not first.per
+    if may_add_up and 0 < second.base < first.factor and _JOINED.fullmatch(between):
         amount = first.amount + second.amount * second.factor / first.factor
         return [first._replace(end=second.end, amount=amount, per=second.per)]
     return [first, second]
