@@ -20,7 +20,7 @@ VARIABLE = "RAG_KIT_EMBEDDING_MODEL"
 OWN_BASE_URL = "RAG_KIT_EMBEDDING_BASE_URL"
 BATCH = "RAG_KIT_EMBEDDING_BATCH"
 NONE = "none"
-BATCH_SIZE = 32
+BATCH_SIZE = 32  # texts in a request: few enough for a slow server to embed in time
 RETRIES = 2
 
 
@@ -80,17 +80,13 @@ def embedding_model(name: str | None = None, **settings: Any) -> Embeddings | No
 
             # Counting tokens would download a table from the network, and compatible servers want strings.
             defaults: dict[str, Any] = {"check_embedding_ctx_length": False, "max_retries": RETRIES}
-            defaults |= {"timeout": request_seconds(), "chunk_size": _batch_size()}
+            size = os.environ.get(BATCH) or BATCH_SIZE
+            chunk_size = read_number(BATCH, size, r"\d{1,9}", "texts; set a whole number of 1 or more")
+            defaults |= {"timeout": request_seconds(), "chunk_size": int(chunk_size)}
             arguments = with_http_clients({**defaults, **settings})
         return init_embeddings(model, provider=provider, **arguments)
 
     return make(name, build)
-
-
-def _batch_size() -> int:
-    """Return how many texts a request holds at most: few enough for a slow server to embed in time."""
-    size = os.environ.get(BATCH) or BATCH_SIZE
-    return int(read_number(BATCH, size, r"\d{1,9}", "texts; set a whole number of 1 or more"))
 
 
 def recorded_embedding_model(recorded: str, **settings: Any) -> Embeddings | None:

@@ -91,8 +91,10 @@ class _ReplyCheck:
         if self._max_seconds and time.monotonic() - self._sent > self._max_seconds:
             text = f"the whole reply took over {self._max_seconds:g} s"
             raise _problem(self._response, httpx2.ReadTimeout, text)
-        if self._is_stream:
-            self._tail = _end_of_stream(self._tail, piece)
+        if self._is_stream:  # keep the end mark, else the last bytes, in which one may begin
+            text_so_far = self._tail + piece
+            mark = _END_MARK.search(text_so_far)
+            self._tail = mark[0] if mark else text_so_far[-_MAX_MARK:]
 
     def end(self) -> None:
         """Raise an error of the connection where a stream of events ends without its mark."""
@@ -124,10 +126,3 @@ async def _aread_checked(response: httpx2.Response, read: Any, *args: Any) -> As
         check.add(piece)
         yield piece
     check.end()
-
-
-def _end_of_stream(tail: bytes, piece: bytes) -> bytes:
-    """Return the end mark in what was read, else its last bytes, in which one may begin."""
-    text = tail + piece
-    mark = _END_MARK.search(text)
-    return mark[0] if mark else text[-_MAX_MARK:]

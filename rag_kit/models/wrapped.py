@@ -58,7 +58,8 @@ class OnRefusal(Runnable[Any, Any]):
                 raise
         if isinstance(instead, Exception):
             return instead
-        return OnRefusal(instead, _raise_again, self.charge).invoke(input, config, **kwargs)
+        # the error of the second request is raised
+        return OnRefusal(instead, lambda error: None, self.charge).invoke(input, config, **kwargs)
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """As `invoke`, on an event loop."""
@@ -72,15 +73,11 @@ class OnRefusal(Runnable[Any, Any]):
                 raise
         if isinstance(instead, Exception):
             return instead
-        return await OnRefusal(instead, _raise_again, self.charge).ainvoke(input, config, **kwargs)
+        return await OnRefusal(instead, lambda error: None, self.charge).ainvoke(input, config, **kwargs)
 
     def _charge(self) -> None:
         if not isinstance(self.bound, OnRefusal):  # which charges by itself
             self.charge()
-
-
-def _raise_again(error: Exception) -> None:
-    """Return None as a handler, so that the error of a second request is raised."""
 
 
 def change_models(

@@ -72,19 +72,14 @@ def read_prompt(messages: Sequence[BaseMessage]) -> Prompt:
         task=task[1] if task else "",
         user=texts[-1] if texts else "",
         question=_block(body, "question"),
-        passages=tuple(_passages(body)),
+        passages=tuple(
+            passage_text(_number(about.get("id", ""), number), text[:MAX_PASSAGE_CHARS], about)
+            for number, (about, text) in enumerate(_elements(body, "passage"), start=1)
+        ),
         turns=tuple((about.get("role", "user"), text) for about, text in _elements(body, "turn")),
         schema=_schema(body) or _schema(system),
         body=body,
     )
-
-
-def _passages(body: str) -> list[PassageText]:
-    """Read the passages of a prompt, with their numbers and attributes."""
-    return [
-        passage_text(_number(attributes.get("id", ""), number), text[:MAX_PASSAGE_CHARS], attributes)
-        for number, (attributes, text) in enumerate(_elements(body, "passage"), start=1)
-    ]
 
 
 def _elements(body: str, name: str) -> Iterator[tuple[dict[str, str], str]]:

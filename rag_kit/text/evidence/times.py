@@ -50,7 +50,9 @@ def time_spans(text: str) -> list[TimeSpan]:
     while named:
         value, span = named.pop(0)
         before = plain[max(0, value.start - _WORDS_BEFORE) : value.start]
-        if named and _reaches(plain[value.end : named[0][0].start], bool(_PAIR.search(before))):
+        between = plain[value.end : named[0][0].start] if named else ""
+        is_pair = between.strip().lower() == "and" and _PAIR.search(before)  # between 1990 and 1994
+        if named and (is_pair or _TO.fullmatch(between)):
             _, last = named.pop(0)
             spans += [TimeSpan(span.start, last.end)] if last.end > span.start else [span, last]
         elif _ON.match(plain, value.end) or _SINCE.search(before):
@@ -60,11 +62,6 @@ def time_spans(text: str) -> list[TimeSpan]:
         else:
             spans.append(span)
     return spans
-
-
-def _reaches(between: str, pair: bool) -> bool:
-    """Tell whether the words between two times make them one span; "and" does so only after "between"."""
-    return bool(_TO.fullmatch(between)) or (pair and between.strip().lower() == "and")
 
 
 def _span(text: str, value: Value) -> TimeSpan | None:

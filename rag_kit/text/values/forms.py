@@ -131,11 +131,6 @@ _NUMERAL = re.compile(rf"{FIGURES}|{HAN}")
 _INTEGER = re.compile(rf"\d+|[{_H}]+")
 
 
-def read_form(name: str, text: str) -> Reading | None:
-    """Read a value of a form in `_PATTERNS`; None if it is none."""
-    return _READERS[name](text)
-
-
 def _date(text: str) -> Reading | None:
     """Read a date; its key is as 2025-02-26, 2025-02, 2025, -02-26 or -02."""
     lowered = text.lower()
@@ -228,7 +223,8 @@ def _weekday(text: str) -> Reading:
     return Reading(float(_DAYS[name]))
 
 
-_READERS: dict[str, Callable[[str], Reading | None]] = {
+#: Read a value of a form; None if it is none.
+READERS: dict[str, Callable[[str], Reading | None]] = {
     "date": _date, "decade": _decade, "century": _rank, "quarter": _rank, "clock": _clock,
     "weekday": _weekday, "id": _id, "share": _share, "ordinal": _rank,
 }  # fmt: skip

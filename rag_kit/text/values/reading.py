@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from rag_kit.text.language import SIMPLIFIED, TRADITIONAL, word_set
-from rag_kit.text.values.forms import AFTER_A, CODES, FORMS, LETTERED, NUMBER, STARTS, TRIGGERS, read_form
+from rag_kit.text.values.forms import AFTER_A, CODES, FORMS, LETTERED, NUMBER, READERS, STARTS, TRIGGERS
 from rag_kit.text.values.numbers import FIGURES, SCALES, read_any, read_figures
 from rag_kit.text.values.units import FoundUnit, Unit, dimensions_agree, rate_of, unit_at, unit_named
 
@@ -144,19 +144,17 @@ def _single_values(text: str) -> Iterator[Value]:
         if word[0].isalpha() and word.isascii() and not _may_begin(text, word, beginning.end()):
             continue
         match = FORMS.match(text, start)
-        if match and match.lastgroup == "date" and match[0].isdecimal() and _is_counted(text, match.end()):
-            match = NUMBER.match(text, start)  # 2000 kg
+        if match and match.lastgroup == "date" and match[0].isdecimal():  # 2000, but not in 2000 kg
+            end_of_figures = match.end()
+            following = text[end_of_figures : end_of_figures + 1]
+            if following in (*_COUNTED, *"千万亿") or unit_at(text, end_of_figures):
+                match = NUMBER.match(text, start)
         if match is None:
             continue
         value = _read_number(text, match) if match.lastgroup == "number" else _read_unitless(text, match)
         if value is not None:
             end = value.end
             yield value
-
-
-def _is_counted(text: str, end: int) -> bool:
-    """Tell whether figures that may be a year have a scale or a unit."""
-    return text[end : end + 1] in (*_COUNTED, *"千万亿") or unit_at(text, end) is not None
 
 
 def _may_begin(text: str, word: str, end: int) -> bool:
@@ -174,7 +172,7 @@ def _may_begin(text: str, word: str, end: int) -> bool:
 def _read_unitless(text: str, match: re.Match[str]) -> Value | None:
     """Read a date, time, ordinal, share or identifier; None if the match is none, as the date 2025-13."""
     form, start, end = match.lastgroup or "", match.start(), match.end()
-    reading = read_form(form, match[0])
+    reading = READERS[form](match[0])
     if reading is None:
         return None
     if form == "share":
