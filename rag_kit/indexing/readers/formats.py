@@ -76,7 +76,9 @@ def format_of(path: PurePath, *, ocr: bool = False) -> str:
         reason = f"{suffix or 'a name without a suffix'} is not among the supported formats"
         advice = "Convert it, e.g. to .pdf, .docx, .md or .csv"
         if suffix in _SAVED_AS:
-            advice = f"Save it as {_SAVED_AS[suffix]} in the program that it was written with, or in LibreOffice"
+            advice = (
+                f"Save it as {_SAVED_AS[suffix]} in the program that it was written with, or in LibreOffice"
+            )
         raise Unreadable(reason, f"{advice}, or add a reader with register_reader")
     if KINDS[kind].reader == _PICTURE and not ocr:
         raise Unreadable(f"{suffix} is a picture, and OCR is off", OCR_ADVICE)

@@ -15,7 +15,7 @@ from rag_kit.errors import InvalidInputError, ModelOutputError
 from rag_kit.models.calls import ask_for_value
 from rag_kit.models.http import with_http_clients
 from rag_kit.models.model_call import ModelCall
-from rag_kit.models.providers import options
+from rag_kit.models.providers import with_url
 from rag_kit.retrieval.call import Call, Job, failures_or_raise
 from rag_kit.retrieval.fields import check_count
 from rag_kit.retrieval.rerank.base import Ranking, Reranker, by_scores, check_scores
@@ -67,7 +67,7 @@ class EndpointReranker(Reranker):
             allowed = ", ".join(map(repr, _DIALECTS))
             raise InvalidInputError(f"dialect={dialect!r} was given; allowed: {allowed}.")
         passages_field, max_batch = _DIALECTS[dialect]
-        address = options({"base_url": base_url})["base_url"]
+        address = with_url({"base_url": base_url})["base_url"]
         self.url = f"{address.rstrip('/')}/rerank"
         self.batch_size = check_count("batch_size", max_batch if batch_size is None else batch_size)
         self.timeout = timeout

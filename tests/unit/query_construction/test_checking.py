@@ -150,6 +150,8 @@ def test_other_shapes_of_filters(where: Any) -> None:
 
 
 NOT_LEE = {"field": "author", "op": "!=", "value": "Lee"}
+
+
 @pytest.mark.parametrize("empty", [[], {}, None])
 def test_a_field_that_is_empty_beside_another_name_of_it_is_passed_over(empty: Any) -> None:
     """The one that names a field counts, whichever comes first."""
