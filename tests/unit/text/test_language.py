@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from rag_kit.text import detect_language
+from rag_kit.text.language import cache_of_texts
 
 
 @pytest.mark.parametrize(
@@ -24,3 +25,16 @@ from rag_kit.text import detect_language
 def test_dominant_language(text: str, language: str) -> None:
     """Script decides, and English grammar where scripts mix."""
     assert detect_language(text) == language
+
+
+def test_results_of_long_texts_are_not_cached() -> None:
+    """A short text is computed once, a long one each time."""
+    asked: list[int] = []
+
+    @cache_of_texts(10, longest=5)
+    def length(text: str) -> int:
+        asked.append(len(text))
+        return len(text)
+
+    assert [length("short"), length("short"), length("longer"), length("longer")] == [5, 5, 6, 6]
+    assert asked == [5, 6, 6]
