@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import threading
 from abc import ABC, abstractmethod
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from itertools import compress
 from pathlib import Path
@@ -42,30 +41,31 @@ class InvertedIndex(ABC):
         self._lock = threading.RLock()
         self._vocabulary = Vocabulary()
         self._rows: dict[str, ScoreRow] = {}  # all documents by id, in insertion order
-        self._postings = Postings.empty()  # of the documents of the last view
-        self._numbered: Sequence[
+        self._postings = Postings.empty()  # of the merged documents
+        self._merged: Sequence[
             ScoreRow
-        ] = ()  # these, by the numbers they have there; some may be deleted since
-        self._lengths = np.zeros(0, np.int64)  # terms of each of these
-        self._pending: list[PostingRun] = []  # postings of the documents that were added since
-        self._added: list[ScoreRow] = []  # these, whose numbers go on from there
+        ] = ()  # documents of the last view, by number; some may be deleted since
+        self._pending: list[PostingRun] = []  # postings of the added documents
+        self._added: list[
+            ScoreRow
+        ] = []  # documents written since the last view, numbered after the merged ones
         self._view: BM25View | None = None  # the state after all finished writes, once it is built
 
     @abstractmethod
     def _analyse(self, texts: Sequence[str]) -> Sequence[Sized]:
-        """The terms of each text."""
+        """Return the terms of each text: a list of them, or a dict of their weights."""
 
     @abstractmethod
-    def _run(self, analysed: Sequence[Any], first: int) -> PostingRun:
-        """Postings of what was analysed of some texts, the first of which has a number."""
+    def _make_run(self, analysed: Sequence[Any], first: int) -> PostingRun:
+        """Return the postings of analysed texts, whose document numbers begin at ``first``."""
 
     @abstractmethod
     def _weights(self, postings: Postings, lengths: NDArray[np.int64]) -> Weights:
-        """The scores of postings, of documents of these lengths."""
+        """Return the scores of postings; ``lengths`` are the numbers of terms of the documents."""
 
     @abstractmethod
     def _header(self) -> dict[str, Any]:
-        """Give the settings that a file keeps beside documents and postings, as plain JSON."""
+        """Return the settings that a file keeps beside documents and postings, as plain JSON."""
 
     @classmethod
     def from_documents(
@@ -119,8 +119,7 @@ class InvertedIndex(ABC):
     def get(self, ids: Iterable[str]) -> list[Document]:
         """Copies of the documents with these ids, in that order; an id that is not there is passed over."""
         with self._lock:
-            rows = [self._rows[key] for key in check_ids(ids) if key in self._rows]
-        return documents_of_rows(rows)
+            return documents_of_rows(self._rows[key] for key in check_ids(ids) if key in self._rows)
 
     def add(self, documents: Iterable[Document], ids: Iterable[str] | None = None) -> list[str]:
         """Add documents at the end, and return their ids, in order.
@@ -166,9 +165,13 @@ class InvertedIndex(ABC):
             (1, 1)
         """
         with self._lock:
-            removed = [row for key in check_ids(ids) if (row := self._rows.pop(key, None)) is not None]
-            self._view = None if removed else self._view
-        return len(removed)
+            count_before = len(self._rows)
+            for key in check_ids(ids):
+                self._rows.pop(key, None)
+            removed = count_before - len(self._rows)
+            if removed:
+                self._view = None
+        return removed
 
     def prepare(self) -> None:
         """Merge what was written now, which otherwise the first search after a write does."""
@@ -184,20 +187,19 @@ class InvertedIndex(ABC):
             return self._view
 
     def _merge(self) -> BM25View:
-        """Drop deleted documents, merge the postings of the last writes, and make a view of it. Holds the lock.
+        """Add the postings of the last writes, drop those of deleted documents, and return a view of the result.
 
-        This mostly copies arrays: the scores of a term are computed when it is first searched for.
+        The caller holds the lock. This mostly copies arrays: a term's scores are computed at the first search for it.
         """
-        rows, numbered = list(self._rows.values()), [*self._numbered, *self._added]
-        lengths = np.append(self._lengths, np.array([row.length for row in self._added], np.int64))
+        rows, numbered = list(self._rows.values()), [*self._merged, *self._added]
         new_numbers = None
         if len(rows) < len(numbered):
-            alive = np.ones(len(numbered), bool)
-            alive[_positions_of_missing(numbered, rows)] = False
-            new_numbers = np.where(alive, np.cumsum(alive) - 1, -1).astype(np.int32)
-            lengths = lengths[alive]
+            present = set(map(id, rows))
+            stays = np.array([id(row) in present for row in numbered])
+            new_numbers = np.where(stays, np.cumsum(stays) - 1, -1).astype(np.int32)
         self._postings = merge(self._postings, self._pending, len(self._vocabulary), new_numbers)
-        self._numbered, self._lengths, self._pending, self._added = rows, lengths, [], []
+        self._merged, self._pending, self._added = rows, [], []
+        lengths = np.array([row.length for row in rows], np.int64)
         return BM25View(rows, self._postings, self._weights(self._postings, lengths), self._vocabulary)
 
     def save(self, path: str | Path) -> None:
@@ -213,15 +215,14 @@ class InvertedIndex(ABC):
         storage.save(path, self.kind, self._header(), StorageState(view.rows, view.postings, terms))
 
     def _restore(self, state: StorageState) -> None:
-        """Take over what a file holds; the index must be new."""
+        """Fill a new index with the state of a file, without the terms that only deleted documents had."""
         rows, postings, vocabulary = state
-        used = postings.frequencies() > 0  # terms of deleted documents are forgotten here
-        names = compress(vocabulary, used.tolist())
-        self._vocabulary = Vocabulary((term, number) for number, term in enumerate(names))
+        used = postings.frequencies() > 0
+        terms = compress(vocabulary, used.tolist())
+        self._vocabulary = Vocabulary((term, number) for number, term in enumerate(terms))
         pointers = np.append(postings.pointers[:-1][used], postings.pointers[-1:])
         self._postings = Postings(pointers, postings.documents, postings.counts)
-        self._rows, self._numbered = {row.key: row for row in rows}, rows
-        self._lengths = np.array([row.length for row in rows], np.int64)
+        self._rows, self._merged = {row.key: row for row in rows}, rows
         self.prepare()
 
     def _write(
@@ -233,9 +234,10 @@ class InvertedIndex(ABC):
         texts: Sequence[str] | None = None,
         removed: Sequence[str] = (),
     ) -> list[str]:
-        """Add, replace and remove documents: all or, on an error, none; ``texts`` are analysed in place of theirs.
+        """Add or replace documents and remove others, all or, on an error, none; return the keys of the written ones.
 
-        Texts are analysed without the lock, so that searches go on; the vocabulary is shared, so counting holds it.
+        ``texts`` are analysed in place of the documents' own. Analysis runs without the lock, so that searches go on;
+        counting needs the lock, for it changes the vocabulary.
         """
         documents = documents_of(documents)
         document_ids = [doc.id for doc in documents] if ids is None else check_ids(ids, len(documents))
@@ -246,11 +248,11 @@ class InvertedIndex(ABC):
             analysed = self._analyse(texts[start : start + _BATCH])
             lengths += map(len, analysed)
             with self._lock:
-                runs.append(self._run(analysed, start))
+                runs.append(self._make_run(analysed, start))
         with self._lock:
             keys = self._keys(document_ids, documents, replace)
             self.delete(removed)
-            first = len(self._numbered) + len(self._added)
+            first = len(self._merged) + len(self._added)
             columns = zip(keys, document_ids, documents, copies, lengths, strict=True)
             for key, document_id, doc, metadata, length in columns:
                 row = ScoreRow(key, document_id, doc.page_content, metadata, length)
@@ -258,11 +260,15 @@ class InvertedIndex(ABC):
                 self._rows[key] = row
                 self._added.append(row)
             self._pending += [run._replace(documents=run.documents + np.int32(first)) for run in runs]
-            self._view = None if keys else self._view
+            if keys:
+                self._view = None
         return keys
 
     def _keys(self, ids: Sequence[Any], documents: Sequence[Document], replace: bool) -> list[str]:
-        """Give the keys of documents in the index: their ids, or their texts where they have none."""
+        """Return the keys of documents to write: their ids, else hashes of their texts (``#2``, ``#3``... for repeats).
+
+        Raises InvalidInputError for an id that is not a string, comes twice, or is in the index, unless ``replace``.
+        """
         keys: dict[str, None] = {}
         repeats: dict[str, int] = {}
         for key, document in zip(ids, documents, strict=True):
@@ -281,15 +287,3 @@ class InvertedIndex(ABC):
                 raise InvalidInputError(f"id {key!r} is in the index already; use update() to replace it.")
             keys[key] = None
         return list(keys)
-
-
-def _positions_of_missing(rows: Sequence[ScoreRow], present: Sequence[ScoreRow]) -> list[int]:
-    """Positions of the rows that are not among those present, which are the others in the same order."""
-    positions, place = list[int](), 0
-    while len(positions) < len(rows) - len(present):
-        # up to the next one, each row stands as many places before the present one as there were gaps
-        place = bisect_left(
-            range(len(present)), True, place, key=lambda at: rows[at + len(positions)] is not present[at]
-        )
-        positions.append(place + len(positions))
-    return positions
