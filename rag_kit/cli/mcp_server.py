@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.tools import BaseTool
 from mcp.server import MCPServer
 from mcp.server.lowlevel.helper_types import ReadResourceContents
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError, UnexpectedToolError
@@ -20,16 +23,10 @@ from rag_kit.concurrency.notes import use_notes
 from rag_kit.documents import PROVENANCE_KEY, Filter, compile_filter
 from rag_kit.documents.fields import did_you_mean
 from rag_kit.errors import InvalidInputError, RagKitError
+from rag_kit.indexing import DocumentIndex
 from rag_kit.indexing.searched import REPRESENTATION
 from rag_kit.retrieval.inner import acall_retriever
 from rag_kit.text import check_question
-
-if TYPE_CHECKING:
-    from langchain_core.documents import Document
-    from langchain_core.retrievers import BaseRetriever
-    from langchain_core.tools import BaseTool
-
-    from rag_kit.indexing import DocumentIndex
 
 MAX_LISTED = 1000
 _URI = "rag-kit://document/"

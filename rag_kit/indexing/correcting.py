@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from langchain_core.documents import Document
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rag_kit.documents.explanation import CORRECTED
 from rag_kit.errors import InvalidInputError
+from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.document_index.rows import (
     Child,
     Family,
@@ -24,9 +25,6 @@ from rag_kit.indexing.document_index.rows import (
     text_hash,
 )
 from rag_kit.indexing.document_index.writing import Batch, Correction
-
-if TYPE_CHECKING:
-    from rag_kit.indexing.document_index.index import DocumentIndex
 
 
 class _Line(BaseModel):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from langchain_core.documents import Document
 
 from rag_kit.concurrency.notes import write_note
 from rag_kit.errors import ModelError
 from rag_kit.indexing.document_index.folder import is_picture, keep_picture, picture_name
+from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.readers.parts import LEFT_OUT
 from rag_kit.models import JsonCache, chat_model
 from rag_kit.models.calls import text_call
@@ -15,11 +18,6 @@ from rag_kit.models.identity import call_key
 from rag_kit.prompts import load_prompt
 from rag_kit.prompts.pictures import PicturePrompt
 from rag_kit.text import detect_language
-
-if TYPE_CHECKING:
-    from langchain_core.documents import Document
-
-    from rag_kit.indexing.document_index.index import DocumentIndex
 
 _MAX_DESCRIPTION = 3_000  # characters
 _ENTRIES = 5_000_000  # of the cache of replies

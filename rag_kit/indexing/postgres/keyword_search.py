@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from langchain_core.documents import Document
 from numpy.typing import NDArray
+from psycopg import Connection
 
 from rag_kit.documents import Filter
 from rag_kit.errors import IndexFormatError
@@ -29,11 +31,6 @@ from rag_kit.indexing.document_index.views import KeywordView
 from rag_kit.indexing.postgres.connection import PostgresConnection, filter_rows
 from rag_kit.indexing.searched import passage_filter
 from rag_kit.text.analysis import TERMS_VERSION
-
-if TYPE_CHECKING:
-    from langchain_core.documents import Document
-    from psycopg import Connection
-
 
 Numbers = NDArray[np.int64]
 Scores = NDArray[np.float32]

@@ -7,19 +7,16 @@ import math
 from collections.abc import Generator
 from contextlib import closing
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psycopg
 from psycopg import sql
 
+from rag_kit.documents import Filter
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.document_index.state import NO_GENERATION
+from rag_kit.indexing.document_index.state import NO_GENERATION, IndexReport, IndexState
 from rag_kit.indexing.document_index.vectors import Vectors, best_ids, decode_vectors, unit
 from rag_kit.indexing.postgres.connection import filter_rows
-
-if TYPE_CHECKING:
-    from rag_kit.documents import Filter
-    from rag_kit.indexing.document_index.state import IndexReport, IndexState
 
 #: Up to so many vectors of a tenant, each search reads all; above, it asks HNSW (docs/benchmarks.md).
 EXACT_ROWS = 20_000

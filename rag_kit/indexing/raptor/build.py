@@ -9,12 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from langchain_core.documents import Document
 
 from rag_kit.errors import InvalidInputError
+from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.document_index.rows import StoredRow, make_rows
 from rag_kit.indexing.document_index.vectors import Vectors, unit
 from rag_kit.indexing.document_index.writing import Batch
@@ -25,9 +26,6 @@ from rag_kit.indexing.representing.kinds import RepresentationKind
 from rag_kit.indexing.searched import RAPTOR, REPRESENTATION, embedded_row
 from rag_kit.models import chat_model
 from rag_kit.models.replies import estimate_tokens
-
-if TYPE_CHECKING:
-    from rag_kit.indexing.document_index.index import DocumentIndex
 
 _CLUSTER = RepresentationKind("cluster", "cluster")  # its prompts are `represent_cluster`
 _CHANGED = 0.3  # share of changed passages above which the clusters are made anew

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rag_kit.errors import MissingExtraError
-
-if TYPE_CHECKING:
-    from rag_kit.indexing.document_index.vectors import Vectors
+from rag_kit.indexing.document_index.vectors import Vectors
 
 _DIMENSIONS = 10  # that vectors are reduced to
 _COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 50)  # components that are tried

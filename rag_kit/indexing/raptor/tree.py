@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from langchain_core.documents import Document
 
 from rag_kit.documents import clean_text
+from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.document_index.rows import document
 from rag_kit.indexing.document_index.state import Connection, in_groups, placeholders
 from rag_kit.indexing.searched import RAPTOR
-
-if TYPE_CHECKING:
-    from rag_kit.indexing.document_index.index import DocumentIndex
 
 
 class Leaf(NamedTuple):

@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from numbers import Integral, Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rag_kit.concurrency.bridge import acall_function, call_function
-from rag_kit.documents import compile_filter
+from rag_kit.documents import Filter, compile_filter
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25 import storage
 from rag_kit.indexing.bm25.inverted import InvertedIndex
@@ -22,10 +22,6 @@ from rag_kit.indexing.bm25.postings import PostingRun, Postings, weighted_terms
 from rag_kit.indexing.bm25.postings import Weights as Scores
 from rag_kit.indexing.bm25.view import Hits
 from rag_kit.text import default_analyzer
-
-if TYPE_CHECKING:
-    from rag_kit.documents import Filter
-
 
 Vector = dict[str, float]
 Weights = Mapping[str, float] | Mapping[int, float] | Mapping[str | int, float]
