@@ -113,31 +113,29 @@ def import_chunks(index: DocumentIndex, path: str | PathLike[str]) -> Corrected:
     """
     lines = _read_lines(Path(path))
 
-    def look_up() -> tuple[dict[str, Correction], dict[str, tuple[Correction, bool]]]:
-        corrections = {one.id: one for one in index.corrections() if one.id in lines}
-        return corrections, index.present_chunks(lines)
+    def stored_chunks() -> tuple[dict[str, Correction], dict[str, tuple[Correction, bool]]]:
+        earlier = {correction.id: correction for correction in index.corrections() if correction.id in lines}
+        return earlier, index.present_chunks(lines)
 
     def check(_: Batch) -> None:
-        if look_up() != known:
+        if stored_chunks() != (earlier, present):
             raise InvalidInputError(
                 f"{path}: another process has just changed chunks of it. Nothing was changed; export again."
             )
 
-    earlier, present = known = look_up()
+    earlier, present = stored_chunks()
     represented = bool(index.settings.get("represent"))
     rows, families, corrections = list[StoredRow](), list[Family](), list[Correction]()
     removed, restored, sources = list[str](), list[str](), list[str]()
     for key, (number, text) in lines.items():
-        now, is_parent = present.get(key, (None, False))
-        read = earlier.get(key)
-        if now is not None and (read is None or json.loads(now.metadata).get(CORRECTED) is not True):
-            read = now
-        if read is None or (now is None and read.corrected is not None) or (is_parent and not represented):
+        chunk, is_parent = present.get(key, (None, False))
+        read = _chunk_as_read(chunk, earlier.get(key))
+        if read is None or (is_parent and not represented):
             raise InvalidInputError(
                 f"{path}, line {number}: the index has no chunk {key!r} that can be corrected; its file may have "
                 "changed. Nothing was changed; export again."
             )
-        if text == (None if now is None else now.text):
+        if text == (None if chunk is None else chunk.text):
             continue
         if text != read.text:
             corrections.append(read._replace(corrected=text))
@@ -149,30 +147,33 @@ def import_chunks(index: DocumentIndex, path: str | PathLike[str]) -> Corrected:
             restored.append(key)
         else:
             metadata = _corrected_metadata(metadata)
-        if is_parent or (now is None and represented):
+        if is_parent or (chunk is None and represented):
             document = Document(text, id=key, metadata=metadata)
             families.append(Family(document, [Child(text, 0, len(text))]))
             sources.append(read.source)
         else:
-            rows.append(
-                StoredRow(key, read.source, read.ordinal, text, dump_metadata(metadata), text_hash(text))
-            )
-    # the next ingest makes again what represents them
+            fields = (text, dump_metadata(metadata), text_hash(text))
+            rows.append(StoredRow(key, read.source, read.ordinal, *fields))
+    # without settings on record the next ingest reads these files again, and represents their chunks
     records = index.source_records() if represented else {}
-    again = [replace(records[source], settings="") for source in sorted(records.keys() & sources)]
+    to_read = [replace(records[source], settings="") for source in sorted(records.keys() & sources)]
     parents, children = family_rows(families, sources=sources)
-    batch = Batch(
-        [*rows, *children],
-        parents,
-        removed_ids=removed,
-        records=again,
-        corrections=corrections,
-        uncorrected=restored,
-        check=check,
-    )
-    index.write(batch)
+    batch = Batch([*rows, *children], parents, removed_ids=removed, records=to_read, check=check)
+    index.write(replace(batch, corrections=corrections, uncorrected=restored))
     counts = len(corrections) - len(removed), len(removed), len(restored)
     return Corrected(*counts, len(lines) - sum(counts))
+
+
+def _chunk_as_read(chunk: Correction | None, correction: Correction | None) -> Correction | None:
+    """Return a chunk as it was read from its file, ``None`` if that is not known.
+
+    ``chunk`` is the one in the index now, ``correction`` an earlier correction of it, if there are such.
+    """
+    if chunk is not None and (correction is None or json.loads(chunk.metadata).get(CORRECTED) is not True):
+        return chunk
+    if chunk is None and correction is not None and correction.corrected is not None:
+        return None  # it was corrected, not taken out
+    return correction
 
 
 def correct(
@@ -181,7 +182,7 @@ def correct(
     """Apply corrections to the chunks of a file; also return the corrections that fit nowhere any more.
 
     A chunk with the text that was corrected gets the correction's. Where the file is cut otherwise, the text is
-    replaced in each chunk that has all of it. Each chunk gets the id of what was read.
+    replaced in each chunk that has all of it. Each chunk gets the id of what was read; one left blank is dropped.
     """
     ids = [row.id for row in document_rows(chunks, sources=source)]
     exact = {correction.id: correction for correction in corrections if correction.id in ids}
@@ -189,11 +190,13 @@ def correct(
     corrected, placed = list[Document](), set[str]()
     for chunk, key in zip(chunks, ids, strict=True):
         text = chunk.page_content
-        for correction in others if key not in exact else ():
-            if correction.text in text:
-                text = text.replace(correction.text, correction.corrected or "")
-                placed.add(correction.id)
-        text = (exact[key].corrected or "") if key in exact else text
+        if key in exact:
+            text = exact[key].corrected or ""
+        else:
+            for correction in others:
+                if correction.text in text:
+                    text = text.replace(correction.text, correction.corrected or "")
+                    placed.add(correction.id)
         if text == chunk.page_content:
             corrected.append(Document(text, id=key, metadata=chunk.metadata))
         elif text.strip():
@@ -202,13 +205,16 @@ def correct(
 
 
 def _corrected_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
-    """Return the metadata of a chunk whose text was corrected."""
+    """Mark the metadata of a chunk as corrected; without offsets, for its text is not in the file any more."""
     fields = {key: value for key, value in metadata.items() if key not in ("start", "end")}
     return {**fields, CORRECTED: True}
 
 
 def _read_lines(path: Path) -> dict[str, tuple[int, str | None]]:
-    """Read the lines that are not blank: id -> number and text."""
+    """Read the lines of a file of chunks that are not blank: for each id the number of its line, and the text.
+
+    Raises InvalidInputError with the number of the first wrong line.
+    """
     lines: dict[str, tuple[int, str | None]] = {}
     number = 0
     try:

@@ -15,7 +15,7 @@ from rag_kit.indexing.correcting import correct
 from rag_kit.indexing.document_index.folder import is_picture
 from rag_kit.indexing.document_index.rows import StoredRow, make_rows
 from rag_kit.indexing.document_index.writing import Batch
-from rag_kit.indexing.ingestion.converting import as_read_errors, file_hash, look
+from rag_kit.indexing.ingestion.converting import as_read_errors, file_hash, file_state
 from rag_kit.indexing.readers.parts import Unreadable
 from rag_kit.indexing.searched import REPRESENTATION
 from rag_kit.text import detect_language
@@ -76,11 +76,10 @@ class Grouping:
         for record in self.records.values():
             if record.source not in files and not record.original and os.path.exists(record.source):
                 self._add_original(record)
-        # what others may be copies of comes first: files that the index keeps, then new ones, then copies of before
-        rank = {source: 2 * bool(record.original) for source, record in self.records.items()}
-        order = sorted(files, key=lambda source: rank.get(source, 1))
 
-        for source in order:
+        # files with chunks in the index come first, then new ones, then copies, for copies need their originals
+        rank = {source: 2 if record.original else 0 for source, record in self.records.items()}
+        for source in sorted(files, key=lambda source: rank.get(source, 1)):
             with self._report_failure(source, files[source].file):
                 if not self._is_unchanged(group, source):
                     changed.append(source)
@@ -99,7 +98,7 @@ class Grouping:
 
     @contextmanager
     def _report_failure(self, source: str, file: str) -> Iterator[None]:
-        """Report a file that cannot be read, and go on."""
+        """Report a ReadError of the block, and go on behind it; with ``strict``, raise it."""
         check_abandoned()
         try:
             yield
@@ -113,7 +112,7 @@ class Grouping:
             self.progress.count()
 
     def _is_unchanged(self, group: Group, source: str) -> bool:
-        """Tell whether a file need not be read; then count it, and put its new time into the group."""
+        """Tell whether a file need not be read; then count it, and add its record to the group if its time is new."""
         record = self.records.get(source)
         if record is None or record.settings != self.key:
             return False
@@ -121,16 +120,17 @@ class Grouping:
         if bool(original) != bool(record.original) and not self._corrections_of(source):
             return False  # it is not a copy any more, or another process has written the same text meanwhile
         self.progress.tell(self.files[source].file)
-        if (same := self._unchanged_record(self.files[source], record)) is None:
+        record_now = self._unchanged_record(self.files[source], record)
+        if record_now is None:
             return False
-        if same is not record:
-            group.records.append(same)
+        if record_now is not record:
+            group.records.append(record_now)
         if record.original:
             self.report.count_copy(source, original, self.files)
         else:
             self._add_original(record)
         self.report.unchanged += 1
-        self.progress.count(same.size)
+        self.progress.count(record.size)
         return True
 
     def _read_file(self, group: Group, source: str) -> None:
@@ -165,35 +165,42 @@ class Grouping:
             raise ReadError(f"{file.file}: {error}") from error
         group.whole.append(source)
         group.records.append(record)
-        self._add_original(record)
-        if getattr(self.index.embeddings, "english_only", False):
-            self.chinese += sum(detect_language(row.text) == "zh" for row in rows)
-        for metadata in (chunk.metadata for chunk in chunks):
-            if metadata.get("ocr") is True:
-                self.recognised.add(file.file)
-            if is_picture(metadata.get("picture")):
-                self.pictures.setdefault(file.file, set()).add(metadata["picture"])
-            if pages := metadata.get("pages_without_text"):
-                self.empty[file.file] = pages
         group.rows += rows
         group.chunks += chunks
         group.sources += [source] * len(chunks)
+        self._add_original(record)
+        if getattr(self.index.embeddings, "english_only", False):
+            self.chinese += sum(detect_language(row.text) == "zh" for row in rows)
+        self._note_peculiarities(file.file, chunks)
+
+    def _note_peculiarities(self, file: str, chunks: Sequence[Document]) -> None:
+        """Note which text of a file was recognised, is lacking, or is of a picture, for the notes of the report."""
+        for metadata in (chunk.metadata for chunk in chunks):
+            if metadata.get("ocr") is True:
+                self.recognised.add(file)
+            if is_picture(metadata.get("picture")):
+                self.pictures.setdefault(file, set()).add(metadata["picture"])
+            if pages := metadata.get("pages_without_text"):
+                self.empty[file] = pages
 
     def check(self, batch: Batch) -> None:
-        """Take out files that others have meanwhile corrected, written, or removed the original of."""
+        """Remove the files from a batch that others have meanwhile corrected, written, or removed the original of.
+
+        The index calls it inside the transaction. A file that was read is reported as failed.
+        """
         read = set(batch.whole)
-        given = {correction for correction in self.corrections if correction.source in read}
-        gone = {correction.source for correction in given ^ set(self.index.corrections(read))}
+        corrections = {correction for correction in self.corrections if correction.source in read}
+        gone = {correction.source for correction in corrections ^ set(self.index.corrections(read))}
         names = {name for record in batch.records for name in (record.source, record.original)}
-        before = self.index.source_records(names)
-        now = before | {record.source: record for record in batch.records if record.source not in gone}
+        stored = self.index.source_records(names)
+        written = stored | {record.source: record for record in batch.records if record.source not in gone}
         for record in batch.records:
-            if record.source not in read:
-                holds = before.get(record.source) == self.records[record.source]
-            else:
-                original = now.get(record.original or record.source)
-                holds = original is not None and original.fingerprint == record.fingerprint
-            if not holds:
+            if record.source in read:
+                original = written.get(record.original or record.source)
+                is_valid = original is not None and original.fingerprint == record.fingerprint
+            else:  # only its time is new
+                is_valid = stored.get(record.source) == self.records[record.source]
+            if not is_valid:
                 gone.add(record.source)
         for source in sorted(gone & read):
             with self._report_failure(source, file := self.files[source].file):
@@ -209,17 +216,17 @@ class Grouping:
         return [correction for correction in self.corrections if correction.source == source]
 
     def _add_original(self, record: SourceRecord) -> None:
-        """Remember this file, so that later ones may be copies of it."""
+        """Remember a file as the original of later ones with the same fingerprint."""
         if record.fingerprint:
             self._originals.setdefault(record.fingerprint, record.source)
 
     def _unchanged_record(self, file: SourceFile, record: SourceRecord) -> SourceRecord | None:
         """Return the record of an unchanged file, with its new time if any; ``None`` if it has changed."""
         with as_read_errors(file):
-            seen_ns, (size, mtime_ns, _) = time.time_ns(), look(file.path)
+            seen_ns, state = time.time_ns(), file_state(file.path)
             is_certain = record.mtime_ns + _TICK_NS < record.checked_ns and not self.options.rehash
-            if is_certain and (size, mtime_ns) == (record.size, record.mtime_ns):
+            if is_certain and (state.size, state.mtime_ns) == (record.size, record.mtime_ns):
                 return record
-            if size == record.size and file_hash(file.path) == record.sha256:
-                return replace(record, mtime_ns=mtime_ns, checked_ns=seen_ns)
+            if state.size == record.size and file_hash(file.path) == record.sha256:
+                return replace(record, mtime_ns=state.mtime_ns, checked_ns=seen_ns)
         return None

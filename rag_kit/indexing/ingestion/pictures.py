@@ -45,25 +45,27 @@ class Pictures:
         return picture_name(data) if self._dry_run else keep_picture(self._folder, data)
 
     def describe(self, documents: list[Document]) -> bool:
-        """Add descriptions to the texts of pictures; ``False``, with a note, if the model failed.
+        """Add descriptions to the documents of pictures; return ``False``, with a note, if the model failed for one.
 
-        A picture about which nothing is known then is taken out of the list, with a note.
+        A document that is still without text is removed from the list, with a note.
         """
-        whole = True
-        for document in [one for one in documents if is_picture(one.metadata.get("picture"))]:
+        succeeded = True
+        pictures = [document for document in documents if is_picture(document.metadata.get("picture"))]
+        for document in pictures:
             name = str(document.metadata["picture"])
             try:
                 description = self._description(document, name) if self._cache is not None else ""
                 document.page_content = "\n\n".join(filter(None, [document.page_content, description]))
             except ModelError as error:
-                whole = False
+                succeeded = False
                 write_note(f"description of {name}{LEFT_OUT}{error}")
             if not document.page_content.strip():
                 documents.remove(document)
                 write_note(f"{name}{LEFT_OUT}it has no caption and no text, and no model described it")
-        return whole
+        return succeeded
 
     def _description(self, document: Document, name: str) -> str:
+        """Return the model's description of a picture by the file's name: from the cache, or by a call."""
         title, text = str(document.metadata.get("title") or ""), document.page_content
         prompt = load_prompt("describe_picture", language=detect_language(f"{text} {title}"))
         values = {"title": title, "text": text}
@@ -71,7 +73,7 @@ class Pictures:
         assert self._cache is not None
         description = self._cache.get([key]).get(key)
         if not isinstance(description, str):
-            shown = PicturePrompt(prompt, [("", self._folder / name)])
-            description = text_call(self._model, shown, values)[:_MAX_DESCRIPTION]
+            with_picture = PicturePrompt(prompt, [("", self._folder / name)])
+            description = text_call(self._model, with_picture, values)[:_MAX_DESCRIPTION]
             self._cache.put({key: description})
         return description

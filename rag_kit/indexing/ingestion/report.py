@@ -59,19 +59,20 @@ class IngestReport:
     dry_run: bool = False  # whether nothing was written, and the numbers say what would be
     changes: list[tuple[str, str]] = field(default_factory=list)  # file, and "added", "updated" or "removed"
 
-    def count(self, file: str, what: str) -> None:
+    def count(self, file: str, change: str) -> None:
         """Count a file as ``"added"``, ``"updated"`` or ``"removed"``."""
-        setattr(self, what, getattr(self, what) + 1)
-        self.changes.append((file, what))
+        setattr(self, change, getattr(self, change) + 1)
+        self.changes.append((file, change))
 
     def count_copy(self, source: str, original: str, files: Mapping[str, SourceFile]) -> None:
-        """Count a file left out as a copy; ``files`` names those of this ingest."""
+        """Add a copy of a file to the duplicates; ``files`` has the files of this ingest by their sources."""
         name = files[original].file if original in files else original
         self.duplicates.append((files[source].file, name))
 
     def count_representations(self, represented: Represented) -> None:
-        """Add the cost of representations."""
-        self.calls, self.tokens = self.calls + represented.calls, self.tokens + represented.tokens
+        """Add the numbers and the cost of representations."""
+        self.calls += represented.calls
+        self.tokens += represented.tokens
         self.reused += represented.reused
         for kind, count in represented.made.items():
             self.represented[kind] = self.represented.get(kind, 0) + count
