@@ -53,13 +53,13 @@ class MetadataColumns:
         """Return which rows pass a filter, one boolean a row, in an array that the caller may change."""
         import numpy as np
 
-        def leaf(key: str, operator: str, operand: Any, negated: bool) -> Mask:
+        def mask_of_condition(key: str, operator: str, operand: Any, negated: bool) -> Mask:
             return self._column(key).mask(operator, operand) ^ negated
 
         def join(word: str, masks: list[Mask]) -> Mask:
             return reduce(np.logical_and if word == "and" else np.logical_or, masks)
 
-        mask = translate(where, leaf, join)
+        mask = translate(where, mask_of_condition, join)
         return np.full(len(self._rows), mask, dtype=np.bool_) if isinstance(mask, bool) else mask
 
     def _column(self, key: str) -> _Column:
@@ -79,17 +79,16 @@ class _Column:
     def __init__(self, cells: Sequence[Any]) -> None:
         import numpy as np
 
-        names = [_identity(cell) for cell in cells]
-        cell_of = dict(zip(names, cells, strict=True))
-        self.numbers: list[Any] = sorted(name for name in cell_of if isinstance(name, (int, float)))
-        self.strings = sorted(name for name in cell_of if isinstance(name, str))
-        other_names = [name for name in cell_of if isinstance(name, tuple)]
-        order = [*self.numbers, *self.strings, *other_names]
-        self.position_of = {name: position for position, name in enumerate(order)}
-        self.values = [*self.numbers, *self.strings, *(cell_of[name] for name in other_names)]
-        kind: Any = np.int16 if len(order) < 2**15 else np.int32
-        codes = (self.position_of[name] for name in names)
-        self.codes: NDArray[Any] = np.fromiter(codes, dtype=kind, count=len(names))
+        keys = [_identity(cell) for cell in cells]
+        cell_of = dict(zip(keys, cells, strict=True))
+        self.numbers: list[Any] = sorted(key for key in cell_of if isinstance(key, (int, float)))
+        self.strings = sorted(key for key in cell_of if isinstance(key, str))
+        order = [*self.numbers, *self.strings, *(key for key in cell_of if isinstance(key, tuple))]
+        self.position_of = {key: position for position, key in enumerate(order)}
+        self.values = [cell_of[key] if isinstance(key, tuple) else key for key in order]
+        dtype: Any = np.int16 if len(order) < 2**15 else np.int32
+        codes = (self.position_of[key] for key in keys)
+        self.codes: NDArray[Any] = np.fromiter(codes, dtype, len(keys))
 
     def mask(self, operator: str, operand: Any) -> Mask:
         """Return which rows pass a condition as `translate` gives it."""
@@ -97,25 +96,26 @@ class _Column:
 
         if operator in ORDER:
             return self._compare_order(operator, operand)
-        table = np.zeros(len(self.position_of), dtype=np.bool_)
+        passes = np.zeros(len(self.position_of), dtype=np.bool_)  # by position of the distinct value
         if operator in ("$eq", "$in"):
-            names = map(equality_key, operand if operator == "$in" else [operand])
-            table[[self.position_of[name] for name in names if name in self.position_of]] = True
-        else:  # each distinct value is asked once
-            table[:] = list(map(value_test(operator, operand), self.values))
-        result: Mask = table[self.codes]
-        return result
+            keys = map(equality_key, operand if operator == "$in" else [operand])
+            passes[[self.position_of[key] for key in keys if key in self.position_of]] = True
+        else:
+            passes[:] = list(map(value_test(operator, operand), self.values))
+        mask: Mask = passes[self.codes]
+        return mask
 
     def _compare_order(self, operator: str, operand: Any) -> Mask:
-        """Return the rows whose number or string is on one side of the operand, found by bisection.
+        """Return which rows have a number or string on one side of the operand, found by bisection.
 
         Codes are positions in sorted numbers, then sorted strings, then the rest: a range of values is one of codes.
         """
         values, offset = (self.strings, len(self.numbers)) if isinstance(operand, str) else (self.numbers, 0)
-        bound = (bisect_left if operator in ("$gte", "$lt") else bisect_right)(values, operand)
+        bisect = bisect_left if operator in ("$gte", "$lt") else bisect_right
+        bound = bisect(values, operand)
         low, high = (bound, len(values)) if operator in ("$gt", "$gte") else (0, bound)
-        result: Mask = (self.codes >= offset + low) & (self.codes < offset + high)
-        return result
+        mask: Mask = (self.codes >= offset + low) & (self.codes < offset + high)
+        return mask
 
 
 def _identity(cell: Any) -> Any:

@@ -39,7 +39,7 @@ def fields_of_filter(where: Filter | None) -> set[str]:
 
 
 def read_fields(rows: Iterable[Mapping[str, Any]], needed: Set[str]) -> tuple[set[str], bool]:
-    """Read metadata until all wanted fields were seen; return the fields, and whether all rows were read."""
+    """Collect the fields of metadata rows until all needed ones were found; also return whether all rows were read."""
     fields: set[str] = set()
     for row in rows:
         for name, value in row.items():
@@ -58,13 +58,14 @@ def unknown_field_error(missing: Set[str], known: Set[str], *, listed: bool = Tr
     name = min(missing).removesuffix("[]")
     names = sorted(clean_text(field)[:60] for field in known if not field.endswith("[]"))
     more = f" and {len(names) - _MAX_LISTED} more" if len(names) > _MAX_LISTED else ""
+    fields = f" The fields there are: {', '.join(names[:_MAX_LISTED])}{more}."
     if not listed:
         problem = "which no document has (or not as a list, as $contains asks)"
         fields = " The fields there are stay unnamed, since the retriever has a filter of its own."
+    elif name in known:
+        problem = "which is a list in no document"
     else:
         problem = f"a field that no document has{did_you_mean(name, names)}"
-        problem = "which is a list in no document" if name in known else problem
-        fields = f" The fields there are: {', '.join(names[:_MAX_LISTED])}{more}."
     return InvalidInputError(
         f"The filter asks for {name!r:.80}, {problem}.{fields} $contains asks whether a list holds a value; it does "
         "not search inside a text; for a folder write {'file': {'$startswith': 'folder/'}}. Where a field may be "

@@ -61,7 +61,7 @@ class AppendLog:
                 if self._file is None:
                     self._file = open(self.path, "ab", buffering=0, opener=_open_private)  # noqa: SIM115
                     _cut_half_line(self.path)
-                while unwritten:  # a disk that is nearly full takes a part, and says so only of the next one
+                while unwritten:  # a disk that is nearly full takes a part; only the next write fails
                     unwritten = unwritten[self._file.write(unwritten) :]
                 if time.monotonic() - self._synced > _SYNC_SECONDS:
                     os.fsync(self._file.fileno())
@@ -93,7 +93,7 @@ class AppendLog:
 
 
 def read_log(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
-    """Yield line number (from 1) and record of a log; ``None`` for a damaged line, as a kill leaves behind.
+    """Yield the number (from 1) and the record of each line of a log that is not blank; ``None`` for a damaged line.
 
     A file that is not there has no lines.
     """
@@ -117,7 +117,7 @@ def read_log(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
 
 
 def json_line(record: Mapping[str, Any]) -> bytes:
-    """A record as one line; a lone surrogate, which UTF-8 cannot hold, is written as an escape."""
+    """Write a record as one line; a lone surrogate, which UTF-8 cannot hold, is written as an escape."""
     text = json.dumps(record, ensure_ascii=False, allow_nan=False)
     return text.encode("utf-8", "backslashreplace") + b"\n"
 
@@ -153,7 +153,7 @@ def replace_file(path: Path, write: Callable[[IO[bytes]], object], *, mode: int 
         mode = stat.S_IMODE(path.stat().st_mode)
     draft = path.with_name(f"{prefix}{secrets.token_hex(6)}.tmp")
     try:
-        # "x": a link that somebody else put there is never followed
+        # with "x", a link that somebody else put there is never followed
         with open(draft, "x+b", opener=lambda name, flags: os.open(name, flags, mode or 0o666)) as file:
             if mode is not None:
                 with contextlib.suppress(OSError):  # some file systems have no such rights
@@ -172,7 +172,7 @@ def replace_file(path: Path, write: Callable[[IO[bytes]], object], *, mode: int 
 
 
 def _remove_stale(folder: Path, prefix: str) -> None:
-    """Remove old drafts with this prefix."""
+    """Remove the drafts with this prefix that are more than an hour old: a killed process left them."""
     for draft in folder.iterdir():
         if draft.name.startswith(prefix) and draft.name.endswith(".tmp"):
             with contextlib.suppress(OSError):

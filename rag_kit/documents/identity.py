@@ -9,6 +9,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import InvalidInputError
@@ -33,7 +34,7 @@ def content_hash(text: str) -> str:
 
 
 def document_key(doc: Document, id_key: str | None = None) -> str:
-    """Identify a document by its metadata ``id_key``; without one by its id, or else its text.
+    """Return the key of a document: its metadata ``id_key``; without ``id_key`` its id, or else a hash of its text.
 
     Raises:
         InvalidInputError: It has no such metadata.
@@ -81,21 +82,21 @@ def document_keys(rankings: Sequence[Sequence[Document]], id_key: str | None = N
 
 
 def _ids_of_same_chunks(rankings: Sequence[Sequence[Document]]) -> dict[str, str]:
-    """Map ids that later stores made up for a chunk to the id of the first store."""
+    """Map the ids that stores made up for the same chunk to the id in the first store."""
     repeated: set[str] = set()  # texts that one list has under several ids
     for ranking in rankings:
         texts = Counter(text for text, _ in {(doc.page_content, doc.id) for doc in ranking})
         repeated.update(text for text, count in texts.items() if count > 1)
     first_of_text: dict[str, Document] = {}
     first_id: dict[str, str] = {}
-    for doc in (doc for ranking in rankings for doc in ranking):
-        other = first_of_text.setdefault(doc.page_content, doc)
-        if doc.id == other.id or doc.page_content in repeated or not doc.id or not other.id:
+    for doc in chain.from_iterable(rankings):
+        first = first_of_text.setdefault(doc.page_content, doc)
+        if doc.page_content in repeated or not _UUID.fullmatch(doc.id or "") or doc.id == first.id:
             continue
-        shared_keys = doc.metadata.keys() & other.metadata.keys() - {"rag_kit"}
-        agree = all(doc.metadata[key] == other.metadata[key] for key in shared_keys)
-        if agree and _UUID.fullmatch(doc.id) and _UUID.fullmatch(other.id):
-            first_id[doc.id] = other.id
+        shared_keys = doc.metadata.keys() & first.metadata.keys() - {"rag_kit"}
+        agree = all(doc.metadata[key] == first.metadata[key] for key in shared_keys)
+        if agree and doc.id and first.id and _UUID.fullmatch(first.id):
+            first_id[doc.id] = first.id
     return first_id
 
 
@@ -148,12 +149,12 @@ def copy_value(value: Any) -> Any:
     return copy.deepcopy(value)
 
 
-_MAX_DEPTH = 32
+_MAX_DEPTH = 32  # of `to_plain`
 _PLAIN_TYPES = frozenset({str, int, bool, type(None)})
 
 
 def field_of(value: Any, name: str) -> Any:
-    """Return a field of a mapping or an object; None where it has none of that name."""
+    """Return a mapping's value or an object's attribute of a name; ``None`` where it has none."""
     return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
 
 
@@ -204,8 +205,8 @@ VERSION_KEYS = (
     "date", "effective_date", "valid_from", "published", "updated", "year", "version", "revision", "edition", "status",
     "日期", "生效日期", "发布日期", "年份", "版本", "状态",
 )  # fmt: skip
-_COUNTED_KEYS = ("version", "revision", "edition", "版本")
-_MAX_VERSION = 80
+_NUMBERED_KEYS = ("version", "revision", "edition", "版本")  # a number is written with a "v"
+_MAX_VERSION = 80  # characters
 
 
 def version_text(metadata: Mapping[str, Any]) -> str:
@@ -215,10 +216,13 @@ def version_text(metadata: Mapping[str, Any]) -> str:
         >>> version_text({"year": 2024, "version": "2.1", "status": "draft"})
         '2024, v2.1, draft'
     """
-    texts = []
+    texts: dict[str, None] = {}  # without repeats
     for key in VERSION_KEYS:
         value = metadata.get(key)
-        text = "" if value is None or isinstance(value, (list, dict)) else " ".join(str(value).split())
-        counted = key in _COUNTED_KEYS and text.replace(".", "").isdecimal()
-        texts += [f"v{text}" if counted else text] if text else []
-    return ", ".join(dict.fromkeys(texts))[:_MAX_VERSION]
+        if value is None or isinstance(value, (list, dict)):
+            continue
+        text = " ".join(str(value).split())
+        if key in _NUMBERED_KEYS and text.replace(".", "").isdecimal():
+            text = f"v{text}"
+        texts[text] = None
+    return ", ".join(filter(None, texts))[:_MAX_VERSION]
