@@ -63,7 +63,7 @@ class RaptorTree:
 
     @property
     def edges(self) -> list[tuple[str, str]]:
-        """List pairs of a summary's id and the id of what it summarises, for drawing."""
+        """List the pairs of a summary's id and the id of a member of it, for drawing."""
         return [(key, member) for key, node in self.nodes.items() for member in node.metadata["members"]]
 
     @property
@@ -82,7 +82,7 @@ class RaptorTree:
     __str__ = show
 
     def _lines(self, key: str, indent: str, depth: int | None) -> Iterator[str]:
-        """Yield a line for a node and each node below it."""
+        """Yield a line for a node and each node below it, ``depth`` levels deep (``None``: all)."""
         if depth == 0:
             return
         if (node := self.nodes.get(key)) is None:
@@ -95,5 +95,5 @@ class RaptorTree:
 
 
 def short_hash(digest: bytes) -> str:
-    """Return the stored part of a text's hash."""
+    """Return the part of a text's hash that a tree records, in hexadecimal digits."""
     return bytes(digest)[:8].hex()
