@@ -40,8 +40,8 @@ class Notes:
     def add(self, text: str, *, unsearched: bool = False) -> None:
         """Write a note down, unless it is there already."""
         with self._lock:
-            for notes, wanted in ((self.texts, True), (self.unsearched, unsearched)):
-                if wanted and text not in notes:
+            for notes in (self.texts, self.unsearched) if unsearched else (self.texts,):
+                if text not in notes:
                     notes.append(text)
 
 
@@ -79,19 +79,20 @@ class Outages:
         self._warned: dict[str, float] = {}  # part -> when it was last warned of
 
     def failed(self, log: logging.Logger, part: str, text: str) -> None:
-        """Log that a part failed."""
+        """Log that a part failed: a warning if an outage begins and none was logged for a minute, else a debug line."""
         now = time.monotonic()
         with self._lock:
             begins = part not in self.failing
-            recent = now - self._warned.get(part, -_LOG_EVERY) < _LOG_EVERY
+            warned_recently = now - self._warned.get(part, -_LOG_EVERY) < _LOG_EVERY
             if len(self.failing) >= _MAX_PARTS or len(self._warned) >= _MAX_PARTS:
                 self.failing.clear()
                 self._warned.clear()
             self.failing.add(part)
-            warns = begins and not recent
-            if warns:
+            level = logging.DEBUG
+            if begins and not warned_recently:
+                level = logging.WARNING
                 self._warned[part] = now
-        log.log(logging.WARNING if warns else logging.DEBUG, "%s: %s", part, text)
+        log.log(level, "%s: %s", part, text)
 
     def worked(self, part: str) -> None:
         """Note that a part answered: its next failure is a new outage."""
