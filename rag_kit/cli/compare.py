@@ -39,8 +39,10 @@ def run(arguments: argparse.Namespace) -> None:
 
     check_target(arguments.report)
     results: dict[str, Results] = {}
-    for text in arguments.results:  # a folder that is there is meant as it stands, even with a = in its name
-        name, _, folder = ("", "", text) if Path(text).exists() else text.rpartition("=")
+    for text in arguments.results:
+        name, folder = "", text
+        if not Path(text).exists():  # a folder may have a = in its name
+            name, _, folder = text.rpartition("=")
         loaded = Results.load(Path(folder))
         name = name.strip() or loaded.name
         if name in results:

@@ -44,4 +44,7 @@ def terminate(number: int, frame: FrameType | None) -> NoReturn:
 
 def exit_code(error: BaseException) -> int:
     """Return the exit code for an exception."""
-    return next((code for kind, code in _BY_ERROR if isinstance(error, kind)), FAILED)
+    for kind, code in _BY_ERROR:
+        if isinstance(error, kind):
+            return code
+    return FAILED

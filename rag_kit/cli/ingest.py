@@ -64,19 +64,22 @@ def run(arguments: argparse.Namespace) -> int:
     from rag_kit.models import chat_model, embedding_model
 
     settings = pick(arguments, *_SETTINGS)
-    settings |= {name: "" for name in ("represent", "ocr", "vision") if settings.get(name) == "none"}
+    for name in ("represent", "ocr", "vision"):
+        if settings.get(name) == "none":
+            settings[name] = ""
+    if arguments.ocr == "on":
+        settings["ocr"] = True
     if arguments.legs is not None:
         settings["legs"] = [] if arguments.legs == "none" else arguments.legs.split(",")
-    settings |= {"ocr": True} if settings.get("ocr") == "on" else {}
     if arguments.model is not None:
         settings["llm"] = chat_model(arguments.model)
-    index, model = index_name(arguments), None
+    index, embeddings = index_name(arguments), None
     with suppress(IndexMissingError):
-        model = index_embeddings(index, arguments.embedding_model)
+        embeddings = index_embeddings(index, arguments.embedding_model)
     report = ingest(
         arguments.paths,
         index,
-        embeddings=model or embedding_model(arguments.embedding_model),
+        embeddings=embeddings or embedding_model(arguments.embedding_model),
         options=IngestOptions(**settings),
         prune=arguments.prune,
         dry_run=arguments.dry_run,
@@ -97,6 +100,7 @@ def _print_report(report: IngestReport) -> None:
     for note in [*report.remark_lines(), *report.notes]:
         hint(f"note: {note}")
     say(report.summary())
-    advice = "rag-kit models install e5, or RAG_KIT_EMBEDDING_MODEL"
-    no_vectors = f"no vectors, so found by keyword only ({advice})"
-    say(no_vectors if report.embedding == "none" else f"vectors by {report.embedding}")
+    if report.embedding == "none":
+        say("no vectors, so found by keyword only (rag-kit models install e5, or RAG_KIT_EMBEDDING_MODEL)")
+    else:
+        say(f"vectors by {report.embedding}")

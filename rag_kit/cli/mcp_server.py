@@ -64,9 +64,9 @@ class IndexServer(MCPServer):  # type: ignore[misc]
     ) -> dict[str, Any]:
         """Find the passages that fit a query best; if `unsearched` names something, there may be more."""
         check_question(query, example='{"query": "How ...?"}')
-        with use_notes() as run:
+        with use_notes() as notes:
             documents = await acall_retriever(self._retriever, query, k=k or self._k, filter=self._filter)
-        return {"passages": list(map(_passage, documents)), **all_notes(run, documents)}
+        return {"passages": list(map(_passage, documents)), **all_notes(notes, documents)}
 
     async def ask(
         self, question: Annotated[str, Field(description="One question, complete in itself.")]
@@ -105,6 +105,7 @@ class IndexServer(MCPServer):  # type: ignore[misc]
         return await run_in_thread(lambda: list(self._list_resources()))
 
     def _list_resources(self) -> Iterator[Resource]:
+        """Yield the documents with a passage that may be seen, each with its name and title."""
         sources = sorted(self._sources().items())
         for key, source in sources[:MAX_LISTED]:
             if passages := self._visible(self._index.ids(source)):
@@ -118,6 +119,7 @@ class IndexServer(MCPServer):  # type: ignore[misc]
         return [ReadResourceContents(await run_in_thread(self._read_resource, str(uri)), "text/plain")]
 
     def _read_resource(self, uri: str) -> str:
+        """Return the text of a document that may be seen; raise ResourceNotFoundError for any other URI."""
         source = self._sources().get(uri.removeprefix(_URI))
         passages = [] if source is None else self._visible(self._index.ids(source))
         if not passages:
@@ -125,17 +127,17 @@ class IndexServer(MCPServer):  # type: ignore[misc]
         return "\n\n".join(passage.page_content for passage in passages)
 
     def _sources(self) -> dict[str, str]:
-        """Map keys to sources: a source may be a path of this machine, which is not shown."""
+        """Map the keys in URIs to sources, which may be paths of this machine and are not shown."""
         return {hashlib.sha256(name.encode()).hexdigest()[:32]: name for name in self._index.sources()}
 
     def _visible(self, ids: list[str]) -> list[Document]:
-        """Return the passages that may be seen, without summaries: the filter may hide their passages."""
+        """Return the passages with these ids that pass the filter; no summaries, for theirs may be hidden by it."""
         documents, passes = self._index.get(ids), compile_filter(self._filter)
         return [doc for doc in documents if REPRESENTATION not in doc.metadata and passes(doc.metadata)]
 
 
 def _check_arguments(tool: Any, arguments: dict[str, Any]) -> None:
-    """Refuse what a tool cannot take, and unknown arguments, which the SDK would drop."""
+    """Raise ToolError for arguments that a tool cannot take, and unknown ones, which the SDK would drop."""
     known = tool.parameters["properties"]
     for name in arguments.keys() - known.keys():
         raise ToolError(
@@ -149,7 +151,7 @@ def _check_arguments(tool: Any, arguments: dict[str, Any]) -> None:
 
 
 def _passage(document: Document) -> dict[str, Any]:
-    """Turn a passage into JSON, with its source and score."""
+    """Turn a passage into JSON data, with its source and score."""
     value = plain_document(document)
     score = value["metadata"].pop(PROVENANCE_KEY).get("score")
     return {**value, "place": place_of(document.metadata), "score": score}

@@ -54,7 +54,7 @@ def _list(library: PromptLibrary, arguments: argparse.Namespace) -> int:
 
 
 def _row(record: dict[str, Any]) -> list[str]:
-    """Make a row of the listing."""
+    """Make the row of a prompt in the list: name, language, version, inputs and output, file."""
     if "error" in record:
         return [record["name"], record["language"], f"broken: {record['error'].splitlines()[0]}", "", ""]
     schema = record["schema"] or "text"

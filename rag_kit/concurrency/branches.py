@@ -185,11 +185,6 @@ class _Branch(Generic[T]):
     timeout: float | None
     on_error: OnError
 
-    @property
-    def title(self) -> str:
-        """The branch in messages."""
-        return f"Branch {self.name!r}"
-
     def call(self) -> Outcome[T]:
         """Run the task here."""
         check_abandoned()
@@ -203,8 +198,10 @@ class _Branch(Generic[T]):
         caller = cast("asyncio.Task[Any]", asyncio.current_task())
         cancelled_before = caller.cancelling()
         try:
-            outcome = Outcome(self.name, await acall_in_time(self.task, self.timeout, self.title))
-        except (Exception, asyncio.CancelledError) as error:
+            outcome = Outcome(
+                self.name, await acall_in_time(self.task, self.timeout, f"Branch {self.name!r}")
+            )
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - the caller's policy decides
             if caller.cancelling() > cancelled_before:
                 raise asyncio.CancelledError from None
             return self.fail(error)
@@ -271,7 +268,7 @@ def _call_on_threads(branches: Sequence[_Branch[T]], width: int) -> list[Outcome
             if pending and (not running or (len(running) < width and not pool_is_full())):
                 position, branch = pending.popleft()
                 try:
-                    limit = time_limit(branch.timeout, branch.title)
+                    limit = time_limit(branch.timeout, f"Branch {branch.name!r}")
                 except BudgetExceededError as error:
                     outcomes[position] = branch.fail(error)
                     continue

@@ -106,10 +106,7 @@ def use_budget(*budgets: Budget) -> Iterator[Budget]:
 
 
 def charge_call() -> None:
-    """Count a call in every active budget; raise BudgetExceededError, and count it in none, if one has no call left.
-
-    Raises BranchTimeoutError in an abandoned branch.
-    """
+    """Count a call in every active budget; raise an error if one has no call left, or this branch was abandoned."""
     check_abandoned()
     _charge_call(_active.get())
 
@@ -179,10 +176,7 @@ def check_count(name: str, value: Any, *, minimum: int = 0) -> None:
 
 
 def check_seconds(name: str, value: Any, *, zero: bool = False) -> float | None:
-    """Return a time-out or deadline as a float; raise InvalidInputError unless it is positive, or 0 if ``zero``.
-
-    ``None`` is no limit.
-    """
+    """Return a time-out as a float; raise InvalidInputError unless it is positive, 0 if ``zero``, or ``None``."""
     if value is None:
         return None
     is_number = isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,13 +1,12 @@
 """Filters over many documents at once: the metadata as columns, a filter as a mask of rows.
 
-Every column keeps its distinct values once, in order, and for each row the position of its value. So a condition is
-decided on few values, or by bisection, and the rows follow by one look-up. The meaning is that of ``matches``.
+Every column keeps its distinct values once, and for each row the position of its value. So a condition is tested on
+few values, and the rows follow by one look-up. The meaning is that of ``matches``.
 """
 
 from __future__ import annotations
 
 import threading
-from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from rag_kit.documents.filters import (
     LISTS,
     MISSING,
-    ORDER,
     Filter,
     equality_key,
     plain_scalar,
@@ -71,50 +69,28 @@ class MetadataColumns:
 
 
 class _Column:
-    """The distinct values of one key, and for each row the position of its value among them.
-
-    Numbers come first, in their order, then strings in theirs, then everything else.
-    """
+    """The distinct values of one key, and for each row the position of its value among them."""
 
     def __init__(self, cells: Sequence[Any]) -> None:
         import numpy as np
 
         keys = [_identity(cell) for cell in cells]
         cell_of = dict(zip(keys, cells, strict=True))
-        self.numbers: list[Any] = sorted(key for key in cell_of if isinstance(key, (int, float)))
-        self.strings = sorted(key for key in cell_of if isinstance(key, str))
-        order = [*self.numbers, *self.strings, *(key for key in cell_of if isinstance(key, tuple))]
-        self.position_of = {key: position for position, key in enumerate(order)}
-        self.values = [cell_of[key] if isinstance(key, tuple) else key for key in order]
-        dtype: Any = np.int16 if len(order) < 2**15 else np.int32
-        codes = (self.position_of[key] for key in keys)
-        self.codes: NDArray[Any] = np.fromiter(codes, dtype, len(keys))
+        self.values = list(cell_of.values())
+        self.position_of = {key: position for position, key in enumerate(cell_of)}
+        self.positions = np.array([self.position_of[key] for key in keys], np.int32)
 
     def mask(self, operator: str, operand: Any) -> Mask:
         """Return which rows pass a condition as `translate` gives it."""
         import numpy as np
 
-        if operator in ORDER:
-            return self._compare_order(operator, operand)
-        passes = np.zeros(len(self.position_of), dtype=np.bool_)  # by position of the distinct value
+        passes = np.zeros(len(self.values), dtype=np.bool_)  # by position of the distinct value
         if operator in ("$eq", "$in"):
             keys = map(equality_key, operand if operator == "$in" else [operand])
             passes[[self.position_of[key] for key in keys if key in self.position_of]] = True
         else:
             passes[:] = list(map(value_test(operator, operand), self.values))
-        mask: Mask = passes[self.codes]
-        return mask
-
-    def _compare_order(self, operator: str, operand: Any) -> Mask:
-        """Return which rows have a number or string on one side of the operand, found by bisection.
-
-        Codes are positions in sorted numbers, then sorted strings, then the rest: a range of values is one of codes.
-        """
-        values, offset = (self.strings, len(self.numbers)) if isinstance(operand, str) else (self.numbers, 0)
-        bisect = bisect_left if operator in ("$gte", "$lt") else bisect_right
-        bound = bisect(values, operand)
-        low, high = (bound, len(values)) if operator in ("$gt", "$gte") else (0, bound)
-        mask: Mask = (self.codes >= offset + low) & (self.codes < offset + high)
+        mask: Mask = passes[self.positions]
         return mask
 
 

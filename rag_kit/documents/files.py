@@ -11,6 +11,7 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -59,7 +60,8 @@ class AppendLog:
         with self._guard:
             try:
                 if self._file is None:
-                    self._file = open(self.path, "ab", buffering=0, opener=_open_private)  # noqa: SIM115
+                    opener = partial(os.open, mode=0o600)
+                    self._file = open(self.path, "ab", buffering=0, opener=opener)  # noqa: SIM115
                     _cut_half_line(self.path)
                 while unwritten:  # a disk that is nearly full takes a part; only the next write fails
                     unwritten = unwritten[self._file.write(unwritten) :]
@@ -93,10 +95,7 @@ class AppendLog:
 
 
 def read_log(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
-    """Yield the number (from 1) and the record of each line of a log that is not blank; ``None`` for a damaged line.
-
-    A file that is not there has no lines.
-    """
+    """Yield number (from 1) and record of each line of a log, if there is one; ``None`` for a damaged line."""
     if path.is_dir():
         raise InvalidInputError(f"{str(path)!r} is a folder, and no log; move it away")
     if not path.is_file():
@@ -127,10 +126,6 @@ def _cannot_write(path: Path, error: OSError) -> InvalidInputError:
         f"{str(path)!r} cannot be written ({error.strerror or type(error).__name__}); name another place, make room, "
         "or change its permissions"
     )
-
-
-def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 def _cut_half_line(path: Path) -> None:

@@ -34,11 +34,7 @@ def content_hash(text: str) -> str:
 
 
 def document_key(doc: Document, id_key: str | None = None) -> str:
-    """Return the key of a document: its metadata ``id_key``; without ``id_key`` its id, or else a hash of its text.
-
-    Raises:
-        InvalidInputError: It has no such metadata.
-    """
+    """Return the key of a document: its metadata ``id_key`` if one is given, else its id, else a hash of its text."""
     if id_key is not None:
         value = doc.metadata.get(id_key)
         if value is None:
@@ -118,11 +114,7 @@ def copy_document(doc: Document) -> Document:
 
 
 def copy_metadata(doc: Document, *, without: str | None = None) -> dict[str, Any]:
-    """Copy a document's metadata, to any depth, without the value of one key.
-
-    Raises:
-        InvalidInputError: A value cannot be copied, such as a lock or an open file.
-    """
+    """Copy metadata, to any depth, without the value of one key; InvalidInputError for a lock or an open file."""
     copied = {}
     for key, value in doc.metadata.items():
         if key != without:

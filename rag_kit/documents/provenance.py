@@ -204,10 +204,7 @@ def encode_provenance(record: Mapping[str, Any]) -> Any:
 
 
 def _encode_stages(stages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Encode stages: all texts once, and for each stage the positions of its texts, its numbers, and other fields.
-
-    Values of None at the end of a row are left out.
-    """
+    """Encode stages: all texts once, and for each stage the positions of its texts, its numbers, and other fields."""
     position_of: dict[Any, int] = {}
     rows: list[list[Any]] = []
 

@@ -165,10 +165,7 @@ def import_chunks(index: DocumentIndex, path: str | PathLike[str]) -> Corrected:
 
 
 def _chunk_as_read(chunk: Correction | None, correction: Correction | None) -> Correction | None:
-    """Return a chunk as it was read from its file, ``None`` if that is not known.
-
-    ``chunk`` is the one in the index now, ``correction`` an earlier correction of it, if there are such.
-    """
+    """Return a chunk as it was read: from the index if it is there uncorrected, else from an earlier correction."""
     if chunk is not None and (correction is None or json.loads(chunk.metadata).get(CORRECTED) is not True):
         return chunk
     if chunk is None and correction is not None and correction.corrected is not None:
@@ -211,10 +208,7 @@ def _corrected_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read_lines(path: Path) -> dict[str, tuple[int, str | None]]:
-    """Read the lines of a file of chunks that are not blank: for each id the number of its line, and the text.
-
-    Raises InvalidInputError with the number of the first wrong line.
-    """
+    """Read the lines of a file of chunks that are not blank: for each id the number of its line, and the text."""
     lines: dict[str, tuple[int, str | None]] = {}
     number = 0
     try:

@@ -17,10 +17,7 @@ _IGNORED = frozenset({"__pycache__", "node_modules", "__MACOSX", "Thumbs.db", "d
 
 
 def as_path(value: Any, argument: str) -> Path:
-    """Return a user's path; raise InvalidInputError for what no file can have as its path.
-
-    An empty one is refused too, which pathlib takes for the current folder. ``argument`` is for the message.
-    """
+    """Return a user's path; raise InvalidInputError if no file can have it, or it is empty (pathlib: this folder)."""
     try:
         if not isinstance(value, (str, os.PathLike)) or not os.fspath(value) or "\0" in str(value):
             raise ValueError

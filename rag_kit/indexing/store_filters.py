@@ -20,7 +20,7 @@ def made_by(store: VectorStore, package: str) -> bool:
 def translator_of(store: VectorStore) -> Callable[[Filter], Any] | None:
     """Return a function from a filter of the kit to the ``filter`` argument of a store; ``None`` for an unknown store.
 
-    That function returns ``None`` if all rows pass, and raises FilterError for a filter that the store cannot apply.
+    It raises FilterError for a filter that the store cannot apply.
     """
     from langchain_core.vectorstores import InMemoryVectorStore
 

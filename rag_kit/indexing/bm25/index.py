@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from langchain_core.documents import Document
 from numpy.typing import NDArray
 
-from rag_kit.documents import compile_filter
+from rag_kit.documents import Filter, compile_filter
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25 import parameters as check
 from rag_kit.indexing.bm25 import storage
@@ -29,11 +30,6 @@ from rag_kit.indexing.bm25.spelling import correct, note_corrections
 from rag_kit.indexing.bm25.term_graph import TermGraph
 from rag_kit.indexing.bm25.view import BM25View, Hits, Passes, term_weights
 from rag_kit.text import default_analyzer
-
-if TYPE_CHECKING:
-    from langchain_core.documents import Document
-
-    from rag_kit.documents import Filter
 
 
 class BM25Index(InvertedIndex):

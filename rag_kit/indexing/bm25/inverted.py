@@ -8,9 +8,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from itertools import compress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from langchain_core.documents import Document
 from numpy.typing import NDArray
 
 from rag_kit.documents import PROVENANCE_KEY, content_hash
@@ -21,9 +22,6 @@ from rag_kit.indexing.bm25.parameters import check_ids, documents_of, documents_
 from rag_kit.indexing.bm25.postings import PostingRun, Postings, Vocabulary, Weights, merge
 from rag_kit.indexing.bm25.storage import StorageState
 from rag_kit.indexing.bm25.view import BM25View, ScoreRow, documents_of_rows
-
-if TYPE_CHECKING:
-    from langchain_core.documents import Document
 
 _BATCH = 2048  # documents analysed between two turns of the lock
 

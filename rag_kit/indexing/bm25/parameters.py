@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from langchain_core.documents import Document
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25.postings import VARIANTS, Formula
-
-if TYPE_CHECKING:
-    from langchain_core.documents import Document
 
 DEFAULT_K1 = 0.9
 DEFAULT_B = 0.5
@@ -43,15 +41,11 @@ def check_terms(terms: Any) -> Sequence[str]:
 
 def documents_of(documents: Any) -> list[Document]:
     """Return a collection of Documents as a list; raise InvalidInputError for anything else."""
-    from langchain_core.documents import Document
-
     return _list_of("documents", documents, Document, "LangChain Documents (from_texts takes plain texts)")
 
 
 def documents_of_texts(texts: Any, metadatas: Any) -> list[Document]:
     """Make a document of each text and the metadata at its position; ``metadatas`` may be None."""
-    from langchain_core.documents import Document
-
     texts = _list_of("texts", texts, str, "strings (from_documents takes Documents)")
     if metadatas is None:
         metadatas = [None] * len(texts)
@@ -72,10 +66,7 @@ def check_ids(ids: Any, documents: int | None = None) -> list[str]:
 
 
 def _list_of(name: str, values: Any, kind: type | tuple[type, ...], wanted: str) -> list[Any]:
-    """Return the elements of a collection; raise InvalidInputError if it is none, or one is not of the kind.
-
-    ``name`` and ``wanted`` are for the message. A string or a mapping does not count as a collection.
-    """
+    """Return the elements of a collection, which is no string or mapping; raise InvalidInputError for another kind."""
     if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
         raise InvalidInputError(f"{name} is {type(values).__name__}; give a list of {wanted}.")
     listed = list(values)
@@ -100,10 +91,7 @@ def check_k(k: Any) -> int:
 
 
 def check_weights(terms: Any) -> dict[str, float]:
-    """Return the weighted terms of a query without those of weight 0.
-
-    Raises InvalidInputError unless they are a dict from strings to finite numbers of 0 or more.
-    """
+    """Return the terms with weights above 0; raise InvalidInputError unless all are finite numbers of 0 or more."""
     if not isinstance(terms, Mapping):
         raise InvalidInputError(f"terms is {type(terms).__name__}; give a dict from index term to weight.")
     for term, weight in terms.items():

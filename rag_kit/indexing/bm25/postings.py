@@ -58,10 +58,7 @@ class Postings:
 
 
 class PostingRun(NamedTuple):
-    """Postings of newly added documents, sorted by term, each array of shape (postings,).
-
-    Without pointers, so that many small runs stay small.
-    """
+    """Postings of newly added documents, sorted by term, each array of shape (postings,); small, without pointers."""
 
     terms: NDArray[np.int32]
     documents: NDArray[np.int32]
@@ -182,10 +179,7 @@ def bm25_weights(postings: Postings, lengths: NDArray[np.int64], formula: Formul
 def inverse_frequencies(
     frequencies: NDArray[np.int64], documents: int, variant: Variant
 ) -> NDArray[np.float64]:
-    """Return the idf of each term, shape (terms,), from the number of documents that have it and that of all.
-
-    In okapi's mean, which takes the place of a negative idf, terms without documents do not count.
-    """
+    """Return the idf of each term, shape (terms,), from the number of documents that have it and that of all."""
     df = frequencies.astype(np.float64)
     if variant == "lucene":
         idf: NDArray[np.float64] = np.log1p((documents - df + 0.5) / (df + 0.5))
@@ -193,6 +187,6 @@ def inverse_frequencies(
     idf = np.log(documents - df + 0.5) - np.log(df + 0.5)
     present = idf[frequencies > 0]
     if len(present):
-        # fsum does not depend on the order, so an index that grew has the mean of one built at once.
+        # fsum does not depend on the order, so an index that grew has the mean of one built at once
         idf[idf < 0] = EPSILON * math.fsum(present) / len(present)
     return idf

@@ -7,18 +7,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from langchain_core.documents import Document
 from numpy.typing import NDArray
 
 from rag_kit.documents import Filter
 from rag_kit.documents.columns import MetadataColumns
 from rag_kit.documents.identity import copy_value
 from rag_kit.indexing.bm25.postings import Floats, Postings, Weights
-
-if TYPE_CHECKING:
-    from langchain_core.documents import Document
 
 _DENSE_SHARE = 8  # a term in more than 1/8 of the documents is kept as a full row: faster, but larger
 # To find the k best, the scores are laid out as a grid of at most 64 rows of 256 columns or more: the maximum of each
@@ -199,6 +197,4 @@ def term_weights(terms: Query) -> Mapping[str, float]:
 
 def documents_of_rows(rows: Iterable[ScoreRow]) -> list[Document]:
     """Make a Document of each row, with a copy of its metadata."""
-    from langchain_core.documents import Document
-
     return [Document(page_content=row.text, metadata=copy_value(row.metadata), id=row.id) for row in rows]

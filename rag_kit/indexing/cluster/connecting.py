@@ -27,10 +27,7 @@ _ENVIRONMENT = {
 
 @contextlib.contextmanager
 def cluster_client(workers: int | None, scheduler: Any) -> Iterator[Any]:
-    """Open a ``distributed.Client``, closed afterwards; one that was given stays open.
-
-    It is one of a new cluster of `workers` processes on this machine, or `scheduler`: an address, or a client.
-    """
+    """Open a client of a new cluster of ``workers`` processes here, or of a scheduler's address; or take a client."""
     try:
         from distributed import Client
     except ImportError as error:

@@ -87,10 +87,7 @@ class Cluster:
         self._threads, self._counted_at, self._workers_seen_at = 0, 0.0, time.monotonic()
 
     def threads(self) -> int:
-        """Count the threads of all workers, at most every five seconds; at least 1.
-
-        Raises ConfigurationError after five minutes without workers, or without a scheduler.
-        """
+        """Count the threads of all workers, at least 1; ConfigurationError after five minutes without any."""
         now = time.monotonic()
         if now - self._counted_at > _LOOK_SECONDS:
             try:
@@ -200,10 +197,7 @@ class ClusterEmbeddings(Embeddings):
         return 2 * self._cluster.threads()
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Embed texts as an array, before files submitted earlier; again if a worker dies.
-
-        What the model raised on the worker is raised here.
-        """
+        """Embed texts as an array, before files submitted earlier, again if a worker dies; raise the worker's error."""
         for _ in range(_MAX_CALL_DEATHS):
             vectors = self._cluster.result(self._cluster.submit(worker.embed, texts, priority=10))
             if isinstance(vectors, RagKitError):

@@ -134,10 +134,7 @@ class Converter:
         )
 
     def _duplicate_key(self, file: SourceFile, documents: Sequence[Document]) -> bytes:
-        """Return a hash that copies of a file share, of its words and folder; ``b""`` if copies are kept.
-
-        The folder does not count with ``keep_duplicates=False``.
-        """
+        """Return a hash that copies share: of words and folder, or of words alone; ``b""`` where copies are kept."""
         keep = self._settings.keep_duplicates
         # a user's reader may give equal files different metadata, such as a tenant by the file's name
         if keep or reader_for(Path(file.path), self._reader.readers) is not None:

@@ -4,34 +4,30 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
+
+from langchain_core.documents import Document
 
 from rag_kit.concurrency.budget import check_abandoned
 from rag_kit.errors import InvalidInputError, ReadError
 from rag_kit.indexing.correcting import correct
 from rag_kit.indexing.document_index.folder import is_picture
+from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.document_index.rows import StoredRow, make_rows
-from rag_kit.indexing.document_index.writing import Batch
-from rag_kit.indexing.ingestion.converting import as_read_errors, file_hash, file_state
+from rag_kit.indexing.document_index.writing import Batch, Correction, SourceRecord
+from rag_kit.indexing.files import SourceFile
+from rag_kit.indexing.ingestion.converting import Converter, as_read_errors, file_hash, file_state
+from rag_kit.indexing.ingestion.report import IngestReport, Progress
+from rag_kit.indexing.ingestion.settings import IngestOptions
 from rag_kit.indexing.readers.parts import Unreadable
 from rag_kit.indexing.searched import REPRESENTATION
 from rag_kit.text import detect_language
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from langchain_core.documents import Document
-
     from rag_kit.indexing.cluster.work import ClusterConverter
-    from rag_kit.indexing.document_index.index import DocumentIndex
-    from rag_kit.indexing.document_index.writing import Correction, SourceRecord
-    from rag_kit.indexing.files import SourceFile
-    from rag_kit.indexing.ingestion.converting import Converter
-    from rag_kit.indexing.ingestion.report import IngestReport, Progress
-    from rag_kit.indexing.ingestion.settings import IngestOptions
 
 _MAX_FILES = 500  # of a group
 # A file that was written this shortly before it was looked at may be written again within one tick of the
@@ -184,10 +180,7 @@ class Grouping:
                 self.empty[file] = pages
 
     def check(self, batch: Batch) -> None:
-        """Remove the files from a batch that others have meanwhile corrected, written, or removed the original of.
-
-        The index calls it inside the transaction. A file that was read is reported as failed.
-        """
+        """Remove the files from a batch that others have meanwhile corrected, written, or removed the original of."""
         read = set(batch.whole)
         corrections = {correction for correction in self.corrections if correction.source in read}
         gone = {correction.source for correction in corrections ^ set(self.index.corrections(read))}

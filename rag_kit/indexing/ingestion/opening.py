@@ -10,20 +10,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from langchain_core.embeddings import Embeddings
+
 from rag_kit._redact import redact
 from rag_kit.errors import IndexMissingError, InvalidInputError
 from rag_kit.indexing.document_index.index import DocumentIndex
+from rag_kit.indexing.document_index.store import RemoteLocation
 from rag_kit.indexing.document_index.writable import in_scope
 from rag_kit.indexing.files import SourceFile, iter_files, printable_path
 from rag_kit.indexing.ingestion.converting import Converter
+from rag_kit.indexing.ingestion.settings import IngestOptions, SplitSettings
 from rag_kit.indexing.readers.formats import all_readers
 
 if TYPE_CHECKING:
-    from langchain_core.embeddings import Embeddings
-
     from rag_kit.indexing.cluster.work import ClusterConverter
-    from rag_kit.indexing.document_index.store import RemoteLocation
-    from rag_kit.indexing.ingestion.settings import IngestOptions, SplitSettings
     from rag_kit.indexing.representing.representer import Representer
 
 

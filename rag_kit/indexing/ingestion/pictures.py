@@ -45,10 +45,7 @@ class Pictures:
         return picture_name(data) if self._dry_run else keep_picture(self._folder, data)
 
     def describe(self, documents: list[Document]) -> bool:
-        """Add descriptions to the documents of pictures; return ``False``, with a note, if the model failed for one.
-
-        A document that is still without text is removed from the list, with a note.
-        """
+        """Add descriptions to pictures, drop those still without text; return ``False`` if the model failed for one."""
         succeeded = True
         pictures = [document for document in documents if is_picture(document.metadata.get("picture"))]
         for document in pictures:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from rag_kit.indexing.files import SourceFile
 
-    from rag_kit.indexing.files import SourceFile
+if TYPE_CHECKING:
     from rag_kit.indexing.representing.representer import Represented
 
 

@@ -10,8 +10,11 @@ from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING
 
+from langchain_core.embeddings import Embeddings
+
 from rag_kit.concurrency.pool import draw_ahead, map_ahead
 from rag_kit.errors import InvalidInputError, ReadError
+from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.document_index.locations import Place, location_of
 from rag_kit.indexing.document_index.rows import family_rows
 from rag_kit.indexing.document_index.writing import Batch
@@ -22,9 +25,6 @@ from rag_kit.indexing.ingestion.report import IngestReport, Progress, first_name
 from rag_kit.indexing.ingestion.settings import IngestOptions, SplitSettings, settings_for
 
 if TYPE_CHECKING:
-    from langchain_core.embeddings import Embeddings
-
-    from rag_kit.indexing.document_index.index import DocumentIndex
     from rag_kit.indexing.representing.representer import Representer
 
 _GROUP = 256  # chunks that are embedded, and committed, together

@@ -8,20 +8,18 @@ from dataclasses import dataclass, field
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
+from langchain_core.documents import Document
+
 from rag_kit.errors import InvalidInputError
+from rag_kit.indexing.readers.limits import ReadLimits
 from rag_kit.indexing.readers.ocr import ocr_wanted
-from rag_kit.indexing.splitting.api import choose_splitter
-from rag_kit.indexing.splitting.named import SPLITTERS
+from rag_kit.indexing.splitting.api import SplitPart, Splitter, choose_splitter
+from rag_kit.indexing.splitting.named import SPLITTERS, Tokenizer
 
 if TYPE_CHECKING:
-    from langchain_core.documents import Document
-
     from rag_kit.indexing.document_index.index import DocumentIndex, Leg
     from rag_kit.indexing.readers.formats import UserReader
-    from rag_kit.indexing.readers.limits import ReadLimits
     from rag_kit.indexing.sparse.index import SparseEncoder
-    from rag_kit.indexing.splitting.api import SplitPart, Splitter
-    from rag_kit.indexing.splitting.named import Tokenizer
 
 #: Goes up when readers or splitter give other chunks than before; then files are read again.
 READING = 7

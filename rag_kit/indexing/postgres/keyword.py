@@ -116,10 +116,7 @@ def write_terms(tables: TermTables, total: Counts, documents: Mapping[int, Count
 def _write_postings(
     tables: TermTables, removed: Mapping[int, Iterable[str]], added: Mapping[int, Counter[str]]
 ) -> None:
-    """Delete the postings of removed documents and write those of added ones, by row number and term.
-
-    Each term and block has one row of packed postings: of rows that lose some, what stays is written again.
-    """
+    """Delete the postings of removed documents and write those of added ones; a row has those of a term and block."""
     packed: dict[tuple[str, int], bytes] = defaultdict(bytes)  # what to write, by term and block
     positions: dict[tuple[str, int], list[int]] = defaultdict(list)  # of removed documents in their blocks
     for n, terms in removed.items():

@@ -86,10 +86,7 @@ class Asker:
     def request(
         self, kind: RepresentationKind, document: Document, group: str, around: str = ""
     ) -> PassageRequest:
-        """Make the request for one kind of text on a document; ``group`` and ``around`` as in `PassageRequest`.
-
-        Its key is that of a call with this passage alone.
-        """
+        """Make the request for one kind of text on a document; its key is that of a call with this passage alone."""
         language = detect_language(document.page_content)
         metadata = {name: document.metadata[name] for name in _HEADINGS if name in document.metadata}
         passage = Document(document.page_content, metadata=metadata)
@@ -130,10 +127,7 @@ class Asker:
         replies: dict[str, list[str]],
         progress: Callable[[int, int], None] | None,
     ) -> None:
-        """Make calls side by side, and add their texts to the replies and the cache; progress is calls done, and all.
-
-        A call whose reply cannot be used is skipped; any other error is raised after all calls.
-        """
+        """Make calls side by side, and add their texts to replies and cache; skip those with an unusable reply."""
         done = 0
 
         def send(batch: list[PassageRequest]) -> None:

@@ -91,10 +91,7 @@ def is_markdown(document: Document) -> bool:
 
 
 def heading_lookup(document: Document) -> Callable[[int | None], dict[str, str]]:
-    """Make a function from an offset in a document to the headings above it, as metadata: ``{"heading": "A > B"}``.
-
-    It returns ``{}`` for ``None``, and where there is no heading above.
-    """
+    """Make a function from an offset to the headings above it: ``{"heading": "A > B"}``, or ``{}`` where none is."""
     heading = document.metadata.get("heading")
     heading = heading if isinstance(heading, str) else ""
     parts = list(sections(document.page_content, heading=heading, markdown=is_markdown(document)))
