@@ -99,20 +99,12 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.limit is not None:
         examples = examples[: max(arguments.limit, 0)]
     with _open_pipeline(arguments) as (pipeline, name, version):
-        judge = _make_judge(arguments, metrics)
+        settings = pick(arguments, "out", "max_concurrency", "timeout", "max_missing_gold", *CAPS)
+        settings |= {"name": arguments.name or name, "version": version}
+        settings |= {"judge": _make_judge(arguments, metrics), "progress": sys.stderr.isatty()}
         if not arguments.dry_run:
             _hint_replaced(arguments.out, version)
-        results = evaluate(
-            pipeline,
-            examples,
-            metrics or None,
-            dry_run=arguments.dry_run,
-            name=arguments.name or name,
-            version=version,
-            judge=judge,
-            progress=sys.stderr.isatty(),
-            **pick(arguments, "out", "max_concurrency", "timeout", "max_missing_gold", *CAPS),
-        )
+        results = evaluate(pipeline, examples, metrics or None, dry_run=arguments.dry_run, **settings)
     if isinstance(results, Estimate):
         say_json({"name": results.name, "expected": results.parts}) if arguments.json else say(str(results))
         return exits.OK

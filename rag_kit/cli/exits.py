@@ -44,7 +44,4 @@ def terminate(number: int, frame: FrameType | None) -> NoReturn:
 
 def exit_code(error: BaseException) -> int:
     """Return the exit code for an exception."""
-    for kind, code in _BY_ERROR:
-        if isinstance(error, kind):
-            return code
-    return FAILED
+    return next((code for kind, code in _BY_ERROR if isinstance(error, kind)), FAILED)

@@ -47,12 +47,12 @@ def peek_provenance(doc: Document) -> Mapping[str, Any]:
         record = decode_provenance(record)
     if not isinstance(record, Mapping) or not record:
         return {}
-    stages = [stage for stage in _as_list(record.get("stages")) if isinstance(stage, Mapping)]
-    return {**record, "stages": stages, "notes": list(map(str, _as_list(record.get("notes"))))}
-
-
-def _as_list(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, (list, tuple)) else ()
+    stages, notes = record.get("stages"), record.get("notes")
+    stages = (
+        [stage for stage in stages if isinstance(stage, Mapping)] if isinstance(stages, list | tuple) else []
+    )
+    notes = list(map(str, notes)) if isinstance(notes, list | tuple) else []
+    return {**record, "stages": stages, "notes": notes}
 
 
 def with_provenance(

@@ -74,7 +74,6 @@ class BM25Index(InvertedIndex):
         self._formula = check.formula_of(k1, b, variant)
         self.k1, self.b, self.variant = self._formula
         self.analyzer = default_analyzer() if analyzer is None else analyzer
-        self._graph: TermGraph | None = None  # of the last `spread`
 
     def _analyse(self, texts: Sequence[str]) -> list[Sequence[str]]:
         return [check.check_terms(self.analyzer(text)) for text in texts]
@@ -160,12 +159,11 @@ class BM25Index(InvertedIndex):
         k = check.check_k(k)
         with self._lock:
             view = self.current()
-            if self._graph is None or not self._graph.fits(view.postings, max_df):
-                self._graph = TermGraph(view.postings, len(view), list(self._vocabulary), max_df)
-            graph = self._graph
+            if max_df not in view.graphs:
+                view.graphs[max_df] = TermGraph(view.postings, len(view), list(self._vocabulary), max_df)
             position_of = view.place_of
             weights = {position_of[key]: weight for key, weight in seeds.items() if key in position_of}
-        visits = graph.visits(weights, k, damping, view.mask(filter) if filter else None)
+        visits = view.graphs[max_df].visits(weights, k, damping, view.mask(filter) if filter else None)
         documents = view.documents(visit.document for visit in visits)
         return [(doc, visit.mass, visit.terms) for doc, visit in zip(documents, visits, strict=True)]
 

@@ -30,7 +30,6 @@ class TermGraph:
     """
 
     def __init__(self, postings: Postings, size: int, names: Sequence[str], max_df: int) -> None:
-        self._postings, self._max_df = postings, max_df
         frequencies = postings.frequencies()
         joins = (frequencies > 1) & (frequencies <= max_df)
         df = frequencies[joins]
@@ -43,10 +42,6 @@ class TermGraph:
         rarity_sums = np.bincount(self._documents, rarity, minlength=size)
         self._to_terms = (rarity / rarity_sums[self._documents]).astype(np.float32)
         self._to_documents = np.repeat(1 / df, df).astype(np.float32)
-
-    def fits(self, postings: Postings, max_df: int) -> bool:
-        """Tell whether the graph was made from these postings."""
-        return self._postings is postings and self._max_df == max_df
 
     def visits(
         self, seeds: Mapping[int, float], k: int, damping: float, allowed: NDArray[np.bool_] | None

@@ -17,6 +17,7 @@ from rag_kit.documents import Filter
 from rag_kit.documents.columns import MetadataColumns
 from rag_kit.documents.identity import copy_value
 from rag_kit.indexing.bm25.postings import Floats, Postings, Weights
+from rag_kit.indexing.bm25.term_graph import TermGraph
 
 _DENSE_SHARE = 8  # a term in more than 1/8 of the documents is kept as a full row: faster, but larger
 # To find the k best, the scores are laid out as a grid of at most 64 rows of 256 columns or more: the maximum of each
@@ -64,6 +65,7 @@ class BM25View:
         self._padded = self._width * self._height
         self._weights_of: dict[int, Floats] = {}
         self._local = threading.local()
+        self.graphs: dict[int, TermGraph] = {}  # of `spread`, by its ``max_df``
         self._known_terms = postings.terms
         # Seen through a memoryview an element is a Python number at once.
         self._pointers = np.ascontiguousarray(postings.pointers).data

@@ -74,10 +74,7 @@ def _local_cluster(workers: int) -> Iterator[str]:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(_CLOSE_SECONDS)
             with contextlib.suppress(ProcessLookupError, PermissionError):
-                if hasattr(os, "killpg"):
-                    os.killpg(process.pid, signal.SIGKILL)  # its workers too
-                else:
-                    process.kill()
+                os.killpg(process.pid, signal.SIGKILL) if hasattr(os, "killpg") else process.kill()
             process.wait()
             process.stdout.close()
 
