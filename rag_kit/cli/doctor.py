@@ -147,11 +147,12 @@ def _check_embedding_model(arguments: argparse.Namespace) -> tuple[str, str]:
     from rag_kit.models.embedding import embedding_name
 
     name = os.environ.get("RAG_KIT_EMBEDDING_MODEL") or None
-    remote = name is not None and name.startswith(("openai:", "azure_openai:"))
-    model = embedding_model(name, **({"timeout": 5.0, "max_retries": 0} if remote else {}))
+    is_remote = name is not None and name.startswith(("openai:", "azure_openai:"))
+    settings: dict[str, Any] = {"timeout": 5.0, "max_retries": 0} if is_remote else {}
+    model = embedding_model(name, **settings)
     if model is None:
         return "off", "none: keyword search only (rag-kit models install e5, or RAG_KIT_EMBEDDING_MODEL)"
-    if arguments.no_network or not remote:
+    if arguments.no_network or not is_remote:
         return "ok", embedding_name(model)
     return "ok", f"{embedding_name(model)}; it answers, {len(model.embed_query('ping'))} dimensions"
 

@@ -184,12 +184,12 @@ def _hash_of(index: DocumentIndex) -> str:
 
 def _make_judge(arguments: argparse.Namespace, metrics: Sequence[Metric]) -> Judge | None:
     """Make the judge, if a metric needs one."""
-    judged = any(metric.needs_judge for metric in metrics)
-    if not judged and not any(metric.needs_embeddings for metric in metrics):
+    needs_llm = any(metric.needs_judge for metric in metrics)
+    if not needs_llm and not any(metric.needs_embeddings for metric in metrics):
         return None
     from rag_kit.evaluation import Judge
 
-    llm = arguments.judge if judged else "none"
+    llm = arguments.judge if needs_llm else "none"
     judge = Judge(llm, arguments.judge_embeddings, cache=arguments.judge_cache)
     hint(f"judge: {judge!r}")
     return judge

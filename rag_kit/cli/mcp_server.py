@@ -37,10 +37,7 @@ _INSTRUCTIONS = (
 
 
 class IndexServer(MCPServer):  # type: ignore[misc]
-    """Serves an open index, the retriever that searches it, and a graph that answers.
-
-    The filter is the operator's: no tool takes one, and each keeps to it. Without ``k`` the retriever's own holds.
-    """
+    """Serves an open index, the retriever that searches it, and a graph that answers, each within the filter."""
 
     def __init__(
         self,

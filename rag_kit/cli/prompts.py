@@ -84,6 +84,9 @@ def _check(library: PromptLibrary, arguments: argparse.Namespace) -> int:
         say_json({"ok": not problems, "prompts": count, "problems": [vars(problem) for problem in problems]})
     else:
         own = sum(path.parent == library.folder for path in library.files())
-        right = f"{count} prompts are right in {arguments.language or 'en and zh'}; files of your own among them: {own}"
-        say("\n".join([*map(str, problems), f"{len(problems)} problem(s)" if problems else right]))
+        languages = arguments.language or "en and zh"
+        summary = f"{count} prompts are right in {languages}; files of your own among them: {own}"
+        if problems:
+            summary = f"{len(problems)} problem(s)"
+        say("\n".join([*map(str, problems), summary]))
     return exits.FAILED if problems else exits.OK

@@ -210,10 +210,7 @@ class _Branch(Generic[T]):
         return outcome
 
     def fail(self, error: BaseException) -> Outcome[Any]:
-        """Return the outcome of a failure if failed branches are skipped, else raise it.
-
-        A used-up budget and a time-out are raised as they are, any other error as a BranchError.
-        """
+        """Return the outcome of a failure, or raise it: as a BranchError, or a time-out or used-up budget as it is."""
         if self.on_error == "skip":
             return Outcome(self.name, error=error)
         if isinstance(error, (BranchTimeoutError, BudgetExceededError)):

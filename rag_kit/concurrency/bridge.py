@@ -201,7 +201,7 @@ async def _claim_connections(loop: asyncio.AbstractEventLoop, connections: Seque
 
 
 async def _close_with_loop(reference: ref[Any]) -> AsyncGenerator[None]:
-    """Close an HTTP client's pooled connections as the loop ends, when ``asyncio.run`` closes its generators."""
+    """Wait until the loop ends, when ``asyncio.run`` closes its generators; then close an HTTP client's connections."""
     try:
         yield
     finally:
@@ -210,5 +210,5 @@ async def _close_with_loop(reference: ref[Any]) -> AsyncGenerator[None]:
         for pool in [getattr(client, "_transport", None), *getattr(client, "_mounts", {}).values()]:
             if hasattr(pool, "aclose"):
                 _owners.pop(client, None)
-                with suppress(RuntimeError):  # some are of another loop; they are dropped all the same
+                with suppress(RuntimeError):  # connections of another loop are dropped without a farewell
                     await pool.aclose()

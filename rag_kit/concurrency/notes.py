@@ -68,10 +68,7 @@ def write_note(text: str, *, unsearched: bool = False) -> None:
 
 
 class Outages:
-    """Logs the outages of parts (a branch, a model): each as it begins, at most once a minute a part.
-
-    An outage begins with the first failure after a success; the failures that follow are debug lines.
-    """
+    """Logs the outages of parts (a branch, a model), each with the first failure after a success."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

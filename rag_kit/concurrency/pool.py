@@ -116,7 +116,7 @@ def _work(inbox: SimpleQueue[PooledCall[Any]]) -> None:
             try:
                 _idle.remove(inbox)
             except ValueError:
-                continue  # somebody took the inbox: a call is on its way
+                continue  # a caller took the inbox meanwhile: its call is on the way
             return
 
 

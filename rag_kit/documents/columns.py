@@ -95,7 +95,7 @@ class _Column:
 
 
 def _identity(cell: Any) -> Any:
-    """Return a key that is equal for two cells that no filter can tell apart."""
+    """Return a hashable key that is equal for cells which no filter can tell apart."""
     value = plain_scalar(cell)
     if isinstance(cell, LISTS):
         return ("list", frozenset(equality_key(plain_scalar(item)) for item in cell))

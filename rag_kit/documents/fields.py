@@ -1,7 +1,4 @@
-"""Metadata fields of filters and of documents, and the error for a filter on a field that no document has.
-
-Where a field holds a list in some document, ``name[]`` stands beside its name.
-"""
+"""Metadata fields of filters and documents (``name[]``: one that holds lists), and the error for an unknown one."""
 
 from __future__ import annotations
 
@@ -24,18 +21,15 @@ def fields_of_filter(where: Filter | None) -> set[str]:
         >>> sorted(fields_of_filter({"year": 2020, "tags": {"$contains": "a"}, "draft": {"$exists": False}}))
         ['tags[]', 'year']
     """
-    operators: defaultdict[str, set[str]] = defaultdict(set)
+    operators_of: defaultdict[str, set[str]] = defaultdict(set)
 
-    def note_operator(key: str, operator: str, operand: object, negated: bool) -> bool:
-        operators[key].add(operator)
+    def record(key: str, operator: str, operand: object, negated: bool) -> bool:
+        operators_of[key].add(operator)
         return True
 
-    translate(where, note_operator, lambda word, parts: True)
-    return {
-        f"{key}[]" if "$contains" in names else key
-        for key, names in operators.items()
-        if "$exists" not in names
-    }
+    translate(where, record, lambda word, parts: True)
+    needed = {key: operators for key, operators in operators_of.items() if "$exists" not in operators}
+    return {f"{key}[]" if "$contains" in operators else key for key, operators in needed.items()}
 
 
 def read_fields(rows: Iterable[Mapping[str, Any]], needed: Set[str]) -> tuple[set[str], bool]:

@@ -103,10 +103,7 @@ def _join_in_qdrant(models: Any, word: str, clauses: list[Any]) -> Any:
 
 
 def _qdrant_clause(models: Any, prefix: str, key: str, operator: str, operand: Any, negated: bool) -> Clause:
-    """Translate a condition into Qdrant's language; raise FilterError for one that Qdrant lacks.
-
-    ``models`` is the module ``qdrant_client.models``, ``prefix`` the path of the metadata in the payload.
-    """
+    """Translate a condition into Qdrant's ``models``; ``prefix`` is the path of the metadata in the payload."""
     values = operand if operator == "$in" else [operand]
     lacks_operator = operator in ("$exists", "$startswith") or (
         operator in ORDER and isinstance(operand, str)

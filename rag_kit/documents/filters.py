@@ -248,16 +248,18 @@ def value_test(operator: str, operand: Any) -> Callable[[Any], bool]:
     if operator == "$startswith":
         return lambda value: isinstance(value, str) and value.startswith(operand)
     if operator in ORDER:
-        compare, kinds = ORDER[operator], (str,) if isinstance(operand, str) else (int, float)
+        compare, types = ORDER[operator], (str,) if isinstance(operand, str) else (int, float)
 
-        def compares(value: Any) -> bool:
+        def passes_order(value: Any) -> bool:
             plain = plain_scalar(value)
-            return isinstance(plain, kinds) and not isinstance(plain, bool) and bool(compare(plain, operand))
+            return isinstance(plain, types) and not isinstance(plain, bool) and bool(compare(plain, operand))
 
-        return compares
+        return passes_order
     keys = {equality_key(item) for item in (operand if operator == "$in" else [operand])}
+
+    def is_among(value: Any) -> bool:
+        return equality_key(plain_scalar(value)) in keys
+
     if operator == "$contains":
-        return lambda value: (
-            isinstance(value, LISTS) and any(equality_key(plain_scalar(item)) in keys for item in value)
-        )
-    return lambda value: equality_key(plain_scalar(value)) in keys
+        return lambda value: isinstance(value, LISTS) and any(map(is_among, value))
+    return is_among

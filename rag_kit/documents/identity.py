@@ -65,14 +65,14 @@ def document_keys(rankings: Sequence[Sequence[Document]], id_key: str | None = N
     """
     if id_key is not None:
         return [[document_key(doc, id_key) for doc in ranking] for ranking in rankings]
-    with_ids = [doc for ranking in rankings for doc in ranking if doc.id]
-    id_of_text = {doc.page_content: doc.id for doc in reversed(with_ids)}  # that of the first one
+    with_ids = [doc for doc in chain.from_iterable(rankings) if doc.id]
+    id_of_text = {doc.page_content: doc.id for doc in reversed(with_ids)}  # the first id of each text
     keys = [
         [doc.id or id_of_text.get(doc.page_content) or f"text:{doc.page_content}" for doc in ranking]
         for ranking in rankings
     ]
     if len({doc.id for doc in with_ids}) == len(id_of_text):
-        return keys
+        return keys  # no text has two ids
     first_id = _ids_of_same_chunks(rankings)
     return [[first_id.get(key, key) for key in ranking] for ranking in keys]
 
@@ -174,21 +174,21 @@ def to_plain(value: Any, *, _above: tuple[int, ...] = ()) -> Any:
         return value.decode("utf-8", errors="backslashreplace")
     if len(_above) >= _MAX_DEPTH or id(value) in _above:
         return type(value).__name__
-    below = (*_above, id(value))
-    # what is plain already is not asked about by a call of its own: most of a record is
+    path = (*_above, id(value))  # of the values that this one is nested in
+    # plain items, which are most of a record, need no call of their own
     if isinstance(value, (list, tuple)):
-        return [item if type(item) in _PLAIN_TYPES else to_plain(item, _above=below) for item in value]
+        return [item if type(item) in _PLAIN_TYPES else to_plain(item, _above=path) for item in value]
     if isinstance(value, (dict, Mapping)):  # the first is quicker to check
         plain = {str(key): item for key, item in value.items()}
         for key, item in plain.items():
             if type(item) not in _PLAIN_TYPES:
-                plain[key] = to_plain(item, _above=below)
+                plain[key] = to_plain(item, _above=path)
         return plain
     if isinstance(value, (set, frozenset)):
-        items = [to_plain(item, _above=below) for item in value]
+        items = [to_plain(item, _above=path) for item in value]
         return sorted(items, key=lambda item: (str(type(item)), str(item)))
-    if callable(tolist := getattr(value, "tolist", None)):  # numpy's
-        return to_plain(tolist(), _above=below)
+    if callable(tolist := getattr(value, "tolist", None)):  # numpy's arrays and scalars
+        return to_plain(tolist(), _above=path)
     return str(value)
 
 

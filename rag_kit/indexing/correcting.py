@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -25,6 +25,8 @@ from rag_kit.indexing.document_index.rows import (
     text_hash,
 )
 from rag_kit.indexing.document_index.writing import Batch, Correction
+
+_PAGE = 500  # chunks that are read at a time
 
 
 class _Line(BaseModel):
@@ -63,17 +65,20 @@ def export_chunks(index: DocumentIndex, path: str | PathLike[str]) -> int:
     corrections = {correction.id: correction for correction in index.corrections()}
     ids = index.passage_ids()
     removed = [correction for correction in corrections.values() if correction.corrected is None]
+
+    def lines() -> Iterator[dict[str, Any]]:
+        for start in range(0, len(ids), _PAGE):
+            for chunk in index.get(ids[start : start + _PAGE]):
+                line = {"id": chunk.id, "text": chunk.page_content, "metadata": chunk.metadata}
+                if chunk.id in corrections and chunk.metadata.get(CORRECTED) is True:
+                    line["original"] = corrections[chunk.id].text
+                yield line
+        for id, _, _, original, metadata, _ in removed:
+            yield {"id": id, "text": None, "metadata": json.loads(metadata), "original": original}
+
     try:
         with Path(path).open("x", encoding="utf-8") as file:
-            for start in range(0, len(ids), 500):
-                for chunk in index.get(ids[start : start + 500]):
-                    line = {"id": chunk.id, "text": chunk.page_content, "metadata": chunk.metadata}
-                    if chunk.id in corrections and chunk.metadata.get(CORRECTED) is True:
-                        line["original"] = corrections[chunk.id].text
-                    file.write(json.dumps(line, ensure_ascii=False) + "\n")
-            for correction in removed:
-                line = {"id": correction.id, "text": None, "metadata": json.loads(correction.metadata)}
-                file.write(json.dumps({**line, "original": correction.text}, ensure_ascii=False) + "\n")
+            file.writelines(json.dumps(line, ensure_ascii=False) + "\n" for line in lines())
     except FileExistsError as error:
         raise InvalidInputError(
             f"{path} is there already, and may hold corrections. Name a new file."

@@ -18,10 +18,7 @@ def made_by(store: VectorStore, package: str) -> bool:
 
 
 def translator_of(store: VectorStore) -> Callable[[Filter], Any] | None:
-    """Return a function from a filter of the kit to the ``filter`` argument of a store; ``None`` for an unknown store.
-
-    It raises FilterError for a filter that the store cannot apply.
-    """
+    """Return a function from the kit's filters to the ``filter`` argument of a store; ``None`` for an unknown store."""
     from langchain_core.vectorstores import InMemoryVectorStore
 
     if isinstance(store, InMemoryVectorStore):

@@ -185,10 +185,7 @@ class InvertedIndex(ABC):
             return self._view
 
     def _merge(self) -> BM25View:
-        """Add the postings of the last writes, drop those of deleted documents, and return a view of the result.
-
-        The caller holds the lock. This mostly copies arrays: a term's scores are computed at the first search for it.
-        """
+        """Add the postings of the last writes, drop those of deleted documents, and return a view. Needs the lock."""
         rows, numbered = list(self._rows.values()), [*self._merged, *self._added]
         new_numbers = None
         if len(rows) < len(numbered):
@@ -234,8 +231,7 @@ class InvertedIndex(ABC):
     ) -> list[str]:
         """Add or replace documents and remove others, all or, on an error, none; return the keys of the written ones.
 
-        ``texts`` are analysed in place of the documents' own. Analysis runs without the lock, so that searches go on;
-        counting needs the lock, for it changes the vocabulary.
+        ``texts`` are analysed in place of the documents' own, without the lock, so that searches go on.
         """
         documents = documents_of(documents)
         document_ids = [doc.id for doc in documents] if ids is None else check_ids(ids, len(documents))
@@ -245,7 +241,7 @@ class InvertedIndex(ABC):
         for start in range(0, len(documents), _BATCH):
             analysed = self._analyse(texts[start : start + _BATCH])
             lengths += map(len, analysed)
-            with self._lock:
+            with self._lock:  # counting changes the vocabulary
                 runs.append(self._make_run(analysed, start))
         with self._lock:
             keys = self._keys(document_ids, documents, replace)
@@ -263,10 +259,7 @@ class InvertedIndex(ABC):
         return keys
 
     def _keys(self, ids: Sequence[Any], documents: Sequence[Document], replace: bool) -> list[str]:
-        """Return the keys of documents to write: their ids, else hashes of their texts (``#2``, ``#3``... for repeats).
-
-        Raises InvalidInputError for an id that is not a string, comes twice, or is in the index, unless ``replace``.
-        """
+        """Return the keys of documents to write: their ids, else hashes of their texts (repeats: ``#2``, ``#3``...)."""
         keys: dict[str, None] = {}
         repeats: dict[str, int] = {}
         for key, document in zip(ids, documents, strict=True):

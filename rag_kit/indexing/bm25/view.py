@@ -127,10 +127,7 @@ class BM25View:
         return hits
 
     def top(self, terms: Query, k: int, passes: Passes | None = None) -> tuple[Positions, Floats]:
-        """Return positions and scores of the k best documents above zero whose metadata pass; ties by position.
-
-        Candidates are tested in the order of their scores, until k pass.
-        """
+        """Return positions and scores of the k best documents above zero whose metadata pass; ties by position."""
         scores = self._accumulate(terms)
         if passes is None:
             positions = self._best(scores, k)
@@ -167,10 +164,7 @@ class BM25View:
         return scores
 
     def _values(self, number: int) -> Floats:
-        """Return what a term adds to scores, by its number.
-
-        The shape is (padded documents,) for a term in many documents, else (documents with the term,).
-        """
+        """Return what a term adds to scores: of all (padded) documents if it is in many, else of those that have it."""
         values = self._weights_of.get(number)
         if values is None:
             values = self._weights.of_term(number)

@@ -24,10 +24,7 @@ _ENTRIES = 5_000_000  # of the cache of replies
 
 
 class Pictures:
-    """Keeps the pictures of an index, and has a model describe each once.
-
-    ``vision`` is a chat model that takes pictures, or its name, or nothing. A dry run keeps and asks nothing.
-    """
+    """Keeps the pictures of an index, and has a model describe each once; a dry run keeps and asks nothing."""
 
     def __init__(self, index: DocumentIndex, vision: Any, *, dry_run: bool) -> None:
         self._folder, self._dry_run = Path(str(index.folder)), dry_run

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 _MAX_NAMES = 20  # files in one note
-#: What the parts of a row of some fields of a report are called in JSON.
-_NAMES = {
+#: Names in JSON for the parts of the tuples in some fields of a report.
+_PART_NAMES = {
     "failed": ("file", "reason"),
     "duplicates": ("file", "original"),
     "remarks": ("file", "remark"),
@@ -92,23 +92,22 @@ class IngestReport:
     def as_dict(self) -> dict[str, Any]:
         """Return the report as JSON; files with a reason, a copy or a change are objects with named fields."""
         return asdict(self) | {
-            name: [dict(zip(names, row, strict=True)) for row in getattr(self, name)]
-            for name, names in _NAMES.items()
+            name: [dict(zip(part_names, row, strict=True)) for row in getattr(self, name)]
+            for name, part_names in _PART_NAMES.items()
         }
 
     def summary(self) -> str:
         """Write one line for people; a second one for representations."""
+        copies = f", {len(self.duplicates)} left out as copies" if self.duplicates else ""
         line = (
-            f"{self.added} file{'' if self.added == 1 else 's'} added, {self.updated} updated, "
-            f"{self.unchanged} unchanged, {self.removed} removed, {len(self.failed)} not read"
-            f"{f', {len(self.duplicates)} left out as copies' if self.duplicates else ''}; "
-            f"{self.chunks} chunks in the index ({self.seconds:.1f} s)"
+            f"{'dry run: ' if self.dry_run else ''}{self.added} file{'' if self.added == 1 else 's'} added, "
+            f"{self.updated} updated, {self.unchanged} unchanged, {self.removed} removed, {len(self.failed)} not read"
+            f"{copies}; {self.chunks} chunks in the index ({self.seconds:.1f} s)"
         )
         parts = [f"{count} {kind}" for kind, count in self.represented.items()]
         if self.calls or self.reused:
             parts += [f"{self.calls} model calls, about {self.tokens} tokens, {self.reused} replies reused"]
-        represented = f"\nrepresentations: {', '.join(parts)}" if parts else ""
-        return f"{'dry run: ' if self.dry_run else ''}{line}{represented}"
+        return f"{line}\nrepresentations: {', '.join(parts)}" if parts else line
 
 
 def first_names(files: list[str]) -> str:

@@ -70,10 +70,7 @@ def postgres_sql(sql: str) -> str:
 
 
 class PostgresConnection:
-    """A ``Connection`` of the stores over one of psycopg, in one transaction.
-
-    ``native`` is the connection of psycopg, in the same transaction, for statements of PostgreSQL's own.
-    """
+    """A ``Connection`` of the stores in one transaction of psycopg's, which is ``native``."""
 
     def __init__(self, native: psycopg.Connection[Any]) -> None:
         self.native = native

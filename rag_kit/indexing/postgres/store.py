@@ -112,7 +112,8 @@ class PostgresStore(Store):
         """Make the tables of the schema, if there are none, and the tenant's index."""
         store = cls(location, access)
         with store.close_on_error(), store.writing() as connection:
-            make_schema(native := connection.native, location)  # type: ignore[attr-defined]
+            native: psycopg.Connection[Any] = connection.native  # type: ignore[attr-defined]
+            make_schema(native, location)
             store._refuse_tenants(native.execute(store._bound))
             if connection.execute("SELECT 1 FROM meta").fetchone():
                 raise InvalidInputError(
@@ -131,8 +132,7 @@ class PostgresStore(Store):
             with store.reading() as connection:
                 check_schema(connection.native, location)
                 state = store.state(connection)
-            writing = access.check and access.writable
-            check_model(location, state.embedding, access.embedding, writing=writing)
+            check_model(location, state.embedding, access.embedding, writing=access.check and access.writable)
             if access.legs is not None and access.legs != state.legs:
                 with store.writing() as connection:
                     store._choose_legs(connection, access)

@@ -189,10 +189,7 @@ def _tenant_with_graph(native: psycopg.Connection[Any], state: IndexState) -> st
 
 
 def _make_graph(native: psycopg.Connection[Any], state: IndexState) -> None:
-    """Make the HNSW index of a tenant with many vectors unless it is there; meanwhile other writers of vectors wait.
-
-    It is left to a later write where the role does not own the table, or another process makes one.
-    """
+    """Make the HNSW index of a tenant with many vectors unless it is there; meanwhile other writers of vectors wait."""
     size = state.dimension or 0
     if size > _MAX_INDEXED_DIMENSION or _tenant_with_graph(native, state) is not None:
         return
@@ -207,7 +204,7 @@ def _make_graph(native: psycopg.Connection[Any], state: IndexState) -> None:
     )
     row = native.execute(query).fetchone()
     if row is None:
-        return
+        return  # the role does not own the table, or another process makes an index: a later write tries again
     tenant, rows, memory = row
     memory = max(memory, min(rows * (2 * size + _BYTES_OF_NODE), _MAX_MEMORY))
     kilobytes = str(memory // 1024)

@@ -165,12 +165,12 @@ class _TreeBuilder:
             self.tree = RaptorTree.of(connection)
             for key, text, fields, digest, blob in connection.execute(query):
                 metadata = json.loads(fields)
-                if REPRESENTATION in metadata or len(blob) != 4 * (state.dimension or 0) or not text.strip():
+                is_damaged = len(blob) != 4 * (state.dimension or 0)  # bytes of float32
+                if is_damaged or REPRESENTATION in metadata or not text.strip():
                     continue
                 vector = unit(np.frombuffer(blob, "<f4"))
                 if np.isfinite(vector).all():
-                    searched = embedded_row(text, fields)
-                    self.items[key] = _Item(searched, short_hash(digest), metadata, vector)
+                    self.items[key] = _Item(embedded_row(text, fields), short_hash(digest), metadata, vector)
 
     def _partition_fields(self) -> list[str]:
         """Return the metadata fields by which there are separate trees."""
@@ -281,10 +281,16 @@ class _TreeBuilder:
     def _add_row(self, level: int, cluster: _Cluster, text: str, digest: str) -> None:
         """Add the summary of a cluster to the rows to write, and to the items of the next level."""
         members, shared = cluster.members, self._shared_metadata(cluster.members)
-        data = {"partition": json.loads(cluster.tree), "digest": digest, "first": cluster.first}
-        data["leaves"] = self._hashes(members) if level == 1 else {}
+        leaves = self._hashes(members) if level == 1 else {}
+        data = {
+            "partition": json.loads(cluster.tree),
+            "digest": digest,
+            "first": cluster.first,
+            "leaves": leaves,
+        }
         fields = {REPRESENTATION: RAPTOR, "level": level, "members": members, RAPTOR: data}
-        [row] = make_rows([Document(text, id=cluster.id, metadata={**shared, **fields})], source="")
+        summary = Document(text, id=cluster.id, metadata={**shared, **fields})
+        row = make_rows([summary], source="")[0]
         self.rows.append(row)
         vector = unit(self._vectors(members).mean(axis=0))
         self.items[cluster.id] = _Item(text, short_hash(row.hash), shared, vector)

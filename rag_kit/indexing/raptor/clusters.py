@@ -69,10 +69,7 @@ def _cut_by_mixture(vectors: Vectors, min_parts: int, seed: int) -> list[NDArray
 
 
 def _fit_mixture(vectors: Vectors, min_parts: int, seed: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Reduce the dimensions by PCA and fit the Gaussian mixture with the lowest BIC.
-
-    Returns the reduced vectors, and the probability of each for each component, shape (vectors, components).
-    """
+    """Reduce vectors by PCA and fit the Gaussian mixture with the lowest BIC; return both: points, probabilities."""
     try:
         from sklearn.decomposition import PCA
         from sklearn.mixture import GaussianMixture
@@ -92,4 +89,4 @@ def _fit_mixture(vectors: Vectors, min_parts: int, seed: int) -> tuple[NDArray[A
             if min(tried) < min(tried[-2:]):
                 break  # the last two were worse than the best
         _, _, model = min(tried)
-        return points, model.predict_proba(points)
+        return points, model.predict_proba(points)  # of shape (vectors, dimensions) and (vectors, components)

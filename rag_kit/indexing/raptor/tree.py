@@ -50,16 +50,18 @@ class RaptorTree:
     def of(cls, connection: Connection) -> RaptorTree:
         """Read the tree in one state of the store."""
         query = f"SELECT id, text, metadata FROM chunks WHERE id >= '{RAPTOR}:' AND id < '{RAPTOR};'"
-        rows = [document(*row) for row in connection.execute(query)]
-        summaries = [row for row in rows if isinstance(row.metadata.get(RAPTOR), dict)]
-        summaries.sort(key=lambda node: (node.metadata["level"], node.id))
-        hashes = {key: digest for row in summaries for key, digest in row.metadata[RAPTOR]["leaves"].items()}
+        documents = [document(*row) for row in connection.execute(query)]
+        nodes = [node for node in documents if isinstance(node.metadata.get(RAPTOR), dict)]
+        nodes.sort(key=lambda node: (node.metadata["level"], node.id))
+        hashes: dict[str, str] = {}  # of passages when they were summarised
+        for node in nodes:
+            hashes.update(node.metadata[RAPTOR]["leaves"])
         leaves = {}
         for ids in in_groups(hashes):
             query = f"SELECT id, n, substr(text, 1, 200), hash FROM chunks WHERE id IN ({placeholders(ids)})"
-            for key, row, begins, digest in connection.execute(query, ids):
-                leaves[key] = Leaf(row, begins, short_hash(digest) == hashes[key])
-        return cls({node.id or "": node for node in summaries}, leaves)
+            for key, n, beginning, digest in connection.execute(query, ids):
+                leaves[key] = Leaf(n, beginning, short_hash(digest) == hashes[key])
+        return cls({node.id or "": node for node in nodes}, leaves)
 
     @property
     def edges(self) -> list[tuple[str, str]]:

@@ -50,10 +50,7 @@ class ModelCost:
 
 
 class Asker:
-    """Asks a model for representations, and caches its replies.
-
-    ``cache`` is the file of the replies, or an object with the methods of `JsonCache`; ``None`` for none.
-    """
+    """Asks a model for representations; ``cache`` is a file of its replies, a `JsonCache` or one like it, or None."""
 
     def __init__(
         self, kinds: Sequence[RepresentationKind], llm: Any, cache: Any, max_concurrency: int
@@ -65,12 +62,11 @@ class Asker:
             for language in LANGUAGES
         }
         self._by_rule = is_extractive(llm)
-        # the embedded model is as fast as a look-up in a file
-        needs_cache = bool(kinds) and not self._by_rule
-        if isinstance(cache, str | os.PathLike) and needs_cache:
-            cache = JsonCache(cache, max_entries=_ENTRIES)
-        self._cache: Any = cache if needs_cache else None
         self._max_concurrency = max_concurrency
+        self._cache: Any = None
+        if kinds and not self._by_rule:  # the embedded model is as fast as a look-up in a file
+            is_file = isinstance(cache, str | os.PathLike)
+            self._cache = JsonCache(cache, max_entries=_ENTRIES) if is_file else cache
 
     def close(self) -> None:
         """Close the file of replies."""

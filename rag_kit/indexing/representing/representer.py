@@ -69,8 +69,12 @@ class Representer:
     @property
     def recorded(self) -> dict[str, Any]:
         """Return the settings that an index records: with other values, its documents are represented again."""
-        name = model_name(self.llm) or type(self.llm).__name__ if self.llm is not None else ""
-        model = "extractive" if is_extractive(self.llm) else name
+        if self.llm is None:
+            model = ""
+        elif is_extractive(self.llm):
+            model = "extractive"
+        else:
+            model = model_name(self.llm) or type(self.llm).__name__
         if host := host_of(base_url(self.llm) or ""):
             model += f" at {host}"
         return {
@@ -162,10 +166,7 @@ def _origin(document: Document, source: str) -> str:
 
 
 def _around(documents: Sequence[Document], origins: Sequence[str], number: int) -> str:
-    """Return the text before and after a document in its source, within the bounds; its own place is ``[...]``.
-
-    ``origins`` are those of all documents, see `_origin`; ``number`` is the document's.
-    """
+    """Return the text around the document of a number, in documents of the same origin; ``[...]`` is in its place."""
     origin, before, after = origins[number], "", ""
     if not origin:
         return ""

@@ -49,9 +49,7 @@ def check_vectors(answer: Any, count: int) -> list[Vector]:
 
 
 def check_vector(vector: Any) -> Vector:
-    """Return a vector with its terms as strings, without weights of 0.
-
-    Raises InvalidInputError for terms that are not strings or whole numbers, or come twice, and for bad weights.
+    """Return a vector with its terms as strings, without weights of 0; raise InvalidInputError if it is none.
 
     Example:
         >>> check_vector({"cat": 0.5, 7: 2, "dog": 0})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
@@ -104,16 +105,18 @@ def iter_chunks(
     documents: Iterable[Document], cut: Callable[[Document], Iterator[SplitPart]]
 ) -> Iterator[Document]:
     """Yield the chunks of `split` one at a time, so that a caller can stop at a limit."""
-    numbers: dict[Any, int] = {}
-    for index, document in enumerate(documents):
+    counts: defaultdict[Any, int] = defaultdict(int)  # of chunks so far, by source
+    for position, document in enumerate(documents):
         if not isinstance(document, Document):
-            raise InvalidInputError(f"documents[{index}] must be a Document, not {type(document).__name__}.")
-        source = document.metadata.get("source", document.id or f"\x00{index}")
+            raise InvalidInputError(
+                f"documents[{position}] must be a Document, not {type(document).__name__}."
+            )
+        source = document.metadata.get("source", document.id or f"\x00{position}")
         fields = {k: v for k, v in document.metadata.items() if k not in ("heading", "start", "end")}
         for part in cut(document):
             offsets = {} if part.start is None else {"start": part.start, "end": part.end}
-            number = numbers[source] = numbers.get(source, -1) + 1
-            metadata = {**copy.deepcopy(fields), "chunk": number, **offsets, **part.metadata}
+            metadata = {**copy.deepcopy(fields), "chunk": counts[source], **offsets, **part.metadata}
+            counts[source] += 1
             yield Document(page_content=part.text, metadata=metadata)
 
 
@@ -142,10 +145,7 @@ def _split_by(splitter: Splitter, document: Document) -> Iterator[SplitPart]:
 
 
 def spans_of(document: Document, splitter: Any, start: int = 0, end: int | None = None) -> list[SplitPart]:
-    """Cut a document, or its span from ``start`` to ``end``, with any splitter, and find where each piece begins.
-
-    The metadata of a part are those that the splitter added or changed.
-    """
+    """Cut a document, or its span from ``start`` to ``end``, with any splitter, and find where each piece begins."""
     text = document.page_content[start:end]
     pieces: Any = check_splitter(splitter)([Document(text, metadata=dict(document.metadata))])
     if isinstance(pieces, Document) or not isinstance(pieces, Iterable):

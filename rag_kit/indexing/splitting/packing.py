@@ -113,11 +113,12 @@ class _SectionPacker:
 
     def _last_sentence_end(self, low: int, high: int) -> int:
         """Return the last end of a sentence in ``(low, high]``, else -1."""
-        number = min(bisect_right(self._paragraphs, high), len(self._paragraphs) - 1) - 1
-        while number >= 0 and self._paragraphs[number + 1] > low:
-            if (end := _last_between(self._sentence_ends(number), low, high)) >= 0:
+        last_paragraph = min(bisect_right(self._paragraphs, high), len(self._paragraphs) - 1) - 1
+        for paragraph in range(last_paragraph, -1, -1):
+            if self._paragraphs[paragraph + 1] <= low:
+                break
+            if (end := _last_between(self._sentence_ends(paragraph), low, high)) >= 0:
                 return end
-            number -= 1
         return -1
 
     def _next_sentence_end(self, low: int) -> int:
@@ -181,10 +182,7 @@ class _SectionPacker:
         return _between_characters(self.text, limit, position + 1)
 
     def _repeated_from(self, last: int, cut: int) -> int:
-        """Return where the next span begins to repeat the whole sentences that fit into the overlap; ``cut`` for none.
-
-        ``last`` is where the visible text of the span before ends.
-        """
+        """Return where the next span begins, to repeat sentences of the one that ends at ``last``; ``cut`` for none."""
         low = max(self.section.start, cut - self.overlap)
         if (keep := self._keep_before(last - 1)) is not None:
             if keep.kind == "item" and low <= keep.start:
