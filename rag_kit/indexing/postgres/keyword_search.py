@@ -52,13 +52,6 @@ class TermPostings(NamedTuple):
     lengths: Numbers  # how many terms each has in all
 
 
-class Hit(NamedTuple):
-    """A document that was found."""
-
-    id: str
-    score: float
-
-
 class Counts(NamedTuple):
     """Totals over the documents of a tenant, which BM25 needs."""
 
@@ -160,25 +153,25 @@ def _weights(postings: TermPostings, total: Counts) -> Scores:
 
 def best_hits(
     native: Connection[Any], numbers: Numbers, scores: Scores, k: int, where: Filter | None
-) -> list[Hit]:
-    """Return the k best documents that pass a filter, ties by id.
+) -> list[tuple[str, float]]:
+    """Return ids and scores of the k best documents that pass a filter, ties by id.
 
     The best-scored documents are filtered first, and four times as many where too few of them pass. So the cost grows
     with what the filter rejects, not with the number of hits.
     """
     fetch = (k + _TIES) * (_FILTERED if where else 1)
-    is_tested, hits = np.zeros(len(scores), bool), list[Hit]()
+    is_tested, hits = np.zeros(len(scores), bool), list[tuple[str, float]]()
     while True:
         fetch_all = fetch >= len(scores)
         top = np.arange(len(scores)) if fetch_all else np.argpartition(scores, -fetch)[-fetch:]
         new = top[~is_tested[top]]
         is_tested[new] = True
         score_of = dict(zip(numbers[new].tolist(), scores[new].tolist(), strict=True))
-        hits += [Hit(key, score_of[n]) for n, key in filter_rows(native, list(score_of), where).items()]
+        hits += [(key, score_of[n]) for n, key in filter_rows(native, list(score_of), where).items()]
         # scores are compared in steps of TIE: what differs by less is a tie, and goes by id
-        hits.sort(key=lambda hit: (-round(hit.score / TIE), hit.id))
+        hits.sort(key=lambda hit: (-round(hit[1] / TIE), hit[0]))
         # done if nothing is left, or what is left scores too low even for a tie with the k-th
-        if fetch_all or (len(hits) >= k and scores[top].min() < hits[k - 1].score - 3 * TIE):
+        if fetch_all or (len(hits) >= k and scores[top].min() < hits[k - 1][1] - 3 * TIE):
             return hits[:k]
         fetch *= 4
 
@@ -233,12 +226,12 @@ class PostgresKeywordView(KeywordView):
         with self._store.reading() as connection:
             scores = score_all(TermTables(connection, self._leg), terms)
             hits = best_hits(connection.native, *scores, k, where)
-            keys = [hit.id for hit in hits]
+            keys = [key for key, _ in hits]
             if ids_only:
                 documents = dict(zip(keys, documents_of_ids(keys), strict=True))
             else:
                 documents = read_documents(connection, keys)
-        return [(documents[hit.id], hit.score) for hit in hits]
+        return [(documents[key], score) for key, score in hits]
 
     def spread(
         self,
