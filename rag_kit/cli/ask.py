@@ -178,19 +178,15 @@ class AnswerPrinter:
                     say(text, end="")
                 streamed += text
             elif mode == "custom" and not streamed:
-                self._show_step(value)
+                step = shorten(", ".join(f"{name}: {finding}" for name, finding in value.items()), 300)
+                if self.explain:
+                    hint(f"· {step}")
+                STATUS.show(f"{step}. Waiting for {self.model.split(' ')[0]} ...")
             elif mode == "values" and not path:  # not the state of a graph inside the graph
                 state = value
         if "__interrupt__" not in state:
             self._print_answer(state, streamed)
         return state
-
-    def _show_step(self, step: Mapping[str, Any]) -> None:
-        """Show a step of the graph (its name, and what it found) in the status line, and with ``explain`` as a hint."""
-        text = shorten(", ".join(f"{name}: {part}" for name, part in step.items()), 300)
-        if self.explain:
-            hint(f"· {text}")
-        STATUS.show(f"{text}. Waiting for {self.model.split(' ')[0]} ...")
 
     def _print_answer(self, state: Mapping[str, Any], streamed: str) -> None:
         """Print the rest of the answer and its sources; erase a streamed text that is not its beginning."""

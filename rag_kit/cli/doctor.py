@@ -171,6 +171,7 @@ def _check_wheels() -> tuple[str, str]:
 
 
 def _check_telemetry() -> tuple[str, str]:
+    """List the settings by which something is sent."""
     on = [name for name, value in _TRACING.items() if os.environ.get(name) == value]
     on += [name for name, value in TELEMETRY_OFF.items() if os.environ.get(name) != value]
     return ("ok", f"on, by your setting of {', '.join(on)}") if on else ("off", "nothing is sent")

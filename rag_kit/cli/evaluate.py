@@ -196,7 +196,7 @@ def _make_judge(arguments: argparse.Namespace, metrics: Sequence[Metric]) -> Jud
 
 
 def _exit_code(results: Results, minima: dict[str, float]) -> int:
-    """Print what went wrong, and return the exit code for it."""
+    """Print why a run stopped, failed or missed a least mean, and return the exit code for it."""
     from rag_kit.evaluation.runs.results import QualityError, assert_quality
 
     if stopped := results.manifest.get("stopped_by"):

@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Ingest and print what happened to which file."""
+    """Ingest and print a report; return `exits.PARTIAL` if a file could not be read."""
     STATUS.show("loading ...")
     from rag_kit.indexing import IngestOptions, ingest
     from rag_kit.models import chat_model, embedding_model
@@ -90,7 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _print_report(report: IngestReport) -> None:
-    """Print what went wrong on stderr, and the counts on stdout."""
+    """Print problems and notes on stderr, and the counts on stdout."""
     for file, reason in report.failed:
         problem(f"not read: {file}: {reason}")
     for file, text, _ in report.lost:

@@ -100,10 +100,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             from rag_kit.models.redact import redact
 
             print(clean_text(redact("".join(traceback.format_exception(error)))), file=sys.stderr)
-        cause, lines = _root_cause(error), [error_line(_root_cause(error))]
-        if isinstance(cause, InvalidInputError):  # a prompt file may have several mistakes, each on a line
-            lines = str(cause).splitlines()
-        for line in lines:
+        cause = _root_cause(error)
+        is_mistake = isinstance(cause, InvalidInputError)  # a prompt file may have several, each on a line
+        for line in str(cause).splitlines() if is_mistake else [error_line(cause)]:
             problem(line)
         return exits.exit_code(cause)
 

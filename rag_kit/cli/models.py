@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Run the action, and print what it did."""
+    """List, install or remove, and print the result."""
     if arguments.action == "list":
         rows = _rows()
         if arguments.json:

@@ -86,7 +86,5 @@ def _check(library: PromptLibrary, arguments: argparse.Namespace) -> int:
         own = sum(path.parent == library.folder for path in library.files())
         languages = arguments.language or "en and zh"
         summary = f"{count} prompts are right in {languages}; files of your own among them: {own}"
-        if problems:
-            summary = f"{len(problems)} problem(s)"
-        say("\n".join([*map(str, problems), summary]))
+        say("\n".join([*map(str, problems), f"{len(problems)} problem(s)" if problems else summary]))
     return exits.FAILED if problems else exits.OK

@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from rag_kit.concurrency.notes import Notes
 
 
-_PAGES = ("page", "slide", "sheet")
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``retrieve``."""
     parser.add_argument("question")
@@ -73,8 +70,9 @@ def say_passages(documents: list[Document], *, explain: bool = False, complete: 
 
 def place_of(metadata: Mapping[str, Any]) -> str:
     """Write the source of a passage as one line: file, page or slide or sheet, heading, picture."""
+    pages = ("page", "slide", "sheet")
     parts = [metadata.get("file") or metadata.get("source") or metadata.get("title") or "(no source)"]
-    parts += [f"{name} {metadata[name]}" for name in _PAGES if metadata.get(name) is not None]
+    parts += [f"{name} {metadata[name]}" for name in pages if metadata.get(name) is not None]
     parts += [metadata[name] for name in ("heading", "picture") if metadata.get(name)]
     return one_line(" · ".join(map(str, parts)))
 

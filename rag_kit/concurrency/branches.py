@@ -131,7 +131,7 @@ async def afan_out(
     on_error: OnError = "raise",
     names: Sequence[str] | None = None,
 ) -> FanOut[T]:
-    """Run coroutine functions side by side; the arguments mean what they mean in `fan_out`.
+    """Run coroutine functions side by side, with the arguments of `fan_out`.
 
     Nothing outlives the call: branches that are late, or not needed any more because one failed or the caller
     was cancelled, are cancelled and waited for (one second at most, should one refuse to end).
@@ -186,7 +186,7 @@ class _Branch(Generic[T]):
     on_error: OnError
 
     def call(self) -> Outcome[T]:
-        """Run the task here."""
+        """Run the task on this thread, and return its outcome."""
         check_abandoned()
         try:
             return Outcome(self.name, self.task())
@@ -194,7 +194,7 @@ class _Branch(Generic[T]):
             return self.fail(error)
 
     async def acall(self: _Branch[Awaitable[S]]) -> Outcome[S]:
-        """Await the task here; cancelling the caller is not a failure of the task."""
+        """Await the task, and return its outcome; cancelling the caller is not a failure of the task."""
         caller = cast("asyncio.Task[Any]", asyncio.current_task())
         cancelled_before = caller.cancelling()
         try:

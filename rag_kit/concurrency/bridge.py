@@ -176,10 +176,8 @@ def call_function(func: Callable[..., Any], *args: object) -> Any:
 async def acall_function(func: Callable[..., Any], *args: object) -> Any:
     """Call a user's function, which may be asynchronous, from async code; a blocking function runs on a thread."""
     functions = (func, getattr(func, "__call__", None))  # noqa: B004 - an object may have a coroutine function
-    if any(map(inspect.iscoroutinefunction, functions)):
-        result = func(*args)
-    else:
-        result = await run_in_thread(func, *args)
+    is_async = any(map(inspect.iscoroutinefunction, functions))
+    result = func(*args) if is_async else await run_in_thread(func, *args)
     return await result if inspect.isawaitable(result) else result
 
 

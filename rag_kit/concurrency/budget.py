@@ -65,7 +65,7 @@ class Budget:
         self.ends = math.inf if self.deadline is None else time.monotonic() + self.deadline
 
     def remaining_seconds(self) -> float | None:
-        """Seconds until the deadline, never below 0; ``None`` without a deadline."""
+        """Return the seconds until the deadline, never below 0; ``None`` without a deadline."""
         return None if self.deadline is None else max(0.0, self.ends - time.monotonic())
 
     def charge_call(self) -> None:
@@ -73,7 +73,7 @@ class Budget:
         _charge_call((self,))
 
     def charge_tokens(self, n: int) -> None:
-        """Count tokens that were used. Never raises for the cap: what was paid for is kept."""
+        """Count tokens that were used, also above the cap: a reply that was paid for is kept."""
         check_count("n", n)
         with _lock:
             self.tokens += n
@@ -112,6 +112,7 @@ def charge_call() -> None:
 
 
 def _charge_call(budgets: tuple[Budget, ...]) -> None:
+    """Count a call in all budgets, or raise BudgetExceededError and count it in none."""
     with _lock:
         for budget in budgets:
             budget.check_call()
@@ -133,7 +134,7 @@ def charge_tokens(n: int) -> None:
 
 
 def remaining_seconds() -> float | None:
-    """Seconds until the nearest deadline of the active budgets; ``None`` without one."""
+    """Return the seconds until the nearest deadline of the active budgets; ``None`` without one."""
     budget = _first_to_end()
     return budget.remaining_seconds() if budget else None
 

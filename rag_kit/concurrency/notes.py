@@ -47,7 +47,7 @@ class Notes:
 
 @contextmanager
 def use_notes(notes: Notes | None = None) -> Iterator[Notes]:
-    """Collect what is noted in the block, branches of fan-outs included; blocks around it collect it too."""
+    """Collect the notes written in the block and its fan-outs; the collectors of blocks around it get them too."""
     notes = Notes() if notes is None else notes
     token = _active.set((*_active.get(), notes))
     try:

@@ -51,13 +51,11 @@ class Explanation:
     def __str__(self) -> str:
         lines = [] if self._rows else ["no documents"]
         bar = "     | "
-        for row in self._rows:
-            lines.append(f"{row.rank:>3}. {row.score}  {row.source}".rstrip())
-            lines += [f"     {stage}" for stage in row.stages]
-            lines += textwrap.wrap(
-                row.text, self._width, initial_indent=bar, subsequent_indent=bar, max_lines=2
-            )
-            lines += [f"     ! {note}" for note in row.notes]
+        for rank, score, source, stages, text, notes in self._rows:
+            lines.append(f"{rank:>3}. {score}  {source}".rstrip())
+            lines += [f"     {stage}" for stage in stages]
+            lines += textwrap.wrap(text, self._width, initial_indent=bar, subsequent_indent=bar, max_lines=2)
+            lines += [f"     ! {note}" for note in notes]
         lines += [f"! {note}" for note in self._notes]
         return "\n".join(cut(line, self._width) for line in lines)
 

@@ -138,7 +138,7 @@ def _cut_half_line(path: Path) -> None:
 
 
 def replace_file(path: Path, write: Callable[[IO[bytes]], object], *, mode: int | None = None) -> None:
-    """Create or replace a file in one step, with what `write` puts into a draft of it.
+    """Create or replace a file in one step, with the content that ``write`` puts into a draft of it.
 
     After a crash at any moment there is the old file or the new one. Without ``mode`` the old one's permissions stay.
     """

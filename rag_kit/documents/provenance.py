@@ -154,7 +154,7 @@ def add_first_stage(
 
 
 def compact_provenance(documents: list[Document]) -> list[Document]:
-    """Turn the records of a retriever's results into strings, in place; what is not a record stays as it is."""
+    """Encode the records of a retriever's results as strings, in place; other values stay as they are."""
     for doc in documents:
         record = doc.metadata.get(PROVENANCE_KEY)
         if type(record) is dict:

@@ -67,6 +67,7 @@ def export_chunks(index: DocumentIndex, path: str | PathLike[str]) -> int:
     removed = [correction for correction in corrections.values() if correction.corrected is None]
 
     def lines() -> Iterator[dict[str, Any]]:
+        """Yield a line for each chunk of the index, and for each that was taken out."""
         for start in range(0, len(ids), _PAGE):
             for chunk in index.get(ids[start : start + _PAGE]):
                 line = {"id": chunk.id, "text": chunk.page_content, "metadata": chunk.metadata}

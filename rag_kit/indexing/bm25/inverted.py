@@ -96,7 +96,7 @@ class InvertedIndex(ABC):
             return key in self._rows
 
     def __getstate__(self) -> dict[str, Any]:
-        """The state to pickle or copy, without the lock and the view, which the copy builds anew."""
+        """Return the state to pickle or copy, without the lock and the view, which the copy builds anew."""
         with self._lock:
             state = {name: value for name, value in vars(self).items() if name not in ("_lock", "_view")}
             return {name: copy.copy(value) for name, value in state.items()}
@@ -111,11 +111,11 @@ class InvertedIndex(ABC):
             return list(self._rows)
 
     def metadata_rows(self) -> Iterator[Mapping[str, Any]]:
-        """The metadata of all documents, in insertion order; only to be read."""
+        """Return the metadata of all documents, in insertion order; only to be read."""
         return (row.metadata for row in self.current().rows)
 
     def get(self, ids: Iterable[str]) -> list[Document]:
-        """Copies of the documents with these ids, in that order; an id that is not there is passed over."""
+        """Return copies of the documents with these ids, in that order; an id that is not there is passed over."""
         with self._lock:
             return documents_of_rows(self._rows[key] for key in check_ids(ids) if key in self._rows)
 
@@ -172,11 +172,11 @@ class InvertedIndex(ABC):
         return removed
 
     def prepare(self) -> None:
-        """Merge what was written now, which otherwise the first search after a write does."""
+        """Merge the last writes now, which otherwise the first search after a write does."""
         self.current()
 
     def current(self) -> BM25View:
-        """The state after all finished writes, which no later write changes."""
+        """Return a view of the state after all finished writes, which no later write changes."""
         if (view := self._view) is not None:
             return view
         with self._lock:

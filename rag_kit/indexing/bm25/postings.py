@@ -53,7 +53,7 @@ class Postings:
         return len(self.pointers) - 1
 
     def frequencies(self) -> NDArray[np.int64]:
-        """In how many documents each term occurs, shape (terms,)."""
+        """Return the number of documents with each term, shape (terms,)."""
         return np.diff(self.pointers)
 
 

@@ -27,7 +27,7 @@ _ENVIRONMENT = {
 
 @contextlib.contextmanager
 def cluster_client(workers: int | None, scheduler: Any) -> Iterator[Any]:
-    """Open a client of a new cluster of ``workers`` processes here, or of a scheduler's address; or take a client."""
+    """Open a client of a new cluster of ``workers`` processes here, or of a scheduler by its address or client."""
     try:
         from distributed import Client
     except ImportError as error:

@@ -209,5 +209,5 @@ class ClusterEmbeddings(Embeddings):
         )
 
     def embed_query(self, text: str) -> list[float]:
-        """The vector of a query, by the model itself."""
+        """Embed a query by the model itself, in this process."""
         return self.underlying_embeddings.embed_query(text)

@@ -97,6 +97,7 @@ def embed(run: str, texts: list[str]) -> Any:
 
 
 def _parts_of_run(run: str) -> WorkerParts:
+    """Return the parts that this worker keeps for a run; raise ConfigurationError if it could not take them."""
     worker = get_worker()
     parts = worker.plugins.get(run)
     if not isinstance(parts, WorkerParts):

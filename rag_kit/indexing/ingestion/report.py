@@ -90,7 +90,7 @@ class IngestReport:
         return [f"{first_names(names)}: {remark}" for remark, names in files.items()]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the report as JSON; files with a reason, a copy or a change are objects with named fields."""
+        """Return the report as JSON data, with objects in place of the tuples: ``{"file": "a.txt", "reason": ...}``."""
         return asdict(self) | {
             name: [dict(zip(part_names, row, strict=True)) for row in getattr(self, name)]
             for name, part_names in _PART_NAMES.items()
@@ -126,7 +126,7 @@ class Progress:
         self._lock = threading.Lock()
 
     def tell(self, name: str) -> None:
-        """Say what is worked on now."""
+        """Call with the name of the file that is worked on now."""
         with self._lock:
             if self._call is not None:
                 self._call(name, self._done, self._total, bytes=self._bytes)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -183,11 +182,6 @@ class PostgresKeywordView(KeywordView):
         self._store, self._leg = store, leg
         self.analyzer, self.query_terms = analyzer, getattr(analyzer, "query_terms", analyzer)
 
-    @contextmanager
-    def _tables(self) -> Iterator[TermTables]:
-        with self._store.reading() as connection:
-            yield TermTables(connection, self._leg)
-
     def __contains__(self, key: object) -> bool:
         with self._store.reading() as connection:
             return isinstance(key, str) and bool(read_documents(connection, [key]))
@@ -198,16 +192,19 @@ class PostgresKeywordView(KeywordView):
             return super().search(query, k, *options, **more)
 
     def _passages(self, filter: Filter | None) -> Filter | None:
+        """Restrict a filter to passages; raise an error if the postings are outdated, or the leg was removed."""
         state = self._store.state()
         check_version(state)
         if self._leg != self._store.keyword.label:
-            self._store.check_leg(self._leg, state)  # it may have gone since
+            self._store.check_leg(self._leg, state)
         return passage_filter(filter, state.derived)
 
     def _spell(self, query: str, weights: Mapping[str, float], where: Filter | None) -> Mapping[str, float]:
+        """Correct the terms that no document has, as ``BM25Index.spell``, by the documents that pass a filter."""
         if not getattr(self.analyzer, "typos", False):
             return weights
-        with self._tables() as tables:
+        with self._store.reading() as connection:
+            tables = TermTables(connection, self._leg)
             known = tables.postings(weights)
 
             def find_known(terms: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -223,9 +220,10 @@ class PostgresKeywordView(KeywordView):
     def _best(
         self, terms: Query, k: int, where: Filter | None, ids_only: bool
     ) -> list[tuple[Document, float]]:
+        """Return the k best documents for terms, ties by id; with ``ids_only`` without text and metadata."""
         with self._store.reading() as connection:
-            scores = score_all(TermTables(connection, self._leg), terms)
-            hits = best_hits(connection.native, *scores, k, where)
+            numbers, scores = score_all(TermTables(connection, self._leg), terms)
+            hits = best_hits(connection.native, numbers, scores, k, where)
             keys = [key for key, _ in hits]
             if ids_only:
                 documents = dict(zip(keys, documents_of_ids(keys), strict=True))
@@ -277,7 +275,8 @@ class PostgresKeywordView(KeywordView):
     def maximum(self, query: str | Mapping[str, float]) -> float:
         """Return a bound of the scores for a query or weighted terms; unknown terms count as rarest."""
         weights = query if isinstance(query, Mapping) else term_weights(self.query_terms(query))
-        with self._tables() as tables:
+        with self._store.reading() as connection:
+            tables = TermTables(connection, self._leg)
             total, postings = tables.counts(), tables.postings(weights)
         if not total.documents:
             return 0.0

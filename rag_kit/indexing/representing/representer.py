@@ -69,12 +69,9 @@ class Representer:
     @property
     def recorded(self) -> dict[str, Any]:
         """Return the settings that an index records: with other values, its documents are represented again."""
-        if self.llm is None:
-            model = ""
-        elif is_extractive(self.llm):
+        model = "" if self.llm is None else model_name(self.llm) or type(self.llm).__name__
+        if is_extractive(self.llm):
             model = "extractive"
-        else:
-            model = model_name(self.llm) or type(self.llm).__name__
         if host := host_of(base_url(self.llm) or ""):
             model += f" at {host}"
         return {
