@@ -23,19 +23,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``benchmark``."""
     add = parser.add_argument
     add("dataset", metavar="DATASET", type=Path, help="folder of the data set")
-    what = "one to measure; may be given several times"
-    add("--pipeline", action="append", required=True, metavar="NAME", help=what)
+    text = "one to measure; may be given several times"
+    add("--pipeline", action="append", required=True, metavar="NAME", help=text)
     add("--out", type=Path, metavar="FILE", help="write the result as JSON")
-    what = "write one JSON line for each pipeline and query"
-    add("--rows", type=Path, metavar="FILE", dest="rows_out", help=what)
+    text = "write one JSON line for each pipeline and query"
+    add("--rows", type=Path, metavar="FILE", dest="rows_out", help=text)
     add("--limit", type=int, metavar="N", help="ask only the first N scorable queries")
     add("--depth", type=int, default=100, metavar="N", help="passages of a ranking that count (default 100)")
     add("--chunk-size", type=int, metavar="N", help="split documents into chunks of N characters")
-    what = "for dense and hybrid (default: the first installed of minilm, e5, bge-small-en)"
-    add("--embedding-model", metavar="NAME", dest="embeddings", help=what)
+    text = "for dense and hybrid (default: the first installed of minilm, e5, bge-small-en)"
+    add("--embedding-model", metavar="NAME", dest="embeddings", help=text)
     add("--cache", type=Path, metavar="DIR", help="keep the documents' vectors between runs")
-    what = "most of the gold that the corpus may lack, as a share (default 0.1); with more nothing is asked"
-    add("--max-missing-gold", type=float, metavar="SHARE", help=what)
+    text = "most of the gold that the corpus may lack, as a share (default 0.1); with more nothing is asked"
+    add("--max-missing-gold", type=float, metavar="SHARE", help=text)
     add_options(parser, "--json")
 
 

@@ -46,19 +46,19 @@ _COLUMN = "which column of the set is which field, such as answers=Solution (usu
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``evaluate``."""
     add = parser.add_argument
-    what = "set of questions: .jsonl, .csv, .tsv, .parquet, or a folder"
-    add("dataset", metavar="DATASET", type=Path, help=what)
+    text = "set of questions: .jsonl, .csv, .tsv, .parquet, or a folder"
+    add("dataset", metavar="DATASET", type=Path, help=text)
     add("--metric", action="append", dest="metrics", metavar="NAME", help=_METRIC)
     parser.set_defaults(columns=[], minima=[], metrics=[])
     add("--column", action="append", dest="columns", type=_pair, metavar="FIELD=NAME", help=_COLUMN)
     add("--out", type=Path, metavar="DIR", help="folder of the results; a run goes on from what is there")
-    what = "score this metric too, and end with exit code 1 unless its mean reaches the value"
-    add("--min", action="append", dest="minima", type=_minimum, metavar="METRIC=VALUE", help=what)
+    text = "score this metric too, and end with exit code 1 unless its mean reaches the value"
+    add("--min", action="append", dest="minima", type=_minimum, metavar="METRIC=VALUE", help=text)
     add("--limit", type=int, metavar="N", help="only the first N questions")
     add("--timeout", type=float, metavar="SECONDS", help="time the pipeline has for one question")
     add("--dry-run", action="store_true", help="only estimate calls, tokens and money, from 5 questions")
-    what = "most of the gold that the index may lack, as a share (default 0.1); with more nothing is asked"
-    add("--max-missing-gold", type=float, metavar="SHARE", help=what)
+    text = "most of the gold that the index may lack, as a share (default 0.1); with more nothing is asked"
+    add("--max-missing-gold", type=float, metavar="SHARE", help=text)
     add("--pipeline", metavar="NAME", default="hybrid", help=_PIPELINE)
     add("--graph", choices=sorted(GRAPHS), help="a graph that answers (default: none, the index is searched)")
     add("--name", metavar="NAME", help="what the pipeline is called in tables")

@@ -34,8 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_options(parser, "--index", "--wait", "--model", "--quiet", "--json")
     add("--prune", action="store_true", help="remove what vanished from the given folders")
     add("--strict", action="store_true", help="stop at the first file that cannot be read")
-    what = "write nothing; say what would be done, by how many model calls"
-    add("--dry-run", action="store_true", help=what)
+    text = "write nothing; say what would be done, by how many model calls"
+    add("--dry-run", action="store_true", help=text)
     add(
         "--embedding-model",
         metavar="NAME",
@@ -47,11 +47,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--represent", metavar="NAMES", help=_REPRESENTATIONS)
     add("--legs", metavar="NAMES", help="what is searched beside words and vectors: trigram (typos), or none")
     add("--ocr", metavar="on|none", help="recognise text in pictures and scans: on (or languages), or none")
-    what = "keep the pictures of documents, each with a passage of its own"
-    add("--pictures", action=argparse.BooleanOptionalAction, help=what)
+    text = "keep the pictures of documents, each with a passage of its own"
+    add("--pictures", action=argparse.BooleanOptionalAction, help=text)
     add("--vision-model", dest="vision", metavar="NAME", help="chat model that describes them, or none")
-    what = "all files with the same text, or one"
-    add("--keep-duplicates", action=argparse.BooleanOptionalAction, help=what)
+    text = "all files with the same text, or one"
+    add("--keep-duplicates", action=argparse.BooleanOptionalAction, help=text)
     cluster = parser.add_mutually_exclusive_group()
     cluster.add_argument("--workers", type=int, metavar="N", help="processes that read and embed")
     cluster.add_argument("--scheduler", metavar="ADDRESS", help="Dask scheduler whose workers read and embed")

@@ -25,8 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``mcp``."""
     add_options(parser, *PIPELINE, *ANSWER)
     parser.set_defaults(deadline=300.0)
-    what = "serve streamable HTTP at http://127.0.0.1:PORT/mcp; 0 takes a free port"
-    parser.add_argument("--http", type=int, metavar="PORT", help=what)
+    text = "serve streamable HTTP at http://127.0.0.1:PORT/mcp; 0 takes a free port"
+    parser.add_argument("--http", type=int, metavar="PORT", help=text)
 
 
 def run(arguments: argparse.Namespace) -> None:

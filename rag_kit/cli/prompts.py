@@ -23,9 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     show = actions.add_parser("show", help="print a prompt file; redirect it to start your own version")
     show.add_argument("name", metavar="NAME", help="name of the prompt, such as answer")
     actions.add_parser("check", help="report all that is wrong, with file and line")
-    what = "your own prompts, which win (default: RAG_KIT_PROMPTS)"
+    text = "your own prompts, which win (default: RAG_KIT_PROMPTS)"
     for action in actions.choices.values():
-        action.add_argument("--folder", type=Path, metavar="DIR", help=what)
+        action.add_argument("--folder", type=Path, metavar="DIR", help=text)
         action.add_argument("--language", choices=("en", "zh"), help="this language alone (show: en)")
         add_options(action, "--json")
 

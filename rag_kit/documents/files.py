@@ -27,7 +27,7 @@ _STALE_SECONDS = 3600.0
 _MAX_PREFIX = 40
 
 
-class AppendLog:
+class AppendLog(contextlib.AbstractContextManager["AppendLog"]):
     """JSON objects, one a line, appended by one process at a time; its methods block, and any thread may call them.
 
     The file is made by the first `append`, its folder at once; the lock file, by default beside it, stays.
@@ -86,9 +86,6 @@ class AppendLog:
         """Bring the lines to the disk and let go of file and lock."""
         self.release()
         self._lock.release()
-
-    def __enter__(self) -> AppendLog:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self.close()

@@ -48,11 +48,10 @@ def peek_provenance(doc: Document) -> Mapping[str, Any]:
     if not isinstance(record, Mapping) or not record:
         return {}
     stages, notes = record.get("stages"), record.get("notes")
-    stages = (
-        [stage for stage in stages if isinstance(stage, Mapping)] if isinstance(stages, list | tuple) else []
-    )
-    notes = list(map(str, notes)) if isinstance(notes, list | tuple) else []
-    return {**record, "stages": stages, "notes": notes}
+    stages = stages if isinstance(stages, list | tuple) else []
+    notes = notes if isinstance(notes, list | tuple) else []
+    stages = [stage for stage in stages if isinstance(stage, Mapping)]
+    return {**record, "stages": stages, "notes": list(map(str, notes))}
 
 
 def with_provenance(

@@ -163,13 +163,10 @@ class InvertedIndex(ABC):
             (1, 1)
         """
         with self._lock:
-            count_before = len(self._rows)
-            for key in check_ids(ids):
-                self._rows.pop(key, None)
-            removed = count_before - len(self._rows)
+            removed = [key for key in check_ids(ids) if self._rows.pop(key, None) is not None]
             if removed:
                 self._view = None
-        return removed
+        return len(removed)
 
     def prepare(self) -> None:
         """Merge the last writes now, which otherwise the first search after a write does."""

@@ -120,11 +120,9 @@ def _read_state(header: Any, body: memoryview, kind: IndexKind) -> StorageState:
         offset, size = header["sections"][name]
         return bytes(body[offset : offset + size])
 
-    counts: Any
-    if kind.counts == "counts":
-        counts = np.frombuffer(section("counts"), f"<u{header['count_bytes']}").astype(np.uint16)
-    else:
-        counts = np.frombuffer(section(kind.counts), "<f4").astype(np.float32)
+    is_counted = kind.counts == "counts"
+    stored = np.frombuffer(section(kind.counts), f"<u{header['count_bytes']}" if is_counted else "<f4")
+    counts: Any = stored.astype(np.uint16 if is_counted else np.float32)
     pointers = np.frombuffer(section("pointers"), "<i8").astype(np.int64)
     postings = Postings(pointers, np.frombuffer(section("postings"), "<i4").astype(np.int32), counts)
     rows = [ScoreRow(*json.loads(line)) for line in section("documents").splitlines()]

@@ -136,14 +136,8 @@ class Grouping:
         chunks, record, notes = self.converter.convert(file)
         self.report.remarks += [(file.file, note) for note in notes]
         record = replace(record, source=source)
-        max_source = self.index.max_source
         try:
-            if max_source and len(source.encode()) > max_source:
-                raise InvalidInputError(
-                    f"its path has more than {max_source} bytes, which PostgreSQL cannot index; move the file."
-                )
-            if max_source and any("\0" in f"{chunk.id}{chunk.page_content}" for chunk in chunks):
-                raise InvalidInputError("its text holds NUL, which PostgreSQL refuses; leave it out.")
+            self._check_storable(source, chunks)
             if corrections := self._corrections_of(source):
                 chunks, lost = correct(chunks, source, corrections)
                 self.report.lost += [(file.file, fix.text, fix.corrected) for fix in lost]
@@ -152,11 +146,6 @@ class Grouping:
                 group.records.append(replace(record, original=original))
                 return
             rows = make_rows(chunks, source=source)
-            if any(REPRESENTATION in chunk.metadata for chunk in chunks):
-                raise InvalidInputError(
-                    f"its metadata have the field {REPRESENTATION!r}, which marks what was made of passages and hides "
-                    "it from searches; let the reader give the field another name."
-                )
         except InvalidInputError as error:
             raise ReadError(f"{file.file}: {error}") from error
         group.whole.append(source)
@@ -168,6 +157,21 @@ class Grouping:
         if getattr(self.index.embeddings, "english_only", False):
             self.chinese += sum(detect_language(row.text) == "zh" for row in rows)
         self._note_peculiarities(file.file, chunks)
+
+    def _check_storable(self, source: str, chunks: Sequence[Document]) -> None:
+        """Raise InvalidInputError if PostgreSQL cannot hold a file's chunks, or their metadata would hide them."""
+        max_source = self.index.max_source
+        if max_source and len(source.encode()) > max_source:
+            raise InvalidInputError(
+                f"its path has more than {max_source} bytes, which PostgreSQL cannot index; move the file."
+            )
+        if max_source and any("\0" in f"{chunk.id}{chunk.page_content}" for chunk in chunks):
+            raise InvalidInputError("its text holds NUL, which PostgreSQL refuses; leave it out.")
+        if any(REPRESENTATION in chunk.metadata for chunk in chunks):
+            raise InvalidInputError(
+                f"its metadata have the field {REPRESENTATION!r}, which marks what was made of passages and hides "
+                "it from searches; let the reader give the field another name."
+            )
 
     def _note_peculiarities(self, file: str, chunks: Sequence[Document]) -> None:
         """Note which text of a file was recognised, is lacking, or is of a picture, for the notes of the report."""

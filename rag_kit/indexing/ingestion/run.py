@@ -191,9 +191,7 @@ def _represent(grouping: Grouping, representer: Representer, group: Group) -> Gr
         if represented.failed:
             failed = {group.sources[number] for number in represented.failed}
             for number, record in enumerate(group.records):
-                if (
-                    record.source in failed
-                ):  # no ingest has such settings, so the next one reads the file again
+                if record.source in failed:  # no ingest has these settings: the next one reads the file again
                     group.records[number] = replace(record, settings="")
             report.notes.append(
                 f"degraded: the model gave no usable reply for {len(represented.failed)} of {len(group.chunks)} "

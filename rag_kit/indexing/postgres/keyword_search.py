@@ -261,11 +261,7 @@ class PostgresKeywordView(KeywordView):
             size = tables.counts().documents  # the rarity of a term is by all documents, not only those read
             allowed = np.zeros(size, bool)
             allowed[: len(numbers)] = np.isin(numbers, list(ids))
-            rows_of_postings = np.concatenate([numbers[:0], *rows_of_term.values()])
-            documents = np.searchsorted(numbers, rows_of_postings).astype(np.int32)
-            pointers = np.cumsum([0, *map(len, rows_of_term.values())])
-            postings = Postings(pointers, documents, np.ones(len(documents), np.uint16))
-            graph = TermGraph(postings, size, list(rows_of_term), max_df)
+            graph = TermGraph(_postings_of(rows_of_term, numbers), size, list(rows_of_term), max_df)
             seed_weights = {int(np.searchsorted(numbers, n)): weights[n] for n in starts.tolist()}
             visits = graph.visits(seed_weights, k, damping, allowed)
             keys = [ids[int(numbers[visit.document])] for visit in visits]
@@ -290,6 +286,14 @@ def _text_with(tables: TermTables, term: str, where: Filter | None) -> str | Non
     for key in filter_rows(tables.native, numbers, where).values():
         return read_documents(tables.connection, [key])[key].page_content
     return None
+
+
+def _postings_of(rows_of_term: Mapping[str, Numbers], numbers: Numbers) -> Postings:
+    """Make the postings of terms, each once in a document; a document is the position of its row in ``numbers``."""
+    rows = np.concatenate([numbers[:0], *rows_of_term.values()])
+    pointers = np.cumsum([0, *map(len, rows_of_term.values())])
+    documents = np.searchsorted(numbers, rows).astype(np.int32)
+    return Postings(pointers, documents, np.ones(len(rows), np.uint16))
 
 
 def _documents_of_terms(tables: TermTables, numbers: Sequence[int], max_df: int) -> dict[str, Numbers]:
