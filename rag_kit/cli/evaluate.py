@@ -141,12 +141,10 @@ def _check_folder(out: Path | None, ids: set[str]) -> None:
 
 def _hint_replaced(out: Path | None, version: str | None) -> None:
     """Hint that the results in a folder, if they are of another index, model or setting, are replaced."""
-    if out is None:
-        return
     before = None
     # without results there is no manifest; of a damaged one the run itself says so
     with suppress(OSError, ValueError, AttributeError):
-        saved = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
+        saved = json.loads((out / "manifest.json").read_text(encoding="utf-8")) if out else {}
         before = saved.get("pipeline", {}).get("version")
     if before and before != version:
         replaced = f"{out} holds results of: {before}. They are replaced by those of: {version}."

@@ -60,8 +60,7 @@ class FanOut(Generic[T]):
     @property
     def degradations(self) -> list[str]:
         """One line for each branch that failed."""
-        failed = (outcome for outcome in self.outcomes if not outcome.ok)
-        return [describe_failure(outcome.name, outcome.error) for outcome in failed]
+        return [describe_failure(each.name, each.error) for each in self.outcomes if not each.ok]
 
 
 def describe_failure(name: str, error: BaseException | None) -> str:

@@ -81,7 +81,7 @@ async def arun_logic(make: Callable[[], Logic[T]]) -> T:
 
 @types.coroutine
 def _carry_out(logic: Logic[T], act: Callable[[Step[Any]], Awaitable[Any]]) -> Generator[Any, Any, T]:
-    """Await ``act(step)`` for each step; its result, or its error, goes to where the logic awaits the step."""
+    """Drive the logic as an event loop does a coroutine: await ``act(step)`` for each step, send its result back in."""
     resume: Callable[[Any], Any] = logic.send  # or `logic.throw`, for an error
     value: Any = None
     while True:

@@ -96,8 +96,7 @@ def _ids_of_same_chunks(rankings: Sequence[Sequence[Document]]) -> dict[str, str
     return first_id
 
 
-ORIGINAL_ID_KEY = "original_id"
-"""Metadata key of a text that was shortened: the id of the whole one."""
+ORIGINAL_ID_KEY = "original_id"  # metadata key of a text that was shortened: the id of the whole one
 
 
 def copy_document(doc: Document) -> Document:

@@ -187,19 +187,23 @@ def encode_provenance(record: Mapping[str, Any]) -> Any:
         >>> encode_provenance({"score": 2.5, "rank": 1, "stages": [stage], "notes": []})
         '{"score":2.5,"rank":1,"notes":[],"texts":["bm25","words","q"],"stages":[[0,1,2,1,2.5]]}'
     """
+    try:
+        short = {name: record[name] for name in ("score", "rank", "notes")} | _encode_stages(record["stages"])
+        return _dump(short)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return record
+
+
+def _dump(value: Any) -> str:
+    """Write a value as compact JSON; a lone surrogate, which no store takes, as its escape."""
     # four times as fast as the standard library, and loaded with every LangChain document
     from pydantic_core import PydanticSerializationError, to_json
 
     try:
-        short = {name: record[name] for name in ("score", "rank", "notes")} | _encode_stages(record["stages"])
-        try:
-            return to_json(short).decode()
-        except PydanticSerializationError:
-            # A lone surrogate, which no store takes, becomes JSON's escape of it.
-            text = json.dumps(short, ensure_ascii=False, separators=(",", ":"))
-            return text.encode("utf-8", "backslashreplace").decode("utf-8")
-    except (KeyError, TypeError, ValueError, AttributeError):
-        return record
+        return to_json(value).decode()
+    except PydanticSerializationError:
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _encode_stages(stages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

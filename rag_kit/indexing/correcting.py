@@ -143,15 +143,15 @@ def import_chunks(index: DocumentIndex, path: str | PathLike[str]) -> Corrected:
             )
         if text == (None if chunk is None else chunk.text):
             continue
-        if text != read.text:
+        if text == read.text:
+            restored.append(key)
+        else:
             corrections.append(read._replace(corrected=text))
         if text is None:
             removed.append(key)
             continue
         metadata = json.loads(read.metadata)
-        if text == read.text:
-            restored.append(key)
-        else:
+        if text != read.text:
             metadata = _corrected_metadata(metadata)
         if is_parent or (chunk is None and represented):
             document = Document(text, id=key, metadata=metadata)

@@ -94,7 +94,7 @@ class Grouping:
 
     @contextmanager
     def _report_failure(self, source: str, file: str) -> Iterator[None]:
-        """Report a ReadError of the block, and go on behind it; with ``strict``, raise it."""
+        """Report a ReadError of the block in place of raising it; with ``strict``, raise it."""
         check_abandoned()
         try:
             yield
@@ -103,8 +103,8 @@ class Grouping:
                 raise ReadError(f"{error} Nothing was changed, for strict was asked for.") from error
             cause = error.__cause__
             reason = cause.message if isinstance(cause, Unreadable) else str(error).removeprefix(f"{file}: ")
-            known = " (its earlier version stays in the index)" if source in self.records else ""
-            self.report.failed.append((file, f"{reason}{known}"))
+            earlier = " (its earlier version stays in the index)" if source in self.records else ""
+            self.report.failed.append((file, f"{reason}{earlier}"))
             self.progress.count()
 
     def _is_unchanged(self, group: Group, source: str) -> bool:

@@ -121,11 +121,7 @@ def ingest(
                 corrections=opened.corrections(),
             )
             if not dry_run:
-                if opened.settings != settings.values:
-                    opened.record_settings(settings.values)
-                if opened.embeddings is not None and (count := opened.add_vectors()):
-                    report.embedded += count
-                    report.notes.append(f"the index had no vectors; {count} chunks got theirs")
+                _apply_settings(opened, settings, report)
             _write_files(opened, representer, grouping)
             if listing.vanished and not dry_run:
                 opened.delete_sources(listing.vanished)
@@ -139,6 +135,15 @@ def ingest(
         report.notes += _closing_notes(grouping, settings, report.embedding)
     report.seconds = time.monotonic() - started
     return report
+
+
+def _apply_settings(index: DocumentIndex, settings: SplitSettings, report: IngestReport) -> None:
+    """Record the settings, and give an index that has a new embedding model, but no vectors, its vectors."""
+    if index.settings != settings.values:
+        index.record_settings(settings.values)
+    if index.embeddings is not None and (count := index.add_vectors()):
+        report.embedded += count
+        report.notes.append(f"the index had no vectors; {count} chunks got theirs")
 
 
 def _write_files(index: DocumentIndex, representer: Representer | None, grouping: Grouping) -> None:

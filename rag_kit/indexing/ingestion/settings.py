@@ -156,11 +156,10 @@ def settings_for(index: DocumentIndex, options: IngestOptions, represent: Mappin
     values["splitter"] = _name_of(splitter)
     if tokenizer is not None:
         values["splitter"] += f" by {_name_of(tokenizer)}"
-    changed = [
-        f"{name} changed from {before[name]!r} to {value!r}"
-        for name, value in values.items()
-        if before[name] != value
-    ]
+    changed = []
+    for name, value in values.items():
+        if before[name] != value:
+            changed.append(f"{name} changed from {before[name]!r} to {value!r}")
     if "represent" in recorded and any(recorded.get(key) != value for key, value in represent.items()):
         changed.append("what represents chunks (kinds, model or prompts) changed")
     notes = []

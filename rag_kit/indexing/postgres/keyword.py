@@ -35,12 +35,7 @@ FROM {{leg}}_documents
 
 
 class PostgresKeywordLeg:
-    """BM25 over the chunks of one tenant, by words or by trigrams, in the open transaction of a connection.
-
-    Args:
-        label: How the names of its tables begin.
-        analyzer: Gives the terms of a text.
-    """
+    """BM25 over the chunks of one tenant by the terms of an analyzer; names of its tables begin with ``label``."""
 
     def __init__(self, label: str, analyzer: Callable[[str], list[str]]) -> None:
         self.label, self.analyzer = label, analyzer

@@ -207,8 +207,7 @@ def _make_graph(native: psycopg.Connection[Any], state: IndexState) -> None:
         return  # the role does not own the table, or another process makes an index: a later write tries again
     tenant, rows, memory = row
     memory = max(memory, min(rows * (2 * size + _BYTES_OF_NODE), _MAX_MEMORY))
-    kilobytes = str(memory // 1024)
-    native.execute("SELECT set_config('maintenance_work_mem', %s, true)", (kilobytes,))
+    native.execute("SELECT set_config('maintenance_work_mem', %s, true)", (f"{memory // 1024}kB",))
     statement = sql.SQL(
         "CREATE INDEX {} ON nearest USING hnsw ((unit::halfvec({})) halfvec_ip_ops) WHERE tenant = {} AND model = {}"
     ).format(
