@@ -64,9 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     from rag_kit.models import chat_model, embedding_model
 
     settings = pick(arguments, *_SETTINGS)
-    for name in ("represent", "ocr", "vision"):
-        if settings.get(name) == "none":
-            settings[name] = ""
+    settings |= {name: "" for name in ("represent", "ocr", "vision") if settings.get(name) == "none"}
     if arguments.ocr == "on":
         settings["ocr"] = True
     if arguments.legs is not None:

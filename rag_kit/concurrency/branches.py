@@ -197,16 +197,14 @@ class _Branch(Generic[T]):
         caller = cast("asyncio.Task[Any]", asyncio.current_task())
         cancelled_before = caller.cancelling()
         try:
-            outcome = Outcome(
-                self.name, await acall_in_time(self.task, self.timeout, f"Branch {self.name!r}")
-            )
+            value = await acall_in_time(self.task, self.timeout, f"Branch {self.name!r}")
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - the caller's policy decides
             if caller.cancelling() > cancelled_before:
                 raise asyncio.CancelledError from None
             return self.fail(error)
         if caller.cancelling() > cancelled_before:  # the task swallowed it
             raise asyncio.CancelledError
-        return outcome
+        return Outcome(self.name, value)
 
     def fail(self, error: BaseException) -> Outcome[Any]:
         """Return the outcome of a failure, or raise it: as a BranchError, or a time-out or used-up budget as it is."""

@@ -91,14 +91,12 @@ def explain(documents: Sequence[Document], *, width: int = 100) -> Explanation:
     return Explanation(documents, max(40, width))
 
 
-def _explain_document(
-    doc: Document, record: dict[str, Any], position: int, shared_notes: Sequence[str]
-) -> _Row:
-    """Describe a document by its provenance record; ``position`` is its rank if the record has none."""
+def _explain_document(doc: Document, record: dict[str, Any], position: int, shared: Sequence[str]) -> _Row:
+    """Describe a document by its provenance record, without shared notes; ``position`` is its rank by default."""
     stages = [_describe_stage(stage) for stage in record.get("stages", [])]
     if isinstance(sentence := doc.metadata.get(SITUATION), str):
         stages.append(one_line(f'searched with "{sentence}"'))
-    notes = [one_line(note) for note in record.get("notes", []) if note not in shared_notes]
+    notes = [one_line(note) for note in record.get("notes", []) if note not in shared]
     if doc.metadata.get(CORRECTED) is True:
         notes.append("the text was corrected by hand")
     rank = one_line(str(position if record.get("rank") is None else record["rank"]))

@@ -105,12 +105,11 @@ def _join_in_qdrant(models: Any, word: str, clauses: list[Any]) -> Any:
 def _qdrant_clause(models: Any, prefix: str, key: str, operator: str, operand: Any, negated: bool) -> Clause:
     """Translate a condition into Qdrant's ``models``; ``prefix`` is the path of the metadata in the payload."""
     values = operand if operator == "$in" else [operand]
-    lacks_operator = operator in ("$exists", "$startswith") or (
-        operator in ORDER and isinstance(operand, str)
-    )
+    lacks_operator = operator in ("$exists", "$startswith")
+    lacks_order = operator in ORDER and isinstance(operand, str)
     is_too_large = any(not isinstance(value, str) and abs(value) > _MAX_EXACT for value in values)
     fits_no_path = '"' in key or "\\" in key or not key.isprintable()
-    if lacks_operator or is_too_large or fits_no_path:
+    if lacks_operator or lacks_order or is_too_large or fits_no_path:
         raise _cannot_ask("Qdrant", key, operator)
     # in quotes, dots and brackets in a key are not read as steps of a path
     name = key if _PLAIN_KEY.fullmatch(key) else f'"{key}"'

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import threading
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from itertools import compress
 from pathlib import Path
@@ -40,13 +41,10 @@ class InvertedIndex(ABC):
         self._vocabulary = Vocabulary()
         self._rows: dict[str, ScoreRow] = {}  # all documents by id, in insertion order
         self._postings = Postings.empty()  # of the merged documents
-        self._merged: Sequence[
-            ScoreRow
-        ] = ()  # documents of the last view, by number; some may be deleted since
+        self._merged: Sequence[ScoreRow] = ()  # of the last view, by number; some may be deleted since
+        self._lengths = np.zeros(0, np.int64)  # numbers of terms of the merged documents
         self._pending: list[PostingRun] = []  # postings of the added documents
-        self._added: list[
-            ScoreRow
-        ] = []  # documents written since the last view, numbered after the merged ones
+        self._added: list[ScoreRow] = []  # since the last view, numbered after the merged ones
         self._view: BM25View | None = None  # the state after all finished writes, once it is built
 
     @abstractmethod
@@ -184,14 +182,15 @@ class InvertedIndex(ABC):
     def _merge(self) -> BM25View:
         """Add the postings of the last writes, drop those of deleted documents, and return a view. Needs the lock."""
         rows, numbered = list(self._rows.values()), [*self._merged, *self._added]
+        lengths = np.append(self._lengths, np.array([row.length for row in self._added], np.int64))
         new_numbers = None
         if len(rows) < len(numbered):
-            present = set(map(id, rows))
-            stays = np.array([id(row) in present for row in numbered])
+            stays = np.ones(len(numbered), bool)
+            stays[_missing_positions(numbered, rows)] = False
             new_numbers = np.where(stays, np.cumsum(stays) - 1, -1).astype(np.int32)
+            lengths = lengths[stays]
         self._postings = merge(self._postings, self._pending, len(self._vocabulary), new_numbers)
-        self._merged, self._pending, self._added = rows, [], []
-        lengths = np.array([row.length for row in rows], np.int64)
+        self._merged, self._lengths, self._pending, self._added = rows, lengths, [], []
         return BM25View(rows, self._postings, self._weights(self._postings, lengths), self._vocabulary)
 
     def save(self, path: str | Path) -> None:
@@ -215,6 +214,7 @@ class InvertedIndex(ABC):
         pointers = np.append(postings.pointers[:-1][used], postings.pointers[-1:])
         self._postings = Postings(pointers, postings.documents, postings.counts)
         self._rows, self._merged = {row.key: row for row in rows}, rows
+        self._lengths = np.array([row.length for row in rows], np.int64)
         self.prepare()
 
     def _write(
@@ -275,3 +275,19 @@ class InvertedIndex(ABC):
                 raise InvalidInputError(f"id {key!r} is in the index already; use update() to replace it.")
             keys[key] = None
         return list(keys)
+
+
+def _missing_positions(rows: Sequence[ScoreRow], present: Sequence[ScoreRow]) -> list[int]:
+    """Return the positions of the rows that are not in ``present``, which has all others in the same order.
+
+    Each is found by bisection: before it, a row is as far behind its copy as rows were missing so far.
+    """
+    positions, start = list[int](), 0
+
+    def is_further(at: int) -> bool:
+        return rows[at + len(positions)] is not present[at]
+
+    while len(positions) < len(rows) - len(present):
+        start = bisect_left(range(len(present)), True, start, key=is_further)
+        positions.append(start + len(positions))
+    return positions

@@ -147,9 +147,7 @@ class Weights(NamedTuple):
     """The scores that postings add to their documents."""
 
     dtype: np.dtype[Any]  # of the scores
-    highest: NDArray[
-        np.float64
-    ]  # most that each term adds, and at the end a term in no document: (terms + 1,)
+    highest: NDArray[np.float64]  # most that each term adds, at the end a term in no document; (terms + 1,)
     of_term: Callable[[int], Floats]  # by a term's number the scores of its postings, in their order
 
 
@@ -176,16 +174,13 @@ def bm25_weights(postings: Postings, lengths: NDArray[np.int64], formula: Formul
     return Weights(dtype, np.maximum(idf, 0), weights_of_term)
 
 
-def inverse_frequencies(
-    frequencies: NDArray[np.int64], documents: int, variant: Variant
-) -> NDArray[np.float64]:
-    """Return the idf of each term, shape (terms,), from the number of documents that have it and that of all."""
-    df = frequencies.astype(np.float64)
+def inverse_frequencies(df: NDArray[np.int64], documents: int, variant: Variant) -> NDArray[np.float64]:
+    """Return the idf of each term, shape (terms,), from its document frequency and the number of all documents."""
     if variant == "lucene":
         idf: NDArray[np.float64] = np.log1p((documents - df + 0.5) / (df + 0.5))
         return idf
     idf = np.log(documents - df + 0.5) - np.log(df + 0.5)
-    present = idf[frequencies > 0]
+    present = idf[df > 0]
     if len(present):
         # fsum does not depend on the order, so an index that grew has the mean of one built at once
         idf[idf < 0] = EPSILON * math.fsum(present) / len(present)

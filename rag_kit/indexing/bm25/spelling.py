@@ -36,15 +36,11 @@ def edits(word: str) -> set[str]:
         >>> sorted({"pump", "pimp", "upmp", "pumps"} & edits("pump"))
         ['pimp', 'pumps', 'upmp']
     """
-    words: set[str] = set()
-    for position in range(len(word) + 1):
-        before, after = word[:position], word[position:]
-        words.update(before + letter + after for letter in _LETTERS)
-        if after:
-            words.add(before + after[1:])
-            words.update(before + letter + after[1:] for letter in _LETTERS)
-        if len(after) > 1:
-            words.add(before + after[1] + after[0] + after[2:])
+    splits = [(word[:position], word[position:]) for position in range(len(word) + 1)]
+    words = {before + letter + after for before, after in splits for letter in _LETTERS}
+    words |= {before + letter + after[1:] for before, after in splits[:-1] for letter in _LETTERS}
+    words |= {before + after[1:] for before, after in splits[:-1]}
+    words |= {before + after[1] + after[0] + after[2:] for before, after in splits[:-2]}
     return words - {word}
 
 

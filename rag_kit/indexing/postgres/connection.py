@@ -106,9 +106,7 @@ def filter_rows(
 def explanation(error: psycopg.Error, location: PostgresLocation, wait: float) -> RagKitError:
     """Make the rag_kit error to raise instead of psycopg's: one line with advice, without a password."""
     text = " ".join(location.without_secrets(str(error)).split())
-    state = error.sqlstate or ""
-    if not state:
-        state = next((code for words, code in _REFUSALS.items() if words in text), "")
+    state = error.sqlstate or next((code for words, code in _REFUSALS.items() if words in text), "")
     if state == "55P03":  # the lock was not available in time
         return locked_index(location, wait)
     if 'extension "vector"' in text:

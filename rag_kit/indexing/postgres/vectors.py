@@ -80,8 +80,9 @@ class PostgresVectorLeg:
         for count, what in ((missing, "missing from"), (different - missing, "not what was written in")):
             if count:
                 report.problems.append(f"vectors: {count} rows are {what} the table that is searched")
-        (rows,) = connection.native.execute("SELECT count(*) FROM nearest").fetchone()
-        report.checked["vector rows"] = rows
+        (report.checked["vector rows"],) = connection.native.execute(
+            "SELECT count(*) FROM nearest"
+        ).fetchone()
 
     def rebuild(self, connection: Any, state: IndexState) -> str:
         """Replace the rows that differ from the store's vectors; the HNSW index follows, or is made."""
