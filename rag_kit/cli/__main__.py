@@ -15,7 +15,7 @@ def entry() -> int:
         from rag_kit.cli.exits import INTERRUPTED, terminate
 
         signal.signal(signal.SIGTERM, terminate)
-        # imports leave no garbage; looking for it was a tenth of the start
+        # imports leave no garbage; the collector's search for it took a tenth of the start
         gc.set_threshold(100_000, 20, 100)
         # httpx loads its own command line (rich, click, pygments) where these happen to be installed: a twelfth
         # of the start of ``ask``. With this entry it takes them for absent, as it does where they are.
@@ -34,7 +34,7 @@ def entry() -> int:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
-    gc.freeze()  # the interpreter's last collections go through all that was imported: a second after ``ask``
+    gc.freeze()  # else the last collections go through all that was imported: a second after ``ask``
     return code
 
 

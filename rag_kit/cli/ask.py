@@ -63,8 +63,10 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _answer_all(arguments: argparse.Namespace, printer: AnswerPrinter, runner: asyncio.Runner) -> None:
     """Answer the question that was given, or each line of a pipe."""
-    piped, questions = arguments.question is None, [arguments.question]
-    if piped and not (questions := [line.strip() for line in sys.stdin or () if line.strip()]):
+    is_piped, questions = arguments.question is None, [arguments.question]
+    if is_piped:
+        questions = list(filter(None, map(str.strip, sys.stdin or ())))
+    if not questions:
         raise InvalidInputError("no question was given: standard input is empty; write one a line.")
     for question in questions:
         STATUS.show("searching ...")
@@ -74,12 +76,12 @@ def _answer_all(arguments: argparse.Namespace, printer: AnswerPrinter, runner: a
             documents = [plain_document(document) for document in result["documents"]]
             record = {key: result[key] for key in (*_JSON_KEYS, "notes")}
             record |= {"documents": documents, "model": printer.model}
-            say_json(record, indent=None if piped else 2)
+            say_json(record, indent=None if is_piped else 2)
             continue
-        if piped:
+        if is_piped:
             say(f"> {question}", style="bold")
         runner.run(finish_or_cancel(printer.answer({"question": question})))
-        if piped:
+        if is_piped:
             say()
     if not arguments.json:
         hint(printer.model)
@@ -98,8 +100,10 @@ def _hold_session(printer: AnswerPrinter, runner: asyncio.Runner) -> None:
             line = input("\n> ").strip()
             if line == "/quit":
                 return
-            if line == "/sources":
-                say_passages(last["documents"]) if "documents" in last else say("Nothing was answered yet.")
+            if line == "/sources" and "documents" in last:
+                say_passages(last["documents"])
+            elif line == "/sources":
+                say("Nothing was answered yet.")
             elif line.startswith("/"):
                 say(_HELP if line == "/help" else f"{line} is unknown.\n{_HELP}")
             elif line:
@@ -160,47 +164,51 @@ class AnswerPrinter:
 
         STATUS.show("searching ...")
         state: dict[str, Any] = {}
-        live = sys.stdout.isatty()
-        printed = ""
+        streamed = ""
         async for path, mode, value in self.graph.astream(
             message,
-            {**(config or {}), "tags": [AT_ONCE]},  # what turns out to be no answer is erased
+            {**(config or {}), "tags": [AT_ONCE]},  # a streamed text that is not the answer is erased
             context=self.context,
             stream_mode=["messages", "custom", "values"],
             subgraphs=True,
         ):
-            if mode == "messages":
-                # the graphs stream neither what graders and rewriters say nor thoughts; what they do is the answer
-                text = value[0].text if live else ""
-                say(text, end="") if text else None
-                printed += text
-            elif mode == "custom" and not printed:  # a step of the graph: its name and what it found
-                step = shorten(", ".join(f"{name}: {part}" for name, part in value.items()), 300)
-                hint(f"· {step}") if self.explain else None
+            if mode == "messages" and sys.stdout.isatty():
+                text = value[0].text  # of the answer: the graphs stream no thoughts, graders or rewriters
+                if text:
+                    say(text, end="")
+                streamed += text
+            elif mode == "custom" and not streamed:
+                step = shorten(", ".join(f"{name}: {finding}" for name, finding in value.items()), 300)
+                if self.explain:
+                    hint(f"· {step}")
                 STATUS.show(f"{step}. Waiting for {self.model.split(' ')[0]} ...")
-            elif mode == "values" and not path:  # and not of a graph inside the graph
+            elif mode == "values" and not path:  # not the state of a graph inside the graph
                 state = value
         if "__interrupt__" not in state:
-            answer, begun = state["answer"].strip(), printed.strip()
-            if not answer.startswith(begun):  # the graph settled on something else than was streamed
-                erase(printed)
-                begun = ""
-            say(answer[len(begun) :])
-            if self.explain:
-                say_passages(state["documents"], explain=True)
-            self._print_sources(state)
+            self._print_answer(state, streamed)
         return state
+
+    def _print_answer(self, state: Mapping[str, Any], streamed: str) -> None:
+        """Print the rest of the answer and its sources; erase a streamed text that is not its beginning."""
+        answer, begun = state["answer"].strip(), streamed.strip()
+        if not answer.startswith(begun):
+            erase(streamed)
+            begun = ""
+        say(answer[len(begun) :])
+        if self.explain:
+            say_passages(state["documents"], explain=True)
+        self._print_sources(state)
 
     def _print_sources(self, result: Mapping[str, Any]) -> None:
         """Print each cited passage once with its quotes, then unsupported citations, uncited statements and notes."""
         citations = sorted(result["citations"], key=lambda citation: citation["number"])
-        sources: dict[str, list[str]] = {}
+        quotes_of: dict[str, list[str]] = {}
         for citation in citations:
             if quote := citation["quote"]:
-                sources.setdefault(f"[{citation['number']}] {place_of(citation)}", []).append(quote)
-        if sources:
+                quotes_of.setdefault(f"[{citation['number']}] {place_of(citation)}", []).append(quote)
+        if quotes_of:
             say("\nSources", style="bold")
-        for source, quotes in sources.items():
+        for source, quotes in quotes_of.items():
             say(source, style="cyan", indent="  ")
             for quote in dict.fromkeys(quotes):
                 say(f"“{shorten(quote, 300)}”", indent="      ")

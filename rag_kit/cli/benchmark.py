@@ -23,19 +23,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``benchmark``."""
     add = parser.add_argument
     add("dataset", metavar="DATASET", type=Path, help="folder of the data set")
-    what = "one to measure; may be given several times"
-    add("--pipeline", action="append", required=True, metavar="NAME", help=what)
+    text = "one to measure; may be given several times"
+    add("--pipeline", action="append", required=True, metavar="NAME", help=text)
     add("--out", type=Path, metavar="FILE", help="write the result as JSON")
-    what = "write one JSON line for each pipeline and query"
-    add("--rows", type=Path, metavar="FILE", dest="rows_out", help=what)
+    text = "write one JSON line for each pipeline and query"
+    add("--rows", type=Path, metavar="FILE", dest="rows_out", help=text)
     add("--limit", type=int, metavar="N", help="ask only the first N scorable queries")
     add("--depth", type=int, default=100, metavar="N", help="passages of a ranking that count (default 100)")
     add("--chunk-size", type=int, metavar="N", help="split documents into chunks of N characters")
-    what = "for dense and hybrid (default: the first installed of e5, minilm, bge-small-en)"
-    add("--embedding-model", metavar="NAME", dest="embeddings", help=what)
+    text = "for dense and hybrid (default: the first installed of e5, minilm, bge-small-en)"
+    add("--embedding-model", metavar="NAME", dest="embeddings", help=text)
     add("--cache", type=Path, metavar="DIR", help="keep the documents' vectors between runs")
-    what = "most of the gold that the corpus may lack, as a share (default 0.1); with more nothing is asked"
-    add("--max-missing-gold", type=float, metavar="SHARE", help=what)
+    text = "most of the gold that the corpus may lack, as a share (default 0.1); with more nothing is asked"
+    add("--max-missing-gold", type=float, metavar="SHARE", help=text)
     add_options(parser, "--json")
 
 
@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _table(result: Mapping[str, Any]) -> str:
-    """Make a table: one row a metric, one column a pipeline; with what was counted."""
+    """Write the result as a table of a row a metric and a column a pipeline, with counts above and notes below."""
     pipelines = result["pipelines"]
     names = [name for name in pipelines[0] if _cell(pipelines[0], name)]
     rows = [[name, *(_cell(entry, name) or "-" for entry in pipelines)] for name in names]
@@ -62,7 +62,7 @@ def _table(result: Mapping[str, Any]) -> str:
 
 
 def _cell(entry: Mapping[str, Any], name: str) -> str | None:
-    """Write a mean with its interval, or a speed; ``None`` for anything else."""
+    """Write the value of a name as a mean with its interval, or as a speed; ``None`` if it is neither."""
     value = entry.get(name)
     if isinstance(value, Mapping) and value.keys() == {"value", "low", "high"}:
         return f"{value['value']:.3f} [{value['low']:.3f}, {value['high']:.3f}]"

@@ -22,12 +22,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("results", nargs="+", metavar="RESULTS", help="at least two folders of results")
     add("--report", type=Path, metavar="FILE", help="write a report as one HTML file")
     add("--baseline", metavar="NAME", help="test each pipeline against this one (default: every two)")
-    what = "compare this metric (default: all)"
-    add("--metric", action="append", metavar="NAME", dest="metrics", help=what)
-    what = "print scores by type, language or any tag"
-    add("--slice", action="append", metavar="TAG", dest="slices", help=what)
-    what = "of the diagnosis and the report (default: of the questions)"
-    add("--language", choices=["en", "zh"], help=what)
+    text = "compare this metric (default: all)"
+    add("--metric", action="append", metavar="NAME", dest="metrics", help=text)
+    text = "print scores by type, language or any tag"
+    add("--slice", action="append", metavar="TAG", dest="slices", help=text)
+    text = "of the diagnosis and the report (default: of the questions)"
+    add("--language", choices=["en", "zh"], help=text)
     add_options(parser, "--json")
 
 
@@ -39,8 +39,10 @@ def run(arguments: argparse.Namespace) -> None:
 
     check_target(arguments.report)
     results: dict[str, Results] = {}
-    for text in arguments.results:  # a folder that is there is meant as it stands, even with a = in its name
-        name, _, folder = ("", "", text) if Path(text).exists() else text.rpartition("=")
+    for text in arguments.results:
+        name, folder = "", text
+        if not Path(text).exists():  # a folder may have a = in its name
+            name, _, folder = text.rpartition("=")
         loaded = Results.load(Path(folder))
         name = name.strip() or loaded.name
         if name in results:

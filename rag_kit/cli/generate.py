@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the set, and print what was kept and what was dropped for what reason."""
+    """Write the set of questions, print a report, and return the exit code."""
     from rag_kit.evaluation import generate
     from rag_kit.indexing import DocumentIndex
 

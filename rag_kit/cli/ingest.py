@@ -34,8 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_options(parser, "--index", "--wait", "--model", "--quiet", "--json")
     add("--prune", action="store_true", help="remove what vanished from the given folders")
     add("--strict", action="store_true", help="stop at the first file that cannot be read")
-    what = "write nothing; say what would be done, by how many model calls"
-    add("--dry-run", action="store_true", help=what)
+    text = "write nothing; say what would be done, by how many model calls"
+    add("--dry-run", action="store_true", help=text)
     add(
         "--embedding-model",
         metavar="NAME",
@@ -47,36 +47,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--represent", metavar="NAMES", help=_REPRESENTATIONS)
     add("--legs", metavar="NAMES", help="what is searched beside words and vectors: trigram (typos), or none")
     add("--ocr", metavar="on|none", help="recognise text in pictures and scans: on (or languages), or none")
-    what = "keep the pictures of documents, each with a passage of its own"
-    add("--pictures", action=argparse.BooleanOptionalAction, help=what)
+    text = "keep the pictures of documents, each with a passage of its own"
+    add("--pictures", action=argparse.BooleanOptionalAction, help=text)
     add("--vision-model", dest="vision", metavar="NAME", help="chat model that describes them, or none")
-    what = "all files with the same text, or one"
-    add("--keep-duplicates", action=argparse.BooleanOptionalAction, help=what)
+    text = "all files with the same text, or one"
+    add("--keep-duplicates", action=argparse.BooleanOptionalAction, help=text)
     cluster = parser.add_mutually_exclusive_group()
     cluster.add_argument("--workers", type=int, metavar="N", help="processes that read and embed")
     cluster.add_argument("--scheduler", metavar="ADDRESS", help="Dask scheduler whose workers read and embed")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Ingest and print what happened to which file."""
+    """Ingest and print a report; return `exits.PARTIAL` if a file could not be read."""
     STATUS.show("loading ...")
     from rag_kit.indexing import IngestOptions, ingest
     from rag_kit.models import chat_model, embedding_model
 
     settings = pick(arguments, *_SETTINGS)
     settings |= {name: "" for name in ("represent", "ocr", "vision") if settings.get(name) == "none"}
+    if arguments.ocr == "on":
+        settings["ocr"] = True
     if arguments.legs is not None:
         settings["legs"] = [] if arguments.legs == "none" else arguments.legs.split(",")
-    settings |= {"ocr": True} if settings.get("ocr") == "on" else {}
     if arguments.model is not None:
         settings["llm"] = chat_model(arguments.model)
-    index, model = index_name(arguments), None
+    index, embeddings = index_name(arguments), None
     with suppress(IndexMissingError):
-        model = index_embeddings(index, arguments.embedding_model)
+        embeddings = index_embeddings(index, arguments.embedding_model)
     report = ingest(
         arguments.paths,
         index,
-        embeddings=model or embedding_model(arguments.embedding_model),
+        embeddings=embeddings or embedding_model(arguments.embedding_model),
         options=IngestOptions(**settings),
         prune=arguments.prune,
         dry_run=arguments.dry_run,
@@ -87,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _print_report(report: IngestReport) -> None:
-    """Print what went wrong on stderr, and the counts on stdout."""
+    """Print problems and notes on stderr, and the counts on stdout."""
     for file, reason in report.failed:
         problem(f"not read: {file}: {reason}")
     for file, text, _ in report.lost:
@@ -97,6 +98,7 @@ def _print_report(report: IngestReport) -> None:
     for note in [*report.remark_lines(), *report.notes]:
         hint(f"note: {note}")
     say(report.summary())
-    advice = "rag-kit models install e5, or RAG_KIT_EMBEDDING_MODEL"
-    no_vectors = f"no vectors, so found by keyword only ({advice})"
-    say(no_vectors if report.embedding == "none" else f"vectors by {report.embedding}")
+    if report.embedding == "none":
+        say("no vectors, so found by keyword only (rag-kit models install e5, or RAG_KIT_EMBEDDING_MODEL)")
+    else:
+        say(f"vectors by {report.embedding}")

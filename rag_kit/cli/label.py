@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Show one case after the other until all are judged or the input ends; then show what the labels say."""
+    """Ask for a verdict on one case after the other, until the input ends; then print the results with the labels."""
     from rag_kit.evaluation import Results
     from rag_kit.evaluation.labelling import label, to_label
 
@@ -44,17 +44,15 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _ask(case: LabelCase) -> str | None:
-    """Ask until a verdict can be read; return ``None`` if the input ends or the person stops."""
+    """Ask until a verdict can be read, and return it; ``None`` if the input ends or is ``q``."""
     while True:
         try:
             answer = input("> ").strip()
+            if answer.lower() == "q":
+                return None
+            case.read(answer)
+            return answer
         except EOFError:
             return None
-        if answer.lower() == "q":
-            return None
-        try:
-            case.read(answer)
         except InvalidInputError as error:
             problem(str(error))
-        else:
-            return answer

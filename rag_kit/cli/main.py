@@ -44,9 +44,9 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parser(command: str = "") -> argparse.ArgumentParser:
-    """Make the parser of one command, or of the whole command line; no LangChain module is imported."""
-    about = "Ask your own documents, with citations."
-    top = _Parser("rag-kit", description=about, epilog=_EPILOG, allow_abbrev=False)
+    """Make the parser of one command, or of all commands for any other text; no LangChain module is imported."""
+    description = "Ask your own documents, with citations."
+    top = _Parser("rag-kit", description=description, epilog=_EPILOG, allow_abbrev=False)
     top.add_argument("--version", action="version", version=f"rag-kit {__version__}")
     top.add_argument("--no-color", action="store_true", help="plain text on a terminal (or NO_COLOR=1)")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
@@ -101,14 +101,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
             print(clean_text(redact("".join(traceback.format_exception(error)))), file=sys.stderr)
         cause = _root_cause(error)
-        # a prompt file may have several mistakes, each with its own line number
-        for line in str(cause).splitlines() if isinstance(cause, InvalidInputError) else [error_line(cause)]:
+        is_mistake = isinstance(cause, InvalidInputError)  # a prompt file may have several, each on a line
+        for line in str(cause).splitlines() if is_mistake else [error_line(cause)]:
             problem(line)
         return exits.exit_code(cause)
 
 
 def _root_cause(error: Exception) -> Exception:
-    """Return the error inside those of fan-out branches; a provider's as the kit's own class."""
+    """Return the error inside the BranchErrors of fan-outs; one of a model's client as the kit's own error."""
     while isinstance(error, BranchError) and isinstance(error.__cause__, Exception):
         error = error.__cause__
     if type(error).__module__.partition(".")[0] in ("openai", "httpx", "httpx2", "httpcore"):

@@ -25,8 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     command, add = parser.prog.split()[-1], parser.add_argument
     add_options(parser, "--json", "--index")
     if command == "chunks":
-        what = "export: write all passages to a file; import: take over its changed texts (null: no passage)"
-        add("action", choices=["export", "import"], help=what)
+        text = "export: write all passages to a file; import: take over its changed texts (null: no passage)"
+        add("action", choices=["export", "import"], help=text)
         add("file", type=Path, metavar="FILE", help="JSON Lines")
         add_options(parser, "--embedding-model", "--wait")
     elif command == "reembed":

@@ -25,8 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``mcp``."""
     add_options(parser, *PIPELINE, *ANSWER)
     parser.set_defaults(deadline=300.0)
-    what = "serve streamable HTTP at http://127.0.0.1:PORT/mcp; 0 takes a free port"
-    parser.add_argument("--http", type=int, metavar="PORT", help=what)
+    text = "serve streamable HTTP at http://127.0.0.1:PORT/mcp; 0 takes a free port"
+    parser.add_argument("--http", type=int, metavar="PORT", help=text)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -46,14 +46,11 @@ def run(arguments: argparse.Namespace) -> None:
         with asyncio.Runner() as runner:
             runner.get_loop().set_default_executor(PoolExecutor())
             if arguments.http is None:
-                runner.run(_serve_stdio(server))
+                # the handler of asyncio would wait for the thread that reads standard input
+                signal.signal(signal.SIGINT, terminate)
+                runner.run(server.run_stdio_async())
             else:
                 runner.run(_serve_http(server, arguments.http))
-
-
-async def _serve_stdio(server: IndexServer) -> None:
-    signal.signal(signal.SIGINT, terminate)  # asyncio's own waits for the thread that reads standard input
-    await server.run_stdio_async()
 
 
 async def _serve_http(server: IndexServer, port: int) -> None:

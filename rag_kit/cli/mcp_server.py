@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.tools import BaseTool
 from mcp.server import MCPServer
 from mcp.server.lowlevel.helper_types import ReadResourceContents
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError, UnexpectedToolError
@@ -20,16 +23,10 @@ from rag_kit.concurrency.notes import use_notes
 from rag_kit.documents import PROVENANCE_KEY, Filter, compile_filter
 from rag_kit.documents.fields import did_you_mean
 from rag_kit.errors import InvalidInputError, RagKitError
+from rag_kit.indexing import DocumentIndex
 from rag_kit.indexing.searched import REPRESENTATION
 from rag_kit.retrieval.inner import acall_retriever
 from rag_kit.text import check_question
-
-if TYPE_CHECKING:
-    from langchain_core.documents import Document
-    from langchain_core.retrievers import BaseRetriever
-    from langchain_core.tools import BaseTool
-
-    from rag_kit.indexing import DocumentIndex
 
 MAX_LISTED = 1000
 _URI = "rag-kit://document/"
@@ -40,10 +37,7 @@ _INSTRUCTIONS = (
 
 
 class IndexServer(MCPServer):  # type: ignore[misc]
-    """Serves an open index, the retriever that searches it, and a graph that answers.
-
-    The filter is the operator's: no tool takes one, and each keeps to it. Without ``k`` the retriever's own holds.
-    """
+    """Serves an open index, the retriever that searches it, and a graph that answers, each within the filter."""
 
     def __init__(
         self,
@@ -67,9 +61,9 @@ class IndexServer(MCPServer):  # type: ignore[misc]
     ) -> dict[str, Any]:
         """Find the passages that fit a query best; if `unsearched` names something, there may be more."""
         check_question(query, example='{"query": "How ...?"}')
-        with use_notes() as run:
+        with use_notes() as notes:
             documents = await acall_retriever(self._retriever, query, k=k or self._k, filter=self._filter)
-        return {"passages": list(map(_passage, documents)), **all_notes(run, documents)}
+        return {"passages": list(map(_passage, documents)), **all_notes(notes, documents)}
 
     async def ask(
         self, question: Annotated[str, Field(description="One question, complete in itself.")]
@@ -108,6 +102,7 @@ class IndexServer(MCPServer):  # type: ignore[misc]
         return await run_in_thread(lambda: list(self._list_resources()))
 
     def _list_resources(self) -> Iterator[Resource]:
+        """Yield the documents with a passage that may be seen, each with its name and title."""
         sources = sorted(self._sources().items())
         for key, source in sources[:MAX_LISTED]:
             if passages := self._visible(self._index.ids(source)):
@@ -121,6 +116,7 @@ class IndexServer(MCPServer):  # type: ignore[misc]
         return [ReadResourceContents(await run_in_thread(self._read_resource, str(uri)), "text/plain")]
 
     def _read_resource(self, uri: str) -> str:
+        """Return the text of a document that may be seen; raise ResourceNotFoundError for any other URI."""
         source = self._sources().get(uri.removeprefix(_URI))
         passages = [] if source is None else self._visible(self._index.ids(source))
         if not passages:
@@ -128,17 +124,17 @@ class IndexServer(MCPServer):  # type: ignore[misc]
         return "\n\n".join(passage.page_content for passage in passages)
 
     def _sources(self) -> dict[str, str]:
-        """Map keys to sources: a source may be a path of this machine, which is not shown."""
+        """Map the keys in URIs to sources, which may be paths of this machine and are not shown."""
         return {hashlib.sha256(name.encode()).hexdigest()[:32]: name for name in self._index.sources()}
 
     def _visible(self, ids: list[str]) -> list[Document]:
-        """Return the passages that may be seen, without summaries: the filter may hide their passages."""
+        """Return the passages with these ids that pass the filter; no summaries, for theirs may be hidden by it."""
         documents, passes = self._index.get(ids), compile_filter(self._filter)
         return [doc for doc in documents if REPRESENTATION not in doc.metadata and passes(doc.metadata)]
 
 
 def _check_arguments(tool: Any, arguments: dict[str, Any]) -> None:
-    """Refuse what a tool cannot take, and unknown arguments, which the SDK would drop."""
+    """Raise ToolError for arguments that a tool cannot take, and unknown ones, which the SDK would drop."""
     known = tool.parameters["properties"]
     for name in arguments.keys() - known.keys():
         raise ToolError(
@@ -152,7 +148,7 @@ def _check_arguments(tool: Any, arguments: dict[str, Any]) -> None:
 
 
 def _passage(document: Document) -> dict[str, Any]:
-    """Turn a passage into JSON, with its source and score."""
+    """Turn a passage into JSON data, with its source and score."""
     value = plain_document(document)
     score = value["metadata"].pop(PROVENANCE_KEY).get("score")
     return {**value, "place": place_of(document.metadata), "score": score}

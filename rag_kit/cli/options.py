@@ -41,7 +41,7 @@ ANSWER = (*MODEL, "--graph", "--prompts", "--language")
 
 
 def _json_object(text: str) -> dict[str, Any]:
-    """Read the value of ``--filter``."""
+    """Read the value of ``--filter``; raise ArgumentTypeError unless it is a JSON object."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -88,7 +88,7 @@ def add_options(parser: Any, *flags: str) -> None:
 
 
 def pick(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:
-    """Return the options among these that were given, for a function with arguments of the same names."""
+    """Return the options of these names that were given, as arguments for a function."""
     values = {name: getattr(arguments, name) for name in names}
     return {name: value for name, value in values.items() if value is not None}
 
@@ -103,7 +103,7 @@ def index_name(arguments: argparse.Namespace) -> str:
 
 
 def index_embeddings(index: str, name: str | None = None) -> Embeddings | None:
-    """Make the model named by ``name`` or RAG_KIT_EMBEDDING_MODEL, else the index's own, if any."""
+    """Make the embedding model of ``name`` or RAG_KIT_EMBEDDING_MODEL, else the one that the index records, if any."""
     from rag_kit.indexing import DocumentIndex
     from rag_kit.models import embedding_model
     from rag_kit.models.embedding import recorded_embedding_model
@@ -116,7 +116,7 @@ def index_embeddings(index: str, name: str | None = None) -> Embeddings | None:
 
 
 def make_chat_model(arguments: argparse.Namespace, **settings: Any) -> tuple[BaseChatModel, str]:
-    """Make the chat model of ``--model`` and ``--base-url``; also describe it in words."""
+    """Make the chat model of ``--model`` and ``--base-url``; also return its description in words."""
     from rag_kit.models import chat_model
     from rag_kit.models.chat import describe_model
 
@@ -128,8 +128,8 @@ def make_chat_model(arguments: argparse.Namespace, **settings: Any) -> tuple[Bas
 def open_retriever(arguments: argparse.Namespace) -> Iterator[tuple[DocumentIndex, BaseRetriever]]:
     """Open the index for reading, and make the retriever named by ``--pipeline``.
 
-    No embedding model is made where no vector is searched. A half of a hybrid that fails stops the command, unless
-    ``--allow-degraded`` was given: whoever named an embedding endpoint wants to hear that it refuses the key.
+    No embedding model is made for a search by words alone. If it cannot be made for a search by vectors, that is an
+    error, or for a hybrid search with ``--allow-degraded`` a hint.
     """
     from rag_kit.indexing import DocumentIndex
 
@@ -142,10 +142,10 @@ def open_retriever(arguments: argparse.Namespace) -> Iterator[tuple[DocumentInde
         except (ConfigurationError, MissingExtraError) as error:
             failure = error
     with DocumentIndex.open(name, embeddings=embeddings) as index:
-        if index.embedding is None or pipeline not in ("hybrid", "dense"):
-            if failure is not None:
-                raise failure
-        elif embeddings is None:
+        searches_vectors = index.embedding is not None and pipeline in ("hybrid", "dense")
+        if failure is not None and not searches_vectors:
+            raise failure
+        if searches_vectors and embeddings is None:
             reason = "'none' was given in its place" if failure is None else str(failure).rstrip(".")
             problem = f"The embedding model of this index is {index.embedding!r}: {reason}."
             if not arguments.allow_degraded or pipeline == "dense":
@@ -210,7 +210,7 @@ def open_graph(arguments: argparse.Namespace, **settings: Any) -> Iterator[OpenG
 
 
 def call_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return ``k`` and ``filter`` of a call: a retriever of the user's own was made without them."""
+    """Return ``k`` and ``filter`` for a call of a user's own retriever; the built-in ones are made with them."""
     return pick(arguments, "k", "filter") if ":" in arguments.pipeline else {}
 
 

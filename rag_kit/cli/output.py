@@ -39,9 +39,11 @@ def _takes_codes(stream: TextIO) -> bool:
 def erase(text: str) -> None:
     """Erase a text that `say` printed last on a terminal; one that cannot be erased is left, with a blank line."""
     width, height = shutil.get_terminal_size()
-    rows = sum(1 + max(columns(line) - 1, 0) // width for line in clean_text(text).split("\n")) - 1
-    code = (f"\x1b[{rows}A" if rows else "") + "\r\x1b[J"
-    print(code if _takes_codes(sys.stdout) and rows < height else "\n\n", end="", flush=True)
+    lines = clean_text(text).split("\n")
+    # the cursor is in the last row of the text; a line wider than the terminal takes several rows
+    rows_up = sum(1 + max(columns(line) - 1, 0) // width for line in lines) - 1
+    erasing = (f"\x1b[{rows_up}A" if rows_up else "") + "\r\x1b[J"
+    print(erasing if _takes_codes(sys.stdout) and rows_up < height else "\n\n", end="", flush=True)
 
 
 def say_table(rows: Iterable[Sequence[str]]) -> None:
@@ -68,7 +70,7 @@ class Status:
             self._columns = columns(line)
 
     def count(self, what: str, done: int, total: int, **_: Any) -> None:
-        """Show how much is done, and what is worked on: a ``progress`` for the library's functions."""
+        """Show how much is done, and what is worked on; the library's functions take this as ``progress``."""
         self.show(f"{done} of {total}  {what}")
 
     def clear(self) -> None:
@@ -90,7 +92,7 @@ class _Warnings(logging.Handler):
 
 
 def prepare_streams() -> None:
-    """Make stdout and stderr take every text: what they cannot show is escaped."""
+    """Make stdout and stderr take every text, by escapes of what they cannot show, and show warnings as hints."""
     logging.lastResort = _Warnings(logging.WARNING)
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
@@ -114,7 +116,7 @@ def say_json(value: Any, *, indent: int | None = 2) -> None:
     """Print JSON that steers no terminal; what the stream cannot show is escaped."""
     unicode = str(sys.stdout.encoding or "utf-8").lower().startswith("utf")
     text = json.dumps(value, ensure_ascii=not unicode, indent=indent)
-    # outside of strings JSON is ASCII, so whatever is unsafe stands in a string and may be escaped there
+    # outside of strings JSON is ASCII, so every unsafe character is in a string and may be escaped there
     _print(UNSAFE.sub(lambda match: json.dumps(match.group())[1:-1], text), sys.stdout)
     sys.stdout.flush()
 

@@ -23,9 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     show = actions.add_parser("show", help="print a prompt file; redirect it to start your own version")
     show.add_argument("name", metavar="NAME", help="name of the prompt, such as answer")
     actions.add_parser("check", help="report all that is wrong, with file and line")
-    what = "your own prompts, which win (default: RAG_KIT_PROMPTS)"
+    text = "your own prompts, which win (default: RAG_KIT_PROMPTS)"
     for action in actions.choices.values():
-        action.add_argument("--folder", type=Path, metavar="DIR", help=what)
+        action.add_argument("--folder", type=Path, metavar="DIR", help=text)
         action.add_argument("--language", choices=("en", "zh"), help="this language alone (show: en)")
         add_options(action, "--json")
 
@@ -54,7 +54,7 @@ def _list(library: PromptLibrary, arguments: argparse.Namespace) -> int:
 
 
 def _row(record: dict[str, Any]) -> list[str]:
-    """Make a row of the listing."""
+    """Make the row of a prompt in the list: name, language, version, inputs and output, file."""
     if "error" in record:
         return [record["name"], record["language"], f"broken: {record['error'].splitlines()[0]}", "", ""]
     schema = record["schema"] or "text"
@@ -84,6 +84,7 @@ def _check(library: PromptLibrary, arguments: argparse.Namespace) -> int:
         say_json({"ok": not problems, "prompts": count, "problems": [vars(problem) for problem in problems]})
     else:
         own = sum(path.parent == library.folder for path in library.files())
-        right = f"{count} prompts are right in {arguments.language or 'en and zh'}; files of your own among them: {own}"
-        say("\n".join([*map(str, problems), f"{len(problems)} problem(s)" if problems else right]))
+        languages = arguments.language or "en and zh"
+        summary = f"{count} prompts are right in {languages}; files of your own among them: {own}"
+        say("\n".join([*map(str, problems), f"{len(problems)} problem(s)" if problems else summary]))
     return exits.FAILED if problems else exits.OK

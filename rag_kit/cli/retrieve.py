@@ -31,37 +31,35 @@ def run(arguments: argparse.Namespace) -> None:
 
     question = check_question(arguments.question, example="rag-kit retrieve 'How ...?' --index DIR")
     with open_retriever(arguments) as (_, retriever):
-        with use_notes() as run:
+        with use_notes() as notes:
             documents = call_retriever(retriever, question, **call_arguments(arguments))
-    noted = all_notes(run, documents)
+    record = all_notes(notes, documents)
     if arguments.json:
-        found = [plain_document(document) for document in documents]
-        say_json({"question": question, "documents": found, **noted})
+        plain = [plain_document(document) for document in documents]
+        say_json({"question": question, "documents": plain, **record})
         return
-    say_passages(documents, explain=arguments.explain, whole=not noted["unsearched"])
-    for note in noted["notes"]:
+    say_passages(documents, explain=arguments.explain, complete=not record["unsearched"])
+    for note in record["notes"]:
         hint(f"note: {note}")
 
 
-def all_notes(run: Notes, documents: list[Document]) -> dict[str, list[str]]:
-    """Collect the notes of a search and of the passages found, and what was not searched."""
+def all_notes(notes: Notes, documents: list[Document]) -> dict[str, list[str]]:
+    """Collect the ``"notes"`` of a search and of the passages found, and those on what was ``"unsearched"``."""
     from rag_kit.documents.provenance import passage_notes
 
-    notes = list(dict.fromkeys([*run.texts, *passage_notes(documents)]))
-    return {"notes": notes, "unsearched": run.unsearched}
+    texts = list(dict.fromkeys([*notes.texts, *passage_notes(documents)]))
+    return {"notes": texts, "unsearched": notes.unsearched}
 
 
-def say_passages(documents: list[Document], *, explain: bool = False, whole: bool = True) -> None:
-    """Print the source and the beginning of each passage, or where and for which query it was found.
-
-    ``whole`` tells whether all was searched that was to be.
-    """
+def say_passages(documents: list[Document], *, explain: bool = False, complete: bool = True) -> None:
+    """Print the source and beginning of each passage, or its provenance; ``complete``: everything was searched."""
     from rag_kit import documents as parts
 
-    if not documents:
+    if not documents and complete:
         why = "no passage shares a word with the question and matches the filter, if one was given."
-        why = why if whole else "not everything could be searched; the notes say what."
         say(f"Nothing was found: {why}")
+    elif not documents:
+        say("Nothing was found: not everything could be searched; the notes say what.")
     elif explain:
         say(str(parts.explain(documents)))
     else:
@@ -72,12 +70,11 @@ def say_passages(documents: list[Document], *, explain: bool = False, whole: boo
 
 def place_of(metadata: Mapping[str, Any]) -> str:
     """Write the source of a passage as one line: file, page or slide or sheet, heading, picture."""
-    source = metadata.get("file") or metadata.get("source") or metadata.get("title") or "(no source)"
-    names = [name for name in ("page", "slide", "sheet") if metadata.get(name) is not None]
-    pages = [f"{name} {metadata[name]}" for name in names]
-    return one_line(
-        " · ".join(map(str, filter(None, [source, *pages, metadata.get("heading"), metadata.get("picture")])))
-    )
+    pages = ("page", "slide", "sheet")
+    parts = [metadata.get("file") or metadata.get("source") or metadata.get("title") or "(no source)"]
+    parts += [f"{name} {metadata[name]}" for name in pages if metadata.get(name) is not None]
+    parts += [metadata[name] for name in ("heading", "picture") if metadata.get(name)]
+    return one_line(" · ".join(map(str, parts)))
 
 
 def shorten(text: str, width: int = 160) -> str:
@@ -86,7 +83,7 @@ def shorten(text: str, width: int = 160) -> str:
 
 
 def plain_document(document: Document) -> dict[str, Any]:
-    """Turn a document into JSON."""
+    """Turn a document with its provenance into JSON data."""
     from rag_kit.documents import PROVENANCE_KEY, get_provenance
     from rag_kit.documents.identity import to_plain
 

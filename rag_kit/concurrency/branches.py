@@ -12,7 +12,7 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import Any, Generic, Literal, TypeVar, cast
+from typing import Any, Generic, Literal, NamedTuple, TypeVar, cast
 
 from rag_kit._redact import error_text
 from rag_kit.concurrency.budget import TimeLimit, check_abandoned, check_count, check_seconds, time_limit
@@ -42,7 +42,7 @@ class Outcome(Generic[T]):
 
     @property
     def value_or_error(self) -> Any:
-        """The branch's value, else its error."""
+        """The branch's value, or its error if it failed."""
         return self.value if self.error is None else self.error
 
 
@@ -60,18 +60,18 @@ class FanOut(Generic[T]):
     @property
     def degradations(self) -> list[str]:
         """One line for each branch that failed."""
-        return [describe_failure(o.name, o.error) for o in self.outcomes if o.error is not None]
+        return [describe_failure(each.name, each.error) for each in self.outcomes if not each.ok]
 
 
 def describe_failure(name: str, error: BaseException | None) -> str:
-    """One line about a failed branch, without line breaks, keys or more length than needed."""
+    """Describe a failed branch in one line, shortened and without keys."""
     if isinstance(error, BranchTimeoutError):
         return f"{name} did not answer in time: {error}"
     return f"{name} failed: {error_text(cast('BaseException', error), max_chars=300)}"
 
 
 def note_fallback(name: str, error: Exception, other: str = "a fallback") -> None:
-    """Note, and log once a minute, that a fallback is asked in the place of what failed: LangChain does neither."""
+    """Write a note that a fallback was asked after a failure, and log it once a minute: LangChain does neither."""
     text = f"degraded: {describe_failure(name, error)}; {other} was asked"
     outages.failed(logging.getLogger("rag_kit"), name, text)
     outages.worked(name)
@@ -130,7 +130,7 @@ async def afan_out(
     on_error: OnError = "raise",
     names: Sequence[str] | None = None,
 ) -> FanOut[T]:
-    """Run coroutine functions side by side; the arguments mean what they mean in `fan_out`.
+    """Run coroutine functions side by side, with the arguments of `fan_out`.
 
     Nothing outlives the call: branches that are late, or not needed any more because one failed or the caller
     was cancelled, are cancelled and waited for (one second at most, should one refuse to end).
@@ -157,7 +157,7 @@ async def afan_out(
             done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_EXCEPTION)
     finally:
         await cancel_tasks(running)
-    return FanOut([branch.result() for branch in running if branch in done])  # raises the first failure
+    return FanOut([task.result() for task in running if task in done])  # raises the first failure
 
 
 def fan_out_map(func: Callable[[S], T], items: Iterable[S], **options: Any) -> FanOut[T]:
@@ -177,7 +177,7 @@ async def afan_out_map(func: Callable[[S], Awaitable[T]], items: Iterable[S], **
 
 @dataclass
 class _Branch(Generic[T]):
-    """A task of a fan-out, and how its end becomes an outcome; an asynchronous task returns an awaitable."""
+    """A task of a fan-out, which makes its outcome; an asynchronous task returns an awaitable."""
 
     name: str
     task: Callable[[], T]
@@ -185,7 +185,7 @@ class _Branch(Generic[T]):
     on_error: OnError
 
     def call(self) -> Outcome[T]:
-        """Run the task here."""
+        """Run the task on this thread, and return its outcome."""
         check_abandoned()
         try:
             return Outcome(self.name, self.task())
@@ -193,20 +193,21 @@ class _Branch(Generic[T]):
             return self.fail(error)
 
     async def acall(self: _Branch[Awaitable[S]]) -> Outcome[S]:
-        """Await the task here; cancelling the caller is not a failure of the task."""
-        current = cast("asyncio.Task[Any]", asyncio.current_task())
-        cancelled_before = current.cancelling()
-        value, failure = None, None
+        """Await the task, and return its outcome; cancelling the caller is not a failure of the task."""
+        caller = cast("asyncio.Task[Any]", asyncio.current_task())
+        cancelled_before = caller.cancelling()
         try:
             value = await acall_in_time(self.task, self.timeout, f"Branch {self.name!r}")
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - the caller's policy decides
-            failure = error
-        if current.cancelling() > cancelled_before:
-            raise asyncio.CancelledError  # also if the task swallowed it
-        return Outcome(self.name, value) if failure is None else self.fail(failure)
+            if caller.cancelling() > cancelled_before:
+                raise asyncio.CancelledError from None
+            return self.fail(error)
+        if caller.cancelling() > cancelled_before:  # the task swallowed it
+            raise asyncio.CancelledError
+        return Outcome(self.name, value)
 
     def fail(self, error: BaseException) -> Outcome[Any]:
-        """Make the outcome of a failure; a used-up budget or a caller's time-out is raised, for it stops the caller."""
+        """Return the outcome of a failure, or raise it: as a BranchError, or a time-out or used-up budget as it is."""
         if self.on_error == "skip":
             return Outcome(self.name, error=error)
         if isinstance(error, (BranchTimeoutError, BudgetExceededError)):
@@ -241,40 +242,48 @@ def _make_branches(
     return [_Branch(name, task, timeout, on_error) for name, task in zip(names, tasks, strict=True)]
 
 
+class _Running(NamedTuple):
+    """A branch on a thread, by its position among the branches."""
+
+    position: int
+    call: PooledCall[Any]
+    limit: TimeLimit
+
+
 def _call_on_threads(branches: Sequence[_Branch[T]], width: int) -> list[Outcome[T]]:
-    """Run branches on threads; the caller starts them, collects results and watches the clock."""
+    """Run branches on threads, ``width`` at a time; the caller starts them, collects results and watches the clock."""
     pending = deque(enumerate(branches))
-    # number, call and time limit of each branch; all have the same time-out, so the first, the oldest, expires first
-    running: dict[Future[Outcome[T]], tuple[int, PooledCall[Outcome[T]], TimeLimit]] = {}
+    # in the order of their starts; all have the same time-out, so the first one is the first to be late
+    running: dict[Future[Outcome[T]], _Running] = {}
     ended: SimpleQueue[Future[Outcome[T]]] = SimpleQueue()
     outcomes: dict[int, Outcome[T]] = {}
     try:
         while pending or running:
             if pending and (not running or (len(running) < width and not pool_is_full())):
-                number, branch = pending.popleft()
+                position, branch = pending.popleft()
                 try:
                     limit = time_limit(branch.timeout, f"Branch {branch.name!r}")
                 except BudgetExceededError as error:
-                    outcomes[number] = branch.fail(error)
+                    outcomes[position] = branch.fail(error)
                     continue
                 call = PooledCall(branch.call)
-                running[call.future] = number, call, limit
+                running[call.future] = _Running(position, call, limit)
                 call.future.add_done_callback(ended.put)
                 continue
-            oldest, (number, call, (seconds, make_error)) = next(iter(running.items()))
+            oldest = next(iter(running.values()))
+            seconds, make_error = oldest.limit
             if seconds is not None:
-                seconds = max(0.0, call.started + seconds - time.monotonic())
+                seconds = max(0.0, oldest.call.started + seconds - time.monotonic())
             try:
                 future = ended.get(timeout=seconds)
             except Empty:
-                del running[oldest]
-                call.give_up()
-                outcomes[number] = branches[number].fail(make_error())
+                del running[oldest.call.future]
+                oldest.call.give_up()
+                outcomes[oldest.position] = branches[oldest.position].fail(make_error())
             else:
                 if future in running:  # else it was given up before
-                    number = running.pop(future)[0]
-                    outcomes[number] = future.result()
+                    outcomes[running.pop(future).position] = future.result()
     finally:  # on success nothing is left; on an error or Ctrl-C the rest is given up
-        for _, call, _ in running.values():
-            call.give_up()
-    return [outcomes[number] for number in range(len(branches))]
+        for branch_on_thread in running.values():
+            branch_on_thread.call.give_up()
+    return [outcomes[position] for position in range(len(branches))]

@@ -31,7 +31,7 @@ _CANCEL_SECONDS = 30.0
 _MESSAGES = ("Event loop is closed", "attached to a different loop", "bound to a different event loop")
 
 
-#: Of each client the event loop that its connections belong to (none: unknown), and what closes them as it ends.
+#: By client: the event loop that its connections belong to (None: unknown), and the generator that closes them.
 _owners: WeakKeyDictionary[Any, tuple[ref[asyncio.AbstractEventLoop] | None, AsyncGenerator[None]]]
 _owners = WeakKeyDictionary()
 _thread_slots: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
@@ -50,7 +50,7 @@ class BridgeLoop(_Loop):
         self.set_default_executor(PoolExecutor())
 
     async def create_connection(self, *args: Any, **options: Any) -> Any:
-        """As asyncio's; records the transport, for `close`."""
+        """Open a connection as asyncio does, and record its transport for `close`."""
         transport, protocol = await super().create_connection(*args, **options)
         self._opened.add(transport)
         return transport, protocol
@@ -88,15 +88,15 @@ def run_coroutine(awaitable: Awaitable[T]) -> T:
 
     Ctrl-C cancels it, and is raised when it has ended (after 30 seconds at the latest).
     """
-    running: list[asyncio.Task[Any] | None] = []
+    tasks: list[asyncio.Task[Any] | None] = []  # that of the coroutine, once it runs
 
-    async def run_noted() -> T:
-        running.append(asyncio.current_task())
+    async def run_as_task() -> T:
+        tasks.append(asyncio.current_task())
         return await awaitable
 
     def run() -> T:
         with asyncio.Runner(loop_factory=BridgeLoop) as runner:
-            return runner.run(run_noted())
+            return runner.run(run_as_task())
 
     try:
         asyncio.get_running_loop()
@@ -107,7 +107,7 @@ def run_coroutine(awaitable: Awaitable[T]) -> T:
     try:
         return call.future.result()
     except KeyboardInterrupt:
-        for task in running:
+        for task in tasks:
             if task is not None and not call.future.done():
                 task.get_loop().call_soon_threadsafe(task.cancel)
                 wait([call.future], _CANCEL_SECONDS)
@@ -128,11 +128,11 @@ def blocking(function: Callable[P, Coroutine[Any, Any, T]], name: str) -> Callab
 async def call_client(
     native: Callable[[], Awaitable[T]], blocking: Callable[[], T] | None, connections: Sequence[object] = ()
 ) -> T:
-    """Call a model, a retriever or a graph by its async side, or by its blocking side where only that works.
+    """Call a model, a retriever or a graph by its async function ``native``, or on a thread by the ``blocking`` one.
 
-    On a `BridgeLoop` that is the blocking side, on a thread. On a user's loop it is the async side, unless one of its
-    ``connections`` (as far as known) is of another loop that still runs, or that ended without closing it: then, too,
-    the blocking one. A client without that has None, or a function that raises NotImplementedError.
+    The blocking one is called on a `BridgeLoop`, and where one of the client's known ``connections`` belongs to another
+    loop that still runs, or that ended without closing it. A client without one gives None, or a function that raises
+    NotImplementedError.
     """
     if blocking is None:
         return await native()
@@ -174,15 +174,15 @@ def call_function(func: Callable[..., Any], *args: object) -> Any:
 
 
 async def acall_function(func: Callable[..., Any], *args: object) -> Any:
-    """As ``call_function``, from async code; a blocking function runs on a thread."""
-    kinds = (func, getattr(func, "__call__", None))  # noqa: B004 - an object may be called as a coroutine function
-    native = any(map(inspect.iscoroutinefunction, kinds))
-    result = func(*args) if native else await run_in_thread(func, *args)
+    """Call a user's function, which may be asynchronous, from async code; a blocking function runs on a thread."""
+    functions = (func, getattr(func, "__call__", None))  # noqa: B004 - an object may have a coroutine function
+    is_async = any(map(inspect.iscoroutinefunction, functions))
+    result = func(*args) if is_async else await run_in_thread(func, *args)
     return await result if inspect.isawaitable(result) else result
 
 
 async def _claim_connections(loop: asyncio.AbstractEventLoop, connections: Sequence[object]) -> bool:
-    """Claim the connections that have no owner for this loop; tell whether it now owns all of them."""
+    """Make this loop the owner of connections that have none; tell whether it owns all that can have one."""
     for client in connections:
         try:
             owner, _ = _owners[client]
@@ -199,7 +199,7 @@ async def _claim_connections(loop: asyncio.AbstractEventLoop, connections: Seque
 
 
 async def _close_with_loop(reference: ref[Any]) -> AsyncGenerator[None]:
-    """Close an HTTP client's pooled connections as the loop ends, when ``asyncio.run`` closes its generators."""
+    """Wait until the loop ends, when ``asyncio.run`` closes its generators; then close an HTTP client's connections."""
     try:
         yield
     finally:
@@ -208,5 +208,5 @@ async def _close_with_loop(reference: ref[Any]) -> AsyncGenerator[None]:
         for pool in [getattr(client, "_transport", None), *getattr(client, "_mounts", {}).values()]:
             if hasattr(pool, "aclose"):
                 _owners.pop(client, None)
-                with suppress(RuntimeError):  # some are of another loop; they are dropped all the same
+                with suppress(RuntimeError):  # connections of another loop are dropped without a farewell
                     await pool.aclose()

@@ -65,7 +65,7 @@ class Budget:
         self.ends = math.inf if self.deadline is None else time.monotonic() + self.deadline
 
     def remaining_seconds(self) -> float | None:
-        """Seconds until the deadline, never below 0; ``None`` without a deadline."""
+        """Return the seconds until the deadline, never below 0; ``None`` without a deadline."""
         return None if self.deadline is None else max(0.0, self.ends - time.monotonic())
 
     def charge_call(self) -> None:
@@ -73,7 +73,7 @@ class Budget:
         _charge_call((self,))
 
     def charge_tokens(self, n: int) -> None:
-        """Count tokens that were used. Never raises for the cap: what was paid for is kept."""
+        """Count tokens that were used, also above the cap: a reply that was paid for is kept."""
         check_count("n", n)
         with _lock:
             self.tokens += n
@@ -90,7 +90,7 @@ class Budget:
 
 @contextmanager
 def use_budget(*budgets: Budget) -> Iterator[Budget]:
-    """Charge and check these budgets, and those around the block, for everything done inside it.
+    """Charge these budgets, and those of blocks around this one, for everything done in the block; yield the last.
 
     Example:
         >>> with use_budget(Budget(max_calls=5)) as budget:
@@ -106,12 +106,13 @@ def use_budget(*budgets: Budget) -> Iterator[Budget]:
 
 
 def charge_call() -> None:
-    """Count a call in every active budget, or in none if one of them refuses, or if this branch was abandoned."""
+    """Count a call in every active budget; raise an error if one has no call left, or this branch was abandoned."""
     check_abandoned()
     _charge_call(_active.get())
 
 
 def _charge_call(budgets: tuple[Budget, ...]) -> None:
+    """Count a call in all budgets, or raise BudgetExceededError and count it in none."""
     with _lock:
         for budget in budgets:
             budget.check_call()
@@ -120,7 +121,7 @@ def _charge_call(budgets: tuple[Budget, ...]) -> None:
 
 
 def return_call() -> None:
-    """Take back a call that was counted: nothing was sent, since a cache had the answer."""
+    """Subtract a call that was counted from every active budget, since a cache had the reply and nothing was sent."""
     with _lock:
         for budget in _active.get():
             budget.calls -= 1
@@ -133,7 +134,7 @@ def charge_tokens(n: int) -> None:
 
 
 def remaining_seconds() -> float | None:
-    """Seconds until the nearest deadline of the active budgets; ``None`` without one."""
+    """Return the seconds until the nearest deadline of the active budgets; ``None`` without one."""
     budget = _first_to_end()
     return budget.remaining_seconds() if budget else None
 
@@ -145,12 +146,12 @@ def time_limit(timeout: float | None = None, name: str = "It") -> TimeLimit:
     """
     check_abandoned()
     budget = _first_to_end()
-    left = budget.remaining_seconds() if budget else None
-    if budget and left is not None and (timeout is None or left < timeout):
+    seconds_left = budget.remaining_seconds() if budget else None
+    if budget and seconds_left is not None and (timeout is None or seconds_left < timeout):
         make_error = partial(BudgetExceededError, "deadline", budget.deadline or 0)
-        if left == 0:
+        if seconds_left == 0:
             raise make_error()
-        return left, make_error
+        return seconds_left, make_error
     return timeout, lambda: BranchTimeoutError(f"{name} took longer than timeout={timeout:g} s.")
 
 
@@ -168,7 +169,7 @@ def check_abandoned() -> None:
 
 
 def check_count(name: str, value: Any, *, minimum: int = 0) -> None:
-    """Refuse a cap that is too small or not a whole number; ``None`` is no limit."""
+    """Raise InvalidInputError for a cap that is too small or not a whole number; ``None`` is no limit."""
     if value is not None and (type(value) is not int or value < minimum):
         raise InvalidInputError(
             f"{name}={value!r:.60} was given; it must be a whole number >= {minimum}, or None."
@@ -176,11 +177,11 @@ def check_count(name: str, value: Any, *, minimum: int = 0) -> None:
 
 
 def check_seconds(name: str, value: Any, *, zero: bool = False) -> float | None:
-    """Refuse a time-out or deadline that is no positive number (0 only if ``zero``); ``None`` is no limit."""
+    """Return a time-out as a float; raise InvalidInputError unless it is positive, 0 if ``zero``, or ``None``."""
     if value is None:
         return None
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not 0 <= value <= MAX_SECONDS or (value == 0 and not zero):
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not 0 <= value <= MAX_SECONDS or (value == 0 and not zero):
         low = ">= 0" if zero else "> 0"
         raise InvalidInputError(
             f"{name}={value!r:.60} was given; it must be seconds {low} and at most {MAX_SECONDS:g}, or None."

@@ -40,14 +40,14 @@ class Notes:
     def add(self, text: str, *, unsearched: bool = False) -> None:
         """Write a note down, unless it is there already."""
         with self._lock:
-            for notes, wanted in ((self.texts, True), (self.unsearched, unsearched)):
-                if wanted and text not in notes:
+            for notes in (self.texts, self.unsearched) if unsearched else (self.texts,):
+                if text not in notes:
                     notes.append(text)
 
 
 @contextmanager
 def use_notes(notes: Notes | None = None) -> Iterator[Notes]:
-    """Collect what is noted in the block, branches of fan-outs included; blocks around it collect it too."""
+    """Collect the notes written in the block and its fan-outs; the collectors of blocks around it get them too."""
     notes = Notes() if notes is None else notes
     token = _active.set((*_active.get(), notes))
     try:
@@ -68,10 +68,7 @@ def write_note(text: str, *, unsearched: bool = False) -> None:
 
 
 class Outages:
-    """Logs the outages of parts (a branch, a model): each as it begins, at most once a minute a part.
-
-    An outage begins with the first failure after a success; the failures that follow are debug lines.
-    """
+    """Logs the outages of parts (a branch, a model), each with the first failure after a success."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -79,19 +76,20 @@ class Outages:
         self._warned: dict[str, float] = {}  # part -> when it was last warned of
 
     def failed(self, log: logging.Logger, part: str, text: str) -> None:
-        """Log that a part failed."""
+        """Log that a part failed: a warning if an outage begins and none was logged for a minute, else a debug line."""
         now = time.monotonic()
         with self._lock:
             begins = part not in self.failing
-            recent = now - self._warned.get(part, -_LOG_EVERY) < _LOG_EVERY
+            warned_recently = now - self._warned.get(part, -_LOG_EVERY) < _LOG_EVERY
             if len(self.failing) >= _MAX_PARTS or len(self._warned) >= _MAX_PARTS:
                 self.failing.clear()
                 self._warned.clear()
             self.failing.add(part)
-            warns = begins and not recent
-            if warns:
+            level = logging.DEBUG
+            if begins and not warned_recently:
+                level = logging.WARNING
                 self._warned[part] = now
-        log.log(logging.WARNING if warns else logging.DEBUG, "%s: %s", part, text)
+        log.log(level, "%s: %s", part, text)
 
     def worked(self, part: str) -> None:
         """Note that a part answered: its next failure is a new outage."""

@@ -69,7 +69,7 @@ class PooledCall(Generic[T]):
         self.given_up.set()
 
     def run(self, inbox: SimpleQueue[PooledCall[Any]]) -> None:
-        """Do the work; called on the thread that owns the inbox."""
+        """Call the function on the thread that owns the inbox, and settle the future."""
         try:
             settle = partial(self.future.set_result, self._context.run(self._func))
         except StopIteration as raised:
@@ -78,23 +78,23 @@ class PooledCall(Generic[T]):
             settle = partial(self.future.set_exception, error)
         except BaseException as raised:  # noqa: BLE001 - handed to whoever waits
             settle = partial(self.future.set_exception, raised)
-        _idle.append(inbox)  # before the caller, who may have more to do, learns that this is done
+        _idle.append(inbox)  # first, so that the next call of whoever waits finds this thread idle
         _running.discard(self)
         settle()
 
 
 def count_abandoned() -> int:
-    """Calls that were given up and still run."""
+    """Count the calls that were given up and still run."""
     return sum(call.given_up.is_set() for call in list(_running))
 
 
 def is_full() -> bool:
-    """Tell whether so many threads are at work that no more than needed should be started."""
+    """Tell whether `MAX_THREADS` threads have a call."""
     return len(_running) >= MAX_THREADS
 
 
 def _idle_inbox(call: PooledCall[Any]) -> SimpleQueue[PooledCall[Any]]:
-    """Return the inbox of an idle thread, or start one."""
+    """Return the inbox of an idle thread, or of a new one; ``call`` is forgotten if none can be started."""
     try:
         return _idle.pop()
     except IndexError:
@@ -116,7 +116,7 @@ def _work(inbox: SimpleQueue[PooledCall[Any]]) -> None:
             try:
                 _idle.remove(inbox)
             except ValueError:
-                continue  # somebody took the inbox: a call is on its way
+                continue  # a caller took the inbox meanwhile: its call is on the way
             return
 
 
@@ -141,7 +141,7 @@ def map_ahead(func: Callable[[S], T], items: Iterable[S], *, max_concurrency: in
 
 
 def draw_ahead(items: Iterable[T]) -> Generator[T]:
-    """Draw items on threads, one after the other, while the caller uses the ones before; else as `map_ahead`."""
+    """Draw items on threads, one after the other, while the caller uses the ones before; close it as `map_ahead`."""
     source = iter(items)
     with closing(map_ahead(lambda _: next(source, _END), repeat(None))) as results:
         yield from takewhile(lambda item: item is not _END, results)

@@ -65,24 +65,24 @@ def run(logic: Logic[T], context: Any = None) -> T:
 
 
 def arun(logic: Logic[T], context: Any = None) -> Awaitable[T]:
-    """As `run`, to be awaited on an event loop, which it does not block."""
+    """Carry out the logic as `run`, by the asynchronous form of each step; to be awaited."""
     return _carry_out(logic, lambda step: step.native(context))
 
 
 def run_logic(make: Callable[[], Logic[T]]) -> T:
-    """Make logic and run it, blocking: what a branch on a thread does."""
+    """Make logic and carry it out, blocking, as a branch on a thread does."""
     return run(make())
 
 
 async def arun_logic(make: Callable[[], Logic[T]]) -> T:
-    """As `run_logic`, without blocking the event loop."""
+    """Make logic and carry it out on the event loop."""
     return await arun(make())
 
 
 @types.coroutine
 def _carry_out(logic: Logic[T], act: Callable[[Step[Any]], Awaitable[Any]]) -> Generator[Any, Any, T]:
-    """Await ``act(step)`` for each step; an error of a step is raised where the logic awaits it."""
-    resume: Callable[[Any], Any] = logic.send
+    """Drive the logic as an event loop does a coroutine: await ``act(step)`` for each step, send its result back in."""
+    resume: Callable[[Any], Any] = logic.send  # or `logic.throw`, for an error
     value: Any = None
     while True:
         try:
@@ -141,7 +141,7 @@ async def acall_in_time(
 
 
 async def cancel_tasks(tasks: Collection[asyncio.Future[Any]]) -> None:
-    """Cancel tasks, give them a second to end, and take note of their errors."""
+    """Cancel tasks and give them a second to end; their errors are not reported as lost."""
     running = [task for task in tasks if not task.done()]
     for task in tasks:
         task.cancel()
@@ -151,6 +151,6 @@ async def cancel_tasks(tasks: Collection[asyncio.Future[Any]]) -> None:
 
 
 def _retrieve_error(task: asyncio.Future[Any]) -> None:
-    """Take a task's error, so that asyncio does not report it as lost."""
+    """Read a task's error, so that asyncio does not report it as lost."""
     if not task.cancelled():
         task.exception()

@@ -64,10 +64,10 @@ class Table:
         rows = [self.header, *self.rows[: self.limit]]
         cells = [[cut(one_line(cell), self.width) for cell in row] for row in rows]
         widths = [max(map(columns, column)) for column in zip(*cells, strict=True)]
-        lines = [
-            "  ".join(_pad(cell, widths[n], n in self.right) for n, cell in enumerate(row)).rstrip()
-            for row in cells
-        ]
+        lines = []
+        for row in cells:
+            padded = [_pad(cell, widths[number], number in self.right) for number, cell in enumerate(row)]
+            lines.append("  ".join(padded).rstrip())
         return "\n".join([*heading, *lines, *self._hidden_rows()])
 
     def html(self) -> str:
@@ -80,24 +80,25 @@ class Table:
         return _inert(table + _notes(self._hidden_rows()))
 
     def _hidden_rows(self) -> list[str]:
-        """Say how many rows are not shown, if there are any."""
+        """Return a line with the number of rows beyond the limit; no line if there are none."""
         hidden = 0 if self.limit is None else len(self.rows) - self.limit
         return [self.more.format(hidden)] if hidden > 0 else []
 
     def _row(self, cells: Sequence[Any], first_tag: str, tag: str) -> str:
-        """Write a row as an HTML element; its first cell has a tag of its own."""
+        """Write a row as an HTML element; a tag, of the first cell and of the others, may have attributes."""
         elements = []
         for number, cell in enumerate(cells):
             side = "right" if number in self.right else "left"
             lines = cell if isinstance(cell, list) else [cell]
             inner = "<br>".join(f"<bdi>{html.escape(one_line(line))}</bdi>" for line in lines)
-            opening, style = tag if number else first_tag, f"text-align:{side};vertical-align:middle"
-            elements.append(f'<{opening} style="{style}">{inner}</{opening[:2]}>')
+            opening = tag if number else first_tag
+            closing = opening.split()[0]
+            elements.append(f'<{opening} style="text-align:{side};vertical-align:middle">{inner}</{closing}>')
         return f"<tr>{''.join(elements)}</tr>"
 
 
 class TabularResult:
-    """Base of results that ``print`` and Jupyter show as a title, tables and notes."""
+    """Base of results that ``print`` and Jupyter show as a title, tables and notes, which `_contents` returns."""
 
     def _contents(self) -> tuple[str, list[Table], list[str]]:
         raise NotImplementedError
@@ -134,10 +135,8 @@ def columns(text: str) -> int:
     """Count the columns that a text takes on a terminal: Chinese characters take two, combining marks none."""
     if text.isascii():
         return len(text)
-    return sum(
-        0 if unicodedata.combining(character) else 1 + (unicodedata.east_asian_width(character) in "WF")
-        for character in text
-    )
+    visible = [character for character in text if not unicodedata.combining(character)]
+    return len(visible) + sum(unicodedata.east_asian_width(character) in "WF" for character in visible)
 
 
 def cut(text: str, width: int, end: str = "...") -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_kit.documents.display import Table, cut, one_line, tables_html
 from rag_kit.documents.identity import document_key
@@ -14,11 +14,23 @@ from rag_kit.errors import InvalidInputError
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
-_WHERE = ("page", "sheet", "slide", "heading")
+_PLACE_FIELDS = ("page", "sheet", "slide", "heading")
+_MAX_TEXT = 400  # characters of a document's text in an explanation
 #: Metadata key of a sentence, made by a model, that is searched with a chunk and says where it stands in its document.
 SITUATION = "situating_sentence"
 #: Metadata field of a chunk whose text somebody corrected.
 CORRECTED = "corrected_by_hand"
+
+
+class _Row(NamedTuple):
+    """One document of an explanation; each text is a line in which nothing can steer or hide."""
+
+    rank: str
+    score: str
+    source: str
+    stages: list[str]
+    text: str
+    notes: list[str]  # of this document alone
 
 
 class Explanation:
@@ -27,8 +39,8 @@ class Explanation:
     def __init__(self, documents: Sequence[Document], width: int) -> None:
         records = [get_provenance(doc) for doc in documents]
         notes = [record.get("notes", []) for record in records]
-        # A note that every document carries is about the call, so it is printed once.
-        shared = [note for note in notes[0] if all(note in row_notes for row_notes in notes)] if notes else []
+        # a note that every document has is about the call, so it is printed once
+        shared = [note for note in notes[0] if all(note in each for each in notes)] if notes else []
         self._notes = [one_line(note) for note in shared]
         self._rows = [
             _explain_document(doc, record, position, shared)
@@ -40,7 +52,8 @@ class Explanation:
         lines = [] if self._rows else ["no documents"]
         bar = "     | "
         for rank, score, source, stages, text, notes in self._rows:
-            lines += [f"{rank:>3}. {score}  {source}".rstrip(), *(f"     {stage}" for stage in stages)]
+            lines.append(f"{rank:>3}. {score}  {source}".rstrip())
+            lines += [f"     {stage}" for stage in stages]
             lines += textwrap.wrap(text, self._width, initial_indent=bar, subsequent_indent=bar, max_lines=2)
             lines += [f"     ! {note}" for note in notes]
         lines += [f"! {note}" for note in self._notes]
@@ -50,10 +63,7 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         header = ("rank", "score", "document", "how it was found", "text")
-        rows = [
-            (rank, score, source, stages, [text, *notes])
-            for rank, score, source, stages, text, notes in self._rows
-        ]
+        rows = [(row.rank, row.score, row.source, row.stages, [row.text, *row.notes]) for row in self._rows]
         return tables_html("", [Table(header, rows)], self._notes if rows else ["no documents"])
 
 
@@ -81,19 +91,17 @@ def explain(documents: Sequence[Document], *, width: int = 100) -> Explanation:
     return Explanation(documents, max(40, width))
 
 
-def _explain_document(
-    doc: Document, record: dict[str, Any], position: int, shared_notes: Sequence[str]
-) -> tuple[str, str, str, list[str], str, list[str]]:
-    """Describe one document: rank, score, source, stages, text and notes of its own, each in one line."""
+def _explain_document(doc: Document, record: dict[str, Any], position: int, shared: Sequence[str]) -> _Row:
+    """Describe a document by its provenance record, without shared notes; ``position`` is its rank by default."""
     stages = [_describe_stage(stage) for stage in record.get("stages", [])]
     if isinstance(sentence := doc.metadata.get(SITUATION), str):
         stages.append(one_line(f'searched with "{sentence}"'))
-    notes = [one_line(note) for note in record.get("notes", []) if note not in shared_notes]
+    notes = [one_line(note) for note in record.get("notes", []) if note not in shared]
     if doc.metadata.get(CORRECTED) is True:
         notes.append("the text was corrected by hand")
     rank = one_line(str(position if record.get("rank") is None else record["rank"]))
-    score, text = _format_number(record.get("score")), one_line(doc.page_content[:400])
-    return rank, score, _describe_source(doc), stages, text, notes
+    score, text = _format_number(record.get("score")), one_line(doc.page_content[:_MAX_TEXT])
+    return _Row(rank, score, _describe_source(doc), stages, text, notes)
 
 
 def _describe_source(doc: Document) -> str:
@@ -101,13 +109,13 @@ def _describe_source(doc: Document) -> str:
     metadata = doc.metadata
     names = (metadata.get("file") or metadata.get("source"), metadata.get("title"))
     parts = [str(name) for name in names if name]
-    parts += [f"{key} {metadata[key]}" for key in _WHERE if metadata.get(key) not in (None, "")]
+    parts += [f"{key} {metadata[key]}" for key in _PLACE_FIELDS if metadata.get(key) not in (None, "")]
     return one_line(", ".join(parts) or document_key(doc)[:40])
 
 
 def _describe_stage(stage: dict[str, Any]) -> str:
     """Write one stage of a provenance as a line."""
-    # a retriever that is named for what it does is named once
+    # a retriever whose name is that of its stage is written once
     parts = list(dict.fromkeys(str(stage.get(key, "?")) for key in ("stage", "retriever")))
     numbers = [key for key in ("rank", "score", "weight") if stage.get(key) is not None]
     parts += [f"{key} {_format_number(stage[key])}" for key in numbers]

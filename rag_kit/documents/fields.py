@@ -1,7 +1,4 @@
-"""Metadata fields of filters and of documents, and the error for a filter on a field that no document has.
-
-Where a field holds a list in some document, ``name[]`` stands beside its name.
-"""
+"""Metadata fields of filters and documents (``name[]``: one that holds lists), and the error for an unknown one."""
 
 from __future__ import annotations
 
@@ -24,22 +21,19 @@ def fields_of_filter(where: Filter | None) -> set[str]:
         >>> sorted(fields_of_filter({"year": 2020, "tags": {"$contains": "a"}, "draft": {"$exists": False}}))
         ['tags[]', 'year']
     """
-    operators: defaultdict[str, set[str]] = defaultdict(set)
+    operators_of: defaultdict[str, set[str]] = defaultdict(set)
 
-    def note_operator(key: str, operator: str, operand: object, negated: bool) -> bool:
-        operators[key].add(operator)
+    def record(key: str, operator: str, operand: object, negated: bool) -> bool:
+        operators_of[key].add(operator)
         return True
 
-    translate(where, note_operator, lambda word, parts: True)
-    return {
-        f"{key}[]" if "$contains" in names else key
-        for key, names in operators.items()
-        if "$exists" not in names
-    }
+    translate(where, record, lambda word, parts: True)
+    needed = {key: operators for key, operators in operators_of.items() if "$exists" not in operators}
+    return {f"{key}[]" if "$contains" in operators else key for key, operators in needed.items()}
 
 
 def read_fields(rows: Iterable[Mapping[str, Any]], needed: Set[str]) -> tuple[set[str], bool]:
-    """Read metadata until all wanted fields were seen; return the fields, and whether all rows were read."""
+    """Collect the fields of metadata rows until all needed ones were found; also return whether all rows were read."""
     fields: set[str] = set()
     for row in rows:
         for name, value in row.items():
@@ -58,13 +52,14 @@ def unknown_field_error(missing: Set[str], known: Set[str], *, listed: bool = Tr
     name = min(missing).removesuffix("[]")
     names = sorted(clean_text(field)[:60] for field in known if not field.endswith("[]"))
     more = f" and {len(names) - _MAX_LISTED} more" if len(names) > _MAX_LISTED else ""
+    fields = f" The fields there are: {', '.join(names[:_MAX_LISTED])}{more}."
     if not listed:
         problem = "which no document has (or not as a list, as $contains asks)"
         fields = " The fields there are stay unnamed, since the retriever has a filter of its own."
+    elif name in known:
+        problem = "which is a list in no document"
     else:
         problem = f"a field that no document has{did_you_mean(name, names)}"
-        problem = "which is a list in no document" if name in known else problem
-        fields = f" The fields there are: {', '.join(names[:_MAX_LISTED])}{more}."
     return InvalidInputError(
         f"The filter asks for {name!r:.80}, {problem}.{fields} $contains asks whether a list holds a value; it does "
         "not search inside a text; for a folder write {'file': {'$startswith': 'folder/'}}. Where a field may be "

@@ -11,6 +11,7 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,7 +27,7 @@ _STALE_SECONDS = 3600.0
 _MAX_PREFIX = 40
 
 
-class AppendLog:
+class AppendLog(contextlib.AbstractContextManager["AppendLog"]):
     """JSON objects, one a line, appended by one process at a time; its methods block, and any thread may call them.
 
     The file is made by the first `append`, its folder at once; the lock file, by default beside it, stays.
@@ -59,9 +60,10 @@ class AppendLog:
         with self._guard:
             try:
                 if self._file is None:
-                    self._file = open(self.path, "ab", buffering=0, opener=_open_private)  # noqa: SIM115
+                    opener = partial(os.open, mode=0o600)
+                    self._file = open(self.path, "ab", buffering=0, opener=opener)  # noqa: SIM115
                     _cut_half_line(self.path)
-                while unwritten:  # a disk that is nearly full takes a part, and says so only of the next one
+                while unwritten:  # a disk that is nearly full takes a part; only the next write fails
                     unwritten = unwritten[self._file.write(unwritten) :]
                 if time.monotonic() - self._synced > _SYNC_SECONDS:
                     os.fsync(self._file.fileno())
@@ -85,18 +87,12 @@ class AppendLog:
         self.release()
         self._lock.release()
 
-    def __enter__(self) -> AppendLog:
-        return self
-
     def __exit__(self, *error: object) -> None:
         self.close()
 
 
 def read_log(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
-    """Yield line number (from 1) and record of a log; ``None`` for a damaged line, as a kill leaves behind.
-
-    A file that is not there has no lines.
-    """
+    """Yield number (from 1) and record of each line of a log, if there is one; ``None`` for a damaged line."""
     if path.is_dir():
         raise InvalidInputError(f"{str(path)!r} is a folder, and no log; move it away")
     if not path.is_file():
@@ -117,7 +113,7 @@ def read_log(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
 
 
 def json_line(record: Mapping[str, Any]) -> bytes:
-    """A record as one line; a lone surrogate, which UTF-8 cannot hold, is written as an escape."""
+    """Write a record as one line; a lone surrogate, which UTF-8 cannot hold, is written as an escape."""
     text = json.dumps(record, ensure_ascii=False, allow_nan=False)
     return text.encode("utf-8", "backslashreplace") + b"\n"
 
@@ -127,10 +123,6 @@ def _cannot_write(path: Path, error: OSError) -> InvalidInputError:
         f"{str(path)!r} cannot be written ({error.strerror or type(error).__name__}); name another place, make room, "
         "or change its permissions"
     )
-
-
-def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 def _cut_half_line(path: Path) -> None:
@@ -143,7 +135,7 @@ def _cut_half_line(path: Path) -> None:
 
 
 def replace_file(path: Path, write: Callable[[IO[bytes]], object], *, mode: int | None = None) -> None:
-    """Create or replace a file in one step, with what `write` puts into a draft of it.
+    """Create or replace a file in one step, with the content that ``write`` puts into a draft of it.
 
     After a crash at any moment there is the old file or the new one. Without ``mode`` the old one's permissions stay.
     """
@@ -153,7 +145,7 @@ def replace_file(path: Path, write: Callable[[IO[bytes]], object], *, mode: int 
         mode = stat.S_IMODE(path.stat().st_mode)
     draft = path.with_name(f"{prefix}{secrets.token_hex(6)}.tmp")
     try:
-        # "x": a link that somebody else put there is never followed
+        # with "x", a link that somebody else put there is never followed
         with open(draft, "x+b", opener=lambda name, flags: os.open(name, flags, mode or 0o666)) as file:
             if mode is not None:
                 with contextlib.suppress(OSError):  # some file systems have no such rights
@@ -172,7 +164,7 @@ def replace_file(path: Path, write: Callable[[IO[bytes]], object], *, mode: int 
 
 
 def _remove_stale(folder: Path, prefix: str) -> None:
-    """Remove old drafts with this prefix."""
+    """Remove the drafts with this prefix that are more than an hour old: a killed process left them."""
     for draft in folder.iterdir():
         if draft.name.startswith(prefix) and draft.name.endswith(".tmp"):
             with contextlib.suppress(OSError):

@@ -33,22 +33,21 @@ def to_chroma(where: Filter | None) -> dict[str, Any] | None:
 
 
 def _chroma_clause(key: str, operator: str, operand: Any, negated: bool) -> Clause:
-    """Translate a condition into Chroma's language."""
+    """Translate a condition into Chroma's language; raise FilterError for one that Chroma lacks."""
     values = operand if operator == "$in" else [operand]
-    if (
-        key.startswith(("#", "chroma:"))  # Chroma's own keys
-        or operator in ("$startswith", "$exists")
-        # an order negated misses rows without the key
-        or (operator in ORDER and (negated or isinstance(operand, str)))
-        or any(type(value) is int and abs(value) >= _MAX_INTEGER for value in values)  # beyond 64 bits
-    ):
+    has_own_key = key.startswith(("#", "chroma:"))
+    # the negation of an order would miss rows without the key
+    lacks_order = operator in ORDER and (negated or isinstance(operand, str))
+    is_too_large = any(type(value) is int and abs(value) >= _MAX_INTEGER for value in values)
+    if has_own_key or lacks_order or is_too_large or operator in ("$startswith", "$exists"):
         raise _cannot_ask("Chroma", key, f"{'the negation of ' * negated}{operator}")
     if operator in ORDER:
         return _chroma_comparison(key, operator, operand)
     if operator == "$contains":
-        # in Chroma a list of integers does not contain 1.0, nor a list of floats 1
-        whole = type(operand) in (int, float) and abs(operand) < _MAX_INTEGER and operand == int(operand)
-        items = [float(operand), int(operand)] if whole else [operand]
+        items = [operand]
+        if type(operand) in (int, float) and abs(operand) < _MAX_INTEGER and operand == int(operand):
+            # in Chroma a list of integers does not contain 1.0, nor a list of floats 1
+            items = [float(operand), int(operand)]
         clauses = [{key: {"$not_contains" if negated else operator: item}} for item in items]
     elif len(values) > 1 and all(isinstance(value, str) for value in values):
         return {key: {"$nin" if negated else "$in": values}}
@@ -66,10 +65,11 @@ def _chroma_comparison(key: str, operator: str, value: Any) -> Clause:
     clause: Clause = {key: {operator: value}}
     if not isinstance(value, float) or value.is_integer():
         return clause
-    whole = int(value)
-    passes = operator == "$ne" or (operator in ORDER and ORDER[operator](whole, value))
-    join, mend = ("or", "$eq") if passes else ("and", "$ne")
-    return _join_in_chroma(join, [clause, {key: {mend: whole}}])
+    # the integer that Chroma takes for the value is let in or kept out by a condition of its own
+    integer = int(value)
+    if operator == "$ne" or (operator in ORDER and ORDER[operator](integer, value)):
+        return _join_in_chroma("or", [clause, {key: {"$eq": integer}}])
+    return _join_in_chroma("and", [clause, {key: {"$ne": integer}}])
 
 
 def _join_in_chroma(word: str, clauses: list[Any]) -> dict[str, Any]:
@@ -103,16 +103,13 @@ def _join_in_qdrant(models: Any, word: str, clauses: list[Any]) -> Any:
 
 
 def _qdrant_clause(models: Any, prefix: str, key: str, operator: str, operand: Any, negated: bool) -> Clause:
-    """Translate a condition into a ``Filter``."""
+    """Translate a condition into Qdrant's ``models``; ``prefix`` is the path of the metadata in the payload."""
     values = operand if operator == "$in" else [operand]
-    if (
-        operator in ("$exists", "$startswith")  # Qdrant lacks it, or means something else by it
-        or (operator in ORDER and isinstance(operand, str))  # its ranges are of numbers
-        or any(not isinstance(value, str) and abs(value) > _MAX_EXACT for value in values)
-        or '"' in key  # a path cannot name such a key
-        or "\\" in key
-        or not key.isprintable()
-    ):
+    lacks_operator = operator in ("$exists", "$startswith")
+    lacks_order = operator in ORDER and isinstance(operand, str)
+    is_too_large = any(not isinstance(value, str) and abs(value) > _MAX_EXACT for value in values)
+    fits_no_path = '"' in key or "\\" in key or not key.isprintable()
+    if lacks_operator or lacks_order or is_too_large or fits_no_path:
         raise _cannot_ask("Qdrant", key, operator)
     # in quotes, dots and brackets in a key are not read as steps of a path
     name = key if _PLAIN_KEY.fullmatch(key) else f'"{key}"'
@@ -128,7 +125,7 @@ def _qdrant_clause(models: Any, prefix: str, key: str, operator: str, operand: A
 
 
 def _qdrant_test(models: Any, path: str, operator: str, value: Any) -> Any:
-    """Make Qdrant's condition on the value at a path."""
+    """Make Qdrant's condition that the value at a path, or an item of a list there, passes a comparison."""
     if isinstance(value, (str, bool)):
         return models.FieldCondition(key=path, match=models.MatchValue(value=value))
     # equal numbers as a range too: MatchValue takes no floats, and tells 1 from 1.0

@@ -39,10 +39,10 @@ _OPERANDS: dict[str, tuple[Any, str]] = {
 _MAX_DEPTH = 16
 _MAX_VALUES = 1000
 
-# The store's condition, or whether it always or never holds.
+# A translated condition, or True or False if it always or never holds.
 Clause = Any
-Leaf = Callable[[str, str, Any, bool], Clause]
-Join = Callable[[str, list[Any]], Any]
+Leaf = Callable[[str, str, Any, bool], Clause]  # from key, operator, operand, negated
+Join = Callable[[str, list[Any]], Any]  # from "and" or "or", and the clauses
 
 
 def validate_filter(where: Filter | None) -> None:
@@ -102,7 +102,7 @@ def combine_filters(*filters: Filter | None) -> Filter | None:
 
 
 def plain_scalar(value: Any) -> Any:
-    """Return the plain scalar behind a value (numpy scalars and dates too), or ``MISSING`` if it is none."""
+    """Return a scalar as a str, bool, int or float (numpy's as Python's, a date as its ISO text), else ``MISSING``."""
     # numpy's float64 and str_ are floats and texts, yet compare with a tuple item by item
     if isinstance(value, (str, bool, int, float)) and not hasattr(value, "dtype"):
         return value
@@ -118,8 +118,8 @@ def translate(where: Filter | None, leaf: Leaf, join: Join) -> Clause:
     """Translate a filter condition by condition: into a store's language, a function, a mask of rows.
 
     It is checked as by ``validate_filter``. Negations are pushed down to the conditions, ``$ne`` and ``$nin`` become
-    negated ``$eq`` and ``$in``, operands plain scalars. ``leaf`` gives the clause for key, operator, operand, negated;
-    ``join`` joins at least two clauses by ``"and"`` or ``"or"``. What always (True) or never holds is folded away.
+    negated ``$eq`` and ``$in``, operands plain scalars. ``leaf`` makes the clause of one condition, ``join`` joins two
+    clauses or more by ``"and"`` or ``"or"``. Clauses that are True or False are folded away.
 
     Example:
         >>> leaf = lambda key, operator, operand, negated: f"{'not ' * negated}{key}{operator}{operand}"
@@ -152,28 +152,31 @@ def _translate(where: Any, negate: bool, leaf: Leaf, join: Join, depth: int = 0)
             if not isinstance(value, (list, tuple)) or not value:
                 raise FilterError(f"{key} needs a non-empty list of filters, not {to_plain(value)!r:.80}.")
             inner = [_translate(part, negate, leaf, join, depth + 1) for part in value]
-            parts.append(join_clauses("and" if (key == "$and") != negate else "or", inner, join))
+            # the negation of "and" is "or" of the negations, and the reverse
+            word = "and" if (key == "$and") != negate else "or"
+            parts.append(join_clauses(word, inner, join))
         elif key == "$not":
             parts.append(_translate(value, not negate, leaf, join, depth + 1))
         else:
-            parts += [_translate_condition(*condition, negate, leaf) for condition in _conditions(key, value)]
+            for operator, operand in _conditions(key, value).items():
+                parts.append(_translate_condition(key, operator, operand, negate, leaf))
     return join_clauses("or" if negate else "and", parts, join)
 
 
-def _conditions(key: Any, value: Any) -> list[tuple[str, Any, Any]]:
-    """Yield key, operator and operand of each condition on a metadata key; a plain value means "equal to"."""
+def _conditions(key: Any, value: Any) -> Mapping[Any, Any]:
+    """Return the conditions on a metadata key, from operator to operand; a plain value means ``$eq``."""
     if not isinstance(key, str) or not key or key.startswith("$"):
         raise FilterError(
             f"The key {to_plain(key)!r:.80} is not allowed: keys must be non-empty strings, metadata keys or one of "
             "$and, $or, $not; an operator such as $gte goes inside: {'year': {'$gte': 2020}}."
         )
     if not isinstance(value, Mapping):
-        return [(key, "$eq", value)]
+        return {"$eq": value}
     if not value:
         raise FilterError(
             f"The condition on {key!r} is empty. Give a value or one of {', '.join(OPERATORS)}."
         )
-    return [(key, operator, operand) for operator, operand in value.items()]
+    return value
 
 
 def _translate_condition(key: str, operator: Any, operand: Any, negate: bool, leaf: Leaf) -> Clause:
@@ -183,15 +186,15 @@ def _translate_condition(key: str, operator: Any, operand: Any, negate: bool, le
             f"Unknown operator {operator!r} for {key!r}. Allowed: {', '.join(OPERATORS)} ($contains asks whether a "
             "list holds a value, $startswith how a string begins)."
         )
-    kind, what = _OPERANDS.get(operator, (object, ""))
+    kind, wanted = _OPERANDS.get(operator, (object, ""))
     if not isinstance(operand, kind):
-        raise FilterError(f"{operator} on {key!r} needs {what}, not {to_plain(operand)!r:.80}.")
+        raise FilterError(f"{operator} on {key!r} needs {wanted}, not {to_plain(operand)!r:.80}.")
     if operator in ORDER and isinstance(operand, bool):
         raise FilterError(f"{operator} on {key!r} needs a number or a string, not a boolean.")
     if operator in ("$in", "$nin"):
         values = [_check_scalar(key, operator, value) for value in operand]
         negate = negate != (operator == "$nin")
-        return leaf(key, "$in", values, negate) if values else negate
+        return leaf(key, "$in", values, negate) if values else negate  # no value is in an empty list
     value = _check_scalar(key, operator, operand)
     return leaf(key, "$eq", value, not negate) if operator == "$ne" else leaf(key, operator, value, negate)
 
@@ -212,12 +215,12 @@ def join_clauses(word: str, parts: Sequence[Clause], join: Join) -> Clause:
 
     With "and", a part that is False makes all False, and parts that are True are left out; with "or", the reverse.
     """
-    if_empty = word == "and"
-    if any(part is (not if_empty) for part in parts):
-        return not if_empty
+    neutral = word == "and"  # True changes nothing in an "and", False nothing in an "or"
+    if any(part is (not neutral) for part in parts):
+        return not neutral
     clauses = [part for part in parts if not isinstance(part, bool)]
     if not clauses:
-        return if_empty
+        return neutral
     return clauses[0] if len(clauses) == 1 else join(word, clauses)
 
 
@@ -227,8 +230,8 @@ def _predicate(key: str, operator: str, operand: Any, negated: bool) -> Predicat
 
 
 def _join_predicates(word: str, parts: list[Predicate]) -> Predicate:
-    which = all if word == "and" else any
-    return lambda metadata: which(part(metadata) for part in parts)
+    all_or_any = all if word == "and" else any
+    return lambda metadata: all_or_any(part(metadata) for part in parts)
 
 
 def equality_key(value: Any) -> Any:
@@ -245,16 +248,18 @@ def value_test(operator: str, operand: Any) -> Callable[[Any], bool]:
     if operator == "$startswith":
         return lambda value: isinstance(value, str) and value.startswith(operand)
     if operator in ORDER:
-        compare, kinds = ORDER[operator], (str,) if isinstance(operand, str) else (int, float)
+        compare, types = ORDER[operator], (str,) if isinstance(operand, str) else (int, float)
 
-        def compares(value: Any) -> bool:
+        def passes_order(value: Any) -> bool:
             plain = plain_scalar(value)
-            return isinstance(plain, kinds) and not isinstance(plain, bool) and bool(compare(plain, operand))
+            return isinstance(plain, types) and not isinstance(plain, bool) and bool(compare(plain, operand))
 
-        return compares
+        return passes_order
     keys = {equality_key(item) for item in (operand if operator == "$in" else [operand])}
+
+    def is_among(value: Any) -> bool:
+        return equality_key(plain_scalar(value)) in keys
+
     if operator == "$contains":
-        return lambda value: (
-            isinstance(value, LISTS) and any(equality_key(plain_scalar(item)) in keys for item in value)
-        )
-    return lambda value: equality_key(plain_scalar(value)) in keys
+        return lambda value: isinstance(value, LISTS) and any(map(is_among, value))
+    return is_among

@@ -9,6 +9,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import InvalidInputError
@@ -33,11 +34,7 @@ def content_hash(text: str) -> str:
 
 
 def document_key(doc: Document, id_key: str | None = None) -> str:
-    """Identify a document by its metadata ``id_key``; without one by its id, or else its text.
-
-    Raises:
-        InvalidInputError: It has no such metadata.
-    """
+    """Return the key of a document: its metadata ``id_key`` if one is given, else its id, else a hash of its text."""
     if id_key is not None:
         value = doc.metadata.get(id_key)
         if value is None:
@@ -68,39 +65,38 @@ def document_keys(rankings: Sequence[Sequence[Document]], id_key: str | None = N
     """
     if id_key is not None:
         return [[document_key(doc, id_key) for doc in ranking] for ranking in rankings]
-    with_ids = [doc for ranking in rankings for doc in ranking if doc.id]
-    id_of_text = {doc.page_content: doc.id for doc in reversed(with_ids)}  # that of the first one
+    with_ids = [doc for doc in chain.from_iterable(rankings) if doc.id]
+    id_of_text = {doc.page_content: doc.id for doc in reversed(with_ids)}  # the first id of each text
     keys = [
         [doc.id or id_of_text.get(doc.page_content) or f"text:{doc.page_content}" for doc in ranking]
         for ranking in rankings
     ]
     if len({doc.id for doc in with_ids}) == len(id_of_text):
-        return keys
+        return keys  # no text has two ids
     first_id = _ids_of_same_chunks(rankings)
     return [[first_id.get(key, key) for key in ranking] for ranking in keys]
 
 
 def _ids_of_same_chunks(rankings: Sequence[Sequence[Document]]) -> dict[str, str]:
-    """Map ids that later stores made up for a chunk to the id of the first store."""
+    """Map the ids that stores made up for the same chunk to the id in the first store."""
     repeated: set[str] = set()  # texts that one list has under several ids
     for ranking in rankings:
         texts = Counter(text for text, _ in {(doc.page_content, doc.id) for doc in ranking})
         repeated.update(text for text, count in texts.items() if count > 1)
     first_of_text: dict[str, Document] = {}
     first_id: dict[str, str] = {}
-    for doc in (doc for ranking in rankings for doc in ranking):
-        other = first_of_text.setdefault(doc.page_content, doc)
-        if doc.id == other.id or doc.page_content in repeated or not doc.id or not other.id:
+    for doc in chain.from_iterable(rankings):
+        first = first_of_text.setdefault(doc.page_content, doc)
+        if doc.page_content in repeated or not _UUID.fullmatch(doc.id or "") or doc.id == first.id:
             continue
-        shared_keys = doc.metadata.keys() & other.metadata.keys() - {"rag_kit"}
-        agree = all(doc.metadata[key] == other.metadata[key] for key in shared_keys)
-        if agree and _UUID.fullmatch(doc.id) and _UUID.fullmatch(other.id):
-            first_id[doc.id] = other.id
+        shared_keys = doc.metadata.keys() & first.metadata.keys() - {"rag_kit"}
+        agree = all(doc.metadata[key] == first.metadata[key] for key in shared_keys)
+        if agree and doc.id and first.id and _UUID.fullmatch(first.id):
+            first_id[doc.id] = first.id
     return first_id
 
 
-ORIGINAL_ID_KEY = "original_id"
-"""Metadata key of a text that was shortened: the id of the whole one."""
+ORIGINAL_ID_KEY = "original_id"  # metadata key of a text that was shortened: the id of the whole one
 
 
 def copy_document(doc: Document) -> Document:
@@ -117,11 +113,7 @@ def copy_document(doc: Document) -> Document:
 
 
 def copy_metadata(doc: Document, *, without: str | None = None) -> dict[str, Any]:
-    """Copy a document's metadata, to any depth, without the value of one key.
-
-    Raises:
-        InvalidInputError: A value cannot be copied, such as a lock or an open file.
-    """
+    """Copy metadata, to any depth, without the value of one key; InvalidInputError for a lock or an open file."""
     copied = {}
     for key, value in doc.metadata.items():
         if key != without:
@@ -148,12 +140,12 @@ def copy_value(value: Any) -> Any:
     return copy.deepcopy(value)
 
 
-_MAX_DEPTH = 32
+_MAX_DEPTH = 32  # of `to_plain`
 _PLAIN_TYPES = frozenset({str, int, bool, type(None)})
 
 
 def field_of(value: Any, name: str) -> Any:
-    """Return a field of a mapping or an object; None where it has none of that name."""
+    """Return a mapping's value or an object's attribute of a name; ``None`` where it has none."""
     return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
 
 
@@ -181,21 +173,21 @@ def to_plain(value: Any, *, _above: tuple[int, ...] = ()) -> Any:
         return value.decode("utf-8", errors="backslashreplace")
     if len(_above) >= _MAX_DEPTH or id(value) in _above:
         return type(value).__name__
-    below = (*_above, id(value))
-    # what is plain already is not asked about by a call of its own: most of a record is
+    path = (*_above, id(value))  # of the values that this one is nested in
+    # plain items, which are most of a record, need no call of their own
     if isinstance(value, (list, tuple)):
-        return [item if type(item) in _PLAIN_TYPES else to_plain(item, _above=below) for item in value]
+        return [item if type(item) in _PLAIN_TYPES else to_plain(item, _above=path) for item in value]
     if isinstance(value, (dict, Mapping)):  # the first is quicker to check
         plain = {str(key): item for key, item in value.items()}
         for key, item in plain.items():
             if type(item) not in _PLAIN_TYPES:
-                plain[key] = to_plain(item, _above=below)
+                plain[key] = to_plain(item, _above=path)
         return plain
     if isinstance(value, (set, frozenset)):
-        items = [to_plain(item, _above=below) for item in value]
+        items = [to_plain(item, _above=path) for item in value]
         return sorted(items, key=lambda item: (str(type(item)), str(item)))
-    if callable(tolist := getattr(value, "tolist", None)):  # numpy's
-        return to_plain(tolist(), _above=below)
+    if callable(tolist := getattr(value, "tolist", None)):  # numpy's arrays and scalars
+        return to_plain(tolist(), _above=path)
     return str(value)
 
 
@@ -204,8 +196,8 @@ VERSION_KEYS = (
     "date", "effective_date", "valid_from", "published", "updated", "year", "version", "revision", "edition", "status",
     "日期", "生效日期", "发布日期", "年份", "版本", "状态",
 )  # fmt: skip
-_COUNTED_KEYS = ("version", "revision", "edition", "版本")
-_MAX_VERSION = 80
+_NUMBERED_KEYS = ("version", "revision", "edition", "版本")  # a number is written with a "v"
+_MAX_VERSION = 80  # characters
 
 
 def version_text(metadata: Mapping[str, Any]) -> str:
@@ -215,10 +207,13 @@ def version_text(metadata: Mapping[str, Any]) -> str:
         >>> version_text({"year": 2024, "version": "2.1", "status": "draft"})
         '2024, v2.1, draft'
     """
-    texts = []
+    texts: dict[str, None] = {}  # without repeats
     for key in VERSION_KEYS:
         value = metadata.get(key)
-        text = "" if value is None or isinstance(value, (list, dict)) else " ".join(str(value).split())
-        counted = key in _COUNTED_KEYS and text.replace(".", "").isdecimal()
-        texts += [f"v{text}" if counted else text] if text else []
-    return ", ".join(dict.fromkeys(texts))[:_MAX_VERSION]
+        if value is None or isinstance(value, (list, dict)):
+            continue
+        text = " ".join(str(value).split())
+        if key in _NUMBERED_KEYS and text.replace(".", "").isdecimal():
+            text = f"v{text}"
+        texts[text] = None
+    return ", ".join(filter(None, texts))[:_MAX_VERSION]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 PROVENANCE_KEY = "rag_kit"
 _MAX_NOTES = 32
-# How many retrievers' calls this is inside. Between retrievers the record stays a dictionary, which is cheap to add to.
+# The number of retrievers' calls around this code: inside one, records stay dictionaries, which are cheap to add to.
 retriever_depth: ContextVar[int] = ContextVar("rag_kit_retriever_depth", default=0)
 
 
@@ -47,8 +47,9 @@ def peek_provenance(doc: Document) -> Mapping[str, Any]:
         record = decode_provenance(record)
     if not isinstance(record, Mapping) or not record:
         return {}
-    values = (record.get("stages"), record.get("notes"))
-    stages, notes = (value if isinstance(value, (list, tuple)) else () for value in values)
+    stages, notes = record.get("stages"), record.get("notes")
+    stages = stages if isinstance(stages, list | tuple) else []
+    notes = notes if isinstance(notes, list | tuple) else []
     stages = [stage for stage in stages if isinstance(stage, Mapping)]
     return {**record, "stages": stages, "notes": list(map(str, notes))}
 
@@ -88,20 +89,20 @@ def with_provenance(
         [{'stage': 'bm25', 'retriever': 'bm25', 'query': 'q', 'rank': 1, 'score': 1.5, 'weight': None}]
     """
     record_before = peek_provenance(doc)
-    entry = _make_stage(stage, retriever, query, rank=rank, score=score, weight=weight, **extra)
+    new_stage = _make_stage(stage, retriever, query, rank=rank, score=score, weight=weight, **extra)
     stages = record_before.get("stages", []) if sources is None else list(sources)
     notes = record_before.get("notes", []) if notes is None else notes
     record = {
-        "score": entry["score"],
-        "rank": entry["rank"],
-        "stages": [*to_plain(stages), entry],
+        "score": new_stage["score"],
+        "rank": new_stage["rank"],
+        "stages": [*to_plain(stages), new_stage],
         "notes": list(dict.fromkeys(map(str, notes)))[:_MAX_NOTES],
     }
     return _copy_with_record(doc, record)
 
 
 def _make_stage(stage: str, retriever: str, query: str, **numbers: Any) -> dict[str, Any]:
-    """A stage as plain JSON."""
+    """Make a stage of a record as plain JSON data."""
     plain: dict[str, Any] = to_plain({"stage": stage, "retriever": retriever, "query": query, **numbers})
     return plain
 
@@ -140,19 +141,19 @@ def add_first_stage(
 
     As ``with_provenance``, for documents without provenance; ``name`` is the retriever's.
     """
-    documents, inside = [], retriever_depth.get()
+    documents, is_nested = [], retriever_depth.get() > 0
     shared = _make_stage(stage, name, query, rank=None, score=None, weight=None, **extra)
     for rank, (doc, score) in enumerate(hits, start=1):
         score = score if type(score) is float and isfinite(score) else to_plain(score)
         stages = [{**shared, "rank": rank, "score": score}]
         record = {"score": score, "rank": rank, "stages": stages, "notes": []}
-        doc.metadata[PROVENANCE_KEY] = record if inside else encode_provenance(record)
+        doc.metadata[PROVENANCE_KEY] = record if is_nested else encode_provenance(record)
         documents.append(doc)
     return documents
 
 
 def compact_provenance(documents: list[Document]) -> list[Document]:
-    """Turn the records of a retriever's results into strings, in place; what is not a record stays as it is."""
+    """Encode the records of a retriever's results as strings, in place; other values stay as they are."""
     for doc in documents:
         record = doc.metadata.get(PROVENANCE_KEY)
         if type(record) is dict:
@@ -186,33 +187,41 @@ def encode_provenance(record: Mapping[str, Any]) -> Any:
         >>> encode_provenance({"score": 2.5, "rank": 1, "stages": [stage], "notes": []})
         '{"score":2.5,"rank":1,"notes":[],"texts":["bm25","words","q"],"stages":[[0,1,2,1,2.5]]}'
     """
-    # Four times as fast as the standard library, and loaded by then: whoever has a document has pydantic.
-    from pydantic_core import PydanticSerializationError, to_json
-
     try:
         short = {name: record[name] for name in ("score", "rank", "notes")} | _encode_stages(record["stages"])
-        try:
-            return to_json(short).decode()
-        except PydanticSerializationError:
-            # A lone surrogate, which no store takes, becomes JSON's escape of it.
-            text = json.dumps(short, ensure_ascii=False, separators=(",", ":"))
-            return text.encode("utf-8", "backslashreplace").decode("utf-8")
+        return _dump(short)
     except (KeyError, TypeError, ValueError, AttributeError):
         return record
 
 
+def _dump(value: Any) -> str:
+    """Write a value as compact JSON; a lone surrogate, which no store takes, as its escape."""
+    # four times as fast as the standard library, and loaded with every LangChain document
+    from pydantic_core import PydanticSerializationError, to_json
+
+    try:
+        return to_json(value).decode()
+    except PydanticSerializationError:
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def _encode_stages(stages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Encode stages: all texts once, and for each stage the positions of its texts, its numbers and the rest."""
+    """Encode stages: all texts once, and for each stage the positions of its texts, its numbers, and other fields."""
     position_of: dict[Any, int] = {}
     rows: list[list[Any]] = []
+
+    def position(text: Any) -> int:
+        return position_of.setdefault(text, len(position_of))
+
     for stage in stages:
-        more = {**stage}
-        row: list[Any] = [position_of.setdefault(more.pop(name, None), len(position_of)) for name in _TEXTS]
-        row += [more.pop(name, None) for name in _NUMBERS]
-        if type(queries := more.get("queries")) is list:
-            more["queries"] = [position_of.setdefault(query, len(position_of)) for query in queries]
-        if more:
-            row.append(more)
+        others = {**stage}
+        row: list[Any] = [position(others.pop(name, None)) for name in _TEXTS]
+        row += [others.pop(name, None) for name in _NUMBERS]
+        if type(queries := others.get("queries")) is list:
+            others["queries"] = [position(query) for query in queries]
+        if others:
+            row.append(others)
         while row[-1] is None:
             row.pop()
         rows.append(row)
@@ -226,9 +235,9 @@ def decode_provenance(text: str) -> dict[str, Any]:
         texts = record.pop("texts")
         stages: list[dict[str, Any]] = []
         for row in record["stages"]:
-            *values, more = [*row, *[None] * 7][:7]  # a row ends with its last value
-            values[:3] = [texts[position] for position in values[:3]]
-            stage = dict(zip(_TEXTS + _NUMBERS, values, strict=True)) | (more or {})
+            padded = [*row, *[None] * 7][:7]  # three positions of texts, three numbers, other fields
+            values = [*(texts[position] for position in padded[:3]), *padded[3:6]]
+            stage = dict(zip(_TEXTS + _NUMBERS, values, strict=True)) | (padded[6] or {})
             if "queries" in stage:
                 stage["queries"] = [texts[position] for position in stage["queries"]]
             stages.append(stage)

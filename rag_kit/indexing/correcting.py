@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from langchain_core.documents import Document
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rag_kit.documents.explanation import CORRECTED
 from rag_kit.errors import InvalidInputError
+from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.document_index.rows import (
     Child,
     Family,
@@ -25,8 +26,7 @@ from rag_kit.indexing.document_index.rows import (
 )
 from rag_kit.indexing.document_index.writing import Batch, Correction
 
-if TYPE_CHECKING:
-    from rag_kit.indexing.document_index.index import DocumentIndex
+_PAGE = 500  # chunks that are read at a time
 
 
 class _Line(BaseModel):
@@ -65,17 +65,21 @@ def export_chunks(index: DocumentIndex, path: str | PathLike[str]) -> int:
     corrections = {correction.id: correction for correction in index.corrections()}
     ids = index.passage_ids()
     removed = [correction for correction in corrections.values() if correction.corrected is None]
+
+    def lines() -> Iterator[dict[str, Any]]:
+        """Yield a line for each chunk of the index, and for each that was taken out."""
+        for start in range(0, len(ids), _PAGE):
+            for chunk in index.get(ids[start : start + _PAGE]):
+                line = {"id": chunk.id, "text": chunk.page_content, "metadata": chunk.metadata}
+                if chunk.id in corrections and chunk.metadata.get(CORRECTED) is True:
+                    line["original"] = corrections[chunk.id].text
+                yield line
+        for id, _, _, original, metadata, _ in removed:
+            yield {"id": id, "text": None, "metadata": json.loads(metadata), "original": original}
+
     try:
         with Path(path).open("x", encoding="utf-8") as file:
-            for start in range(0, len(ids), 500):
-                for chunk in index.get(ids[start : start + 500]):
-                    line = {"id": chunk.id, "text": chunk.page_content, "metadata": chunk.metadata}
-                    if chunk.id in corrections and chunk.metadata.get(CORRECTED) is True:
-                        line["original"] = corrections[chunk.id].text
-                    file.write(json.dumps(line, ensure_ascii=False) + "\n")
-            for correction in removed:
-                line = {"id": correction.id, "text": None, "metadata": json.loads(correction.metadata)}
-                file.write(json.dumps({**line, "original": correction.text}, ensure_ascii=False) + "\n")
+            file.writelines(json.dumps(line, ensure_ascii=False) + "\n" for line in lines())
     except FileExistsError as error:
         raise InvalidInputError(
             f"{path} is there already, and may hold corrections. Name a new file."
@@ -115,66 +119,64 @@ def import_chunks(index: DocumentIndex, path: str | PathLike[str]) -> Corrected:
     """
     lines = _read_lines(Path(path))
 
-    def look_up() -> tuple[dict[str, Correction], dict[str, tuple[Correction, bool]]]:
-        corrections = {one.id: one for one in index.corrections() if one.id in lines}
-        return corrections, index.present_chunks(lines)
+    def stored_chunks() -> tuple[dict[str, Correction], dict[str, tuple[Correction, bool]]]:
+        earlier = {correction.id: correction for correction in index.corrections() if correction.id in lines}
+        return earlier, index.present_chunks(lines)
 
     def check(_: Batch) -> None:
-        if look_up() != known:
+        if stored_chunks() != (earlier, present):
             raise InvalidInputError(
                 f"{path}: another process has just changed chunks of it. Nothing was changed; export again."
             )
 
-    earlier, present = known = look_up()
+    earlier, present = stored_chunks()
     represented = bool(index.settings.get("represent"))
     rows, families, corrections = list[StoredRow](), list[Family](), list[Correction]()
     removed, restored, sources = list[str](), list[str](), list[str]()
     for key, (number, text) in lines.items():
-        now, is_parent = present.get(key, (None, False))
-        read = earlier.get(key)
-        if now is not None and (read is None or json.loads(now.metadata).get(CORRECTED) is not True):
-            read = now
-        if read is None or (now is None and read.corrected is not None) or (is_parent and not represented):
+        chunk, is_parent = present.get(key, (None, False))
+        read = _chunk_as_read(chunk, earlier.get(key))
+        if read is None or (is_parent and not represented):
             raise InvalidInputError(
                 f"{path}, line {number}: the index has no chunk {key!r} that can be corrected; its file may have "
                 "changed. Nothing was changed; export again."
             )
-        if text == (None if now is None else now.text):
+        if text == (None if chunk is None else chunk.text):
             continue
-        if text != read.text:
+        if text == read.text:
+            restored.append(key)
+        else:
             corrections.append(read._replace(corrected=text))
         if text is None:
             removed.append(key)
             continue
         metadata = json.loads(read.metadata)
-        if text == read.text:
-            restored.append(key)
-        else:
+        if text != read.text:
             metadata = _corrected_metadata(metadata)
-        if is_parent or (now is None and represented):
+        if is_parent or (chunk is None and represented):
             document = Document(text, id=key, metadata=metadata)
             families.append(Family(document, [Child(text, 0, len(text))]))
             sources.append(read.source)
         else:
-            rows.append(
-                StoredRow(key, read.source, read.ordinal, text, dump_metadata(metadata), text_hash(text))
-            )
-    # the next ingest makes again what represents them
+            fields = (text, dump_metadata(metadata), text_hash(text))
+            rows.append(StoredRow(key, read.source, read.ordinal, *fields))
+    # without settings on record the next ingest reads these files again, and represents their chunks
     records = index.source_records() if represented else {}
-    again = [replace(records[source], settings="") for source in sorted(records.keys() & sources)]
+    to_read = [replace(records[source], settings="") for source in sorted(records.keys() & sources)]
     parents, children = family_rows(families, sources=sources)
-    batch = Batch(
-        [*rows, *children],
-        parents,
-        removed_ids=removed,
-        records=again,
-        corrections=corrections,
-        uncorrected=restored,
-        check=check,
-    )
-    index.write(batch)
+    batch = Batch([*rows, *children], parents, removed_ids=removed, records=to_read, check=check)
+    index.write(replace(batch, corrections=corrections, uncorrected=restored))
     counts = len(corrections) - len(removed), len(removed), len(restored)
     return Corrected(*counts, len(lines) - sum(counts))
+
+
+def _chunk_as_read(chunk: Correction | None, correction: Correction | None) -> Correction | None:
+    """Return a chunk as it was read: from the index if it is there uncorrected, else from an earlier correction."""
+    if chunk is not None and (correction is None or json.loads(chunk.metadata).get(CORRECTED) is not True):
+        return chunk
+    if chunk is None and correction is not None and correction.corrected is not None:
+        return None  # it was corrected, not taken out
+    return correction
 
 
 def correct(
@@ -183,7 +185,7 @@ def correct(
     """Apply corrections to the chunks of a file; also return the corrections that fit nowhere any more.
 
     A chunk with the text that was corrected gets the correction's. Where the file is cut otherwise, the text is
-    replaced in each chunk that has all of it. Each chunk gets the id of what was read.
+    replaced in each chunk that has all of it. Each chunk gets the id of what was read; one left blank is dropped.
     """
     ids = [row.id for row in document_rows(chunks, sources=source)]
     exact = {correction.id: correction for correction in corrections if correction.id in ids}
@@ -191,11 +193,13 @@ def correct(
     corrected, placed = list[Document](), set[str]()
     for chunk, key in zip(chunks, ids, strict=True):
         text = chunk.page_content
-        for correction in others if key not in exact else ():
-            if correction.text in text:
-                text = text.replace(correction.text, correction.corrected or "")
-                placed.add(correction.id)
-        text = (exact[key].corrected or "") if key in exact else text
+        if key in exact:
+            text = exact[key].corrected or ""
+        else:
+            for correction in others:
+                if correction.text in text:
+                    text = text.replace(correction.text, correction.corrected or "")
+                    placed.add(correction.id)
         if text == chunk.page_content:
             corrected.append(Document(text, id=key, metadata=chunk.metadata))
         elif text.strip():
@@ -204,13 +208,13 @@ def correct(
 
 
 def _corrected_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
-    """Return the metadata of a chunk whose text was corrected."""
+    """Mark the metadata of a chunk as corrected; without offsets, for its text is not in the file any more."""
     fields = {key: value for key, value in metadata.items() if key not in ("start", "end")}
     return {**fields, CORRECTED: True}
 
 
 def _read_lines(path: Path) -> dict[str, tuple[int, str | None]]:
-    """Read the lines that are not blank: id -> number and text."""
+    """Read the lines of a file of chunks that are not blank: for each id the number of its line, and the text."""
     lines: dict[str, tuple[int, str | None]] = {}
     number = 0
     try:

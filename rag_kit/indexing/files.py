@@ -12,17 +12,17 @@ from typing import Any, NamedTuple
 from rag_kit.errors import InvalidInputError
 
 _MAX_FILES = 200_000
-_ESCAPE = re.compile(r"\\x[0-9a-f]{2}")
+_ESCAPE = re.compile(r"\\x[0-9a-f]{2}")  # as `printable_path` writes a byte that is no UTF-8
 _IGNORED = frozenset({"__pycache__", "node_modules", "__MACOSX", "Thumbs.db", "desktop.ini"})
 
 
 def as_path(value: Any, argument: str) -> Path:
-    """Return a user's path; refuse an empty one, which pathlib takes for the current folder."""
+    """Return a user's path; raise InvalidInputError if no file can have it, or it is empty (pathlib: this folder)."""
     try:
         if not isinstance(value, (str, os.PathLike)) or not os.fspath(value) or "\0" in str(value):
             raise ValueError
-        Path(value).is_file()  # asks the system
-        os.fsencode(value)
+        Path(value).is_file()  # raises OSError for a name that is too long
+        os.fsencode(value)  # raises UnicodeEncodeError, a ValueError
     except (OSError, ValueError):
         raise InvalidInputError(f"{argument} is {value!a:.80}; give a path that a file can have") from None
     return Path(value)
@@ -65,18 +65,18 @@ def iter_files(paths: Iterable[str | Path], *, exclude: Sequence[str | Path] = (
     roots = sorted(Path(os.path.abspath(path)) for path in listed)
     if missing := [str(path) for path in roots if not os.path.lexists(path)]:
         raise InvalidInputError(f"No such file or folder: {missing[0]!r}. Check the path.")
-    passed = {os.path.realpath(path) for path in exclude}  # what is left out, or listed already
+    done = {os.path.realpath(path) for path in exclude}  # real paths that are excluded, or listed already
     files: list[SourceFile] = []
     problems: list[FileProblem] = []
-    links: list[tuple[Path, Path]] = []  # after all files, since they may lead to one of them
-    for root in roots:
-        for path in _walk(root, passed, problems) if root.is_dir() else ():
+    links: list[tuple[Path, Path]] = []  # with their roots
+    for root in filter(Path.is_dir, roots):
+        for path in _walk(root, done, problems):
             if path.is_symlink():
                 links.append((path, root))
             else:
-                _list_file(path, root, passed, files, problems)
-    links += [(path, path.parent) for path in roots if not path.is_dir()]
-    for path, root in links:
+                _list_file(path, root, done, files, problems)
+    # links and single files come after the folders, for what they lead to may be listed there
+    for path, root in [*links, *((path, path.parent) for path in roots if not path.is_dir())]:
         try:
             target = Path(os.path.realpath(path, strict=True))
         except OSError as error:
@@ -86,7 +86,7 @@ def iter_files(paths: Iterable[str | Path], *, exclude: Sequence[str | Path] = (
             reason = "the link leaves the folder; name the file itself, or copy it, to have it read"
             problems.append(_problem(path, root, reason))
         elif not target.is_dir():
-            _list_file(path, root, passed, files, problems)
+            _list_file(path, root, done, files, problems)
     files.sort(key=lambda source: (os.fsencode(source.root), os.fsencode(source.file)))
     return FileListing(files, sorted(problems))
 
@@ -107,28 +107,28 @@ def printable_path(path: str) -> str:
     return data.replace(b"\\", b"\\\\").decode("utf-8", "backslashreplace")
 
 
-def _walk(root: Path, passed: set[str], problems: list[FileProblem]) -> Iterator[Path]:
-    """Yield all files and links below a folder that are not hidden."""
+def _walk(root: Path, done: set[str], problems: list[FileProblem]) -> Iterator[Path]:
+    """Yield the visible files and links in a folder and those below it that are not done; report unreadable folders."""
 
-    def refuse(error: OSError) -> None:
+    def report(error: OSError) -> None:
         reason = f"the folder cannot be read ({error.strerror or error})"
         problems.append(_problem(Path(error.filename), root, reason))
 
-    for folder, folders, files in os.walk(root, onerror=refuse):
-        folders[:] = [name for name in folders if _is_visible(name)]
-        if os.path.realpath(folder) in passed:
+    for folder, folders, files in os.walk(root, onerror=report):
+        if os.path.realpath(folder) in done:
             folders.clear()
             continue
-        yield from (path for name in folders if (path := Path(folder, name)).is_symlink())
+        folders[:] = filter(_is_visible, folders)  # `os.walk` goes on in these, but in no link
+        yield from filter(Path.is_symlink, (Path(folder, name) for name in folders))
         yield from (Path(folder, name) for name in files if _is_visible(name))
 
 
 def _list_file(
-    path: Path, root: Path, passed: set[str], files: list[SourceFile], problems: list[FileProblem]
+    path: Path, root: Path, done: set[str], files: list[SourceFile], problems: list[FileProblem]
 ) -> None:
-    """Add a file that is not listed yet, or say why it cannot be read."""
+    """Add a file that is not done yet to the files; if it cannot be read, to the problems."""
     real = os.path.realpath(path)
-    if real in passed:
+    if real in done:
         return
     if not os.path.isfile(path):
         problems.append(_problem(path, root, "it is no regular file but a pipe, socket or device"))
@@ -139,7 +139,7 @@ def _list_file(
             f"There are more than {_MAX_FILES} files under {root}. Ingest parts of it one after the other."
         )
     else:
-        passed.add(real)
+        done.add(real)
         files.append(SourceFile(path, root, path.relative_to(root).as_posix()))
 
 

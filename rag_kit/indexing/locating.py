@@ -57,9 +57,8 @@ def locate(
     if not isinstance(quote, str) or not any(character.isalnum() for character in quote):
         raise InvalidInputError(f"quote is {quote!r:.80}; give words that are in the document.")
     metadata = document.metadata if isinstance(document, Document) else {"source": document}
-    path = as_path(
-        metadata.get("source"), "metadata['source']" if isinstance(document, Document) else "document"
-    )
+    argument = "metadata['source']" if isinstance(document, Document) else "document"
+    path = as_path(metadata.get("source"), argument)
     if path.suffix.lower() != ".pdf":
         raise InvalidInputError(
             f"{str(path)!r} is no PDF; locate takes passages of a PDF, or the path of one."

@@ -17,9 +17,9 @@ RAPTOR = "raptor"
 # A summary lacks the fields in which its passages differ, so "$ne" or "$exists" would pass: the tree's retriever alone
 # looks at every passage below it.
 _NO_TREE = {"$not": {REPRESENTATION: RAPTOR, RAPTOR: {"$exists": True}}}
-# A sentence that stands in every chunk of a document hides what sets the chunks apart (docs/benchmarks.md): names have
-# so many characters in all, or this share of the text.
-_NAMES, _SHARE = 60, 10
+# Long titles, alike in every chunk of a document, hide what sets the chunks apart (docs/benchmarks.md): titles may have
+# 60 characters in all, or as many as a tenth of the text.
+_MAX_TITLES, _TITLES_SHARE = 60, 10
 
 
 def searched_text(text: str, metadata: Mapping[str, Any]) -> str:
@@ -35,7 +35,7 @@ def searched_text(text: str, metadata: Mapping[str, Any]) -> str:
         >>> searched_text("## Oil\\n\\nEvery ten hours.", {"heading": "Oil"})
         '## Oil\\n\\nEvery ten hours.'
     """
-    return _put_below_names(text, metadata, max(_NAMES, len(text) // _SHARE))
+    return _put_below_titles(text, metadata, max(_MAX_TITLES, len(text) // _TITLES_SHARE))
 
 
 def embedded_text(text: str, metadata: Mapping[str, Any]) -> str:
@@ -49,11 +49,12 @@ def embedded_text(text: str, metadata: Mapping[str, Any]) -> str:
         >>> embedded_text("Every ten hours.", {"title": "Orion handbook"})
         'Every ten hours.'
     """
-    return _put_below_names(text, metadata, min(len(text) // 2, max(_NAMES, len(text) // _SHARE)))
+    max_titles = min(len(text) // 2, max(_MAX_TITLES, len(text) // _TITLES_SHARE))
+    return _put_below_titles(text, metadata, max_titles)
 
 
 def embedded_row(text: str, metadata: str) -> str:
-    """Return `embedded_text` for a row of a store; its text alone if its JSON is damaged."""
+    """Return `embedded_text` of a store's row, whose metadata are JSON; the text alone if they are damaged."""
     try:
         fields = json.loads(metadata)
     except (ValueError, RecursionError):
@@ -76,33 +77,34 @@ def passage_filter(where: Filter | None, derived: bool) -> Filter | None:
     where = where or {}
     if not derived:
         return where or None
-    if _names_field(where):
+    if _filters_representation(where):
         return {"$and": [where, _NO_TREE]}
     return {**where, REPRESENTATION: {"$exists": False}}
 
 
-def _names_field(where: Filter) -> bool:
-    """Tell whether a filter names the field."""
+def _filters_representation(where: Filter) -> bool:
+    """Tell whether a filter has a condition on `representation`, at any depth."""
     parts = [*where.get("$and", ()), *where.get("$or", ()), where.get("$not", {})]
-    return REPRESENTATION in where or any(_names_field(part) for part in parts if part)
+    return REPRESENTATION in where or any(_filters_representation(part) for part in parts if part)
 
 
-def _put_below_names(text: str, metadata: Mapping[str, Any], room: int) -> str:
-    """Put a text below its title and headings, as many of these as fit into `room` characters."""
+def _put_below_titles(text: str, metadata: Mapping[str, Any], max_titles: int) -> str:
+    """Put title and headings, of ``max_titles`` characters at most, and a situating sentence above a text."""
     title, heading = metadata.get("title"), metadata.get("heading")
-    names = [title] if isinstance(title, str) else []
-    names += heading.split(" > ") if isinstance(heading, str) else []
+    titles = [title] if isinstance(title, str) else []
+    titles += heading.split(" > ") if isinstance(heading, str) else []
     folded, path = text.casefold(), ""
-    for name in dict.fromkeys(names):
+    for name in dict.fromkeys(titles):
         longer = f"{path} > {name}" if path else name
-        if len(longer) <= room and name.strip() and not _contains_name(folded, name):
+        if len(longer) <= max_titles and name.strip() and not _has_words(folded, name.casefold()):
             path = longer
-    situation = "" if REPRESENTATION in metadata else metadata.get(SITUATION)
-    lines = (path, situation if isinstance(situation, str) else "")
-    return "\n".join([*filter(None, lines), text])
+    lines = [path, text] if path else [text]
+    situation = metadata.get(SITUATION)
+    if isinstance(situation, str) and situation and REPRESENTATION not in metadata:
+        lines.insert(-1, situation)
+    return "\n".join(lines)
 
 
-def _contains_name(lower: str, name: str) -> bool:
-    """Tell whether a name is in a text in lower case, not only inside a longer word."""
-    pattern = rf"(?<![a-z0-9]){re.escape(name.casefold())}(?![a-z0-9])"
-    return re.search(pattern, lower) is not None
+def _has_words(text: str, words: str) -> bool:
+    """Tell whether a text has some words, not only as parts of longer ones."""
+    return re.search(rf"(?<![a-z0-9]){re.escape(words)}(?![a-z0-9])", text) is not None

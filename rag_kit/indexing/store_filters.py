@@ -13,15 +13,12 @@ if TYPE_CHECKING:
 
 
 def made_by(store: VectorStore, package: str) -> bool:
-    """Whether a store's class, or one it is made from, is of a package; imports nothing to tell."""
+    """Tell whether a store's class, or a base of it, is of a package, without importing that."""
     return any(base.__module__.split(".")[0] == package for base in type(store).__mro__)
 
 
 def translator_of(store: VectorStore) -> Callable[[Filter], Any] | None:
-    """Return the kit's own translation of filters for a store; ``None`` for an unknown store.
-
-    It gives the store's ``filter`` argument, ``None`` for all rows; ``FilterError`` where the store cannot say it.
-    """
+    """Return a function from the kit's filters to the ``filter`` argument of a store; ``None`` for an unknown store."""
     from langchain_core.vectorstores import InMemoryVectorStore
 
     if isinstance(store, InMemoryVectorStore):
@@ -35,5 +32,6 @@ def translator_of(store: VectorStore) -> Callable[[Filter], Any] | None:
 
 
 def _predicate(where: Filter) -> Callable[[Any], bool]:
+    """Make a function from a document to whether it passes."""
     passes = compile_filter(where)
     return lambda document: passes(document.metadata)

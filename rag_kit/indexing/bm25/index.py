@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from langchain_core.documents import Document
 from numpy.typing import NDArray
 
-from rag_kit.documents import compile_filter
+from rag_kit.documents import Filter, compile_filter
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25 import parameters as check
 from rag_kit.indexing.bm25 import storage
@@ -27,13 +28,8 @@ from rag_kit.indexing.bm25.postings import (
 )
 from rag_kit.indexing.bm25.spelling import correct, note_corrections
 from rag_kit.indexing.bm25.term_graph import TermGraph
-from rag_kit.indexing.bm25.view import BM25View, Hits, Passes, Query, term_weights
+from rag_kit.indexing.bm25.view import BM25View, Hits, Passes, term_weights
 from rag_kit.text import default_analyzer
-
-if TYPE_CHECKING:
-    from langchain_core.documents import Document
-
-    from rag_kit.documents import Filter
 
 
 class BM25Index(InvertedIndex):
@@ -78,12 +74,11 @@ class BM25Index(InvertedIndex):
         self._formula = check.formula_of(k1, b, variant)
         self.k1, self.b, self.variant = self._formula
         self.analyzer = default_analyzer() if analyzer is None else analyzer
-        self._graph: TermGraph | None = None  # the last one
 
     def _analyse(self, texts: Sequence[str]) -> list[Sequence[str]]:
-        return [check.check_terms(self.analyzer, text) for text in texts]
+        return [check.check_terms(self.analyzer(text)) for text in texts]
 
-    def _run(self, analysed: Sequence[Sequence[str]], first: int) -> PostingRun:
+    def _make_run(self, analysed: Sequence[Sequence[str]], first: int) -> PostingRun:
         return count_terms(analysed, self._vocabulary, first)
 
     def _weights(self, postings: Postings, lengths: NDArray[np.int64]) -> Weights:
@@ -92,7 +87,7 @@ class BM25Index(InvertedIndex):
     # Reading
 
     def search(self, query: str, k: int = 4, filter: Filter | None = None) -> Hits:
-        """The k best documents for a query.
+        """Return the k best documents for a query.
 
         Args:
             query: The question or keywords.
@@ -108,10 +103,12 @@ class BM25Index(InvertedIndex):
             InvalidInputError: ``k`` below 1, or the query is not a string.
             FilterError: The filter is malformed.
         """
-        return self._search(self.query_terms(query), k, filter, query)
+        k, terms, view = check.check_k(k), self.query_terms(query), self.current()
+        passes = compile_filter(filter) if filter else None
+        return view.search(self.spell(query, term_weights(terms), view, passes), k, passes)
 
     def search_weighted(self, terms: Mapping[str, float], k: int = 4, filter: Filter | None = None) -> Hits:
-        """As :meth:`search`, for terms of which each has a weight: what it adds to a score is multiplied by it.
+        """Search as :meth:`search`, by terms with weights: what a term adds to a score is multiplied by its weight.
 
         With the weight 1 for each term of a query, the result is that of :meth:`search`.
 
@@ -130,7 +127,8 @@ class BM25Index(InvertedIndex):
             >>> [(doc.page_content, round(score, 2)) for doc, score in index.search_weighted({"car": 1, "truck": .5})]
             [('a car', 0.36), ('a truck', 0.18)]
         """
-        return self._search(check.check_weights(terms), k, filter)
+        weights, k = check.check_weights(terms), check.check_k(k)
+        return self.current().search(weights, k, compile_filter(filter) if filter else None)
 
     def spread(
         self,
@@ -141,7 +139,7 @@ class BM25Index(InvertedIndex):
         damping: float = 0.5,
         max_df: int = 100,
     ) -> list[tuple[Document, float, list[str]]]:
-        """The documents that share rare terms with some documents, by personalised PageRank (see ``GraphRetriever``).
+        """Return the documents that share rare terms with others, by personalised PageRank (see ``GraphRetriever``).
 
         Args:
             seeds: Weight of each document, by its id in the index, where the walk begins; others are passed over.
@@ -161,27 +159,18 @@ class BM25Index(InvertedIndex):
         k = check.check_k(k)
         with self._lock:
             view = self.current()
-            if self._graph is None or not self._graph.fits(view.postings, max_df):
-                self._graph = TermGraph(view.postings, len(view), list(self._vocabulary), max_df)
-            graph = self._graph
-            places = view.place_of
-            weights = {places[key]: weight for key, weight in seeds.items() if key in places}
-        visits = graph.visits(weights, k, damping, view.mask(filter) if filter else None)
-        documents = view.documents(place for place, _, _ in visits)
-        return [(doc, mass, terms) for doc, (_, mass, terms) in zip(documents, visits, strict=True)]
-
-    def _search(self, terms: Query, k: int, filter: Filter | None, query: str | None = None) -> Hits:
-        k = k if type(k) is int and k > 0 else check.check_k(k)
-        view = self._view or self.current()
-        passes = compile_filter(filter) if filter else None
-        if query is not None:
-            terms = self.spell(query, term_weights(terms), view, passes)
-        return view.search(terms, k, passes)
+            if max_df not in view.graphs:
+                view.graphs[max_df] = TermGraph(view.postings, len(view), list(self._vocabulary), max_df)
+            position_of = view.place_of
+            weights = {position_of[key]: weight for key, weight in seeds.items() if key in position_of}
+        visits = view.graphs[max_df].visits(weights, k, damping, view.mask(filter) if filter else None)
+        documents = view.documents(visit.document for visit in visits)
+        return [(doc, visit.mass, visit.terms) for doc, visit in zip(documents, visits, strict=True)]
 
     def spell(
         self, query: str, terms: Mapping[str, float], view: BM25View, passes: Passes | None
     ) -> Mapping[str, float]:
-        """Correct the terms of a query that no document of a view has; what was corrected is noted."""
+        """Correct the terms that no document of the view has, if the analyzer allows it, and write notes about it."""
         if not getattr(self.analyzer, "typos", False):
             return terms
         terms, corrections = correct(terms, view.knows, partial(view.find_known, passes=passes))
@@ -189,31 +178,30 @@ class BM25Index(InvertedIndex):
         return terms
 
     def query_terms(self, query: str) -> Sequence[str]:
-        """The terms that a query is searched by: the ``analyzer``'s ``query_terms``, or its terms where it has none.
+        """Return the terms of a query by the analyzer's ``query_terms``, or by the analyzer itself if it has none.
 
         Example:
             >>> BM25Index().query_terms("How do I cap the calls?")
             ['cap', 'call']
         """
         analyse = getattr(self.analyzer, "query_terms", self.analyzer)
-        terms = analyse(query if isinstance(query, str) else check.check_query(query))
-        return terms if isinstance(terms, list) else check.check_terms(analyse, query)
+        return check.check_terms(analyse(check.check_query(query)))
 
     def scores(self, query: str) -> Floats:
-        """The score of every document, in insertion order, as a new array of shape (documents,).
+        """Return the score of every document, in insertion order, as a new array of shape (documents,).
 
         float32 for ``lucene``, float64 for ``okapi``, whose scores may be below zero.
         """
         return self.current().scores(self.query_terms(query))
 
     def maximum(self, query: str | Mapping[str, float]) -> float:
-        """Give a bound that no document's score for a query, or for weighted terms, exceeds: each term at full weight.
+        """Return a bound of all scores for a query or weighted terms: the sum of the most that each term can add.
 
         A term that no document holds counts as rarest, so that the best score divided by this tells how much of the
         question the index can match. 0 for a query without terms.
         """
         terms = check.check_weights(query) if isinstance(query, Mapping) else self.query_terms(query)
-        return (self._view or self.current()).maximum(terms)
+        return self.current().maximum(terms)
 
     # Storing
 

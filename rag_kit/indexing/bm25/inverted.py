@@ -9,9 +9,10 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from itertools import compress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from langchain_core.documents import Document
 from numpy.typing import NDArray
 
 from rag_kit.documents import PROVENANCE_KEY, content_hash
@@ -22,9 +23,6 @@ from rag_kit.indexing.bm25.parameters import check_ids, documents_of, documents_
 from rag_kit.indexing.bm25.postings import PostingRun, Postings, Vocabulary, Weights, merge
 from rag_kit.indexing.bm25.storage import StorageState
 from rag_kit.indexing.bm25.view import BM25View, ScoreRow, documents_of_rows
-
-if TYPE_CHECKING:
-    from langchain_core.documents import Document
 
 _BATCH = 2048  # documents analysed between two turns of the lock
 
@@ -42,30 +40,28 @@ class InvertedIndex(ABC):
         self._lock = threading.RLock()
         self._vocabulary = Vocabulary()
         self._rows: dict[str, ScoreRow] = {}  # all documents by id, in insertion order
-        self._postings = Postings.empty()  # of the documents of the last view
-        self._numbered: Sequence[
-            ScoreRow
-        ] = ()  # these, by the numbers they have there; some may be deleted since
-        self._lengths = np.zeros(0, np.int64)  # terms of each of these
-        self._pending: list[PostingRun] = []  # postings of the documents that were added since
-        self._added: list[ScoreRow] = []  # these, whose numbers go on from there
+        self._postings = Postings.empty()  # of the merged documents
+        self._merged: Sequence[ScoreRow] = ()  # of the last view, by number; some may be deleted since
+        self._lengths = np.zeros(0, np.int64)  # numbers of terms of the merged documents
+        self._pending: list[PostingRun] = []  # postings of the added documents
+        self._added: list[ScoreRow] = []  # since the last view, numbered after the merged ones
         self._view: BM25View | None = None  # the state after all finished writes, once it is built
 
     @abstractmethod
     def _analyse(self, texts: Sequence[str]) -> Sequence[Sized]:
-        """The terms of each text."""
+        """Return the terms of each text: a list of them, or a dict of their weights."""
 
     @abstractmethod
-    def _run(self, analysed: Sequence[Any], first: int) -> PostingRun:
-        """Postings of what was analysed of some texts, the first of which has a number."""
+    def _make_run(self, analysed: Sequence[Any], first: int) -> PostingRun:
+        """Return the postings of analysed texts, whose document numbers begin at ``first``."""
 
     @abstractmethod
     def _weights(self, postings: Postings, lengths: NDArray[np.int64]) -> Weights:
-        """The scores of postings, of documents of these lengths."""
+        """Return the scores of postings; ``lengths`` are the numbers of terms of the documents."""
 
     @abstractmethod
     def _header(self) -> dict[str, Any]:
-        """Give the settings that a file keeps beside documents and postings, as plain JSON."""
+        """Return the settings that a file keeps beside documents and postings, as plain JSON."""
 
     @classmethod
     def from_documents(
@@ -98,7 +94,7 @@ class InvertedIndex(ABC):
             return key in self._rows
 
     def __getstate__(self) -> dict[str, Any]:
-        """The state to pickle or copy, without the lock and the view, which the copy builds anew."""
+        """Return the state to pickle or copy, without the lock and the view, which the copy builds anew."""
         with self._lock:
             state = {name: value for name, value in vars(self).items() if name not in ("_lock", "_view")}
             return {name: copy.copy(value) for name, value in state.items()}
@@ -113,14 +109,13 @@ class InvertedIndex(ABC):
             return list(self._rows)
 
     def metadata_rows(self) -> Iterator[Mapping[str, Any]]:
-        """The metadata of all documents, in insertion order; only to be read."""
+        """Return the metadata of all documents, in insertion order; only to be read."""
         return (row.metadata for row in self.current().rows)
 
     def get(self, ids: Iterable[str]) -> list[Document]:
-        """Copies of the documents with these ids, in that order; an id that is not there is passed over."""
+        """Return copies of the documents with these ids, in that order; an id that is not there is passed over."""
         with self._lock:
-            rows = [self._rows[key] for key in check_ids(ids) if key in self._rows]
-        return documents_of_rows(rows)
+            return documents_of_rows(self._rows[key] for key in check_ids(ids) if key in self._rows)
 
     def add(self, documents: Iterable[Document], ids: Iterable[str] | None = None) -> list[str]:
         """Add documents at the end, and return their ids, in order.
@@ -166,16 +161,17 @@ class InvertedIndex(ABC):
             (1, 1)
         """
         with self._lock:
-            removed = [row for key in check_ids(ids) if (row := self._rows.pop(key, None)) is not None]
-            self._view = None if removed else self._view
+            removed = [key for key in check_ids(ids) if self._rows.pop(key, None) is not None]
+            if removed:
+                self._view = None
         return len(removed)
 
     def prepare(self) -> None:
-        """Merge what was written now, which otherwise the first search after a write does."""
+        """Merge the last writes now, which otherwise the first search after a write does."""
         self.current()
 
     def current(self) -> BM25View:
-        """The state after all finished writes, which no later write changes."""
+        """Return a view of the state after all finished writes, which no later write changes."""
         if (view := self._view) is not None:
             return view
         with self._lock:
@@ -184,20 +180,17 @@ class InvertedIndex(ABC):
             return self._view
 
     def _merge(self) -> BM25View:
-        """Drop deleted documents, merge the postings of the last writes, and make a view of it. Holds the lock.
-
-        This mostly copies arrays: the scores of a term are computed when it is first searched for.
-        """
-        rows, numbered = list(self._rows.values()), [*self._numbered, *self._added]
+        """Add the postings of the last writes, drop those of deleted documents, and return a view. Needs the lock."""
+        rows, numbered = list(self._rows.values()), [*self._merged, *self._added]
         lengths = np.append(self._lengths, np.array([row.length for row in self._added], np.int64))
         new_numbers = None
         if len(rows) < len(numbered):
-            alive = np.ones(len(numbered), bool)
-            alive[_positions_of_missing(numbered, rows)] = False
-            new_numbers = np.where(alive, np.cumsum(alive) - 1, -1).astype(np.int32)
-            lengths = lengths[alive]
+            stays = np.ones(len(numbered), bool)
+            stays[_missing_positions(numbered, rows)] = False
+            new_numbers = np.where(stays, np.cumsum(stays) - 1, -1).astype(np.int32)
+            lengths = lengths[stays]
         self._postings = merge(self._postings, self._pending, len(self._vocabulary), new_numbers)
-        self._numbered, self._lengths, self._pending, self._added = rows, lengths, [], []
+        self._merged, self._lengths, self._pending, self._added = rows, lengths, [], []
         return BM25View(rows, self._postings, self._weights(self._postings, lengths), self._vocabulary)
 
     def save(self, path: str | Path) -> None:
@@ -213,14 +206,14 @@ class InvertedIndex(ABC):
         storage.save(path, self.kind, self._header(), StorageState(view.rows, view.postings, terms))
 
     def _restore(self, state: StorageState) -> None:
-        """Take over what a file holds; the index must be new."""
+        """Fill a new index with the state of a file, without the terms that only deleted documents had."""
         rows, postings, vocabulary = state
-        used = postings.frequencies() > 0  # terms of deleted documents are forgotten here
-        names = compress(vocabulary, used.tolist())
-        self._vocabulary = Vocabulary((term, number) for number, term in enumerate(names))
+        used = postings.frequencies() > 0
+        terms = compress(vocabulary, used.tolist())
+        self._vocabulary = Vocabulary((term, number) for number, term in enumerate(terms))
         pointers = np.append(postings.pointers[:-1][used], postings.pointers[-1:])
         self._postings = Postings(pointers, postings.documents, postings.counts)
-        self._rows, self._numbered = {row.key: row for row in rows}, rows
+        self._rows, self._merged = {row.key: row for row in rows}, rows
         self._lengths = np.array([row.length for row in rows], np.int64)
         self.prepare()
 
@@ -233,9 +226,9 @@ class InvertedIndex(ABC):
         texts: Sequence[str] | None = None,
         removed: Sequence[str] = (),
     ) -> list[str]:
-        """Add, replace and remove documents: all or, on an error, none; ``texts`` are analysed in place of theirs.
+        """Add or replace documents and remove others, all or, on an error, none; return the keys of the written ones.
 
-        Texts are analysed without the lock, so that searches go on; the vocabulary is shared, so counting holds it.
+        ``texts`` are analysed in place of the documents' own, without the lock, so that searches go on.
         """
         documents = documents_of(documents)
         document_ids = [doc.id for doc in documents] if ids is None else check_ids(ids, len(documents))
@@ -245,12 +238,12 @@ class InvertedIndex(ABC):
         for start in range(0, len(documents), _BATCH):
             analysed = self._analyse(texts[start : start + _BATCH])
             lengths += map(len, analysed)
-            with self._lock:
-                runs.append(self._run(analysed, start))
+            with self._lock:  # counting changes the vocabulary
+                runs.append(self._make_run(analysed, start))
         with self._lock:
             keys = self._keys(document_ids, documents, replace)
             self.delete(removed)
-            first = len(self._numbered) + len(self._added)
+            first = len(self._merged) + len(self._added)
             columns = zip(keys, document_ids, documents, copies, lengths, strict=True)
             for key, document_id, doc, metadata, length in columns:
                 row = ScoreRow(key, document_id, doc.page_content, metadata, length)
@@ -258,11 +251,12 @@ class InvertedIndex(ABC):
                 self._rows[key] = row
                 self._added.append(row)
             self._pending += [run._replace(documents=run.documents + np.int32(first)) for run in runs]
-            self._view = None if keys else self._view
+            if keys:
+                self._view = None
         return keys
 
     def _keys(self, ids: Sequence[Any], documents: Sequence[Document], replace: bool) -> list[str]:
-        """Give the keys of documents in the index: their ids, or their texts where they have none."""
+        """Return the keys of documents to write: their ids, else hashes of their texts (repeats: ``#2``, ``#3``...)."""
         keys: dict[str, None] = {}
         repeats: dict[str, int] = {}
         for key, document in zip(ids, documents, strict=True):
@@ -283,13 +277,17 @@ class InvertedIndex(ABC):
         return list(keys)
 
 
-def _positions_of_missing(rows: Sequence[ScoreRow], present: Sequence[ScoreRow]) -> list[int]:
-    """Positions of the rows that are not among those present, which are the others in the same order."""
-    positions, place = list[int](), 0
+def _missing_positions(rows: Sequence[ScoreRow], present: Sequence[ScoreRow]) -> list[int]:
+    """Return the positions of the rows that are not in ``present``, which has all others in the same order.
+
+    Each is found by bisection: before it, a row is as far behind its copy as rows were missing so far.
+    """
+    positions, start = list[int](), 0
+
+    def is_further(at: int) -> bool:
+        return rows[at + len(positions)] is not present[at]
+
     while len(positions) < len(rows) - len(present):
-        # up to the next one, each row stands as many places before the present one as there were gaps
-        place = bisect_left(
-            range(len(present)), True, place, key=lambda at: rows[at + len(positions)] is not present[at]
-        )
-        positions.append(place + len(positions))
+        start = bisect_left(range(len(present)), True, start, key=is_further)
+        positions.append(start + len(positions))
     return positions

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from langchain_core.documents import Document
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25.postings import VARIANTS, Formula
-
-if TYPE_CHECKING:
-    from langchain_core.documents import Document
 
 DEFAULT_K1 = 0.9
 DEFAULT_B = 0.5
@@ -21,20 +19,19 @@ _MAX_WEIGHT = 1e30  # a weight times a score stays a finite float32
 
 
 def formula_of(k1: Any, b: Any, variant: Any) -> Formula:
-    """The parameters of BM25, each in its range."""
-    for name, value, low, high, default in (("k1", k1, 0, math.inf, DEFAULT_K1), ("b", b, 0, 1, DEFAULT_B)):
-        if not _is_number(value) or not low <= value <= high or math.isinf(value):
+    """Return the parameters of BM25; raise InvalidInputError for one outside its range."""
+    for name, value, highest, default in (("k1", k1, math.inf, DEFAULT_K1), ("b", b, 1, DEFAULT_B)):
+        if not _is_number(value) or not 0 <= value <= highest or math.isinf(value):
             raise InvalidInputError(
-                f"{name}={value!r} is not allowed; give a number from {low} to {high:g} ({default} is the default)."
+                f"{name}={value!r} is not allowed; give a number from 0 to {highest:g} ({default} is the default)."
             )
     if variant not in VARIANTS:
         raise InvalidInputError(f"variant={variant!r} is not known; use one of {', '.join(VARIANTS)}.")
     return Formula(float(k1), float(b), variant)
 
 
-def check_terms(analyzer: Callable[[str], Any], text: str) -> Sequence[str]:
-    """The terms of a text; one string as the result would count as a term per character."""
-    terms = analyzer(text)
+def check_terms(terms: Any) -> Sequence[str]:
+    """Return an analyzer's result; raise InvalidInputError unless it is a list (a string would be single letters)."""
     if not isinstance(terms, (list, tuple)):
         raise InvalidInputError(
             f"The analyzer returned {type(terms).__name__}; it must return a list of terms (str)."
@@ -43,16 +40,12 @@ def check_terms(analyzer: Callable[[str], Any], text: str) -> Sequence[str]:
 
 
 def documents_of(documents: Any) -> list[Document]:
-    """The documents to write, in a collection."""
-    from langchain_core.documents import Document
-
+    """Return a collection of Documents as a list; raise InvalidInputError for anything else."""
     return _list_of("documents", documents, Document, "LangChain Documents (from_texts takes plain texts)")
 
 
 def documents_of_texts(texts: Any, metadatas: Any) -> list[Document]:
-    """Texts and their metadata, one each, as documents."""
-    from langchain_core.documents import Document
-
+    """Make a document of each text and the metadata at its position; ``metadatas`` may be None."""
     texts = _list_of("texts", texts, str, "strings (from_documents takes Documents)")
     if metadatas is None:
         metadatas = [None] * len(texts)
@@ -63,7 +56,7 @@ def documents_of_texts(texts: Any, metadatas: Any) -> list[Document]:
 
 
 def check_ids(ids: Any, documents: int | None = None) -> list[str]:
-    """Some ids, or one for each of so many documents."""
+    """Return ids as a list; raise InvalidInputError unless they are strings and as many as ``documents``, if given."""
     checked = _list_of("ids", ids, str, "ids (str)")
     if documents is not None and len(checked) != documents:
         raise InvalidInputError(
@@ -72,33 +65,33 @@ def check_ids(ids: Any, documents: int | None = None) -> list[str]:
     return checked
 
 
-def _list_of(name: str, values: Any, kind: type | tuple[type, ...], what: str) -> list[Any]:
-    """The elements of a collection, each of a type; one string or mapping is not a collection."""
+def _list_of(name: str, values: Any, kind: type | tuple[type, ...], wanted: str) -> list[Any]:
+    """Return the elements of a collection, which is no string or mapping; raise InvalidInputError for another kind."""
     if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
-        raise InvalidInputError(f"{name} is {type(values).__name__}; give a list of {what}.")
+        raise InvalidInputError(f"{name} is {type(values).__name__}; give a list of {wanted}.")
     listed = list(values)
     for value in listed:
         if not isinstance(value, kind):
-            raise InvalidInputError(f"{name} holds {type(value).__name__}; give a list of {what}.")
+            raise InvalidInputError(f"{name} holds {type(value).__name__}; give a list of {wanted}.")
     return listed
 
 
 def check_query(query: Any) -> str:
-    """A query, which is a string."""
+    """Return a query; raise InvalidInputError unless it is a string."""
     if not isinstance(query, str):
         raise InvalidInputError(f"A query must be a str, not {type(query).__name__}.")
     return query
 
 
 def check_k(k: Any) -> int:
-    """A number of results: a whole number of 1 or more."""
+    """Return a number of results as an int; raise InvalidInputError unless it is a whole number of 1 or more."""
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
         raise InvalidInputError(f"k={k!r} is not allowed; give a whole number of 1 or more.")
     return int(k)
 
 
 def check_weights(terms: Any) -> dict[str, float]:
-    """The weighted terms of a query, finite numbers of 0 or more, without those of weight 0."""
+    """Return the terms with weights above 0; raise InvalidInputError unless all are finite numbers of 0 or more."""
     if not isinstance(terms, Mapping):
         raise InvalidInputError(f"terms is {type(terms).__name__}; give a dict from index term to weight.")
     for term, weight in terms.items():

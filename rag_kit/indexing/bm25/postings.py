@@ -53,15 +53,12 @@ class Postings:
         return len(self.pointers) - 1
 
     def frequencies(self) -> NDArray[np.int64]:
-        """In how many documents each term occurs, shape (terms,)."""
+        """Return the number of documents with each term, shape (terms,)."""
         return np.diff(self.pointers)
 
 
 class PostingRun(NamedTuple):
-    """Postings of newly added documents, sorted by term, each array of shape (postings,).
-
-    Without pointers, so that many small runs stay small.
-    """
+    """Postings of newly added documents, sorted by term, each array of shape (postings,); small, without pointers."""
 
     terms: NDArray[np.int32]
     documents: NDArray[np.int32]
@@ -69,35 +66,32 @@ class PostingRun(NamedTuple):
 
 
 def count_terms(token_lists: Sequence[Sequence[str]], vocabulary: Vocabulary, first: int) -> PostingRun:
-    """Count the terms of new documents, the first of which has a number; new terms enter the vocabulary."""
+    """Count the terms of new documents, which are numbered from ``first``; new terms enter the vocabulary."""
     size = len(token_lists)
     lengths = np.fromiter(map(len, token_lists), np.int64, size)
     total = int(lengths.sum())
+    # a key for each occurrence, term * size + document, so that sorting brings the occurrences of a posting together
     keys = np.fromiter(map(vocabulary.__getitem__, chain.from_iterable(token_lists)), np.int64, total)
     keys *= size
     keys += np.repeat(np.arange(size), lengths)
-    # A key holds term and document; half the width sorts twice as fast.
-    ordered = np.sort(keys.astype(np.uint32) if len(vocabulary) * size < 1 << 32 else keys)
-    is_new = np.ones(total, bool)
-    np.not_equal(ordered[1:], ordered[:-1], out=is_new[1:])
-    at = np.flatnonzero(is_new)
-    terms, documents = np.divmod(ordered[at], size)
-    return PostingRun(
-        terms.astype(np.int32),
-        documents.astype(np.int32) + np.int32(first),
-        np.minimum(np.diff(at, append=total), _MAX_COUNT).astype(np.uint16),
-    )
+    if len(vocabulary) * size < 1 << 32:
+        keys = keys.astype(np.uint32)  # half the width sorts twice as fast
+    keys.sort()
+    starts = np.flatnonzero(np.diff(keys, prepend=keys[:1] + 1))  # of each posting's run of equal keys
+    terms, documents = np.divmod(keys[starts], size)
+    counts = np.minimum(np.diff(starts, append=total), _MAX_COUNT)
+    documents = documents.astype(np.int32) + np.int32(first)
+    return PostingRun(terms.astype(np.int32), documents, counts.astype(np.uint16))
 
 
 def weighted_terms(vectors: Sequence[Mapping[str, float]], vocabulary: Vocabulary, first: int) -> PostingRun:
-    """The weights of terms in new documents; arguments as for :func:`count_terms`."""
+    """Return the postings of new documents that are vectors of weights; arguments as for :func:`count_terms`."""
     lengths = [len(vector) for vector in vectors]
     total = sum(lengths)
     terms = np.fromiter(map(vocabulary.__getitem__, chain.from_iterable(vectors)), np.int32, total)
     weights = np.fromiter(chain.from_iterable(v.values() for v in vectors), np.float32, total)
     documents = np.repeat(np.arange(first, first + len(lengths), dtype=np.int32), lengths)
-    order = np.argsort(terms, kind="stable")
-    return PostingRun(terms[order], documents[order], weights[order])
+    return _sort_by_term(terms, documents, weights)
 
 
 def merge(
@@ -105,31 +99,38 @@ def merge(
 ) -> Postings:
     """Put the postings of added documents behind the old ones, term by term.
 
-    `terms` is how many there are now; `new_numbers` are the documents' new numbers, below 0 for dropped ones.
+    ``terms`` is the number of terms now. ``new_numbers`` has each document's new number, below 0 for a deleted one.
     """
     if not added and new_numbers is None and base.terms == terms:
         return base
-    old_documents, old_counts, pointers = base.documents, base.counts, base.pointers
-    run = _join([PostingRun(old_documents[:0], old_documents[:0], old_counts[:0]), *added])
+    runs = [PostingRun(base.documents[:0], base.documents[:0], base.counts[:0]), *added]
+    new = _sort_by_term(*(np.concatenate(arrays) for arrays in zip(*runs, strict=True)))
     if new_numbers is not None:
-        old_documents, documents = new_numbers[old_documents], new_numbers[run.documents]
-        stays, new = old_documents >= 0, documents >= 0
-        pointers = pointers - np.searchsorted(np.flatnonzero(~stays), pointers)
-        old_documents, old_counts = old_documents[stays], old_counts[stays]
-        run = PostingRun(run.terms[new], documents[new], run.counts[new])
-    ends = np.append(pointers[1:], np.repeat(pointers[-1:], terms - base.terms))
-    places = ends[run.terms]
+        documents = new_numbers[new.documents]
+        stays = documents >= 0
+        new = PostingRun(new.terms[stays], documents[stays], new.counts[stays])
+        base = _renumber(base, new_numbers)
+    # the new postings of a term go to the end of its old ones; new terms have none, and begin at the end of all
+    ends = np.append(base.pointers[1:], np.repeat(base.pointers[-1:], terms - base.terms))
     pointers = np.zeros(terms + 1, np.int64)
-    pointers[1:] = ends + np.cumsum(np.bincount(run.terms, minlength=terms))
-    if not len(old_counts):
-        return Postings(pointers, run.documents, run.counts)
-    counts: Any = np.insert(old_counts, places, run.counts)
-    return Postings(pointers, np.insert(old_documents, places, run.documents), counts)
+    pointers[1:] = ends + np.cumsum(np.bincount(new.terms, minlength=terms))
+    if not len(base.counts):
+        return Postings(pointers, new.documents, new.counts)
+    positions = ends[new.terms]
+    counts: Any = np.insert(base.counts, positions, new.counts)
+    return Postings(pointers, np.insert(base.documents, positions, new.documents), counts)
 
 
-def _join(runs: Sequence[PostingRun]) -> PostingRun:
-    """One run of several: a stable sort of runs that are sorted is a merge."""
-    terms, documents, counts = (np.concatenate(arrays) for arrays in zip(*runs, strict=True))
+def _renumber(postings: Postings, new_numbers: NDArray[np.int32]) -> Postings:
+    """Give the documents their new numbers, and leave out the postings of those whose number is below 0."""
+    documents = new_numbers[postings.documents]
+    stays = documents >= 0
+    dropped_before = np.searchsorted(np.flatnonzero(~stays), postings.pointers)
+    return Postings(postings.pointers - dropped_before, documents[stays], postings.counts[stays])
+
+
+def _sort_by_term(terms: NDArray[np.int32], documents: NDArray[np.int32], counts: Counts) -> PostingRun:
+    """Sort postings by term; those of a term stay in their order, which is by document."""
     order = np.argsort(terms, kind="stable")
     return PostingRun(terms[order], documents[order], counts[order])
 
@@ -145,13 +146,13 @@ class Formula(NamedTuple):
 class Weights(NamedTuple):
     """The scores that postings add to their documents."""
 
-    kind: np.dtype[Any]  # type of the scores
-    highest: NDArray[np.float64]  # what each term adds at most, and last one in no document: (terms + 1,)
-    of: Callable[[int], Floats]  # those of a term's postings, in their order, by the number of the term
+    dtype: np.dtype[Any]  # of the scores
+    highest: NDArray[np.float64]  # most that each term adds, at the end a term in no document; (terms + 1,)
+    of_term: Callable[[int], Floats]  # by a term's number the scores of its postings, in their order
 
 
 def bm25_weights(postings: Postings, lengths: NDArray[np.int64], formula: Formula) -> Weights:
-    """Weigh each posting by BM25, for documents of some lengths: float32 for ``lucene``, float64 for ``okapi``."""
+    """Weigh each posting by BM25; ``lengths`` are the documents' numbers of terms, shape (documents,)."""
     k1, b, variant = formula
     mean = lengths.sum() / len(lengths) if lengths.any() else 1.0
     saturation = k1 * (1 - b + b * lengths / mean)
@@ -160,34 +161,27 @@ def bm25_weights(postings: Postings, lengths: NDArray[np.int64], formula: Formul
     if variant == "okapi":
         idf *= k1 + 1
     # okapi in double precision, for parity with its reference within 1e-9
-    kind = np.dtype(np.float64 if variant == "okapi" else np.float32)
+    dtype = np.dtype(np.float64 if variant == "okapi" else np.float32)
 
-    def of(term: int) -> Floats:
-        """Give the weight that each posting of a term adds to a score."""
+    def weights_of_term(term: int) -> Floats:
+        """Return the weight that each posting of a term adds to its document's score."""
         part = slice(postings.pointers[term], postings.pointers[term + 1])
-        count = postings.counts[part].astype(np.float64)
-        below = saturation[postings.documents[part]]
-        below += count
-        count /= below
-        count *= idf[term]
-        return count.astype(kind, copy=False)
+        counts = postings.counts[part].astype(np.float64)
+        weights: Floats = counts / (saturation[postings.documents[part]] + counts) * idf[term]
+        return weights.astype(dtype, copy=False)
 
-    # a document nears the idf as the term fills it
-    return Weights(kind, np.maximum(idf, 0), of)
+    # counts / (saturation + counts) stays below 1, so no weight exceeds the idf
+    return Weights(dtype, np.maximum(idf, 0), weights_of_term)
 
 
-def inverse_frequencies(holders: NDArray[np.int64], documents: int, variant: Variant) -> NDArray[np.float64]:
-    """The idf of each term, shape (terms,), by the number of documents that hold it, of so many in all.
-
-    Terms that occur in none do not count.
-    """
-    df = holders.astype(np.float64)
+def inverse_frequencies(df: NDArray[np.int64], documents: int, variant: Variant) -> NDArray[np.float64]:
+    """Return the idf of each term, shape (terms,), from its document frequency and the number of all documents."""
     if variant == "lucene":
         idf: NDArray[np.float64] = np.log1p((documents - df + 0.5) / (df + 0.5))
         return idf
     idf = np.log(documents - df + 0.5) - np.log(df + 0.5)
-    present = idf[holders > 0]
+    present = idf[df > 0]
     if len(present):
-        # fsum does not depend on the order, so an index that grew has the mean of one built at once.
+        # fsum does not depend on the order, so an index that grew has the mean of one built at once
         idf[idf < 0] = EPSILON * math.fsum(present) / len(present)
     return idf

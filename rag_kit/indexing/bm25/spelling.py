@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -24,46 +25,49 @@ class SpellingCorrection(NamedTuple):
     text: str
 
 
-#: Gives those of some terms that documents have: term, and the text of one of them; the most frequent term first.
+#: From terms to those among them that documents have, the most frequent first, each with the text of one document.
 FindKnown = Callable[[Iterable[str]], Iterator[tuple[str, str]]]
 
 
 def edits(word: str) -> set[str]:
-    """Give the words one edit away: a letter more, less or other, or two neighbours swapped.
+    """Return the words one edit away: a letter more, less or other, or two neighbours swapped.
 
     Example:
         >>> sorted({"pump", "pimp", "upmp", "pumps"} & edits("pump"))
         ['pimp', 'pumps', 'upmp']
     """
-    splits = [(word[:at], word[at:]) for at in range(len(word) + 1)]
-    found = {a + b[1:] for a, b in splits if b}
-    found |= {a + b[1] + b[0] + b[2:] for a, b in splits if len(b) > 1}
-    found |= {a + letter + b[1:] for a, b in splits if b for letter in _LETTERS}
-    found |= {a + letter + b for a, b in splits for letter in _LETTERS}
-    return found - {word}
+    splits = [(word[:position], word[position:]) for position in range(len(word) + 1)]
+    words = {before + letter + after for before, after in splits for letter in _LETTERS}
+    words |= {before + letter + after[1:] for before, after in splits[:-1] for letter in _LETTERS}
+    words |= {before + after[1:] for before, after in splits[:-1]}
+    words |= {before + after[1] + after[0] + after[2:] for before, after in splits[:-2]}
+    return words - {word}
 
 
 def correct(
     weights: Mapping[str, float], is_known: Callable[[str], bool], find_known: FindKnown
 ) -> tuple[Mapping[str, float], list[SpellingCorrection]]:
-    """Put the nearest known term in the place of each misspelt one, with less weight.
+    """Replace each misspelt term by the nearest known one, with less weight; also return the corrections.
 
     Terms of four Latin letters or more are corrected, by the most frequent term one edit away: of each 100 mistypings
     about 80 are one edit (Damerau, "A technique for computer detection and correction of spelling errors", 1964).
     Identifiers, numbers and other scripts are searched as typed. `find_known` gives only what the caller may see.
     """
-    corrections = list[SpellingCorrection]()
-    for term in [term for term in weights if _can_be_misspelt(term) and not is_known(term)][:_MOST]:
-        if nearest := next(find_known(edits(term)), None):
-            corrections.append(SpellingCorrection(term, *nearest))
+    unknown = [term for term in weights if _can_be_misspelt(term) and not is_known(term)]
+    corrections: dict[str, SpellingCorrection] = {}
+    for term in unknown[:_MOST]:
+        for nearest, text in find_known(edits(term)):
+            corrections[term] = SpellingCorrection(term, nearest, text)
+            break
     if not corrections:
         return weights, []
-    instead = {correction.term: correction.nearest for correction in corrections}
-    corrected: dict[str, float] = {}
+    corrected: defaultdict[str, float] = defaultdict(float)
     for term, weight in weights.items():
-        added = weight * WEIGHT if term in instead else weight
-        corrected[instead.get(term, term)] = corrected.get(instead.get(term, term), 0.0) + added
-    return corrected, corrections
+        if term in corrections:
+            corrected[corrections[term].nearest] += weight * WEIGHT
+        else:
+            corrected[term] += weight
+    return corrected, list(corrections.values())
 
 
 def _can_be_misspelt(term: str) -> bool:
@@ -75,11 +79,13 @@ def note_corrections(
 ) -> None:
     """Write a note for each correction, in the words that the query and a document have for the terms."""
     for term, nearest, text in corrections:
-        write_note(
-            f"searched {_word_for(nearest, text, analyzer)!r} for {_word_for(term, query, analyzer)!r}"
-        )
+        searched, typed = _word_for(nearest, text, analyzer), _word_for(term, query, analyzer)
+        write_note(f"searched {searched!r} for {typed!r}")
 
 
 def _word_for(term: str, text: str, analyzer: Callable[[str], list[str]]) -> str:
-    words = _WORDS.finditer(text[:_LONGEST_TEXT])
-    return next((match[0] for match in words if analyzer(match[0]) == [term]), term)
+    """Return the first word of a text that is analysed to a term; the term itself if there is none."""
+    for match in _WORDS.finditer(text[:_LONGEST_TEXT]):
+        if analyzer(match[0]) == [term]:
+            return match[0]
+    return term

@@ -47,35 +47,34 @@ class StorageState(NamedTuple):
 
 
 def save(path: str | Path, kind: IndexKind, header: Mapping[str, Any], state: StorageState) -> None:
-    """Write the state of an index; refuses metadata that are not JSON, and a path of something else than a file."""
-    place = Path(path)
-    if place.exists() and not place.is_file():
-        raise InvalidInputError(f"{str(place)!r} is no ordinary file; name another place for the index.")
+    """Write the state of an index; raise InvalidInputError for metadata that are not JSON, and a path of no file."""
+    target = Path(path)
+    if target.exists() and not target.is_file():
+        raise InvalidInputError(f"{str(target)!r} is no ordinary file; name another place for the index.")
     counts = state.postings.counts
-    letter = "u" if kind.counts == "counts" else "f"
-    body = {
+    sections = {
         "documents": b"\n".join(map(_dump_row, state.rows)),
         "vocabulary": _dump(list(state.vocabulary)),
         "pointers": state.postings.pointers.astype("<i8").tobytes(),
         "postings": state.postings.documents.astype("<i4").tobytes(),
-        kind.counts: counts.astype(f"<{letter}{counts.itemsize}").tobytes(),
+        kind.counts: counts.astype(counts.dtype.newbyteorder("<")).tobytes(),
     }
-    places, offset = {}, 0
-    for name, data in body.items():
-        places[name] = [offset, len(data)]
+    extents, offset = {}, 0
+    for name, data in sections.items():
+        extents[name] = [offset, len(data)]
         offset += len(data)
     numbers = {"documents": len(state.rows), "count_bytes": counts.itemsize}
-    head = _dump({**header, **numbers, "sections": places})
-    blocks = [_FIXED.pack(kind.magic, FORMAT_VERSION, len(head), offset), head, *body.values()]
+    head = _dump({**header, **numbers, "sections": extents})
+    blocks = [_FIXED.pack(kind.magic, FORMAT_VERSION, len(head), offset), head, *sections.values()]
     digest = hashlib.blake2b(digest_size=_DIGEST)
     for block in blocks:
         digest.update(block)
-    replace_file(place, lambda file: file.writelines([*blocks, digest.digest()]))
+    replace_file(target, lambda file: file.writelines([*blocks, digest.digest()]))
 
 
 @contextmanager
 def format_errors(path: str | Path) -> Iterator[None]:
-    """Refuse a file that is whole, and whose content cannot be: what is done with it raised an error."""
+    """Raise IndexFormatError where the content of a file whose checksum fits raises an error in the block."""
     try:
         yield
     except (KeyError, TypeError, ValueError, IndexError, OverflowError, RecursionError) as error:
@@ -85,7 +84,7 @@ def format_errors(path: str | Path) -> Iterator[None]:
 
 
 def load(path: str | Path, kind: IndexKind) -> tuple[Any, StorageState]:
-    """Read a file and check all of it; what is in its header is for the caller to check."""
+    """Read a file and check all of it but the caller's settings in its header, which is returned beside the state."""
     try:
         data = Path(path).read_bytes()
     except FileNotFoundError:
@@ -96,69 +95,67 @@ def load(path: str | Path, kind: IndexKind) -> tuple[Any, StorageState]:
         raise IndexFormatError(f"{path} is not a {kind.name} of rag_kit (or its beginning is damaged).")
     _, version, header_size, body_size = _FIXED.unpack_from(data)
     if version != FORMAT_VERSION:
-        whose = (
-            "an older rag_kit, which made other terms of a text"
-            if version < FORMAT_VERSION
-            else "a newer rag_kit"
-        )
+        whose = "a newer rag_kit"
+        if version < FORMAT_VERSION:
+            whose = "an older rag_kit, which made other terms of a text"
         raise IndexFormatError(
             f"{path} is a {kind.name} of {whose}: it has format version {version}, and this rag_kit reads version "
             f"{FORMAT_VERSION}. Build the index again, or use the rag_kit that wrote it."
         )
     view, start = memoryview(data), _FIXED.size + header_size
-    if (
-        len(data) != start + body_size + _DIGEST
-        or hashlib.blake2b(view[:-_DIGEST], digest_size=_DIGEST).digest() != data[-_DIGEST:]
-    ):
+    digest = hashlib.blake2b(view[:-_DIGEST], digest_size=_DIGEST).digest()
+    if len(data) != start + body_size + _DIGEST or digest != data[-_DIGEST:]:
         raise IndexFormatError(
             f"{path} is cut short or damaged: its checksum does not fit. Build the index again."
         )
     with format_errors(path):
         header = json.loads(data[_FIXED.size : start])
-        return header, _state(header, view[start : start + body_size], kind)
+        return header, _read_state(header, view[start : start + body_size], kind)
 
 
-def _state(header: Any, body: memoryview, kind: IndexKind) -> StorageState:
-    """The documents and postings of a file."""
+def _read_state(header: Any, body: memoryview, kind: IndexKind) -> StorageState:
+    """Read the documents and postings of a file; raises ValueError where its sections contradict each other."""
 
     def section(name: str) -> bytes:
         offset, size = header["sections"][name]
         return bytes(body[offset : offset + size])
 
-    whole = kind.counts == "counts"
-    type_of = f"<u{header['count_bytes']}" if whole else "<f4"
-    counts: Any = np.frombuffer(section(kind.counts), type_of)
-    postings = Postings(
-        np.frombuffer(section("pointers"), "<i8").astype(np.int64),
-        np.frombuffer(section("postings"), "<i4").astype(np.int32),
-        counts.astype(np.uint16 if whole else np.float32),
-    )
+    is_counted = kind.counts == "counts"
+    stored = np.frombuffer(section(kind.counts), f"<u{header['count_bytes']}" if is_counted else "<f4")
+    counts: Any = stored.astype(np.uint16 if is_counted else np.float32)
+    pointers = np.frombuffer(section("pointers"), "<i8").astype(np.int64)
+    postings = Postings(pointers, np.frombuffer(section("postings"), "<i4").astype(np.int32), counts)
     rows = [ScoreRow(*json.loads(line)) for line in section("documents").splitlines()]
     vocabulary = json.loads(section("vocabulary"))
-    alike = len({row.key for row in rows}) == len(rows) and all(type(row.length) is int for row in rows)
-    if len(vocabulary) != postings.terms or not alike:
+    ids_differ = len({row.key for row in rows}) == len(rows)
+    if (
+        len(vocabulary) != postings.terms
+        or not ids_differ
+        or any(type(row.length) is not int for row in rows)
+    ):
         raise ValueError("terms, ids or lengths of documents do not fit")
     return StorageState(rows, postings, vocabulary)
 
 
 def settings_of(analyzer: Callable[[str], list[str]]) -> dict[str, Any] | None:
-    """Give an analyzer's settings to store; ``None`` for a function of the user's, which cannot be stored."""
+    """Return an analyzer's settings to store; ``None`` for a function of the user's, which cannot be stored."""
     return analyzer.settings() if type(analyzer) in _ANALYZERS.values() else None  # type: ignore[attr-defined]
 
 
 def analyzer_from(settings: Any) -> Analyzer | CharacterNgrams:
-    """The analyzer that settings describe."""
+    """Make the analyzer with these settings, as `settings_of` returned them."""
     if not isinstance(settings, dict) or settings.get("kind", "words") not in _ANALYZERS:
         raise InvalidInputError(f"{settings!r} are not the settings of an analyzer of this rag_kit.")
     return _ANALYZERS[settings.get("kind", "words")].from_settings(settings)
 
 
 def _dump(value: Any) -> bytes:
-    """A value as compact JSON; numpy's scalars become plain."""
+    """Write a value as compact JSON, numpy's scalars as plain numbers."""
     return json.dumps(value, separators=(",", ":"), default=_plain).encode("ascii")
 
 
 def _dump_row(row: ScoreRow) -> bytes:
+    """Write a document as a line of JSON; raise InvalidInputError where its metadata are not JSON."""
     try:
         return _dump(row)
     except (TypeError, ValueError, RecursionError) as error:

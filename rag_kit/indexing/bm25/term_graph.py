@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rag_kit.indexing.bm25.postings import Postings, inverse_frequencies
 
-_ROUNDS = 2  # what further ones would add does not change the order of the first results
+_ROUNDS = 2  # of documents to terms to documents; further ones do not change the order of the first results
 _SHOWN_TERMS = 3  # terms that explain a result
 
 
@@ -23,36 +23,33 @@ class Visit(NamedTuple):
 
 
 class TermGraph:
-    """The two-sided graph of documents and terms.
+    """The bipartite graph of ``size`` documents and the terms in them, which have ``names``.
 
     A document leads to each of its terms by the term's rarity; a term leads to all its documents alike. A term
-    in one document leads nowhere, one in more than `max_df` everywhere: both are left out.
+    in one document leads nowhere, one in more than ``max_df`` everywhere: both are left out.
     """
 
     def __init__(self, postings: Postings, size: int, names: Sequence[str], max_df: int) -> None:
-        self._of = postings, max_df
         frequencies = postings.frequencies()
         joins = (frequencies > 1) & (frequencies <= max_df)
         df = frequencies[joins]
-        self._size, self._terms = size, len(df)
+        self._size, self._term_count = size, len(df)
         self._names = [names[number] for number in np.flatnonzero(joins).tolist()]
+        # the edges, in arrays of shape (edges,): document, term, and the chance to go along it in each direction
         self._documents = postings.documents[np.repeat(joins, frequencies)]
-        self._numbers = np.repeat(np.arange(len(df), dtype=np.int32), df)
+        self._terms = np.repeat(np.arange(len(df), dtype=np.int32), df)
         rarity = np.repeat(inverse_frequencies(df, size, "lucene"), df)
-        of_document = np.bincount(self._documents, rarity, minlength=size)
-        self._to_terms = (rarity / of_document[self._documents]).astype(np.float32)
+        rarity_sums = np.bincount(self._documents, rarity, minlength=size)
+        self._to_terms = (rarity / rarity_sums[self._documents]).astype(np.float32)
         self._to_documents = np.repeat(1 / df, df).astype(np.float32)
-
-    def fits(self, postings: Postings, max_df: int) -> bool:
-        """Tell whether the graph was made from these postings."""
-        return self._of[0] is postings and self._of[1] == max_df
 
     def visits(
         self, seeds: Mapping[int, float], k: int, damping: float, allowed: NDArray[np.bool_] | None
     ) -> list[Visit]:
-        """The k best documents by personalised PageRank, in two rounds of documents, terms and documents again.
+        """Return the k best documents by personalised PageRank, by power iteration.
 
-        The walk begins at the seeds by their weights, again with chance 1 - `damping`; ``None`` allows all documents.
+        ``seeds`` are the weights of the documents where the walk begins, and begins anew with chance 1 - ``damping`` at
+        each step. It stays in the ``allowed`` documents, a mask of shape (documents,); ``None`` allows all.
         """
         start = np.zeros(self._size)
         start[list(seeds)] = list(seeds.values())
@@ -62,22 +59,22 @@ class TermGraph:
             return []
         mass = start = start / start.sum()
         for _ in range(_ROUNDS):
-            terms = np.bincount(self._numbers, mass[self._documents] * self._to_terms, minlength=self._terms)
-            back = np.bincount(
-                self._documents, terms[self._numbers] * self._to_documents, minlength=self._size
-            )
-            mass = (1 - damping) * start + damping**2 * back
+            at_edges = mass[self._documents] * self._to_terms
+            term_mass = np.bincount(self._terms, at_edges, minlength=self._term_count)
+            at_edges = term_mass[self._terms] * self._to_documents
+            mass = (1 - damping) * start
+            mass += damping**2 * np.bincount(self._documents, at_edges, minlength=self._size)
             if allowed is not None:
                 mass = np.where(allowed, mass, 0.0)
         best = np.argsort(-mass, kind="stable")[:k]
         return [
-            Visit(place, float(mass[place]), self._terms_to(place, terms))
-            for place in best[mass[best] > 0].tolist()
+            Visit(document, float(mass[document]), self._terms_to(document, term_mass))
+            for document in best[mass[best] > 0].tolist()
         ]
 
-    def _terms_to(self, document: int, mass: NDArray[Any]) -> list[str]:
-        """The terms by which the walk came to a document most often."""
+    def _terms_to(self, document: int, term_mass: NDArray[Any]) -> list[str]:
+        """Return the names of the terms by which the walk came to a document most often."""
         edges = np.flatnonzero(self._documents == document)
-        numbers = self._numbers[edges]
-        best = np.argsort(-(mass[numbers] * self._to_documents[edges]), kind="stable")[:_SHOWN_TERMS]
-        return [self._names[number] for number in numbers[best].tolist() if mass[number] > 0]
+        terms = self._terms[edges]
+        best = np.argsort(-term_mass[terms] * self._to_documents[edges], kind="stable")[:_SHOWN_TERMS]
+        return [self._names[term] for term in terms[best].tolist() if term_mass[term] > 0]

@@ -17,7 +17,7 @@ from rag_kit.errors import ConfigurationError, MissingExtraError
 
 _CONNECT_SECONDS = 15.0
 _CLOSE_SECONDS = 3.0
-_LOOK_MS = 2_000
+_LOOK_MS = 2_000  # between two looks for workers that Dask has given up
 _ENVIRONMENT = {
     # the first death of a worker blames its tasks, and what is blamed is tried by itself
     "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0",
@@ -27,10 +27,7 @@ _ENVIRONMENT = {
 
 @contextlib.contextmanager
 def cluster_client(workers: int | None, scheduler: Any) -> Iterator[Any]:
-    """Open a ``distributed.Client``, closed afterwards; one that was given stays open.
-
-    It is one of a new cluster of `workers` processes on this machine, or `scheduler`: an address, or a client.
-    """
+    """Open a client of a new cluster of ``workers`` processes here, or of a scheduler by its address or client."""
     try:
         from distributed import Client
     except ImportError as error:
@@ -54,7 +51,7 @@ def cluster_client(workers: int | None, scheduler: Any) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def _local_cluster(workers: int) -> Iterator[str]:
-    """Start a cluster on this machine; return its scheduler's address. It ends with the context or this process."""
+    """Start a cluster on this machine, which ends with the context or this process; yield its scheduler's address."""
     path = os.pathsep.join(path or os.getcwd() for path in sys.path)
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
@@ -104,17 +101,17 @@ def serve() -> None:
 
 
 def _keep_workers(cluster: Any, workers: int) -> None:
-    """Restart workers that Dask has given up, as it does when they die while they start."""
+    """Restart workers every two seconds that Dask has given up, as it does when they die while they start."""
     from distributed.core import Status
     from tornado.ioloop import PeriodicCallback
 
-    def look() -> None:
+    def restart_lost() -> None:
         for name, nanny in list(cluster.workers.items()):
             if nanny.status in (Status.closed, Status.failed):
                 del cluster.workers[name]
         cluster.scale(workers)
 
-    cluster.loop.add_callback(PeriodicCallback(look, _LOOK_MS).start)
+    cluster.loop.add_callback(PeriodicCallback(restart_lost, _LOOK_MS).start)
 
 
 if __name__ == "__main__":

@@ -23,17 +23,17 @@ from rag_kit.indexing.readers.parts import Unreadable
 from rag_kit.models.embedding import embedding_name
 
 _REGISTER_ATTEMPTS = 5
-_MAX_CALL_DEATHS = 10
-_MAX_FILE_DEATHS = 3
-_LOOK_SECONDS = 5.0
-_WITHOUT_WORKERS = 300.0
+_MAX_CALL_DEATHS = 10  # of workers in one call to embed
+_MAX_FILE_DEATHS = 3  # of workers that read one file
+_LOOK_SECONDS = 5.0  # between two counts of the workers
+_WITHOUT_WORKERS = 300.0  # seconds after which a run without workers ends
 _WINDOW = 64  # files submitted at a time, at least
 _AHEAD = 8  # and at least so many for each thread of the workers
 
 
 @contextmanager
 def on_cluster(client: Any, parts: worker.WorkerParts) -> Iterator[Cluster]:
-    """Send the parts of a run to the workers; remove them afterwards."""
+    """Send the parts of a run to the workers, and remove them afterwards; yield the cluster to submit tasks to."""
     from cloudpickle import dumps  # as Dask does, whose own function logs the model that it cannot send
 
     run = f"rag-kit-{uuid.uuid4().hex}"
@@ -60,7 +60,7 @@ def on_cluster(client: Any, parts: worker.WorkerParts) -> Iterator[Cluster]:
 
 
 def _register(client: Any, parts: worker.WorkerParts, run: str) -> None:
-    """Send the parts; again after a second if a worker died meanwhile."""
+    """Send the parts to the workers; again after a second if one died meanwhile."""
     for attempt in range(1, _REGISTER_ATTEMPTS + 1):
         try:
             client.register_plugin(parts, name=run)
@@ -87,14 +87,15 @@ class Cluster:
         self._threads, self._counted_at, self._workers_seen_at = 0, 0.0, time.monotonic()
 
     def threads(self) -> int:
-        """Count the threads of all workers some seconds ago; ConfigurationError after five minutes without any."""
+        """Count the threads of all workers, at least 1; ConfigurationError after five minutes without any."""
         now = time.monotonic()
         if now - self._counted_at > _LOOK_SECONDS:
             try:
                 self._counted_at, self._threads = now, sum(self._client.nthreads().values())
             except OSError as error:
                 raise self._unreachable() from error
-            self._workers_seen_at = now if self._threads else self._workers_seen_at
+            if self._threads:
+                self._workers_seen_at = now
             if now - self._workers_seen_at > _WITHOUT_WORKERS:
                 raise ConfigurationError(
                     f"The scheduler at {self._address} has had no workers for {_WITHOUT_WORKERS:.0f} seconds. Start "
@@ -108,7 +109,7 @@ class Cluster:
         return self._client.submit(task, self._run, *arguments, key=key, pure=False, priority=priority)
 
     def wait(self, future: Any) -> None:
-        """Wait until a task has ended or its worker has died; raises `ConfigurationError` without workers."""
+        """Wait until a task has ended or its worker has died; raises as `threads` does without workers."""
         from distributed import CancelledError, wait
 
         while not future.done():
@@ -157,7 +158,7 @@ class ClusterConverter:
         self._coming = iter(files)
 
     def convert(self, file: SourceFile) -> tuple[list[Document], SourceRecord, list[str]]:
-        """Convert the next expected file, as `Converter.convert`."""
+        """Convert the next expected file, as `Converter.convert`; raise ReadError if three workers died with it."""
         window = max(_WINDOW, _AHEAD * self._cluster.threads())
         while len(self._futures) < window and (following := next(self._coming, None)) is not None:
             self._futures.append(self._cluster.submit(worker.convert, following))
@@ -196,10 +197,7 @@ class ClusterEmbeddings(Embeddings):
         return 2 * self._cluster.threads()
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Embed texts as an array, before files submitted earlier; again if a worker dies.
-
-        What the model raised on the worker is raised here.
-        """
+        """Embed texts as an array, before files submitted earlier, again if a worker dies; raise the worker's error."""
         for _ in range(_MAX_CALL_DEATHS):
             vectors = self._cluster.result(self._cluster.submit(worker.embed, texts, priority=10))
             if isinstance(vectors, RagKitError):
@@ -211,5 +209,5 @@ class ClusterEmbeddings(Embeddings):
         )
 
     def embed_query(self, text: str) -> list[float]:
-        """The vector of a query, by the model itself."""
+        """Embed a query by the model itself, in this process."""
         return self.underlying_embeddings.embed_query(text)

@@ -60,7 +60,7 @@ class WorkerParts(WorkerPlugin):  # type: ignore[misc]
 
     @contextmanager
     def converter(self) -> Iterator[Any]:
-        """Lend a converter that no other thread has."""
+        """Yield a converter that no other thread uses meanwhile."""
         try:
             converter = self.idle.pop()
         except IndexError:
@@ -72,7 +72,7 @@ class WorkerParts(WorkerPlugin):  # type: ignore[misc]
 
 
 def convert(run: str, file: SourceFile) -> Any:
-    """Convert a file to chunks as `Converter.convert`; or return an error and its cause."""
+    """Convert a file to chunks as `Converter.convert`; return an error and its cause if it fails."""
     if not os.path.exists(file.path):
         return ReadError(
             f"{file.file}: the worker at {get_worker().address} does not see it at {file.path}. Files must lie in a "
@@ -86,7 +86,7 @@ def convert(run: str, file: SourceFile) -> Any:
 
 
 def embed(run: str, texts: list[str]) -> Any:
-    """Embed texts as an array; an error of the kit is returned, not raised."""
+    """Embed texts, and return an array of shape (texts, dimension), or an error of the kit."""
     try:
         parts = _parts_of_run(run)
         assert parts.embeddings is not None
@@ -97,6 +97,7 @@ def embed(run: str, texts: list[str]) -> Any:
 
 
 def _parts_of_run(run: str) -> WorkerParts:
+    """Return the parts that this worker keeps for a run; raise ConfigurationError if it could not take them."""
     worker = get_worker()
     parts = worker.plugins.get(run)
     if not isinstance(parts, WorkerParts):

@@ -33,7 +33,7 @@ _TRIES = 3  # of a file that is written to while it is read
 _BLANK_IN_CHINESE = re.compile(r"(?<=[\u3000-\u9fff\uff00-\uffef]) | (?=[\u3000-\u9fff\uff00-\uffef])")
 
 
-class Sight(NamedTuple):
+class FileState(NamedTuple):
     """Size, time and inode of a file; equal if nothing was written in between."""
 
     size: int
@@ -41,21 +41,21 @@ class Sight(NamedTuple):
     inode: int
 
 
-def look(path: Path) -> Sight:
+def file_state(path: Path) -> FileState:
     """Return size, time and inode of a file as it is now."""
     stat = os.stat(path)
-    return Sight(stat.st_size, stat.st_mtime_ns, stat.st_ino)
+    return FileState(stat.st_size, stat.st_mtime_ns, stat.st_ino)
 
 
 def file_hash(path: Path) -> str:
-    """Hash a regular file's bytes; raises `Unreadable` for anything else."""
+    """Return the SHA-256 of a regular file's bytes; raises `Unreadable` for anything else."""
     with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextmanager
 def as_read_errors(file: SourceFile) -> Iterator[None]:
-    """Raise ReadError for whatever keeps a file from being opened."""
+    """Turn `Unreadable` and OSError of the block into ReadError with the file's name."""
     try:
         yield
     except Unreadable as error:
@@ -85,27 +85,26 @@ class Converter:
         self._reader.close()
 
     def expect(self, files: Sequence[SourceFile]) -> None:
-        """Note the files that will be asked for: the cluster's converter begins with them."""
+        """Do nothing; the cluster's converter begins to convert these files."""
 
     def convert(self, file: SourceFile) -> tuple[list[Document], SourceRecord, list[str]]:
-        """Convert a file to chunks, with a record of it, its source left open, and the readers' notes.
+        """Convert a file to chunks; also return a record of it, without its ``source``, and the readers' notes.
 
-        Raises ReadError also for more chunks than the limit, and for a file that keeps changing.
+        Raises ReadError for a file that cannot be read, has no text or too many chunks, or keeps changing.
         """
         with use_notes() as notes:
             documents, record = self._read(file)
             if self._pictures is not None and not self._pictures.describe(documents):
-                # other settings than any ingest has: the next one reads the file again
+                # no ingest has these settings, so the next one reads the file again
                 record = replace(record, settings="")
         for document in documents:
-            # also where a user's reader gives paths of this machine, as many of LangChain do
+            # a user's reader may give paths of this machine, as many of LangChain do
             fields = document.metadata.items()
             document.metadata = {key: _relative_to_root(value, file.root) for key, value in fields}
             document.metadata["source"] = file.file
         max_chunks = self._limits.max_chunks
-        cut = iter_chunks(documents, self._settings.cut)
         try:
-            chunks = list(islice(cut, max_chunks + 1))
+            chunks = list(islice(iter_chunks(documents, self._settings.cut), max_chunks + 1))
         except InvalidInputError as error:
             raise ReadError(f"{file.file}: {error}") from error
         if len(chunks) > max_chunks:
@@ -118,32 +117,31 @@ class Converter:
         return chunks, replace(record, fingerprint=self._duplicate_key(file, documents)), notes.texts
 
     def _read(self, file: SourceFile) -> tuple[list[Document], SourceRecord]:
-        """Read the documents of a file that does not change meanwhile, and make a record of it."""
+        """Read the documents of a file, again if it changes meanwhile, and make a record of it."""
         path = Path(file.path)
         for _ in range(_TRIES):
             with as_read_errors(file):
-                seen_ns, before = time.time_ns(), look(path)
+                seen_ns, state = time.time_ns(), file_state(path)
                 self._reader.check(path, file.root)  # before a large file is hashed
                 digest = file_hash(path)
                 documents = self._reader.read(path, root=file.root)
-                if look(path) == before:
-                    size, mtime_ns, _ = before
-                    key = self._settings.key
-                    return documents, SourceRecord("", size, mtime_ns, seen_ns, digest, key)
+                if file_state(path) == state:
+                    settings = self._settings.key
+                    return documents, SourceRecord("", state.size, state.mtime_ns, seen_ns, digest, settings)
         raise ReadError(
             f"{file.file}: it is being written to (it changed {_TRIES} times while it was read). "
             "Ingest it again later."
         )
 
     def _duplicate_key(self, file: SourceFile, documents: Sequence[Document]) -> bytes:
-        """Make the key by which copies are known: a hash of the words, and of the folder unless all count."""
+        """Return a hash that copies share: of words and folder, or of words alone; ``b""`` where copies are kept."""
         keep = self._settings.keep_duplicates
         # a user's reader may give equal files different metadata, such as a tenant by the file's name
         if keep or reader_for(Path(file.path), self._reader.readers) is not None:
             return b""
         folder = "" if keep is False else file.file.rpartition("/")[0]
-        words = (word for document in documents for word in document.page_content.split())
-        text = _BLANK_IN_CHINESE.sub("", " ".join(words))  # where a line of Chinese ends, no word does
+        words = " ".join(document.page_content for document in documents).split()
+        text = _BLANK_IN_CHINESE.sub("", " ".join(words))  # a line of Chinese may end inside a word
         return hashlib.sha256(f"{folder}\0{text}".encode("utf-8", "surrogatepass")).digest()[:16]
 
 

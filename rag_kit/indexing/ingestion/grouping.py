@@ -4,34 +4,30 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
+
+from langchain_core.documents import Document
 
 from rag_kit.concurrency.budget import check_abandoned
 from rag_kit.errors import InvalidInputError, ReadError
 from rag_kit.indexing.correcting import correct
 from rag_kit.indexing.document_index.folder import is_picture
+from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.document_index.rows import StoredRow, make_rows
-from rag_kit.indexing.document_index.writing import Batch
-from rag_kit.indexing.ingestion.converting import as_read_errors, file_hash, look
+from rag_kit.indexing.document_index.writing import Batch, Correction, SourceRecord
+from rag_kit.indexing.files import SourceFile
+from rag_kit.indexing.ingestion.converting import Converter, as_read_errors, file_hash, file_state
+from rag_kit.indexing.ingestion.report import IngestReport, Progress
+from rag_kit.indexing.ingestion.settings import IngestOptions
 from rag_kit.indexing.readers.parts import Unreadable
 from rag_kit.indexing.searched import REPRESENTATION
 from rag_kit.text import detect_language
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from langchain_core.documents import Document
-
     from rag_kit.indexing.cluster.work import ClusterConverter
-    from rag_kit.indexing.document_index.index import DocumentIndex
-    from rag_kit.indexing.document_index.writing import Correction, SourceRecord
-    from rag_kit.indexing.files import SourceFile
-    from rag_kit.indexing.ingestion.converting import Converter
-    from rag_kit.indexing.ingestion.report import IngestReport, Progress
-    from rag_kit.indexing.ingestion.settings import IngestOptions
 
 _MAX_FILES = 500  # of a group
 # A file that was written this shortly before it was looked at may be written again within one tick of the
@@ -76,11 +72,10 @@ class Grouping:
         for record in self.records.values():
             if record.source not in files and not record.original and os.path.exists(record.source):
                 self._add_original(record)
-        # what others may be copies of comes first: files that the index keeps, then new ones, then copies of before
-        rank = {source: 2 * bool(record.original) for source, record in self.records.items()}
-        order = sorted(files, key=lambda source: rank.get(source, 1))
 
-        for source in order:
+        # files with chunks in the index come first, then new ones, then copies, for copies need their originals
+        rank = {source: 2 if record.original else 0 for source, record in self.records.items()}
+        for source in sorted(files, key=lambda source: rank.get(source, 1)):
             with self._report_failure(source, files[source].file):
                 if not self._is_unchanged(group, source):
                     changed.append(source)
@@ -99,7 +94,7 @@ class Grouping:
 
     @contextmanager
     def _report_failure(self, source: str, file: str) -> Iterator[None]:
-        """Report a file that cannot be read, and go on."""
+        """Report a ReadError of the block in place of raising it; with ``strict``, raise it."""
         check_abandoned()
         try:
             yield
@@ -108,12 +103,12 @@ class Grouping:
                 raise ReadError(f"{error} Nothing was changed, for strict was asked for.") from error
             cause = error.__cause__
             reason = cause.message if isinstance(cause, Unreadable) else str(error).removeprefix(f"{file}: ")
-            known = " (its earlier version stays in the index)" if source in self.records else ""
-            self.report.failed.append((file, f"{reason}{known}"))
+            earlier = " (its earlier version stays in the index)" if source in self.records else ""
+            self.report.failed.append((file, f"{reason}{earlier}"))
             self.progress.count()
 
     def _is_unchanged(self, group: Group, source: str) -> bool:
-        """Tell whether a file need not be read; then count it, and put its new time into the group."""
+        """Tell whether a file need not be read; then count it, and add its record to the group if its time is new."""
         record = self.records.get(source)
         if record is None or record.settings != self.key:
             return False
@@ -121,16 +116,17 @@ class Grouping:
         if bool(original) != bool(record.original) and not self._corrections_of(source):
             return False  # it is not a copy any more, or another process has written the same text meanwhile
         self.progress.tell(self.files[source].file)
-        if (same := self._unchanged_record(self.files[source], record)) is None:
+        record_now = self._unchanged_record(self.files[source], record)
+        if record_now is None:
             return False
-        if same is not record:
-            group.records.append(same)
+        if record_now is not record:
+            group.records.append(record_now)
         if record.original:
             self.report.count_copy(source, original, self.files)
         else:
             self._add_original(record)
         self.report.unchanged += 1
-        self.progress.count(same.size)
+        self.progress.count(record.size)
         return True
 
     def _read_file(self, group: Group, source: str) -> None:
@@ -140,14 +136,8 @@ class Grouping:
         chunks, record, notes = self.converter.convert(file)
         self.report.remarks += [(file.file, note) for note in notes]
         record = replace(record, source=source)
-        max_source = self.index.max_source
         try:
-            if max_source and len(source.encode()) > max_source:
-                raise InvalidInputError(
-                    f"its path has more than {max_source} bytes, which PostgreSQL cannot index; move the file."
-                )
-            if max_source and any("\0" in f"{chunk.id}{chunk.page_content}" for chunk in chunks):
-                raise InvalidInputError("its text holds NUL, which PostgreSQL refuses; leave it out.")
+            self._check_storable(source, chunks)
             if corrections := self._corrections_of(source):
                 chunks, lost = correct(chunks, source, corrections)
                 self.report.lost += [(file.file, fix.text, fix.corrected) for fix in lost]
@@ -156,44 +146,58 @@ class Grouping:
                 group.records.append(replace(record, original=original))
                 return
             rows = make_rows(chunks, source=source)
-            if any(REPRESENTATION in chunk.metadata for chunk in chunks):
-                raise InvalidInputError(
-                    f"its metadata have the field {REPRESENTATION!r}, which marks what was made of passages and hides "
-                    "it from searches; let the reader give the field another name."
-                )
         except InvalidInputError as error:
             raise ReadError(f"{file.file}: {error}") from error
         group.whole.append(source)
         group.records.append(record)
-        self._add_original(record)
-        if getattr(self.index.embeddings, "english_only", False):
-            self.chinese += sum(detect_language(row.text) == "zh" for row in rows)
-        for metadata in (chunk.metadata for chunk in chunks):
-            if metadata.get("ocr") is True:
-                self.recognised.add(file.file)
-            if is_picture(metadata.get("picture")):
-                self.pictures.setdefault(file.file, set()).add(metadata["picture"])
-            if pages := metadata.get("pages_without_text"):
-                self.empty[file.file] = pages
         group.rows += rows
         group.chunks += chunks
         group.sources += [source] * len(chunks)
+        self._add_original(record)
+        if getattr(self.index.embeddings, "english_only", False):
+            self.chinese += sum(detect_language(row.text) == "zh" for row in rows)
+        self._note_peculiarities(file.file, chunks)
+
+    def _check_storable(self, source: str, chunks: Sequence[Document]) -> None:
+        """Raise InvalidInputError if PostgreSQL cannot hold a file's chunks, or their metadata would hide them."""
+        max_source = self.index.max_source
+        if max_source and len(source.encode()) > max_source:
+            raise InvalidInputError(
+                f"its path has more than {max_source} bytes, which PostgreSQL cannot index; move the file."
+            )
+        if max_source and any("\0" in f"{chunk.id}{chunk.page_content}" for chunk in chunks):
+            raise InvalidInputError("its text holds NUL, which PostgreSQL refuses; leave it out.")
+        if any(REPRESENTATION in chunk.metadata for chunk in chunks):
+            raise InvalidInputError(
+                f"its metadata have the field {REPRESENTATION!r}, which marks what was made of passages and hides "
+                "it from searches; let the reader give the field another name."
+            )
+
+    def _note_peculiarities(self, file: str, chunks: Sequence[Document]) -> None:
+        """Note which text of a file was recognised, is lacking, or is of a picture, for the notes of the report."""
+        for metadata in (chunk.metadata for chunk in chunks):
+            if metadata.get("ocr") is True:
+                self.recognised.add(file)
+            if is_picture(metadata.get("picture")):
+                self.pictures.setdefault(file, set()).add(metadata["picture"])
+            if pages := metadata.get("pages_without_text"):
+                self.empty[file] = pages
 
     def check(self, batch: Batch) -> None:
-        """Take out files that others have meanwhile corrected, written, or removed the original of."""
+        """Remove the files from a batch that others have meanwhile corrected, written, or removed the original of."""
         read = set(batch.whole)
-        given = {correction for correction in self.corrections if correction.source in read}
-        gone = {correction.source for correction in given ^ set(self.index.corrections(read))}
+        corrections = {correction for correction in self.corrections if correction.source in read}
+        gone = {correction.source for correction in corrections ^ set(self.index.corrections(read))}
         names = {name for record in batch.records for name in (record.source, record.original)}
-        before = self.index.source_records(names)
-        now = before | {record.source: record for record in batch.records if record.source not in gone}
+        stored = self.index.source_records(names)
+        written = stored | {record.source: record for record in batch.records if record.source not in gone}
         for record in batch.records:
-            if record.source not in read:
-                holds = before.get(record.source) == self.records[record.source]
-            else:
-                original = now.get(record.original or record.source)
-                holds = original is not None and original.fingerprint == record.fingerprint
-            if not holds:
+            if record.source in read:
+                original = written.get(record.original or record.source)
+                is_valid = original is not None and original.fingerprint == record.fingerprint
+            else:  # only its time is new
+                is_valid = stored.get(record.source) == self.records[record.source]
+            if not is_valid:
                 gone.add(record.source)
         for source in sorted(gone & read):
             with self._report_failure(source, file := self.files[source].file):
@@ -209,17 +213,17 @@ class Grouping:
         return [correction for correction in self.corrections if correction.source == source]
 
     def _add_original(self, record: SourceRecord) -> None:
-        """Remember this file, so that later ones may be copies of it."""
+        """Remember a file as the original of later ones with the same fingerprint."""
         if record.fingerprint:
             self._originals.setdefault(record.fingerprint, record.source)
 
     def _unchanged_record(self, file: SourceFile, record: SourceRecord) -> SourceRecord | None:
         """Return the record of an unchanged file, with its new time if any; ``None`` if it has changed."""
         with as_read_errors(file):
-            seen_ns, (size, mtime_ns, _) = time.time_ns(), look(file.path)
+            seen_ns, state = time.time_ns(), file_state(file.path)
             is_certain = record.mtime_ns + _TICK_NS < record.checked_ns and not self.options.rehash
-            if is_certain and (size, mtime_ns) == (record.size, record.mtime_ns):
+            if is_certain and (state.size, state.mtime_ns) == (record.size, record.mtime_ns):
                 return record
-            if size == record.size and file_hash(file.path) == record.sha256:
-                return replace(record, mtime_ns=mtime_ns, checked_ns=seen_ns)
+            if state.size == record.size and file_hash(file.path) == record.sha256:
+                return replace(record, mtime_ns=state.mtime_ns, checked_ns=seen_ns)
         return None

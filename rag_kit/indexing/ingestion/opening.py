@@ -10,20 +10,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from langchain_core.embeddings import Embeddings
+
 from rag_kit._redact import redact
 from rag_kit.errors import IndexMissingError, InvalidInputError
 from rag_kit.indexing.document_index.index import DocumentIndex
+from rag_kit.indexing.document_index.store import RemoteLocation
 from rag_kit.indexing.document_index.writable import in_scope
 from rag_kit.indexing.files import SourceFile, iter_files, printable_path
 from rag_kit.indexing.ingestion.converting import Converter
+from rag_kit.indexing.ingestion.settings import IngestOptions, SplitSettings
 from rag_kit.indexing.readers.formats import all_readers
 
 if TYPE_CHECKING:
-    from langchain_core.embeddings import Embeddings
-
     from rag_kit.indexing.cluster.work import ClusterConverter
-    from rag_kit.indexing.document_index.store import RemoteLocation
-    from rag_kit.indexing.ingestion.settings import IngestOptions, SplitSettings
     from rag_kit.indexing.representing.representer import Representer
 
 
@@ -49,7 +49,7 @@ def check_paths(paths: Sequence[Path], known: Sequence[str]) -> None:
 
 
 def list_files(paths: Sequence[Path], folder: object, known: Sequence[str]) -> Listing:
-    """List the files below some paths, as `check_paths` takes them, without those in the index's folder."""
+    """List the files below some paths, without those in the index's folder; ``known`` are the sources in the index."""
     check_paths(paths, known)
     scopes = [identity(path) for path in paths]
     index_folder = [folder] if isinstance(folder, Path) else []
@@ -58,10 +58,9 @@ def list_files(paths: Sequence[Path], folder: object, known: Sequence[str]) -> L
     for file in listed:
         # names that are no UTF-8 must be text in messages and metadata; the path itself stays as it is
         files.setdefault(identity(file.path), replace(file, file=printable_path(file.file)))
-    # what could not be looked at has not vanished
-    unseen = [identity(problem.path) for problem in problems]
+    unreadable = [identity(problem.path) for problem in problems]  # files below these have not vanished
     absent = [source for source in known if source not in files and in_scope(source, scopes)]
-    vanished = [source for source in absent if not in_scope(source, unseen)]
+    vanished = [source for source in absent if not in_scope(source, unreadable)]
     refused = [(problem.file, problem.reason) for problem in problems]
     return Listing(dict(sorted(files.items())), refused, vanished)
 
@@ -88,23 +87,28 @@ def open_index(
             check_paths(paths, [])
             if dry_run:
                 folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rag-kit-")))
-            try:
-                index = DocumentIndex.create(folder, legs=legs or (), **given)
-            except InvalidInputError as refusal:
-                if isinstance(folder, Path):
-                    raise
-                try:  # another process may have created it meanwhile
-                    index = DocumentIndex.open(folder, mode="w", legs=legs, **given)
-                except IndexMissingError:
-                    raise refusal from None
+            index = _create_index(folder, legs, given)
         yield stack.enter_context(index)
+
+
+def _create_index(folder: Path | RemoteLocation, legs: Any, given: dict[str, Any]) -> DocumentIndex:
+    """Create an index; in a database, open it if another process has created it meanwhile."""
+    try:
+        return DocumentIndex.create(folder, legs=legs or (), **given)
+    except InvalidInputError as refusal:
+        if isinstance(folder, Path):
+            raise
+        try:
+            return DocumentIndex.open(folder, mode="w", legs=legs, **given)
+        except IndexMissingError:
+            raise refusal from None
 
 
 @contextlib.contextmanager
 def open_representer(
     index: DocumentIndex, options: IngestOptions, *, dry_run: bool
 ) -> Iterator[Representer | None]:
-    """Make the representations asked for, else those that the index records; ``None`` for none."""
+    """Open the maker of the representations in the options, else of those that the index records, if any."""
     recorded, represent = index.settings, options.represent
     if represent is None and "represent" not in recorded:
         yield None
@@ -133,7 +137,7 @@ def open_representer(
 def open_converter(
     index: DocumentIndex, settings: SplitSettings, options: IngestOptions, *, dry_run: bool
 ) -> Iterator[Converter | ClusterConverter]:
-    """Open the converter: in this process, or on a cluster, where a local model embeds too."""
+    """Open the converter of files: in this process, or on a cluster, where a local embedding model then embeds too."""
     if settings.pictures and (options.clustered or not isinstance(index.folder, Path)):
         raise InvalidInputError(
             "pictures=True keeps pictures in the folder of an index, read by one process: give a folder without "

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from langchain_core.documents import Document
 
 from rag_kit.concurrency.notes import write_note
 from rag_kit.errors import ModelError
 from rag_kit.indexing.document_index.folder import is_picture, keep_picture, picture_name
+from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.readers.parts import LEFT_OUT
 from rag_kit.models import JsonCache, chat_model
 from rag_kit.models.calls import text_call
@@ -16,20 +19,12 @@ from rag_kit.prompts import load_prompt
 from rag_kit.prompts.pictures import PicturePrompt
 from rag_kit.text import detect_language
 
-if TYPE_CHECKING:
-    from langchain_core.documents import Document
-
-    from rag_kit.indexing.document_index.index import DocumentIndex
-
 _MAX_DESCRIPTION = 3_000  # characters
 _ENTRIES = 5_000_000  # of the cache of replies
 
 
 class Pictures:
-    """Keeps the pictures of an index, and has a model describe each once.
-
-    ``vision`` is a chat model that takes pictures, or its name, or nothing. A dry run keeps and asks nothing.
-    """
+    """Keeps the pictures of an index, and has a model describe each once; a dry run keeps and asks nothing."""
 
     def __init__(self, index: DocumentIndex, vision: Any, *, dry_run: bool) -> None:
         self._folder, self._dry_run = Path(str(index.folder)), dry_run
@@ -47,25 +42,24 @@ class Pictures:
         return picture_name(data) if self._dry_run else keep_picture(self._folder, data)
 
     def describe(self, documents: list[Document]) -> bool:
-        """Add descriptions to the texts of pictures; ``False``, with a note, if the model failed.
-
-        A picture about which nothing is known then is taken out of the list, with a note.
-        """
-        whole = True
-        for document in [one for one in documents if is_picture(one.metadata.get("picture"))]:
+        """Add descriptions to pictures, drop those still without text; return ``False`` if the model failed for one."""
+        succeeded = True
+        pictures = [document for document in documents if is_picture(document.metadata.get("picture"))]
+        for document in pictures:
             name = str(document.metadata["picture"])
             try:
                 description = self._description(document, name) if self._cache is not None else ""
                 document.page_content = "\n\n".join(filter(None, [document.page_content, description]))
             except ModelError as error:
-                whole = False
+                succeeded = False
                 write_note(f"description of {name}{LEFT_OUT}{error}")
             if not document.page_content.strip():
                 documents.remove(document)
                 write_note(f"{name}{LEFT_OUT}it has no caption and no text, and no model described it")
-        return whole
+        return succeeded
 
     def _description(self, document: Document, name: str) -> str:
+        """Return the model's description of a picture by the file's name: from the cache, or by a call."""
         title, text = str(document.metadata.get("title") or ""), document.page_content
         prompt = load_prompt("describe_picture", language=detect_language(f"{text} {title}"))
         values = {"title": title, "text": text}
@@ -73,7 +67,7 @@ class Pictures:
         assert self._cache is not None
         description = self._cache.get([key]).get(key)
         if not isinstance(description, str):
-            shown = PicturePrompt(prompt, [("", self._folder / name)])
-            description = text_call(self._model, shown, values)[:_MAX_DESCRIPTION]
+            with_picture = PicturePrompt(prompt, [("", self._folder / name)])
+            description = text_call(self._model, with_picture, values)[:_MAX_DESCRIPTION]
             self._cache.put({key: description})
         return description

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from rag_kit.indexing.files import SourceFile
 
-    from rag_kit.indexing.files import SourceFile
+if TYPE_CHECKING:
     from rag_kit.indexing.representing.representer import Represented
 
 
 _MAX_NAMES = 20  # files in one note
-#: What the parts of a row of some fields of a report are called in JSON.
-_NAMES = {
+#: Names in JSON for the parts of the tuples in some fields of a report.
+_PART_NAMES = {
     "failed": ("file", "reason"),
     "duplicates": ("file", "original"),
     "remarks": ("file", "remark"),
@@ -59,19 +58,20 @@ class IngestReport:
     dry_run: bool = False  # whether nothing was written, and the numbers say what would be
     changes: list[tuple[str, str]] = field(default_factory=list)  # file, and "added", "updated" or "removed"
 
-    def count(self, file: str, what: str) -> None:
+    def count(self, file: str, change: str) -> None:
         """Count a file as ``"added"``, ``"updated"`` or ``"removed"``."""
-        setattr(self, what, getattr(self, what) + 1)
-        self.changes.append((file, what))
+        setattr(self, change, getattr(self, change) + 1)
+        self.changes.append((file, change))
 
     def count_copy(self, source: str, original: str, files: Mapping[str, SourceFile]) -> None:
-        """Count a file left out as a copy; ``files`` names those of this ingest."""
+        """Add a copy of a file to the duplicates; ``files`` has the files of this ingest by their sources."""
         name = files[original].file if original in files else original
         self.duplicates.append((files[source].file, name))
 
     def count_representations(self, represented: Represented) -> None:
-        """Add the cost of representations."""
-        self.calls, self.tokens = self.calls + represented.calls, self.tokens + represented.tokens
+        """Add the numbers and the cost of representations."""
+        self.calls += represented.calls
+        self.tokens += represented.tokens
         self.reused += represented.reused
         for kind, count in represented.made.items():
             self.represented[kind] = self.represented.get(kind, 0) + count
@@ -90,25 +90,24 @@ class IngestReport:
         return [f"{first_names(names)}: {remark}" for remark, names in files.items()]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the report as JSON; files with a reason, a copy or a change are objects with named fields."""
+        """Return the report as JSON data, with objects in place of the tuples: ``{"file": "a.txt", "reason": ...}``."""
         return asdict(self) | {
-            name: [dict(zip(names, row, strict=True)) for row in getattr(self, name)]
-            for name, names in _NAMES.items()
+            name: [dict(zip(part_names, row, strict=True)) for row in getattr(self, name)]
+            for name, part_names in _PART_NAMES.items()
         }
 
     def summary(self) -> str:
         """Write one line for people; a second one for representations."""
+        copies = f", {len(self.duplicates)} left out as copies" if self.duplicates else ""
         line = (
-            f"{self.added} file{'' if self.added == 1 else 's'} added, {self.updated} updated, "
-            f"{self.unchanged} unchanged, {self.removed} removed, {len(self.failed)} not read"
-            f"{f', {len(self.duplicates)} left out as copies' if self.duplicates else ''}; "
-            f"{self.chunks} chunks in the index ({self.seconds:.1f} s)"
+            f"{'dry run: ' if self.dry_run else ''}{self.added} file{'' if self.added == 1 else 's'} added, "
+            f"{self.updated} updated, {self.unchanged} unchanged, {self.removed} removed, {len(self.failed)} not read"
+            f"{copies}; {self.chunks} chunks in the index ({self.seconds:.1f} s)"
         )
         parts = [f"{count} {kind}" for kind, count in self.represented.items()]
         if self.calls or self.reused:
             parts += [f"{self.calls} model calls, about {self.tokens} tokens, {self.reused} replies reused"]
-        represented = f"\nrepresentations: {', '.join(parts)}" if parts else ""
-        return f"{'dry run: ' if self.dry_run else ''}{line}{represented}"
+        return f"{line}\nrepresentations: {', '.join(parts)}" if parts else line
 
 
 def first_names(files: list[str]) -> str:
@@ -127,7 +126,7 @@ class Progress:
         self._lock = threading.Lock()
 
     def tell(self, name: str) -> None:
-        """Say what is worked on now."""
+        """Call with the name of the file that is worked on now."""
         with self._lock:
             if self._call is not None:
                 self._call(name, self._done, self._total, bytes=self._bytes)

@@ -10,8 +10,11 @@ from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING
 
+from langchain_core.embeddings import Embeddings
+
 from rag_kit.concurrency.pool import draw_ahead, map_ahead
 from rag_kit.errors import InvalidInputError, ReadError
+from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.document_index.locations import Place, location_of
 from rag_kit.indexing.document_index.rows import family_rows
 from rag_kit.indexing.document_index.writing import Batch
@@ -22,9 +25,6 @@ from rag_kit.indexing.ingestion.report import IngestReport, Progress, first_name
 from rag_kit.indexing.ingestion.settings import IngestOptions, SplitSettings, settings_for
 
 if TYPE_CHECKING:
-    from langchain_core.embeddings import Embeddings
-
-    from rag_kit.indexing.document_index.index import DocumentIndex
     from rag_kit.indexing.representing.representer import Representer
 
 _GROUP = 256  # chunks that are embedded, and committed, together
@@ -85,8 +85,8 @@ def ingest(
     """
     started, options = time.monotonic(), options or IngestOptions()
     listed = paths if isinstance(paths, Iterable) and not isinstance(paths, str) else [paths]
-    named = [as_path(path, "paths") for path in listed]
-    if not named:
+    roots = [as_path(path, "paths") for path in listed]
+    if not roots:
         raise InvalidInputError("paths is empty; name files or folders.")
     if not isinstance(options, IngestOptions):
         raise InvalidInputError(
@@ -94,12 +94,12 @@ def ingest(
         )
     location = location_of(index)
     with (
-        open_index(named, location, embeddings, options, dry_run=dry_run) as opened,
+        open_index(roots, location, embeddings, options, dry_run=dry_run) as opened,
         open_representer(opened, options, dry_run=dry_run) as representer,
     ):
         settings = settings_for(opened, options, representer.recorded if representer is not None else {})
         records = opened.source_records()
-        listing = list_files(named, location, list(records) if prune else [])
+        listing = list_files(roots, location, list(records) if prune else [])
         if options.strict and listing.problems:
             name, reason = listing.problems[0]
             raise ReadError(f"{name}: {reason}. Nothing was changed, for strict was asked for.")
@@ -121,11 +121,7 @@ def ingest(
                 corrections=opened.corrections(),
             )
             if not dry_run:
-                if opened.settings != settings.values:
-                    opened.record_settings(settings.values)
-                if opened.embeddings is not None and (count := opened.add_vectors()):
-                    report.embedded += count
-                    report.notes.append(f"the index had no vectors; {count} chunks got theirs")
+                _apply_settings(opened, settings, report)
             _write_files(opened, representer, grouping)
             if listing.vanished and not dry_run:
                 opened.delete_sources(listing.vanished)
@@ -141,42 +137,55 @@ def ingest(
     return report
 
 
+def _apply_settings(index: DocumentIndex, settings: SplitSettings, report: IngestReport) -> None:
+    """Record the settings, and give an index that has a new embedding model, but no vectors, its vectors."""
+    if index.settings != settings.values:
+        index.record_settings(settings.values)
+    if index.embeddings is not None and (count := index.add_vectors()):
+        report.embedded += count
+        report.notes.append(f"the index had no vectors; {count} chunks got theirs")
+
+
 def _write_files(index: DocumentIndex, representer: Representer | None, grouping: Grouping) -> None:
     """Write every file that changed; the next ones are read, represented and embedded meanwhile."""
-    report, files = grouping.report, grouping.files
+    report = grouping.report
 
-    def count_files(batch: Batch) -> None:
-        if batch.whole:  # else its files have a new time alone, and are counted
-            for record in batch.records:
-                if record.original:
-                    report.count_copy(record.source, record.original, files)
-                else:
-                    what = "updated" if record.source in grouping.records else "added"
-                    report.count(files[record.source].file, what)
-                grouping.progress.count(record.size)
-            grouping.progress.tell(files[batch.records[-1].source].file)
-
-    def represented(group: Group) -> Group:
+    def represent(group: Group) -> Group:
         return group if representer is None else _represent(grouping, representer, group)
 
-    with closing(draw_ahead(grouping.groups())) as groups, closing(map_ahead(represented, groups)) as batches:
+    with closing(draw_ahead(grouping.groups())) as groups, closing(map_ahead(represent, groups)) as batches:
         if report.dry_run:
             for group in batches:
-                count_files(group)
+                _count_files(grouping, group)
             return
         total, unsaved = index.stats()["chunks"], 0
         with closing(index.write_all(batches, max_concurrency=grouping.options.max_concurrency)) as written:
             for batch, changes in written:
                 report.embedded += changes.embedded
-                count_files(batch)
-                total, unsaved = total + len(changes.added), unsaved + len(changes.added)
+                _count_files(grouping, batch)
+                total += len(changes.added)
+                unsaved += len(changes.added)
                 if unsaved >= max(_MAX_UNSAVED, total // 4):  # readers would be slow
                     index.flush()
                     unsaved = 0
 
 
+def _count_files(grouping: Grouping, batch: Batch) -> None:
+    """Count the files of a batch as added, updated or copies, and report the progress."""
+    if not batch.whole:
+        return  # its files only have a new time, and were counted as unchanged
+    for record in batch.records:
+        if record.original:
+            grouping.report.count_copy(record.source, record.original, grouping.files)
+        else:
+            change = "updated" if record.source in grouping.records else "added"
+            grouping.report.count(grouping.files[record.source].file, change)
+        grouping.progress.count(record.size)
+    grouping.progress.tell(grouping.files[batch.records[-1].source].file)
+
+
 def _represent(grouping: Grouping, representer: Representer, group: Group) -> Group:
-    """Add the representations of its chunks to a group; in a dry run, count them."""
+    """Add the representations of its chunks to a group, and return it; in a dry run, count what they would cost."""
     report = grouping.report
     if report.dry_run:
         report.count_representations(representer.plan(group.chunks, group.sources))
@@ -184,12 +193,11 @@ def _represent(grouping: Grouping, representer: Representer, group: Group) -> Gr
         represented = representer.represent(group.chunks, group.sources, grouping.progress.calls)
         report.count_representations(represented)
         group.parents, group.rows = family_rows(represented.families, sources=group.sources)
-        # other settings than any ingest has: such a file is read again
-        failed = {group.sources[number] for number in represented.failed}
-        group.records = [
-            replace(record, settings="") if record.source in failed else record for record in group.records
-        ]
-        if failed:
+        if represented.failed:
+            failed = {group.sources[number] for number in represented.failed}
+            for number, record in enumerate(group.records):
+                if record.source in failed:  # no ingest has these settings: the next one reads the file again
+                    group.records[number] = replace(record, settings="")
             report.notes.append(
                 f"degraded: the model gave no usable reply for {len(represented.failed)} of {len(group.chunks)} "
                 "chunks, so that representations are missing; the next ingest asks again"

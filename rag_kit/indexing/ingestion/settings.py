@@ -8,20 +8,18 @@ from dataclasses import dataclass, field
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
+from langchain_core.documents import Document
+
 from rag_kit.errors import InvalidInputError
+from rag_kit.indexing.readers.limits import ReadLimits
 from rag_kit.indexing.readers.ocr import ocr_wanted
-from rag_kit.indexing.splitting.api import choose_splitter
-from rag_kit.indexing.splitting.named import SPLITTERS
+from rag_kit.indexing.splitting.api import SplitPart, Splitter, choose_splitter
+from rag_kit.indexing.splitting.named import SPLITTERS, Tokenizer
 
 if TYPE_CHECKING:
-    from langchain_core.documents import Document
-
     from rag_kit.indexing.document_index.index import DocumentIndex, Leg
     from rag_kit.indexing.readers.formats import UserReader
-    from rag_kit.indexing.readers.limits import ReadLimits
     from rag_kit.indexing.sparse.index import SparseEncoder
-    from rag_kit.indexing.splitting.api import SplitPart, Splitter
-    from rag_kit.indexing.splitting.named import Tokenizer
 
 #: Goes up when readers or splitter give other chunks than before; then files are read again.
 READING = 7
@@ -128,10 +126,12 @@ class SplitSettings:
     @property
     def values(self) -> dict[str, Any]:
         """Return the settings recorded in the index: sizes always, others where they are not the default."""
-        values = {name: getattr(self, name) for name in _RECORDED}
-        sizes = ("chunk_size", "chunk_overlap")
-        changed = {k: v for k, v in values.items() if k in sizes or v != getattr(SplitSettings, k)}
-        return {**changed, **self.represent}
+        values = {}
+        for name in _RECORDED:
+            value = getattr(self, name)
+            if name in ("chunk_size", "chunk_overlap") or value != getattr(SplitSettings, name):
+                values[name] = value
+        return {**values, **self.represent}
 
     @property
     def key(self) -> str:
@@ -140,56 +140,67 @@ class SplitSettings:
 
 
 def settings_for(index: DocumentIndex, options: IngestOptions, represent: Mapping[str, Any]) -> SplitSettings:
-    """Return the settings given, else those recorded, else the defaults."""
+    """Return the settings given in the options, else those recorded in the index, else the defaults."""
     recorded = index.settings
     before = {name: recorded.get(name, getattr(SplitSettings, name)) for name in _RECORDED}
-    splitter, tokenizer = options.splitter, options.tokenizer
-    if splitter is None:
-        splitter, _, counted = str(before["splitter"]).partition(" by ")
-        known = not counted or counted.endswith(".json") or tokenizer is not None
-        if splitter not in SPLITTERS or not known:
-            raise InvalidInputError(
-                f"The files of the index in {index.folder} were split by {before['splitter']}, which "
-                "is not known by name: give splitter= (and tokenizer=) again, or others, by which all given files are "
-                "split again."
-            )
-        tokenizer = tokenizer if tokenizer is not None else counted or None
     given = {name: getattr(options, name) for name in _RECORDED}
     values = {name: before[name] if given[name] is None else given[name] for name in _RECORDED}
-    if options.vision:
-        from rag_kit.models.runnables import model_name
+    splitter, tokenizer = options.splitter, options.tokenizer
+    if splitter is None:
+        splitter, tokenizer = _recorded_splitter(index, str(before["splitter"]), tokenizer)
+    values["vision"] = _vision_name(options, values)
+    ocr_wanted(values["pictures"])
+    before["ocr"], values["ocr"] = bool(before["ocr"]), ocr_wanted(values["ocr"])
+    sizes = values["chunk_size"], values["chunk_overlap"]
+    cut = choose_splitter(splitter, *sizes, index.embeddings, tokenizer)
+    values["splitter"] = _name_of(splitter)
+    if tokenizer is not None:
+        values["splitter"] += f" by {_name_of(tokenizer)}"
+    changed = []
+    for name, value in values.items():
+        if before[name] != value:
+            changed.append(f"{name} changed from {before[name]!r} to {value!r}")
+    if "represent" in recorded and any(recorded.get(key) != value for key, value in represent.items()):
+        changed.append("what represents chunks (kinds, model or prompts) changed")
+    notes = []
+    if changed and "chunk_size" in recorded:
+        notes.append(f"{' and '.join(changed)}: all given files are split again")
+    return SplitSettings(**values, cut=cut, represent=represent, notes=notes)
 
-        vision = options.vision
-        values["vision"] = vision if isinstance(vision, str) else model_name(vision) or type(vision).__name__
-    elif values["vision"] and values["pictures"] and options.vision is None:
+
+def _recorded_splitter(index: DocumentIndex, recorded: str, tokenizer: Any) -> tuple[str, Any]:
+    """Return the splitter and tokenizer that an index records; raise InvalidInputError for a user's own objects."""
+    splitter, _, tokenizer_name = recorded.partition(" by ")
+    has_tokenizer = not tokenizer_name or tokenizer_name.endswith(".json") or tokenizer is not None
+    if splitter not in SPLITTERS or not has_tokenizer:
+        raise InvalidInputError(
+            f"The files of the index in {index.folder} were split by {recorded}, which "
+            "is not known by name: give splitter= (and tokenizer=) again, or others, by which all given files are "
+            "split again."
+        )
+    return splitter, tokenizer if tokenizer is not None else tokenizer_name or None
+
+
+def _vision_name(options: IngestOptions, values: Mapping[str, Any]) -> str:
+    """Return the name of the model that describes pictures, ``""`` for none; ``values`` are the settings so far."""
+    if options.vision and not values["pictures"]:
+        raise InvalidInputError("vision= describes pictures; give pictures=True (--pictures) with it.")
+    if options.vision is None and values["vision"] and values["pictures"]:
         raise InvalidInputError(
             f"The pictures of this index were described by {values['vision']!r}. Give that model again (vision=, "
             "--vision-model), or vision='' (--vision-model none) to go on without descriptions."
         )
-    if options.vision and not values["pictures"]:
-        raise InvalidInputError("vision= describes pictures; give pictures=True (--pictures) with it.")
-    ocr_wanted(values["pictures"])
-    before["ocr"], values["ocr"] = bool(before["ocr"]), ocr_wanted(values["ocr"])
-    cut = choose_splitter(
-        splitter, values["chunk_size"], values["chunk_overlap"], index.embeddings, tokenizer
-    )
-    values["splitter"] = " by ".join(_name_of(part) for part in (splitter, tokenizer) if part is not None)
-    changed = [
-        f"{name} changed from {before[name]!r} to {value!r}"
-        for name, value in values.items()
-        if before[name] != value
-    ]
-    if "represent" in recorded and any(recorded.get(key) != value for key, value in represent.items()):
-        changed.append("what represents chunks (kinds, model or prompts) changed")
-    tell = changed and "chunk_size" in recorded
-    notes = [f"{' and '.join(changed)}: all given files are split again"] if tell else []
-    return SplitSettings(**values, cut=cut, represent=represent, notes=notes)
+    if not options.vision or isinstance(options.vision, str):
+        return str(values["vision"])
+    from rag_kit.models.runnables import model_name
+
+    return model_name(options.vision) or type(options.vision).__name__
 
 
 def _name_of(part: Any) -> str:
-    """Name a splitter or tokenizer for the record; a splitter of LangChain's with its sizes."""
+    """Name a splitter or tokenizer for the record: a splitter of LangChain's with its sizes, ``"Splitter(400, 0)"``."""
     if isinstance(part, str | PathLike):
         return str(part)
     name = getattr(part, "__qualname__", None) or type(part).__qualname__
-    sizes = [getattr(part, f"_chunk_{what}", None) for what in ("size", "overlap")]
-    return f"{name}({sizes[0]}, {sizes[1]})" if None not in sizes else str(name)
+    size, overlap = getattr(part, "_chunk_size", None), getattr(part, "_chunk_overlap", None)
+    return str(name) if size is None or overlap is None else f"{name}({size}, {overlap})"

@@ -62,7 +62,7 @@ _REFUSALS = {
 
 @lru_cache(maxsize=500)
 def postgres_sql(sql: str) -> str:
-    """The PostgreSQL form of a statement that is written for SQLite: placeholders and the few words that differ."""
+    """Translate a statement from SQLite's to PostgreSQL's SQL: placeholders, and the few words that differ."""
     # keys are unique within a tenant, so conflicts are on (tenant, key)
     sql = sql.replace("%", "%%").replace("?", "%s").replace("ON CONFLICT (", "ON CONFLICT (tenant, ")
     # the shared SQL uses instr as a condition only; PostgreSQL wants a boolean there
@@ -70,21 +70,18 @@ def postgres_sql(sql: str) -> str:
 
 
 class PostgresConnection:
-    """A ``Connection`` of the stores over one of psycopg, in one transaction.
-
-    ``native`` is the connection of psycopg, in the same transaction, for statements of PostgreSQL's own.
-    """
+    """A ``Connection`` of the stores in one transaction of psycopg's, which is ``native``."""
 
     def __init__(self, native: psycopg.Connection[Any]) -> None:
         self.native = native
-        self.postings: dict[str, Any] = {}  # of the terms that were looked up in this transaction, by leg
+        self.postings: dict[str, Any] = {}  # leg -> the postings of terms that were read in this transaction
 
     def execute(self, sql: str, parameters: Sequence[Any] = (), /) -> Any:
         """Run one statement."""
         return self.native.execute(postgres_sql(sql), parameters, binary=True)
 
     def scan(self, sql: str) -> Iterator[Any]:
-        """The rows of a large answer, fetched in blocks."""
+        """Yield the rows of a large result, fetched in blocks."""
         with self.native.cursor(f"scan_{next(_NUMBERS)}") as cursor:
             cursor.itersize = 2000
             yield from cursor.execute(postgres_sql(sql), (), binary=True)
@@ -98,7 +95,7 @@ class PostgresConnection:
 def filter_rows(
     native: psycopg.Connection[Any], numbers: Sequence[int], where: Filter | None
 ) -> dict[int, str]:
-    """Find the rows that exist and pass a filter: their ids by number."""
+    """Return the ids of the rows that exist and pass a filter, by their numbers."""
     columns = "n, id, metadata" if where else "n, id, NULL"
     query = f"SELECT {columns} FROM chunks WHERE n = ANY(%b::bigint[])"
     rows = native.execute(query, (list(numbers),))
@@ -107,9 +104,9 @@ def filter_rows(
 
 
 def explanation(error: psycopg.Error, location: PostgresLocation, wait: float) -> RagKitError:
-    """The rag_kit error to raise instead of psycopg's: one line, without a password."""
+    """Make the rag_kit error to raise instead of psycopg's: one line with advice, without a password."""
     text = " ".join(location.without_secrets(str(error)).split())
-    state = error.sqlstate or next((number for words, number in _REFUSALS.items() if words in text), "")
+    state = error.sqlstate or next((code for words, code in _REFUSALS.items() if words in text), "")
     if state == "55P03":  # the lock was not available in time
         return locked_index(location, wait)
     if 'extension "vector"' in text:
@@ -131,13 +128,13 @@ def explanation(error: psycopg.Error, location: PostgresLocation, wait: float) -
 
 
 def check_schema(connection: psycopg.Connection[Any], location: PostgresLocation) -> None:
-    """Refuse a database without tables of an index, or with those of another version."""
+    """Raise IndexMissingError for a database without the tables of an index, IndexFormatError for another version."""
     name = f"{location.index}.migrations"
-    [(exists,)] = connection.execute("SELECT to_regclass(%s) IS NOT NULL", (name,)).fetchall()
-    if not exists:
+    exists = connection.execute("SELECT to_regclass(%s) IS NOT NULL", (name,)).fetchone()
+    if exists == (False,):
         raise missing_index(location)
     query = sql.SQL("SELECT max(number) FROM {}").format(sql.Identifier(location.index, "migrations"))
-    [(version,)] = connection.execute(query).fetchall()
+    (version,) = connection.execute(query).fetchone() or (None,)
     if version != VERSION:
         raise IndexFormatError(
             f"The index in {location} has format version {version}; this rag_kit reads {VERSION}. Take the "
@@ -146,7 +143,7 @@ def check_schema(connection: psycopg.Connection[Any], location: PostgresLocation
 
 
 def make_schema(connection: psycopg.Connection[Any], location: PostgresLocation) -> None:
-    """Make a schema if it is not there, inside the open transaction; other processes wait."""
+    """Make the schema with an index's tables unless it is there, inside the open transaction; other processes wait."""
     lock = f"rag_kit {location.index}"
     connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (lock,))
     try:
@@ -154,7 +151,7 @@ def make_schema(connection: psycopg.Connection[Any], location: PostgresLocation)
         return
     except IndexMissingError:
         connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(location.index)))
-    # of all indexes of the database: whoever comes second would be told of a duplicate key
+    # one lock for all indexes of the database: a second CREATE EXTENSION would fail with a duplicate key
     connection.execute("SELECT pg_advisory_xact_lock(hashtextextended('rag_kit extension', 0))")
     connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
     connection.execute("CREATE TABLE migrations (number integer PRIMARY KEY)")
@@ -166,17 +163,17 @@ def make_schema(connection: psycopg.Connection[Any], location: PostgresLocation)
 
 def make_trigram_tables(connection: psycopg.Connection[Any]) -> None:
     """Make the tables of the trigram leg in the schema, if it has none, inside the open transaction."""
-    # of this schema: those of an index in the schema of pgvector are on the path, too
-    lacking = "SELECT to_regclass(current_schema || '.trigram_counts') IS NULL"
-    if connection.execute(lacking).fetchone() == (False,):
-        return  # without the lock, which whoever adds the leg to many documents holds for long
+    # the schema is in the name, for tables of an index in the schema of pgvector are on the path too
+    is_lacking = "SELECT to_regclass(current_schema || '.trigram_counts') IS NULL"
+    if connection.execute(is_lacking).fetchone() == (False,):
+        return  # without the lock, which a process that adds the leg to many documents holds for long
     connection.execute("SELECT pg_advisory_xact_lock(hashtextextended('rag_kit trigram', 0))")
-    if connection.execute(lacking).fetchone() == (True,):
+    if connection.execute(is_lacking).fetchone() == (True,):
         text = (files(__package__) / "migrations" / _TERMS_SQL).read_text(encoding="utf-8")
         connection.execute(text.replace("keyword_", "trigram_"))
 
 
 def types_schema(connection: psycopg.Connection[Any]) -> str:
-    """The schema that pgvector is in, or will be."""
+    """Return the name of the schema that pgvector is in, or will be."""
     query = "SELECT extnamespace::regnamespace::name FROM pg_extension WHERE extname = 'vector'"
     return str((connection.execute(query).fetchone() or ["public"])[0])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import struct
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
@@ -36,18 +35,13 @@ FROM {{leg}}_documents
 
 
 class PostgresKeywordLeg:
-    """BM25 over the chunks of one tenant, by words or by trigrams, in the open transaction of a connection.
-
-    Args:
-        label: How the names of its tables begin.
-        analyzer: Gives the terms of a text.
-    """
+    """BM25 over the chunks of one tenant by the terms of an analyzer; names of its tables begin with ``label``."""
 
     def __init__(self, label: str, analyzer: Callable[[str], list[str]]) -> None:
         self.label, self.analyzer = label, analyzer
 
     def apply(self, connection: Any, state: IndexState) -> int:
-        """Follow the chunks to the state's generation; see ``Leg``."""
+        """Write the terms of the chunks that changed since the leg's generation, up to the state's; see ``Leg``."""
         native, tables = connection.native, TermTables(connection, self.label)
         check_version(state)
         total = tables.counts()
@@ -64,7 +58,7 @@ class PostgresKeywordLeg:
         return Counter(self.analyzer(searched_text(text, json.loads(metadata))))
 
     def rebuild(self, connection: Any, state: IndexState) -> str:
-        """Forget the tenant's postings, and make them of the chunks."""
+        """Delete the tenant's postings, and make them of the chunks again."""
         self.clear(connection)
         connection.execute(upsert_statement("meta", "key", "value"), ("terms", str(TERMS_VERSION)))
         self.apply(connection, state.model_copy(update={"terms": TERMS_VERSION}))
@@ -84,9 +78,9 @@ class PostgresKeywordLeg:
             report.problems.append(f"{self.label}: {error}")
         total = TermTables(connection, self.label).counts()
         for what, query in _COMPARED.items():
-            if lost := native.execute(query.format(leg=self.label)).fetchall():
-                report.problems.append(f"{self.label}: {len(lost)} rows {what}, for example {lost[0][0]}")
-        [sums] = native.execute(_SUMS.format(leg=self.label)).fetchall()
+            if rows := native.execute(query.format(leg=self.label)).fetchall():
+                report.problems.append(f"{self.label}: {len(rows)} rows {what}, for example {rows[0][0]}")
+        sums = native.execute(_SUMS.format(leg=self.label)).fetchone()
         if sums != (total.documents, total.tokens, 0) or max(total.generation, 0) != state.generation:
             what = "documents, terms or changes are not as many as were counted"
             report.problems.append(f"{self.label}: {what}")
@@ -94,50 +88,55 @@ class PostgresKeywordLeg:
 
 
 def write_terms(tables: TermTables, total: Counts, documents: Mapping[int, Counter[str] | None]) -> Counts:
-    """Replace documents, by their row numbers, by the counts of their terms; ``None`` removes one."""
+    """Write the counts of terms of documents, by row number; ``None`` removes a document. Return the new totals."""
     terms_before = tables.terms(documents)
     changed = {n: terms for n, terms in documents.items() if terms != terms_before.get(n)}
     removed = {n: terms_before[n] for n in changed if n in terms_before}
     added = {n: terms for n, terms in changed.items() if terms is not None}
     _write_postings(tables, removed, added)
     tables.native.execute(f"DELETE FROM {tables.leg}_documents WHERE n = ANY(%b::bigint[])", (list(removed),))
-    lines = [
-        "\n".join(f"{term} {count}" for term, count in sorted(terms.items())) for terms in added.values()
-    ]
+    texts = []
+    for terms in added.values():
+        texts.append("\n".join(f"{term} {count}" for term, count in sorted(terms.items())))
+    lengths = [terms.total() for terms in added.values()]
     tables.native.execute(
         f"INSERT INTO {tables.leg}_documents (n, length, terms) "
         "SELECT * FROM unnest(%b::bigint[], %b::int[], %b::text[])",
-        (list(added), [terms.total() for terms in added.values()], lines),
+        (list(added), lengths, texts),
     )
-    tokens = sum(terms.total() for terms in added.values()) - sum(t.total() for t in removed.values())
-    return total._replace(documents=total.documents + len(added) - len(removed), tokens=total.tokens + tokens)
+    tokens = total.tokens + sum(lengths) - sum(terms.total() for terms in removed.values())
+    return total._replace(documents=total.documents + len(added) - len(removed), tokens=tokens)
 
 
 def _write_postings(
     tables: TermTables, removed: Mapping[int, Iterable[str]], added: Mapping[int, Counter[str]]
 ) -> None:
-    """Take the postings of some documents out, and put those of others in."""
-    packed: dict[tuple[str, int], bytes] = defaultdict(bytes)
-    leaving: dict[tuple[str, int], list[int]] = defaultdict(list)
+    """Delete the postings of removed documents and write those of added ones; a row has those of a term and block."""
+    packed: dict[tuple[str, int], bytes] = defaultdict(bytes)  # what to write, by term and block
+    positions: dict[tuple[str, int], list[int]] = defaultdict(list)  # of removed documents in their blocks
     for n, terms in removed.items():
+        block, position = divmod(n, packing.BLOCK)
         for term in terms:
-            leaving[term, n // packing.BLOCK].append(n % packing.BLOCK)
-    query = (
-        f"DELETE FROM {tables.leg}_postings p USING unnest(%b::text[], %b::bigint[]) AS k (term, block) "
-        "WHERE p.term = k.term AND p.block = k.block RETURNING p.term, p.block, p.packed"
-    )
-    keys = [list(column) for column in zip(*leaving, strict=True)]
-    for term, block, row in tables.native.execute(query, keys, binary=True) if keys else ():
-        values = np.frombuffer(row, "<u8")
-        packed[term, block] = values[~np.isin(values >> packing.PLACE, leaving[term, block])].tobytes()
-    values_of: dict[tuple[str, int], list[int]] = defaultdict(list)
-    for n, counted in added.items():
-        block, place = divmod(n, packing.BLOCK)
-        rest = place << packing.PLACE | min(counted.total(), packing.MAX_LENGTH)
-        for term, count in counted.items():
-            values_of[term, block].append(rest | min(count, packing.MAX_COUNT) << packing.LENGTH_BITS)
-    for key, values_added in values_of.items():
-        packed[key] += struct.pack(f"<{len(values_added)}Q", *values_added)
+            positions[term, block].append(position)
+    if positions:
+        query = (
+            f"DELETE FROM {tables.leg}_postings p USING unnest(%b::text[], %b::bigint[]) AS k (term, block) "
+            "WHERE p.term = k.term AND p.block = k.block RETURNING p.term, p.block, p.packed"
+        )
+        columns = [list(column) for column in zip(*positions, strict=True)]
+        for term, block, row in tables.native.execute(query, columns, binary=True):
+            postings = np.frombuffer(row, "<u8")
+            stays = ~np.isin(postings >> packing.POSITION_SHIFT, positions[term, block])
+            packed[term, block] = postings[stays].tobytes()
+    new_postings: dict[tuple[str, int], list[int]] = defaultdict(list)
+    for n, counts in added.items():
+        block, position = divmod(n, packing.BLOCK)
+        of_document = position << packing.POSITION_SHIFT | min(counts.total(), packing.MAX_LENGTH)
+        for term, count in counts.items():
+            of_term = min(count, packing.MAX_COUNT) << packing.LENGTH_BITS
+            new_postings[term, block].append(of_document | of_term)
+    for key, postings_of_key in new_postings.items():
+        packed[key] += np.array(postings_of_key, "<u8").tobytes()
     rows = [(*key, row) for key, row in packed.items() if row]
     if rows:
         tables.native.execute(
@@ -149,7 +148,7 @@ def _write_postings(
 
 
 def save_counts(tables: TermTables, total: Counts) -> None:
-    """Write what a tenant's documents are in all."""
+    """Write the totals of a tenant."""
     tables.native.execute(
         f"INSERT INTO {tables.leg}_counts (documents, tokens, generation) VALUES (%s, %s, %s) "
         "ON CONFLICT (tenant) DO UPDATE SET documents = excluded.documents, tokens = excluded.tokens, "
@@ -159,7 +158,7 @@ def save_counts(tables: TermTables, total: Counts) -> None:
 
 
 def _chunks_since(native: Connection[Any], generation: int) -> Iterator[list[tuple[int, str, str]]]:
-    """Numbers, texts and metadata of the chunks that were written after a generation."""
+    """Yield the chunks written after a generation, in pages of their row numbers, texts and metadata."""
     with closing(native.cursor("keyword")) as cursor:
         cursor.execute("SELECT n, text, metadata FROM chunks WHERE generation > %s", (generation,))
         while rows := cursor.fetchmany(_PAGE):

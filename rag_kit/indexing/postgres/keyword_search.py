@@ -1,7 +1,7 @@
 """BM25 over packed postings in PostgreSQL: the scores of all documents, and the best of them that pass a filter.
 
 A row of the table of postings holds the postings of one term in the documents of one block, which is a range of row
-numbers. A posting is one number of 64 bits: place of the document in the block, count of the term, length of the
+numbers. A posting is one number of 64 bits: position of the document in the block, count of the term, length of the
 document. So a search reads nothing but the rows of its terms, and the number of postings is the frequency of the term.
 """
 
@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from langchain_core.documents import Document
 from numpy.typing import NDArray
+from psycopg import Connection
 
 from rag_kit.documents import Filter
 from rag_kit.errors import IndexFormatError
@@ -30,19 +31,12 @@ from rag_kit.indexing.postgres.connection import PostgresConnection, filter_rows
 from rag_kit.indexing.searched import passage_filter
 from rag_kit.text.analysis import TERMS_VERSION
 
-if TYPE_CHECKING:
-    from langchain_core.documents import Document
-    from psycopg import Connection
-
-
 Numbers = NDArray[np.int64]
 Scores = NDArray[np.float32]
-Hit = tuple[str, int, float]  # id, row number, score
-
-BLOCK = 8192  # row numbers whose postings of a term stand in one row; a change writes such rows again
+BLOCK = 8192  # row numbers of a block; a change writes all postings of a term in it again
 BYTES = 8  # of a posting
-COUNT_BITS, LENGTH_BITS = 24, 26  # with 13 of a place below 2**63: numpy's int64 holds all
-PLACE = COUNT_BITS + LENGTH_BITS
+COUNT_BITS, LENGTH_BITS = 24, 26  # with the 13 of a position below 2**63: numpy's int64 holds all
+POSITION_SHIFT = COUNT_BITS + LENGTH_BITS
 MAX_COUNT, MAX_LENGTH = (1 << COUNT_BITS) - 1, (1 << LENGTH_BITS) - 1
 
 _TIES = 20  # further hits to look at, so that equal scores are ordered by id
@@ -80,27 +74,27 @@ class TermTables:
 
     def __init__(self, connection: PostgresConnection, leg: str) -> None:
         self.connection, self.native, self.leg = connection, connection.native, leg
-        self._found: dict[str, TermPostings] = connection.postings.setdefault(leg, {})
+        self._read: dict[str, TermPostings] = connection.postings.setdefault(leg, {})
 
     def counts(self) -> Counts:
-        """The tenant's counts."""
+        """Return the tenant's totals."""
         query = f"SELECT documents, tokens, generation FROM {self.leg}_counts"
         row = self.native.execute(query).fetchone()
         return Counts(*row) if row else Counts()
 
     def postings(self, terms: Iterable[str]) -> dict[str, TermPostings]:
-        """The postings of those terms that occur in the tenant's documents, each read once in a transaction."""
-        found, wanted = self._found, list(terms)
-        if lacking := [term for term in wanted if term not in found]:
+        """Return the postings of the terms that occur in the tenant's documents, each read once in a transaction."""
+        wanted = list(terms)
+        if unread := [term for term in wanted if term not in self._read]:
             query = f"SELECT term, block, packed FROM {self.leg}_postings WHERE term = ANY(%b::text[])"
             rows: dict[str, list[tuple[int, bytes]]] = defaultdict(list)
-            for term, block, packed in self.native.execute(query, (lacking,), binary=True):
+            for term, block, packed in self.native.execute(query, (unread,), binary=True):
                 rows[term].append((block, packed))
-            found.update((term, unpack(rows[term])) for term in lacking)
-        return {term: found[term] for term in wanted if len(found[term].counts)}
+            self._read.update((term, unpack(rows[term])) for term in unread)
+        return {term: self._read[term] for term in wanted if len(self._read[term].counts)}
 
     def frequencies(self, terms: Iterable[str]) -> dict[str, int]:
-        """In how many of the tenant's documents each term occurs; those in none are left out."""
+        """Return the number of the tenant's documents with each term, without terms that are in none."""
         query = (
             f"SELECT term, sum(octet_length(packed)) / {BYTES} FROM {self.leg}_postings "
             "WHERE term = ANY(%b::text[]) GROUP BY term"
@@ -108,37 +102,38 @@ class TermTables:
         return {term: int(count) for term, count in self.native.execute(query, (list(terms),))}
 
     def terms(self, numbers: Iterable[int]) -> dict[int, Counter[str]]:
-        """How often each term occurs in some documents, by their row numbers."""
+        """Return the counts of terms of documents by their row numbers."""
         query = f"SELECT n, terms FROM {self.leg}_documents WHERE n = ANY(%b::bigint[])"
-        pairs = (
-            (n, (line.rpartition(" ") for line in lines.split("\n") if line))
-            for n, lines in self.native.execute(query, (list(numbers),))
-        )
-        return {n: Counter({term: int(count) for term, _, count in terms}) for n, terms in pairs}
+        counts: dict[int, Counter[str]] = {}
+        for n, text in self.native.execute(query, (list(numbers),)):
+            lines = [line.rpartition(" ") for line in text.split("\n") if line]
+            counts[n] = Counter({term: int(count) for term, _, count in lines})
+        return counts
 
 
 def unpack(rows: Sequence[tuple[int, bytes]]) -> TermPostings:
-    """The postings of one term, of its blocks and their bytes."""
-    values = np.frombuffer(b"".join(packed for _, packed in rows), "<u8").astype(np.int64)
+    """Unpack the postings of one term; a row is the number of a block and the packed postings in it."""
+    postings = np.frombuffer(b"".join(packed for _, packed in rows), "<u8").astype(np.int64)
     sizes = [len(packed) // BYTES for _, packed in rows]
     starts = np.repeat(np.array([block for block, _ in rows], np.int64) * BLOCK, sizes)
-    return TermPostings(starts + (values >> PLACE), values >> LENGTH_BITS & MAX_COUNT, values & MAX_LENGTH)
+    numbers, counts = starts + (postings >> POSITION_SHIFT), postings >> LENGTH_BITS & MAX_COUNT
+    return TermPostings(numbers, counts, postings & MAX_LENGTH)
 
 
 def score_all(tables: TermTables, terms: Query) -> tuple[Numbers, Scores]:
-    """Row numbers of all documents above zero, and their scores: to the last bit what a ``BM25Index`` gives."""
+    """Return the row numbers of all documents above zero, and their scores: exactly those of a ``BM25Index``."""
     total, weights = tables.counts(), term_weights(terms)
     postings = tables.postings(weights)
-    numbers = np.concatenate([np.zeros(0, np.int64), *(its.numbers for its in postings.values())])
-    # only blocks that occur have a part of the table
+    numbers = np.concatenate([np.zeros(0, np.int64), *(each.numbers for each in postings.values())])
+    # the scores have room for the blocks that occur, one after the other
     blocks = np.flatnonzero(np.bincount(numbers // BLOCK))
-    table = np.zeros(len(blocks) * BLOCK, np.float32)
-    for term in (term for term in weights if term in postings):
-        block, place = np.divmod(postings[term].numbers, BLOCK)
+    scores = np.zeros(len(blocks) * BLOCK, np.float32)
+    for term in filter(postings.__contains__, weights):
+        block, position = np.divmod(postings[term].numbers, BLOCK)
         added = _weights(postings[term], total) * np.float32(weights[term])
-        table[np.searchsorted(blocks, block) * BLOCK + place] += added
-    hits = np.flatnonzero(table > 0)
-    return blocks[hits // BLOCK] * BLOCK + hits % BLOCK, table[hits]
+        scores[np.searchsorted(blocks, block) * BLOCK + position] += added
+    hits = np.flatnonzero(scores > 0)
+    return blocks[hits // BLOCK] * BLOCK + hits % BLOCK, scores[hits]
 
 
 def _idf(frequency: int, total: Counts) -> float:
@@ -147,35 +142,35 @@ def _idf(frequency: int, total: Counts) -> float:
 
 
 def _weights(postings: TermPostings, total: Counts) -> Scores:
-    """Give the weight that each posting of a term adds to its document's score."""
+    """Return what each posting of a term adds to its document's score."""
     mean = total.tokens / total.documents if total.tokens else 1.0
     saturation = DEFAULT_K1 * (1 - DEFAULT_B + DEFAULT_B * postings.lengths / mean)
-    count = postings.counts.astype(np.float64)
-    weights: Scores = (count / (saturation + count) * _idf(len(count), total)).astype(np.float32)
+    counts = postings.counts.astype(np.float64)
+    weights: Scores = (counts / (saturation + counts) * _idf(len(counts), total)).astype(np.float32)
     return weights
 
 
 def best_hits(
     native: Connection[Any], numbers: Numbers, scores: Scores, k: int, where: Filter | None
-) -> list[Hit]:
-    """The k best documents that pass a filter, ties by id.
+) -> list[tuple[str, float]]:
+    """Return ids and scores of the k best documents that pass a filter, ties by id.
 
     The best-scored documents are filtered first, and four times as many where too few of them pass. So the cost grows
     with what the filter rejects, not with the number of hits.
     """
     fetch = (k + _TIES) * (_FILTERED if where else 1)
-    tested, hits = np.zeros(len(scores), bool), list[Hit]()
+    is_tested, hits = np.zeros(len(scores), bool), list[tuple[str, float]]()
     while True:
-        every = fetch >= len(scores)
-        top = np.arange(len(scores)) if every else np.argpartition(scores, -fetch)[-fetch:]
-        new = top[~tested[top]]
-        tested[new] = True
+        fetch_all = fetch >= len(scores)
+        top = np.arange(len(scores)) if fetch_all else np.argpartition(scores, -fetch)[-fetch:]
+        new = top[~is_tested[top]]
+        is_tested[new] = True
         score_of = dict(zip(numbers[new].tolist(), scores[new].tolist(), strict=True))
-        hits += [(key, n, score_of[n]) for n, key in filter_rows(native, list(score_of), where).items()]
+        hits += [(key, score_of[n]) for n, key in filter_rows(native, list(score_of), where).items()]
         # scores are compared in steps of TIE: what differs by less is a tie, and goes by id
-        hits.sort(key=lambda hit: (-round(hit[2] / TIE), hit[0]))
+        hits.sort(key=lambda hit: (-round(hit[1] / TIE), hit[0]))
         # done if nothing is left, or what is left scores too low even for a tie with the k-th
-        if every or (len(hits) >= k and scores[top].min() < hits[k - 1][2] - 3 * TIE):
+        if fetch_all or (len(hits) >= k and scores[top].min() < hits[k - 1][1] - 3 * TIE):
             return hits[:k]
         fetch *= 4
 
@@ -187,11 +182,6 @@ class PostgresKeywordView(KeywordView):
         self._store, self._leg = store, leg
         self.analyzer, self.query_terms = analyzer, getattr(analyzer, "query_terms", analyzer)
 
-    @contextmanager
-    def _tables(self) -> Iterator[TermTables]:
-        with self._store.reading() as connection:
-            yield TermTables(connection, self._leg)
-
     def __contains__(self, key: object) -> bool:
         with self._store.reading() as connection:
             return isinstance(key, str) and bool(read_documents(connection, [key]))
@@ -202,21 +192,24 @@ class PostgresKeywordView(KeywordView):
             return super().search(query, k, *options, **more)
 
     def _passages(self, filter: Filter | None) -> Filter | None:
+        """Restrict a filter to passages; raise an error if the postings are outdated, or the leg was removed."""
         state = self._store.state()
         check_version(state)
         if self._leg != self._store.keyword.label:
-            self._store.check_leg(self._leg, state)  # it may have gone since
+            self._store.check_leg(self._leg, state)
         return passage_filter(filter, state.derived)
 
     def _spell(self, query: str, weights: Mapping[str, float], where: Filter | None) -> Mapping[str, float]:
+        """Correct the terms that no document has, as ``BM25Index.spell``, by the documents that pass a filter."""
         if not getattr(self.analyzer, "typos", False):
             return weights
-        with self._tables() as tables:
+        with self._store.reading() as connection:
+            tables = TermTables(connection, self._leg)
             known = tables.postings(weights)
 
             def find_known(terms: Iterable[str]) -> Iterator[tuple[str, str]]:
-                found = tables.frequencies(terms)
-                for term in sorted(found, key=lambda term: (-found[term], term)):
+                frequencies = tables.frequencies(terms)
+                for term in sorted(frequencies, key=lambda term: (-frequencies[term], term)):
                     if text := _text_with(tables, term, where):
                         yield term, text
 
@@ -227,15 +220,16 @@ class PostgresKeywordView(KeywordView):
     def _best(
         self, terms: Query, k: int, where: Filter | None, ids_only: bool
     ) -> list[tuple[Document, float]]:
+        """Return the k best documents for terms, ties by id; with ``ids_only`` without text and metadata."""
         with self._store.reading() as connection:
-            scores = score_all(TermTables(connection, self._leg), terms)
-            hits = best_hits(connection.native, *scores, k, where)
-            keys = [key for key, _, _ in hits]
+            numbers, scores = score_all(TermTables(connection, self._leg), terms)
+            hits = best_hits(connection.native, numbers, scores, k, where)
+            keys = [key for key, _ in hits]
             if ids_only:
-                rows = dict(zip(keys, documents_of_ids(keys), strict=True))
+                documents = dict(zip(keys, documents_of_ids(keys), strict=True))
             else:
-                rows = read_documents(connection, keys)
-        return [(rows[key], score) for key, _, score in hits]
+                documents = read_documents(connection, keys)
+        return [(documents[key], score) for key, score in hits]
 
     def spread(
         self,
@@ -246,10 +240,10 @@ class PostgresKeywordView(KeywordView):
         damping: float = 0.5,
         max_df: int = 100,
     ) -> list[tuple[Document, float, list[str]]]:
-        """Walk as in a folder.
+        """Spread from documents to others that share rare terms with them, as ``BM25Index.spread``.
 
         The walk has two rounds: to documents that share a term with the seeds, and to those that share one with these.
-        Only they are read, and numbered by their place in the sorted array of their row numbers.
+        Only these are read. In the graph, a document's number is its position in the sorted array of row numbers.
         """
         k = check_k(k)
         with self._store.reading() as connection:
@@ -257,47 +251,53 @@ class PostgresKeywordView(KeywordView):
             native, tables = connection.native, TermTables(connection, self._leg)
             query = "SELECT n, id FROM chunks WHERE id = ANY(%b::text[])"
             weights = {n: seeds[key] for n, key in native.execute(query, (list(seeds),))}
-            places = starts = np.array(list(filter_rows(native, list(weights), where)), np.int64)
-            edges: dict[str, Numbers] = {}
+            numbers = starts = np.array(list(filter_rows(native, list(weights), where)), np.int64)
+            rows_of_term: dict[str, Numbers] = {}
             for _ in range(2):
-                passing = list(filter_rows(native, places.tolist(), where))
-                edges = _documents_of_terms(tables, passing, max_df)
-                places = np.unique(np.concatenate([starts, *edges.values()]))
-            ids = filter_rows(native, places.tolist(), where)
-            size = tables.counts().documents  # of all: by it the rarity of a term is counted
+                passing = list(filter_rows(native, numbers.tolist(), where))
+                rows_of_term = _documents_of_terms(tables, passing, max_df)
+                numbers = np.unique(np.concatenate([starts, *rows_of_term.values()]))
+            ids = filter_rows(native, numbers.tolist(), where)
+            size = tables.counts().documents  # the rarity of a term is by all documents, not only those read
             allowed = np.zeros(size, bool)
-            allowed[: len(places)] = np.isin(places, list(ids))
-            numbers = np.searchsorted(places, np.concatenate([places[:0], *edges.values()])).astype(np.int32)
-            pointers = np.cumsum([0, *map(len, edges.values())])
-            postings = Postings(pointers, numbers, np.ones(len(numbers), np.uint16))
-            graph = TermGraph(postings, size, list(edges), max_df)
-            weight_at = {int(np.searchsorted(places, n)): weights[n] for n in starts.tolist()}
-            visits = graph.visits(weight_at, k, damping, allowed)
-            keys = [ids[int(places[visit.document])] for visit in visits]
-            rows = read_documents(connection, keys)
-        return [(rows[key], visit.mass, visit.terms) for key, visit in zip(keys, visits, strict=True)]
+            allowed[: len(numbers)] = np.isin(numbers, list(ids))
+            graph = TermGraph(_postings_of(rows_of_term, numbers), size, list(rows_of_term), max_df)
+            seed_weights = {int(np.searchsorted(numbers, n)): weights[n] for n in starts.tolist()}
+            visits = graph.visits(seed_weights, k, damping, allowed)
+            keys = [ids[int(numbers[visit.document])] for visit in visits]
+            found = read_documents(connection, keys)
+        return [(found[key], visit.mass, visit.terms) for key, visit in zip(keys, visits, strict=True)]
 
     def maximum(self, query: str | Mapping[str, float]) -> float:
-        """Give the bound of the scores, for which unknown terms count as rarest."""
+        """Return a bound of the scores for a query or weighted terms; unknown terms count as rarest."""
         weights = query if isinstance(query, Mapping) else term_weights(self.query_terms(query))
-        with self._tables() as tables:
+        with self._store.reading() as connection:
+            tables = TermTables(connection, self._leg)
             total, postings = tables.counts(), tables.postings(weights)
         if not total.documents:
             return 0.0
-        holders = {term: len(its.counts) for term, its in postings.items()}
-        return sum(weight * _idf(holders.get(term, 0), total) for term, weight in weights.items())
+        frequencies = {term: len(of_term.counts) for term, of_term in postings.items()}
+        return sum(weight * _idf(frequencies.get(term, 0), total) for term, weight in weights.items())
 
 
 def _text_with(tables: TermTables, term: str, where: Filter | None) -> str | None:
-    """The text of a document with a term that passes a filter; ``None`` where none does."""
+    """Return the text of a document that has a term and passes a filter; ``None`` where none does."""
     numbers = tables.postings([term])[term].numbers.tolist()
-    keys = list(filter_rows(tables.native, numbers, where).values())[:1]
-    rows = read_documents(tables.connection, keys)
-    return next((row.page_content for row in rows.values()), None)
+    for key in filter_rows(tables.native, numbers, where).values():
+        return read_documents(tables.connection, [key])[key].page_content
+    return None
+
+
+def _postings_of(rows_of_term: Mapping[str, Numbers], numbers: Numbers) -> Postings:
+    """Make the postings of terms, each once in a document; a document is the position of its row in ``numbers``."""
+    rows = np.concatenate([numbers[:0], *rows_of_term.values()])
+    pointers = np.cumsum([0, *map(len, rows_of_term.values())])
+    documents = np.searchsorted(numbers, rows).astype(np.int32)
+    return Postings(pointers, documents, np.ones(len(rows), np.uint16))
 
 
 def _documents_of_terms(tables: TermTables, numbers: Sequence[int], max_df: int) -> dict[str, Numbers]:
-    """The terms of some documents that other documents have too, and the numbers of all documents with each."""
+    """Find the terms of some documents that 2 to ``max_df`` documents have; return the row numbers of these by term."""
     terms = set().union(*tables.terms(numbers).values())
     frequencies = tables.frequencies(terms)
     shared = sorted(term for term, count in frequencies.items() if 1 < count <= max_df)

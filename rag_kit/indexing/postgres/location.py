@@ -17,13 +17,14 @@ _URL = re.compile(
     re.I | re.S,
 )
 _NAME = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,59}")
-_SECRET = ("password", "sslpassword", "oauth_client_secret")
+_SECRET_KEYS = ("password", "sslpassword", "oauth_client_secret")
+_SECRET_VALUE = re.compile(r"://[^/?@]*?:([^/?@]+)@|[?&][^=&]*(?:word|secret)=([^&]+)")
 _DEFAULTS = {"index": "rag_kit", "tenant": ""}
 
 
 @dataclass(frozen=True)
 class PostgresLocation(RemoteLocation):
-    """An index in a database."""
+    """Location of an index in a database."""
 
     store: ClassVar[str] = "rag_kit.indexing.postgres.store:PostgresStore"
     url: str  # names it without a password
@@ -39,19 +40,19 @@ class PostgresLocation(RemoteLocation):
 
     @property
     def name(self) -> str:
-        """The index alone."""
+        """The name of the index, which is its schema."""
         return self.index
 
     def without_secrets(self, text: str) -> str:
-        """A text, such as an error of the server's, in which no password of the URL stands."""
-        for secret in re.findall(r"://[^/?@]*?:([^/?@]+)@|[?&][^=&]*(?:word|secret)=([^&]+)", self.conninfo):
-            for value in filter(None, secret):
-                text = text.replace(value, "***").replace(unquote(value), "***")
+        """Replace the URL's passwords in a text, such as an error of the server's, by ``***``."""
+        for match in _SECRET_VALUE.finditer(self.conninfo):
+            secret = match[1] or match[2]
+            text = text.replace(secret, "***").replace(unquote(secret), "***")
         return text
 
 
 def location_of(place: str) -> PostgresLocation:
-    """The location that a URL names; raises InvalidInputError for what is none.
+    """Return the location that a URL names; raise InvalidInputError for anything else.
 
     Example:
         >>> print(location_of("postgresql://ann:secret@db.local/docs?index=handbook&tenant=a"))
@@ -76,15 +77,16 @@ def location_of(place: str) -> PostgresLocation:
             f"index={names['index'][:80]!r} cannot be the name of an index: it has small letters a-z, digits and _, at "
             "most 60, does not begin with a digit, nor with pg_."
         )
-    if "\0" in names["tenant"] or any((key in _DEFAULTS) and names[key] != value for key, value in pairs):
+    if "\0" in names["tenant"] or any(names.get(key, value) != value for key, value in pairs):
         raise InvalidInputError("The URL of an index has one index= and one tenant=, without NUL.")
-    written = list(zip(query.split("&"), (key for key, _ in pairs), strict=False))
-    server, at = url["server"] + url["database"], "" if url["user"] is None else "@"
-    user, password = url["user"] or "", url["password"] or ""
-    shown = "&".join(part for part, key in written if key not in _SECRET)
-    for_libpq = "&".join(part for part, key in written if key not in _DEFAULTS)
+    # the parts of the query as they were given, percent-encoded, with their keys
+    parts = list(zip(query.split("&"), (key for key, _ in pairs), strict=False))
+    public = "&".join(part for part, key in parts if key not in _SECRET_KEYS)
+    for_libpq = "&".join(part for part, key in parts if key not in _DEFAULTS)
+    user, password, at = url["user"] or "", url["password"] or "", "" if url["user"] is None else "@"
+    server = url["server"] + url["database"]
     return PostgresLocation(
-        f"postgresql://{user}{at}{server}{shown and '?' + shown}",
+        f"postgresql://{user}{at}{server}{public and '?' + public}",
         f"postgresql://{user}{password}{at}{server}{for_libpq and '?' + for_libpq}",
         names["index"],
         names["tenant"],

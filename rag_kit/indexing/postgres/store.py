@@ -50,7 +50,7 @@ _MAX_CONNECTIONS = 16  # of one index in one process
 _TIMEOUT = 30.0  # seconds to wait for one of them
 _PROBE_AFTER = 2.0  # seconds after which the server itself is asked whether it takes connections
 _TURN = 300.0  # seconds that a write waits for those of others, which may make an HNSW index
-_PLAIN = (
+_SKIPS_POLICIES = (
     "The role that opens {} skips row-level security (a superuser, or BYPASSRLS), so it would read and change the rows "
     "of all tenants. Connect as a plain role."
 )
@@ -88,9 +88,13 @@ class PostgresStore(Store):
         self._views = threading.local()
         self._pools: dict[int, ConnectionPool[psycopg.Connection[Any]]] = {}
         with self.translate_errors(), self._probe() as probe:
-            types = types_schema(probe)
-        # to compile a search takes longer than to run it
-        local = sql.SQL(
+            self._make_statements(types_schema(probe))
+
+    def _make_statements(self, types: str) -> None:
+        """Make the statements that begin transactions, each for one round trip; ``types`` is the schema of pgvector."""
+        location = self.location
+        # without JIT, for compiling a search takes longer than running it
+        settings = sql.SQL(
             "SET LOCAL search_path = {}, {}; SET LOCAL rag_kit.tenant = {}; SET LOCAL jit = off"
         ).format(sql.Identifier(location.index), sql.Identifier(types), sql.Literal(location.tenant))
         key = hashlib.sha256(f"{location.index}\0{location.tenant}".encode()).digest()[:8]
@@ -99,18 +103,18 @@ class PostgresStore(Store):
         )
         # asked in each transaction, for a role may get BYPASSRLS at any time; null where there are no tables yet
         self._bound = sql.SQL("SELECT row_security_active(to_regclass({}))").format(f"{location.index}.meta")
-        # each is one round trip
-        reads = sql.SQL("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        writes = sql.SQL("BEGIN ISOLATION LEVEL READ COMMITTED")
-        self._read = sql.SQL("; ").join([reads, local, self._bound])
-        self._write = sql.SQL("; ").join([writes, local, turn, self._bound])
+        begin_read = sql.SQL("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        begin_write = sql.SQL("BEGIN ISOLATION LEVEL READ COMMITTED")
+        self._read = sql.SQL("; ").join([begin_read, settings, self._bound])
+        self._write = sql.SQL("; ").join([begin_write, settings, turn, self._bound])
 
     @classmethod
     def create(cls, location: PostgresLocation, access: Access, settings: Mapping[str, Any]) -> PostgresStore:
         """Make the tables of the schema, if there are none, and the tenant's index."""
         store = cls(location, access)
         with store.close_on_error(), store.writing() as connection:
-            make_schema(native := connection.native, location)  # type: ignore[attr-defined]
+            native: psycopg.Connection[Any] = connection.native  # type: ignore[attr-defined]
+            make_schema(native, location)
             store._refuse_tenants(native.execute(store._bound))
             if connection.execute("SELECT 1 FROM meta").fetchone():
                 raise InvalidInputError(
@@ -129,15 +133,14 @@ class PostgresStore(Store):
             with store.reading() as connection:
                 check_schema(connection.native, location)
                 state = store.state(connection)
-            writing = access.check and access.writable
-            check_model(location, state.embedding, access.embedding, writing=writing)
+            check_model(location, state.embedding, access.embedding, writing=access.check and access.writable)
             if access.legs is not None and access.legs != state.legs:
                 with store.writing() as connection:
                     store._choose_legs(connection, access)
         return store
 
     def _choose_legs(self, connection: Any, access: Access) -> None:
-        """Make the trigram leg in the open transaction where it is asked for, or remove it."""
+        """Make the trigram leg in the open transaction if ``access.legs`` has it; remove it if that is empty."""
         if access.legs:
             make_trigram_tables(connection.native)
             self.set_meta(legs=access.legs)
@@ -152,7 +155,7 @@ class PostgresStore(Store):
 
     @property
     def _pool(self) -> ConnectionPool[psycopg.Connection[Any]]:
-        """The connections of this process: one that was forked must not speak on those of its parent."""
+        """The connection pool of this process: a forked process must not use that of its parent."""
         process = os.getpid()
         if process not in self._pools:
             pool: ConnectionPool[psycopg.Connection[Any]] = ConnectionPool(
@@ -179,17 +182,18 @@ class PostgresStore(Store):
             raise explanation(error, self.location, self._wait) from error
 
     def _probe(self) -> psycopg.Connection[Any]:
-        """A connection made by hand: a pool would hide why there is none, and wait."""
+        """Connect without the pool, which would wait, and hide why there is no connection."""
         return psycopg.connect(self.location.conninfo, **_CONNECT)  # type: ignore[arg-type]
 
     def _refuse_tenants(self, answer: psycopg.Cursor[Any]) -> None:
-        """Raise InvalidInputError where the role would see rows of tenants, for policies do not bind it."""
-        query = "SELECT 1 FROM meta WHERE tenant <> ''"
-        if answer.fetchone() == (False,) and (self.location.tenant or answer.execute(query).fetchone()):
-            raise InvalidInputError(_PLAIN.format(self.location))
+        """Raise InvalidInputError if policies do not bind the role, as ``answer`` says, and there are tenants."""
+        if answer.fetchone() != (False,):
+            return
+        if self.location.tenant or answer.execute("SELECT 1 FROM meta WHERE tenant <> ''").fetchone():
+            raise InvalidInputError(_SKIPS_POLICIES.format(self.location))
 
     def _begin(self, statement: sql.Composed) -> psycopg.Connection[Any]:
-        """A connection of the pool in a new transaction; one that the server has dropped is replaced."""
+        """Take a connection from the pool and begin a transaction; one that the server has dropped is replaced."""
         while True:
             try:
                 native = self._pool.getconn(timeout=_PROBE_AFTER)
@@ -198,14 +202,14 @@ class PostgresStore(Store):
                 native = self._pool.getconn()
             try:
                 answer = native.execute(statement)
-                while answer.nextset():  # the last statement asks about policies
+                while answer.nextset():  # the last result says whether policies bind the role
                     pass
                 self._refuse_tenants(answer)
                 return native
             except psycopg.OperationalError:
-                lost = native.closed
+                is_dropped = native.closed
                 self._give_back(native)
-                if not lost:
+                if not is_dropped:
                     raise
                 self._probe().close()
             except BaseException:
@@ -224,7 +228,7 @@ class PostgresStore(Store):
 
     @contextmanager
     def reading(self) -> Iterator[PostgresConnection]:
-        """Open a snapshot of the committed state; nested on one thread, it is that of the outer one."""
+        """Open a snapshot of the committed state; inside another one on the same thread, that one is used."""
         with self.translate_errors():
             if (outer := getattr(self._views, "open", None)) is not None:
                 yield outer
@@ -239,7 +243,7 @@ class PostgresStore(Store):
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
-        """One write: what the block did and what the legs make of it, or nothing."""
+        """Commit what the block writes, and what the legs make of it; on an error, nothing."""
         native = self._begin(self._write)
         try:
             yield (connection := PostgresConnection(native))
@@ -253,7 +257,7 @@ class PostgresStore(Store):
             self._give_back(native)
 
     def _follow(self, connection: Connection) -> None:
-        """Let the legs follow what the open transaction has written; then nobody needs the removals any more."""
+        """Let the legs follow what the open transaction has written, and forget its removals."""
         state = self.state(connection)
         if state.floor == state.generation:
             return
@@ -263,7 +267,7 @@ class PostgresStore(Store):
         connection.execute(upsert_statement("meta", "key", "value"), ("floor", json.dumps(state.generation)))
 
     def damage(self, connection: Connection) -> str:
-        """Return nothing: a server looks after its files itself."""
+        """Return ``""``: a server looks after its files itself."""
         return ""
 
     def keyword_view(self) -> KeywordView:
@@ -276,7 +280,7 @@ class PostgresStore(Store):
         return PostgresKeywordView(self, name, self._trigram.analyzer)
 
     def passes(self, connection: Connection, state: IndexState, where: Filter) -> Callable[[int], bool]:
-        """Return the function that tells of a row number whether its row passes a filter."""
+        """Make a function from a row number to whether its row passes a filter."""
         passes = compile_filter(where)
         rows = connection.execute("SELECT n, metadata FROM chunks").fetchall()
         return frozenset(n for n, metadata in rows if passes(json.loads(metadata))).__contains__

@@ -7,27 +7,27 @@ import math
 from collections.abc import Generator
 from contextlib import closing
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psycopg
 from psycopg import sql
 
+from rag_kit.documents import Filter
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.document_index.state import NO_GENERATION
+from rag_kit.indexing.document_index.state import NO_GENERATION, IndexReport, IndexState
 from rag_kit.indexing.document_index.vectors import Vectors, best_ids, decode_vectors, unit
 from rag_kit.indexing.postgres.connection import filter_rows
-
-if TYPE_CHECKING:
-    from rag_kit.documents import Filter
-    from rag_kit.indexing.document_index.state import IndexReport, IndexState
 
 #: Up to so many vectors of a tenant, each search reads all; above, it asks HNSW (docs/benchmarks.md).
 EXACT_ROWS = 20_000
 _MAX_DIMENSION = 16_000  # numbers of a vector that halfvec holds
 _MAX_INDEXED_DIMENSION = 4_000  # and that HNSW takes
 _EF_SEARCH = 200  # candidates that HNSW keeps while it searches
-_MIN_CANDIDATES, _PER_HIT = 30, 3  # that are taken of these: at least, and for each hit that is asked for
-#: So many rows HNSW gives at most, for the filter to choose from; then all are read.
+_MIN_CANDIDATES, _CANDIDATES_PER_HIT = (
+    30,
+    3,
+)  # the number taken of these: at least, and for each hit to return
+#: Rows that HNSW gives at most, for the filter to choose from; then all are read.
 SCANNED = 5000
 # more than HNSW visits for each row that it gives; where it stops early, it gives worse ones
 _VISITS_PER_ROW = 20
@@ -38,7 +38,8 @@ _LACKING = (
     "FROM vectors v LEFT JOIN nearest l USING (tenant, n) "
     "WHERE (l.model, l.generation) IS DISTINCT FROM (%s, v.generation) AND v.generation > %s"
 )
-_MEMORY = 2**31  # most bytes for building HNSW
+_MAX_MEMORY = 2**31  # bytes for building HNSW
+_BYTES_OF_NODE = 1200  # about, that HNSW takes for a row while it is built, beside its vector
 
 
 class PostgresVectorLeg:
@@ -56,11 +57,11 @@ class PostgresVectorLeg:
     def search(
         self, connection: Any, state: IndexState, query: Vectors, k: int, where: Filter | None
     ) -> list[tuple[str, float]]:
-        """Ids and cosines of the k nearest to a unit vector."""
+        """Return ids and cosines of the k nearest to a unit vector, the nearest first."""
         if state.dimension is None:
             return []
         search = _CandidateSearch(connection.native, state, query, where)
-        numbers = search.by_graph(max(_MIN_CANDIDATES, _PER_HIT * k)) or search.by_reading(k)
+        numbers = search.by_graph(max(_MIN_CANDIDATES, _CANDIDATES_PER_HIT * k)) or search.by_reading(k)
         rows = connection.native.execute(
             "SELECT c.id, v.vector FROM chunks c JOIN vectors v USING (tenant, n) WHERE c.n = ANY (%s)",
             (numbers,),
@@ -75,21 +76,23 @@ class PostgresVectorLeg:
             return
         query = f"SELECT count(*) FILTER (WHERE l.n IS NULL), count(*) {_LACKING} AND length(v.vector) = %s"
         values = (_model_key(state), NO_GENERATION, 4 * state.dimension)
-        [(missing, lacking)] = connection.native.execute(query, values).fetchall()
-        for count, what in ((missing, "missing from"), (lacking - missing, "not what was written in")):
+        missing, different = connection.native.execute(query, values).fetchone()
+        for count, what in ((missing, "missing from"), (different - missing, "not what was written in")):
             if count:
                 report.problems.append(f"vectors: {count} rows are {what} the table that is searched")
-        [(report.checked["vector rows"],)] = connection.native.execute("SELECT count(*) FROM nearest")
+        (report.checked["vector rows"],) = connection.native.execute(
+            "SELECT count(*) FROM nearest"
+        ).fetchone()
 
     def rebuild(self, connection: Any, state: IndexState) -> str:
-        """Replace what is not as of the store's generations; the HNSW index follows, or is made."""
+        """Replace the rows that differ from the store's vectors; the HNSW index follows, or is made."""
         if state.dimension is None:
             return ""
         self._copy_vectors(connection.native, state, NO_GENERATION)
         return "replaced what differed in the table of vectors that is searched"
 
     def _copy_vectors(self, native: psycopg.Connection[Any], state: IndexState, since: int) -> None:
-        """Take over what was written since a generation."""
+        """Copy the vectors written after a generation to ``nearest``, at length 1; make the HNSW index if it is due."""
         size, model = state.dimension or 0, _model_key(state)
         if size > _MAX_DIMENSION:
             raise InvalidInputError(
@@ -117,7 +120,7 @@ class PostgresVectorLeg:
 
 
 class _CandidateSearch:
-    """Finds the row numbers of what may be among the nearest."""
+    """Finds the row numbers of candidates for the nearest vectors, at half precision."""
 
     def __init__(
         self, native: psycopg.Connection[Any], state: IndexState, query: Vectors, where: Filter | None
@@ -126,7 +129,7 @@ class _CandidateSearch:
         self._query = sql.Literal(_vector_literal(query))
 
     def by_graph(self, count: int) -> list[int] | None:
-        """So many candidates by HNSW; ``None`` where there is no such index, or too few rows pass the filter."""
+        """Return ``count`` candidates by HNSW; ``None`` if there is no such index, or too few rows pass the filter."""
         tenant = _tenant_with_graph(self._native, self._state)
         if tenant is None:
             return None
@@ -153,7 +156,7 @@ class _CandidateSearch:
         return numbers if len(numbers) == count else None
 
     def by_reading(self, k: int) -> list[int]:
-        """The k nearest of all, and whatever half precision cannot tell from them."""
+        """Return the k nearest of all rows, and others that half precision cannot tell from the k-th."""
         query = sql.SQL(
             "SELECT n, unit <#> {}::halfvec AS distance FROM nearest WHERE model = {} ORDER BY distance"
         ).format(self._query, sql.Literal(_model_key(self._state)))
@@ -169,7 +172,7 @@ class _CandidateSearch:
         return numbers
 
     def _rows(self, query: sql.Composed) -> Generator[tuple[int, float]]:
-        """Number and distance of the rows of a query that pass the filter, in its order, read in growing pages."""
+        """Yield number and distance of the rows of a query that pass the filter, in order, read in growing pages."""
         page = _FIRST_PAGE
         with self._native.cursor("nearest") as cursor:
             cursor.execute(query)
@@ -180,20 +183,20 @@ class _CandidateSearch:
 
 
 def _tenant_with_graph(native: psycopg.Connection[Any], state: IndexState) -> str | None:
-    """The tenant, if it has an HNSW index of its vectors by the model."""
+    """Return the name of the tenant if it has an HNSW index of its vectors by the model, else ``None``."""
     query = "SELECT current_setting('rag_kit.tenant') WHERE to_regclass(%s) IS NOT NULL"
     row = native.execute(query, (_index_name(state),)).fetchone()
     return None if row is None else str(row[0])
 
 
 def _make_graph(native: psycopg.Connection[Any], state: IndexState) -> None:
-    """Make the HNSW index of a tenant if it is wanted and lacking; readers go on, other writers of vectors wait."""
+    """Make the HNSW index of a tenant with many vectors unless it is there; meanwhile other writers of vectors wait."""
     size = state.dimension or 0
     if size > _MAX_INDEXED_DIMENSION or _tenant_with_graph(native, state) is not None:
         return
     if native.execute("SELECT 1 FROM nearest OFFSET %s LIMIT 1", (EXACT_ROWS,)).fetchone() is None:
         return
-    # two that made one at the same time would wait for each other's rows for ever
+    # the lock, since two processes that made one at the same time would wait for each other's rows for ever
     query = (
         "SELECT current_setting('rag_kit.tenant'), (SELECT count(*) FROM nearest), "
         "pg_size_bytes(current_setting('maintenance_work_mem')) FROM pg_class "
@@ -202,10 +205,10 @@ def _make_graph(native: psycopg.Connection[Any], state: IndexState) -> None:
     )
     row = native.execute(query).fetchone()
     if row is None:
-        return
+        return  # the role does not own the table, or another process makes an index: a later write tries again
     tenant, rows, memory = row
-    memory = max(memory, min(rows * (2 * size + 1200), _MEMORY)) // 1024
-    native.execute("SELECT set_config('maintenance_work_mem', %s, true)", (str(memory),))
+    memory = max(memory, min(rows * (2 * size + _BYTES_OF_NODE), _MAX_MEMORY))
+    native.execute("SELECT set_config('maintenance_work_mem', %s, true)", (f"{memory // 1024}kB",))
     statement = sql.SQL(
         "CREATE INDEX {} ON nearest USING hnsw ((unit::halfvec({})) halfvec_ip_ops) WHERE tenant = {} AND model = {}"
     ).format(
@@ -221,15 +224,16 @@ def _make_graph(native: psycopg.Connection[Any], state: IndexState) -> None:
 
 
 def _vector_literal(vector: Vectors) -> str:
-    """A vector as pgvector reads it."""
+    """Write a vector as pgvector reads it: ``"[0.6, 0.8]"``."""
     return str(vector.tolist())
 
 
 def _model_key(state: IndexState) -> str:
-    """Give the key that vectors must share to be compared."""
+    """Return the key that vectors must share to be compared: dimension and name of the model."""
     return f"{state.dimension} {state.embedding}"
 
 
 def _index_name(state: IndexState) -> str:
-    """The name of the HNSW index of a tenant and model."""
-    return f"nearest_{hashlib.sha256(f'{state.uid} {_model_key(state)}'.encode()).hexdigest()[:16]}"
+    """Return the name of the HNSW index of a tenant and model."""
+    digest = hashlib.sha256(f"{state.uid} {_model_key(state)}".encode()).hexdigest()
+    return f"nearest_{digest[:16]}"

@@ -8,13 +8,13 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from langchain_core.documents import Document
 
 from rag_kit.errors import InvalidInputError
+from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.document_index.rows import StoredRow, make_rows
 from rag_kit.indexing.document_index.vectors import Vectors, unit
 from rag_kit.indexing.document_index.writing import Batch
@@ -26,14 +26,11 @@ from rag_kit.indexing.searched import RAPTOR, REPRESENTATION, embedded_row
 from rag_kit.models import chat_model
 from rag_kit.models.replies import estimate_tokens
 
-if TYPE_CHECKING:
-    from rag_kit.indexing.document_index.index import DocumentIndex
-
 _CLUSTER = RepresentationKind("cluster", "cluster")  # its prompts are `represent_cluster`
-_CHANGED = 0.3  # share of changed passages above which the clusters are made anew
-_PLACEHOLDER = "summary " * 100  # stands for a summary that is only planned
-_BEGINNINGS = 300  # tokens of what stands for a summary that the model did not give
-_PLACES = ("chunk", "start", "end", "page", "parent_id")  # where a passage stands, which a summary does not
+_MAX_CHANGED = 0.3  # share of changed passages above which the clusters are made anew
+_PLACEHOLDER = "summary " * 100  # in place of a summary that is only planned
+_BEGINNINGS = 300  # tokens of the beginnings in place of a summary that the model did not give
+_POSITION_FIELDS = ("chunk", "start", "end", "page", "parent_id")  # of passages, which summaries do not have
 
 
 @dataclass
@@ -142,18 +139,19 @@ class _TreeBuilder:
         self.items, self.rows = dict[str, _Item](), list[StoredRow]()
         self._read()
         self.report = RaptorReport(passages=len(self.items))
+        # a tree is named by the values of its partition as JSON
         self.old_nodes: dict[tuple[str, int], list[Document]] = defaultdict(list)  # by tree and level
         for node in self.tree.nodes.values():
             self.old_nodes[_json(node.metadata[RAPTOR]["partition"]), node.metadata["level"]].append(node)
         fields = self._partition_fields()
-        self.passages: dict[str, list[str]] = defaultdict(list)  # by tree
+        self.passages: dict[str, list[str]] = defaultdict(list)  # ids by tree
         for key, item in self.items.items():
             self.passages[_json({name: item.metadata.get(name) for name in fields})].append(key)
-        self.new_trees = set[str]()
+        self.new_trees = set[str]()  # whose clusters are made anew
         for tree, ids in self.passages.items():
             clustered, changed = self._compare_with_tree(tree, ids)
             self.report.changed += changed
-            if self.rebuild or changed > _CHANGED * clustered:
+            if self.rebuild or changed > _MAX_CHANGED * clustered:
                 self.new_trees.add(tree)
         self.report.rebuilt = sum(len(self.passages[tree]) > 1 for tree in self.new_trees)
 
@@ -167,18 +165,19 @@ class _TreeBuilder:
             self.tree = RaptorTree.of(connection)
             for key, text, fields, digest, blob in connection.execute(query):
                 metadata = json.loads(fields)
-                if REPRESENTATION in metadata or len(blob) != 4 * (state.dimension or 0) or not text.strip():
+                is_damaged = len(blob) != 4 * (state.dimension or 0)  # bytes of float32
+                if is_damaged or REPRESENTATION in metadata or not text.strip():
                     continue
                 vector = unit(np.frombuffer(blob, "<f4"))
                 if np.isfinite(vector).all():
-                    searched = embedded_row(text, fields)
-                    self.items[key] = _Item(searched, short_hash(digest), metadata, vector)
+                    self.items[key] = _Item(embedded_row(text, fields), short_hash(digest), metadata, vector)
 
     def _partition_fields(self) -> list[str]:
         """Return the metadata fields by which there are separate trees."""
         if self.partition is None:
-            recorded = (sorted(node.metadata[RAPTOR]["partition"]) for node in self.tree.nodes.values())
-            return next(recorded, [])
+            for node in self.tree.nodes.values():  # all have the same fields
+                return sorted(node.metadata[RAPTOR]["partition"])
+            return []
         fields = {self.partition} if isinstance(self.partition, str) else set(self.partition)
         known = {name for item in self.items.values() for name in item.metadata}
         if self.items and not fields <= known:
@@ -191,35 +190,35 @@ class _TreeBuilder:
     def _compare_with_tree(self, tree: str, ids: Sequence[str]) -> tuple[int, int]:
         """Count the passages that a tree was clustered from, and those that changed since."""
         present = self._hashes(ids).items()
-        clustered = {
-            pair for node in self.old_nodes[tree, 1] for pair in node.metadata[RAPTOR]["first"].items()
-        }
+        clustered = set[tuple[str, str]]()
+        for node in self.old_nodes[tree, 1]:
+            clustered.update(node.metadata[RAPTOR]["first"].items())
         if not clustered and len(present) < 2:
             return 0, 0  # a single passage has no tree
         return len(clustered), max(len(present - clustered), len(clustered - present))
 
     def build(self) -> None:
         """Cluster and summarise level by level, all trees at once; then replace the rows in one transaction."""
-        below, level = dict(self.passages), 1
-        while below:
-            by_tree = {tree: self._clusters_of_level(tree, level, ids) for tree, ids in below.items()}
-            if clusters_of_level := list(chain(*by_tree.values())):
+        members, level = dict(self.passages), 1  # ids to cluster on this level, by tree
+        while members:
+            summaries, clusters_of_level = dict[str, list[str]](), list[_Cluster]()
+            for tree, ids in members.items():
+                clusters = self._clusters_of_level(tree, level, ids)
+                clusters_of_level += clusters
+                # a tree ends where as many clusters as members would go on for ever
+                if clusters and (tree not in self.new_trees or len(clusters) < len(ids)):
+                    summaries[tree] = [cluster.id for cluster in clusters]
+            if clusters_of_level:
                 self._summarise(level, clusters_of_level)
                 self.report.summaries.append(len(clusters_of_level))
-            below = {
-                tree: [cluster.id for cluster in clusters]
-                for tree, clusters in by_tree.items()
-                if clusters
-                and (tree not in self.new_trees or len(clusters) < len(below[tree]))  # else nothing is gained
-            }
-            level += 1
+            members, level = summaries, level + 1
         if not self.dry:
             removed = self.tree.nodes.keys() - {row.id for row in self.rows}
             batch = Batch(rows=self.rows, removed_ids=sorted(removed))
             self.report.embedded = self.index.write(batch).embedded
 
     def _clusters_of_level(self, tree: str, level: int, ids: Sequence[str]) -> list[_Cluster]:
-        """Return new clusters of a level; of a tree that is kept, the old ones updated."""
+        """Cluster the items of a level anew, or update the old clusters of a tree that is kept."""
         if tree not in self.new_trees:
             return self._update_clusters(tree, level, ids)
         if len(ids) < 2:
@@ -236,14 +235,15 @@ class _TreeBuilder:
     def _update_clusters(self, tree: str, level: int, ids: Sequence[str]) -> list[_Cluster]:
         """Remove members that are gone from clusters, and add each new passage to the nearest one."""
         clusters, present = [], set(ids)
+        clustered = set[str]()
         for node in self.old_nodes[tree, level]:
-            leaves = node.metadata[RAPTOR]["leaves"]
+            hashes = node.metadata[RAPTOR]["leaves"]  # of passages when they were summarised
             members = [key for key in node.metadata["members"] if key in present]
-            members = [key for key in members if leaves.get(key) in (None, self.items[key].hash)]
+            members = [key for key in members if hashes.get(key) in (None, self.items[key].hash)]
             if members:
                 clusters.append(_Cluster(tree, node.id or "", members, node.metadata[RAPTOR]["first"]))
-        placed = {key for cluster in clusters for key in cluster.members}
-        new = [key for key in ids if key not in placed]
+                clustered.update(members)
+        new = [key for key in ids if key not in clustered]
         if clusters and new:
             centres = unit(np.stack([self._vectors(cluster.members).mean(axis=0) for cluster in clusters]))
             for key, nearest in zip(new, (self._vectors(new) @ centres.T).argmax(axis=1), strict=True):
@@ -257,7 +257,7 @@ class _TreeBuilder:
         return np.stack([self.items[key].vector for key in ids])
 
     def _summarise(self, level: int, clusters: Sequence[_Cluster]) -> None:
-        """Make the rows of clusters; the model is asked for those whose members changed."""
+        """Add the rows of the clusters' summaries; the model is asked for those of clusters whose members changed."""
         requests: dict[str, PassageRequest] = {}
         for cluster in clusters:
             old = None if self.rebuild else self.tree.nodes.get(cluster.id)
@@ -281,10 +281,16 @@ class _TreeBuilder:
     def _add_row(self, level: int, cluster: _Cluster, text: str, digest: str) -> None:
         """Add the summary of a cluster to the rows to write, and to the items of the next level."""
         members, shared = cluster.members, self._shared_metadata(cluster.members)
-        data = {"partition": json.loads(cluster.tree), "digest": digest, "first": cluster.first}
-        data["leaves"] = self._hashes(members) if level == 1 else {}
+        leaves = self._hashes(members) if level == 1 else {}
+        data = {
+            "partition": json.loads(cluster.tree),
+            "digest": digest,
+            "first": cluster.first,
+            "leaves": leaves,
+        }
         fields = {REPRESENTATION: RAPTOR, "level": level, "members": members, RAPTOR: data}
-        [row] = make_rows([Document(text, id=cluster.id, metadata={**shared, **fields})], source="")
+        summary = Document(text, id=cluster.id, metadata={**shared, **fields})
+        row = make_rows([summary], source="")[0]
         self.rows.append(row)
         vector = unit(self._vectors(members).mean(axis=0))
         self.items[cluster.id] = _Item(text, short_hash(row.hash), shared, vector)
@@ -304,7 +310,7 @@ class _TreeBuilder:
         """Return the metadata fields with the same value in all members."""
         fields = [self.items[key].metadata.items() for key in members]
         shared = set.intersection(*({(name, _json(value)) for name, value in pairs} for pairs in fields))
-        return {name: json.loads(value) for name, value in sorted(shared) if name not in _PLACES}
+        return {name: json.loads(value) for name, value in sorted(shared) if name not in _POSITION_FIELDS}
 
 
 def _json(value: Any) -> str:

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rag_kit.errors import MissingExtraError
-
-if TYPE_CHECKING:
-    from rag_kit.indexing.document_index.vectors import Vectors
+from rag_kit.indexing.document_index.vectors import Vectors
 
 _DIMENSIONS = 10  # that vectors are reduced to
 _COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 50)  # components that are tried
-_MEMBER = 0.1  # probability from which a vector belongs to a cluster
-_OVERLAP = 1.5  # clusters in which a vector is on average at most
-_SMALL = 3  # a cluster of so many is not cut any more
+_MIN_PROBABILITY = 0.1  # with which a vector belongs to a cluster beside its likeliest one
+_MAX_OVERLAP = 1.5  # clusters of a vector, on average
+_SMALL = 3  # vectors of a cluster that is not cut any more
 
 
 def soft_clusters(vectors: Vectors, sizes: Sequence[int], max_size: int, seed: int) -> list[list[int]]:
@@ -29,50 +27,49 @@ def soft_clusters(vectors: Vectors, sizes: Sequence[int], max_size: int, seed: i
     """
     size = np.asarray(sizes)
 
-    def cut(group: NDArray[np.intp], min_parts: int) -> list[list[int]]:
-        """Yield clusters of vectors, each small enough."""
-        groups: list[list[int]] = []
-        for part in _mixture(vectors[group], min_parts, seed):
-            members = group[part]
+    def cluster(positions: NDArray[np.intp], min_parts: int) -> list[list[int]]:
+        """Return clusters of the vectors at some positions, each small enough; at least ``min_parts`` if possible."""
+        clusters: list[list[int]] = []
+        for part in _cut_by_mixture(vectors[positions], min_parts, seed):
+            members = positions[part]
             if size[members].sum() <= max_size or len(members) <= _SMALL:
-                groups.append(sorted(members.tolist()))
-            elif len(members) < len(group) or min_parts == 1:
-                groups += cut(members, 2)
+                clusters.append(sorted(members.tolist()))
+            elif len(members) < len(positions) or min_parts == 1:
+                clusters += cluster(members, 2)
             else:  # two components do not part them: cut anywhere
                 half = len(members) // 2
-                groups += cut(members[:half], 1) + cut(members[half:], 1)
-        return groups
+                clusters += cluster(members[:half], 1) + cluster(members[half:], 1)
+        return clusters
 
-    return sorted({tuple(group): group for group in cut(np.arange(len(vectors)), 1)}.values())
+    distinct = {tuple(members) for members in cluster(np.arange(len(vectors)), 1)}
+    return [list(members) for members in sorted(distinct)]
 
 
-def _mixture(vectors: Vectors, min_parts: int, seed: int) -> list[NDArray[np.intp]]:
+def _cut_by_mixture(vectors: Vectors, min_parts: int, seed: int) -> list[NDArray[np.intp]]:
     """Return the positions of vectors in each component of the best mixture, for components of two or more.
 
     A vector is in its likeliest component (in the nearest one if that has no second vector) and in those that have it
-    with a probability above `_MEMBER`, unless the clusters would overlap too much.
+    with a probability above `_MIN_PROBABILITY`, unless the clusters would overlap too much.
     """
     count = len(vectors)
     if count <= _SMALL:
         return [np.arange(count)]
-    points, chances = _fit_mixture(vectors, min_parts, seed)
-    labels = chances.argmax(axis=1)
-    large = np.flatnonzero(np.bincount(labels) > 1)
+    points, probabilities = _fit_mixture(vectors, min_parts, seed)
+    labels = probabilities.argmax(axis=1)
+    large = np.flatnonzero(np.bincount(labels) > 1)  # components of two or more
     if len(large) < 2:
         return [np.arange(count)]
     centres = np.stack([points[labels == label].mean(axis=0) for label in large])
     nearest = large[np.linalg.norm(points[:, None] - centres[None], axis=2).argmin(axis=1)]
-    likeliest = np.where(np.isin(labels, large), labels, nearest)[:, None] == large
-    shared = likeliest | (chances[:, large] > _MEMBER)
-    members = shared if shared.sum() <= _OVERLAP * count else likeliest
+    # masks of shape (vectors, large components)
+    in_likeliest = np.where(np.isin(labels, large), labels, nearest)[:, None] == large
+    in_likely = in_likeliest | (probabilities[:, large] > _MIN_PROBABILITY)
+    members = in_likely if in_likely.sum() <= _MAX_OVERLAP * count else in_likeliest
     return [np.flatnonzero(column) for column in members.T]
 
 
 def _fit_mixture(vectors: Vectors, min_parts: int, seed: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Reduce the dimensions by PCA and fit the Gaussian mixture with the lowest BIC.
-
-    Gives the reduced vectors, and the probability of each for each component, shape (n, components).
-    """
+    """Reduce vectors by PCA and fit the Gaussian mixture with the lowest BIC; return both: points, probabilities."""
     try:
         from sklearn.decomposition import PCA
         from sklearn.mixture import GaussianMixture
@@ -92,4 +89,4 @@ def _fit_mixture(vectors: Vectors, min_parts: int, seed: int) -> tuple[NDArray[A
             if min(tried) < min(tried[-2:]):
                 break  # the last two were worse than the best
         _, _, model = min(tried)
-        return points, model.predict_proba(points)
+        return points, model.predict_proba(points)  # of shape (vectors, dimensions) and (vectors, components)

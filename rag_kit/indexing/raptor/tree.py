@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from langchain_core.documents import Document
 
 from rag_kit.documents import clean_text
+from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.document_index.rows import document
 from rag_kit.indexing.document_index.state import Connection, in_groups, placeholders
 from rag_kit.indexing.searched import RAPTOR
-
-if TYPE_CHECKING:
-    from rag_kit.indexing.document_index.index import DocumentIndex
 
 
 class Leaf(NamedTuple):
@@ -52,20 +50,22 @@ class RaptorTree:
     def of(cls, connection: Connection) -> RaptorTree:
         """Read the tree in one state of the store."""
         query = f"SELECT id, text, metadata FROM chunks WHERE id >= '{RAPTOR}:' AND id < '{RAPTOR};'"
-        rows = [document(*row) for row in connection.execute(query)]
-        summaries = [row for row in rows if isinstance(row.metadata.get(RAPTOR), dict)]
-        summaries.sort(key=lambda node: (node.metadata["level"], node.id))
-        hashes = {key: digest for row in summaries for key, digest in row.metadata[RAPTOR]["leaves"].items()}
+        documents = [document(*row) for row in connection.execute(query)]
+        nodes = [node for node in documents if isinstance(node.metadata.get(RAPTOR), dict)]
+        nodes.sort(key=lambda node: (node.metadata["level"], node.id))
+        hashes: dict[str, str] = {}  # of passages when they were summarised
+        for node in nodes:
+            hashes.update(node.metadata[RAPTOR]["leaves"])
         leaves = {}
         for ids in in_groups(hashes):
             query = f"SELECT id, n, substr(text, 1, 200), hash FROM chunks WHERE id IN ({placeholders(ids)})"
-            for key, row, begins, digest in connection.execute(query, ids):
-                leaves[key] = Leaf(row, begins, short_hash(digest) == hashes[key])
-        return cls({node.id or "": node for node in summaries}, leaves)
+            for key, n, beginning, digest in connection.execute(query, ids):
+                leaves[key] = Leaf(n, beginning, short_hash(digest) == hashes[key])
+        return cls({node.id or "": node for node in nodes}, leaves)
 
     @property
     def edges(self) -> list[tuple[str, str]]:
-        """List pairs of a summary's id and the id of what it summarises, for drawing."""
+        """List the pairs of a summary's id and the id of a member of it, for drawing."""
         return [(key, member) for key, node in self.nodes.items() for member in node.metadata["members"]]
 
     @property
@@ -84,7 +84,7 @@ class RaptorTree:
     __str__ = show
 
     def _lines(self, key: str, indent: str, depth: int | None) -> Iterator[str]:
-        """Yield a line for a node and each node below it."""
+        """Yield a line for a node and each node below it, ``depth`` levels deep (``None``: all)."""
         if depth == 0:
             return
         if (node := self.nodes.get(key)) is None:
@@ -97,5 +97,5 @@ class RaptorTree:
 
 
 def short_hash(digest: bytes) -> str:
-    """Return the stored part of a text's hash."""
+    """Return the part of a text's hash that a tree records, in hexadecimal digits."""
     return bytes(digest)[:8].hex()

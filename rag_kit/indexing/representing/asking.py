@@ -23,9 +23,9 @@ from rag_kit.prompts.format import LANGUAGES
 from rag_kit.prompts.grading import PassageTexts
 from rag_kit.text import detect_language
 
-_PASSAGES = 8  # of a call
-_CHARACTERS = 8_000  # of a call's passages
-_HEADINGS = ("title", "heading")  # what a passage is about often stands above it alone
+_MAX_PASSAGES = 8  # of a call
+_MAX_CHARACTERS = 8_000  # of the passages of a call
+_HEADINGS = ("title", "heading")  # the subject of a passage is often only in these
 _ENTRIES = 5_000_000  # of the cache of replies
 
 
@@ -50,10 +50,7 @@ class ModelCost:
 
 
 class Asker:
-    """Asks a model for representations, and caches its replies.
-
-    ``cache`` is the file of the replies, or an object with the methods of `JsonCache`; ``None`` for none.
-    """
+    """Asks a model for representations; ``cache`` is a file of its replies, a `JsonCache` or one like it, or None."""
 
     def __init__(
         self, kinds: Sequence[RepresentationKind], llm: Any, cache: Any, max_concurrency: int
@@ -65,12 +62,11 @@ class Asker:
             for language in LANGUAGES
         }
         self._by_rule = is_extractive(llm)
-        # the embedded model is as fast as a look-up in a file
-        needs_cache = bool(kinds) and not self._by_rule
-        if isinstance(cache, str | os.PathLike) and needs_cache:
-            cache = JsonCache(cache, max_entries=_ENTRIES)
-        self._cache: Any = cache if needs_cache else None
         self._max_concurrency = max_concurrency
+        self._cache: Any = None
+        if kinds and not self._by_rule:  # the embedded model is as fast as a look-up in a file
+            is_file = isinstance(cache, str | os.PathLike)
+            self._cache = JsonCache(cache, max_entries=_ENTRIES) if is_file else cache
 
     def close(self) -> None:
         """Close the file of replies."""
@@ -79,7 +75,7 @@ class Asker:
 
     @property
     def prompts(self) -> str:
-        """A hash of all prompts."""
+        """A hash of all prompts, which changes with each of them."""
         hashes = sorted(str((prompt.metadata or {}).get("hash")) for prompt in self._prompts.values())
         return hashlib.sha256("".join(hashes).encode()).hexdigest()[:16]
 
@@ -103,7 +99,7 @@ class Asker:
         *,
         dry: bool = False,
     ) -> dict[str, list[str]]:
-        """Return the texts for requests by key: from the cache and, unless `dry`, from the model.
+        """Return texts by the keys of requests: from the cache and, unless ``dry``, from the model; add to the cost.
 
         A passage that a reply leaves out is asked for again by itself. If the model fails, replies that came are kept.
         """
@@ -127,7 +123,7 @@ class Asker:
         replies: dict[str, list[str]],
         progress: Callable[[int, int], None] | None,
     ) -> None:
-        """Make calls side by side; add their results to the replies and the cache."""
+        """Make calls side by side, and add their texts to replies and cache; skip those with an unusable reply."""
         done = 0
 
         def send(batch: list[PassageRequest]) -> None:
@@ -157,16 +153,17 @@ class Asker:
         """Make one call for a batch; return its texts by the keys of the requests."""
         prompt, values = self._call(batch)
         reply = structured_call(self._llm, prompt, values, PassageTexts)
-        replies: dict[str, list[str]] = {}
+        request_of = {str(number): request for number, request in enumerate(batch, start=1)}
+        texts: dict[str, list[str]] = {}
         for entry in reply.passages:
-            number = str(entry.get("id")) if isinstance(entry, dict) else ""
-            if number.isdecimal() and 1 <= int(number) <= len(batch) and isinstance(entry.get("texts"), list):
-                request = batch[int(number) - 1]
-                replies.setdefault(request.key, request.kind.texts(entry["texts"]))
-        return replies
+            if isinstance(entry, dict) and isinstance(entry.get("texts"), list):
+                request = request_of.get(str(entry.get("id")))
+                if request is not None:
+                    texts.setdefault(request.key, request.kind.texts(entry["texts"]))
+        return texts
 
     def _call(self, batch: Sequence[PassageRequest]) -> tuple[Any, dict[str, Any]]:
-        """Return the prompt for a batch, and its values."""
+        """Return the prompt for a batch, and the values of its variables."""
         kind, language = batch[0].kind, batch[0].language
         prompt = self._prompts[kind.spec, language]
         values = {
@@ -178,18 +175,19 @@ class Asker:
 
 
 def _batches(requests: Sequence[PassageRequest]) -> list[list[PassageRequest]]:
-    """Group requests for one call: one kind, language and group, a few passages."""
+    """Divide requests into calls, each of one kind, language and group, and of a few passages."""
     groups: dict[tuple[str, ...], list[PassageRequest]] = {}
     for request in requests:
         groups.setdefault((request.kind.spec, request.language, request.group), []).append(request)
     batches: list[list[PassageRequest]] = []
     for group in groups.values():
-        size = _CHARACTERS
+        batch, size = list[PassageRequest](), 0
         for request in group:
             length = len(request.passage.page_content) + len(request.around)
-            if size + length > _CHARACTERS or len(batches[-1]) == _PASSAGES:
-                batches.append([])
-                size = 0
-            batches[-1].append(request)
+            if batch and (size + length > _MAX_CHARACTERS or len(batch) == _MAX_PASSAGES):
+                batches.append(batch)
+                batch, size = [], 0
+            batch.append(request)
             size += length
+        batches.append(batch)
     return batches

@@ -27,7 +27,7 @@ class _Form:
     count: int
     max_chars: int = 0
     by_rule: bool = False  # whether the embedded model makes it too
-    joined: str | None = None  # between the texts, where they become one child; else each is a child
+    separator: str | None = None  # between the texts, if they become one child; else each is a child
     argument: tuple[str, str] = ("(?!)", "nothing")  # a pattern, and how it is explained
 
 
@@ -43,9 +43,9 @@ _ALLOWED = {
     "children": _Form(250, by_rule=True, argument=_SIZE),
     "summary": _Form(1, 2_000, by_rule=True),
     "questions": _Form(3, 500, argument=_NUMBER),
-    "keywords": _Form(8, 100, joined=", ", argument=_NUMBER),
+    "keywords": _Form(8, 100, separator=", ", argument=_NUMBER),
     "qa": _Form(3, 1_000, argument=_NUMBER),
-    "tags": _Form(_MAX_TAGS, 200, by_rule=True, joined="; ", argument=_NAMES),
+    "tags": _Form(_MAX_TAGS, 200, by_rule=True, separator="; ", argument=_NAMES),
     "translation": _Form(1, 20_000, argument=_LANGUAGE),
     "triples": _Form(10, 300, argument=_NUMBER),
     "situation": _Form(1, 300),
@@ -59,8 +59,8 @@ class RepresentationKind:
     """A representation that is asked for."""
 
     spec: str  # as written, such as "children:200"; the value of the metadata field ``representation``
-    name: str  # what stands before the colon
-    argument: str = ""  # what stands after it
+    name: str  # the part before the colon
+    argument: str = ""  # the part after it
 
     @property
     def by_rule(self) -> bool:
@@ -84,51 +84,52 @@ class RepresentationKind:
 
     def values(self, language: str) -> dict[str, str]:
         """Return the variables of the prompt besides the passages, for a language."""
-        other = {"zh": "English"}.get(language, "Chinese (中文)")
-        return {
-            "count": str(self.count),
-            "names": ", ".join(self.tag_names),
-            "target": {"en": "English", "zh": "Chinese (中文)"}.get(self.argument, self.argument or other),
-        }
+        names = {"en": "English", "zh": "Chinese (中文)"}
+        target = names.get(self.argument, self.argument) or names["en" if language == "zh" else "zh"]
+        return {"count": str(self.count), "names": ", ".join(self.tag_names), "target": target}
 
     def texts(self, reply: Any) -> list[str]:
         """Return the usable texts of a model's reply for one passage: cleaned, as many and as long as allowed."""
-        form = _FORMS[self.name]
-        written = [text for text in reply if isinstance(text, str)] if isinstance(reply, list) else []
-        flat = [text if self.name == "translation" else " ".join(text.split()) for text in written]
-        texts = list(dict.fromkeys(text for text in map(str.strip, map(clean_text, flat)) if text))
+        max_chars = _FORMS[self.name].max_chars
+        cleaned: dict[str, None] = {}  # without repeats
+        for text in reply if isinstance(reply, list) else ():
+            if isinstance(text, str):
+                line = text if self.name == "translation" else " ".join(text.split())
+                cleaned[clean_text(line).strip()] = None
+        cleaned.pop("", None)
+        texts = list(cleaned)
         if self.name == "tags":
             return [f"{name}: {value}" for name, value in self.tags(texts).items()]
         if self.name == "triples":
-            triples = [split_triple(text) for text in texts if len(text) <= form.max_chars]
+            triples = [split_triple(text) for text in texts if len(text) <= max_chars]
             texts = [" | ".join(triple) for triple in triples if triple]
-        return [text[: form.max_chars] for text in texts[: self.count]]
+        return [text[:max_chars] for text in texts[: self.count]]
 
     def tags(self, texts: Sequence[str]) -> dict[str, str]:
-        """Read the tags among some texts: allowed names, with the first value of each."""
+        """Read tags such as ``"topic: fans"``; return the first value of each allowed name."""
         allowed = {name.casefold(): name for name in self.tag_names}
         tags: dict[str, str] = {}
         for text in texts:
-            name, _, value = text.replace("：", ":", 1).partition(":")
-            known = allowed.get(name.strip().casefold())
-            if known and value.strip():
-                tags.setdefault(known, value.strip()[:_MAX_TAG_VALUE])
+            written, _, value = text.replace("：", ":", 1).partition(":")
+            name = allowed.get(written.strip().casefold())
+            if name and value.strip():
+                tags.setdefault(name, value.strip()[:_MAX_TAG_VALUE])
         return tags
 
     def children(self, texts: Sequence[str]) -> list[str]:
-        """Return the texts as they are indexed."""
-        joined = _FORMS[self.name].joined
-        return list(texts) if joined is None or not texts else [joined.join(texts)]
+        """Return the texts as they are indexed: joined into one for some kinds."""
+        separator = _FORMS[self.name].separator
+        return list(texts) if separator is None or not texts else [separator.join(texts)]
 
 
 def split_triple(text: str) -> tuple[str, str, str] | None:
-    """Split a text into subject, relation and object; ``None`` if it is no triple."""
+    """Split a text into subject, relation and object at ``|``; ``None`` if it does not have all three."""
     parts = [part.strip() for part in text.replace("｜", "|").split("|")]
     return (parts[0], parts[1], parts[2]) if len(parts) == 3 and all(parts) else None
 
 
 def kinds_of(represent: Sequence[str] | str) -> tuple[RepresentationKind, ...]:
-    """Read names of representations; a name alone takes its usual value.
+    """Read the names of representations, in a list or joined by commas; a name alone takes its default value.
 
     They are ``"children:SIZE"``, ``"summary"``, ``"questions:COUNT"``, ``"keywords:COUNT"``, ``"qa:COUNT"``,
     ``"tags:NAME+NAME"``, ``"translation:LANGUAGE"``, ``"triples:COUNT"`` and ``"situation"``.
@@ -142,6 +143,7 @@ def kinds_of(represent: Sequence[str] | str) -> tuple[RepresentationKind, ...]:
 
 
 def _read_kind(spec: str) -> RepresentationKind:
+    """Read one name with its value, such as ``"questions:3"``; raise InvalidInputError for a wrong one."""
     name, colon, argument = spec.partition(":")
     if name not in _ALLOWED:
         raise InvalidInputError(

@@ -21,10 +21,10 @@ from rag_kit.models.chat import is_extractive
 from rag_kit.models.redact import host_of
 from rag_kit.models.runnables import base_url, model_name
 
-_BEFORE, _AFTER = 1_200, 400  # characters around a passage that say where it stands
-# where a passage stands in its source; what else is in its metadata sets sources apart
-_PLACE = ("start", "end", "chunk", "page", "heading", "sheet", "chapter", "row_start", "row_end", "ocr",
-          "table_header")  # fmt: skip
+_MAX_BEFORE, _MAX_AFTER = 1_200, 400  # characters around a passage that a model is given to situate it
+# metadata of the position in a source; by the others, passages of one source may be hidden from each other
+_POSITION_FIELDS = ("start", "end", "chunk", "page", "heading", "sheet", "chapter", "row_start", "row_end", "ocr",
+                    "table_header")  # fmt: skip
 
 
 @dataclass
@@ -69,8 +69,9 @@ class Representer:
     @property
     def recorded(self) -> dict[str, Any]:
         """Return the settings that an index records: with other values, its documents are represented again."""
-        name = model_name(self.llm) or type(self.llm).__name__ if self.llm is not None else ""
-        model = "extractive" if is_extractive(self.llm) else name
+        model = "" if self.llm is None else model_name(self.llm) or type(self.llm).__name__
+        if is_extractive(self.llm):
+            model = "extractive"
         if host := host_of(base_url(self.llm) or ""):
             model += f" at {host}"
         return {
@@ -98,20 +99,18 @@ class Representer:
                 texts[number][request.kind] = replies[request.key]
             else:
                 represented.failed.add(number)
-        for document, of_document in zip(documents, texts, strict=True):
-            family = self._family(document, of_document)
-            represented.made.update(child.metadata.get(REPRESENTATION, "") for child in family.children)
-            represented.made.update(
-                kind.spec
-                for kind, texts_made in of_document.items()
-                if texts_made and not kind.is_searched_alone
-            )
+        for document, texts_by_kind in zip(documents, texts, strict=True):
+            family = self._family(document, texts_by_kind)
             represented.families.append(family)
-        represented.made.pop("", None)
+            for child in family.children[1:]:  # the first is the document itself
+                represented.made[child.metadata[REPRESENTATION]] += 1
+            for kind, kind_texts in texts_by_kind.items():
+                if kind_texts and not kind.is_searched_alone:
+                    represented.made[kind.spec] += 1
         return represented
 
     def plan(self, documents: Sequence[Document], sources: Sequence[str] | None = None) -> Represented:
-        """Count what ``represent`` would ask the model; of several plans, each counts what is new to it."""
+        """Return the cost of `represent` without asking the model; requests of earlier plans are not counted again."""
         requests = [request for _, request in self._requests(documents, sources)]
         new = [request for request in requests if request.key not in self._planned_keys]
         self._planned_keys.update(request.key for request in new)
@@ -121,19 +120,21 @@ class Representer:
     def _requests(
         self, documents: Sequence[Document], sources: Sequence[str] | None
     ) -> list[tuple[int, PassageRequest]]:
-        """Make a request for each document (by number) and kind of text that needs a model."""
+        """Make a request for each document that is not blank and kind of text that needs a model, with its number."""
         sources = sources or [str(document.metadata.get("source") or "") for document in documents]
         origins = [_origin(document, source) for document, source in zip(documents, sources, strict=True)]
         requests = []
         for number, (document, source) in enumerate(zip(documents, sources, strict=True)):
+            if not document.page_content.strip():
+                continue
             group = source or str(sorted(document.metadata.items(), key=str))
-            for kind in self._model_kinds if document.page_content.strip() else ():
+            for kind in self._model_kinds:
                 around = "" if kind.is_searched_alone else _around(documents, origins, number)
                 requests.append((number, self._asker.request(kind, document, group, around)))
         return requests
 
     def _family(self, document: Document, texts: Mapping[RepresentationKind, Sequence[str]]) -> Family:
-        """Make a document with its tags and situation, and everything made of it as its children."""
+        """Make the family of a document: itself with its tags and situation in the metadata, its texts as children."""
         parent = copy_document(document)
         for kind, kind_texts in texts.items():
             if kind.name == "situation" and kind_texts:
@@ -150,26 +151,26 @@ class Representer:
                     for part in split_family(parent, [kind.count]).children
                 ]
             elif kind.is_searched_alone:
-                # also what equals the document: without it, it would rank behind longer ones
+                # a text that equals the document too: without it the document would rank behind longer ones
                 children += [Child(text, metadata=label) for text in kind.children(texts.get(kind, ()))]
         return Family(parent, children)
 
 
 def _origin(document: Document, source: str) -> str:
-    """Return what documents of one source that pass the same filters have in common; ``""`` without a source."""
-    fields = {name: value for name, value in document.metadata.items() if name not in _PLACE}
+    """Return a text that is equal for documents of one source that pass the same filters; ``""`` without a source."""
+    fields = {name: value for name, value in document.metadata.items() if name not in _POSITION_FIELDS}
     return f"{source}\0{sorted(fields.items(), key=str)}" if source else ""
 
 
 def _around(documents: Sequence[Document], origins: Sequence[str], number: int) -> str:
-    """Return the text before and after a document in its source, up to a bound."""
+    """Return the text around the document of a number, in documents of the same origin; ``[...]`` is in its place."""
     origin, before, after = origins[number], "", ""
     if not origin:
         return ""
-    for other in range(number - 1, -1, -1):
-        if origins[other] != origin or len(before) >= _BEFORE:
+    for previous in range(number - 1, -1, -1):
+        if origins[previous] != origin or len(before) >= _MAX_BEFORE:
             break
-        before = f"{documents[other].page_content}\n\n{before}"
+        before = f"{documents[previous].page_content}\n\n{before}"
     if number + 1 < len(documents) and origins[number + 1] == origin:
         after = documents[number + 1].page_content
-    return f"{before[-_BEFORE:]}[...]\n\n{after[:_AFTER]}" if before or after else ""
+    return f"{before[-_MAX_BEFORE:]}[...]\n\n{after[:_MAX_AFTER]}" if before or after else ""

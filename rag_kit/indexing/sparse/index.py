@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from numbers import Integral, Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rag_kit.concurrency.bridge import acall_function, call_function
-from rag_kit.documents import compile_filter
+from rag_kit.documents import Filter, compile_filter
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25 import storage
 from rag_kit.indexing.bm25.inverted import InvertedIndex
@@ -23,10 +23,6 @@ from rag_kit.indexing.bm25.postings import Weights as Scores
 from rag_kit.indexing.bm25.view import Hits
 from rag_kit.text import default_analyzer
 
-if TYPE_CHECKING:
-    from rag_kit.documents import Filter
-
-
 Vector = dict[str, float]
 Weights = Mapping[str, float] | Mapping[int, float] | Mapping[str | int, float]
 SparseEncoder = Callable[[list[str]], Sequence[Weights] | Awaitable[Sequence[Weights]]]
@@ -34,7 +30,7 @@ _MAX_WEIGHT = 1e15  # sums of the products of 10**8 such weights stay finite in 
 
 
 def encode(encoder: SparseEncoder, texts: Sequence[str], batch_size: int) -> list[Vector]:
-    """Encode texts in batches; an async encoder runs in an event loop of its own."""
+    """Encode texts in batches and check the vectors; an async encoder runs in an event loop of its own."""
     vectors: list[Vector] = []
     for start in range(0, len(texts), batch_size):
         batch = list(texts[start : start + batch_size])
@@ -43,7 +39,7 @@ def encode(encoder: SparseEncoder, texts: Sequence[str], batch_size: int) -> lis
 
 
 def check_vectors(answer: Any, count: int) -> list[Vector]:
-    """Check what an encoder gave for ``count`` texts and return it: a vector for each."""
+    """Return the vectors that an encoder gave for ``count`` texts; raise InvalidInputError for anything else."""
     if isinstance(answer, (str, bytes)) or not isinstance(answer, Sequence) or len(answer) != count:
         raise InvalidInputError(
             f"The encoder returned {type(answer).__name__}; it must return a list with one dict of term -> weight "
@@ -53,7 +49,7 @@ def check_vectors(answer: Any, count: int) -> list[Vector]:
 
 
 def check_vector(vector: Any) -> Vector:
-    """A vector without weights of 0; a term may be a number or a string.
+    """Return a vector with its terms as strings, without weights of 0; raise InvalidInputError if it is none.
 
     Example:
         >>> check_vector({"cat": 0.5, 7: 2, "dog": 0})
@@ -71,8 +67,7 @@ def check_vector(vector: Any) -> Vector:
             raise InvalidInputError(
                 f"A vector has the term {term!r}; terms must be strings or whole numbers, each once."
             )
-        # What float32 cannot hold above 0 counts as 0: it could only make hits of score 0.
-        if np.float32(weight) > 0:
+        if np.float32(weight) > 0:  # a weight too small for float32 could only make hits of score 0
             checked[str(term)] = float(weight)
     return checked
 
@@ -81,7 +76,7 @@ def _is_instance(kind: Any, value: Any) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
-_BATCH = 64
+_BATCH = 64  # texts
 _COUNTS = "counts"  # in a file: the weights are counts of terms, for TF-IDF
 
 
@@ -131,26 +126,26 @@ class SparseIndex(InvertedIndex):
             return [dict(Counter(analyse(text))) for text in texts]
         return encode(self.encoder, texts, self.batch_size)
 
-    def _run(self, analysed: Sequence[Vector], first: int) -> PostingRun:
+    def _make_run(self, analysed: Sequence[Vector], first: int) -> PostingRun:
         return weighted_terms(analysed, self._vocabulary, first)
 
     def _weights(self, postings: Postings, lengths: NDArray[np.int64]) -> Scores:
-        """Weigh each posting: by the encoder's weight, or by TF-IDF scaled to length 1."""
+        """Return the weights of the encoder, or those of TF-IDF with each document's vector scaled to length 1."""
         pointers, frequencies = postings.pointers, postings.frequencies()
-        values: NDArray[Any] = postings.counts
+        weights: NDArray[Any] = postings.counts
         if self.encoder is None:
-            values = values * np.repeat(_idf(len(lengths), frequencies), frequencies)
-            norms = np.sqrt(np.bincount(postings.documents, values**2, minlength=len(lengths)))
-            values = values / norms[postings.documents]
-        scores = values.astype(np.float32, copy=False)
-        highest = np.zeros(len(pointers))
+            weights = weights * np.repeat(_idf(len(lengths), frequencies), frequencies)
+            norms = np.sqrt(np.bincount(postings.documents, weights**2, minlength=len(lengths)))
+            weights = weights / norms[postings.documents]
+        scores = weights.astype(np.float32, copy=False)
+        highest = np.zeros(len(pointers))  # the last one, of an unknown term, stays 0
         np.maximum.at(highest, np.repeat(np.arange(postings.terms), frequencies), scores)
         return Scores(scores.dtype, highest, lambda term: scores[pointers[term] : pointers[term + 1]])
 
     # Reading
 
     def search(self, query: str, k: int = 4, filter: Filter | None = None) -> Hits:
-        """The best documents for a query.
+        """Return the best documents for a query.
 
         Args:
             query: The question or keywords.
@@ -167,33 +162,31 @@ class SparseIndex(InvertedIndex):
         return self.search_vector(self.encode_query(query), k, filter)
 
     def search_vector(self, vector: Weights, k: int = 4, filter: Filter | None = None) -> Hits:
-        """As :meth:`search`, for a vector that is there already."""
+        """Search as :meth:`search`, by a query's vector."""
         passes = compile_filter(filter) if filter else None
         return self.current().search(check_vector(vector), check_k(k), passes)
 
     def encode_query(self, query: str) -> Vector:
-        """The vector of a query, as the query encoder gives it, checked."""
+        """Return the vector of a query: that of the query encoder, checked, or its TF-IDF."""
         if self.query_encoder is None:
             return self._tfidf(query)
         return encode(self.query_encoder, [check_query(query)], 1)[0]
 
     async def aencode_query(self, query: str) -> Vector:
-        """As :meth:`encode_query`, natively asynchronous; an encoder that is not async runs on a thread."""
+        """Return the vector of a query as :meth:`encode_query`; an encoder that is not async runs on a thread."""
         if self.query_encoder is None:
             return self._tfidf(query)
         return check_vectors(await acall_function(self.query_encoder, [check_query(query)]), 1)[0]
 
     def _tfidf(self, query: str) -> Vector:
-        """The TF-IDF vector of a query; a term that no document holds weighs as the rarest."""
+        """Return the TF-IDF vector of a query, of length 1; a term that no document holds weighs as the rarest."""
         counts, view = Counter(default_analyzer().query_terms(check_query(query))), self.current()
         frequencies = np.array([view.frequency(term) for term in counts])
-        idf = _idf(len(view), frequencies).tolist()
-        weights = {term: count * rarity for (term, count), rarity in zip(counts.items(), idf, strict=True)}
-        length = math.hypot(*weights.values())
-        return {term: weight / length for term, weight in weights.items()}
+        weights = np.array(list(counts.values())) * _idf(len(view), frequencies)
+        return dict(zip(counts, (weights / math.hypot(*weights)).tolist(), strict=True))
 
     def maximum(self, vector: Weights) -> float:
-        """The score of a document that had of each term the highest weight that any document has."""
+        """Return a bound of all scores: that of a document with the highest weight of each term."""
         return self.current().maximum(check_vector(vector))
 
     # Storing
@@ -233,8 +226,8 @@ class SparseIndex(InvertedIndex):
                 raise ValueError(f"the encoder is {encoded!r}, {has_query_encoder!r}")
         counts = encoded == _COUNTS
         if (encoder is None) != counts:
-            how = "without" if counts else "with"
-            raise InvalidInputError(f"{path} was built {how} encoder=; give the same to load(path).")
+            preposition = "without" if counts else "with"
+            raise InvalidInputError(f"{path} was built {preposition} encoder=; give the same to load(path).")
         if has_query_encoder and query_encoder is None:
             raise InvalidInputError(f"{path} was built with query_encoder=; give it again to load(path).")
         index = cls(encoder, query_encoder=query_encoder, batch_size=batch_size)
@@ -246,5 +239,5 @@ class SparseIndex(InvertedIndex):
 
 
 def _idf(documents: int, frequencies: NDArray[Any]) -> NDArray[np.float64]:
-    """How rare terms are, by the number of documents that hold each."""
+    """Return the smoothed inverse document frequencies of terms; ``frequencies`` are their document frequencies."""
     return np.log((1 + documents) / (1 + frequencies)) + 1

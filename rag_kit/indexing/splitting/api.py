@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
@@ -34,7 +35,7 @@ class SplitPart(NamedTuple):
     metadata: Mapping[str, Any]  # what the splitter added to the document's
 
 
-_ABSENT = object()
+_ABSENT = object()  # unlike any value of metadata
 _SPACE = re.compile(r"\s*")
 
 
@@ -104,36 +105,39 @@ def iter_chunks(
     documents: Iterable[Document], cut: Callable[[Document], Iterator[SplitPart]]
 ) -> Iterator[Document]:
     """Yield the chunks of `split` one at a time, so that a caller can stop at a limit."""
-    numbers: dict[Any, int] = {}
-    for index, document in enumerate(documents):
+    counts: defaultdict[Any, int] = defaultdict(int)  # of chunks so far, by source
+    for position, document in enumerate(documents):
         if not isinstance(document, Document):
-            raise InvalidInputError(f"documents[{index}] must be a Document, not {type(document).__name__}.")
-        source = document.metadata.get("source", document.id or f"\x00{index}")
+            raise InvalidInputError(
+                f"documents[{position}] must be a Document, not {type(document).__name__}."
+            )
+        source = document.metadata.get("source", document.id or f"\x00{position}")
         fields = {k: v for k, v in document.metadata.items() if k not in ("heading", "start", "end")}
         for part in cut(document):
             offsets = {} if part.start is None else {"start": part.start, "end": part.end}
-            number = numbers[source] = numbers.get(source, -1) + 1
-            metadata = {**copy.deepcopy(fields), "chunk": number, **offsets, **part.metadata}
+            metadata = {**copy.deepcopy(fields), "chunk": counts[source], **offsets, **part.metadata}
+            counts[source] += 1
             yield Document(page_content=part.text, metadata=metadata)
 
 
 def _split_by_structure(document: Document, *, chunk_size: int, chunk_overlap: int) -> Iterator[SplitPart]:
     """Cut a document along its headings, paragraphs and sentences."""
     text, heading = document.page_content, document.metadata.get("heading")
-    for span in split_spans(
+    spans = split_spans(
         text,
         chunk_size=chunk_size,
         chunk_overlap=chunk_overlap,
         heading=heading if isinstance(heading, str) else "",
         markdown=is_markdown(document),
-    ):
-        more = {"heading": span.heading, "table_header": span.table_header}
-        yield SplitPart(
-            text[span.start : span.end], span.start, span.end, {k: v for k, v in more.items() if v}
-        )
+    )
+    for start, end, heading, table_header in spans:
+        fields = {"heading": heading, "table_header": table_header}
+        metadata = {name: value for name, value in fields.items() if value}
+        yield SplitPart(text[start:end], start, end, metadata)
 
 
 def _split_by(splitter: Splitter, document: Document) -> Iterator[SplitPart]:
+    """Cut a document by any splitter; add the heading above each part, leave out blank ones."""
     heading_at = heading_lookup(document)
     for part in spans_of(document, splitter):
         if part.text.strip():
@@ -141,30 +145,32 @@ def _split_by(splitter: Splitter, document: Document) -> Iterator[SplitPart]:
 
 
 def spans_of(document: Document, splitter: Any, start: int = 0, end: int | None = None) -> list[SplitPart]:
-    """Cut a document, or its span from ``start`` to ``end``, with any splitter, which gets a copy."""
+    """Cut a document, or its span from ``start`` to ``end``, with any splitter, and find where each piece begins."""
     text = document.page_content[start:end]
-    chunks: Any = check_splitter(splitter)([Document(text, metadata=dict(document.metadata))])
-    pieces = list(chunks) if isinstance(chunks, Iterable) and not isinstance(chunks, Document) else [chunks]
+    pieces: Any = check_splitter(splitter)([Document(text, metadata=dict(document.metadata))])
+    if isinstance(pieces, Document) or not isinstance(pieces, Iterable):
+        pieces = [pieces]
+    parts: list[SplitPart] = []
+    last, found_to = -1, 0
     for piece in pieces:
         if not isinstance(piece, Document):
             raise InvalidInputError(
                 f"A splitter gave {type(piece).__name__}; it gets a list of documents and must give documents, such "
                 "as [Document(text), ...]."
             )
-    parts: list[SplitPart] = []
-    last, found_to = -1, 0
-    for piece in pieces:
-        content, length = piece.page_content, len(piece.page_content)
         metadata = {
             key: value
             for key, value in piece.metadata.items()
             if key not in ("start", "end", "start_index") and document.metadata.get(key, _ABSENT) != value
         }
-        if (offset := _find_offset(text, piece, last, found_to)) < 0:
+        content = piece.page_content
+        offset = _find_offset(text, piece, last, found_to)
+        if offset < 0:
             parts.append(SplitPart(content, None, None, metadata))
         else:
-            last, found_to = offset, max(found_to, offset + length)
-            parts.append(SplitPart(content, start + offset, start + offset + length, metadata))
+            end_offset = offset + len(content)
+            last, found_to = offset, max(found_to, end_offset)
+            parts.append(SplitPart(content, start + offset, start + end_offset, metadata))
     return parts
 
 
@@ -180,18 +186,19 @@ def check_splitter(splitter: Any) -> Callable[[Sequence[Document]], Sequence[Doc
 
 
 def _find_offset(text: str, piece: Document, last: int, found_to: int) -> int:
-    """Find a piece in its document: where it says, else after the pieces before, else anywhere; -1: nowhere.
+    """Return the offset of a piece in its text: the one in its metadata, else one after the pieces before, else any.
 
-    The piece before begins at ``last``, -1 for the first one; the pieces before go up to ``found_to``.
+    The piece before begins at ``last`` (-1 for the first one), the pieces before go up to ``found_to``. -1 if the text
+    does not have the piece, as where the splitter rewrites it.
     """
     content = piece.page_content
     for key in ("start_index", "start"):
         stated = piece.metadata.get(key)
         if type(stated) is int and stated >= 0 and text.startswith(content, stated):
             return stated
-    following = _SPACE.match(text, found_to)
+    gap = _SPACE.match(text, found_to)
     # of equal texts the last one that leaves nothing visible out
-    offset = text.rfind(content, last + 1, (following.end() if following else found_to) + len(content))
+    offset = text.rfind(content, last + 1, (gap.end() if gap else found_to) + len(content))
     if offset < 0:
         offset = text.find(content, max(last, 0))
     return offset if offset >= 0 else text.rfind(content)

@@ -29,9 +29,9 @@ def check_levels(sizes: Sequence[int], overlap: int = 0) -> None:
 def split_family(document: Document, cuts: Sequence[Splitter | int], overlap: int = 0) -> Family:
     """Cut a document into spans, and these into smaller ones, down to the children.
 
-    ``cuts`` says how, level by level, the children last: most characters of a part, or a splitter; what a splitter of
-    parents gives must stand in the document. ``overlap`` is the most characters that a child repeats of the one before,
-    in whole sentences. Each child says in which larger spans it lies. A blank text has no children.
+    ``cuts`` has an entry for each level, the children's last: the most characters of a part, or a splitter. Parents
+    that are not found in the document's text are left out. ``overlap`` is the most characters that a child repeats of
+    the one before, in whole sentences. A child's ``path`` has the larger spans around it. A blank text has no children.
 
     Example:
         >>> from langchain_core.documents import Document
@@ -42,20 +42,21 @@ def split_family(document: Document, cuts: Sequence[Splitter | int], overlap: in
     """
     heading_at = heading_lookup(document)
     *parent_cuts, child_cut = cuts
+    # the spans of a level: those around it, start, end
     spans: list[tuple[tuple[Ancestor, ...], int, int]] = [((), 0, len(document.page_content))]
     for cut in parent_cuts:
-        spans = [
-            ((*path, Ancestor(part.start, part.end, 0, **heading_at(part.start))), part.start, part.end)
-            for path, start, end in spans
-            for part in _split_span(document, cut, start, end, 0)
-            if part.start is not None and part.end is not None
-        ]
-    children = [
-        Child(part.text, part.start, part.end, path, {**heading_at(part.start), **part.metadata})
-        for path, start, end in spans
-        for part in _split_span(document, child_cut, start, end, overlap)
-        if part.text.strip()
-    ]
+        larger, spans = spans, []
+        for path, start, end in larger:
+            for part in _split_span(document, cut, start, end, 0):
+                if part.start is not None and part.end is not None:
+                    ancestor = Ancestor(part.start, part.end, 0, **heading_at(part.start))
+                    spans.append(((*path, ancestor), part.start, part.end))
+    children = []
+    for path, start, end in spans:
+        for part in _split_span(document, child_cut, start, end, overlap):
+            if part.text.strip():
+                metadata = {**heading_at(part.start), **part.metadata}
+                children.append(Child(part.text, part.start, part.end, path, metadata))
     return Family(document, children)
 
 

@@ -6,16 +6,14 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from os import PathLike
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
 
 from rag_kit.errors import ConfigurationError, InvalidInputError
 from rag_kit.indexing.splitting.packing import check_sizes, pack_sentences, split_spans
 from rag_kit.text import sentences
-
-if TYPE_CHECKING:
-    from langchain_core.embeddings import Embeddings
 
 #: A function from a text to its number of tokens, or the path of a ``tokenizer.json``.
 Tokenizer: TypeAlias = "Callable[[str], int] | str | PathLike[str]"
@@ -28,7 +26,7 @@ _WORD = re.compile(
 # as langchain-text-splitters has them, with Chinese stops
 _SEPARATORS = ["\n\n", "\n", "。", "！", "？", ". ", "；", "，", " ", ""]
 _BLANK = re.compile(r"\n[ \t\r]*\n\s*")
-_BREAKS = 90  # percentile of the distances between neighbours at which a text is cut by meaning
+_BREAK_PERCENTILE = 90  # of the distances between neighbours; a text is cut by meaning where it is exceeded
 
 
 def named_splitter(
@@ -38,7 +36,7 @@ def named_splitter(
     embeddings: Embeddings | None = None,
     tokenizer: Tokenizer | None = None,
 ) -> Callable[[Sequence[Document]], list[Document]]:
-    """Make a splitter by its name: a function from documents to documents; arguments as for `split`.
+    """Make the splitter of a name: a function from documents to chunks; arguments as for `split`.
 
     Without ``tokenizer``, tokens are words, Chinese characters and marks. ``paragraph`` and ``semantic`` never overlap.
     """
@@ -83,6 +81,7 @@ def check_name(name: str) -> None:
 
 
 def _slice_documents(spans_of: Callable[[str], Spans], documents: Sequence[Document]) -> list[Document]:
+    """Make a document of each span of each document's text."""
     return [
         Document(doc.page_content[start:end], metadata={**doc.metadata, "start": start, "end": end})
         for doc in documents
@@ -91,25 +90,26 @@ def _slice_documents(spans_of: Callable[[str], Spans], documents: Sequence[Docum
 
 
 def _semantic_spans(text: str, *, size: int, embeddings: Embeddings | None) -> Spans:
-    """Cut where the vectors of neighbouring sentences differ most; each is embedded with its neighbours."""
+    """Cut before the sentences that differ most from the one before; each is embedded with its two neighbours."""
     import numpy as np
 
     from rag_kit.models.clients import embed_documents
 
-    units = sentences(text, max_chars=size)
+    parts = sentences(text, max_chars=size)
     breaks: list[int] = []
-    if len(units) > 2 and embeddings is not None:
-        last = len(units) - 1
-        around = [text[units[max(0, i - 1)].start : units[min(last, i + 1)].end] for i in range(len(units))]
-        vectors = np.asarray(embed_documents(embeddings, around), np.float32)
+    if len(parts) > 2 and embeddings is not None:
+        befores, afters = [parts[0], *parts[:-1]], [*parts[1:], parts[-1]]
+        windows = [text[before.start : after.end] for before, after in zip(befores, afters, strict=True)]
+        vectors = np.asarray(embed_documents(embeddings, windows), np.float32)
         vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
         distances = 1 - (vectors[1:] * vectors[:-1]).sum(axis=1)
-        breaks = (np.flatnonzero(distances > np.percentile(distances, _BREAKS)) + 1).tolist()
-    return pack_sentences(text, [units[number].start for number in breaks], size)
+        is_break = distances > np.percentile(distances, _BREAK_PERCENTILE)
+        breaks = [part.start for part, cut in zip(parts[1:], is_break, strict=True) if cut]
+    return pack_sentences(text, breaks, size)
 
 
 def _token_counter(tokenizer: Tokenizer | None) -> Callable[[str], int]:
-    """Make a function from a text to its number of tokens."""
+    """Make a function from a text to its number of tokens; raises InvalidInputError for a file that is no tokenizer."""
     if tokenizer is None:
         return lambda text: len(_WORD.findall(text))
     if callable(tokenizer):

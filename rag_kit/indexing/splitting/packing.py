@@ -15,7 +15,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.splitting.structure import Keep, Section, sections
 from rag_kit.text import sentences
 
-_SOFT = ("\n", ";；", ",，、:：", " \t\u3000")
+_SOFT = ("\n", ";；", ",，、:：", " \t\u3000")  # where a long sentence is cut: the first kind that it has
 _BLANK = re.compile(r"\s+")
 _PARAGRAPH_END = re.compile(r"\n[^\S\n]*\n")
 _BLANK_LINES = re.compile(r"(?:[ \t]*\n)+")
@@ -60,7 +60,7 @@ def split_spans(
 def pack_sentences(
     text: str, breaks: Iterable[int], chunk_size: int, chunk_overlap: int = 0
 ) -> Iterator[tuple[int, int]]:
-    """Cut a text between sentences alone, and at breaks that no span crosses."""
+    """Cut a text between sentences; yield start and end of spans, none of which crosses one of the ``breaks``."""
     for start, end in pairwise([0, *breaks, len(text)]):
         for span in _SectionPacker(text, Section(start, end, ""), chunk_size, chunk_overlap).spans():
             yield span[:2]
@@ -78,7 +78,7 @@ class _SectionPacker:
 
     def spans(self) -> Iterator[Span]:
         """Yield the spans of a section, each as long as fits and cut at the best break, with the overlap."""
-        # where the next span begins, and where the one before ended
+        # where the next span begins, and where the one before ended: between them is the text to repeat
         position = packed_to = self.section.start
         end = position + len(self.text[position : self.section.end].rstrip())
         while packed_to < end:
@@ -90,10 +90,12 @@ class _SectionPacker:
             last = position + len(self.text[position:cut].rstrip())
             if last > position:
                 yield Span(position, last, self.section.heading, self._table_header(position))
-            began, packed_to, position = position, cut, cut
-            if began < last and cut < end and self.overlap:
-                again = self._repeated_from(last, cut)
-                position = again if again > began else cut  # a chunk is never repeated whole
+            next_position = cut
+            if last > position and cut < end and self.overlap:
+                repeated = self._repeated_from(last, cut)
+                if repeated > position:  # a chunk is never repeated whole
+                    next_position = repeated
+            position, packed_to = next_position, cut
 
     @cached_property
     def _paragraphs(self) -> list[int]:
@@ -102,7 +104,7 @@ class _SectionPacker:
         return [start, *(match.end() for match in _PARAGRAPH_END.finditer(self.text, start, end)), end]
 
     def _sentence_ends(self, paragraph: int) -> list[int]:
-        """Return the ends of a paragraph's sentences."""
+        """Return where the sentences of a paragraph end, by its number; found once."""
         if paragraph not in self._ends_of:
             start, end = self._paragraphs[paragraph : paragraph + 2]
             cut = sentences(self.text[start:end].rstrip(), max_chars=max(20, end - start))
@@ -111,20 +113,21 @@ class _SectionPacker:
 
     def _last_sentence_end(self, low: int, high: int) -> int:
         """Return the last end of a sentence in ``(low, high]``, else -1."""
-        number = min(bisect_right(self._paragraphs, high), len(self._paragraphs) - 1) - 1
-        while number >= 0 and self._paragraphs[number + 1] > low:
-            if (end := _last_between(self._sentence_ends(number), low, high)) >= 0:
+        last_paragraph = min(bisect_right(self._paragraphs, high), len(self._paragraphs) - 1) - 1
+        for paragraph in range(last_paragraph, -1, -1):
+            if self._paragraphs[paragraph + 1] <= low:
+                break
+            if (end := _last_between(self._sentence_ends(paragraph), low, high)) >= 0:
                 return end
-            number -= 1
         return -1
 
     def _next_sentence_end(self, low: int) -> int:
         """Return the first end of a sentence from ``low`` on, else the end of the section."""
-        first = bisect_right(self._paragraphs, low) - 1
-        ends = (
-            end for number in range(first, len(self._paragraphs) - 1) for end in self._sentence_ends(number)
-        )
-        return next((end for end in ends if end >= low), self.section.end)
+        for number in range(bisect_right(self._paragraphs, low) - 1, len(self._paragraphs) - 1):
+            for end in self._sentence_ends(number):
+                if end >= low:
+                    return end
+        return self.section.end
 
     def _keep_before(self, position: int) -> Keep | None:
         """Return the last table, code or list item that begins at a position or before it."""
@@ -137,27 +140,38 @@ class _SectionPacker:
         return keep if keep is not None and position < keep.end else None
 
     def _best_cut(self, position: int, packed_to: int) -> int:
-        """Return the best end of a span from ``position``; -1 if nothing after ``packed_to`` fits with the overlap."""
+        """Return the best end of a span from ``position``; -1 if nothing after ``packed_to`` fits with the overlap.
+
+        The choices, best first: a block's end in the span's second half, an edge or line of the table, code or list
+        item at the limit, a sentence's end, any block's end, a point inside the sentence.
+        """
         limit = position + self.size
         block_end = _last_between(self.section.ends, packed_to, limit)
         if block_end - position >= self.size // 2:
             return block_end
-        if (keep := self._keep_at(limit)) is not None:
-            goes_to_next = keep.end - keep.start <= self.size or keep.start - position >= self.size // 2
-            if keep.start > packed_to and goes_to_next:
-                if self.text[packed_to : keep.start].strip():
-                    return keep.start
-            elif keep.kind != "item":
-                line = self.text.rfind("\n", max(packed_to, keep.start), limit) + 1
-                # a table's header alone is not a chunk
-                if line > max(packed_to, keep.start + len(keep.header) + 1 if keep.header else 0):
-                    return line
-        sentence_end = self._last_sentence_end(packed_to, limit)
-        if sentence_end >= 0:
-            return sentence_end
-        if block_end >= 0 and self.text[packed_to:block_end].strip():
-            return block_end
-        return -1 if self.text[position:packed_to].strip() else self._cut_sentence(position, limit)
+        cut = self._cut_at_keep(position, packed_to, limit)
+        if cut < 0:
+            cut = self._last_sentence_end(packed_to, limit)
+        if cut < 0 and self.text[packed_to : max(block_end, packed_to)].strip():
+            cut = block_end
+        if cut < 0 and not self.text[position:packed_to].strip():
+            cut = self._cut_sentence(position, limit)
+        return cut
+
+    def _cut_at_keep(self, position: int, packed_to: int, limit: int) -> int:
+        """Return where to cut before, or between lines of, the table, code or item that the limit is in; else -1."""
+        keep = self._keep_at(limit)
+        if keep is None:
+            return -1
+        is_short = keep.end - keep.start <= self.size
+        if keep.start > packed_to and (is_short or keep.start - position >= self.size // 2):
+            return keep.start if self.text[packed_to : keep.start].strip() else -1
+        if keep.kind == "item":
+            return -1
+        line_end = self.text.rfind("\n", max(packed_to, keep.start), limit) + 1
+        header_end = keep.start + len(keep.header) + 1 if keep.header else 0
+        # a table's header alone is not a chunk
+        return line_end if line_end > max(packed_to, header_end) else -1
 
     def _cut_sentence(self, position: int, limit: int) -> int:
         """Cut inside a sentence that is too long: after a line, a clause, a word, else between whole characters."""
@@ -168,7 +182,7 @@ class _SectionPacker:
         return _between_characters(self.text, limit, position + 1)
 
     def _repeated_from(self, last: int, cut: int) -> int:
-        """Return where the next span begins, so that it repeats whole sentences that fit into the overlap."""
+        """Return where the next span begins, to repeat sentences of the one that ends at ``last``; ``cut`` for none."""
         low = max(self.section.start, cut - self.overlap)
         if (keep := self._keep_before(last - 1)) is not None:
             if keep.kind == "item" and low <= keep.start:
@@ -183,8 +197,9 @@ class _SectionPacker:
     def _table_header(self, position: int) -> str:
         """Return the header of the table that a span continues, unless it is longer than a chunk."""
         keep = self._keep_at(position)
-        goes_on = keep is not None and keep.start < position and len(keep.header) <= self.size
-        return keep.header if keep is not None and goes_on else ""
+        if keep is None or keep.start == position or len(keep.header) > self.size:
+            return ""
+        return keep.header
 
     def _first_visible(self, position: int, end: int) -> int:
         """Skip white space; inside code the indentation of the first line stays."""
@@ -205,6 +220,6 @@ def _between_characters(text: str, cut: int, low: int) -> int:
     for position in range(cut, max(low, cut - _CLUSTER) - 1, -1):
         before, after = text[position - 1 : position], text[position : position + 1]
         combines = after > "\u00ff" and unicodedata.category(after) in ("Mn", "Mc", "Me", "Sk")
-        if not combines and "\u200d" not in (before, after):  # what joins two emoji
+        if not combines and "\u200d" not in (before, after):  # the joiner of two emoji
             return position
     return cut

@@ -6,11 +6,10 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from itertools import chain, pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from operator import attrgetter
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from langchain_core.documents import Document
+from langchain_core.documents import Document
 
 _MARKUP = re.compile(
     r"^(?: {0,3}(?P<mark>\#{1,6})[ \t]+(?P<title>\S[^\n]*)"
@@ -55,36 +54,35 @@ def sections(text: str, *, heading: str = "", markdown: bool = True) -> Iterator
     only blank lines mean something. Headings are cut to 200 characters.
     """
     path = [(level, title) for level, title in enumerate(heading.split(" > "), 1) if title]
-    current, only_headings = Section(0, len(text), heading), True
-    last_end = 0
-    matches = (_MARKUP if markdown else _BLANK_LINE).finditer(text)
-    for match, following in pairwise(chain[re.Match[str] | None](matches, [None])):
-        assert match is not None
+    section, has_text, last_end = Section(0, len(text), heading), False, 0
+    matches = list((_MARKUP if markdown else _BLANK_LINE).finditer(text))
+    next_starts = [*(match.start() for match in matches[1:]), len(text)]
+    for match, next_start in zip(matches, next_starts, strict=False):
         (start, end), kind = match.span(), match.lastgroup
-        only_headings = only_headings and not text[last_end:start].strip()
+        has_text = has_text or bool(text[last_end:start].strip())
         last_end = end
-        if not only_headings:
-            current.ends.append(start)
+        if has_text:
+            section.ends.append(start)
         if kind in ("title", "setext"):
-            title = match["title"].rstrip("# \t") if kind == "title" else match["setext"].strip()
+            if has_text:
+                section.end = start
+                yield section
+                section, has_text = Section(start, len(text), ""), False
+            title = match["title"].rstrip("# \t") if kind == "title" else match["setext"]
             level = len(match["mark"] or "#")
             path = [entry for entry in path if entry[0] < level]
             path.append((level, " ".join(title.split())[:_MAX_TITLE]))
-            if not only_headings:
-                current.end = start
-                yield current
-                current, only_headings = Section(start, len(text), ""), True
-            current.heading = " > ".join(name for _, name in path if name)
+            section.heading = " > ".join(name for _, name in path if name)
         elif kind in ("code", "table"):
             header = _TABLE_HEADER.match(text, start, end) if kind == "table" else None
-            current.keeps.append(Keep(kind, start, end, header[0] if header else ""))
-            current.ends.append(end)
-            only_headings = False
+            section.keeps.append(Keep(kind, start, end, header[0] if header else ""))
+            section.ends.append(end)
+            has_text = True
         elif kind == "item":
-            current.keeps.append(Keep("item", start, following.start() if following else len(text)))
-            only_headings = False
-    current.ends.append(len(text))
-    yield current
+            section.keeps.append(Keep("item", start, next_start))
+            has_text = True
+    section.ends.append(len(text))
+    yield section
 
 
 def is_markdown(document: Document) -> bool:
@@ -93,20 +91,15 @@ def is_markdown(document: Document) -> bool:
 
 
 def heading_lookup(document: Document) -> Callable[[int | None], dict[str, str]]:
-    """Make a function from an offset in a document to the field ``{"heading": "A > B"}`` of what begins there.
-
-    It is ``{}`` for ``None``, and where no heading is above.
-    """
-    above = document.metadata.get("heading")
-    parts = sections(
-        document.page_content, heading=above if isinstance(above, str) else "", markdown=is_markdown(document)
-    )
-    headings = [(section.start, section.heading) for section in parts]
+    """Make a function from an offset to the headings above it: ``{"heading": "A > B"}``, or ``{}`` where none is."""
+    heading = document.metadata.get("heading")
+    heading = heading if isinstance(heading, str) else ""
+    parts = list(sections(document.page_content, heading=heading, markdown=is_markdown(document)))
 
     def heading_at(offset: int | None) -> dict[str, str]:
         if offset is None:
             return {}
-        _, heading = headings[bisect_right(headings, offset, key=lambda entry: entry[0]) - 1]
-        return {"heading": heading} if heading else {}
+        section = parts[bisect_right(parts, offset, key=attrgetter("start")) - 1]
+        return {"heading": section.heading} if section.heading else {}
 
     return heading_at

@@ -616,7 +616,7 @@ def test_a_file_that_becomes_a_pipe_is_not_waited_for(
         (docs / "a.txt").unlink(missing_ok=True)
         os.mkfifo(docs / "a.txt")
 
-    for place in ("look", "file_hash"):
+    for place in ("file_state", "file_hash"):
         real = getattr(converting, place)
 
         def swap(path: Path, real: Any = real) -> Any:
