@@ -11,8 +11,9 @@ from itertools import pairwise, product
 from typing import Literal, NamedTuple
 
 from rag_kit.text.citations.change import MIN_CLOSE, find_change
-from rag_kit.text.citations.placing import Placement, place_values, says, swaps_roles, turns_order
+from rag_kit.text.citations.placing import Placement, place_values, says
 from rag_kit.text.citations.source import PassageSource, clauses, content_keys, holds, leaves_open, letters_of
+from rag_kit.text.citations.swaps import swaps_roles, turns_order
 from rag_kit.text.citations.tokens import Token, are_equal, are_opposites, has_alike, is_negation, tokens
 from rag_kit.text.language import HAN, fold, same_language, word_set
 

@@ -2,77 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence, Set
-from itertools import combinations, pairwise, permutations, product
+from collections.abc import Sequence, Set
+from itertools import combinations
 from typing import Literal, NamedTuple
 
-from rag_kit.text.citations.change import VOICE
-from rag_kit.text.citations.source import PassageSource, ValuePlace, content_keys, letters_of, posts
-from rag_kit.text.citations.tokens import Token, are_opposites, tokens
-from rag_kit.text.language import word_set
-from rag_kit.text.values.reading import Value, find_values, same_value, uncounted
+from rag_kit.text.citations.source import ValuePlace, content_keys
+from rag_kit.text.citations.tokens import Token, are_opposites
+from rag_kit.text.values.reading import Value, same_value, uncounted
 
-_MAY_CHANGE = re.compile(r"[改调推延提缩增降减更订]|\bto\b")
-_IS = re.compile(r"(?P<label>[^，,。；;：:]{2,16}?)(?:是|为|系|：|:)\s?(?P<text>[^，,。；;]{2,40})")
-
-_CHANGED = re.compile(
-    r"(?:修改|变更|调整|更改|修订|推迟|延期|延长|提前|缩短|提[高升]|增加|上调|降低|减少|下调|改)后?[为到至成的][^，。；]{0,10}$"
-)
-_CHANGED_TO = re.compile(
-    r"\b(?:chang|amend|rais|increas|reduc|extend|lower|revis|adjust|cut|mov|postpon)\w*\b[^.;]{0,40}\bto\s$",
-    re.IGNORECASE,
-)
-_NAMES = (
-    "[甲乙丙丁]方|(?:出租|承租|发包|承包|委托|受托|托运|承运|买|卖|转让|受让|供|需|出借|借款|担保)[方人]"
-    "|用人单位|劳动者"
-)
-_COMPARISONS = (
-    re.compile(
-        r"(?P<left>[^.;,]*?)\b(?P<degree>\w+er|(?:more|less|fewer)(?: \w+)?) than (?P<right>[^.;,()]+)",
-        re.IGNORECASE,
-    ),
-    re.compile(
-        r"(?P<left>[^，。；]+?)比(?P<right>[^，。；]{1,12}?)[更还要]?(?P<degree>[高低大小多少长短重轻快慢早晚贵好差强弱]|便宜)"
-    ),
-)
-_SEQUENCES = [
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        r"^\W*(?:before|prior to)\s(?P<second>[^,.;]+),(?P<first>[^.;]+)",
-        r"^\W*(?:after|once)\s(?P<first>[^,.;]+),(?P<second>[^.;]+)",
-        r"(?P<first>[^.;]+?)\b(?:before|prior to|and then)\s(?P<second>[^.;]+)",
-        r"(?P<first>[^.;]+?)\b(?:cause[sd]?|le(?:ads?|d) to|result(?:s|ed|ing) in)\s(?!by\b)(?P<second>[^.;]+)",
-        r"(?P<second>[^.;]+?)\b(?:due to|caused by|as a result of|because of)\s(?P<first>[^.;]+)",
-        r"(?P<first>[^，。；]+?)(?:导致|引发|造成|引起)了?(?P<second>[^，。；]+)",
-        r"(?P<second>[^.;]+?)\b(?:after|once)\s(?P<first>[^.;]+)",
-        r"先(?P<first>[^。；]+?)[，,]?(?:再|然后|而后|接着|之?后)(?P<second>[^。；]+)",
-        r"(?P<second>[^，。；]+?)之?前[，,](?P<first>[^。；]+)",
-        r"(?P<first>[^，。；]+?)[之以]?后[，,]?(?P<second>[^。；]+)",
-    )
-]
-_ROLES = word_set("to from by 给 向 从 由 被 到 往 至 对")
-_AND = word_set("and or 和 与 及 以及 或")
-_ARTICLES = word_set("the a an")
-_FROM = re.compile(r"(?:\bfrom|从|由|自)\s?$", re.IGNORECASE)
-_TO = re.compile(r"\s?(?:to|[^，。；\d]{0,6}[至到为成])\s?")
-_STEP = re.compile(
-    r"\b(?:chang|rais|rose|ris|increas|reduc|lower|cut|f[ae]ll|grew|grow|declin|decreas|drop)\w*[^.;,]{0,30}"
-    r" (?:(?P<by>by)|to) $"
-    r"|[增减降涨跌升提缩][\u4e00-\u9fff]?(?:(?P<by_han>了)|[至到为](?:[^，。；]{0,8}的)?)约?$",
-    re.IGNORECASE,
-)
-_STEP_WITHIN = 48  # characters before a value in which a verb of change is looked for
-_FROM_WITHIN = 6  # characters before a value in which "from" is looked for
-_PARTY = re.compile(
-    rf"(?P<to>[向给对为与和同]|支付|通知|赔偿|补偿|告知|交付|归还|退还|提供)?(?P<name>{_NAMES})(?P<of>的|所在)?"
-)
-_DUTY = re.compile(
-    rf"(?<![向给对为与和同])(?P<name>{_NAMES})[^，。；,;]{{0,6}}?(?:有权|无权|应当?|必须|不得|负责)(?P<action>[^，。；,;\n]{{3,40}})"
-)
 Placement = Literal["wrong", "all", "some", "open"]
 _MAX_PLACED = 20  # values of a statement that are compared by the words beside them
-_CHANGE_WORDS = 60  # characters before a value in which English words that say it was changed are looked for
 
 
 def says(said: Value, stated: Value) -> bool:
@@ -134,7 +73,7 @@ def _fit_of_value(
         place
         for place in places
         if same
-        and _kind(place.value) == _kind(same[0].value)
+        and kind_of(place.value) == kind_of(same[0].value)
         and not any(says(place.value, one) for one in stated_values)
     ]
     if not rivals:
@@ -166,7 +105,7 @@ def _have_swapped(parts: Sequence[Sequence[Token]], places: Sequence[ValuePlace]
             same = [place for place in places if says(place.value, value)]
             stated.append(_StatedValue(value, words, same))
     for one, other in combinations(stated[:_MAX_PLACED], 2):
-        if len(one.places) != 1 or len(other.places) != 1 or _kind(one.value) != _kind(other.value):
+        if len(one.places) != 1 or len(other.places) != 1 or kind_of(one.value) != kind_of(other.value):
             continue
         first, second = one.places[0].clause, other.places[0].clause
         straight = len(one.words & first) + len(other.words & second)
@@ -183,253 +122,7 @@ def _is_of_another(words: Set[str], place: ValuePlace, rivals: Sequence[ValuePla
     return any(rival.subject & words and rival.section[0] == place.section[0] for rival in rivals)
 
 
-def swaps_roles(statement: str, sentence: str, passage: PassageSource) -> str:
-    """Return the reason why a statement exchanges things that the passage tells apart, or "".
-
-    "number": a value before and one after a change; "name": a text and that of another label; "order": the parties of
-    an action, or the sides of a comparison.
-    """
-    if _is_change_turned(statement, passage):
-        return "number"
-    if _is_mislabelled(statement, passage.labels):
-        return "name"
-    if (
-        _are_parties_swapped(statement, sentence)
-        or _is_comparison_turned(statement, sentence)
-        or _is_duty_of_another(statement, passage)
-    ):
-        return "order"
-    return ""
-
-
-def turns_order(statement: str, sentence: str) -> bool:
-    """Tell whether a statement in a sentence's words turns around what comes first, is the cause, or does it to whom.
-
-    In other words than the sentence's, as a paraphrase has, an order tells nothing.
-    """
-    return _is_sequence_turned(statement, sentence) or _are_roles_swapped(statement, sentence)
-
-
-def _is_change_turned(statement: str, passage: PassageSource) -> bool:
-    """Tell whether a statement has a value before a change that the passage has only after it, or the reverse."""
-    if _is_step_turned(statement, passage):
-        return True
-    stated_ranges = _ranges(statement)
-    if stated_ranges:
-        said_ranges = _ranges(passage.plain())
-        for start, end in stated_ranges:
-            if _has_range(said_ranges, end, start) and not _has_range(said_ranges, start, end):
-                return True
-    was, now = _changed_values(statement)
-    if not was and not now:  # most statements say nothing of a change: the passage is not read for one
-        return False
-    old, new = _changed_values(passage.plain())
-    return any(_is_only(value, new, old) for value in was) or any(_is_only(value, old, new) for value in now)
-
-
-def _changed_values(text: str) -> tuple[list[Value], list[Value]]:
-    """Return the values that a text says were changed, and those that they were changed to."""
-    old: list[Value] = []
-    new: list[Value] = []
-    if not _MAY_CHANGE.search(text):
-        return old, new
-    before: Value | None = None
-    for value in find_values(text):
-        between = text[before.end if before else 0 : value.begin]
-        start = max(0, value.begin - _CHANGE_WORDS)
-        if _CHANGED.search(between) or _CHANGED_TO.search(text, start, value.begin):
-            new.append(value)
-            if before and _kind(before) == _kind(value):
-                old.append(before)
-        before = value
-    return old, new
-
-
-def _is_step_turned(statement: str, passage: PassageSource) -> bool:
-    """Tell whether something changes by a value in one text and to that value in the other."""
-    stated = _steps(statement)
-    said = _steps(passage.plain()) if stated else []
-    for step, value in stated:
-        steps = {other for other, one in said if says(one, value)}
-        if steps and step not in steps:
-            return True
-    return False
-
-
-def _steps(text: str) -> list[tuple[str, Value]]:
-    """Return the values by which, or to which, a text says that something changes."""
-    steps: list[tuple[str, Value]] = []
-    for value in find_values(text):
-        match = _STEP.search(text, max(0, value.begin - _STEP_WITHIN), value.begin)
-        if match:
-            steps.append(("by" if match["by"] or match["by_han"] else "to", value))
-    return steps
-
-
-def _ranges(text: str) -> list[tuple[Value, Value]]:
-    """Return the values of one kind that a text names as from one to the other."""
-    return [
-        (start, end)
-        for start, end in pairwise(find_values(text))
-        if _FROM.search(text, max(0, start.begin - _FROM_WITHIN), start.begin)
-        and _TO.fullmatch(text, start.end, end.begin)
-        and _kind(start) == _kind(end)
-    ]
-
-
-def _has_range(ranges: Sequence[tuple[Value, Value]], start: Value, end: Value) -> bool:
-    """Tell whether a range of the list says what a stated one does."""
-    return any(says(first, start) and says(last, end) for first, last in ranges)
-
-
-def _is_only(value: Value, these: Sequence[Value], others: Sequence[Value]) -> bool:
-    return any(says(one, value) for one in these) and not any(says(one, value) for one in others)
-
-
-def _is_mislabelled(statement: str, labels: Mapping[str, Set[str]]) -> bool:
-    """Tell whether a statement gives a label a text that the passage has only beside other labels."""
-    labelled = [(match["label"], match["text"]) for match in _IS.finditer(statement)] + posts(statement)
-    for stated_label, stated_text in labelled:
-        label, text = letters_of(stated_label).strip(), letters_of(stated_text).strip()
-        own = next((labels[name] for name in labels if len(name) > 1 and label.endswith(name)), None)
-        if not own or not text or find_values(stated_text):
-            continue
-        if any(text in other or other in text for other in own):
-            continue
-        if any(text in other for texts in labels.values() for other in texts):
-            return True
-    return False
-
-
-def _are_parties_swapped(statement: str, sentence: str) -> bool:
-    """Tell whether a party of a contract has a role in a statement that a sentence gives to another party alone."""
-    said = _parties(sentence)
-    for name, roles in _parties(statement).items():
-        if name in said and not said[name] & roles and any(roles & others for others in said.values()):
-            return True
-    return False
-
-
-def _parties(text: str) -> dict[str, set[str]]:
-    """Map each party of a contract to its roles: who does something ("by"), or to whom it is done ("to")."""
-    roles: dict[str, set[str]] = {}
-    for match in _PARTY.finditer(text):
-        if not match["of"]:
-            roles.setdefault(match["name"], set()).add("to" if match["to"] else "by")
-    return roles
-
-
-def _is_sequence_turned(statement: str, sentence: str) -> bool:
-    """Tell whether a statement has first, or as the cause, what a sentence has second, or as the effect."""
-    stated = _sequences(statement)
-    said = _sequences(sentence) if stated else []
-    for (first, second), (said_first, said_second) in product(stated[:1], said):
-        straight = len(first & said_first) + len(second & said_second)
-        crossed = len(first & said_second), len(second & said_first)
-        if all(crossed) and sum(crossed) > straight:
-            return True
-    return False
-
-
-def _sequences(text: str) -> list[tuple[set[str], set[str]]]:
-    """Return the content words of what a text says comes first, or causes, with those of what follows."""
-    return [
-        (content_keys(tokens(match["first"])), content_keys(tokens(match["second"])))
-        for pattern in _SEQUENCES
-        for match in pattern.finditer(text)
-    ]
-
-
-def _are_roles_swapped(statement: str, sentence: str) -> bool:
-    """Tell whether a statement has "to A" where a sentence has "to B", and B elsewhere, or "A beat B" turned."""
-    stated_tokens, said_tokens = tokens(statement), tokens(sentence)
-    names = {token.key for token in (*stated_tokens, *said_tokens) if token.name}
-    stated, said = _roles(stated_tokens, names), _roles(said_tokens, names)
-    both = [word for word in stated if word in said]
-    if any(_is_turned(one, other, stated_tokens, said_tokens) for one, other in permutations(names, 2)):
-        return True
-    for one, other in permutations(both, 2):
-        for role in stated[one] & said[other] - {""}:
-            if role not in said[one] and role not in stated[other]:
-                return True
-    return False
-
-
-def _is_turned(one: str, other: str, stated: Sequence[Token], said: Sequence[Token]) -> bool:
-    """Tell whether one name is before another in a statement and behind it in a sentence, with a word in between."""
-    if any(token.key in VOICE or token.key in _AND for token in (*stated, *said)):
-        return False
-    between: list[set[str]] = []
-    for row, first, last in ((stated, one, other), (said, other, one)):
-        keys = [token.key for token in row]
-        if keys.count(first) != 1 or keys.count(last) != 1 or keys.index(first) > keys.index(last):
-            return False
-        inside = row[keys.index(first) + 1 : keys.index(last)]
-        between.append(
-            {token.key for token in inside if token.content and not token.name and not token.value}
-        )
-    return bool(between[0] & between[1])
-
-
-def _roles(text: Sequence[Token], names: Set[str]) -> dict[str, set[str]]:
-    """Map each name and Chinese content word to the prepositions before it; "" where it has none."""
-    roles: dict[str, set[str]] = {}
-    before = ""
-    for token in text:
-        if token.content and not token.value and (token.key in names or not token.key.isascii()):
-            roles.setdefault(token.key, set()).add(before)
-        if token.key not in _ARTICLES:
-            before = token.key if token.key in _ROLES else ""
-    return roles
-
-
-class _Comparison(NamedTuple):
-    """ "Left is longer than right", each by its content words; `degree` is the comparative."""
-
-    left: set[str]
-    degree: str
-    right: set[str]
-
-
-def _is_comparison_turned(statement: str, sentence: str) -> bool:
-    """Tell whether a statement has before "than" what a sentence has behind it, with the same comparative."""
-    for stated, said in product(_comparisons(statement), _comparisons(sentence)):
-        left, right = stated.left - stated.right, stated.right - stated.left
-        was_right, was_left = said.right - said.left, said.left - said.right
-        is_crossed = right & was_left or not right & was_right
-        if stated.degree == said.degree and left & was_right and is_crossed:
-            return True
-    return False
-
-
-def _comparisons(text: str) -> list[_Comparison]:
-    """Return the comparisons of a text."""
-    return [
-        _Comparison(
-            content_keys(tokens(match["left"])), match["degree"].lower(), content_keys(tokens(match["right"]))
-        )
-        for pattern in _COMPARISONS
-        for match in pattern.finditer(text)
-    ]
-
-
-def _is_duty_of_another(statement: str, passage: PassageSource) -> bool:
-    """Tell whether a passage gives what a party may, must or must not do only to other parties."""
-    stated = _duties(statement)
-    said = _duties(passage.plain()) if stated else []
-    for name, action in stated:
-        bound = {party for party, duty in said if action in duty or duty in action}
-        if bound and name not in bound:
-            return True
-    return False
-
-
-def _duties(text: str) -> list[tuple[str, str]]:
-    """Return parties of a contract, each with something that it may, must or must not do."""
-    return [(match["name"], letters_of(match["action"]).strip()) for match in _DUTY.finditer(text)]
-
-
-def _kind(value: Value) -> str:
+def kind_of(value: Value) -> str:
     """Return the dimension of a value without the units that it is counted by."""
     return value.dimension.split("/")[0]
 
