@@ -219,7 +219,7 @@ def _choices(value: Any) -> Any:
     choices = []
     for choice in list_validator(MAX_CHOICES)(split_lines(value)):
         if isinstance(choice, str):
-            choice = {"name": choice}
+            choice = {"name": choice, "reason": None}
         elif isinstance(choice, dict):
             choice = {"name": choice.get("name"), "reason": choice.get("reason")}
         choices.append(choice)
