@@ -79,7 +79,7 @@ class Upload:
         fan_out_map(write_and_count, self.rows, max_concurrency=_MAX_CONCURRENCY)
 
     def check_owner(self, fingerprint: Any) -> None:
-        """Refuse an experiment of this name that has other results."""
+        """Raise InvalidInputError if the experiment of this name has results with another fingerprint."""
         if fingerprint != self.fingerprint:
             raise InvalidInputError(
                 f"{self.experiment!r:.120} has other results; give experiment= another name"

@@ -367,8 +367,8 @@ async def check_answer_by_model(
 ) -> Update:
     """Check an answer as `check_answer` does, by the verdicts of a language model.
 
-    Where it gives none, the words decide, and ``notes`` say so. A statement that its passage supports in part counts as
-    not supported.
+    A statement without a verdict keeps the status that comparing words gave it, and ``notes`` say so. A statement that
+    its passage supports in part counts as not supported.
     """
     by_words = check_answer(answer, documents, language=language)
     numbers: dict[str, list[int]] = {}  # statement -> the passages that it cites

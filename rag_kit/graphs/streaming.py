@@ -33,6 +33,7 @@ def cut_thoughts(config: RunnableConfig, habits: Habits) -> RunnableConfig:
         return config
     if not any(isinstance(handler, StreamMessagesHandler) for handler in callbacks.handlers):
         return config
+    # whether an unknown model may begin its thoughts without a tag; None: wait until its answer shows it
     untagged = False if AT_ONCE in (config.get("tags") or ()) else None
     own = callbacks.copy()
     filtered: dict[int, Any] = {}  # by the id of a handler, which may be in both lists

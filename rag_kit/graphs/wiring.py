@@ -151,10 +151,11 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
 
         Args:
             name: The node that goes.
-            action: An ordinary LangGraph node. It writes the keys that the nodes after it read, e.g. ``documents``, or
-                the run ends with an error that says which. Where several nodes may follow, it writes what chooses
-                between them, too: ``{"choices": {name: "refine"}}``, where no key such as ``action`` does. One that is
-                annotated ``-> Command[Literal["refine"]]`` takes the place of the edges that lead on.
+            action: An ordinary LangGraph node. It writes the keys that the nodes after it read, such as ``documents``;
+                a run in which one is missing ends with an error that names it. If several nodes may follow, it also
+                writes which one does: the key that chooses (such as ``action``), or
+                ``{"choices": {name: "refine"}}``. An action annotated ``-> Command[Literal["refine"]]`` replaces the
+                outgoing edges.
             **options: As for ``add_node``.
 
         Raises:
@@ -163,7 +164,7 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         order = list(self.nodes)
         old = self.nodes.pop(self._existing_node(name))
         self.add_node(name, action, **{"defer": old.defer, **options})
-        if self.nodes[name].ends:  # it says itself what follows
+        if self.nodes[name].ends:  # its annotation says which nodes follow
             self.edges = {edge for edge in self.edges if edge[0] != name}
             self.branches.pop(name, None)
         self.nodes = {node: self.nodes[node] for node in order}

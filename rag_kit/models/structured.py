@@ -218,12 +218,12 @@ def _bind_method(
         type(model).with_structured_output is BaseChatModel.with_structured_output
         and type(model).bind_tools is BaseChatModel.bind_tools
     ):
-        return None  # its class leaves both ways to structured output as the base class has them: not there
+        return None  # its class overrides neither, so that structured output would raise NotImplementedError
     options: dict[str, Any] = {"method": method, "include_raw": True}
     schema: Any = target.native
     if method == "json_schema" and hasattr(model, "root_client"):
-        # With a class the OpenAI client parses by itself and throws the text away when that fails; with a
-        # schema it hands the text over, and a broken answer can be mended.
+        # Given a class, the OpenAI client parses the reply and drops its text if that fails; given a schema it returns
+        # the text, which can be repaired.
         strict = strict_schema(target.json_schema)
         schema = strict or copy.deepcopy(target.json_schema)
         if "strict" in inspect.signature(model.with_structured_output).parameters:

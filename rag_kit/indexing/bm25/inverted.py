@@ -240,19 +240,21 @@ class InvertedIndex(ABC):
             lengths += map(len, analysed)
             with self._lock:  # counting changes the vocabulary
                 runs.append(self._make_run(analysed, start))
+        # from here on under the lock: nothing before has changed a row, so that an error leaves the index as it was
         with self._lock:
             keys = self._keys(document_ids, documents, replace)
             self.delete(removed)
-            first = len(self._merged) + len(self._added)
+            first_number = len(self._merged) + len(self._added)  # of the new rows, which follow all others
             columns = zip(keys, document_ids, documents, copies, lengths, strict=True)
             for key, document_id, doc, metadata, length in columns:
                 row = ScoreRow(key, document_id, doc.page_content, metadata, length)
                 self._rows.pop(key, None)  # what replaces another comes last
                 self._rows[key] = row
                 self._added.append(row)
-            self._pending += [run._replace(documents=run.documents + np.int32(first)) for run in runs]
+            # runs count documents from 0
+            self._pending += [run._replace(documents=run.documents + np.int32(first_number)) for run in runs]
             if keys:
-                self._view = None
+                self._view = None  # the next search builds one
         return keys
 
     def _keys(self, ids: Sequence[Any], documents: Sequence[Document], replace: bool) -> list[str]:

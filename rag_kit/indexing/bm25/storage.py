@@ -74,7 +74,7 @@ def save(path: str | Path, kind: IndexKind, header: Mapping[str, Any], state: St
 
 @contextmanager
 def format_errors(path: str | Path) -> Iterator[None]:
-    """Raise IndexFormatError where the content of a file whose checksum fits raises an error in the block."""
+    """Turn errors that a file's content causes in the block into IndexFormatError; its checksum was right."""
     try:
         yield
     except (KeyError, TypeError, ValueError, IndexError, OverflowError, RecursionError) as error:

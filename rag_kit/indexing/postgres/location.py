@@ -51,6 +51,13 @@ class PostgresLocation(RemoteLocation):
         return text
 
 
+_NO_URL = (
+    "What was given is neither a folder nor the URL of an index. Write "
+    "postgresql://USER@HOST:PORT/DATABASE?index=NAME&tenant=NAME, with @ : / ? # % in a user, password or "
+    "database as %40 %3A %2F %3F %23 %25."
+)
+
+
 def location_of(place: str) -> PostgresLocation:
     """Return the location that a URL names; raise InvalidInputError for anything else.
 
@@ -59,18 +66,14 @@ def location_of(place: str) -> PostgresLocation:
         postgresql://ann@db.local/docs?index=handbook&tenant=a
     """
     url = _URL.fullmatch(place)
+    if url is None:
+        raise InvalidInputError(_NO_URL)
+    query = url["query"] or ""
     try:
-        query = (url and url["query"]) or ""
-        # strict: replaced, tenants that differ in bytes that are no UTF-8 would be one
+        # strict: with bytes that are no UTF-8 replaced, two tenants could have one name
         pairs = parse_qsl(query.replace("+", "%2B"), True, bool(query), errors="strict")
     except ValueError:
-        url = None
-    if url is None:
-        raise InvalidInputError(
-            "What was given is neither a folder nor the URL of an index. Write "
-            "postgresql://USER@HOST:PORT/DATABASE?index=NAME&tenant=NAME, with @ : / ? # % in a user, password or "
-            "database as %40 %3A %2F %3F %23 %25."
-        )
+        raise InvalidInputError(_NO_URL) from None
     names = _DEFAULTS | {key: value for key, value in pairs if key in _DEFAULTS}
     if not _NAME.fullmatch(names["index"]):
         raise InvalidInputError(
@@ -79,14 +82,14 @@ def location_of(place: str) -> PostgresLocation:
         )
     if "\0" in names["tenant"] or any(names.get(key, value) != value for key, value in pairs):
         raise InvalidInputError("The URL of an index has one index= and one tenant=, without NUL.")
-    # the parts of the query as they were given, percent-encoded, with their keys
-    parts = list(zip(query.split("&"), (key for key, _ in pairs), strict=False))
-    public = "&".join(part for part, key in parts if key not in _SECRET_KEYS)
-    for_libpq = "&".join(part for part, key in parts if key not in _DEFAULTS)
+    # "key=value" as it was given, percent-encoded, with its decoded key
+    parameters = list(zip(query.split("&"), (key for key, _ in pairs), strict=False))
+    shown = "&".join(parameter for parameter, key in parameters if key not in _SECRET_KEYS)
+    for_libpq = "&".join(parameter for parameter, key in parameters if key not in _DEFAULTS)
     user, password, at = url["user"] or "", url["password"] or "", "" if url["user"] is None else "@"
     server = url["server"] + url["database"]
     return PostgresLocation(
-        f"postgresql://{user}{at}{server}{public and '?' + public}",
+        f"postgresql://{user}{at}{server}{shown and '?' + shown}",
         f"postgresql://{user}{password}{at}{server}{for_libpq and '?' + for_libpq}",
         names["index"],
         names["tenant"],

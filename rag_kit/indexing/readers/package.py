@@ -108,9 +108,10 @@ class Package:
     def title(self) -> str:
         """Return the title in an Office file's properties; "" if there is none, or a program made it up."""
         name, title = "docProps/core.xml", ""
-        with leave_out(name):
-            for text in self.xml(name).xpath("//*[local-name()='title']/text()")[:1] if name in self else ():
-                title = " ".join(str(text).split())[:300]
+        if name in self:
+            with leave_out(name):  # a properties file that is broken is noted, and there is no title
+                titles = self.xml(name).xpath("//*[local-name()='title']/text()")
+                title = " ".join(str(titles[0]).split())[:300] if titles else ""
         return "" if title.lower() in _PROGRAM_TITLES else title
 
     def repacked(self, changes: Mapping[str, bytes]) -> io.BytesIO:

@@ -74,7 +74,7 @@ class _SectionPacker:
         self.section = section
         self.size = size
         self.overlap = overlap
-        self._ends_of: dict[int, list[int]] = {}
+        self._ends_of: dict[int, list[int]] = {}  # number of a paragraph -> ends of its sentences
 
     def spans(self) -> Iterator[Span]:
         """Yield the spans of a section, each as long as fits and cut at the best break, with the overlap."""

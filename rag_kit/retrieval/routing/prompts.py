@@ -108,9 +108,10 @@ class PromptRouter(RunnableLambda[Any, PromptValue]):
 def route_prompt(
     question: str, prompts: Any, *, config: RunnableConfig | None = None, **settings: Any
 ) -> Any:
-    """Pick the prompt that suits a question; a ``PromptRouter`` reads and embeds descriptions once for many.
+    """Return the template of the prompt that suits a question, in its language if there is one; None if none suits.
 
-    Arguments as for ``PromptRouter``. The template is in the question's language if it can be; ``None``: none suits.
+    All arguments but ``question`` are those of ``PromptRouter``, which is better for many questions: it reads and
+    embeds the descriptions of the prompts once.
 
     Example:
         >>> route_prompt("怎样解这个方程？", ["tutor_physics", "tutor_maths"]).title

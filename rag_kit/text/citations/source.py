@@ -235,25 +235,27 @@ class PassageSource:
         return best, range(first, last + 1)
 
     def caption(self, number: int) -> list[Token]:
-        """Return the tokens of the sentence before the table that a row, given by its number, is in."""
-        before = (
-            n for n in range(number - 1, -1, -1) if self.spans[n][0] not in self.rows and self.tokens[n]
-        )
-        return self.tokens[first] if (first := next(before, None)) is not None else []
+        """Return the tokens of the sentence above the table of a row; ``number`` is that of the row's span."""
+        for above in reversed(range(number)):
+            is_row = self.spans[above][0] in self.rows
+            if self.tokens[above] and not is_row:  # a header has no tokens
+                return self.tokens[above]
+        return []
 
     def best_clause(self, number: int, stated: Sequence[Token]) -> Clause:
         """Return the clause of a sentence that has most of a statement's values, then of its words.
 
-        The words of the clauses before it count too; of equals the shortest, for it says the least else.
+        A clause may refer back, so the words of the clauses before it count as well. Of equals the shortest is
+        returned: it says the least besides.
         """
-        keys, values = content_keys(stated), {token.key for token in stated if token.value}
-        so_far: set[str] = set()
+        stated_keys, stated_values = content_keys(stated), {token.key for token in stated if token.value}
+        keys_so_far: set[str] = set()
         ranked: list[tuple[tuple[int, ...], Clause]] = []
         for clause in self.clauses[self.spans[number][0]]:
-            own = content_keys(clause)
-            so_far |= own
-            rank = (len(values & own), len(keys & so_far), len(keys & own), -len(clause))
-            ranked.append((rank, clause))
+            keys = content_keys(clause)
+            keys_so_far |= keys
+            shared = len(stated_values & keys), len(stated_keys & keys_so_far), len(stated_keys & keys)
+            ranked.append(((*shared, -len(clause)), clause))
         return max(ranked, key=lambda entry: entry[0])[1]
 
 
