@@ -79,7 +79,9 @@ def test_a_pattern_that_is_none_is_refused(wrong: Any) -> None:
 def test_what_cannot_be_read_is_refused_by_name(tmp_path: Path, name: str) -> None:
     """The error says what the file is and what to do; a reader of one's own reads it."""
     (tmp_path / name).write_bytes(b"\x00\x01 data")
-    with pytest.raises(ReadError, match=r"(?:Convert it, e\.g\. to \.pdf|Save it as \.docx).*register_reader"):
+    with pytest.raises(
+        ReadError, match=r"(?:Convert it, e\.g\. to \.pdf|Save it as \.docx).*register_reader"
+    ):
         read(tmp_path / name)
     with Reader(readers={f"*{Path(name).suffix}": says("own")}) as reader:
         assert reader.read(tmp_path / name)[0].page_content.startswith("own")
