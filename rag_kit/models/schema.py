@@ -29,12 +29,16 @@ _NOT_VALUES = frozenset({"error", "errors", "message", "refusal", "type", "detai
 class UnreadableError(ValueError):
     """An answer holds no value that fits; the message says where and what was expected.
 
-    It is ``truncated`` where JSON breaks off, ``refused`` where the model declined to answer.
+    It is ``truncated`` where JSON breaks off, ``unfit`` where an object has a wrong field, ``refused`` where the model
+    declined to answer.
     """
 
-    def __init__(self, problem: str, *, truncated: bool = False, refused: bool = False) -> None:
+    def __init__(
+        self, problem: str, *, truncated: bool = False, unfit: bool = False, refused: bool = False
+    ) -> None:
         super().__init__(problem)
         self.truncated = truncated
+        self.unfit = unfit
         self.refused = refused
 
 
@@ -175,7 +179,7 @@ class Target:
                 problems = [(item["loc"] or (self.name,), item["msg"]) for item in errors]
         if problems:
             lines = (".".join(map(str, path)) + ": " + text for path, text in problems)
-            raise UnreadableError("; ".join(line.removeprefix(": ") for line in lines))
+            raise UnreadableError("; ".join(line.removeprefix(": ") for line in lines), unfit=True)
         return result
 
 

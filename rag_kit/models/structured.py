@@ -105,7 +105,7 @@ class Ladder:
             if not isinstance(value, UnreadableError):
                 return value
             logger.info("answer by %s did not fit: %s", method, call.without_secrets(value))
-            if is_text or (value.truncated and written_text(reply)):
+            if is_text or ((value.truncated or value.unfit) and written_text(reply)):
                 return await self._repair(written_text(reply), value, bind)
             was_unfit = True
         raise AssertionError("plain text is always possible")
@@ -262,8 +262,9 @@ def structured_call(
 
     The ladder: native JSON schema, function calling, JSON mode, then plain text read tolerantly (fences, reasoning
     blocks, tags, one entry a line), with one repair. An endpoint that refuses a method (400, 404, 415, 422) is asked in
-    the next one, remembered for this model and endpoint. A bad answer sends only this call on to text and repair. 429
-    (``Retry-After`` is honoured), 5xx, time-outs and broken connections are retried, at most `max_retries` times.
+    the next one, remembered for this model and endpoint. An object that does not fit is repaired by the same method;
+    any other bad answer sends only this call on to text. 429 (``Retry-After`` is honoured), 5xx, time-outs and broken
+    connections are retried, at most `max_retries` times.
 
     Args:
         model: A chat model; any other runnable is asked in plain text.

@@ -35,6 +35,7 @@ from rag_kit.errors import (
 from rag_kit.models import astructured_call, atext_call, structured_call, text_call, wrapped
 from rag_kit.models.schema import target_of
 from rag_kit.prompts import load_prompt
+from rag_kit.prompts.grading import Grade
 from rag_kit.prompts.schemas import Queries, Query
 
 PROMPT = ChatPromptTemplate([("system", "You rewrite questions."), ("user", "{q}")])
@@ -136,6 +137,21 @@ def test_truncated_json_gets_one_repair(call: Any, reply: Any, refuse: set[str])
         result = call(server)
         assert result.repaired and result.calls == 2 + len(refuse) and result.value.queries == ["a", "b"]
         assert '{"queries": ["a", "b' in server.chats[-1].prompt
+
+
+@pytest.mark.parametrize(("reply", "method"), [(text, "json_schema"), (tool, "tools")])
+def test_an_object_that_does_not_fit_is_repaired_by_the_same_method(
+    call: Any, reply: Any, method: str
+) -> None:
+    """A schema of strict mode has no bounds; the model reads what is wrong, and answers by the schema again."""
+    refuse = {"json_schema"} if method == "tools" else set()
+    too_sure = '{"relevant": true, "score": 7, "reason": "It says so."}'
+    good = {"relevant": True, "score": 0.7, "reason": "It says so."}
+    with OpenAIServer([reply(too_sure), good], refuse=refuse) as server:
+        result = call(server, Grade)
+        assert "less than or equal to 1" in server.chats[-1].prompt
+    assert (result.value.score, result.method, result.repaired) == (0.7, method, True)
+    assert result.calls == 2 + len(refuse)
 
 
 def test_prose_sends_only_this_call_to_text(call: Any) -> None:
