@@ -87,7 +87,7 @@ def _ids_of_same_chunks(rankings: Sequence[Sequence[Document]]) -> dict[str, str
     first_id: dict[str, str] = {}
     for doc in chain.from_iterable(rankings):
         first = first_of_text.setdefault(doc.page_content, doc)
-        if doc.page_content in repeated or not _UUID.fullmatch(doc.id or "") or doc.id == first.id:
+        if doc.id == first.id or doc.page_content in repeated or not _UUID.fullmatch(doc.id or ""):
             continue
         shared_keys = doc.metadata.keys() & first.metadata.keys() - {"rag_kit"}
         agree = all(doc.metadata[key] == first.metadata[key] for key in shared_keys)

@@ -9,13 +9,18 @@ import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rag_kit.concurrency.notes import write_note
 from rag_kit.documents.identity import ORIGINAL_ID_KEY, document_keys
-from rag_kit.documents.provenance import add_note, peek_provenance, peek_score, with_provenance
+from rag_kit.documents.provenance import (
+    PROVENANCE_KEY,
+    add_note,
+    peek_provenance,
+    peek_score,
+    with_provenance,
+)
 from rag_kit.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -61,19 +66,30 @@ def reciprocal_rank_fusion(
         raise InvalidInputError(f"k={k!r} was given; it must be a number >= 0 (60 is usual).")
     if not rankings:
         return []
+    shares_of: dict[
+        float, list[float]
+    ] = {}  # weight -> the share of each rank: lists of one weight need one table
     scores: dict[K, float] = {}
+    score_of = scores.get
     for ranking, weight in zip(rankings, check_weights(weights, len(rankings)), strict=True):
         if weight == 0:
             continue
         keys = ranking if isinstance(ranking, (list, tuple)) else list(ranking)
+        shares = shares_of.get(weight, [])
+        if len(shares) < len(keys):
+            shares = shares_of[weight] = [weight / (k + rank) for rank in range(1, len(keys) + 1)]
         try:
-            positions = first_positions(keys)
+            distinct = len(set(keys))
         except TypeError:
             raise InvalidInputError(
                 f"rankings hold {type(keys[0]).__name__}; give keys, such as ids (rag_kit.documents.document_keys)."
             ) from None
-        for key, position in positions.items():
-            scores[key] = scores.get(key, 0.0) + weight / (k + position + 1)
+        if distinct == len(keys):
+            for key, share in zip(keys, shares, strict=False):
+                scores[key] = score_of(key, 0.0) + share
+        else:
+            for key, position in first_positions(keys).items():
+                scores[key] = score_of(key, 0.0) + shares[position]
     return sort_by_score(scores)
 
 
@@ -115,7 +131,12 @@ def first_positions(keys: Sequence[K]) -> dict[K, int]:
 def sort_by_score(scores: dict[K, float]) -> list[tuple[K, float]]:
     """Sort items by falling score; scores that differ by rounding only keep the order of the mapping."""
     pairs = sorted(scores.items(), key=itemgetter(1), reverse=True)
-    if not any(0 < higher - lower < _TIE for (_, higher), (_, lower) in pairwise(pairs)):
+    previous = math.inf
+    for _, score in pairs:  # quicker than `any` over pairs: this is most of a fusion's time
+        if 0 < previous - score < _TIE:
+            break
+        previous = score
+    else:
         return pairs
     positions = {key: position for position, key in enumerate(scores)}
     tied: list[tuple[K, float]] = []
@@ -181,13 +202,20 @@ def fuse(
     z_scores = []
     for search, list_keys in zip(searches, keys, strict=True):
         positions = first_positions(list_keys)
-        scores = [peek_score(search.documents[position]) for position in positions.values()]
+        scores = [_score_of(search.documents[position]) for position in positions.values()]
         standardised = standardise(scores, depth if _states_maximum(search.documents) else None)
         values = dict(zip(positions, standardised.values, strict=True))
         z_scores.append(standardised._replace(values=values))
     means = weighted_mean([(z.values, z.absent, weight) for z, weight in zip(z_scores, weights, strict=True)])
     notes = [f"{search.name}: {z.note}" for search, z in zip(searches, z_scores, strict=True) if z.note]
     return Fused(sort_by_score(means), z_scores, [weight / sum(weights) for weight in weights], notes)
+
+
+def _score_of(doc: Document) -> float | None:
+    """Return a document's score as ``peek_score`` does, faster: a fusion reads hundreds a query."""
+    record = doc.metadata.get(PROVENANCE_KEY)
+    score = record.get("score") if type(record) is dict else None
+    return score if type(score) is float else peek_score(doc)
 
 
 def _states_maximum(documents: Sequence[Document]) -> bool:
