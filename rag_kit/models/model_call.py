@@ -181,7 +181,7 @@ class ModelCall:
 
         if first:
             return OnRefusal(prepared, reply_with_refusal, self.charge_request)
-        return OnRefusal(prepared, ask_without_bound, partial(self._charge_fallback, model))
+        return OnRefusal(prepared, ask_without_bound, partial(self.charge_fallback, model))
 
     def charge_request(self) -> None:
         """Charge a request that wrappers (retries, fallbacks) make; the first one of an attempt is charged already."""
@@ -189,7 +189,7 @@ class ModelCall:
         if self.requests > 1:
             charge_call()
 
-    def _charge_fallback(self, model: Any) -> None:
+    def charge_fallback(self, model: Any) -> None:
         """Charge a request to a fallback, with a note and a line of the log, which nobody else writes."""
         if self.failure is not None:
             name, other = (model_name(one) or type(one).__name__ for one in (self.inner_model, model))

@@ -105,8 +105,12 @@ class Ladder:
             if not isinstance(value, UnreadableError):
                 return value
             logger.info("answer by %s did not fit: %s", method, call.without_secrets(value))
-            if is_text or ((value.truncated or value.unfit) and written_text(reply)):
-                return await self._repair(written_text(reply), value, bind)
+            written = written_text(reply)
+            is_object = written.lstrip("`json \n").startswith(
+                "{"
+            )  # and no prose with a list such as [1] in it
+            if is_text or (value.truncated and written) or (value.unfit and is_object):
+                return await self._repair(written, value, bind)
             was_unfit = True
         raise AssertionError("plain text is always possible")
 
@@ -129,7 +133,7 @@ class Ladder:
             is_form = classify(error) is Failure.REFUSED and not refuses_bound(error)
             return in_words if is_form else None
 
-        return OnRefusal(bound, other_form, self.call.charge_request)
+        return OnRefusal(bound, other_form, partial(self.call.charge_fallback, model))
 
     async def _repair(self, text: str, problem: UnreadableError, bind: Method | None) -> Any:
         """Show the model its answer and what is wrong with it, once, by the same method."""

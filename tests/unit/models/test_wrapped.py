@@ -385,6 +385,16 @@ def test_requests_that_wrappers_add_are_charged(asynchronous: bool) -> None:
         assert (len(server.chats), len(other.chats)) == (4, 1)
 
 
+def test_a_model_that_stands_in_for_an_object_is_noted_once() -> None:
+    """The fallback answers by the same method as the model that failed."""
+    with OpenAIServer([error(500)]) as down, OpenAIServer([GOOD]) as server, use_notes() as notes:
+        model = openai(down, max_retries=0).with_fallbacks([openai(server)])
+        assert structured_call(model, PROMPT, VALUES).queries == ["a", "b"]
+        assert server.asked == ["json_schema"]
+    (note,) = notes.texts
+    assert "test failed: ModelUnreachableError" in note and note.endswith("test was asked")
+
+
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_a_model_that_stands_in_is_noted(asynchronous: bool, caplog: pytest.LogCaptureFixture) -> None:
     """LangChain's fallbacks hide it, of texts and of objects; where the first one answers, there is no note."""
