@@ -102,20 +102,21 @@ def _judge_against(statement: str, source: PassageSource) -> Verdict:
         return Verdict(0.0, "language", start, end)
     is_row = source.spans[best][0] in source.rows
     parts = [_with_keys_of(source, part) for part in clauses(statement)]
-    clause = [] if is_row or len(parts) > 1 else source.best_clause(best, stated)
     quoted = [token for number in quoted_sentences for token in source.tokens[number]]
     if is_row:
         quoted += source.caption(best)
     matched = [] if is_row else [(part, source.best_clause(best, part)) for part in parts]
+    clause = matched[0][1] if len(matched) == 1 else []
     pair = _Pair(stated, quoted, source, source.tokens[best], clause, matched)
     reason, score = _compare_words(pair)
     placement: Placement = "open"
     exchanged = ""
     if reason in ("covered", "paraphrase"):
         placement = place_values(stated, parts, source.places)
-        exchanged = swaps_roles(statement, source.plain(start, end), source)
+        quote = source.plain(start, end)
+        exchanged = swaps_roles(statement, quote, source)
         exchanged = exchanged or ("number" if placement == "wrong" else "")
-        if not exchanged and reason == "covered" and turns_order(statement, source.plain(start, end)):
+        if not exchanged and reason == "covered" and turns_order(statement, quote):
             exchanged = "order"
     if exchanged:
         reason = exchanged

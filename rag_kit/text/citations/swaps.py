@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence, Set
-from itertools import pairwise, permutations, product
+from itertools import permutations, product
 from typing import NamedTuple
 
 from rag_kit.text.citations.change import VOICE
@@ -100,71 +100,58 @@ def turns_order(statement: str, sentence: str) -> bool:
     return _is_sequence_turned(statement, sentence) or _are_roles_swapped(statement, sentence)
 
 
+class _Changes(NamedTuple):
+    """Changes of values that a text states, from one reading of its values."""
+
+    steps: list[tuple[str, Value]]  # a value by which ("by"), or to which ("to"), something changes
+    ranges: list[tuple[Value, Value]]  # from one value to another one of its kind
+    old: list[Value]  # changed to another value
+    new: list[Value]  # what they were changed to
+
+
 def _is_change_turned(statement: str, passage: PassageSource) -> bool:
     """Tell whether a statement has a value before a change that the passage has only after it, or the reverse."""
-    if _is_step_turned(statement, passage):
-        return True
-    stated_ranges = _ranges(statement)
-    if stated_ranges:
-        said_ranges = _ranges(passage.plain())
-        for start, end in stated_ranges:
-            if _has_range(said_ranges, end, start) and not _has_range(said_ranges, start, end):
-                return True
-    was, now = _changed_values(statement)
-    if not was and not now:  # most statements say nothing of a change: the passage is not read for one
+    stated = _changes(statement)
+    if not any(stated):  # most statements say nothing of a change: the passage is not read for one
         return False
-    old, new = _changed_values(passage.plain())
-    return any(_is_only(value, new, old) for value in was) or any(_is_only(value, old, new) for value in now)
-
-
-def _changed_values(text: str) -> tuple[list[Value], list[Value]]:
-    """Return the values that a text says were changed, and those that they were changed to."""
-    old: list[Value] = []
-    new: list[Value] = []
-    if not _MAY_CHANGE.search(text):
-        return old, new
-    before: Value | None = None
-    for value in find_values(text):
-        between = text[before.end if before else 0 : value.begin]
-        start = max(0, value.begin - _CHANGE_WORDS)
-        if _CHANGED.search(between) or _CHANGED_TO.search(text, start, value.begin):
-            new.append(value)
-            if before and kind_of(before) == kind_of(value):
-                old.append(before)
-        before = value
-    return old, new
-
-
-def _is_step_turned(statement: str, passage: PassageSource) -> bool:
-    """Tell whether something changes by a value in one text and to that value in the other."""
-    stated = _steps(statement)
-    said = _steps(passage.plain()) if stated else []
-    for step, value in stated:
-        steps = {other for other, one in said if says(one, value)}
+    said = _changes(passage.plain())
+    for step, value in stated.steps:
+        steps = {other for other, one in said.steps if says(one, value)}
         if steps and step not in steps:
             return True
-    return False
+    for start, end in stated.ranges:
+        if _has_range(said.ranges, end, start) and not _has_range(said.ranges, start, end):
+            return True
+    return any(_is_only(value, said.new, said.old) for value in stated.old) or any(
+        _is_only(value, said.old, said.new) for value in stated.new
+    )
 
 
-def _steps(text: str) -> list[tuple[str, Value]]:
-    """Return the values by which, or to which, a text says that something changes."""
-    steps: list[tuple[str, Value]] = []
+def _changes(text: str) -> _Changes:
+    """Read what a text says of changes of values."""
+    changes = _Changes([], [], [], [])
+    may_change = _MAY_CHANGE.search(text) is not None
+    before: Value | None = None
     for value in find_values(text):
-        match = _STEP.search(text, max(0, value.begin - _STEP_WITHIN), value.begin)
-        if match:
-            steps.append(("by" if match["by"] or match["by_han"] else "to", value))
-    return steps
+        if step := _STEP.search(text, max(0, value.begin - _STEP_WITHIN), value.begin):
+            changes.steps.append(("by" if step["by"] or step["by_han"] else "to", value))
+        is_of_kind = before is not None and kind_of(before) == kind_of(value)
+        if before and is_of_kind and _is_range(text, before, value):
+            changes.ranges.append((before, value))
+        between = text[before.end if before else 0 : value.begin]
+        first = max(0, value.begin - _CHANGE_WORDS)
+        if may_change and (_CHANGED.search(between) or _CHANGED_TO.search(text, first, value.begin)):
+            changes.new.append(value)
+            if before and is_of_kind:
+                changes.old.append(before)
+        before = value
+    return changes
 
 
-def _ranges(text: str) -> list[tuple[Value, Value]]:
-    """Return the values of one kind that a text names as from one to the other."""
-    return [
-        (start, end)
-        for start, end in pairwise(find_values(text))
-        if _FROM.search(text, max(0, start.begin - _FROM_WITHIN), start.begin)
-        and _TO.fullmatch(text, start.end, end.begin)
-        and kind_of(start) == kind_of(end)
-    ]
+def _is_range(text: str, start: Value, end: Value) -> bool:
+    """Tell whether a text says "from" before one value, and "to" between it and the next one."""
+    is_begun = _FROM.search(text, max(0, start.begin - _FROM_WITHIN), start.begin)
+    return is_begun is not None and _TO.fullmatch(text, start.end, end.begin) is not None
 
 
 def _has_range(ranges: Sequence[tuple[Value, Value]], start: Value, end: Value) -> bool:
@@ -236,7 +223,8 @@ def _are_roles_swapped(statement: str, sentence: str) -> bool:
     names = {token.key for token in (*stated_tokens, *said_tokens) if token.name}
     stated, said = _roles(stated_tokens, names), _roles(said_tokens, names)
     both = [word for word in stated if word in said]
-    if any(_is_turned(one, other, stated_tokens, said_tokens) for one, other in permutations(names, 2)):
+    is_plain = not any(token.key in VOICE or token.key in _AND for token in (*stated_tokens, *said_tokens))
+    if is_plain and any(_is_turned(*two, stated_tokens, said_tokens) for two in permutations(names, 2)):
         return True
     for one, other in permutations(both, 2):
         for role in stated[one] & said[other] - {""}:
@@ -247,8 +235,6 @@ def _are_roles_swapped(statement: str, sentence: str) -> bool:
 
 def _is_turned(one: str, other: str, stated: Sequence[Token], said: Sequence[Token]) -> bool:
     """Tell whether one name is before another in a statement and behind it in a sentence, with a word in between."""
-    if any(token.key in VOICE or token.key in _AND for token in (*stated, *said)):
-        return False
     between: list[set[str]] = []
     for row, first, last in ((stated, one, other), (said, other, one)):
         keys = [token.key for token in row]
