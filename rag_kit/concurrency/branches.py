@@ -196,15 +196,14 @@ class _Branch(Generic[T]):
         """Await the task, and return its outcome; cancelling the caller is not a failure of the task."""
         caller = cast("asyncio.Task[Any]", asyncio.current_task())
         cancelled_before = caller.cancelling()
+        value, failure = None, None
         try:
             value = await acall_in_time(self.task, self.timeout, f"Branch {self.name!r}")
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - the caller's policy decides
-            if caller.cancelling() > cancelled_before:
-                raise asyncio.CancelledError from None
-            return self.fail(error)
-        if caller.cancelling() > cancelled_before:  # the task swallowed it
-            raise asyncio.CancelledError
-        return Outcome(self.name, value)
+            failure = error
+        if caller.cancelling() > cancelled_before:
+            raise asyncio.CancelledError  # also if the task swallowed it
+        return Outcome(self.name, value) if failure is None else self.fail(failure)
 
     def fail(self, error: BaseException) -> Outcome[Any]:
         """Return the outcome of a failure, or raise it: as a BranchError, or a time-out or used-up budget as it is."""

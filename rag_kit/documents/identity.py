@@ -34,7 +34,11 @@ def content_hash(text: str) -> str:
 
 
 def document_key(doc: Document, id_key: str | None = None) -> str:
-    """Return the key of a document: its metadata ``id_key`` if one is given, else its id, else a hash of its text."""
+    """Return the key of a document: its metadata ``id_key`` if one is given, else its id, else a hash of its text.
+
+    Raises:
+        InvalidInputError: It has no such metadata.
+    """
     if id_key is not None:
         value = doc.metadata.get(id_key)
         if value is None:
