@@ -10,18 +10,22 @@ from difflib import SequenceMatcher
 from itertools import pairwise, product
 from typing import Literal, NamedTuple
 
+from rag_kit.text.citations.assertions import assertions
 from rag_kit.text.citations.change import MIN_CLOSE, find_change
 from rag_kit.text.citations.placing import Placement, place_values, says
 from rag_kit.text.citations.source import PassageSource, clauses, content_keys, holds, leaves_open, letters_of
 from rag_kit.text.citations.swaps import swaps_roles, turns_order
-from rag_kit.text.citations.tokens import Token, are_equal, are_opposites, has_alike, is_negation, tokens
+from rag_kit.text.citations.tokens import Token, are_alike, are_equal, are_opposites, has_alike, is_negation, tokens
 from rag_kit.text.language import HAN, fold, same_language, word_set
 
+# share of a statement's words from which a sentence, with its neighbours, says the whole of it
+_MOST_OF_ONE_SENTENCE = 0.75
 _MAX_UNKNOWN = 0.35  # share of a statement's content that the quote, and what it refers back to, may lack
 # Share of a statement's words that a sentence must have in their order, so that its reason counts: a difference is then
 # a change of what the sentence says, and below it another wording.
 _MIN_CLOSE_BY_REASON = dict.fromkeys(("name", "changed", "moved", "opposite", "negation", "other"), MIN_CLOSE)
 _MIN_CLOSE_BY_REASON["number"] = 0.5
+_MIN_CLOSE_BY_REASON["changed"] = 0.7
 _MIN_CLOSE_WORDING = 0.65  # the same, for a wording of the statement's own to be something else
 _MOST_CHANGES = 2  # places with other words up to which a statement is a sentence changed
 # reasons that a sentence which only asks cannot give: it claims nothing
@@ -86,6 +90,41 @@ def judge(statement: str, sources: Sequence[PassageSource]) -> list[Verdict]:
 
 
 def _judge_against(statement: str, source: PassageSource) -> Verdict:
+    """Judge a statement by one passage: as a whole, and each of the assertions that it joins by itself.
+
+    A passage may make them in several sentences, of which the quote of the whole is one.
+    """
+    whole = _judge_by_quote(statement, source)
+    parts = assertions(statement) if whole.reason not in ("verbatim", "language", "thin") else []
+    if len(parts) < 2:
+        return whole
+    verdicts = [_judge_by_quote(part, source) for part in parts]
+    if whole.status == "supported":
+        # a part by itself may lack the words that tell of what its value is
+        wrong = [verdict.reason for verdict in verdicts if verdict.status == "unsupported"]
+        wrong = [reason for reason in wrong if reason != "number"]
+        return whole._replace(reason=wrong[0]) if wrong else whole
+    if whole.reason not in ("number", "name", "paraphrase") or whole.score >= _MOST_OF_ONE_SENTENCE:
+        return whole
+    if not all(verdict.status == "supported" for verdict in verdicts):
+        return whole
+    stated = _with_keys_of(source, tokens(statement))
+    clauses_of = [_with_keys_of(source, part) for part in clauses(statement)]
+    if place_values(stated, clauses_of, source.places) == "wrong":
+        return whole
+    if swaps_roles(statement, source.plain(), source):
+        return whole
+    elsewhere = [
+        part
+        for part, verdict in zip(parts, verdicts, strict=True)
+        if verdict.start < whole.start or verdict.end > whole.end
+    ]
+    # words of another sentence may have been put in place of some; its values are hardly
+    have_values = all(any(token.value for token in tokens(part)) for part in elsewhere)
+    return whole._replace(reason="covered" if elsewhere and have_values else "paraphrase")
+
+
+def _judge_by_quote(statement: str, source: PassageSource) -> Verdict:
     """Judge a statement by the best quote of one passage."""
     letters = letters_of(statement)
     if not source.spans or not letters.strip():
@@ -151,7 +190,9 @@ def _compare_with_sentence(pair: _Pair, reason: str, placement: Placement) -> st
         words = [token.key for token in compared if token.content and not token.value]
         if all(has_alike(word, quoted_words) for word in words):
             return "number"  # nothing but the value is new
-    share, changed_places = _closeness(compared, sentence, with_values=reason != "number")
+    share, changed_places = _closeness(
+        compared, sentence, with_values=reason != "number", with_forms=reason == "negation"
+    )
     if reason == "other" and share < _MIN_CLOSE_WORDING:
         return "covered"
     is_close = changed_places <= _MOST_CHANGES and share >= _MIN_CLOSE_BY_REASON.get(reason, 0)
@@ -188,10 +229,15 @@ def _begins_inside(text: str, statement: str) -> bool:
     return bool(found) and bool(_TWO_HAN.fullmatch(before[-1:] + said[:1]))
 
 
-def _closeness(stated: Sequence[Token], cited: Sequence[Token], *, with_values: bool) -> tuple[float, int]:
-    """Return the share of a statement's content words that a sentence has in their order, and how often others come."""
+def _closeness(stated: Sequence[Token], cited: Sequence[Token], *, with_values: bool, with_forms: bool) -> tuple[float, int]:
+    """Return the share of a statement's content words that a sentence has in their order, and how often others come.
+
+    Without `with_values` values do not count; `with_forms` a form of a word counts as the word.
+    """
     old = [token.key for token in cited if token.content and (with_values or not token.value)]
     new = [token.key for token in stated if token.content and (with_values or not token.value)]
+    if with_forms:
+        new = [key if key in old else next((one for one in old if are_alike(key, one)), key) for key in new]
     matcher = SequenceMatcher(None, old, new, autojunk=False)
     same = sum(block.size for block in matcher.get_matching_blocks())
     changes = sum(tag in ("replace", "insert") for tag, *_ in matcher.get_opcodes())
@@ -205,11 +251,11 @@ def _with_keys_of(source: PassageSource, stated: Sequence[Token]) -> list[Token]
 
 def _key_in(source: PassageSource, token: Token) -> str:
     """Return the key that a passage has for a value; the value's own key if it has none."""
-    if token.key not in source.values and token.value:
+    if token.value and token.key not in source.all_keys and token.key not in source.values:
         for key, value in source.values.items():
             if says(value, token.value):
                 return key
-        return source.counted.get(token.key, token.key)
+        return source.completed.get(token.key, token.key)
     return token.key
 
 
@@ -239,7 +285,7 @@ def _missing_words(content: Sequence[Token], pair: _Pair) -> list[Token]:
     """
     context = pair.source.context_tokens
     keys = content_keys(pair.quoted) | content_keys(context)
-    others = pair.source.all_keys - content_keys(context) if pair.source.rows else frozenset()
+    others = pair.source.row_keys - content_keys(context)
     words = [token.key for token in pair.quoted if token.content and not token.value and not token.name]
     words += [token.key for token in context if not token.value]
 
@@ -266,7 +312,7 @@ def _reason_of_unknown(unknown: Sequence[Token], source: PassageSource) -> str:
         return "number"
     if any(token.name for token in unknown):
         return "name"
-    elsewhere = source.all_keys - content_keys(source.context_tokens)
+    elsewhere = (source.row_keys or source.all_keys) - content_keys(source.context_tokens)
     allowed = 0 if source.rows else 1
     return "changed" if sum(token.key in elsewhere for token in unknown) > allowed else ""
 

@@ -175,6 +175,12 @@ class PassageSource:
         return frozenset().union(*self.keys)
 
     @cached_property
+    def row_keys(self) -> frozenset[str]:
+        """The content words of the cells of tables, without their headers."""
+        texts = (cell.text for cells in self._cells.values() for cell in cells)
+        return frozenset().union(*map(content_keys, texts))
+
+    @cached_property
     def letters(self) -> list[str]:
         """Each sentence as `letters_of` gives it."""
         return [letters_of(self.text[start:end]) for start, end in self.spans]
@@ -205,9 +211,17 @@ class PassageSource:
         return {place.value.normal: place.value for place in self.places}
 
     @cached_property
-    def counted(self) -> dict[str, str]:
-        """Normal form of a value counted by a time -> that of the bare value, as in a "monthly rent of 900 EUR"."""
+    def completed(self) -> dict[str, str]:
+        """Normal form of a value that words beside it complete -> that of the bare value.
+
+        A "monthly rent of 900 EUR" is 900 EUR by month; under a title with the year 2024, 2月10日 is of that year.
+        """
         bare: dict[str, str] = {}
+        years = [token.value.key for token in self.context_tokens if token.value and token.value.key.isdecimal()]
+        for place in self.places:
+            if place.value.key.startswith("-"):
+                dated = (place.value._replace(key=f"{year}{place.value.key}") for year in years)
+                bare |= {value.normal: place.value.normal for value in dated}
         for value, clause, *_ in self.places:
             for period in filter(None, map(_period_of, clause)):
                 bare[counted_by(value, unit_named(period)).normal] = value.normal
@@ -222,10 +236,15 @@ class PassageSource:
         for number, sentence in enumerate(self.letters):
             if holds(sentence, letters):
                 return number, range(number, number + 1)
-        shared = [keys & sentence for sentence in self.keys]
+        shared = [keys & (sentence | self._caption_keys(n)) for n, sentence in enumerate(self.keys)]
         numbers = range(len(shared))
-        # of those that share as many words, the one that is about as long as the statement
-        best = max(numbers, key=lambda n: (len(shared[n]), -abs(len(self.keys[n]) - len(keys))))
+        titles = content_keys(self.context_tokens)
+
+        def rank(n: int) -> tuple[int, int, int]:
+            # words of the title may be in any sentence; of equals the one that is about as long as the statement
+            return len(shared[n] - titles), len(shared[n]), -abs(len(self.keys[n]) - len(keys))
+
+        best = max(numbers, key=rank)
         if self.spans[best][0] in self.rows:
             return best, range(best, best + 1)
         first = last = best
@@ -233,6 +252,10 @@ class PassageSource:
             if n in numbers and shared[n] - shared[best] and self.spans[n][0] not in self.rows:
                 first, last = min(first, n), max(last, n)
         return best, range(first, last + 1)
+
+    def _caption_keys(self, number: int) -> set[str]:
+        """Return the content words of the sentence above a table if the span is one of its rows."""
+        return content_keys(self.caption(number)) if self.spans[number][0] in self.rows else set()
 
     def caption(self, number: int) -> list[Token]:
         """Return the tokens of the sentence above the table of a row; ``number`` is that of the row's span."""

@@ -35,15 +35,20 @@ _COMPARISONS = (
     re.compile(
         r"(?P<left>[^，。；]+?)比(?P<right>[^，。；]{1,12}?)[更还要]?(?P<degree>[高低大小多少长短重轻快慢早晚贵好差强弱]|便宜)"
     ),
+    re.compile(
+        r"(?P<left>[^。；]+?)(?<!不)(?P<degree>[高低大小多少长短早晚优劣]于|不如|不及|超过)(?P<right>[^，。；\d]{2,16})"
+    ),
 )
 _SEQUENCES = [
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         r"^\W*(?:before|prior to)\s(?P<second>[^,.;]+),(?P<first>[^.;]+)",
-        r"^\W*(?:after|once)\s(?P<first>[^,.;]+),(?P<second>[^.;]+)",
+        r"^\W*(?:after|once|because|since|as)\s(?P<first>[^,.;]+),(?P<second>[^.;]+)",
         r"(?P<first>[^.;]+?)\b(?:before|prior to|and then)\s(?P<second>[^.;]+)",
         r"(?P<first>[^.;]+?)\b(?:cause[sd]?|le(?:ads?|d) to|result(?:s|ed|ing) in)\s(?!by\b)(?P<second>[^.;]+)",
-        r"(?P<second>[^.;]+?)\b(?:due to|caused by|as a result of|because of)\s(?P<first>[^.;]+)",
+        r"(?P<second>[^.;]+?)\b(?:due to|caused by|as a result of|because(?: of)?)\s(?P<first>[^.;]+)",
+        r"(?:因为|由于|因)(?P<first>[^，,。；]+)[，,](?P<second>[^。；]+)",
+        r"(?P<second>[^。；]+?)[，,]?(?:是因为|原因是|[系是][由因])(?P<first>[^。；]+)",
         r"(?P<first>[^，。；]+?)(?:导致|引发|造成|引起)了?(?P<second>[^，。；]+)",
         r"(?P<second>[^.;]+?)\b(?:after|once)\s(?P<first>[^.;]+)",
         r"先(?P<first>[^。；]+?)[，,]?(?:再|然后|而后|接着|之?后)(?P<second>[^。；]+)",

@@ -120,7 +120,7 @@ _MIN_HAN = 2  # longer Chinese words of one length are forms of one where a sing
 _NEGATION = re.compile(
     r"not|no|never|neither|nor|none|cannot|without|nobody|nothing|hardly|\w+n't|nicht|nie|ohne|kein(?:e[mnrs]?)?"
     # a negation with what only carries it: 不会, 没有, 并未, 无人; not a word of its own such as 不足, 不同, 无线
-    r"|[并从绝也都尚可概]?[不没未无非勿莫][有能会是可要应得曾用须需人许准由为被在以予再]?"
+    r"|[并从绝也都尚可概]?[不没未无非勿莫][有能会是可要应得曾用须需人许准由为被在以予再法]?"
 )
 _BY_TIME = re.compile("[每按逐]?([年季月日周])(?:$|(?=[息利租薪费均产收销付]))")  # 每月, 按季, 年息
 # Each line is a class of words, as rise,grow/fall,sink: words of a group mean the same, two groups exclude each other.

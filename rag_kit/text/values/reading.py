@@ -60,7 +60,7 @@ _COIN = re.compile(r"(?P<coin>[A-Z]{0,2}[$€£¥]|[A-Z]{3}|人民币)? ?(?P<sig
 _SCALES = sorted(SCALES, key=len, reverse=True)
 _COUNTED = (
     "个名位次倍人件台条项座家种本页层章部所间辆只块支级期届号口户份起国县省市村州"
-    "场集头匹艘架棵门道步句篇轮批组对双册瓶箱袋包盒张片粒盘卷株枚杯碗桶罐幅笔"
+    "场集头匹艘架棵门道步句篇轮批组对双册瓶箱袋包盒张片粒盘卷株枚杯碗桶罐幅笔票项趟遍顿幢栋扇辈"
 )
 _NO_NUMBER = word_set("万一 千万 一一 万万 百千 万千 十分 百分 千分")
 # a scale by itself is no number; the last two are none in a caption such as 单位：百万元
@@ -81,16 +81,17 @@ _EACH_WITHIN, _BOUND_WITHIN, _ABOUT_WITHIN = 22, 24, 16
 _MAX_BETWEEN = 6  # characters between two values that make one, or a range
 _AGAIN = re.compile(rf" ?\(({FIGURES})\)")  # ninety (90) days
 _RANGE = re.compile(r"\s?(?:-|~|to|and|bis|und|至|到|和)\s?")
+_AND = re.compile(r"\s?(?:and|und|和)\s?")
 _RANGE_ON = re.compile(r"[至到~-][\d一二两三四五六七八九十]")
 _JOINED = re.compile(r"\s?(?:,?\s?and\s|零|又|und\s)?\s?")
 _LOWER = re.compile(
     r"(?:\b(?:at least|(?:a )?minimum(?: of)?|(?:more|greater|older|higher|larger|longer|later) than|over|above"
-    r"|exceed(?:s|ing)?|mindestens)|至少|最少|最低|超过|高于|大于|多于|≥|>)(?:[\u4e00-\u9fff]{1,10}的|(?P<verb>[可能][\u4e00-\u9fff]{0,8}))?[为是]?\s?$",
+    r"|exceed(?:s|ing)?|mindestens)|至少|最少|最低|超过|高于|大于|多于|≥|>)(?:[\u4e00-\u9fff]{1,10}的|(?P<verb>(?:只[可能]|[可能])[\u4e00-\u9fff]{0,8}))?[为是]?\s?$",
     re.IGNORECASE,
 )
 _UPPER = re.compile(
     r"(?:\b(?:at most|up to|(?:a )?maximum(?: of)?|(?:less|fewer|smaller|lower|younger|shorter|earlier) than|under"
-    r"|below|höchstens|maximal)|至多|最多|最高|最大|低于|少于|小于|不[满到足]|未满|≤|<)(?:[\u4e00-\u9fff]{1,10}的|(?P<verb>[可能][\u4e00-\u9fff]{0,8}))?[为是]?\s?$",
+    r"|below|höchstens|maximal)|至多|最多|最高|最大|低于|少于|小于|不[满到足]|未满|≤|<)(?:[\u4e00-\u9fff]{1,10}的|(?P<verb>(?:只[可能]|[可能])[\u4e00-\u9fff]{0,8}))?[为是]?\s?$",
     re.IGNORECASE,
 )
 _ABOUT = re.compile(
@@ -334,6 +335,8 @@ def _join(text: str, first: Value, second: Value) -> list[Value]:
         return [second]
     if len(between) > _MAX_BETWEEN:
         return [first, second]
+    if _RANGE.fullmatch(between) and (second.key or second.dimension or not _AND.fullmatch(between)):
+        first, second = _whole_dates(first, second)
     lacks_unit = not first.dimension and second.dimension and second.unit and not first.key
     if lacks_unit and _RANGE.fullmatch(between):
         unit = {name: getattr(second, name) for name in ("dimension", "unit", "per", "factor")}
@@ -343,6 +346,25 @@ def _join(text: str, first: Value, second: Value) -> list[Value]:
         amount = first.amount + second.amount * second.factor / first.factor
         return [first._replace(end=second.end, amount=amount, per=second.per)]
     return [first, second]
+
+
+def _whole_dates(first: Value, second: Value) -> tuple[Value, Value]:
+    """Give a day at one end of a range the month of the other: 13 to 31 July, 2月10日至12日.
+
+    Example:
+        >>> [value.normal for value in find_values("13 to 31 July, 2月10日至12日")]
+        ['date -07-13', 'date -07-31', 'date -02-10', 'date -02-12']
+    """
+    for date, day in ((first, second), (second, first)):
+        month, _, of_month = date.key.rpartition("-")
+        if date.dimension != "date" or "-" not in month or day.dimension not in ("", "ordinal", "calendar days"):
+            continue
+        is_in_order = (day.amount > float(of_month)) == (day is second)  # July 13 to 31, and not July 13 to 5
+        if is_in_order and day.amount < 32 and not day.per:
+            key = f"{month}-{day.amount:02.0f}"
+            dated = day._replace(dimension="date", key=key, amount=date.amount, unit="", factor=1.0)
+            return (date, dated) if day is second else (dated, date)
+    return first, second
 
 
 def same_value(stated: Value, said: Value) -> bool:
