@@ -121,7 +121,7 @@ def check_citations(
     if is_declined(answer):
         return CitationReport("declined")
     reasons = {key: chinese if language == "zh" else english for key, english, chinese in _REASONS}
-    claims = statements(answer, [source.text for source in sources])
+    claims = statements(answer, [source.original for source in sources])
     checked = (_check_statement(claim, sources, reasons, judged or {}) for claim in claims)
     citations = list(chain.from_iterable(checked))
     uncited = [claim.text for claim in claims if not claim.numbers]
@@ -167,7 +167,7 @@ def _check_statement(
         if number in verdicts:
             score, reason, start, end = verdicts[number]
             status: CitationStatus = label or verdicts[number].status
-            quote, score = sources[number - 1].text[start:end], round(score, 3)
+            quote, score = sources[number - 1].original[start:end], round(score, 3)
             yield Citation(number, statement.text, quote, start, end, status, score, reasons[label or reason])
         else:
             missing = reasons["missing_passage"]

@@ -17,9 +17,13 @@ from rag_kit.text.citations.source import PassageSource, clauses, content_keys, 
 from rag_kit.text.citations.swaps import swaps_roles, turns_order
 from rag_kit.text.citations.tokens import Token, are_alike, are_equal, are_opposites, has_alike, is_negation, tokens
 from rag_kit.text.language import HAN, fold, same_language, word_set
+from rag_kit.text.values.reading import Value
+from rag_kit.text.values.units import names_unit
 
 # share of a statement's words from which a sentence, with its neighbours, says the whole of it
 _MOST_OF_ONE_SENTENCE = 0.75
+# reasons that a quote of too few sentences may give, and those that the order of several values may
+_OF_QUOTE, _OF_ORDER = ("number", "name", "paraphrase"), ("number", "order", "moved", "changed")
 _MAX_UNKNOWN = 0.35  # share of a statement's content that the quote, and what it refers back to, may lack
 # Share of a statement's words that a sentence must have in their order, so that its reason counts: a difference is then
 # a change of what the sentence says, and below it another wording.
@@ -100,27 +104,35 @@ def _judge_against(statement: str, source: PassageSource) -> Verdict:
         return whole
     verdicts = [_judge_by_quote(part, source) for part in parts]
     if whole.status == "supported":
-        # a part by itself may lack the words that tell of what its value is
-        wrong = [verdict.reason for verdict in verdicts if verdict.status == "unsupported"]
-        wrong = [reason for reason in wrong if reason != "number"]
+        # outside of a table, a part by itself may lack the words that tell of what its value is
+        in_table = {verdict.start for verdict in verdicts} & source.rows.keys()
+        wrong = [
+            verdict.reason
+            for verdict in verdicts
+            if verdict.status == "unsupported" and (verdict.reason != "number" or verdict.start in in_table)
+        ]
         return whole._replace(reason=wrong[0]) if wrong else whole
-    if whole.reason not in ("number", "name", "paraphrase") or whole.score >= _MOST_OF_ONE_SENTENCE:
-        return whole
     if not all(verdict.status == "supported" for verdict in verdicts):
         return whole
-    stated = _with_keys_of(source, tokens(statement))
-    clauses_of = [_with_keys_of(source, part) for part in clauses(statement)]
-    if place_values(stated, clauses_of, source.places) == "wrong":
+    stated_parts = [_with_keys_of(source, tokens(part)) for part in parts]
+    if whole.reason in _OF_ORDER and all(
+        place_values(part, [part], source.places) == "all" for part in stated_parts
+    ):
+        return whole._replace(reason="covered")  # each value is surely in its place
+    if whole.reason not in _OF_QUOTE or whole.score >= _MOST_OF_ONE_SENTENCE:
+        return whole
+    stated = [token for part in stated_parts for token in part]
+    if place_values(stated, stated_parts, source.places) == "wrong":
         return whole
     if swaps_roles(statement, source.plain(), source):
         return whole
     elsewhere = [
         part
-        for part, verdict in zip(parts, verdicts, strict=True)
+        for part, verdict in zip(stated_parts, verdicts, strict=True)
         if verdict.start < whole.start or verdict.end > whole.end
     ]
     # words of another sentence may have been put in place of some; its values are hardly
-    have_values = all(any(token.value for token in tokens(part)) for part in elsewhere)
+    have_values = all(any(token.value for token in part) for part in elsewhere)
     return whole._replace(reason="covered" if elsewhere and have_values else "paraphrase")
 
 
@@ -255,8 +267,17 @@ def _key_in(source: PassageSource, token: Token) -> str:
         for key, value in source.values.items():
             if says(value, token.value):
                 return key
-        return source.completed.get(token.key, token.key)
+        return source.completed.get(token.key) or _key_of_bare(source, token.value) or token.key
     return token.key
+
+
+def _key_of_bare(source: PassageSource, value: Value) -> str:
+    """Return the key of a plain number of a table whose header names a value's unit, as 年假天数 names days; else ""."""
+    for place in source.places:
+        if place.value.amount == value.amount and not place.value.dimension and source.rows:
+            if any(names_unit(word, value.dimension) for word in place.clause):
+                return place.value.normal
+    return ""
 
 
 def _compare_words(pair: _Pair) -> tuple[str, float]:
@@ -306,6 +327,9 @@ def _is_joined_of(word: str, keys: Set[str], words: Sequence[str]) -> bool:
 
 def _reason_of_unknown(unknown: Sequence[Token], source: PassageSource) -> str:
     """Return the reason why words that a quote lacks make a statement unsupported, or ""."""
+    amounts = {place.value.amount for place in source.places if not place.value.dimension} if source.rows else ()
+    if any(token.value and token.value.unit and token.value.amount in amounts for token in unknown):
+        return "paraphrase"  # the table has the number without a unit
     dimensions = {token.value.dimension for token in unknown if token.value}
     said = {place.value.dimension for place in source.places} if dimensions else set()
     if any(dimension not in _WEAK or dimension in said for dimension in dimensions):

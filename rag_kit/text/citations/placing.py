@@ -23,6 +23,8 @@ def says(said: Value, stated: Value) -> bool:
         return True
     if stated.bound and said.bound and stated.bound != said.bound:
         return False
+    if said.amount < 0 < stated.amount and said.dimension == "ratio":  # by 3%, where a table has -3%
+        return same_value(stated, said._replace(amount=-said.amount))
     if stated.dimension:
         return not stated.per and bool(said.per) and same_value(stated, uncounted(said))
     return bool(said.unit) and said.dimension != "ratio" and stated.amount == said.amount
@@ -84,8 +86,11 @@ def _fit_of_value(
     best = max(same, key=lambda place: _shared_counts(beside, place))
     if any(_is_nearer(beside, rival, best) for rival in rivals):
         return "wrong"
-    best_rival = max(_shared_counts(beside, rival) for rival in rivals)
-    return "sure" if _shared_counts(beside, best) > best_rival else "unsure"
+    is_first = all(
+        _shared_counts(beside, best) > _shared_counts(beside, rival) or _is_more_exact(beside, best, rival)
+        for rival in rivals
+    )
+    return "sure" if is_first else "unsure"
 
 
 class _StatedValue(NamedTuple):
@@ -140,12 +145,21 @@ def _is_nearer(words: Set[str], rival: ValuePlace, best: ValuePlace) -> bool:
             return True  # after the signing, where the other is after the handing over
     counts, best_counts = _shared_counts(words, rival), _shared_counts(words, best)
     if counts[:3] == best_counts[:3]:
-        # of large tanks, where the statement is of tanks
-        return rival.clause <= words and not best.clause <= words
+        return _is_more_exact(words, rival, best)
     # "14 months with the drug and 9 months in the control arm": the second has a word of its own, and no other
     is_beside = rival.clause <= words or len(words & rival.clause) >= len(words & best.clause)
     alone = words & (near_rival - (best.clause | best.earlier))
     return is_beside and counts > best_counts and (bool(alone) or rival.order < best.order)
+
+
+def _is_more_exact(words: Set[str], one: ValuePlace, other: ValuePlace) -> bool:
+    """Tell whether only one of two values is of what a statement says: of tanks, where the other is of large tanks."""
+    return _has_all(words, one.clause - other.clause) and not _has_all(words, other.clause - one.clause)
+
+
+def _has_all(words: Set[str], beside: Set[str]) -> bool:
+    """Tell whether a statement has all of the words beside a value, maybe in a longer form: "maximum" for "max"."""
+    return all(any(stated.startswith(word) for stated in words) for word in beside)
 
 
 def _shared_counts(words: Set[str], place: ValuePlace) -> tuple[int, ...]:

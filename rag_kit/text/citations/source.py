@@ -34,6 +34,7 @@ _POST = re.compile(
 _AND = re.compile(r"\s(?=(?:and|und|from|versus|vs\.?|compared (?:with|to))\s)|(?=而(?!且))")
 _MARK = re.compile(r"\s?\[\d{1,4}(?:[,，–-] ?\d{1,4})*\]")
 _WITHIN_NUMBER = re.compile(rf"[\d{HAN_DIGITS}十百千万亿]{{2}}")
+_STRUCK = re.compile(r"~~[^~\n]{1,500}~~")
 _NOT_WORD = re.compile(r"[^\w$€£¥%‰℃℉°]+|_+")
 # words that say by which time a value is counted, as in a "monthly rent of 900 EUR" -> name of the unit
 _PERIODS = {word: word for word in ("month", "year", "week", "hour")} | {
@@ -88,12 +89,17 @@ class PassageSource:
     """A passage prepared for many statements.
 
     Args:
-        text: Its text; quotes are spans of it.
+        text: Its text; what is struck through (``~~30 days~~``) does not count as said.
         context: What its title and headings say; the passage counts as saying it.
+
+    Attributes:
+        original: The text as it was given; quotes are spans of it.
+        text: The same with blanks for what is struck through.
     """
 
     def __init__(self, text: str, context: str = "") -> None:
-        self.text, self.context = text, context
+        self.original, self.context = text, context
+        self.text = _STRUCK.sub(lambda struck: " " * len(struck[0]), text)
 
     @cached_property
     def rows(self) -> dict[int, TableRow]:

@@ -67,6 +67,9 @@ _STEP = re.compile(
     r"|[增减降涨跌升提缩][\u4e00-\u9fff]?(?:(?P<by_han>了)|[至到为](?:[^，。；]{0,8}的)?)约?$",
     re.IGNORECASE,
 )
+_FALLS = re.compile(
+    r"(?:下降|下跌|下滑|减少|降低|缩减|回落|\b(?:decreas|f[ae]ll|declin|drop|reduc|lower|down)\w*(?: by)?)了?约? ?$", re.IGNORECASE
+)
 _STEP_WITHIN = 48  # characters before a value in which a verb of change is looked for
 _FROM_WITHIN = 6  # characters before a value in which "from" is looked for
 _PARTY = re.compile(
@@ -84,7 +87,7 @@ def swaps_roles(statement: str, sentence: str, passage: PassageSource) -> str:
     "number": a value before and one after a change; "name": a text and that of another label; "order": the parties of
     an action, or the sides of a comparison.
     """
-    if _is_change_turned(statement, passage):
+    if _is_change_turned(statement, passage) or _has_other_sign(statement, passage):
         return "number"
     if _is_mislabelled(statement, passage.labels):
         return "name"
@@ -166,6 +169,24 @@ def _has_range(ranges: Sequence[tuple[Value, Value]], start: Value, end: Value) 
 
 def _is_only(value: Value, these: Sequence[Value], others: Sequence[Value]) -> bool:
     return any(says(one, value) for one in these) and not any(says(one, value) for one in others)
+
+
+def _has_other_sign(statement: str, passage: PassageSource) -> bool:
+    """Tell whether a statement says that something rises by a value which a table has with a minus, or the reverse."""
+    signed = {
+        value.normal.lstrip("-"): cell.text.lstrip()[0]
+        for row in passage.rows.values()
+        for cell in row.cells
+        for value in cell.values
+        if cell.text.lstrip()[:1] in ("+", "-", "−")
+    }
+    for value in find_values(statement) if signed else ():
+        before = statement[max(0, value.start - _STEP_WITHIN) : value.start]
+        sign = signed.get(value.normal)
+        falls = _FALLS.search(before)
+        if (sign == "+" and falls) or (sign in ("-", "−") and value.amount > 0 and not falls):
+            return True
+    return False
 
 
 def _is_mislabelled(statement: str, labels: Mapping[str, Set[str]]) -> bool:

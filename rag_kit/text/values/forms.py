@@ -60,7 +60,7 @@ _CLOCK = rf"(?:[01]?\d|2[0-4]):[0-5]\d(?::[0-5]\d)?(?![\d:])(?: Uhr|{_HALF_OF_DA
 
 _PATTERNS = {
     "date": (
-        rf"(?<![\d.]){_Y}(?P<s>[-/.])(?:0?[1-9]|1[0-2])(?:(?P=s)(?:0?[1-9]|[12]\d|3[01]))?(?![\d\-])",
+        rf"(?<![\d.]){_Y}(?P<s>[-/.])(?:0?[1-9]|1[0-2])(?:(?P=s)(?:0?[1-9]|[12]\d|3[01]))?(?!\d|-(?!{_Y}))",
         rf"(?<![\d{_H}])(?:\d{{4}}|[一二][{_H}]{{3}}) ?年(?:度|(?! ?代)(?: ?{_N} ?月份?(?: ?{_N} ?[日号])?)?)?",
         rf"(?<![\d{_H}])(?:1[0-2]|0?[1-9]|十[一二]?|[一二三四五六七八九]) ?月(?![球亮])(?:份| ?{_N} ?[日号])?",
         rf"(?<![\d.,])\d{{1,2}}{_ND}?\.? (?:of )?(?i:{_NAMED})\b\.?(?:,? {_Y}(?!\d))?",
@@ -68,7 +68,7 @@ _PATTERNS = {
         rf"|(?:,? | of ){_Y}(?!\d))",
         rf"(?:{_LONG})\b|(?<=[iI]n )(?:{_CAPITAL})\b",
         r"(?:FY|[Ff]iscal(?: year)?)[ '-]?(?:\d{4}|\d\d)(?!\d)",
-        rf"(?<![\d.])(?:(?<!\d,)|(?<=\d{{4}},)){_Y}(?![\d%‰]|\.\d|,\d(?!\d{{3}}(?!\d))|-?[A-Za-z])",
+        rf"(?<![\d.])(?:(?<!\d,)|(?<=\d{{4}},)){_Y}(?![\d%‰]|\.\d|,\d(?!\d{{3}}(?!\d))|-?(?!Q[1-4])[A-Za-z]| (?!19|20)\d{{4}} \d{{4}})",
     ),
     "decade": (
         r"(?:1[5-9]|20)\d0['’]?s\b",
@@ -76,7 +76,7 @@ _PATTERNS = {
         rf"(?:上|{_N} ?)世纪 ?(?:\d0|[二三四五六七八九]十)年代",
     ),
     "century": (rf"(?:\d{{1,2}}{_ND}|(?i:{_ORDINAL}))[ -]century", rf"{_N} ?世纪"),
-    "quarter": (rf"Q[1-4](?!\w)|(?:(?i:{_ORDINAL})|[1-4]{_ND}) quarter\b", "第?[1-4一二三四]季度?(?!度)"),
+    "quarter": (rf"Q[1-4](?![A-Za-z\d])|(?:(?i:{_ORDINAL})|[1-4]{_ND}) quarter\b", "第?[1-4一二三四]季度?(?!度)"),
     "clock": (
         rf"(?:(?:{_WHEN}) ?)?{_HAN_CLOCK}",
         rf"(?:(?:{_WHEN}) ?)?(?<![\d:.]){_CLOCK}",
@@ -91,6 +91,8 @@ _PATTERNS = {
         rf"{_CODES}(?:[/ ][A-Z]{{1,4}})* ?\d[\w.\-]*(?<=\w)",
         r"[A-Z][A-Za-z]{0,7}-?\d[A-Za-z\d]*(?:[-/.][A-Za-z\d]+)*",
         r"[A-Z]{1,6}(?:-[A-Z\d]+)*-\d[A-Za-z\d]*",
+        # numbers of accounts, cards, telephones and persons, in one piece or in groups
+        r"(?<![\d.,])(?!(?:(?:19|20)\d\d ){2})(?:\d{4}(?: \d{4}){2,}(?: \d{1,4})?|\d{3,4}-\d{7,8}|\d{11,}[Xx]?)(?![\d.,%元万亿]| ?[$€£¥]|-\d)",
         rf"(?<![A-Za-z\d])[A-Z](?= ?{LETTERED})",
     ),
     "share": (
@@ -106,7 +108,7 @@ _PATTERNS = {
         rf"第(?:\d{{1,4}}|[{_H}百千]{{1,6}})",
     ),
     "number": (
-        rf"(?:{_COINS})?[-+]?(?:(?i:half an? |(?:an?|{NUMBER_WORDS}|{FIGURES}) and a half(?= )"
+        rf"(?:{_COINS})?(?:[-+]|(?:负|零下)(?=\d))?(?:(?i:half an? |(?:an?|{NUMBER_WORDS}|{FIGURES}) and a half(?= )"
         r"|an? (?=\w+ and (?:a half|a quarter|three[ -]quarters)))"
         rf"|半(?=个|年|天|小时|日|月|公?斤|公?升|公里|千克|吨|米|亩|分钟)|{FIGURES}|{HAN}|(?i:{NUMBER_WORDS}))(?:{SCALE})?",
     ),
@@ -115,7 +117,7 @@ FORMS = re.compile("|".join(f"(?P<{name}>{'|'.join(patterns)})" for name, patter
 NUMBER = re.compile(f"(?P<number>{'|'.join(_PATTERNS['number'])})")
 #: Where a value may begin: a figure, a sign of money, a Chinese numeral, or a word of TRIGGERS.
 STARTS = re.compile(
-    r"[-+]?\d|[$€£¥]|[〇零一二两三四五六七八九十百千万亿半第壹贰叁肆伍陆柒捌玖拾佰仟]|周(?=[一二三四五六日])|星(?=期)"
+    r"[-+]?\d|负(?=\d)|[$€£¥]|[〇零一二两三四五六七八九十百千万亿半第壹贰叁肆伍陆柒捌玖拾佰仟]|周(?=[一二三四五六日])|星(?=期)"
     r"|礼(?=拜)|[上中下](?=午)|上(?=世纪)|凌(?=晨)|早(?=上)|傍(?=晚)|晚(?=上|\d)|人(?=民币)|[A-Za-zäöü]+"
 )
 TRIGGERS = word_set("one half quarter hundred thousand million fiscal mittwoch").union(

@@ -56,7 +56,7 @@ def level(text: str) -> str:
     return text if text.isascii() else text.translate(_LEVEL)
 
 
-_COIN = re.compile(r"(?P<coin>[A-Z]{0,2}[$€£¥]|[A-Z]{3}|人民币)? ?(?P<sign>[-+])?(?P<number>.+)", re.DOTALL)
+_COIN = re.compile(r"(?P<coin>[A-Z]{0,2}[$€£¥]|[A-Z]{3}|人民币)? ?(?P<sign>[-+负]|零下)?(?P<number>.+)", re.DOTALL)
 _SCALES = sorted(SCALES, key=len, reverse=True)
 _COUNTED = (
     "个名位次倍人件台条项座家种本页层章部所间辆只块支级期届号口户份起国县省市村州"
@@ -138,7 +138,7 @@ def _single_values(text: str) -> Iterator[Value]:
     end = 0  # of the value before
     for beginning in STARTS.finditer(text):
         start, word = beginning.start(), beginning[0]
-        if word[0] in "+-" and text[start - 1 : start].strip("( ,:，：（~"):
+        if word[0] in "+-" and text[start - 1 : start].strip("( ,:，：（~为是约达至到|"):
             start += 1  # a hyphen after a word is no sign
         if start < end:
             continue
@@ -223,7 +223,7 @@ def _read_number(text: str, match: re.Match[str]) -> Value | None:
             amount, end = amount + _PARTS.get(part["part"] or "", 0.5), part.end()
     elif coin:
         measured = coin.unit
-    if sign == "-":
+    if sign and sign != "+":
         amount = -amount
     if unit and (rate := rate_of(measured)):
         measured, units = rate[0], [rate[1]]

@@ -19,6 +19,7 @@ _ENTITY = re.compile(r".{2,40}(?:公司|集团|银行|大学|学院|医院|中�
 _IN_HEADERS = ("date", "quarter", "ordinal", "weekday", "decade", "century")
 _CAPTION = re.compile(r"(?:单位|金额单位|unit|in)\s?[:：]?\s*(?P<unit>[^\n|，。,;)）]{1,24})", re.IGNORECASE)
 _IN_BRACKETS = re.compile(r"[(（\[]([^()（）\[\]]{1,24})[)）\]]")
+_NEGATIVE = re.compile(r"[(（][\d,.]+[)）]")  # as in accounts
 _AFTER_WORD = re.compile(r"(?:\bin|,|，|/)\s*([^\s,，/]{1,12}(?: \w+)?)\s*$")
 _SCALE = re.compile(
     r"(?:in )?(thousands?|millions?|billions?|mn|bn|mio\.?|k|m|千|十万|百万|千万|万|十亿|亿)\s?(?:of )?",
@@ -151,7 +152,7 @@ class _Columns:
         unit_columns = [column for column, header in enumerate(headers) if _UNIT_NAME.fullmatch(header)]
         self._unit_column = unit_columns[0] if unit_columns else None
         named = (read_measure(match["unit"]) for match in _CAPTION.finditer(caption))
-        self._default = next((measure for measure in named if measure), None)
+        self._default = next((measure for measure in named if measure), None) or _header_measure(caption)
 
     def read_row(self, row: list[str]) -> tuple[TableCell, ...]:
         """Read the cells of a row; a number has the unit of its column, else of its row, else of the caption."""
@@ -167,6 +168,8 @@ class _Columns:
             elif self._unit_column is not None and row_measure and _is_price(measure):
                 measure = measure._replace(per=measure.per or row_measure.unit)  # by the unit of the row
             values = tuple(_in_measure(value, measure) for value in find_values(cell))
+            if len(values) == 1 and _NEGATIVE.fullmatch(cell):
+                values = (values[0]._replace(amount=-values[0].amount),)
             if not column and cell.isdecimal() and _COUNTS_ROWS.fullmatch(header):
                 values = tuple(value._replace(dimension="ordinal") for value in values)
             cells.append(TableCell(cell, header, values))

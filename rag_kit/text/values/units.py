@@ -91,6 +91,18 @@ def unit_at(text: str, position: int) -> FoundUnit | None:
     return FoundUnit(unit, start + len(first)) if unit else None
 
 
+def names_unit(word: str, dimension: str) -> bool:
+    """Tell whether a word of a header has the name of a unit in it.
+
+    Example:
+        >>> days = unit_named("d").dimension
+        >>> names_unit("天数", days), names_unit("人数", days)
+        (True, False)
+    """
+    found = (unit_at(word, position) for position in range(len(word)))
+    return any(one is not None and one.unit.dimension == dimension for one in found)
+
+
 def unit_named(name: str) -> Unit:
     """Return the unit of a name in the table."""
     return _units()[name]
