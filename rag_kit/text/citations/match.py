@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from itertools import pairwise, product
+from itertools import dropwhile, islice, pairwise, product
 from typing import Literal, NamedTuple
 
 from rag_kit.text.citations.assertions import assertions
@@ -43,6 +43,13 @@ _MAX_DENIED = 2
 _WEAK = ("ordinal", "weekday")  # values that a passage without one of their kind may say in other words
 _POINTING = word_set(
     "it they he she this these its their his her that the 它 它们 他 她 该 这 这一 这些 此 其 本"
+)
+_DENYING = word_set(
+    "exempt free prohibit forbid forbidden refus fail exclud prevent 免 免除 免于 豁免 禁止 严禁 谢绝 拒绝 除外 停止 禁用"
+)  # words that deny something, as a negation does
+_OF_ALL = word_set("all every any anywher everywher everyon always 所有 一切 全部 任何 全体 凡")
+_LIMITS = word_set(
+    "except unless only other others some certain exclud provid within 除 除外 以外 仅 只 部分 其他 其它 其余 个别"
 )
 _TWO_HAN = re.compile(f"[{HAN}]{{2}}")
 
@@ -219,7 +226,8 @@ def _split_referred(pair: _Pair) -> tuple[set[str], frozenset[str]]:
     After "it" or "the company" these are the words of the first sentence or of the clauses before.
     """
     sentence, clause = pair.sentence, pair.clause
-    referred, others = content_keys(pair.source.context_tokens), pair.source.all_keys
+    referred = content_keys(pair.source.context_tokens)
+    others = pair.source.all_keys - referred
     if sentence and sentence[0].key in _POINTING:
         first_sentence = pair.source.keys[0]
         referred |= first_sentence
@@ -313,9 +321,15 @@ def _missing_words(content: Sequence[Token], pair: _Pair) -> list[Token]:
     def is_missing(token: Token) -> bool:
         if token.key in keys or (pair.source.rows and _is_joined_of(token.key, keys, words)):
             return False
-        return bool(token.value or token.name or token.key in others) or not has_alike(token.key, words)
+        is_exact = bool(token.value or token.name) or _is_of(token.key, others - keys)
+        return is_exact or not (has_alike(token.key, words) or any(are_equal(token.key, word) for word in words))
 
     return [token for token in content if is_missing(token)]
+
+
+def _is_of(word: str, others: Set[str]) -> bool:
+    """Tell whether a word is one of some others, or in Chinese has one of them in it, as 学生票 has 学生."""
+    return word in others or (word > "\u2fff" and any(len(other) > 1 and other in word for other in others))
 
 
 def _is_joined_of(word: str, keys: Set[str], words: Sequence[str]) -> bool:
@@ -337,8 +351,9 @@ def _reason_of_unknown(unknown: Sequence[Token], source: PassageSource) -> str:
     if any(token.name for token in unknown):
         return "name"
     elsewhere = (source.row_keys or source.all_keys) - content_keys(source.context_tokens)
-    allowed = 0 if source.rows else 1
-    return "changed" if sum(token.key in elsewhere for token in unknown) > allowed else ""
+    if source.rows:
+        return "changed" if any(_is_of(token.key, elsewhere) for token in unknown) else ""
+    return "changed" if sum(token.key in elsewhere for token in unknown) > 1 else ""
 
 
 def _opposite_or_negation(pair: _Pair) -> str:
@@ -355,12 +370,22 @@ def _opposite_or_negation(pair: _Pair) -> str:
         )
         if are_opposites(word, lost) and not is_said_otherwise:
             return "opposite"
+    if _widens(pair):
+        return "changed"
     for part, clause in pair.clauses or [(pair.stated, ())]:
         keys = content_keys(part)
         is_of_clause = 2 * len(keys & content_keys(clause)) >= len(keys)
         if reason := _negates_alone(part, clause if is_of_clause else pair.quoted):
             return reason
     return ""
+
+
+def _widens(pair: _Pair) -> bool:
+    """Tell whether a statement says of all what its sentence, or one of the two after it, limits to some."""
+    stated, sentence = {token.key for token in pair.stated}, {token.key for token in pair.sentence}
+    following = dropwhile(lambda tokens_of: tokens_of is not pair.sentence, pair.source.tokens)
+    said = sentence.union(*({token.key for token in tokens_of} for tokens_of in islice(following, 1, 3)))
+    return bool((stated - said) & _OF_ALL) and bool((said - stated) & _LIMITS)
 
 
 def _words_before_bounds(row: Sequence[Token]) -> set[str]:
@@ -382,7 +407,8 @@ def _negates_alone(stated: Sequence[Token], quoted: Sequence[Token]) -> str:
             is_always_denied = count[words[0]] == denied_count[words[0]]
             is_denied_there = any(has_alike(word, denied_there) for word in words)
             if is_always_denied and has_alike(words[0], keys) and not is_denied_there:
-                return "negation"
+                # "exempt from" is "do not have to"
+                return "paraphrase" if {token.key for token in (*text, *other)} & _DENYING else "negation"
     if sum(is_negation(token.key) for token in stated) > sum(is_negation(token.key) for token in quoted):
         return "paraphrase"
     return ""

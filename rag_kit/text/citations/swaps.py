@@ -56,7 +56,7 @@ _SEQUENCES = [
         r"(?P<first>[^，。；]+?)[之以]?后[，,]?(?P<second>[^。；]+)",
     )
 ]
-_ROLES = word_set("to from by 给 向 从 由 被 到 往 至 对")
+_ROLES = word_set("to from by 给 向 从 由 被 到 往 至 对 请 让 要求 委托 邀请 授权 通知")
 _AND = word_set("and or 和 与 及 以及 或")
 _ARTICLES = word_set("the a an")
 _FROM = re.compile(r"(?:\bfrom|从|由|自)\s?$", re.IGNORECASE)
