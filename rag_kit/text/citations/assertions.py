@@ -20,7 +20,7 @@ _CUT = re.compile(
 _DEPENDENT = re.compile(
     r"\s*(?:如|若|只[要有]|除|因|由于|虽|尽管|即[使便]|哪怕|无论|不论|根据|按|依|从|自|在|对于?|当|凡"
     r"|(?:if|when|unless|once|after|before|because|since|as|where|although|though|provided|until)\b)"
-    r"|.*(?:[时后前外内中下]|的话|以来|期间|情况下)$",
+    r"|.*(?:[时后前外内中下的]|的话|以来|期间)$",
     re.IGNORECASE | re.DOTALL,
 )
 

@@ -223,7 +223,9 @@ class PassageSource:
         A "monthly rent of 900 EUR" is 900 EUR by month; under a title with the year 2024, 2月10日 is of that year.
         """
         bare: dict[str, str] = {}
-        years = [token.value.key for token in self.context_tokens if token.value and token.value.key.isdecimal()]
+        years = [
+            token.value.key for token in self.context_tokens if token.value and token.value.key.isdecimal()
+        ]
         for place in self.places:
             if place.value.key.startswith("-"):
                 dated = (place.value._replace(key=f"{year}{place.value.key}") for year in years)

@@ -68,7 +68,8 @@ _STEP = re.compile(
     re.IGNORECASE,
 )
 _FALLS = re.compile(
-    r"(?:下降|下跌|下滑|减少|降低|缩减|回落|\b(?:decreas|f[ae]ll|declin|drop|reduc|lower|down)\w*(?: by)?)了?约? ?$", re.IGNORECASE
+    r"(?:下降|下跌|下滑|减少|降低|缩减|回落|\b(?:decreas|f[ae]ll|declin|drop|reduc|lower|down)\w*(?: by)?)了?约? ?$",
+    re.IGNORECASE,
 )
 _STEP_WITHIN = 48  # characters before a value in which a verb of change is looked for
 _FROM_WITHIN = 6  # characters before a value in which "from" is looked for

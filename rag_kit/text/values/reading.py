@@ -56,7 +56,9 @@ def level(text: str) -> str:
     return text if text.isascii() else text.translate(_LEVEL)
 
 
-_COIN = re.compile(r"(?P<coin>[A-Z]{0,2}[$€£¥]|[A-Z]{3}|人民币)? ?(?P<sign>[-+负]|零下)?(?P<number>.+)", re.DOTALL)
+_COIN = re.compile(
+    r"(?P<coin>[A-Z]{0,2}[$€£¥]|[A-Z]{3}|人民币)? ?(?P<sign>[-+负]|零下)?(?P<number>.+)", re.DOTALL
+)
 _SCALES = sorted(SCALES, key=len, reverse=True)
 _COUNTED = (
     "个名位次倍人件台条项座家种本页层章部所间辆只块支级期届号口户份起国县省市村州"
@@ -357,7 +359,11 @@ def _whole_dates(first: Value, second: Value) -> tuple[Value, Value]:
     """
     for date, day in ((first, second), (second, first)):
         month, _, of_month = date.key.rpartition("-")
-        if date.dimension != "date" or "-" not in month or day.dimension not in ("", "ordinal", "calendar days"):
+        if (
+            date.dimension != "date"
+            or "-" not in month
+            or day.dimension not in ("", "ordinal", "calendar days")
+        ):
             continue
         is_in_order = (day.amount > float(of_month)) == (day is second)  # July 13 to 31, and not July 13 to 5
         if is_in_order and day.amount < 32 and not day.per:

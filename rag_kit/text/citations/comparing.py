@@ -1,0 +1,212 @@
+"""A statement and the quote of a passage compared by their words: values, names, negations, opposites, what is new."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass
+from itertools import dropwhile, islice, pairwise, product
+
+from rag_kit.text.citations.placing import says
+from rag_kit.text.citations.source import PassageSource, content_keys
+from rag_kit.text.citations.tokens import Token, are_equal, are_opposites, has_alike, is_negation
+from rag_kit.text.language import word_set
+from rag_kit.text.values.reading import Value
+from rag_kit.text.values.units import names_unit
+
+_MAX_UNKNOWN = 0.35  # share of a statement's content that the quote, and what it refers back to, may lack
+_FEW = 4  # content words of a statement that says too little to be foreign to a passage
+_DENIED_WITHIN = 3  # tokens after a negation among which its denied words are
+_MAX_DENIED = 2
+_WEAK = ("ordinal", "weekday")  # values that a passage without one of their kind may say in other words
+# words that deny something, as a negation does
+_DENYING = word_set(
+    "exempt free prohibit forbid forbidden refus fail exclud prevent"
+    " 免 免除 免于 豁免 禁止 严禁 谢绝 拒绝 除外 停止 禁用"
+)
+_OF_ALL = word_set("all every any anywher everywher everyon always 所有 一切 全部 任何 全体 凡")
+_LIMITS = word_set(
+    "except unless only other others some certain exclud provid within 除 除外 以外 仅 只 部分 其他 其它 其余 个别"
+)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A statement and the span of a passage that fits it best, as tokens; values have the passage's keys."""
+
+    stated: list[Token]
+    quoted: list[Token]
+    source: PassageSource
+    sentence: Sequence[Token] = ()  # the best one of the span
+    clause: Sequence[Token] = ()  # of that sentence the best one, where the statement has a single clause
+    clauses: Sequence[
+        tuple[Sequence[Token], Sequence[Token]]
+    ] = ()  # of the statement, with the best of the sentence
+
+
+def with_keys_of(source: PassageSource, stated: Sequence[Token]) -> list[Token]:
+    """Return a statement's tokens, each value under the key of the passage's value that supports it."""
+    return [token._replace(key=_key_in(source, token)) if token.value else token for token in stated]
+
+
+def _key_in(source: PassageSource, token: Token) -> str:
+    """Return the key that a passage has for a value; the value's own key if it has none."""
+    if token.value and token.key not in source.all_keys and token.key not in source.values:
+        for key, value in source.values.items():
+            if says(value, token.value):
+                return key
+        return source.completed.get(token.key) or _key_of_bare(source, token.value) or token.key
+    return token.key
+
+
+def _key_of_bare(source: PassageSource, value: Value) -> str:
+    """Return the key of a plain number of a table whose header names a value's unit, or "".
+
+    年假天数 (days of leave) names days.
+    """
+    for place in source.places if source.rows else ():
+        is_bare = place.value.amount == value.amount and not place.value.dimension
+        if is_bare and any(names_unit(word, value.dimension) for word in place.clause):
+            return place.value.normal
+    return ""
+
+
+def compare_words(pair: Pair) -> tuple[str, float]:
+    """Return the reason for a verdict, and the share of the statement's content words that the quote has.
+
+    The quote may refer back to words of the passage's opening sentence, its title and its headings, as with "the
+    company"; words of other sentences of the passage are what it says of something else.
+    """
+    content = list(dict.fromkeys(token for token in pair.stated if token.content))
+    missing = _missing_words(content, pair)
+    score = 1 - len(missing) / len(content) if content else 0.0
+    if not score:
+        is_specific = len(content) > _FEW or any(token.name or token.value for token in content)
+        return ("thin" if is_specific else "paraphrase"), score
+    opening = set() if pair.source.rows else set[str]().union(*pair.source.keys[:1])
+    unknown = [token for token in missing if token.value or token.key not in opening]
+    if reason := _reason_of_unknown(unknown, pair) or _opposite_or_negation(pair):
+        return reason, score
+    return ("paraphrase" if len(unknown) > _MAX_UNKNOWN * len(content) else "covered"), score
+
+
+def _missing_words(content: Sequence[Token], pair: Pair) -> list[Token]:
+    """Return those of a statement's content words of which neither the quote nor the titles have a form.
+
+    Values and names must be equal, and so must words of another row of a table: they name another thing.
+    """
+    context = pair.source.context_tokens
+    keys = content_keys(pair.quoted) | content_keys(context)
+    others = pair.source.row_keys - content_keys(context)
+    words = [token.key for token in pair.quoted if token.content and not token.value and not token.name]
+    words += [token.key for token in context if not token.value]
+
+    def is_missing(token: Token) -> bool:
+        if token.key in keys or (pair.source.rows and _is_joined_of(token.key, keys, words)):
+            return False
+        is_exact = bool(token.value or token.name) or _is_of(token.key, others - keys)
+        return is_exact or not (
+            has_alike(token.key, words) or any(are_equal(token.key, word) for word in words)
+        )
+
+    return [token for token in content if is_missing(token)]
+
+
+def _is_of(word: str, others: Set[str]) -> bool:
+    """Tell whether a word is one of some others, or in Chinese has one of them in it, as 学生票 has 学生."""
+    return word in others or (word > "\u2fff" and any(len(other) > 1 and other in word for other in others))
+
+
+def _is_joined_of(word: str, keys: Set[str], words: Sequence[str]) -> bool:
+    """Tell whether a Chinese word is one of some keys and a form of another word, as 华东地区 of 华东 and 地区."""
+    if word < "\u2fff":
+        return False
+    return any(word[:end] in keys and has_alike(word[end:], words) for end in range(1, len(word)))
+
+
+def _reason_of_unknown(unknown: Sequence[Token], pair: Pair) -> str:
+    """Return the reason why words that a quote lacks make a statement unsupported, or ""."""
+    source = pair.source
+    quoted = (token.value for token in pair.quoted if token.value and not token.value.dimension)
+    amounts = {value.amount for value in quoted} if source.rows else ()
+    if any(token.value and token.value.unit and token.value.amount in amounts for token in unknown):
+        return "paraphrase"  # the row has the number without a unit
+    dimensions = {token.value.dimension for token in unknown if token.value}
+    said = {place.value.dimension for place in source.places} if dimensions else set()
+    if any(dimension not in _WEAK or dimension in said for dimension in dimensions):
+        return "number"
+    if any(token.name for token in unknown):
+        return "name"
+    elsewhere = (source.row_keys or source.all_keys) - content_keys(source.context_tokens)
+    if source.rows:
+        return "changed" if any(_is_of(token.key, elsewhere) for token in unknown) else ""
+    return "changed" if sum(token.key in elsewhere for token in unknown) > 1 else ""
+
+
+def _opposite_or_negation(pair: Pair) -> str:
+    """Return the reason if a statement has an opposite of a quoted word, or only one of both denies a word; else ""."""
+    said, stated = {token.key for token in pair.quoted}, {token.key for token in pair.stated}
+    new = [key for key in stated - said if not any(are_equal(key, other) for other in said)]
+    denied = {word for words in _denied(pair.stated) for word in words}
+    denied_there = {word for words in _denied(pair.quoted) for word in words}
+    of_bounds = _words_before_bounds(pair.stated) | _words_before_bounds(pair.quoted)
+    for word, lost in product(new, said - stated):
+        # "not allowed" is "prohibited", and "may be at most 5" is "must not exceed 5"
+        is_said_otherwise = (
+            (word in denied) != (lost in denied_there) or lost in of_bounds or word in of_bounds
+        )
+        if are_opposites(word, lost) and not is_said_otherwise:
+            return "opposite"
+    if _widens(pair):
+        return "changed"
+    for part, clause in pair.clauses or [(pair.stated, ())]:
+        keys = content_keys(part)
+        is_of_clause = 2 * len(keys & content_keys(clause)) >= len(keys)
+        if reason := _negates_alone(part, clause if is_of_clause else pair.quoted):
+            return reason
+    return ""
+
+
+def _widens(pair: Pair) -> bool:
+    """Tell whether a statement says of all what its sentence, or one of the two after it, limits to some."""
+    stated, sentence = {token.key for token in pair.stated}, {token.key for token in pair.sentence}
+    following = dropwhile(lambda tokens_of: tokens_of is not pair.sentence, pair.source.tokens)
+    said = sentence.union(*({token.key for token in tokens_of} for tokens_of in islice(following, 1, 3)))
+    return bool((stated - said) & _OF_ALL) and bool((said - stated) & _LIMITS)
+
+
+def _words_before_bounds(row: Sequence[Token]) -> set[str]:
+    """Return the words right before values that are bounds, as "must" in "must not exceed 5 m"."""
+    return {before.key for before, token in pairwise(row) if token.value and token.value.bound}
+
+
+def _negates_alone(stated: Sequence[Token], quoted: Sequence[Token]) -> str:
+    """Return "negation" if one text denies a word that the other has and does not deny, else "".
+
+    "paraphrase" if the statement only has more negations, so that words do not tell.
+    """
+    for text, other in ((stated, quoted), (quoted, stated)):
+        keys, denied_there = content_keys(other), [word for words in _denied(other) for word in words]
+        denials = list(_denied(text))
+        count = Counter(token.key for token in text)
+        denied_count = Counter(words[0] for words in denials)
+        for words in denials:
+            is_always_denied = count[words[0]] == denied_count[words[0]]
+            is_denied_there = any(has_alike(word, denied_there) for word in words)
+            if is_always_denied and has_alike(words[0], keys) and not is_denied_there:
+                # "exempt from" is "do not have to"
+                return "paraphrase" if {token.key for token in (*text, *other)} & _DENYING else "negation"
+    if sum(is_negation(token.key) for token in stated) > sum(is_negation(token.key) for token in quoted):
+        return "paraphrase"
+    return ""
+
+
+def _denied(text: Sequence[Token]) -> Iterable[list[str]]:
+    """Yield the words that each negation denies: the first two content words after it, or the last one before it."""
+    for position, token in enumerate(text):
+        if is_negation(token.key):
+            following = text[position + 1 : position + 1 + _DENIED_WITHIN]
+            after = [word.key for word in following if word.content][:_MAX_DENIED]
+            before = [word.key for word in text[:position] if word.content][-1:]
+            if after or before:
+                yield after or before
