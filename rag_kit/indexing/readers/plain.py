@@ -6,15 +6,20 @@ import csv
 import io
 import json
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Any
 
+from rag_kit.concurrency.notes import write_note
 from rag_kit.indexing.readers.encodings import decode
 from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable, leave_out
 from rag_kit.indexing.readers.tables import HEAD_ROWS, find_header, markdown_table, table_groups
 
-_DATA_URI = re.compile(r"data:[a-zA-Z0-9.+/-]+;base64,[A-Za-z0-9+/=\s]{40,}")
+# also over lines, of which all are long but the last
+_DATA_URI = re.compile(
+    r"data:[a-zA-Z0-9.+/-]+;base64,[A-Za-z0-9+/=]{40,}(?:\s+[A-Za-z0-9+/]{60,}=*)*(?:\s+[A-Za-z0-9+/=]+(?=[)\"'>]))?"
+)
 _FRONT_TITLE = re.compile(r"\A---\n(?:.*\n){0,60}?title:[ \t]*(.+)\n(?:.*\n){0,200}?---\n")
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.+?)[ \t]*#*$|^(?=\S)(.+)\n={3,}[ \t]*$", re.M)
 _FENCE = re.compile(r"^(```|~~~).*?^\1", re.M | re.S)
@@ -130,10 +135,12 @@ def _find_delimiter(text: str) -> str:
 def read_json(data: bytes, context: Context) -> Iterator[Part]:
     """Yield a part for each record of a list (also in ``{"data": [...]}``), or one part for anything else."""
     value = _load_json(decode(data))
-    records = next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else value
+    name, records = next(iter(value.items())) if isinstance(value, dict) and len(value) == 1 else ("", value)
     if isinstance(records, list) and records and all(isinstance(item, dict | list) for item in records):
         for number, record in enumerate(records, 1):
-            yield _record_part(record, number)
+            part = _record_part(record, number)
+            part.metadata["heading"] = name
+            yield part
     else:
         yield _record_part(value, None)
 
@@ -147,13 +154,28 @@ def read_jsonl(data: bytes, context: Context) -> Iterator[Part]:
 
 
 def _load_json(text: str) -> Any:
-    """Parse a JSON text; raises `Unreadable`."""
+    """Parse a JSON text, with numbers as they are written; raises `Unreadable`."""
     try:
-        return json.loads(text)
+        return json.loads(
+            text, object_pairs_hook=_json_object, parse_float=str, parse_int=str, parse_constant=str
+        )
     except RecursionError as error:
         raise Unreadable("it is nested too deeply", "Flatten it") from error
     except ValueError as error:
         raise Unreadable(f"it is not valid JSON ({error})", "Correct it at that place") from error
+
+
+def _json_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make an object; a key that it has more than once gets the list of its values, and a note."""
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        values = defaultdict[str, list[Any]](list)
+        for key, item in pairs:
+            values[key].append(item)
+        repeated = {key: items for key, items in values.items() if len(items) > 1}
+        write_note(f"given more than once in one object, all values are kept: {', '.join(repeated)}"[:300])
+        value |= repeated
+    return value
 
 
 def _record_part(value: Any, number: int | None) -> Part:
