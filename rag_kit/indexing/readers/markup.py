@@ -6,12 +6,13 @@ Nothing is fetched: links and images are attributes that are dropped or printed,
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rag_kit.concurrency.notes import write_note
 from rag_kit.indexing.readers.numbers import equation_text, list_number, lowered, raised, whole_number
-from rag_kit.indexing.readers.parts import Unreadable
+from rag_kit.indexing.readers.parts import LEFT_OUT, Unreadable
 from rag_kit.indexing.readers.tables import fill_spans, markdown_table
 
 _SKIP = frozenset(
@@ -23,25 +24,68 @@ _BLOCK = frozenset(
     "footer form h1 h2 h3 h4 h5 h6 header hgroup hr html li main menu nav ol p pre search section summary table "
     "tbody td tfoot th thead tr ul caption legend".split()
 )
+_CODE = ("code", "kbd", "samp", "tt")
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
-_HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
+_HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)", re.I)
+_STRUCK = re.compile(r"text-decoration(?:-line)?\s*:[^;]*line-through", re.I)
 _SHIFTED = re.compile(r"vertical-align\s*:\s*(super|sub)\b", re.I)
 _LIST_STYLE = re.compile(r"list-style(?:-type)?\s*:\s*([\w-]+)", re.I)
 _TABLE = Path(__file__).with_name("list_styles.txt").read_text(encoding="utf-8")
 # style of numbers -> its names in attributes and in style sheets
 _LIST_STYLES = {style: names.split() for style, names in (line.split(":") for line in _TABLE.splitlines())}
+_MAX_DEPTH = 250  # elements within each other
 _BEFORE = 8  # pieces of a line that are looked at to read a superscript behind them
 _SPACES = re.compile(r"[ \t\n\r\f\v\u00a0]+")
+
+
+class _Shallow:
+    """Builds a tree of which no part is nested deeper than `_MAX_DEPTH`: the text of deeper elements is in those above.
+
+    The parser itself stops at some depth, and what goes down the tree afterwards needs calls within calls.
+    """
+
+    def __init__(self) -> None:
+        from lxml import etree
+
+        self._builder = etree.TreeBuilder()
+        self._depth = 0
+        self._hidden_at = 0  # the depth of a deeper element that is not shown
+        self.close = self._builder.close
+
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        self._depth += 1
+        if self._depth <= _MAX_DEPTH:
+            self._builder.start(tag, dict(attributes))
+        elif not self._hidden_at and _is_hidden(tag, attributes):
+            self._hidden_at = self._depth
+        elif tag in _BLOCK or tag == "br":
+            self._builder.start("br", {})
+            self._builder.end("br")
+
+    def end(self, tag: str) -> None:
+        if self._depth <= _MAX_DEPTH:
+            self._builder.end(tag)
+        elif self._hidden_at == self._depth:
+            self._hidden_at = 0
+        self._depth -= 1
+
+    def data(self, text: str) -> None:
+        if not self._hidden_at:
+            self._builder.data(text)
 
 
 def parse_html(text: str) -> Any:
     """Parse an HTML text, however untidy; raises `Unreadable` if there is no element in it."""
     from lxml import etree, html
 
+    data = text.encode("utf-8", "replace")
     options = {"no_network": True, "remove_comments": True, "remove_pis": True, "huge_tree": True}
-    parser = html.HTMLParser(encoding="utf-8", **options)
     try:
-        return html.document_fromstring(text.encode("utf-8", "replace"), parser=parser)
+        tree = html.document_fromstring(data, parser=html.HTMLParser(encoding="utf-8", **options))
+        if tree.xpath(f"boolean({'/*' * _MAX_DEPTH})"):
+            write_note(f"form of what is nested over {_MAX_DEPTH} deep{LEFT_OUT}its text is read")
+            tree = etree.fromstring(data, etree.HTMLParser(encoding="utf-8", target=_Shallow(), **options))
+        return tree
     except (etree.ParserError, etree.XMLSyntaxError, AssertionError) as error:
         reason = f"no HTML element could be found ({error})"
         raise Unreadable(reason, "Check that the file is HTML") from error
@@ -89,10 +133,12 @@ def _tidy_lines(text: str) -> str:
 
 
 def _is_skipped(node: Any) -> bool:
-    if not isinstance(node.tag, str) or node.tag in _SKIP or "hidden" in node.attrib:
-        return True
-    style = node.get("style")
-    return bool(style and _HIDDEN.search(style))
+    return not isinstance(node.tag, str) or _is_hidden(node.tag, node.attrib)
+
+
+def _is_hidden(tag: str, attributes: Mapping[str, str]) -> bool:
+    style = attributes.get("style")
+    return tag in _SKIP or "hidden" in attributes or bool(style and _HIDDEN.search(style))
 
 
 def _blocks_of(node: Any) -> Iterator[str]:
@@ -107,7 +153,9 @@ def _blocks_of(node: Any) -> Iterator[str]:
     elif tag == "table":
         yield from _table_texts(node)
     elif tag == "pre":
-        code = "".join(node.itertext()).strip("\n").replace("```", "'''")
+        for inner in node.iter(*_CODE):
+            inner.tag = "span"  # the fence says it
+        code = _inner_text(node).replace("\x0b", "\n").strip("\n").replace("```", "'''")
         if code.strip():
             yield f"```\n{code}\n```"
     elif tag == "blockquote":
@@ -162,18 +210,23 @@ def _table_texts(node: Any) -> Iterator[str]:
     for caption in node.iterchildren("caption"):
         yield from _paragraph_text([_inner_text(caption)])
     if next(node.iterdescendants("table", *_HEADINGS), None) is not None:
-        for row in node.iter("tr"):  # a table used for layout
-            if next(row.iterancestors("table"), None) is node:
-                for cell in row:
-                    if not _is_skipped(cell):
-                        yield from _blocks_inside(cell)
+        for row in _shown_rows(node):  # a table used for layout
+            for cell in row:
+                if not _is_skipped(cell):
+                    yield from _blocks_inside(cell)
         return
-    rows = [row for row in fill_spans(map(_row_cells, node.iter("tr"))) if any(row)]
+    cells = [list(_row_cells(row)) for row in _shown_rows(node)]
+    rows = [row for row in fill_spans(cells) if any(row)]
     if len(rows) == 1 or (rows and len(rows[0]) == 1):
-        for row in rows:
-            yield from dict.fromkeys(filter(None, row))
+        yield from (text for row in cells for text, _, _ in row if text)
     elif rows:
         yield markdown_table(rows)
+
+
+def _shown_rows(table: Any) -> list[Any]:
+    """Return the rows of a table, without those of tables inside it and those that are hidden, alone or in a group."""
+    rows = [row for row in table.iter("tr") if next(row.iterancestors("table"), None) is table]
+    return [row for row in rows if not _is_skipped(row) and not _is_skipped(row.getparent())]
 
 
 def _row_cells(row: Any) -> Iterator[tuple[str, int, int]]:
@@ -211,9 +264,9 @@ def _inline_text(node: Any, before: Sequence[str]) -> str:
     text = _inner_text(node, before)
     if tag in _BLOCK:
         return f" {text} "
-    if tag in ("code", "kbd", "samp", "tt") and text.strip() and "`" not in text:
+    if tag in _CODE and text.strip() and "`" not in text:
         return f"`{text.strip()}`"
-    if tag in ("s", "strike", "del") and text.strip():
+    if (tag in ("s", "strike", "del") or _STRUCK.search(node.get("style") or "")) and text.strip():
         return f"~~{text.strip()}~~"  # a price that holds no more, beside the new one
     return text
 

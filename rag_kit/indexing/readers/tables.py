@@ -9,9 +9,13 @@ from itertools import pairwise
 from statistics import median_high
 from typing import TypeVar
 
+from rag_kit.concurrency.notes import write_note
+from rag_kit.indexing.readers.parts import LEFT_OUT
+
 T = TypeVar("T")
 _GROUP_CHARACTERS = 900  # below the splitter's default chunk_size, so that a group stays one chunk
-_MAX_SPAN = 1000  # columns or rows of a merged cell
+_MAX_SPAN = 1000  # columns of a merged cell
+_MAX_REPEATS = 100_000  # cells of a table that repeat the text of a merged one
 _VALUE = re.compile(r"\W*\d[\d\s.,:/+\-–年月日]*\W*[A-Za-z]{0,3}\W*")
 _FEW_ROWS = 3  # a title, a header and a row
 HEAD_ROWS = 30  # rows in which a header is looked for
@@ -117,22 +121,28 @@ def is_value(text: str) -> bool:
 def fill_spans(rows: Iterable[Iterable[tuple[str, int, int]]]) -> list[list[str]]:
     """Make rows of equal length; the text of a merged cell is repeated in each cell that it covers.
 
-    A cell is given as its text and the numbers of columns and rows that it covers.
+    A cell is given as its text and the numbers of columns and rows that it covers. Columns and rows in which no cell
+    begins are left out at the end; so are repeats beyond 100,000, with a note.
 
     Example:
         >>> fill_spans([[("a", 2, 1), ("b", 1, 2)], [("c", 1, 1)]])
         [['a', 'a', 'b'], ['c', '', 'b']]
     """
     grid: defaultdict[int, dict[int, str]] = defaultdict(dict)  # row -> column -> text
-    row_count = 0
-    for row, cells in enumerate(rows):
-        row_count, column = row + 1, 0
+    all_rows = [list(cells) for cells in rows]
+    end, repeats = 0, _MAX_REPEATS
+    for row, cells in enumerate(all_rows):
+        column = 0
         for text, width, height in cells:
             while column in grid[row]:
                 column += 1
-            for covered_row in range(row, row + max(1, min(height, _MAX_SPAN))):
-                for covered in range(column, column + max(1, min(width, _MAX_SPAN))):
+            end = max(end, column + 1)
+            width, height = max(1, min(width, _MAX_SPAN)), max(1, min(height, len(all_rows) - row))
+            repeats -= width * height - 1
+            if repeats < 0:
+                write_note(f"texts of merged cells{LEFT_OUT}repeated over {_MAX_REPEATS} times in one table")
+                width = height = 1
+            for covered_row in range(row, row + height):
+                for covered in range(column, column + width):
                     grid[covered_row].setdefault(covered, text)
-    # rows that a merged cell covers beyond the last one are dropped
-    width = max((max(grid[row], default=-1) + 1 for row in range(row_count)), default=0)
-    return [[grid[row].get(column, "") for column in range(width)] for row in range(row_count)]
+    return [[grid[row].get(column, "") for column in range(end)] for row in range(len(all_rows))]

@@ -10,6 +10,7 @@ import pytest
 from langchain_core.documents import Document
 from support import documents as make
 
+from rag_kit.concurrency.notes import use_notes
 from rag_kit.errors import InvalidInputError, ReadError
 from rag_kit.indexing.readers.formats import register_reader
 
@@ -257,12 +258,44 @@ def test_html_gives_visible_text_as_markdown(tmp_path, reader):
 
 
 def test_html_that_is_hostile_gives_its_text(tmp_path, reader):
-    """Enormous spans cost neither the text nor the process; what is nested too deeply is refused by name."""
-    table = '<table><tr><td colspan="99999" rowspan="99999">deep</table>'
-    (document,) = reader.read(make.put(tmp_path, "a.html", table))
-    with pytest.raises(ReadError, match=r"deep\.html: no text"):
-        reader.read(make.put(tmp_path, "deep.html", "<div>" * 5000 + "deep" + "</div>" * 5000))
-    assert "deep" in document.page_content and len(document.page_content) < 100_000
+    """Enormous spans cost neither the text nor the process."""
+    for count in (1, 300):
+        rows = '<tr><td colspan="99999" rowspan="99999">deep' * count
+        (document,) = reader.read(make.put(tmp_path, "a.html", f"<table>{rows}</table>"))
+        assert "deep" in document.page_content and len(document.page_content) < 100_000
+
+
+@pytest.mark.parametrize("page", ["<p>{} <font>", "<ul><li>{}", "<div>{}", "<blockquote>{}", "<p><span>{}"])
+def test_html_that_is_nested_without_end_is_read_to_its_end(tmp_path, reader, page):
+    """Tags that are never closed nest what follows; its text is read, and a note says what of its form is not."""
+    items = "".join(page.format(f"item{n}") for n in range(3000))
+    with use_notes() as notes:
+        path = make.put(tmp_path, "a.html", f"{items}<p hidden>secret</p><p>last<br>line")
+        (document,) = reader.read(path)
+    read = document.page_content
+    assert (
+        read.endswith("line")
+        and "secret" not in read
+        and {f"item{n}" for n in range(3000)} <= {*read.split()}
+    )
+    assert [note for note in notes.texts if "nested over 250 deep" in note]
+
+
+def test_html_shows_no_hidden_rows_and_keeps_equal_cells(tmp_path, reader):
+    """Rows hidden alone or by their group are out; a table of one row says each of its cells; a price is struck."""
+    page = """<table><tr><th>a<th>b<tr style="display:none"><td>secret<td>1<tr><td>new<td>2
+      <tbody style="display: none"><tr><td>secret<td>3</table>
+      <table><tr><td>Mon<td>8<td>Tue<td>8</table>
+      <p><span style="text-decoration: line-through">5,000</span> 4,000
+      <pre>limit 10<sup>6</sup> N<br><code>second  line</code> <span hidden>secret</span>end</pre>"""
+    (document,) = reader.read(make.put(tmp_path, "a.html", page))
+    blocks = (
+        "| a | b |\n| --- | --- |\n| new | 2 |",
+        "Mon\n\n8\n\nTue\n\n8",
+        "~~5,000~~ 4,000",
+        "```\nlimit 10^6 N\nsecond  line end\n```",
+    )
+    assert document.page_content == "\n\n".join(blocks)
 
 
 def test_markdown_and_text_stand_as_they_are(tmp_path, reader):
@@ -273,6 +306,10 @@ def test_markdown_and_text_stand_as_they_are(tmp_path, reader):
     )
     assert document.metadata["title"] == "Mine" and "AAAA" not in document.page_content
     assert document.page_content.endswith("Text.\n")
+    wrapped = "\n".join(["data:image/png;base64," + "A" * 54, *["B" * 76] * 3, "CC=="])
+    text = f"[i]: {image}\n\nThe crane lifts 40 tonnes\n\n![x]({wrapped})\n\nText.\n"
+    (document,) = reader.read(make.put(tmp_path, "c.md", text))
+    assert document.page_content == "[i]: \n\nThe crane lifts 40 tonnes\n\n![x]()\n\nText.\n"
     (plain,) = reader.read(make.put(tmp_path, "b.txt", "one\r\ntwo"))
     assert plain.page_content == "one\ntwo" and plain.metadata["title"] == "b"
 
@@ -303,6 +340,17 @@ def test_json_and_jsonl_give_a_document_a_record(tmp_path, reader):
         assert first.page_content == "title: 鸭子\ntags: a, b\nsize:\n  m: 0.5\n  kg: 1"
         assert first.metadata["title"] == "鸭子" and first.metadata["record"] == 1
         assert second.metadata["record"] == (2 if name == "a.json" else 3)
+        assert first.metadata.get("heading") == ("data" if name == "a.json" else None)
+
+
+def test_json_numbers_stand_as_written_and_no_value_is_lost(tmp_path, reader):
+    """No digit is rounded or dropped; both values of a key that comes twice are kept, and noted."""
+    numbers = "2.10, 0.00001, 1e400, 3.14159265358979323846, -0"
+    with use_notes() as notes:
+        text = f'{{"n": [{numbers}], "limit": 1, "limit": {{"x": 2}}}}'
+        (document,) = reader.read(make.put(tmp_path, "a.json", text))
+    assert document.page_content == f"n: {numbers}\nlimit:\n  - 1\n  - x: 2"
+    assert notes.texts == ["given more than once in one object, all values are kept: limit"]
 
 
 def test_notebook_gives_cells_and_textual_outputs_only(tmp_path, reader):
