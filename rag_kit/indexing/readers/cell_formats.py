@@ -19,6 +19,7 @@ _TOKEN = re.compile(
     re.I | re.S,
 )
 _CONDITION = re.compile(r"(<=|>=|<>|<|>|=)\s*(-?[\d.]+)")
+_COLOUR = re.compile(r"black|blue|cyan|green|magenta|red|white|yellow|color ?\d+", re.I)
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "<>": operator.ne, "=": operator.eq,
 }  # fmt: skip
@@ -98,13 +99,25 @@ def _sections(code: str) -> list[_Section]:
     signed, limit = True, -1.0
     for tokens, comparison in zip(parts, usual, strict=False):
         # one after a section that ends at zero is for negative numbers, whose minus it leaves out
-        signed, limit = signed and limit != 0, 0.0
+        signed, limit = (signed and limit != 0) or _differs_by_colour(tokens, parts[0]), 0.0
         for token in tokens:
             if token.kind == "bracket" and (condition := _CONDITION.fullmatch(token.text)):
                 signed, comparison, limit = True, condition[1], float(condition[2])
                 break
         sections.append(_Section(_named_tokens(tokens), comparison, limit, signed))
     return sections
+
+
+def _differs_by_colour(tokens: Sequence[_Token], first: Sequence[_Token]) -> bool:
+    """Tell whether a section says by a colour alone that it is not the first one."""
+    colours, texts = (
+        [
+            [token.text.strip() for token in each if token.kind == kind and token.text.strip()]
+            for each in (tokens, first)
+        ]
+        for kind in ("bracket", "text")
+    )
+    return texts[0] == texts[1] and colours[0] != colours[1] and any(map(_COLOUR.fullmatch, colours[0]))
 
 
 def _split_tokens(code: str) -> list[list[_Token]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -28,7 +28,15 @@ _NO_VALUE = re.compile(rb"(?:</f>|<f[^>]*/>)\s*(?:<v\s*/>|<v></v>)?\s*</c>")
 _SHEET = re.compile(r"xl/worksheets/[^/]+\.xml")
 _BESIDE_CELLS = re.compile(r"docProps/|xl/(?!workbook|sharedStrings|styles|_rels/workbook)")
 _CELLS = ("cols", "sheetData", "mergeCells")
+_ESCAPE = re.compile(r"_x([0-9A-Fa-f]{4})_")  # a character that XML does not hold, such as a carriage return
 _MAX_MERGE = 10_000  # cells of a merged range whose text is repeated
+
+
+class _Repeat(str):
+    """The text of a merged cell in another of the cells that it covers."""
+
+    __slots__ = ()
+
 
 Rows = dict[int, dict[int, str]]  # the text of each filled cell, by row and column
 
@@ -146,7 +154,7 @@ def _read_cells(sheet: Any, formulas: Any) -> Rows:
         if merged and area.size["rows"] * area.size["columns"] <= _MAX_MERGE:
             for row in range(area.min_row, area.max_row + 1):
                 for column in range(area.min_col, area.max_col + 1):
-                    rows.setdefault(row, {}).setdefault(column, merged)
+                    rows.setdefault(row, {}).setdefault(column, _Repeat(merged))
     return rows
 
 
@@ -161,6 +169,8 @@ def _cell_text(value: Any, cell: Any) -> str:
         value = _rich_text(value)
     code = (cell.number_format or "General") if cell.has_style else "General"
     is_formula = isinstance(value, str) and value.startswith("=")
+    if isinstance(value, str):
+        value = _ESCAPE.sub(lambda match: chr(int(match[1], 16)), value)
     return " ".join((plain_text(value) if is_formula or code == "General" else shown(value, code)).split())
 
 
@@ -252,22 +262,23 @@ def _table_parts(table: Rows, merged_rows: set[int]) -> Iterator[Part]:
         yield Part(text, {"row_start": numbers[0], "row_end": numbers[-1]})
         return
     last_header = find_header(lines)
-    head = "".join(f"{_join_distinct(line)}\n" for line in lines[:last_header])
+    titles = [
+        [text for text in line if text and not isinstance(text, _Repeat)] for line in lines[:last_header]
+    ]
+    head = "".join(f"{' '.join(title)}\n" for title in titles if title)
     head += "\n" if head else ""
     header = lines[last_header]
     below = lines[last_header + 1 :]
     if numbers[last_header] in merged_rows and len(below) > 1 and not any(map(is_value, below[0])):
         last_header += 1
-        header = [_join_distinct(names) for names in zip(header, below[0], strict=True)]
+        # a name that is merged downwards is repeated
+        header = [
+            " ".join(dict.fromkeys(filter(None, names))) for names in zip(header, below[0], strict=True)
+        ]
     numbers = numbers[last_header:]
     for text, start, end in table_groups(header, lines[last_header + 1 :]):
         yield Part(head + text, {"row_start": numbers[start], "row_end": numbers[end]})
         head = ""
-
-
-def _join_distinct(texts: Iterable[str]) -> str:
-    """Join texts that are not empty, each once: that of a merged cell is repeated."""
-    return " ".join(dict.fromkeys(filter(None, texts)))
 
 
 def _chart_titles(sheet: Any) -> Iterator[str]:

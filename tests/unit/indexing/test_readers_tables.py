@@ -105,6 +105,8 @@ def test_merged_titles_are_no_header(tmp_path, reader):
     ]
     (part,) = _sheet(reader, tmp_path, rows, "A1:C1")
     assert part.startswith("销售报表\n单位：万元\n\n| 城市 | 一季度 | 二季度 |\n| --- |")
+    (part,) = _sheet(reader, tmp_path, [["Mon", "8", "Tue", "8", "8"], *[["a_x000D_\nb", 1, 2, 3, 4, 5]] * 3])
+    assert part.startswith("Mon 8 Tue 8 8\n\n| a b |")
     rows = [["Item", "2025", None], [None, "Q1", "Q2"], ["A", 1, 2], ["B", 3, 4]]
     (part,) = _sheet(reader, tmp_path, rows, "B1:C1")
     assert part == _table(("Item", "2025 Q1", "2025 Q2"), ("A", "1", "2"), ("B", "3", "4"))
