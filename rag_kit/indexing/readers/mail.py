@@ -9,25 +9,26 @@ from email.message import EmailMessage, Message
 from email.parser import BytesParser
 from typing import Any
 
+from rag_kit.concurrency.notes import write_note
 from rag_kit.indexing.readers.encodings import codec_of, decode
 from rag_kit.indexing.readers.markup import parse_html, to_markdown
-from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable, leave_out
+from rag_kit.indexing.readers.parts import LEFT_OUT, Context, Part, Scalar, Unreadable, leave_out
 
 # "From ann@example.org Mon Mar  2 10:00:00 2026": a time of day, a year, and a header on the next line; a line of text
 # that begins with "From " has not all of these
-_FROM = re.compile(
-    rb"(?:\A|(?<=\n)\r?\n)From [^\n]*\d:\d\d[^\n]*\d{4}[^\n]*\n(?=[\x21-\x39\x3b-\x7e]+:|>From )"
-)
+_FROM = re.compile(rb"^From ([^\n]*)\n(?=[\x21-\x39\x3b-\x7e]+:|>From )", re.M)
+_TIME, _YEAR = re.compile(rb"\d:\d\d"), re.compile(rb"\d{4}")
+_DATED = re.compile(rb"\S+ +[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d")  # as programs write it
 _FIRST_FROM = re.compile(rb"\AFrom [^\n]*\n")
 _QUOTED_FROM = re.compile(rb"^>(>*From )", re.M)
 _HEADERS = ("From", "To", "Cc", "Date")
 _CHARSET = re.compile(r"(?<==\?)[\w.:-]+(?=(?:\*[\w-]*)?\?[bqBQ]\?)")
-# appointments, styles, or what the HTML version says in another form
-_OTHER_TEXTS = frozenset(
-    f"text/{name}" for name in ("calendar", "css", "enriched", "rtf", "vcard", "watch-html", "x-amp-html")
-)
+# styles, and what another version says in a form that is read
+_OTHER_TEXTS = frozenset(f"text/{name}" for name in ("css", "enriched", "rtf", "watch-html", "x-amp-html"))
+_CARDS = ("text/calendar", "text/vcard", "text/x-vcard")  # appointments and addresses, as lines of NAME:value
 # where one encoded word of a header goes on in the next, which may be in the middle of a character
 _WORD_GOES_ON = re.compile(r"(=\?([\w.:-]+)\?([bBqQ])\?[^?\s]*)(?<!=)\?=\s+=\?\2\?\3\?")
+_WORD = re.compile(r"\w+")
 _LINK = re.compile(r"\S+://\S+")
 _STUB = 3  # a plain text with so many times fewer letters than its HTML version only says that there is one
 _PARSER = BytesParser(EmailMessage, policy=policy.default)
@@ -45,13 +46,23 @@ def read_mbox(data: bytes, context: Context) -> Iterator[Part]:
     """Yield a part for each message, numbered from 1 in ``record``."""
     if not (first := _FIRST_FROM.match(data)):
         raise Unreadable("it does not begin with a message ('From ...')")
-    starts = [first, *(match for match in _FROM.finditer(data) if match.start())]
+    starts = [
+        first,
+        *(match for match in _FROM.finditer(data) if match.start() and _begins_letter(match, data)),
+    ]
     ends = [*(match.start() for match in starts[1:]), len(data)]
     for number, (start, end) in enumerate(zip(starts, ends, strict=True), 1):
         with leave_out(f"message {number}"):
             part = _letter_part(_PARSER.parsebytes(_QUOTED_FROM.sub(rb"\1", data[start.end() : end])))
             part.metadata["record"] = number
             yield part
+
+
+def _begins_letter(match: re.Match[bytes], data: bytes) -> bool:
+    """Tell whether a line of a mailbox that begins with "From " is the first of a letter; a blank line is before it."""
+    time = _TIME.search(match[1])
+    is_apart = data.endswith((b"\n\n", b"\n\r\n"), 0, match.start()) or _DATED.match(match[1])
+    return bool(is_apart and time and _YEAR.search(match[1], time.end()))
 
 
 def _letter_part(message: EmailMessage) -> Part:
@@ -91,23 +102,44 @@ def _texts(part: Any, attached: list[str]) -> Iterator[str]:
                     yield from list(_texts(inner, attached))  # all of it, or nothing
                 else:
                     yield _letter_text(inner, _headers(inner))
+    elif part.is_multipart():  # a report on whether a letter was delivered or read
+        for inner in part.get_payload():
+            yield "\n".join(f"{name}: {' '.join(str(value).split())}" for name, value in inner.items())
     elif kind.startswith(("text/", "multipart/")) and not is_attached and kind not in _OTHER_TEXTS:
         data = part.get_payload(decode=True)  # also of a part that lacks its boundary
         is_html = kind == "text/html"
         text = decode(data, markup=is_html, declared=_charset(part)) if isinstance(data, bytes) else ""
+        if kind in _CARDS:
+            text = _card_text(text)
         yield to_markdown(parse_html(text)) if is_html and text.strip() else text
     elif name := part.get_filename():
         attached.append(name)
+    elif not part.get("Content-ID"):  # which a picture in the HTML has
+        attached.append(kind)
+        write_note(f"a part of the message ({kind}){LEFT_OUT}it is attached, without a name")
+
+
+def _card_text(text: str) -> str:
+    """Return the lines of an appointment or an address as they were before they were folded, without pictures."""
+    lines = re.sub(r"\n[ \t]", "", text).split("\n")
+    shown = "\n".join(line for line in lines if "ENCODING=B" not in line.partition(":")[0].upper())
+    return shown.replace("\\n", "\n").replace("\\,", ",").replace("\\;", ";")
 
 
 def _best_version(part: Any, attached: list[str]) -> Iterator[str]:
-    """Yield the plain version of a text, or the HTML one if the plain one only says that there is one."""
-    plain, rich = list[str](), list[str]()
+    """Yield the plain version of a text, or the HTML one if that alone says it all; then an appointment beside it."""
+    plain, rich, cards = list[str](), list[str](), list[str]()
     for version in part.iter_parts():
-        is_plain = version.get_content_type() == "text/plain"
-        with leave_out(f"a version of the message ({version.get_content_type()})"):
-            (plain if is_plain else rich).extend(_texts(version, attached))
-    yield from rich if _letter_count(plain) * _STUB < _letter_count(rich) else plain
+        kind = version.get_content_type()
+        with leave_out(f"a version of the message ({kind})"):
+            if kind not in _OTHER_TEXTS:
+                texts = plain if kind == "text/plain" else cards if kind in _CARDS else rich
+                texts.extend(_texts(version, attached))
+    in_tables = "".join(line for text in rich for line in text.split("\n") if line.startswith("| "))
+    is_stub = _letter_count(plain) * _STUB < _letter_count(rich)
+    is_less = not set(_WORD.findall(in_tables)) <= set(_WORD.findall("\n".join(plain)))
+    yield from rich if is_stub or is_less else plain
+    yield from cards
 
 
 def _letter_count(texts: list[str]) -> int:
@@ -134,6 +166,14 @@ def _header(message: Message, name: str) -> str:
 
 
 def _charset(message: Any) -> str:
-    """Return the first charset that a message or a part of it declares; bytes beyond ASCII show that ASCII is wrong."""
-    names = (str(part.get_content_charset() or "") for part in message.walk())
+    """Return the first charset that a letter or a part of it declares; bytes beyond ASCII show that ASCII is wrong."""
+    names = (str(part.get_content_charset() or "") for part in _own_parts(message))
     return next((name for name in names if name.removeprefix("us-") not in ("", "ascii")), "")
+
+
+def _own_parts(message: Any) -> Iterator[Any]:
+    """Yield a letter and its parts, without those of letters inside it."""
+    yield message
+    if message.is_multipart() and message.get_content_maintype() == "multipart":
+        for part in message.get_payload():
+            yield from _own_parts(part)

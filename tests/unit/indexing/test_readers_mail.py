@@ -12,6 +12,7 @@ import pytest
 from rag_kit.concurrency.notes import use_notes
 from rag_kit.errors import ReadError
 from rag_kit.indexing.readers.api import Reader
+from rag_kit.indexing.readers.limits import ReadLimits
 
 
 def text_of(reader: Reader, folder: Path, data: bytes, name: str = "a.eml") -> str:
@@ -136,6 +137,72 @@ def test_lines_that_begin_with_from_do_not_cut_a_letter(tmp_path, reader):
     (first, second) = text_of(reader, tmp_path, box, "a.mbox").split("\n----\n")
     assert "road is closed" in first and "it is open" in first and "\nFrom the start it rained." in first
     assert "# two" in second and "Bye." in second
+
+
+def test_a_letter_without_a_blank_line_before_it_is_one(tmp_path, reader):
+    """Some programs write none; a line that goes on without end does not hold the reader."""
+    first = b"From a@x Mon Mar  2 10:00:00 2026\nSubject: one\n\nHi.\n"
+    box = first + b"From b@x Tue Mar  3 11:00:00 2026\nSubject: two\n\nHo."
+    assert text_of(reader, tmp_path, box, "a.mbox") == "# one\n\nHi.\n----\n# two\n\nHo."
+    with Reader(limits=ReadLimits(max_seconds=10)) as quick:
+        text_of(quick, tmp_path, box + b"\n\nFrom " + b"1:11" * 100_000 + b"\nA: b", "b.mbox")
+
+
+def test_letters_within_letters_do_not_hold_the_reader(tmp_path):
+    """Each letter is looked through once."""
+    heads = b"".join(b"From: a@x\nSubject: s%d\nContent-Type: message/rfc822\n\n" % n for n in range(400))
+    with Reader(limits=ReadLimits(max_seconds=10)) as quick:
+        text = text_of(quick, tmp_path, heads + b"From: a@x\nSubject: last\n\nBODY")
+    assert text.endswith("BODY") and "# s399" in text
+
+
+def _mixed(subtype: str, *parts: str) -> bytes:
+    bodies = "".join(f"--b\nContent-Type: {part}\n" for part in parts)
+    return f"From: a@x\nSubject: S\nContent-Type: multipart/{subtype}; boundary=b\n\n{bodies}--b--\n".encode()
+
+
+_CALENDAR = "text/calendar\n\nBEGIN:VCALENDAR\nSUMMARY:Review\\, part 2\nLOCATION:RO\n OM 42\nEND:VCALENDAR"
+
+
+@pytest.mark.parametrize(
+    ("subtype", "parts", "has"),
+    [
+        ("mixed", ["text/plain\n\none", _CALENDAR], ["one", "SUMMARY:Review, part 2\nLOCATION:ROOM 42\n"]),
+        ("alternative", ["text/plain\n\none", _CALENDAR], ["one\n\nBEGIN:VCALENDAR\n"]),
+        ("mixed", ["text/vcard\n\nPHOTO;ENCODING=b:AAAA\n BB\nFN:Ann"], ["S\n\nFrom: a@x\n\nFN:Ann"]),
+        (
+            "report",
+            [
+                "message/delivery-status\n\nReporting-MTA: dns; mx\n\nFinal-Recipient: rfc822; b@y\nStatus: 5.1.1\n"
+            ],
+            ["Reporting-MTA: dns; mx", "Final-Recipient: rfc822; b@y\nStatus: 5.1.1"],
+        ),
+        (
+            "alternative",
+            [
+                "text/plain\n\nPrices: below",
+                "text/html\n\nPrices: below<table><tr><td>P<td>E<tr><td>P1<td>47</table>",
+            ],
+            ["Prices: below\n\n| P | E |", "| P1 | 47 |"],
+        ),
+        (
+            "mixed",
+            ["text/rtf\n\n{x}", "application/json\n\n{}", "text/plain\nContent-Disposition: attachment\n\nx"],
+            ["Attached: text/rtf, application/json, text/plain"],
+        ),
+        (
+            "encrypted",
+            ["application/pgp-encrypted\n\nVersion: 1", "application/octet-stream\n\nxx"],
+            ["Attached: application/pgp-encrypted, application/octet-stream"],
+        ),
+    ],
+)
+def test_each_part_is_read_or_named(tmp_path, reader, subtype, parts, has):
+    """Appointments, addresses, reports and tables are text; what is none is named by its kind, and noted."""
+    with use_notes() as notes:
+        text = text_of(reader, tmp_path, _mixed(subtype, *parts))
+    assert not [each for each in has if each not in text]
+    assert bool(notes.texts) == ("Attached" in has[0]) and "AAAA" not in text
 
 
 def test_a_part_that_cannot_be_read_is_left_out_and_noted(tmp_path, reader):
