@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from itertools import product
 
@@ -37,7 +39,15 @@ _GUESSED = (
     *(f"cp125{n}" for n in range(8)),
     *("iso8859-2", "iso8859-5", "iso8859-7", "iso8859-15"),
 )
-_SEVEN_BIT = ("iso-2022", "hz", "utf-7")  # their bytes are all ASCII, so that only a declaration tells
+_SEVEN_BIT = ("iso-2022", "hz", "utf-7")  # their bytes are all ASCII
+_SHIFTS = {  # the codecs of ASCII bytes that are tried where such bytes are found
+    re.compile(rb"\x1b\$"): ("iso2022_jp_ext", "iso2022_jp_2", "iso2022_kr"),
+    re.compile(rb"~\{"): ("hz",),
+    re.compile(rb"\+[A-Za-z0-9+/]{3}"): ("utf-7",),
+}
+_LOW = re.compile(rb"[\x00-\x08\x0e-\x1a]")  # bytes that other encodings of texts do not have
+_SHORT = 16  # bytes, of which any text may be usual by chance
+_USUAL = 0.9  # of the characters of a text in UTF-16 without a mark, and of those written in ASCII bytes
 _WHOLE_FOR_DAMAGED = 4  # well-formed sequences for each damaged one in UTF-8; long GB18030 and Thai have 1.5
 _FEW = 2
 _MIN_SCORE = 0.55  # of an East Asian text
@@ -122,6 +132,10 @@ def _detect(data: bytes, declared: str) -> str:
     if is_declared and declared.startswith(_SEVEN_BIT):
         return declared
     whole, damaged = _utf8_sequences(data)
+    wide = _wide_or_shifted(data, is_sound=not damaged)
+    if wide:
+        write_note(f"encoding guessed: {wide}")
+        return wide
     if whole >= _WHOLE_FOR_DAMAGED * damaged:
         return "utf-8"
     if is_declared:
@@ -129,6 +143,33 @@ def _detect(data: bytes, declared: str) -> str:
     guess = _guess(data, nearly_utf8=whole >= damaged and damaged <= _FEW)
     write_note(f"encoding guessed: {guess}")
     return guess
+
+
+def _wide_or_shifted(data: bytes, *, is_sound: bool) -> str:
+    """Return the codec of UTF-16 without a mark, or of a text that is written in bytes of ASCII; else ""."""
+    if not is_sound or _LOW.search(data):
+        beginning = data[: _SAMPLE // 10]
+        names = ("utf-16-le", "utf-16-be")
+        shares = {name: _usual_share(beginning.decode(name, "replace")) for name in names}
+        best = max(shares, key=shares.__getitem__)
+        if len(data) > _SHORT and shares[best] >= _USUAL:
+            return best
+    for mark, codec_names in _SHIFTS.items():
+        for name in codec_names if data.isascii() and mark.search(data) else ():
+            with suppress(UnicodeDecodeError):
+                beyond_ascii = [character for character in data.decode(name) if character > "\x7f"]
+                if len(set(beyond_ascii)) > _FEW and _usual_share(beyond_ascii) >= _USUAL:
+                    return name
+    return ""
+
+
+def _usual_share(text: Sequence[str]) -> float:
+    """Return how much of a text is ASCII, in an alphabet up to Thai, or in everyday use in East Asia."""
+    common = frozenset[str]().union(*map(_common_characters, _ROWS))
+    usual = sum(
+        " " <= each < "\x7f" or "\xa0" < each < "\u0e80" or each in common or each.isspace() for each in text
+    )
+    return usual / max(1, len(text))
 
 
 def _guess(data: bytes, *, nearly_utf8: bool) -> str:
