@@ -10,15 +10,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rag_kit.concurrency.notes import write_note
-from rag_kit.indexing.readers.cell_formats import shown
+from rag_kit.indexing.readers.charts import DGM, chart_texts, diagram_text
 from rag_kit.indexing.readers.figures import Figures
 from rag_kit.indexing.readers.numbers import list_number, lowered, raised, whole_number
 from rag_kit.indexing.readers.package import A, Package, R, parse_xml
 from rag_kit.indexing.readers.parts import LEFT_OUT, Context, Part, Unreadable, leave_out
 from rag_kit.indexing.readers.tables import fill_spans, markdown_table
 
-_DGM = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}"
-_C = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
 _TYPES = "[Content_Types].xml"
 _PRESENTATION = b"application/vnd.openxmlformats-officedocument.presentationml.presentation.main+xml"
 # slide shows and templates, with programs or without, are presentations
@@ -112,12 +110,12 @@ def _read_shape(shape: Any) -> Iterator[str]:
     if getattr(shape, "has_table", False):
         yield _read_table(shape.table)
     elif getattr(shape, "has_chart", False):
-        yield from _read_chart(shape.chart)
+        yield from chart_texts(shape.chart._chartSpace)
     elif shape.has_text_frame:
         if text := _list_text(shape.text_frame, shape):
             yield text
-    elif shape.element.find(f".//{_DGM}relIds") is not None:
-        yield from _read_diagram(shape)
+    elif shape.element.find(f".//{DGM}relIds") is not None:
+        yield _read_diagram(shape)
     else:
         text = shape.element.find(".//{*}cNvPr").get("descr") or ""
         if text.strip():
@@ -133,53 +131,13 @@ def _read_table(table: Any) -> str:
     return markdown_table(fill_spans(rows))
 
 
-def _read_chart(chart: Any) -> Iterator[str]:
-    """Yield the title of a chart, and the figures of each of its plots as a table."""
-    root = chart._chartSpace.find(f"{_C}chart")
-    title = root.find(f"{_C}title")
-    if title is not None and (text := " ".join("".join(title.itertext(f"{A}t")).split())):
-        yield text
-    for plot in root.find(f"{_C}plotArea"):
-        all_series = list(plot.iter(f"{_C}ser"))
-        if not all_series:
-            continue
-        names = [" ".join(_cached(series, "tx").values()) for series in all_series]
-        labels = max((_cached(series, "cat", "xVal") for series in all_series), key=len)
-        values = [_cached(series, "val", "yVal") for series in all_series]
-        points = sorted(set(labels).union(*values))
-        rows = [[labels.get(n, ""), *(each.get(n, "") for each in values)] for n in points]
-        yield markdown_table([["", *names], *rows])
-
-
-def _cached(series: Any, *names: str) -> dict[int, str]:
-    """Return the cached texts of a part of a series, by index; of several levels the lowest."""
-    part = next(series.iterchildren(*(f"{_C}{name}" for name in names)), None)
-    if part is None:
-        return {}
-    code = part.findtext(f".//{_C}formatCode") or "General"
-    points = reversed(list(part.iter(f"{_C}pt")))
-    return {int(point.get("idx")): _formatted(point.findtext(f"{_C}v") or "", code) for point in points}
-
-
-def _formatted(text: str, code: str) -> str:
-    """Write a cached number by its number format; other texts stay."""
+def _read_diagram(shape: Any) -> str:
+    """Return the texts of a SmartArt diagram, which python-pptx does not read."""
+    identifier = shape.element.find(f".//{DGM}relIds").get(f"{R}dm")
     try:
-        return shown(float(text), code)
-    except ValueError:
-        return text
-
-
-def _read_diagram(shape: Any) -> Iterator[str]:
-    """Yield the texts of a SmartArt diagram, which python-pptx does not read."""
-    identifier = shape.element.find(f".//{_DGM}relIds").get(f"{R}dm")
-    try:
-        blob = shape.part.related_part(identifier).blob
+        return diagram_text(parse_xml(shape.part.related_part(identifier).blob, "diagram"))
     except KeyError:
-        return
-    for point in parse_xml(blob, "diagram").iter(f"{_DGM}pt"):
-        text = " ".join("".join(node.text or "" for node in point.iter(f"{A}t")).split())
-        if text:
-            yield f"- {text}"
+        return ""
 
 
 def _line_text(frame: Any) -> str:

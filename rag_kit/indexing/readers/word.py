@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import partial
+from copy import deepcopy
+from functools import cache, partial
 from typing import Any
 
 from rag_kit.concurrency.notes import write_note
+from rag_kit.indexing.readers.charts import DGM, C, chart_texts, diagram_text
+from rag_kit.indexing.readers.encodings import decode
 from rag_kit.indexing.readers.figures import Figures
 from rag_kit.indexing.readers.markup import parse_html, to_markdown
-from rag_kit.indexing.readers.numbers import OMML, equation_text
+from rag_kit.indexing.readers.numbers import OMML, equation_text, whole_number
 from rag_kit.indexing.readers.package import A, Package, R, parse_xml, xml_bytes
-from rag_kit.indexing.readers.parts import LEFT_OUT, Context, Part, leave_out
+from rag_kit.indexing.readers.parts import LEFT_OUT, Context, Part, Unreadable, leave_out
 from rag_kit.indexing.readers.word_lists import Lists, Styles, W, value_of
 
 _MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
@@ -22,6 +25,13 @@ _DOCUMENT = "word/document.xml"
 _HEADING_NAME = re.compile(r"(?:heading|标题|見出し|제목)\s*([1-6])", re.I)
 _LIST_LABEL = re.compile(r"-|\(?[0-9A-Za-z]{1,4}[.)]")  # others, such as 1.1 and 第一条, begin paragraphs
 _PAGE_NUMBER = re.compile(r"(?:page|of|第|共|总?页[码数]?|\d{1,4}|[\s/|,，:：—–-])+", re.I)
+_KNOWN_AS = {  # elements that mammoth does not know, and those that it writes in the same way
+    **{f"{W}cr": f"{W}br", f"{W}ptab": f"{W}tab", f"{W}dstrike": f"{W}strike"},
+    f"{_VML}oval": f"{_VML}rect",
+}
+_LETTERS = ("vanish", "strike", "dstrike", "vertAlign", "position")  # what a style may say of letters
+_RAISED_BY = 4  # half points; less moves a line, not a power
+_FEW_LETTERS = 4
 _BOOKMARK = "numbered paragraph "
 
 
@@ -36,20 +46,30 @@ def read_docx(data: bytes, context: Context) -> Iterator[Part]:
     with leave_out("numbers of lists"):
         numbering = package.related("numbering", main)
         lists = Lists(package.xml(numbering), styles) if numbering else None
+    roots = {main: document}
+    for kind in ("footnotes", "endnotes"):
+        for name in package.all_related(kind, main):
+            with leave_out(name):
+                roots[name] = package.xml(name)
     # write into the document what mammoth would leave out
-    _drop_hidden(document)
-    _unwrap(document)
-    _add_running_lines(document, package, main)
+    for root in roots.values():
+        _prepare(root, styles)
+    _add_running_lines(document, package, main, styles)
     pictures = list(_pictures(document, package, main)) if context.pictures else []
-    _write_equations(document)
-    _mark_raised_styles(document, styles)
-    _fill_late_rows(document)
-    labels = [] if lists is None else _mark_numbers(document, lists)
-    changes = {main: xml_bytes(document)}
+    objects = _mark_objects(document, package, main)
+    labels: list[tuple[int, str]] = []
+    for root in roots.values():
+        _write_equations(root)
+        _fill_late_rows(root)
+        if lists is not None:
+            _mark_numbers(root, lists, labels)
+    changes = {name: xml_bytes(root) for name, root in roots.items()}
     if lists is not None:
         changes[numbering] = f"<numbering xmlns='{W[1:-1]}'/>".encode()  # mammoth would count otherwise
     html = _to_html(package, changes, styles)
     text = to_markdown(_with_numbers(parse_html(f"<body>{html}</body>"), labels)) if html else ""
+    for mark, inner in objects.items():
+        text = text.replace(mark, inner)
     heading = re.search(r"^#+ (.+)$", text, re.M)
     title = package.title() or (heading[1][:300] if heading else "")
     yield Part(text, {"title": title})
@@ -98,6 +118,43 @@ def _caption(picture: Any) -> str:
     return ""
 
 
+def _mark_objects(document: Any, package: Package, main: str) -> dict[str, str]:
+    """Put a paragraph with a mark behind each chart, diagram and inserted file; return their texts by mark."""
+    targets, texts = package.targets(main), dict[str, str]()
+    for node in list(document.iter(f"{C}chart", f"{DGM}relIds", f"{W}altChunk")):
+        target = targets.get(node.get(f"{R}dm") or node.get(f"{R}id") or "", "")
+        with leave_out(f"part {target}"):
+            if node.tag == f"{W}altChunk":
+                text = _inserted_text(package, target)
+            elif node.tag == f"{C}chart":
+                text = "\n\n".join(chart_texts(package.xml(target)))
+            else:
+                text = diagram_text(package.xml(target))
+            is_in_table = next(node.iterancestors(f"{W}tc"), None) is not None
+            mark = f"\ue000{len(texts)}\ue000"
+            texts[mark] = " ".join(text.replace("|", " ").split()) if is_in_table else text
+            paragraph = document.makeelement(f"{W}p")
+            paragraph.append(_run(document, mark))
+            next(node.iterancestors(f"{W}p"), node).addnext(paragraph)
+    return texts
+
+
+def _inserted_text(package: Package, name: str) -> str:
+    """Return the text of a file that Word would insert when it opens the document."""
+    ending = name.rpartition(".")[2].lower()
+    if ending not in ("htm", "html", "xhtml", "txt"):
+        raise Unreadable(f"it is an inserted file of a kind that is not read ({ending})")
+    text = decode(package.read(name), markup=ending != "txt")
+    return text if ending == "txt" else to_markdown(parse_html(text))
+
+
+def _prepare(root: Any, styles: Styles) -> None:
+    """Write what is shown of a part as mammoth knows it, and nothing else."""
+    _apply_styles(root, styles)
+    _drop_hidden(root)
+    _unwrap(root)
+
+
 def _drop_hidden(document: Any) -> None:
     """Empty the runs of hidden text; a note says how many."""
     hidden = [mark for mark in document.iter(f"{W}vanish") if value_of(mark) not in ("0", "false", "off")]
@@ -116,11 +173,18 @@ def _unwrap(document: Any) -> None:
         for child in list(node):
             outer.addprevious(child)
         outer.getparent().remove(outer)
-    for oval in document.iter(f"{_VML}oval"):
-        oval.tag = f"{_VML}rect"
+    for name, known in _KNOWN_AS.items():
+        for node in document.iter(name):
+            node.tag = known
+    for position in document.iter(f"{W}position"):
+        height = whole_number(value_of(position), 0)
+        run = next(position.iterancestors(f"{W}r"), None)
+        if run is not None and abs(height) >= _RAISED_BY and len("".join(run.itertext())) <= _FEW_LETTERS:
+            position.tag = f"{W}vertAlign"
+            position.set(f"{W}val", "superscript" if height > 0 else "subscript")
 
 
-def _add_running_lines(document: Any, package: Package, main: str) -> None:
+def _add_running_lines(document: Any, package: Package, main: str, styles: Styles) -> None:
     """Put the lines of page headers above a document and those of footers below it, each once, without page numbers."""
     body = document.find(f"{W}body")
     shown = {_text_of(paragraph) for paragraph in document.iter(f"{W}p")} | {""}
@@ -128,7 +192,9 @@ def _add_running_lines(document: Any, package: Package, main: str) -> None:
         position = 0 if kind == "header" else len(body)
         for name in package.all_related(kind, main):
             with leave_out(name):
-                for paragraph in package.xml(name).iter(f"{W}p"):
+                root = package.xml(name)
+                _prepare(root, styles)
+                for paragraph in root.iter(f"{W}p"):
                     text = "" if paragraph.find(f".//{W}p") is not None else _text_of(paragraph)
                     if text in shown or (_PAGE_NUMBER.fullmatch(text) and re.search(r"\d|页", text)):
                         continue
@@ -160,14 +226,26 @@ def _run(near: Any, text: str) -> Any:
     return run
 
 
-def _mark_raised_styles(document: Any, styles: Styles) -> None:
-    """Write into the runs of a document whether their styles raise or lower the letters."""
-    for style in list(document.iter(f"{W}rStyle")):
-        run = style.getparent()
-        nodes = [each.find(f"{W}rPr/{W}vertAlign") for each in styles.chain(value_of(style))]
-        found = [node for node in nodes if node is not None]
-        if found and run.find(f"{W}vertAlign") is None:
-            run.append(run.makeelement(f"{W}vertAlign", {f"{W}val": value_of(found[0]) or ""}))
+def _apply_styles(root: Any, styles: Styles) -> None:
+    """Write into the runs of a part what their styles say of letters that are hidden, struck, raised or lowered."""
+
+    @cache
+    def letters(of_run: str | None, of_paragraph: str | None) -> list[Any]:
+        chain = [*(styles.chain(of_run) if of_run else ()), *styles.chain(of_paragraph)]
+        found = ([style.find(f"{W}rPr/{W}{name}") for style in chain] for name in _LETTERS)
+        return [nodes[0] for each in found if (nodes := [node for node in each if node is not None])]
+
+    for run in root.iter(f"{W}r"):
+        paragraph = next(run.iterancestors(f"{W}p"), None)
+        of_paragraph = None if paragraph is None else paragraph.find(f"{W}pPr/{W}pStyle")
+        properties = run.find(f"{W}rPr")
+        of_run = None if properties is None else properties.find(f"{W}rStyle")
+        for node in letters(value_of(of_run), value_of(of_paragraph)):
+            if properties is None:
+                properties = run.makeelement(f"{W}rPr")
+                run.insert(0, properties)
+            if properties.find(node.tag) is None:
+                properties.append(deepcopy(node))
 
 
 def _fill_late_rows(document: Any) -> None:
@@ -181,9 +259,8 @@ def _fill_late_rows(document: Any) -> None:
                 properties.addnext(cell)
 
 
-def _mark_numbers(document: Any, lists: Lists) -> list[tuple[int, str]]:
-    """Put a bookmark into each numbered paragraph; the n-th one is for the n-th level and label that is returned."""
-    labels: list[tuple[int, str]] = []
+def _mark_numbers(document: Any, lists: Lists, labels: list[tuple[int, str]]) -> None:
+    """Put a bookmark into each numbered paragraph, and its level and label into the list: the n-th has the name n."""
     for paragraph in document.iter(f"{W}p"):
         deleted = paragraph.find(f"{W}pPr/{W}rPr/{W}del") is not None
         if deleted or next(paragraph.iterancestors(f"{_MC}Choice"), None) is not None:
@@ -198,7 +275,6 @@ def _mark_numbers(document: Any, lists: Lists) -> list[tuple[int, str]]:
             labels.append(label)
         elif paragraph.getparent().tag == f"{W}tc":  # a column of numbers
             paragraph.append(_run(paragraph, label[1]))
-    return labels
 
 
 def _with_numbers(tree: Any, labels: list[tuple[int, str]]) -> Any:

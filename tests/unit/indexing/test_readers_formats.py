@@ -138,6 +138,83 @@ def test_docx_keeps_fields_readings_and_what_is_struck(tmp_path, reader):
     assert document.page_content == "见第3.2条。\n\n不得匮乏\n\n~~5,000元~~4,500元\n\n合同专用章"
 
 
+def _relation(identifier: str, kind: str, target: str) -> str:
+    return f'<Relationship Id="{identifier}" Type="{make.R}/{kind}" Target="{target}"/>'
+
+
+def _run(text: str, properties: str = "") -> str:
+    return f"<w:r><w:rPr>{properties}</w:rPr><w:t>{text}</w:t></w:r>"
+
+
+def test_docx_letters_are_read_as_they_are_shown(tmp_path, reader):
+    """Raised without a superscript, hidden or struck by a style, struck twice, apart by other breaks; in notes, too."""
+    styles = (
+        f"<w:styles xmlns:w='{make.W}'><w:style w:type='character' w:styleId='H'><w:rPr><w:vanish/></w:rPr></w:style>"
+        "<w:style w:type='paragraph' w:styleId='P'><w:rPr><w:vanish/></w:rPr></w:style></w:styles>"
+    )
+    shown = _run("kept", "<w:vanish w:val='0'/>")
+    note = (
+        _run("see ")
+        + _run("SECRET", "<w:vanish/>")
+        + f"<w:fldSimple w:instr='REF x'>{_run('clause 8')}</w:fldSimple>"
+    )
+    body = "".join(
+        f"<w:p>{content}</w:p>"
+        for content in (
+            _run("limit 10") + _run("6", '<w:position w:val="8"/>') + _run(" N"),
+            _run("SECRET", "<w:rStyle w:val='H'/>") + "<w:r><w:footnoteReference w:id='2'/></w:r>",
+            f"<w:pPr><w:pStyle w:val='P'/></w:pPr>{_run('SECRET')}{shown}",
+            _run("a") + "<w:r><w:cr/></w:r>" + _run("b") + "<w:r><w:ptab/></w:r>" + _run("c"),
+            _run("5,000", "<w:dstrike/>") + _run(" 4,000"),
+        )
+    )
+    extra = {
+        "word/styles.xml": styles,
+        "word/f.xml": f"<w:footnotes xmlns:w='{make.W}'><w:footnote w:id='2'><w:p>{note}</w:p></w:footnote></w:footnotes>",
+    }
+    data = make.docx(body, extra=extra, relations=_relation("F", "footnotes", "f.xml"))
+    (document,) = reader.read(make.put(tmp_path, "a.docx", data))
+    text = document.page_content
+    assert text.startswith("limit 10^6 N\n\n[1]\n\nkept\n\na\nb c\n\n~~5,000~~ 4,000\n\n1. see clause 8")
+    assert "SECRET" not in text
+
+
+def test_docx_charts_diagrams_and_inserted_files_are_read_or_named(tmp_path, reader):
+    """A chart as its figures, a diagram as a list; what is not read is noted."""
+    chart = (
+        "<c:chartSpace {}><c:chart><c:title><a:t>Sales</a:t></c:title><c:plotArea><c:barChart><c:ser>"
+        "<c:tx><c:pt idx='0'><c:v>2025</c:v></c:pt></c:tx><c:cat><c:pt idx='0'><c:v>North</c:v></c:pt></c:cat>"
+        "<c:val><c:pt idx='0'><c:v>47</c:v></c:pt></c:val></c:ser></c:barChart></c:plotArea></c:chart></c:chartSpace>"
+    )
+    drawing = "http://schemas.openxmlformats.org/drawingml/2006"
+    spaces = f'xmlns:c="{drawing}/chart" xmlns:a="{drawing}/main" xmlns:d="{drawing}/diagram"'
+    extra = {
+        "word/c.xml": chart.format(spaces),
+        "word/d.xml": f"<d:dataModel {spaces}><d:pt><a:t>Plan</a:t></d:pt><d:pt><a:t>Do</a:t></d:pt></d:dataModel>",
+        "word/a.html": "<p>Inserted <b>text</b></p>",
+        "word/b.rtf": "{x}",
+    }
+    body = (
+        f"<w:p {spaces}><w:r><w:t>Before</w:t><w:drawing><c:chart r:id='C'/></w:drawing></w:r></w:p>"
+        f"<w:p {spaces}><w:r><w:drawing><d:relIds r:dm='D'/></w:drawing></w:r></w:p>"
+        "<w:altChunk r:id='A'/><w:altChunk r:id='B'/>"
+    )
+    kinds = {
+        "C": ("chart", "c.xml"),
+        "D": ("diagramData", "d.xml"),
+        "A": ("aFChunk", "a.html"),
+        "B": ("aFChunk", "b.rtf"),
+    }
+    relations = "".join(_relation(name, *target) for name, target in kinds.items())
+    with use_notes() as notes:
+        (document,) = reader.read(
+            make.put(tmp_path, "a.docx", make.docx(body, extra=extra, relations=relations))
+        )
+    table = "|  | 2025 |\n| --- | --- |\n| North | 47 |"
+    assert document.page_content == f"Before\n\nSales\n\n{table}\n\n- Plan\n- Do\n\nInserted text"
+    assert notes.texts == ["part word/b.rtf left out: an inserted file of a kind that is not read (rtf)"]
+
+
 def test_docx_page_headers_and_footers_are_read_once(tmp_path, reader):
     """The number of a contract may stand in the page header alone; a page number is no text."""
     w = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
