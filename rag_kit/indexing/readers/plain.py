@@ -13,7 +13,8 @@ from typing import Any
 
 from rag_kit.concurrency.notes import write_note
 from rag_kit.indexing.readers.encodings import decode
-from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable, leave_out
+from rag_kit.indexing.readers.markup import parse_html, to_markdown
+from rag_kit.indexing.readers.parts import LEFT_OUT, Context, Part, Scalar, Unreadable, leave_out
 from rag_kit.indexing.readers.tables import HEAD_ROWS, find_header, markdown_table, table_groups
 
 # also over lines, of which all are long but the last
@@ -25,6 +26,10 @@ _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.+?)[ \t]*#*$|^(?=\S)(.+)\n={3,}[ \t
 _FENCE = re.compile(r"^(```|~~~).*?^\1", re.M | re.S)
 _DELIMITER_HINT = re.compile(r"[\"']?sep=(.)[\"']?[ \t]*\n", re.I)  # Excel's, in the first line
 _OUTPUT_CHARACTERS = 2_000  # of a cell of a notebook
+_OUTPUT_KINDS = ("text/markdown", "text/plain", "text/html", "text/latex")  # the first that there is, is read
+_MAX_MISFITS = (
+    200  # lines of a CSV file with quotation marks that do not fit; then marks are read as they come
+)
 _TITLE_KEYS = ("title", "name", "heading", "标题")
 
 
@@ -57,12 +62,12 @@ def read_ipynb(data: bytes, context: Context) -> Iterator[Part]:
     language = str(_field(notebook, "metadata", "language_info", "name"))
     language = language if language.isalnum() else "python"
     blocks: list[str] = []
-    for cell in cells:
+    for number, cell in enumerate(cells, 1):
         source = _join_source(_field(cell, "source")).strip("\n")
         if _field(cell, "cell_type") == "code":
             if source.strip():
                 blocks.append(f"```{language}\n{source}\n```")
-            output = _output_text(_field(cell, "outputs"))
+            output = _output_text(_field(cell, "outputs"), number)
             if output:
                 blocks.append(f"```text\n{output}\n```")
         elif source.strip():
@@ -84,13 +89,26 @@ def _join_source(source: Any) -> str:
     return source if isinstance(source, str) else ""
 
 
-def _output_text(outputs: Any) -> str:
-    """Return what a code cell printed or returned, without pictures, cut, and safe inside a fence."""
+def _output_text(outputs: Any, number: int) -> str:
+    """Return what a code cell printed, returned or raised, without pictures, cut, and safe inside a fence."""
     texts: list[str] = []
     for output in outputs if isinstance(outputs, list) else []:
-        stream = _field(output, "output_type") == "stream"
-        texts.append(_join_source(_field(output, "text") if stream else _field(output, "data", "text/plain")))
+        kinds = {kind: _join_source(_field(output, "data", kind)) for kind in _OUTPUT_KINDS}
+        if html := kinds["text/html"]:
+            with leave_out(f"output of cell {number}"):
+                kinds["text/html"] = to_markdown(parse_html(html))
+        if kinds["text/plain"].startswith(
+            "<IPython.core.display."
+        ):  # the name of an object that shows the others
+            kinds["text/plain"] = ""
+        failure = [_field(output, name) for name in ("ename", "evalue")]
+        texts += [_join_source(_field(output, "text")), ": ".join(filter(None, failure))]
+        texts.append(next(filter(str.strip, kinds.values()), ""))
     text = _DATA_URI.sub("", "\n".join(text.strip("\n") for text in texts if text.strip()))
+    if len(text) > _OUTPUT_CHARACTERS:
+        write_note(
+            f"output of cell {number} after {_OUTPUT_CHARACTERS} characters{LEFT_OUT}it has {len(text)}"
+        )
     return text[:_OUTPUT_CHARACTERS].replace("```", "'''")
 
 
@@ -100,8 +118,7 @@ def read_csv(data: bytes, context: Context) -> Iterator[Part]:
     csv.field_size_limit(2**27)
     hint = _DELIMITER_HINT.match(text)
     delimiter = hint[1] if hint else _find_delimiter(text)
-    lines = io.StringIO(text[hint.end() :] if hint else text)
-    rows = csv.reader(lines, delimiter=delimiter, strict=False)
+    rows = _csv_rows(text, delimiter, has_hint=hint is not None)
     filled = (row for row in rows if any(cell.strip() for cell in row))
     try:
         first_rows = list(islice(filled, HEAD_ROWS))
@@ -119,6 +136,31 @@ def read_csv(data: bytes, context: Context) -> Iterator[Part]:
             yield Part(markdown_table(first_rows))
     except csv.Error as error:
         raise Unreadable(f"its rows cannot be separated ({error})", "Save it as UTF-8 CSV") from error
+
+
+def _csv_rows(text: str, delimiter: str, *, has_hint: bool) -> Iterator[list[str]]:
+    """Yield the rows of a CSV text below its hint; a line with a quotation mark that does not fit is a row, and noted."""
+    lines, line_number, misfits = io.StringIO(text), int(has_hint), 0
+    if has_hint:
+        lines.readline()
+    rows = csv.reader(lines, delimiter=delimiter, strict=True)
+    while True:
+        start, first = lines.tell(), line_number + rows.line_num + 1
+        try:
+            row = next(rows)
+        except StopIteration:
+            return
+        except csv.Error:
+            lines.seek(start)
+            line = lines.readline()
+            # an odd mark is a character like any other
+            quoting = csv.QUOTE_NONE if line.count('"') % 2 else csv.QUOTE_MINIMAL
+            row = next(csv.reader([line], delimiter=delimiter, quoting=quoting))
+            write_note(f"line {first}: a quotation mark does not fit; the line is read as a row")
+            line_number, misfits = first, misfits + 1
+            # each search for the end of a quotation may go through all that follows
+            rows = csv.reader(lines, delimiter=delimiter, strict=misfits < _MAX_MISFITS)
+        yield row
 
 
 def _find_delimiter(text: str) -> str:

@@ -186,21 +186,25 @@ def _next_number(bullet: Any, before: _ListNumber | None) -> _ListNumber:
 
 
 def _paragraph_text(paragraph: Any) -> str:
-    """Return the text of a paragraph, with superscripts and subscripts in line."""
+    """Return the text of a paragraph, with superscripts and subscripts in line, and what is struck marked."""
     text = ""
-    for shift, runs in groupby(paragraph._p.content_children, _shift):
+    for (shift, is_struck), runs in groupby(paragraph._p.content_children, _form):
         piece = "".join(run.text for run in runs)
+        if is_struck and (inner := piece.strip()):
+            piece = piece.replace(inner, f"~~{inner}~~")
         if shift:
             piece = raised(text, piece) if shift > 0 else lowered(text, piece)
         text += piece
     return text
 
 
-def _shift(run: Any) -> int:
-    """Return 1 for a superscript, -1 for a subscript, else 0."""
+def _form(run: Any) -> tuple[int, bool]:
+    """Return 1 for a superscript, -1 for a subscript, else 0; and whether the letters are struck."""
     properties = run.find(f"{A}rPr")
-    baseline = "0" if properties is None else (properties.get("baseline") or "0").rstrip("%")
-    return -1 if baseline.startswith("-") else int(baseline.strip("0.") != "")
+    given = {} if properties is None else properties.attrib
+    baseline = given.get("baseline", "0").rstrip("%")
+    shift = -1 if baseline.startswith("-") else int(baseline.strip("0.") != "")
+    return shift, given.get("strike", "noStrike") != "noStrike"
 
 
 def _bullet(paragraph: Any, frame: Any, shape: Any, level: int) -> Any:

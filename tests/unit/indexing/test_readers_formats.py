@@ -168,10 +168,9 @@ def test_docx_letters_are_read_as_they_are_shown(tmp_path, reader):
             _run("5,000", "<w:dstrike/>") + _run(" 4,000"),
         )
     )
-    extra = {
-        "word/styles.xml": styles,
-        "word/f.xml": f"<w:footnotes xmlns:w='{make.W}'><w:footnote w:id='2'><w:p>{note}</w:p></w:footnote></w:footnotes>",
-    }
+    note = f"<w:footnote w:id='2'><w:p>{note}</w:p></w:footnote>"
+    notes = f"<w:footnotes xmlns:w='{make.W}'>{note}</w:footnotes>"
+    extra = {"word/styles.xml": styles, "word/f.xml": notes}
     data = make.docx(body, extra=extra, relations=_relation("F", "footnotes", "f.xml"))
     (document,) = reader.read(make.put(tmp_path, "a.docx", data))
     text = document.page_content
@@ -406,6 +405,21 @@ def test_csv_is_read_in_groups_with_the_header(tmp_path, reader):
     assert all(last + 1 == first for (_, last), (first, _) in pairwise(spans))
 
 
+def test_csv_quotation_marks_that_do_not_fit_swallow_no_rows(tmp_path, reader):
+    """Left open, or followed by letters: the line is a row, and noted; rows over several lines stay."""
+    text = 'id,name,note\n1,"unclosed,ok\n2,"two\nlines",ok\n3,"Big" one,"a, b"\n4,5",inch\n'
+    with use_notes() as notes:
+        (document,) = reader.read(make.put(tmp_path, "a.csv", text))
+    rows = document.page_content.split("\n")[2:]
+    assert rows == [
+        '| 1 | "unclosed | ok |',
+        "| 2 | two lines | ok |",
+        "| 3 | Big one | a, b |",
+        '| 4 | 5" | inch |',
+    ]
+    assert [note.partition(":")[0] for note in notes.texts] == ["line 2", "line 5"]
+
+
 def test_json_and_jsonl_give_a_document_a_record(tmp_path, reader):
     """Records keep their number and title; nested values read as indented lines; Chinese is not escaped."""
     records = [{"title": "鸭子", "tags": ["a", "b"], "size": {"m": 0.5, "kg": 1}}, {"x": [{"y": 1}]}]
@@ -441,6 +455,30 @@ def test_notebook_gives_cells_and_textual_outputs_only(tmp_path, reader):
     (document,) = reader.read(path)
     assert document.page_content == "# Study\n\n```python\nx = 1\n```\n\n```text\n<Figure>\n```"
     assert document.metadata["title"] == "Study"
+
+
+def test_notebook_gives_errors_and_results_in_any_form(tmp_path, reader):
+    """An error by its name and value; a result shown as markdown or HTML only; what is cut is noted."""
+    outputs = [
+        {"output_type": "error", "ename": "ValueError", "evalue": "bad 42", "traceback": ["x"]},
+        {
+            "output_type": "display_data",
+            "data": {"text/markdown": "is 4711", "text/plain": "<IPython.core.display.Markdown>"},
+        },
+        {
+            "output_type": "execute_result",
+            "data": {"text/html": "<table><tr><td>a<td>b<tr><td>1<td>2</table>"},
+        },
+        {"output_type": "stream", "text": ["y" * 2100, "END"]},
+    ]
+    path = make.put(tmp_path, "a.ipynb", make.notebook([("code", "x")], outputs=outputs))
+    with use_notes() as notes:
+        (document,) = reader.read(path)
+    assert (
+        "```text\nValueError: bad 42\nis 4711\n| a | b |\n| --- | --- |\n| 1 | 2 |\nyyy"
+        in document.page_content
+    )
+    assert notes.texts == ["output of cell 1 after 2000 characters left out: it has 2164"]
 
 
 def test_epub_gives_chapters_in_reading_order(tmp_path, reader):

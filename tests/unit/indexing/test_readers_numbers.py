@@ -562,3 +562,18 @@ def test_a_workbook_is_read_as_it_is_shown(tmp_path, reader):
     lines = read_text(reader, tmp_path, "a.xlsx", _saved(book)).split("\n")
     assert lines[-2] == "| 25% | 00123 | 30:00 | 1,250.00 € | 2 1/2 | 2026-03-01 | =A2*2 |"
     assert lines[-1].endswith("| 2026年3月1日 | TRUE |")
+
+
+def test_struck_text_of_a_slide_is_marked(tmp_path, reader):
+    """A price that holds no more, before the new one."""
+    import pptx
+
+    deck = pptx.Presentation()
+    paragraph = deck.slides.add_slide(deck.slide_layouts[5]).shapes.title.text_frame.paragraphs[0]
+    for text, strike in (("5,000 ", "sngStrike"), ("4,000", "noStrike")):
+        run = paragraph.add_run()
+        run.text = text
+        run._r.get_or_add_rPr().set("strike", strike)
+    (tmp_path / "a.pptx").write_bytes(_saved(deck))
+    (slide,) = reader.read(tmp_path / "a.pptx")
+    assert slide.page_content == "# ~~5,000~~ 4,000"
