@@ -109,15 +109,13 @@ def _sections(code: str) -> list[_Section]:
 
 
 def _differs_by_colour(tokens: Sequence[_Token], first: Sequence[_Token]) -> bool:
-    """Tell whether a section says by a colour alone that it is not the first one."""
-    colours, texts = (
-        [
-            [token.text.strip() for token in each if token.kind == kind and token.text.strip()]
-            for each in (tokens, first)
-        ]
-        for kind in ("bracket", "text")
+    """Tell whether a section says by a colour, and not by its texts, that it is not the first one."""
+    texts, first_texts = (
+        "".join(each.text for each in part if each.kind == "text").strip() for part in (tokens, first)
     )
-    return texts[0] == texts[1] and colours[0] != colours[1] and any(map(_COLOUR.fullmatch, colours[0]))
+    return texts == first_texts and any(
+        each.kind == "bracket" and _COLOUR.fullmatch(each.text) for each in tokens
+    )
 
 
 def _split_tokens(code: str) -> list[list[_Token]]:

@@ -139,7 +139,7 @@ def read_csv(data: bytes, context: Context) -> Iterator[Part]:
 
 
 def _csv_rows(text: str, delimiter: str, *, has_hint: bool) -> Iterator[list[str]]:
-    """Yield the rows of a CSV text below its hint; a line with a quotation mark that does not fit is a row, and noted."""
+    """Yield the rows of a CSV text below its hint; a line with a misplaced quotation mark is a row, and noted."""
     lines, line_number, misfits = io.StringIO(text), int(has_hint), 0
     if has_hint:
         lines.readline()
@@ -154,8 +154,8 @@ def _csv_rows(text: str, delimiter: str, *, has_hint: bool) -> Iterator[list[str
             lines.seek(start)
             line = lines.readline()
             # an odd mark is a character like any other
-            quoting = csv.QUOTE_NONE if line.count('"') % 2 else csv.QUOTE_MINIMAL
-            row = next(csv.reader([line], delimiter=delimiter, quoting=quoting))
+            is_odd = line.count('"') % 2 == 1
+            row = next(csv.reader([line], delimiter=delimiter, quotechar=None if is_odd else '"'))
             write_note(f"line {first}: a quotation mark does not fit; the line is read as a row")
             line_number, misfits = first, misfits + 1
             # each search for the end of a quotation may go through all that follows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -279,6 +279,11 @@ def _table_parts(table: Rows, merged_rows: set[int]) -> Iterator[Part]:
     for text, start, end in table_groups(header, lines[last_header + 1 :]):
         yield Part(head + text, {"row_start": numbers[start], "row_end": numbers[end]})
         head = ""
+
+
+def _join_distinct(texts: Iterable[str]) -> str:
+    """Join texts that are not empty, each once: that of a merged cell is repeated."""
+    return " ".join(dict.fromkeys(filter(None, texts)))
 
 
 def _chart_titles(sheet: Any) -> Iterator[str]:
