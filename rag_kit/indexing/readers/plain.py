@@ -26,6 +26,7 @@ _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.+?)[ \t]*#*$|^(?=\S)(.+)\n={3,}[ \t
 _FENCE = re.compile(r"^(```|~~~).*?^\1", re.M | re.S)
 _DELIMITER_HINT = re.compile(r"[\"']?sep=(.)[\"']?[ \t]*\n", re.I)  # Excel's, in the first line
 _OUTPUT_CHARACTERS = 2_000  # of a cell of a notebook
+_OBJECT = re.compile(r"<[^<>\n]+>")
 _OUTPUT_KINDS = ("text/markdown", "text/plain", "text/html", "text/latex")  # the first that there is, is read
 _MAX_MISFITS = (
     200  # lines of a CSV file with quotation marks that do not fit; then marks are read as they come
@@ -97,10 +98,8 @@ def _output_text(outputs: Any, number: int) -> str:
         if html := kinds["text/html"]:
             with leave_out(f"output of cell {number}"):
                 kinds["text/html"] = to_markdown(parse_html(html))
-        if kinds["text/plain"].startswith(
-            "<IPython.core.display."
-        ):  # the name of an object that shows the others
-            kinds["text/plain"] = ""
+        if _OBJECT.fullmatch(kinds["text/plain"].strip()):  # last, for the others show it
+            kinds["text/plain"] = kinds.pop("text/plain")
         failure = [_field(output, name) for name in ("ename", "evalue")]
         texts += [_join_source(_field(output, "text")), ": ".join(filter(None, failure))]
         texts.append(next(filter(str.strip, kinds.values()), ""))

@@ -135,7 +135,7 @@ def _mark_objects(document: Any, package: Package, main: str) -> dict[str, str]:
             texts[mark] = " ".join(text.replace("|", " ").split()) if is_in_table else text
             paragraph = document.makeelement(f"{W}p")
             paragraph.append(_run(document, mark))
-            next(node.iterancestors(f"{W}p"), node).addnext(paragraph)
+            [node, *node.iterancestors(f"{W}p")][-1].addnext(paragraph)
     return texts
 
 

@@ -467,7 +467,10 @@ def test_notebook_gives_errors_and_results_in_any_form(tmp_path, reader):
         },
         {
             "output_type": "execute_result",
-            "data": {"text/html": "<table><tr><td>a<td>b<tr><td>1<td>2</table>"},
+            "data": {
+                "text/html": "<table><tr><td>a<td>b<tr><td>1<td>2</table>",
+                "text/plain": "<Styler at 0x1>",
+            },
         },
         {"output_type": "stream", "text": ["y" * 2100, "END"]},
     ]
