@@ -28,9 +28,7 @@ _DELIMITER_HINT = re.compile(r"[\"']?sep=(.)[\"']?[ \t]*\n", re.I)  # Excel's, i
 _OUTPUT_CHARACTERS = 2_000  # of a cell of a notebook
 _OBJECT = re.compile(r"<[^<>\n]+>")
 _OUTPUT_KINDS = ("text/markdown", "text/plain", "text/html", "text/latex")  # the first that there is, is read
-_MAX_MISFITS = (
-    200  # lines of a CSV file with quotation marks that do not fit; then marks are read as they come
-)
+_MAX_MISFITS = 50  # lines of a CSV file with misplaced quotation marks; then each line is a row
 _TITLE_KEYS = ("title", "name", "heading", "标题")
 
 
@@ -100,7 +98,7 @@ def _output_text(outputs: Any, number: int) -> str:
                 kinds["text/html"] = to_markdown(parse_html(html))
         if _OBJECT.fullmatch(kinds["text/plain"].strip()):  # last, for the others show it
             kinds["text/plain"] = kinds.pop("text/plain")
-        failure = [_field(output, name) for name in ("ename", "evalue")]
+        failure = [_join_source(_field(output, name)) for name in ("ename", "evalue")]
         texts += [_join_source(_field(output, "text")), ": ".join(filter(None, failure))]
         texts.append(next(filter(str.strip, kinds.values()), ""))
     text = _DATA_URI.sub("", "\n".join(text.strip("\n") for text in texts if text.strip()))
@@ -157,9 +155,12 @@ def _csv_rows(text: str, delimiter: str, *, has_hint: bool) -> Iterator[list[str
             row = next(csv.reader([line], delimiter=delimiter, quotechar=None if is_odd else '"'))
             write_note(f"line {first}: a quotation mark does not fit; the line is read as a row")
             line_number, misfits = first, misfits + 1
-            # each search for the end of a quotation may go through all that follows
-            rows = csv.reader(lines, delimiter=delimiter, strict=misfits < _MAX_MISFITS)
+            rows = csv.reader(lines, delimiter=delimiter, strict=True)
         yield row
+        if misfits == _MAX_MISFITS:  # each search for the end of a quotation may go through all that follows
+            write_note(f"lines after {first}: each is read as a row")
+            yield from (next(csv.reader([line], delimiter=delimiter)) for line in lines)
+            return
 
 
 def _find_delimiter(text: str) -> str:

@@ -14,7 +14,7 @@ from rag_kit.indexing.readers.parts import LEFT_OUT
 
 T = TypeVar("T")
 _GROUP_CHARACTERS = 900  # below the splitter's default chunk_size, so that a group stays one chunk
-_MAX_SPAN = 1000  # columns of a merged cell
+_MAX_SPAN = 1000  # columns of a table in which the text of a merged cell is repeated
 _MAX_REPEATS = 100_000  # cells of a table that repeat the text of a merged one
 _VALUE = re.compile(r"\W*\d[\d\s.,:/+\-–年月日]*\W*[A-Za-z]{0,3}\W*")
 _FEW_ROWS = 3  # a title, a header and a row
@@ -137,7 +137,7 @@ def fill_spans(rows: Iterable[Iterable[tuple[str, int, int]]]) -> list[list[str]
             while column in grid[row]:
                 column += 1
             end = max(end, column + 1)
-            width, height = max(1, min(width, _MAX_SPAN)), max(1, min(height, len(all_rows) - row))
+            width, height = max(1, min(width, _MAX_SPAN - column)), max(1, min(height, len(all_rows) - row))
             repeats -= width * height - 1
             if repeats < 0:
                 write_note(f"texts of merged cells{LEFT_OUT}repeated over {_MAX_REPEATS} times in one table")
