@@ -86,6 +86,7 @@ def _letter_text(message: EmailMessage, headers: dict[str, str]) -> str:
     blocks += _texts(message, attached)
     if attached:
         blocks.append(f"Attached: {', '.join(attached)}")
+        write_note(f"attached files{LEFT_OUT}only their names are read")
     return "\n\n".join(block.strip() for block in blocks if block.strip())
 
 
@@ -116,7 +117,6 @@ def _texts(part: Any, attached: list[str]) -> Iterator[str]:
         attached.append(name)
     elif not part.get("Content-ID"):  # which a picture in the HTML has
         attached.append(kind)
-        write_note(f"a part of the message ({kind}){LEFT_OUT}it is attached, without a name")
 
 
 def _card_text(text: str) -> str:

@@ -45,9 +45,9 @@ class _Shallow:
     """
 
     def __init__(self) -> None:
-        from lxml import etree
+        from lxml import etree, html
 
-        self._builder = etree.TreeBuilder()
+        self._builder = etree.TreeBuilder(parser=html.HTMLParser())  # whose elements are those of HTML
         self._depth = 0
         self._hidden_at = 0  # the depth of a deeper element that is not shown
         self.close = self._builder.close

@@ -114,8 +114,8 @@ def _read_shape(shape: Any) -> Iterator[str]:
     elif shape.has_text_frame:
         if text := _list_text(shape.text_frame, shape):
             yield text
-    elif shape.element.find(f".//{DGM}relIds") is not None:
-        yield _read_diagram(shape)
+    elif (ids := shape.element.find(f".//{DGM}relIds")) is not None:
+        yield diagram_text(parse_xml(shape.part.related_part(ids.get(f"{R}dm")).blob, "diagram"))
     else:
         text = shape.element.find(".//{*}cNvPr").get("descr") or ""
         if text.strip():
@@ -129,15 +129,6 @@ def _read_table(table: Any) -> str:
         cells = [cell for cell in row.cells if not cell.is_spanned]
         rows.append([(_line_text(cell.text_frame), cell.span_width, cell.span_height) for cell in cells])
     return markdown_table(fill_spans(rows))
-
-
-def _read_diagram(shape: Any) -> str:
-    """Return the texts of a SmartArt diagram, which python-pptx does not read."""
-    identifier = shape.element.find(f".//{DGM}relIds").get(f"{R}dm")
-    try:
-        return diagram_text(parse_xml(shape.part.related_part(identifier).blob, "diagram"))
-    except KeyError:
-        return ""
 
 
 def _line_text(frame: Any) -> str:
