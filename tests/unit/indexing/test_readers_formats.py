@@ -178,6 +178,21 @@ def test_docx_letters_are_read_as_they_are_shown(tmp_path, reader):
     assert "SECRET" not in text
 
 
+def test_docx_notes_have_the_numbers_of_their_lists(tmp_path, reader):
+    """A list in a footnote goes on from that of the text, as it is the same."""
+    numbered = make.listed("noted", 1)
+    numbering = make.level(0, "decimal", "Clause %1.")
+    extra = {
+        "word/f.xml": f"<w:footnotes xmlns:w='{make.W}'><w:footnote w:id='2'>{numbered}</w:footnote></w:footnotes>",
+        "word/n.xml": f"<w:numbering xmlns:w='{make.W}'><w:abstractNum w:abstractNumId='1'>{numbering}</w:abstractNum>"
+        "<w:num w:numId='1'><w:abstractNumId w:val='1'/></w:num></w:numbering>",
+    }
+    relations = _relation("F", "footnotes", "f.xml") + _relation("N", "numbering", "n.xml")
+    body = make.listed("main", 1) + "<w:p><w:r><w:t>x</w:t><w:footnoteReference w:id='2'/></w:r></w:p>"
+    (document,) = reader.read(make.put(tmp_path, "a.docx", make.docx(body, extra=extra, relations=relations)))
+    assert document.page_content.startswith("Clause 1. main\n\nx[1]\n\n1. Clause 2. noted")
+
+
 def test_docx_charts_diagrams_and_inserted_files_are_read_or_named(tmp_path, reader):
     """A chart as its figures, a diagram as a list; what is not read is noted."""
     chart = (
