@@ -33,7 +33,7 @@ _LIST_STYLE = re.compile(r"list-style(?:-type)?\s*:\s*([\w-]+)", re.I)
 _TABLE = Path(__file__).with_name("list_styles.txt").read_text(encoding="utf-8")
 # style of numbers -> its names in attributes and in style sheets
 _LIST_STYLES = {style: names.split() for style, names in (line.split(":") for line in _TABLE.splitlines())}
-_MAX_DEPTH = 250  # elements within each other
+_MAX_DEPTH = 500  # elements within each other; quotations within quotations take time
 _BEFORE = 8  # pieces of a line that are looked at to read a superscript behind them
 _SPACES = re.compile(r"[ \t\n\r\f\v\u00a0]+")
 

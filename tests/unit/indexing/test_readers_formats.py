@@ -369,7 +369,7 @@ def test_html_that_is_nested_without_end_is_read_to_its_end(tmp_path, reader, pa
         and "secret" not in read
         and {f"item{n}" for n in range(3000)} <= {*read.split()}
     )
-    assert [note for note in notes.texts if "nested over 250 deep" in note]
+    assert [note for note in notes.texts if "nested over 500 deep" in note]
 
 
 def test_html_shows_no_hidden_rows_and_keeps_equal_cells(tmp_path, reader):
