@@ -24,6 +24,7 @@ _BLOCK = frozenset(
     "footer form h1 h2 h3 h4 h5 h6 header hgroup hr html li main menu nav ol p pre search section summary table "
     "tbody td tfoot th thead tr ul caption legend".split()
 )
+_PARTS = frozenset("caption dd dt legend li summary tbody td tfoot th thead tr".split())  # of blocks  # noqa: SIM905
 _CODE = ("code", "kbd", "samp", "tt")
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)", re.I)
@@ -33,13 +34,13 @@ _LIST_STYLE = re.compile(r"list-style(?:-type)?\s*:\s*([\w-]+)", re.I)
 _TABLE = Path(__file__).with_name("list_styles.txt").read_text(encoding="utf-8")
 # style of numbers -> its names in attributes and in style sheets
 _LIST_STYLES = {style: names.split() for style, names in (line.split(":") for line in _TABLE.splitlines())}
-_MAX_DEPTH = 500  # elements within each other; quotations within quotations take time
+_MAX_DEPTH = 250  # elements within each other, of which each needs calls within calls
 _BEFORE = 8  # pieces of a line that are looked at to read a superscript behind them
 _SPACES = re.compile(r"[ \t\n\r\f\v\u00a0]+")
 
 
 class _Shallow:
-    """Builds a tree of which no part is nested deeper than `_MAX_DEPTH`: the text of deeper elements is in those above.
+    """Builds a tree that is not too deep: there, a block ends all that is open, as where its tags were forgotten.
 
     The parser itself stops at some depth, and what goes down the tree afterwards needs calls within calls.
     """
@@ -48,26 +49,33 @@ class _Shallow:
         from lxml import etree, html
 
         self._builder = etree.TreeBuilder(parser=html.HTMLParser())  # whose elements are those of HTML
-        self._depth = 0
-        self._hidden_at = 0  # the depth of a deeper element that is not shown
+        self._are_open: list[
+            bool
+        ] = []  # of the elements that the parser has open, those that the builder has
+        self._open: list[tuple[int, str]] = []  # their places among those, and their tags
+        self._hidden_at = 0  # how deep what is not shown begins, and is left out
         self.close = self._builder.close
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        self._depth += 1
-        if self._depth <= _MAX_DEPTH:
+        if not self._hidden_at and tag not in ("head", "title") and _is_hidden(tag, attributes):
+            self._hidden_at = len(self._are_open) + 1
+        if not self._hidden_at:
+            depth = len(self._open)
+            if depth > 2 * _MAX_DEPTH or (depth > _MAX_DEPTH and tag in _BLOCK - _PARTS):
+                while len(self._open) > 2:  # but the body
+                    place, open_tag = self._open.pop()
+                    self._are_open[place] = False
+                    self._builder.end(open_tag)
+            self._open.append((len(self._are_open), tag))
             self._builder.start(tag, dict(attributes))
-        elif not self._hidden_at and _is_hidden(tag, attributes):
-            self._hidden_at = self._depth
-        elif tag in _BLOCK or tag == "br":
-            self._builder.start("br", {})
-            self._builder.end("br")
+        self._are_open.append(not self._hidden_at)
 
     def end(self, tag: str) -> None:
-        if self._depth <= _MAX_DEPTH:
+        if self._are_open.pop():
+            self._open.pop()
             self._builder.end(tag)
-        elif self._hidden_at == self._depth:
+        if len(self._are_open) < self._hidden_at:
             self._hidden_at = 0
-        self._depth -= 1
 
     def data(self, text: str) -> None:
         if not self._hidden_at:
@@ -82,8 +90,8 @@ def parse_html(text: str) -> Any:
     options = {"no_network": True, "remove_comments": True, "remove_pis": True, "huge_tree": True}
     try:
         tree = html.document_fromstring(data, parser=html.HTMLParser(encoding="utf-8", **options))
-        if tree.xpath(f"boolean({'/*' * _MAX_DEPTH})"):
-            write_note(f"form of what is nested over {_MAX_DEPTH} deep{LEFT_OUT}its text is read")
+        if tree.xpath(f"boolean({'/*' * 2 * _MAX_DEPTH})"):
+            write_note(f"form of what is nested over {2 * _MAX_DEPTH} deep{LEFT_OUT}its text is read")
             tree = etree.fromstring(data, etree.HTMLParser(encoding="utf-8", target=_Shallow(), **options))
         return tree
     except (etree.ParserError, etree.XMLSyntaxError, AssertionError) as error:
