@@ -17,14 +17,16 @@ _HEDGES = frozenset(["约", "大约", "大概", "近", "将近"])  # a value kno
 VOICE = frozenset(["by", "被", "由", "把", "将"])
 
 
-def find_change(cited: Sequence[Token], stated: Sequence[Token], passage: Set[str]) -> str:
+def find_change(
+    cited: Sequence[Token], stated: Sequence[Token], passage: Set[str], titles: Set[str] = frozenset()
+) -> str:
     """Return the reason why a statement with the words of a sentence says something else, or "".
 
     The two are aligned. Where the words around are the same, a word in between must be the same too: another number,
     another name, an opposite, or words that the passage has elsewhere make another statement. A wording of its own,
     which the passage does not have, is free; where it is the only difference, the reason is "other".
 
-    `passage` has the content words of the whole passage.
+    `passage` has the content words of the whole passage, `titles` those of what it refers back to.
     """
     voice, stated_voice = (VOICE.intersection(token.key for token in row) for row in (cited, stated))
     cited, stated = (
@@ -39,6 +41,7 @@ def find_change(cited: Sequence[Token], stated: Sequence[Token], passage: Set[st
     same = [0, *(end - start if tag == "equal" else 0 for tag, start, end, _, _ in blocks), 0]
     changed = [block for block in blocks if block[0] != "equal"]
     with_new_words = sum(any(token.content for token in stated[start:end]) for *_, start, end in changed)
+    is_extended = False  # by words that the passage has nowhere
     for number, (tag, old_start, old_end, new_start, new_end) in enumerate(blocks):
         before, after = same[number], same[number + 2]
         is_enclosed = len(changed) == 1 or (before and after) or before + after >= _MIN_CONTEXT
@@ -46,6 +49,9 @@ def find_change(cited: Sequence[Token], stated: Sequence[Token], passage: Set[st
             continue
         old, new = cited[old_start:old_end], stated[new_start:new_end]
         old_words, new_words = _without_forms(old, new), _without_forms(new, old)
+        is_extended |= bool(before and after and not old) and _is_added(
+            new, passage | titles.union(cited_keys)
+        )
         if not old_words or not new_words:
             continue
         in_place = (before and after) or (old_start == new_start == 0 and after >= _MIN_CONTEXT)
@@ -64,7 +70,13 @@ def find_change(cited: Sequence[Token], stated: Sequence[Token], passage: Set[st
         and _have_changed_places(cited, stated)
     ):
         return "order"
-    return ""
+    return "other" if is_extended else ""
+
+
+def _is_added(new: Sequence[Token], passage: Set[str]) -> bool:
+    """Tell whether two things or more were put into a sentence that the passage has nowhere."""
+    added = [token for token in new if token.thing and not token.value and not has_alike(token.key, passage)]
+    return len(added) > 1
 
 
 def _have_changed_places(cited: list[Token], stated: list[Token]) -> bool:

@@ -22,8 +22,9 @@ _WEAK = ("ordinal", "weekday")  # values that a passage without one of their kin
 # words that deny something, as a negation does
 _DENYING = word_set(
     "exempt free prohibit forbid forbidden refus fail exclud prevent"
-    " 免 免除 免于 豁免 禁止 严禁 谢绝 拒绝 除外 停止 禁用"
+    " 免 免除 免于 豁免 禁止 严禁 谢绝 拒绝 除外 停止 禁用 取消"
 )
+_MODALS = word_set("may can must shall 可 可以 能够 有权 应 应当 须 必须 务必")
 _OF_ALL = word_set("all every any anywher everywher everyon always 所有 一切 全部 任何 全体 凡")
 _LIMITS = word_set(
     "except unless only other others some certain exclud provid within 除 除外 以外 仅 只 部分 其他 其它 其余 个别"
@@ -162,6 +163,8 @@ def _opposite_or_negation(pair: Pair) -> str:
     for part, clause in pair.clauses or [(pair.stated, ())]:
         keys = content_keys(part)
         is_of_clause = 2 * len(keys & content_keys(clause)) >= len(keys)
+        if is_of_clause and _changes_modal(part, clause):
+            return "opposite"
         if reason := _negates_alone(part, clause if is_of_clause else pair.quoted):
             return reason
     return ""
@@ -173,6 +176,14 @@ def _widens(pair: Pair) -> bool:
     following = dropwhile(lambda tokens_of: tokens_of is not pair.sentence, pair.source.tokens)
     said = sentence.union(*({token.key for token in tokens_of} for tokens_of in islice(following, 1, 3)))
     return bool((stated - said) & _OF_ALL) and bool((said - stated) & _LIMITS)
+
+
+def _changes_modal(part: Sequence[Token], clause: Sequence[Token]) -> bool:
+    """Tell whether a part has only another modal verb than its clause, as "must" for "may"."""
+    stated, said = ({token.key for token in row} & _MODALS for row in (part, clause))
+    if any(is_negation(token.key) or (token.value and token.value.bound) for token in (*part, *clause)):
+        return False  # "may be at most 5 m" is "must not exceed 5 m"
+    return bool(stated and said) and all(are_opposites(*pair) for pair in product(stated, said))
 
 
 def _words_before_bounds(row: Sequence[Token]) -> set[str]:

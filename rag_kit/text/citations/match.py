@@ -174,7 +174,7 @@ def _compare_with_sentence(pair: Pair, reason: str, placement: Placement) -> str
         # values that surely are in their places were not moved
         harmless = {"all": ("moved", "moved value"), "some": ("moved value",)}.get(placement, ())
         for part in (sentence, pair.clause or sentence):
-            change = find_change(part, pair.stated, passage_words)
+            change = find_change(part, pair.stated, passage_words, referred)
             if change and change not in harmless:
                 reason = change
                 break

@@ -76,6 +76,7 @@ def _fit_of_value(
         for place in places
         if same
         and kind_of(place.value) == kind_of(same[0].value)
+        and (place.value.key[:1] == "-") == (value.key[:1] == "-")  # a day of no year is no rival of a year
         and not any(says(place.value, one) for one in stated_values)
     ]
     if not rivals:

@@ -133,7 +133,7 @@ _CHARACTERS = _OPPOSITES.rpartition("#")[2]
 def _classes(table: str = _OPPOSITES) -> dict[str, dict[int, int]]:
     """Map each word or character, stemmed and as it is, to its group in each of its classes, by their numbers."""
     classes: dict[str, dict[int, int]] = {}
-    lines = [line for line in table.splitlines() if "/" in line]
+    lines = [line for line in table.splitlines() if line and line[0] != "#"]
     for number, line in enumerate(lines):
         for group, words in enumerate(line.split("/")):
             for word in words.split(","):

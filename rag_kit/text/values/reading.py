@@ -231,6 +231,8 @@ def _read_number(text: str, match: re.Match[str]) -> Value | None:
         measured, units = rate[0], [rate[1]]
     else:
         units, end = _counting_units(text, start, end)
+    if not measured.dimension and numeral != "两" and text[end : end + 1] in (*"期届号级",):  # 一期, 三号
+        measured = Unit("", "ordinal", 1.0)
     bound, begin = _bound(text, start, end)
     about, _ = _about(text, begin, end)
     value = Value(
