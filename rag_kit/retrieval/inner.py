@@ -23,7 +23,7 @@ from langchain_core.runnables import (
     RunnableSequence,
     RunnableWithFallbacks,
 )
-from langchain_core.runnables.base import RunnableBindingBase
+from langchain_core.runnables.base import RunnableBinding, RunnableBindingBase
 from langchain_core.runnables.config import merge_configs
 from langchain_core.runnables.configurable import DynamicRunnable
 from langchain_core.vectorstores import VectorStoreRetriever
@@ -34,11 +34,10 @@ from rag_kit.concurrency.notes import write_note
 from rag_kit.documents import Filter, combine_filters, compile_filter
 from rag_kit.errors import BudgetExceededError, InvalidInputError
 from rag_kit.models.runnables import acall_runnable
-from rag_kit.models.wrapped import OnRefusal, change_models, models_inside
-from rag_kit.retrieval.stores import deeper, is_native, native_filter
+from rag_kit.models.wrapped import OnRefusal
+from rag_kit.retrieval.stores import deeper, is_native, left_out, native_filter
 
 AnyRetriever = Runnable[str, list[Document]]
-_WRAPPERS = (RunnableBindingBase, RunnableWithFallbacks, DynamicRunnable)  # in which fallbacks may be
 
 
 def is_kit_retriever(value: Any) -> TypeGuard[Any]:
@@ -61,7 +60,7 @@ def call_retriever(
     kit's own retrievers. What returns something else than documents raises ``InvalidInputError``.
     """
     plan = _plan(retriever, config, k, filter, arguments)
-    runnable = _with_noted_fallbacks(retriever, config)
+    runnable = retriever if plan.runnable is None else plan.runnable
     documents: list[Document] = []
     for call_arguments in plan.attempts():
         documents = _check_documents(retriever, runnable.invoke(query, config, **call_arguments))
@@ -81,7 +80,7 @@ async def acall_retriever(
 ) -> list[Document]:
     """As ``call_retriever``; a retriever without async code of its own runs on the shared pool of threads."""
     plan = _plan(retriever, config, k, filter, arguments)
-    runnable = _with_noted_fallbacks(retriever, config)
+    runnable = retriever if plan.runnable is None else plan.runnable
     if is_kit_retriever(retriever):
         call: Callable[..., Awaitable[Any]] = retriever.ainvoke
     elif _has_own_coroutine(retriever):
@@ -123,6 +122,7 @@ class _Plan:
     arguments: Mapping[str, Any]  # that it takes, such as `k` and `filter`
     k: int | None  # most documents to keep of what it returns; None for all
     post_filter: Filter | None = None  # that it does not take, applied to what it returns
+    runnable: Any = None  # to call in its place, if there are fallbacks in it
 
     def attempts(self) -> Iterator[dict[str, Any]]:
         """Yield the arguments of one call after the other: with a ``post_filter``, each fetches more documents."""
@@ -140,11 +140,10 @@ class _Plan:
         return len(documents) < call_arguments.get("k", 0) or len(self._passing(documents)) >= self.k
 
     def filtered(self, documents: list[Document], name: str, fetched: int) -> list[Document]:
-        """Return at most ``k`` documents that pass; if none of ``fetched`` does, note that there may be more."""
+        """Return at most ``k`` documents that pass; if too few of ``fetched`` do, note that there may be more."""
         passing = self._passing(documents)
-        if documents and not passing and len(documents) >= fetched:
-            how = "all that it found, which it does not search by the filter, was left out"
-            write_note(f"degraded: {name}: {how}", unsearched=True)
+        if len(passing) < min(self.k or 1, len(documents)) and len(documents) >= fetched:
+            write_note(left_out(name, len(documents) - len(passing)), unsearched=True)
         return passing[: self.k]
 
     def _passing(self, documents: list[Document]) -> list[Document]:
@@ -154,19 +153,29 @@ class _Plan:
         return [doc for doc in documents if passes(doc.metadata)]
 
 
-def _with_noted_fallbacks(retriever: Any, config: RunnableConfig | None) -> Any:
-    """Return a retriever that writes a note when its first runnable fails and a fallback is asked.
+class _Member(Runnable[str, list[Document]]):
+    """One of the retrievers of ``with_fallbacks``, called by its own plan; ``given`` are ``k``, the filter and more."""
 
-    One without fallbacks, in whatever wrappers, is returned as it is.
-    """
-    if not isinstance(retriever, _WRAPPERS) or len(models_inside(retriever, config)) == 1:
-        return retriever
+    def __init__(self, bound: AnyRetriever, given: Mapping[str, Any]) -> None:
+        self.bound, self.given = bound, given
 
-    def with_note(inner: Any, arguments: Mapping[str, Any], first: bool) -> Any:
-        bound = inner.bind(**arguments) if arguments else inner
-        return OnRefusal(bound, partial(note_fallback, inner.get_name()), lambda: None) if first else bound
+    def invoke(self, input: str, config: RunnableConfig | None = None, **bound: Any) -> list[Document]:
+        return call_retriever(self._with_arguments(bound), input, config=config, **self.given)
 
-    return change_models(retriever, with_note, config, {})
+    async def ainvoke(self, input: str, config: RunnableConfig | None = None, **bound: Any) -> list[Document]:
+        return await acall_retriever(self._with_arguments(bound), input, config=config, **self.given)
+
+    def _with_arguments(self, bound: Mapping[str, Any]) -> AnyRetriever:
+        """Return the retriever with what is bound around all of the fallbacks, which is not what the call asks for."""
+        return RunnableBinding(bound=self.bound, kwargs=bound) if bound else self.bound
+
+
+def _with_planned_members(fallbacks: Any, given: Mapping[str, Any]) -> Any:
+    """Return fallbacks of which each member is called by its own plan, and a note says when the first one failed."""
+    first = _Member(fallbacks.runnable, given)
+    noted = OnRefusal(first, partial(note_fallback, fallbacks.runnable.get_name()), lambda: None)
+    others = [_Member(other, given) for other in fallbacks.fallbacks]
+    return fallbacks.model_copy(update={"runnable": noted, "fallbacks": others})
 
 
 def _plan(
@@ -190,14 +199,13 @@ def _plan(
     if isinstance(retriever, RunnableBindingBase):
         return _bound_plan(retriever, config, k, where, more)
     if isinstance(retriever, RunnableWithFallbacks):
-        # one of several will run, and gets our arguments only if all of them take these
-        runnables = [retriever.runnable, *retriever.fallbacks]
-        plans = [_plan(runnable, config, k, where, more) for runnable in runnables]
-        return plans[0] if all(plan == plans[0] for plan in plans) else _Plan({}, k, where)
+        return _Plan({}, k, runnable=_with_planned_members(retriever, {**arguments, **more}))
     if isinstance(retriever, RunnableSequence):
         # Later steps may reorder, so the first one must not be cut; it may be filtered.
         first = _plan(retriever.first, config, None, where, more)
-        return _Plan(first.arguments, k, where)
+        changes = {"first": first.runnable}
+        changed = None if first.runnable is None else retriever.model_copy(update=changes)
+        return _Plan(first.arguments, k, where, changed)
     if isinstance(retriever, VectorStoreRetriever):
         own_filter = retriever.search_kwargs.get("filter")
         store_filter = native_filter(retriever.vectorstore, where, static=own_filter) if where else None
@@ -229,12 +237,15 @@ def _bound_plan(
     arguments = {name: value for name, value in plan.arguments.items() if bound.get(name) is None}
     post_filter = plan.post_filter
     bound_filter, new_filter = bound.get("filter"), plan.arguments.get("filter")
-    if bound_filter is not None and new_filter is not None:
+    if bound_filter is not None and new_filter is None:
+        arguments["filter"] = bound_filter  # for a binding around this one, whose filter would replace it
+    elif bound_filter is not None:
         if isinstance(bound_filter, Mapping) and isinstance(new_filter, Mapping):
             arguments["filter"] = combine_filters(bound_filter, new_filter)
         else:  # a store's own objects cannot be combined: ours is applied afterwards
             post_filter = where
-    return _Plan(arguments, k, post_filter)
+    changed = None if plan.runnable is None else binding.model_copy(update={"bound": plan.runnable})
+    return _Plan(arguments, k, post_filter, changed)
 
 
 def _has_own_coroutine(retriever: Runnable[Any, Any]) -> bool:

@@ -69,6 +69,11 @@ def deeper(k: int) -> list[int]:
     return [max(k, min(k * factor, _MAX_FETCH)) for factor in _GROWTH]
 
 
+def left_out(name: str, count: int) -> str:
+    """Write the note on a list, cut by whoever made it, of which a filter applied afterwards left too few."""
+    return f"degraded: {name} does not search by the filter: {count} that it found were left out, more may be behind"
+
+
 def is_native(store: VectorStore, method: str) -> bool:
     """Tell whether a store has a method of its own; LangChain's coroutines run on asyncio's small pool of threads."""
     own = getattr(type(store), method, None)

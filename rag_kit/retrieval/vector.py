@@ -20,7 +20,7 @@ from rag_kit.models.query_vectors import prepare_vectors, prepared_vector
 from rag_kit.models.runnables import connections_of
 from rag_kit.retrieval.base import RagKitRetriever
 from rag_kit.retrieval.call import Call
-from rag_kit.retrieval.stores import deeper, is_native, native_filter
+from rag_kit.retrieval.stores import deeper, is_native, left_out, native_filter
 
 _Scored = list[tuple[Document, float | None]]
 #: Methods of stores that search for a text or a vector and give scores; for a vector there is no common name.
@@ -93,6 +93,8 @@ class VectorRetriever(RagKitRetriever):
             passing = scored if passes is None else [pair for pair in scored if passes(pair[0].metadata)]
             if len(scored) < depth or len(passing) >= call.k:
                 break
+        else:
+            call.note(left_out(self.get_name(), len(scored) - len(passing)), unsearched=True)
         return self._with_stages(call, passing)
 
     def _store_step(self, sought: str | list[float], k: int, store_filter: Any) -> Step[_Scored]:

@@ -15,6 +15,7 @@ from langchain_core.runnables import ConfigurableField, RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore
 from support.rewriters import pause
 
+from rag_kit.concurrency.notes import use_notes
 from rag_kit.documents import get_provenance
 from rag_kit.errors import (
     BranchError,
@@ -23,7 +24,7 @@ from rag_kit.errors import (
     FilterError,
     InvalidInputError,
 )
-from rag_kit.retrieval import EnsembleRetriever, RagKitRetriever, VectorRetriever, explain
+from rag_kit.retrieval import BM25Retriever, EnsembleRetriever, RagKitRetriever, VectorRetriever, explain
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.inner import acall_retriever, call_retriever
 
@@ -166,6 +167,39 @@ async def test_k_and_filter_reach_every_leaf() -> None:
     assert bound.seen[0].filter == {"$and": [{"bound": 1}, {"year": 1}]}
     with pytest.raises((FilterError, BranchError)):
         retriever.invoke("q", None, filter={"year": {"$near": 1}})
+
+
+@pytest.mark.parametrize("first", ["words", "store", "plain", "down"])
+@pytest.mark.parametrize("wrapped", [False, True])
+async def test_each_of_the_fallbacks_gets_k_and_filter_in_its_own_way(first: str, wrapped: bool) -> None:
+    """Retrievers of two kinds that stand in for each other find as much of a tenant as each alone."""
+    held = [*(Document(f"parcel price {n}", id=f"b{n}", metadata={"tenant": "b"}) for n in range(5))]
+    held += [Document(f"A parcel has cost {n} euros", id=f"a{n}", metadata={"tenant": "a"}) for n in range(3)]
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
+    store.add_documents(held)
+    members: dict[str, Any] = {
+        "words": BM25Retriever.from_documents(held, k=1),
+        "store": store.as_retriever(search_kwargs={"k": 1}),
+        "plain": Plain(docs=held),
+        "down": Plain(docs=[], error="down"),
+    }
+    arm = members.pop(first).with_fallbacks([members["words" if first == "store" else "store"]])
+    if wrapped:
+        arm = arm.with_config(tags=["mine"]).with_retry(stop_after_attempt=2)
+    with use_notes() as notes:
+        found = await both(EnsembleRetriever(retrievers=[arm], k=3), "parcel price", filter={"tenant": "a"})
+    assert sorted(doc.id or "" for doc in found) == ["a0", "a1", "a2"]
+    assert len(notes.texts) == (first == "down") and not notes.unsearched
+
+
+async def test_bound_filters_inside_and_around_fallbacks_hold_both() -> None:
+    """A filter that is bound around others takes the place of none."""
+    held = [Document(f"parcel {tenant}", metadata={"tenant": tenant, "year": 1}) for tenant in "ab"]
+    own = BM25Retriever.from_documents(held).bind(filter={"tenant": "a"})
+    for narrowed, count in (({"year": 1}, 1), ({"tenant": "b"}, 0)):
+        arm = own.with_fallbacks([own]).bind(filter=narrowed)
+        found = await both(EnsembleRetriever(retrievers=[arm]), "parcel")
+        assert [doc.page_content for doc in found] == ["parcel a"] * count
 
 
 async def test_fetch_k() -> None:

@@ -7,10 +7,14 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.runnables import RunnableLambda
 from langchain_core.structured_query import Comparator, Comparison, Operation, Operator
+from langchain_core.vectorstores import VectorStore
 
+from rag_kit.concurrency.notes import use_notes
 from rag_kit.documents.filter_translations import to_qdrant
 from rag_kit.errors import FilterError
+from rag_kit.retrieval import VectorRetriever
 from rag_kit.retrieval.inner import call_retriever
 from rag_kit.retrieval.stores import native_filter, to_directive
 
@@ -34,23 +38,38 @@ def test_langchains_translators_serve_other_stores() -> None:
     assert native_filter(store, where, static={"tenant": "a"}) is None
 
 
+class Own(VectorStore):
+    """A store that cannot filter; it has any number of documents."""
+
+    @classmethod
+    def from_texts(cls, texts: Any, embedding: Any, metadatas: Any = None, **kwargs: Any) -> Own:
+        return cls()
+
+    def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
+        assert not kwargs
+        return [Document(str(n), metadata={"n": n}) for n in range(k)]
+
+
 def test_stores_that_nobody_knows_are_filtered_afterwards() -> None:
     """A store of the user's own class gets no filter; the results are filtered."""
-    from langchain_core.vectorstores import VectorStore
-
-    class Own(VectorStore):
-        @classmethod
-        def from_texts(cls, texts: Any, embedding: Any, metadatas: Any = None, **kwargs: Any) -> Own:
-            return cls()
-
-        def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
-            assert not kwargs
-            return [Document(str(n), metadata={"n": n}) for n in range(k)]
-
     store = Own()
     assert native_filter(store, {"n": 1}) is None
     found = call_retriever(store.as_retriever(), "q", k=2, filter={"n": {"$gte": 5}})
     assert [doc.page_content for doc in found] == ["5", "6"]
+
+
+@pytest.mark.parametrize("kind", ["a store", "a store of the kit", "a function"])
+def test_a_list_cut_before_the_filter_counts_as_not_searched(kind: str) -> None:
+    """Where fewer than wanted pass a filter that comes too late, more may be behind what was found."""
+    retrievers = {
+        "a store": Own().as_retriever(),
+        "a store of the kit": VectorRetriever(vectorstore=Own()),
+        "a function": RunnableLambda(lambda query: Own().similarity_search(query, k=8), name="theirs"),
+    }
+    for where, k, unsearched in (({"n": 1}, 2, 1), ({"n": 1}, 1, 0), ({"n": {"$gte": 0}}, 2, 0)):
+        with use_notes() as notes:
+            found = call_retriever(retrievers[kind], "q", k=k, filter=where)
+        assert found and len(notes.unsearched) == unsearched, where
 
 
 def test_qdrants_own_filter_is_kept() -> None:
