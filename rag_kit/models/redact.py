@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from rag_kit._redact import redact as without_shapes
 
@@ -29,9 +30,16 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
         'Incorrect API key provided: ***. Use https://***@host/v1'
     """
     environment = [value for name, value in os.environ.items() if _SECRET_NAME.search(name)]
-    for secret in sorted({*secrets, *environment}, key=len, reverse=True):
-        text = text.replace(secret, MASK) if len(secret) >= MIN_SECRET else text
+    known = [secret for secret in (*secrets, *environment) if len(secret) >= MIN_SECRET]
+    for form in sorted({form for secret in known for form in _forms(secret)}, key=len, reverse=True):
+        text = text.replace(form, MASK)
     return without_shapes(text)
+
+
+def _forms(secret: str) -> tuple[str, ...]:
+    """Return a secret as it is, in base64 and as a part of an address."""
+    raw = secret.encode(errors="surrogatepass")
+    return secret, b64encode(raw).decode().rstrip("="), quote(raw, safe="")
 
 
 def redact_inside(value: Any, secrets: Iterable[str] = ()) -> Any:
