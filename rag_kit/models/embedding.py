@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from rag_kit.errors import ConfigurationError
 
@@ -84,7 +84,13 @@ def embedding_model(name: str | None = None, **settings: Any) -> Embeddings | No
             chunk_size = read_number(BATCH, size, r"\d{1,9}", "texts; set a whole number of 1 or more")
             defaults |= {"timeout": request_seconds(), "chunk_size": int(chunk_size)}
             arguments = with_http_clients({**defaults, **settings})
-        return init_embeddings(model, provider=provider, **arguments)
+        made: Any = init_embeddings(model, provider=provider, **arguments)
+        if provider in OPENAI:
+            from .embedding_client import AsyncEmbeddingClient, EmbeddingClient
+
+            made.client = made.client and EmbeddingClient(made.client, made)
+            made.async_client = AsyncEmbeddingClient(made.async_client, made)
+        return cast("Embeddings", made)
 
     return make(name, build)
 

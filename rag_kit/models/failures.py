@@ -48,6 +48,10 @@ class Failure(Enum):
     OTHER = "other"
 
 
+class UnusableReplyError(Exception):
+    """An endpoint's reply is JSON, but not what was asked for."""
+
+
 RETRYABLE = frozenset({Failure.RATE_LIMITED, Failure.SERVER, Failure.TIMEOUT, Failure.CONNECTION})
 _FINAL_CODES = {
     "model_not_found", "not_found_error", "NotFoundError",
@@ -67,6 +71,7 @@ _CLASSES: dict[type[BaseException], Failure] = {
     ModelUnauthorizedError: Failure.UNAUTHORIZED,
     ModelUnreachableError: Failure.CONNECTION,
     ModelOutputError: Failure.OUTPUT,
+    UnusableReplyError: Failure.OUTPUT,
     BranchTimeoutError: Failure.TIMEOUT,
     TimeoutError: Failure.TIMEOUT,
     ConnectionError: Failure.CONNECTION,
@@ -87,7 +92,7 @@ _NAMES = {
     "InternalServerError": Failure.SERVER,
 }
 _MESSAGES = {
-    Failure.OUTPUT: "The model's answer could not be used: {text}.",
+    Failure.OUTPUT: "The answer of the {what} endpoint{place} could not be used: {text}.{advice}",
     Failure.LOOP: "The model's asynchronous client{place} holds connections of another event loop, which may be "
     "closed: {text}. Make a model for each loop, or give one that has a blocking side too.",
     Failure.TIMEOUT: "The {what} endpoint{place} did not answer in time: {text}. Raise timeout "
@@ -104,7 +109,7 @@ _MESSAGES = {
     "time (max_concurrency).",
     Failure.REFUSED: "The {what} endpoint{place} refused the request{code}: {text}. Check the model name, "
     "{variable} and the length of the input.",
-    Failure.OTHER: "The model{place} failed with {text}",
+    Failure.OTHER: "The model{place} failed with {text}.{advice}",
 }
 _ERRORS = {
     Failure.OUTPUT: ModelOutputError,
@@ -117,6 +122,7 @@ _EMBEDDING_WORDS = {
     "variable": "RAG_KIT_EMBEDDING_BASE_URL (else RAG_KIT_BASE_URL)",
     "fewer": ", send fewer texts in a request (RAG_KIT_EMBEDDING_BATCH)",
 }
+_ADVICE = " If it is so each time, check {variable} and the model name."  # of a reply of another shape
 _REDIRECT = (
     "The {what} endpoint{place} redirects to {target}, which is not followed: it would get questions, passages and the "
     "key. If that endpoint is meant, set its address (base_url, {variable})."
@@ -276,6 +282,8 @@ def map_model_error(error: BaseException, *, model: Any = None) -> ModelError:
         "target": short(_header(error, "location").partition("?")[0]),
     }
     fields |= _EMBEDDING_WORDS if is_embedding else _CHAT_WORDS
+    is_shape = failure is Failure.OTHER or is_embedding or isinstance(error, json.JSONDecodeError)
+    fields["advice"] = _ADVICE.format(**fields) if is_shape and fields["place"] else ""
     return _ERRORS.get(failure, ModelError)(message.format(**fields))
 
 

@@ -61,7 +61,8 @@ async def _astamp(proxy: str | None, request: httpx2.Request) -> None:
 def _check_reply(response: httpx2.Response) -> None:
     """Refuse a web page; let the reply be checked as it is read: its size, its time, the end of a stream."""
     if response.is_success and "text/html" in response.headers.get("content-type", ""):
-        raise _problem(response, httpx2.RemoteProtocolError, f"the reply is {WEB_PAGE}")
+        # an error of this class is not tried again by the client
+        raise openai.APIConnectionError(message=f"the reply is {WEB_PAGE}", request=response.request)
     response.iter_bytes = partial(_read_checked, response, response.iter_bytes)  # type: ignore[method-assign]
 
 

@@ -111,8 +111,8 @@ def check_vectors(
     """Check what a model answered and return it as an array of shape (count, dimension)."""
     try:
         array = np.asarray(answer, dtype="<f4")
-    except (ValueError, TypeError) as error:
-        raise ModelOutputError(f"The embedding model gave no vectors of one length ({error}).") from error
+    except (ValueError, TypeError):  # its text would quote what the model gave
+        raise ModelOutputError("The embedding model gave no vectors of numbers, of one length.") from None
     if array.ndim != 2 or array.shape[0] != count or not array.shape[1]:
         raise ModelOutputError(
             f"The embedding model gave an array of shape {array.shape} for {count} texts; one vector each is needed."

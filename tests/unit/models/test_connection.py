@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_openai import ChatOpenAI
 from support.openai_server import OpenAIServer, error
 
@@ -220,6 +221,12 @@ def test_a_web_page_is_a_wrong_address(page: ThreadingHTTPServer, status: int) -
         assert "answers with a web page (HTML), not with JSON" in str(failure)
         assert "RAG_KIT_BASE_URL" in str(failure)
     assert handler.asked == 2
+    if status == 200:  # by their own retries, too
+        with pytest.raises(Exception, match="web page"):
+            chat_model("openai:m", base_url=url).invoke("x")
+        with pytest.raises(ModelUnreachableError, match="web page"):
+            InMemoryVectorStore(embedding_model("openai:e", base_url=url)).similarity_search("x")
+        assert handler.asked == 4
     with pytest.raises(ModelError, match="web page"):
         text_call(ChatOpenAI(model="m", base_url=url, max_retries=0), PROMPT, {"q": "x"})
     with pytest.raises(ModelError, match="RAG_KIT_EMBEDDING_BASE_URL"):

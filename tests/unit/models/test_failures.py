@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import json
 import logging
 import pickle
 import traceback
+import urllib.parse
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -111,6 +114,13 @@ def test_redaction_knows_the_usual_shapes(text: str) -> None:
     """Keys are masked by their shape even when nobody told them."""
     found = redact(text)
     assert "canary" not in found and "abcdefgh" not in found and "***" in found
+
+
+def test_a_known_key_is_masked_in_base64_and_as_a_part_of_an_address() -> None:
+    """As a server may echo it."""
+    secret = "öd/d+key=of nobody"
+    for form in (secret, base64.b64encode(secret.encode()).decode(), urllib.parse.quote(secret, safe="")):
+        assert redact(f"the key {form} is wrong", [secret]).startswith("the key ***")
 
 
 def test_redaction_leaves_ordinary_text_alone() -> None:
@@ -243,6 +253,11 @@ def test_the_endpoint_is_known_from_the_model() -> None:
 
     message = str(map_model_error(ConnectionRefusedError("refused"), model=Model()))
     assert " at http://127.0.0.1:8124 could" in message and "canary" not in message
+    garbage = json.JSONDecodeError("Unterminated string", '"', 0)
+    for failure in (garbage, IndexError("list index out of range")):
+        message = str(map_model_error(failure, model=Model()))
+        assert " at http://127.0.0.1:8124 " in message and "check RAG_KIT_BASE_URL" in message
+    assert "RAG_KIT_BASE_URL" not in str(map_model_error(IndexError("out"), model=object()))
 
 
 KEY = "zq81kxplain7731"  # of no known shape
