@@ -119,7 +119,10 @@ def check_fields(retriever: Any, needed: set[str], config: RunnableConfig | None
     Nothing is refused where the fields are not known for free (a foreign store, a function), and where there are no
     documents. The message lists the fields there are, unless a filter of the retriever keeps documents from the caller.
     """
-    known = fields_inside([retriever], needed, config)
+    try:
+        known = fields_inside([retriever], needed, config)
+    except Exception:  # noqa: BLE001 - the search of the part that cannot be read meets it, and may be one of several
+        return set()
     if known is None:
         return needed
     if not known or needed <= known:

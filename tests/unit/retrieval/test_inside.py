@@ -20,7 +20,7 @@ from support.chroma import memory_client
 from support.outages import ask
 
 from rag_kit.documents import get_provenance
-from rag_kit.errors import FilterError, InvalidInputError
+from rag_kit.errors import DocumentIndexError, FilterError, InvalidInputError
 from rag_kit.indexing import DocumentIndex
 from rag_kit.query_construction import SelfQueryRetriever
 from rag_kit.retrieval import (
@@ -185,6 +185,27 @@ def test_a_misspelt_field_of_a_store_is_no_error(way: str) -> None:
     for retriever in (vectors, EnsembleRetriever(retrievers=[bm25(), vectors])):
         found, notes = ask(retriever, "pump", way, filter={"fiel": "hr/stop.md"})
         assert found == [] and notes.unsearched == []
+
+
+@pytest.mark.parametrize("way", ["sync", "async"])
+def test_a_part_that_cannot_be_read_is_left_to_its_branch(tmp_path: Path, way: str) -> None:
+    """With a filter as without one; alone it raises its own error, and its fields are checked when it is back."""
+    store = InMemoryVectorStore(MODEL)
+    store.add_documents(DOCUMENTS)
+    index = DocumentIndex.create(tmp_path / "index")
+    index.upsert(DOCUMENTS)
+    alone = index_retriever(index)
+    retriever = EnsembleRetriever(retrievers=[alone, store.as_retriever()])
+    index.close()
+    for where in ({}, {"file": "hr/stop.md"}, {"filee": "hr/stop.md"}):
+        found, notes = ask(retriever, "pump", way, filter=where)
+        assert len(found) == (1 if where.get("file") else 0 if where else 3) and len(notes.unsearched) == 1
+    with pytest.raises(DocumentIndexError, match="was closed"):
+        ask(alone, "pump", way, filter={"filee": "hr/stop.md"})
+    with DocumentIndex.open(tmp_path / "index") as index:
+        alone.index = index
+        with pytest.raises(InvalidInputError, match="filee"):
+            ask(alone, "pump", way, filter={"filee": "hr/stop.md"})
 
 
 def test_sources_of_different_fields() -> None:
