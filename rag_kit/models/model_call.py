@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from typing import Any, TypedDict, TypeVar, Unpack
 
@@ -22,6 +24,7 @@ from rag_kit.prompts import PromptTemplate
 from rag_kit.prompts.format import DEFAULT_MAX_TOKENS
 from rag_kit.prompts.rendering import Markup, first_passages
 
+from .chat import is_extractive
 from .failures import Failure, classify, map_model_error, mask_error, refuses_bound
 from .redact import secrets_of, short
 from .replies import count_tokens, text_of
@@ -36,6 +39,20 @@ _FORMS = {"tools", "tool_choice", "parallel_tool_calls", "functions", "function_
 _PENALTY = "frequency_penalty"
 _THOUGHTS = 16_384  # tokens for the reasoning of a model that thinks before it answers
 _MARGIN = 1.1  # times the characters that are too many are left out: texts differ in characters a token
+
+
+_stand_ins: ContextVar[list[str] | None] = ContextVar("rag_kit_stand_ins", default=None)
+
+
+@contextmanager
+def watch_stand_ins() -> Iterator[list[str]]:
+    """Collect the names of the models in whose place, in the block, the embedded one was asked as their fallback."""
+    names: list[str] = []
+    token = _stand_ins.set(names)
+    try:
+        yield names
+    finally:
+        _stand_ins.reset(token)
 
 
 class CallLimits(TypedDict, total=False):
@@ -194,6 +211,8 @@ class ModelCall:
         if self.failure is not None:
             name, other = (model_name(one) or type(one).__name__ for one in (self.inner_model, model))
             note_fallback(name, map_model_error(self.failure, model=self.inner_model), other)
+            if is_extractive(model) and (stand_ins := _stand_ins.get()) is not None:
+                stand_ins.append(name)
         self.charge_request()
 
     def _config_with_prompt(self, config: RunnableConfig | None, about: Mapping[str, Any]) -> RunnableConfig:

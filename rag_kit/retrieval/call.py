@@ -24,6 +24,7 @@ from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError, 
 from rag_kit.models import astructured_call, atext_call, structured_call, text_call
 from rag_kit.models.chat import is_extractive
 from rag_kit.models.identity import call_key
+from rag_kit.models.model_call import watch_stand_ins
 from rag_kit.models.query_vectors import give_up_vectors, share_vectors
 from rag_kit.models.runnables import callbacks_below
 from rag_kit.models.schema import UnreadableError, target_of
@@ -83,6 +84,7 @@ class Call:
         arguments: The arguments that the class names in ``call_arguments``.
         notes: Notes for every result.
         extra: Fields for the last stage of every result.
+        by_rule: The model asked last is the embedded one, which is no language model, or that one stood in for it.
         settled: The query alone is all there is to search for, and nothing went wrong.
     """
 
@@ -109,6 +111,7 @@ class Call:
         self.notes: list[str] = []
         self.extra: dict[str, Any] = {}
         self.settled = False
+        self.by_rule = False
         self._new_replies: dict[str, Any] = {}
         self._served = 0
 
@@ -390,8 +393,9 @@ class Call:
         max_calls = self.budget.max_calls
         room = len(missing) if max_calls is None else max(0, max_calls - self.budget.calls)
         jobs = [self._model_job(names[n], model, prompt, used_values[n], schema) for n in missing[:room]]
-        with self.before_search():
+        with self.before_search(), watch_stand_ins() as stand_ins:
             answers = await self.side_by_side(jobs, timed=False) if jobs else []
+        self.by_rule = bool(stand_ins) or is_extractive(model)
         for number in missing[room:]:
             answers.append(Outcome(names[number], error=BudgetExceededError("calls", max_calls or 0)))
         for number, outcome in zip(missing, answers, strict=True):
@@ -399,7 +403,7 @@ class Call:
             if isinstance(outcome.error, InvalidInputError):
                 raise outcome.error
             key, value = cache_keys[number], outcome.value
-            if key is not None and outcome.ok:
+            if key is not None and outcome.ok and not stand_ins:
                 plain = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
                 self._new_replies[key] = plain
         return cast("list[Outcome[Any]]", outcomes)
@@ -414,13 +418,16 @@ class Call:
     def note_replies(self, outcomes: Sequence[Outcome[Any]], model: Any) -> list[Any]:
         """Return the values of a model's answers; failed ones are noted, or raised (``on_error="raise"``).
 
-        The search that a failed answer would have led to is noted as not made, but for the embedded model's, which
-        says so by itself.
+        The search that a failed answer would have led to, or that of a model for which the embedded one stood in, is
+        noted as not made; but for the embedded model's own, which says so by itself.
         """
         failed = [outcome for outcome in outcomes if not outcome.ok]
         if failed and self.limits.on_error == "raise":
             raise cast("BaseException", failed[0].error)
         unsearched = bool(failed) and not is_extractive(model)
+        if self.by_rule and not is_extractive(model):
+            stands_in = "'extractive', which is no language model, stood in for the model"
+            self.note(f"degraded: {outcomes[0].name}: {stands_in}", unsearched=True)
         return [outcome.value for outcome in outcomes if self._note_end(outcome, unsearched=unsearched)]
 
     async def keep_replies(self) -> None:

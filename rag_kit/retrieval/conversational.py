@@ -50,6 +50,7 @@ class ConversationalRetriever(RewritingRetriever):
     """
 
     task: ClassVar[str] = "condense"
+    has_rule: ClassVar[bool] = True
     answer_form: ClassVar[type[BaseModel]] = Query
     call_arguments: ClassVar[frozenset[str]] = frozenset({"history"})
     keeps_conditions: ClassVar[bool] = True

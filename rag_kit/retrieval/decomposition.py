@@ -60,6 +60,7 @@ class DecompositionRetriever(RewritingRetriever):
     """
 
     task: ClassVar[str] = "decompose"
+    has_rule: ClassVar[bool] = True
     answer_form: ClassVar[type[BaseModel]] = SubQuestions
     represented_role: ClassVar[str] = ROLE
     keeps_conditions: ClassVar[bool] = True

@@ -64,6 +64,9 @@ class RewritingRetriever(AskingRetriever):
     #: The texts keep the conditions of the question, so a retriever inside reads them there and not in the question.
     keeps_conditions: ClassVar[bool] = False
 
+    #: The embedded model, which is no language model, does the task by a rule; else its answers are not used.
+    has_rule: ClassVar[bool] = False
+
     other_names: ClassVar[Mapping[str, str]] = {
         "llm_chain": "llm= and, for words of your own, prompt=; or from_llm(llm, retriever)",
         "parser_key": "nothing: answers are read in any form",
@@ -147,7 +150,8 @@ class RewritingRetriever(AskingRetriever):
         prompt = prompt or self._prompts.choose(call.query)
         names = [name if len(values) == 1 else f"{name} {number}" for number in range(1, len(values) + 1)]
         outcomes = await call.ask(self.llm, prompt, values, form or self.answer_form, names)
-        return call.note_replies(outcomes, self.llm)
+        replies = call.note_replies(outcomes, self.llm)
+        return [] if call.by_rule and not self.has_rule else replies
 
     async def _search_for(self, searches: Sequence[Search], call: Call, offset: int = 0) -> list[Search]:
         """Make searches, after ``offset`` others of this call; failed ones and those of weight 0 are left out."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from langchain_core.documents import Document
@@ -84,7 +85,12 @@ class PointwiseReranker(ModelReranker):
                 f"degraded: rerank:{self.name}: {len(failed)} of {len(documents)} passages got no grade and stay in "
                 f"their place ({failure})"
             )
-        return by_scores(scores, details=details, notes=notes)
+        ranking = by_scores(scores, details=details, notes=notes)
+        if call.by_rule:  # its scores have another meaning
+            why = "graded by shared words ('extractive' is no language model), which no threshold is for"
+            everything, notes = frozenset(range(len(documents))), [f"degraded: rerank:{self.name}: {why}"]
+            ranking = replace(ranking, failed=everything, notes=[*ranking.notes, *notes])
+        return ranking
 
 
 class ListwiseReranker(ModelReranker):

@@ -17,6 +17,7 @@ from support.blocking import blockbuster_ctx
 from support.rewriters import Scripted, Words, both, corpus, ids, notes, sent
 
 from rag_kit.concurrency import Budget, use_budget
+from rag_kit.concurrency.notes import use_notes
 from rag_kit.errors import (
     BranchError,
     BudgetExceededError,
@@ -24,6 +25,7 @@ from rag_kit.errors import (
     InvalidInputError,
     ModelError,
 )
+from rag_kit.models import JsonCache, chat_model
 from rag_kit.prompts import load_prompt
 from rag_kit.retrieval import (
     ConversationalRetriever,
@@ -307,3 +309,44 @@ async def test_chinese(name: str, answer: Any, word: str) -> None:
     retriever = TECHNIQUES[name](json.dumps(answer, ensure_ascii=False), words, k=1)
     assert ids(await both(retriever, "花儿何以繁衍？")) == ["a"]
     assert word in retriever.llm.prompts[0]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("cls", [MultiQueryRetriever, StepBackRetriever, HyDERetriever, Query2DocRetriever])
+async def test_the_embedded_model_rewrites_nothing(cls: Any, tmp_path: Path) -> None:
+    """It is no language model: the question alone is searched for; where it stands in for one, that counts."""
+
+    def unreachable(messages: Any) -> Any:
+        raise ConnectionError("no route to host")
+
+    embedded = chat_model("extractive")
+    down = Scripted(script=unreachable)
+    for model, unsearched in ((embedded, 0), (down.with_fallbacks([embedded]), 1)):
+        cache = JsonCache(tmp_path / f"{unsearched}.db")
+        retriever = cls.from_llm(model, Words(docs=DOCS), cache=cache)
+        with use_notes() as collected:
+            found = await both(retriever, QUESTION)
+        assert sent(found) == [QUESTION] and len(collected.unsearched) == unsearched
+        assert f"degraded: {retriever.task}: searched with the question alone" in notes(found)
+
+
+async def test_what_the_embedded_model_does_by_a_rule_is_used_and_noted(tmp_path: Path) -> None:
+    """Where it stands in for another, what that one would have asked is not searched; nor is it kept for later."""
+    question = "Compare the fan and the noise in terms of loudness."
+    working = [False]
+
+    def answer(messages: Any) -> Any:
+        if not working[0]:
+            raise ConnectionError("no route to host")
+        return json.dumps({"queries": ["fan loudness", "loud noise"]})
+
+    model = Scripted(script=answer).with_fallbacks([chat_model("extractive")])
+    retriever = DecompositionRetriever.from_llm(
+        model, Words(docs=DOCS), cache=JsonCache(tmp_path / "kept.db"), fusion="rrf"
+    )
+    with use_notes() as collected:
+        found = await both(retriever, question)
+    assert len(sent(found)) > 1 and len(collected.unsearched) == 1 and "stood in" in collected.unsearched[0]
+    working[0] = True
+    with use_notes() as collected:
+        assert "loud noise" in sent(await retriever.ainvoke(question))
+    assert not collected.unsearched

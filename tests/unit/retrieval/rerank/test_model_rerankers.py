@@ -16,6 +16,7 @@ from support.rewriters import Scripted, both, corpus, ids, notes
 
 from rag_kit.documents import get_provenance
 from rag_kit.errors import BranchError, InvalidInputError, ModelError
+from rag_kit.models import chat_model
 from rag_kit.retrieval import PointwiseReranker, RerankRetriever
 from rag_kit.retrieval.rerank.model import ListwiseReranker, windows
 
@@ -255,3 +256,18 @@ def test_one_passage_is_not_degraded() -> None:
     reranker = ListwiseReranker(Scripted(script=ranking(1)))
     (found,) = made(reranker, DOCS[:1]).invoke("dust")
     assert not [note for note in get_provenance(found).get("notes", []) if "degraded" in note]
+
+
+@pytest.mark.parametrize("stands_in", [False, True])
+async def test_no_threshold_is_applied_to_grades_by_words(stands_in: bool) -> None:
+    """The embedded model's, alone or in the place of one that is down: they order, and a note says so."""
+
+    def unreachable(messages: Any) -> Any:
+        raise ConnectionError("no route to host")
+
+    model: Any = chat_model("extractive")
+    if stands_in:
+        model = Scripted(script=unreachable).with_fallbacks([model])
+    found = await both(made(PointwiseReranker(model), score_threshold=0.99), QUESTION)
+    assert ids(found) == ["b", "a", "c"]
+    assert any("graded by shared words" in note for note in notes(found))
