@@ -37,7 +37,9 @@ def call_key(
     metadata = getattr(prompt, "metadata", None) or {}
     form = f"{schema.__module__}.{schema.__qualname__}" if isinstance(schema, type) else schema
     parts = [_VERSION, metadata.get("hash"), identity, messages, form]
-    return hashlib.sha256(_canonical(parts).encode("utf-8", errors="backslashreplace")).hexdigest()
+    # other objects count by their type, so that no secret or address gets in
+    text = json.dumps(parts, sort_keys=True, ensure_ascii=False, default=lambda part: type(part).__qualname__)
+    return hashlib.sha256(text.encode("utf-8", errors="backslashreplace")).hexdigest()
 
 
 def model_identity(model: Any, config: RunnableConfig | None = None) -> Any:
@@ -67,8 +69,3 @@ def plain_endpoint(url: str | None) -> str | None:
         return None
     parts = urlsplit(url if "//" in url else f"//{url}")
     return f"{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}"
-
-
-def _canonical(value: Any) -> str:
-    """Write JSON with sorted keys; other objects count by their type, so that no secret or address gets in."""
-    return json.dumps(value, sort_keys=True, ensure_ascii=False, default=lambda part: type(part).__qualname__)

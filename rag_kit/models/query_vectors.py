@@ -134,7 +134,9 @@ async def embed_together(model: Embeddings | None, queries: list[str]) -> Sequen
 async def _embed_together(model: Embeddings, queries: list[str]) -> Sequence[Vector] | None:
     """Embed queries by the model's ``embed_queries``, else as documents if the model embeds both alike."""
     embed_queries = getattr(model, "embed_queries", None)
-    is_alike = _is_known_alike(model)
+    reference, is_alike = _embeds_alike.get(id(model), (None, None))
+    if reference is None or reference() is not model:
+        is_alike = None  # another model had its id, or it was not compared yet
     if callable(embed_queries):
         embed = partial(embed_queries, queries)
         vectors = await Step[Sequence[Vector]]("embed", lambda _: embed(), lambda _: run_in_thread(embed))
@@ -151,12 +153,6 @@ async def _embed_together(model: Embeddings, queries: list[str]) -> Sequence[Vec
         if as_query and not _compare(model, vectors[0], as_query[0]):
             return None
     return vectors if len(vectors) == len(queries) else None
-
-
-def _is_known_alike(model: Embeddings) -> bool | None:
-    """Tell whether a model embeds questions as it embeds documents; ``None`` before it was compared."""
-    reference, is_alike = _embeds_alike.get(id(model), (None, None))
-    return is_alike if reference is not None and reference() is model else None
 
 
 def _compare(model: Embeddings, as_document: Any, as_query: Any) -> bool:

@@ -203,7 +203,9 @@ def fuse(
     for search, list_keys in zip(searches, keys, strict=True):
         positions = first_positions(list_keys)
         scores = [_score_of(search.documents[position]) for position in positions.values()]
-        standardised = standardise(scores, depth if _states_maximum(search.documents) else None)
+        stages = peek_provenance(search.documents[0]).get("stages", []) if search.documents else []
+        states_maximum = bool(stages and stages[-1].get("max_score"))  # and gives 0 to what it does not find
+        standardised = standardise(scores, depth if states_maximum else None)
         values = dict(zip(positions, standardised.values, strict=True))
         z_scores.append(standardised._replace(values=values))
     means = weighted_mean([(z.values, z.absent, weight) for z, weight in zip(z_scores, weights, strict=True)])
@@ -216,12 +218,6 @@ def _score_of(doc: Document) -> float | None:
     record = doc.metadata.get(PROVENANCE_KEY)
     score = record.get("score") if type(record) is dict else None
     return score if type(score) is float else peek_score(doc)
-
-
-def _states_maximum(documents: Sequence[Document]) -> bool:
-    """Tell whether a retriever states the highest possible score, and so gives 0 to what it does not find."""
-    stages = peek_provenance(documents[0]).get("stages", []) if documents else []
-    return bool(stages and stages[-1].get("max_score"))
 
 
 def merge(

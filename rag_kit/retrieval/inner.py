@@ -170,14 +170,6 @@ class _Member(Runnable[str, list[Document]]):
         return RunnableBinding(bound=self.bound, kwargs=bound) if bound else self.bound
 
 
-def _with_planned_members(fallbacks: Any, given: Mapping[str, Any]) -> Any:
-    """Return fallbacks of which each member is called by its own plan, and a note says when the first one failed."""
-    first = _Member(fallbacks.runnable, given)
-    noted = OnRefusal(first, partial(note_fallback, fallbacks.runnable.get_name()), lambda: None)
-    others = [_Member(other, given) for other in fallbacks.fallbacks]
-    return fallbacks.model_copy(update={"runnable": noted, "fallbacks": others})
-
-
 def _plan(
     retriever: Runnable[Any, Any],
     config: RunnableConfig | None,
@@ -199,13 +191,15 @@ def _plan(
     if isinstance(retriever, RunnableBindingBase):
         return _bound_plan(retriever, config, k, where, more)
     if isinstance(retriever, RunnableWithFallbacks):
-        return _Plan({}, k, runnable=_with_planned_members(retriever, {**arguments, **more}))
+        first, *others = (_Member(member, {**arguments, **more}) for member in retriever.runnables)
+        noted = OnRefusal(first, partial(note_fallback, first.bound.get_name()), lambda: None)
+        changes: dict[str, Any] = {"runnable": noted, "fallbacks": others}
+        return _Plan({}, k, runnable=retriever.model_copy(update=changes))
     if isinstance(retriever, RunnableSequence):
         # Later steps may reorder, so the first one must not be cut; it may be filtered.
-        first = _plan(retriever.first, config, None, where, more)
-        changes = {"first": first.runnable}
-        changed = None if first.runnable is None else retriever.model_copy(update=changes)
-        return _Plan(first.arguments, k, where, changed)
+        plan = _plan(retriever.first, config, None, where, more)
+        changed = None if plan.runnable is None else retriever.model_copy(update={"first": plan.runnable})
+        return _Plan(plan.arguments, k, where, changed)
     if isinstance(retriever, VectorStoreRetriever):
         own_filter = retriever.search_kwargs.get("filter")
         store_filter = native_filter(retriever.vectorstore, where, static=own_filter) if where else None

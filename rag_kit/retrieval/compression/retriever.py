@@ -143,8 +143,9 @@ class CompressionRetriever(RefiningRetriever):
             call.note(f"degraded: {note}; the passages are whole")
             selections = [None] * len(passages)
         elif irrelevant:
-            count = f"{len(irrelevant)} of {len(passages)}"
-            call.note(f"{count} passages had no sentence that matters: {_list_ids(irrelevant)}")
+            count, more = f"{len(irrelevant)} of {len(passages)}", ", …" if irrelevant[_SHOWN_IDS:] else ""
+            ids = ", ".join(document_key(doc)[:80] for doc in irrelevant[:_SHOWN_IDS])
+            call.note(f"{count} passages had no sentence that matters: {ids}{more}")
         shortened = []
         for passage, selection in zip(passages, selections, strict=True):
             if selection != []:
@@ -207,11 +208,6 @@ class CompressionRetriever(RefiningRetriever):
         ]
         score = peek_score(doc)
         return call.with_stage(doc, "merge:near-duplicates", rank, score, sources=stages, merged=merged)
-
-
-def _list_ids(documents: Sequence[Document]) -> str:
-    ids = ", ".join(document_key(doc)[:80] for doc in documents[:_SHOWN_IDS])
-    return ids + (", …" if len(documents) > _SHOWN_IDS else "")
 
 
 class _Fingerprint:

@@ -174,7 +174,10 @@ class MetadataReranker(Reranker):
 
     async def rank(self, query: str, documents: Sequence[Document], call: Call) -> Ranking:
         """Order the documents; see ``Reranker.rank``."""
-        shown_ids = _check_ids(call.arguments.get("shown") or ())
+        shown = call.arguments.get("shown") or ()
+        if isinstance(shown, (str, bytes)) or not hasattr(shown, "__iter__"):
+            raise InvalidInputError(f"shown={shown!r} was given; it must be a list of document ids.")
+        shown_ids = set(shown)
         scaled_scores, note = _min_max_scaled([peek_score(doc) for doc in documents])
         names = ["score", *(f"{signal.name}:{signal.field}" for signal in self.signals)]
         weights = [self.score_weight, *(signal.weight for signal in self.signals)]
@@ -204,10 +207,3 @@ def _min_max_scaled(scores: Sequence[float | None]) -> tuple[list[float], str | 
     if not high > low:
         return [1.0] * len(present), note
     return [(score - low) / (high - low) for score in present], note
-
-
-def _check_ids(value: Any) -> set[str]:
-    """Return ids of documents as a set; refuse a single text, a likely slip."""
-    if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__"):
-        raise InvalidInputError(f"shown={value!r} was given; it must be a list of document ids.")
-    return set(value)

@@ -1,4 +1,4 @@
-"""What an embedding endpoint may answer, and how its failures are told wherever the model is asked."""
+"""Answers of an embedding endpoint, and how its failures are told wherever the model is asked."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ async def test_what_is_not_one_vector_a_text_is_refused(body: Any) -> None:
 async def test_a_failure_through_a_vector_store_is_one_of_the_kit() -> None:
     """It says where and what to check, is asked for two times again and not by the node too, and holds no key."""
     with OpenAIServer(embeddings=[error(500, f"no {KEY}", retry_after="0.01")]) as server:
-        store = InMemoryVectorStore(embedding_model("openai:m", base_url=server.url))
+        store = InMemoryVectorStore(embedding_model("openai:m", base_url=server.url))  # type: ignore[arg-type]
         for ask in (
             lambda: store.similarity_search("pump"),
             lambda: build_plain_rag(VectorRetriever(vectorstore=store), chat_model("extractive")).invoke(

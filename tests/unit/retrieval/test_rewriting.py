@@ -330,7 +330,7 @@ async def test_the_embedded_model_rewrites_nothing(cls: Any, tmp_path: Path) -> 
 
 
 async def test_what_the_embedded_model_does_by_a_rule_is_used_and_noted(tmp_path: Path) -> None:
-    """Where it stands in for another, what that one would have asked is not searched; nor is it kept for later."""
+    """The searches of the model that it stands in for count as not made; its answers are not kept for later."""
     question = "Compare the fan and the noise in terms of loudness."
     working = [False]
 

@@ -60,7 +60,7 @@ def test_stores_that_nobody_knows_are_filtered_afterwards() -> None:
 
 @pytest.mark.parametrize("kind", ["a store", "a store of the kit", "a function"])
 def test_a_list_cut_before_the_filter_counts_as_not_searched(kind: str) -> None:
-    """Where fewer than wanted pass a filter that comes too late, more may be behind what was found."""
+    """More may be behind what was found, where fewer than wanted pass a filter that comes too late."""
     retrievers = {
         "a store": Own().as_retriever(),
         "a store of the kit": VectorRetriever(vectorstore=Own()),
