@@ -196,10 +196,11 @@ def _plan(
         changes: dict[str, Any] = {"runnable": noted, "fallbacks": others}
         return _Plan({}, k, runnable=retriever.model_copy(update=changes))
     if isinstance(retriever, RunnableSequence):
-        # Later steps may reorder, so the first one must not be cut; it may be filtered.
-        plan = _plan(retriever.first, config, None, where, more)
-        changed = None if plan.runnable is None else retriever.model_copy(update={"first": plan.runnable})
-        return _Plan(plan.arguments, k, where, changed)
+        # Later steps may reorder, so the first one must not be cut; it may be filtered. It may be no retriever.
+        first = retriever.first
+        members = first.runnables if isinstance(first, RunnableWithFallbacks) else [first]
+        taken = [_plan(member, config, None, where, more).arguments for member in members]
+        return _Plan(taken[0] if all(each == taken[0] for each in taken) else {}, k, where)
     if isinstance(retriever, VectorStoreRetriever):
         own_filter = retriever.search_kwargs.get("filter")
         store_filter = native_filter(retriever.vectorstore, where, static=own_filter) if where else None

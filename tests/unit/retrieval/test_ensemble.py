@@ -192,6 +192,22 @@ async def test_each_of_the_fallbacks_gets_k_and_filter_in_its_own_way(first: str
     assert len(notes.texts) == (first == "down") and not notes.unsearched
 
 
+async def test_fallbacks_at_the_head_of_a_chain() -> None:
+    """Retrievers that take the filter alike get it; what rewrites the question there is called as it is."""
+    held = [Document(f"parcel {n}", id=f"{n}", metadata={"tenant": "ab"[n // 6]}) for n in range(12)]
+    words = BM25Retriever.from_documents(held)
+    rewritten = RunnableLambda(lambda query: 1 / 0).with_fallbacks([RunnableLambda(str.lower)]) | words
+    found = words.with_fallbacks([words]) | RunnableLambda(lambda documents: documents[::-1])
+    for chain, count in ((rewritten, 0), (found, 4)):
+        with use_notes() as notes:
+            documents = await both(EnsembleRetriever(retrievers=[chain]), "PARCEL", filter={"tenant": "b"})
+        assert len(documents) == count and len(notes.unsearched) == (not count)
+    narrow = words.with_fallbacks([words]).bind(filter={"tenant": "a"}) | RunnableLambda(
+        lambda documents: documents
+    )
+    assert await both(EnsembleRetriever(retrievers=[narrow]), "parcel", filter={"tenant": "b"}) == []
+
+
 async def test_bound_filters_inside_and_around_fallbacks_hold_both() -> None:
     """A filter that is bound around others takes the place of none."""
     held = [Document(f"parcel {tenant}", metadata={"tenant": tenant, "year": 1}) for tenant in "ab"]
