@@ -191,8 +191,8 @@ def _plan(
     if isinstance(retriever, RunnableBindingBase):
         return _bound_plan(retriever, config, k, where, more)
     if isinstance(retriever, RunnableWithFallbacks):
-        first, *others = (_Member(member, {**arguments, **more}) for member in retriever.runnables)
-        noted = OnRefusal(first, partial(note_fallback, first.bound.get_name()), lambda: None)
+        main, *others = (_Member(member, {**arguments, **more}) for member in retriever.runnables)
+        noted = OnRefusal(main, partial(note_fallback, main.bound.get_name()), lambda: None)
         changes: dict[str, Any] = {"runnable": noted, "fallbacks": others}
         return _Plan({}, k, runnable=retriever.model_copy(update=changes))
     if isinstance(retriever, RunnableSequence):
