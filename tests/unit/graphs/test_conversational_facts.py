@@ -157,6 +157,9 @@ async def test_the_signed_in_user_cannot_name_another() -> None:
         made.invoke({"question": "Who?"}, config, context={"user_id": "bob"})
     with pytest.raises(InvalidInputError, match="signed in"):
         await made.ainvoke({"question": "Who?"}, config, context={"user_id": "bob"})
+    for nobody in ("", None):  # as LangGraph's server says it where there is no sign-in
+        config = {"configurable": {"langgraph_auth_user_id": nobody}}
+        assert made.invoke({"question": "Who?"}, config, context={"user_id": "bob"})["status"]
 
 
 def test_a_hostile_fact_is_inert() -> None:
