@@ -230,6 +230,6 @@ def test_allowed_names_are_listed_once_and_whole() -> None:
     )
     assert len(listed) == len(set(listed))
     with pytest.raises(
-        InvalidInputError, match=r"'kk' is no argument \(did you mean 'k'\?\); allowed: filter, k"
+        InvalidInputError, match=r"'fliter' is no argument \(did you mean 'filter'\?\); allowed: filter, k"
     ):
-        WORDS.invoke("fan", kk=1)
+        WORDS.invoke("fan", fliter={})

@@ -106,7 +106,7 @@ async def test_an_assistant_searches_reads_and_asks(index: Path, transport: str)
                 {"query": "pump", "filter": {}},
                 "search has no argument 'filter'; allowed: query, k.",
             ),
-            ("search", {"query": "pump", "kk": 2}, "search has no argument 'kk' (did you mean 'k'?)"),
+            ("search", {"qeury": "pump"}, "search has no argument 'qeury' (did you mean 'query'?)"),
             ("search", {"query": "pump", "k": 0}, "search: k: Input should be greater than or equal to 1"),
             ("search", {"query": "pump", "k": "many"}, "search: k: Input should be a valid integer"),
             ("ask", {}, "ask: question: Field required. Arguments: question."),

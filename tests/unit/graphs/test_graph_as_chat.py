@@ -98,8 +98,8 @@ def test_it_is_a_node_among_others_and_settings_are_those_of_the_graph() -> None
     parent.add_node("rag", chat)
     parent.add_edge(START, "rag")
     assert isinstance(parent.compile().invoke(asked("When does the fan start?"))["messages"][-1], AIMessage)
-    with pytest.raises(InvalidInputError, match="did you mean 'k'"):
-        chat.invoke(asked("When?"), context={"kk": 1})
+    with pytest.raises(InvalidInputError, match="did you mean 'filter'"):
+        chat.invoke(asked("When?"), context={"fitler": {}})
     with pytest.raises(InvalidInputError, match="none of the user's"):
         chat.invoke({"messages": [AIMessage("Hello.")]})
     with pytest.raises(InvalidInputError, match="what a builder"):

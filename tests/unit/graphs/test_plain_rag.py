@@ -142,6 +142,8 @@ def test_context_sets_k_and_filter() -> None:
     ("context", "says"),
     [
         ({"langage": "en"}, r"'langage' is no argument \(did you mean 'language'\?\)"),
+        ({"max_hops": 2}, "'max_hops' is no argument; allowed: "),  # and not max_tokens
+        ({"delta": 0.5}, "'delta' is no argument; allowed: "),  # and not model
         ({"k": "x"}, "k: Input should be a valid integer"),
         ({"filter": 5}, "filter: "),
         ({"deadline": 1e300}, "deadline: "),
