@@ -34,7 +34,7 @@ _UNSEARCHED = "rag_kit_unsearched"  # of a tool message's metadata
 _FIRST_TRY, _SECOND_TRY = {"citations_sent_back": False}, {"citations_sent_back": True}
 #: The statuses of answers that are sent back, and how the two answers compare.
 _SENT_BACK = ("uncited", "flagged")
-_BEST_FIRST = ("grounded", "undecided", "declined", "uncited", "flagged", "incomplete")
+_BEST_FIRST = ("grounded", "undecided", "declined", "unsourced", "uncited", "flagged")
 
 
 class CitationState(AgentState[Any]):
@@ -49,14 +49,14 @@ class CitationState(AgentState[Any]):
 
 
 class _Checked(NamedTuple):
-    """A response of the model, and the update of the state that its check gave; None if it is no answer."""
+    """A response of the model, and the update of the state that its check gave; None if it is no answer.
+
+    ``rank`` compares two answers; one that says nothing counts as that, also where not all could be searched.
+    """
 
     response: Any
     update: Update | None
-
-    @property
-    def rank(self) -> int:
-        return len(_BEST_FIRST) if self.update is None else _BEST_FIRST.index(self.update["citation_status"])
+    rank: int = len(_BEST_FIRST)
 
 
 class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
@@ -67,9 +67,9 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
     The model reads them numbered through the whole conversation, with the rules for citing in the system message. Its
     answer is checked as those of this package's graphs are. One with a citation that does not hold, or a statement
     without one, is sent back once, with what is wrong; the better of the two stays. The state then has ``citations``
-    (with verbatim quotes), ``uncited``, ``citation_status`` (``unsourced`` where there are no passages) and
-    ``citation_notes``. These name what the turn's tools could not search; without a passage, and where the answer
-    declines, it is ``incomplete`` then. Where tokens are streamed, those of an answer that is sent back were seen.
+    (with verbatim quotes), ``uncited``, ``citation_status`` (``unsourced`` where there are no passages and no citations)
+    and ``citation_notes``. These name what the turn's tools could not search; without a passage, and where the answer
+    declines, it is ``incomplete`` then. They name what ``tools`` names and no tool is called. Where tokens are streamed, those of an answer that is sent back were seen.
 
     Args:
         tools: Names of tools whose results are passages also where they have no artifact: then the text of the result
@@ -186,17 +186,19 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
         if last is None or last.tool_calls or response.structured_response is not None:
             return _Checked(response, None)
         documents, notes = self.passages(request.messages), _unsearched(request.messages)
-        checked: Any = {"status": "unsourced", "citations": [], "uncited": []}
-        if documents:
-            answer = without_thinking(text_of(last))
-            checked = check_answer(answer, documents, language=_language_of(request))
+        checked = check_answer(without_thinking(text_of(last)), documents, language=_language_of(request))
+        if not documents and not checked["citations"]:
+            checked = {"status": "unsourced", "citations": [], "uncited": []}
         status = checked.pop("status")
+        rank = _BEST_FIRST.index(status)
         if notes and status in ("declined", "unsourced"):
             status = "incomplete"
         if documents and finish_of(last) in ("length", "filter", "error"):
-            status = "incomplete"
+            status, rank = "incomplete", len(_BEST_FIRST)
             notes.append("the answer was cut off")
-        return _Checked(response, {**checked, "citation_status": status, "citation_notes": notes})
+        if unknown := self.named_tools - _tool_names(request):
+            notes.append(f"no tool is named {', '.join(map(repr, sorted(unknown)))}, as tools= of the check says")
+        return _Checked(response, {**checked, "citation_status": status, "citation_notes": notes}, rank)
 
     def _request_again(self, request: ModelRequest[Any], first: _Checked) -> ModelRequest[Any]:
         """Add the failed answer, and what is wrong with it, to the request."""
@@ -252,6 +254,12 @@ def _documents_of(artifact: Any) -> Iterator[Document]:
     documents = getattr(artifact, "documents", artifact)
     if documents is not None:
         yield from documents_in(documents)
+
+
+def _tool_names(request: ModelRequest[Any]) -> set[str | None]:
+    """Return the names of the tools that the model may call, and of those that were called."""
+    called = {message.name for message in request.messages if isinstance(message, ToolMessage)}
+    return called | {tool.get("name") if isinstance(tool, dict) else tool.name for tool in request.tools}
 
 
 def _render_numbered(document: Document, number: int) -> str:

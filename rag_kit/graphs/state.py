@@ -66,7 +66,7 @@ class AnswerCitation(TypedDict):
 #: ``grounded``: each statement has a citation that holds; ``flagged``: one does not hold; ``undecided``: for one the
 #: check cannot tell; ``uncited``: one has none; ``declined``: the answer says that the documents do not hold it;
 #: ``incomplete``: something was not searched and nothing was found, or the answer was cut off; ``unsourced``: nothing
-#: was looked up; ``refused``: a guard ended the run; ``clarify``: the graph asks the user back.
+#: was looked up, nor cited; ``refused``: a guard ended the run; ``clarify``: the graph asks the user back.
 AnswerStatus = Literal[
     "grounded", "flagged", "undecided", "uncited", "declined", "incomplete", "unsourced", "refused", "clarify"
 ]

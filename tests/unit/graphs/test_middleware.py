@@ -104,6 +104,32 @@ async def test_the_better_of_two_that_fail_stays_and_is_not_sent_back_again(nati
 
 
 @both
+async def test_a_citation_where_nothing_was_found_does_not_hold(native: bool) -> None:
+    """It is sent back once; an answer without a citation is better, and has no source."""
+    sank, unknown = "The ship sank in 1912.[1]", "I cannot tell."
+    for replies, kept, status in (
+        ((sank, unknown), unknown, "unsourced"),
+        ((sank, sank), sank, "flagged"),
+        ((unknown,), unknown, "unsourced"),
+    ):
+        model = scripted(*replies)
+        result = await go(agent(model, [search_tool(fixed())]), native)
+        assert (result["messages"][-1].text, result["citation_status"]) == (kept, status)
+        assert len(model.asked) == 1 + len(replies)
+        assert [one["status"] for one in result["citations"]] == ["missing_passage"] * (status == "flagged")
+        if len(replies) == 2:
+            assert "no passage of that number" in model.asked[-1][-1].text
+
+
+@both
+async def test_a_name_of_no_tool_is_told(native: bool) -> None:
+    """Of `tools`; the names of those that there are say nothing."""
+    for names, notes in ((["search"], 0), (["serch", "search"], 1)):
+        result = await go(agent(scripted(RIGHT), check=CitationCheck(tools=names)), native)
+        assert len(result["citation_notes"]) == notes and "'serch'" in str(result["citation_notes"] or "'serch'")
+
+
+@both
 async def test_a_second_answer_may_search_again_but_comes_back_once(native: bool) -> None:
     """The answer after the search is checked, and not sent back another time."""
     again = AIMessage("", tool_calls=[{**CALL, "id": "2"}])
@@ -293,6 +319,11 @@ async def test_what_a_tool_could_not_search_is_told(whole: bool, native: bool) -
     made = agent(Scripted(messages=iter(replies), asked=[]), tools, checkpointer=InMemorySaver())
     result = await go(made, native, config=thread())
     assert (result["citation_status"], result["citation_notes"]) == ("incomplete", [note])
+    replies[:0] = [AIMessage("", tool_calls=[call]), AIMessage(RIGHT), AIMessage(said)]  # sent back
+    made = agent(Scripted(messages=iter(replies), asked=[]), tools, checkpointer=InMemorySaver())
+    result = await go(made, native, config=thread())
+    assert (result["messages"][-1].text, result["citation_status"]) == (said, "incomplete")
+    result = await go(made, native, config=thread())
     half.texts = [FAN]
     result = await go(made, native, config=thread())
     assert (result["citation_status"], result["citation_notes"]) == ("grounded", [note])
