@@ -6,7 +6,9 @@ import gc
 import os
 import signal
 import sys
+import tempfile
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -33,6 +35,16 @@ os.environ.pop("SSL_CERT_FILE", None)
 os.environ["SSL_CERT_DIR"] = str(Path(__file__).resolve().parent / "support")
 for _name in ("RAG_KIT_CHAT_MODEL", "RAG_KIT_EMBEDDING_MODEL", "RAG_KIT_BASE_URL", "RAG_KIT_PROMPTS"):
     os.environ.pop(_name, None)
+
+# What tests keep goes into a cache that ends with them; the weights in the user's cache are found there.
+if "RAG_KIT_TESTS_WEIGHTS" not in os.environ:  # else the process that started this one did so
+    _named = os.environ.get("RAG_KIT_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "rag_kit")
+    _users, _cache = Path(_named).expanduser(), tempfile.TemporaryDirectory(prefix="rag_kit_tests_")
+    with suppress(OSError):  # no such folder, or a system without links
+        for _folder in _users.iterdir():
+            if _folder.name != "replies":
+                Path(_cache.name, _folder.name).symlink_to(_folder, target_is_directory=True)
+    os.environ |= {"RAG_KIT_CACHE": _cache.name, "RAG_KIT_TESTS_WEIGHTS": str(_users)}
 
 # A shell's background job ignores Ctrl-C, and so would the processes that tests start and interrupt.
 if (

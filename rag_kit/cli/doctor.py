@@ -165,7 +165,7 @@ def _check_wheels() -> tuple[str, str]:
     installed = ", ".join(name for name in MODELS if has_weights(name))
     missing = ", ".join(name for name in MODELS if not has_weights(name))
     if installed and not has_extra():
-        return "bad", f"{installed} cannot be used: pip install 'rag-kit[{EXTRA}]'"
+        return "off", f"{installed} cannot be used here: pip install 'rag-kit[{EXTRA}]'"
     advice = missing and f"not installed: {missing} (rag-kit models install NAME)"
     return "ok" if installed else "off", "; ".join(filter(None, (installed, advice)))
 

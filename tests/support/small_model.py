@@ -35,7 +35,8 @@ MOST_TOKENS = 96
 
 def weights() -> Path:
     """The file of the weights, fetched where the cache does not have it."""
-    path = cache_folder() / MODEL.name / MODEL.version / MODEL.weights
+    kept = Path(os.environ.get("RAG_KIT_TESTS_WEIGHTS") or cache_folder())
+    path = kept / MODEL.name / MODEL.version / MODEL.weights
     if not path.is_file():
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:

