@@ -208,6 +208,17 @@ async def test_a_filter_in_the_state_of_a_parent_is_refused(name: str, value: An
     assert compiled.invoke({**ASKED, name: None})["status"] == "grounded"  # type: ignore[call-overload]
 
 
+@pytest.mark.parametrize("builder", BUILDERS)
+async def test_an_input_of_other_keys_is_refused_by_name(builder: str) -> None:
+    """Also in a thread, whose last question would be asked again."""
+    graph = BUILDERS[builder](fixed(FAN), chat_model("extractive"), checkpointer=InMemorySaver())
+    graph.invoke(ASKED, thread("1"))
+    with pytest.raises(InvalidInputError, match="no 'question'; it has 'query', which is unknown"):
+        graph.invoke({"query": ASKED["question"]}, thread("1"))  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match="no 'messages'; it has 'question'"):
+        await as_chat(graph).ainvoke(ASKED, thread("2"))  # type: ignore[arg-type]
+
+
 @MISPLACED
 def test_a_filter_in_an_object_is_refused(name: str, value: Any) -> None:
     """An input that is a dataclass is read by its attributes."""
