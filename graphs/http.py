@@ -1,62 +1,75 @@
-"""Middleware before LangGraph's own server: answers over MCP as JSON, and an error for settings that do not exist.
+"""Middleware before LangGraph's own server: an error for keys that would be lost, and tools that answer in words.
 
-LangGraph's endpoint ``/mcp`` (each graph a tool) answers with the ``repr`` of the whole state, and a run's context
-loses in silence what the graph has no setting for.
+The server drops in silence what a run's context, its input or an edit of a thread names and the graph does not have.
+Its endpoint ``/mcp`` (each graph a tool) answers with the ``repr`` of the whole state, and with ``/a2a`` the name of an
+error's class stands for the error.
 """
 
 import ast
 import json
 import os
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
+from typing import Any
 
+from httpx import HTTPStatusError
+from langgraph_sdk import get_client
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from graphs.parts import check_index
+from rag_kit import errors
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.documents.fields import did_you_mean
-from rag_kit.errors import InvalidInputError
-from rag_kit.graphs.adaptive.state import AdaptiveContext
+from rag_kit.errors import InvalidInputError, RagKitError
 from rag_kit.graphs.context import PlainRagContext
-from rag_kit.graphs.conversational.nodes import ConversationalContext
-from rag_kit.graphs.crag.state import CragContext
-from rag_kit.graphs.self_rag.shared import SelfRagContext
 
 KEYS = ("question", "answer", "status", "citations")
-SETTINGS = {
-    "plain_rag": PlainRagContext,
-    "crag": CragContext,
-    "self_rag": SelfRagContext,
-    "self_rag_reflect": SelfRagContext,
-    "conversational_rag": ConversationalContext,
-    "adaptive_rag": AdaptiveContext,
-    "chat": AdaptiveContext,
+#: Errors whose message is for whoever asked; of others a tool tells the class alone.
+TOLD = {
+    name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, RagKitError)
 }
+#: How keys of ``configurable`` begin that are LangGraph's own.
+RESERVED = ("__", "langgraph_", "thread_id", "run_id", "assistant_id", "graph_id", "checkpoint_")
+
+_in_tool: ContextVar[bool] = ContextVar("in_tool", default=False)  # the server asks itself, for /mcp or /a2a
+_schemas: dict[str, dict[str, Any]] = {}  # of graphs
 
 
-class AnswersAsJson:
-    """Rewrites what ``/mcp`` answers to a call of a tool; everything else passes as it is."""
+class TellsTools:
+    """Rewrites what ``/mcp`` answers to a call of a tool, and errors of its runs and of those of ``/a2a``."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, and what comes back of ``/mcp`` through `rewrite_body`."""
-        if scope["type"] != "http" or not scope["path"].rstrip("/").endswith("/mcp"):
+        """Pass the request on, and what comes back of some through a function; everything else as it is."""
+        path = scope["path"].rstrip("/") if scope["type"] == "http" else ""
+        is_run = _in_tool.get() and path.endswith(("/runs/wait", "/join"))
+        if path.endswith("/mcp") or "/a2a/" in path:
+            _in_tool.set(True)  # for this request, which has a context of its own
+        if not is_run and not path.endswith("/mcp"):
             await self.app(scope, receive, send)
             return
-        messages: list[Message] = []
-
-        async def collect(message: Message) -> None:
-            messages.append(message)
-
-        await self.app(scope, receive, collect)
-        start = next(message for message in messages if message["type"] == "http.response.start")
-        body = rewrite_body(b"".join(message.get("body", b"") for message in messages))
+        start, body = await answer_of(self.app, scope, receive)
+        body = tell_error(body) if is_run else rewrite_body(body)
         headers = [(name, value) for name, value in start["headers"] if name.lower() != b"content-length"]
         await send({**start, "headers": [*headers, (b"content-length", str(len(body)).encode())]})
         await send({"type": "http.response.body", "body": body})
+
+
+async def answer_of(app: ASGIApp, scope: Scope, receive: Receive) -> tuple[Message, bytes]:
+    """The start and the whole body of what an application answers."""
+    messages: list[Message] = []
+
+    async def collect(message: Message) -> None:
+        messages.append(message)
+
+    await app(scope, receive, collect)
+    start = next(message for message in messages if message["type"] == "http.response.start")
+    return start, b"".join(message.get("body", b"") for message in messages)
 
 
 def rewrite_body(body: bytes) -> bytes:
@@ -74,27 +87,71 @@ def rewrite_body(body: bytes) -> bytes:
     return json.dumps(message, ensure_ascii=False).encode()
 
 
-class RefusesUnknownSettings:
-    """Answers 422 where the context of a run or an assistant has a setting that its graph, or none, has."""
+def tell_error(body: bytes) -> bytes:
+    """The result of a run with the message of an error of the kit beside its class; any other body as it is."""
+    try:
+        result = json.loads(body)
+        error = result["__error__"]
+        if error["error"] in TOLD:
+            error["error"] = f"{error['error']}: {error['message']}"
+            body = json.dumps(result, ensure_ascii=False).encode()
+    except (ValueError, LookupError, TypeError):
+        pass
+    return body
+
+
+class RefusesUnknownKeys:
+    """Answers 422 where a run, an assistant or an edit of a thread names what its graph does not have."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Look into requests that carry a context; pass all others on."""
-        changes = scope["type"] == "http" and scope["method"] in ("POST", "PATCH", "PUT")
-        if not changes or not {"runs", "assistants", "crons"} & {*scope["path"].split("/")}:
+        """Look into requests that make or change these; pass all others on."""
+        parts = scope["path"].split("/") if scope["type"] == "http" else []
+        changes = bool(parts) and scope["method"] in ("POST", "PATCH", "PUT")
+        is_edit = "threads" in parts and parts[-1] == "state"
+        if not changes or not (is_edit or {"runs", "assistants", "crons"} & {*parts}):
             await self.app(scope, receive, send)
             return
         body, messages = b"", []
         while not messages or messages[-1].get("more_body"):
             messages.append(await receive())
             body += messages[-1].get("body", b"")
-        problem = await run_in_thread(find_unknown_setting, body)  # it may look into a folder
+        try:
+            request = json.loads(body)
+        except ValueError:  # the server will say it
+            request = None
+        if is_edit:
+            problem = await find_unknown_edit(request, part_of(await self.thread_of(scope), "metadata"))
+        else:
+            named = parts[parts.index("assistants") + 1 :] if "assistants" in parts else []
+            problem = await find_unknown_setting(request, named[0] if named else None)
         if problem is None:
             await self.app(scope, replaying(messages, receive), send)
+        elif _in_tool.get():
+            error = {"error": f"InvalidInputError: {problem}", "message": problem}
+            await JSONResponse({"__error__": error})(scope, receive, send)
         else:
             await JSONResponse({"detail": problem}, 422)(scope, receive, send)
+
+    async def thread_of(self, scope: Scope) -> Any:
+        """The thread whose state is edited, if whoever asks may read it."""
+        path = scope["path"].removesuffix("/state")
+        headers = [(name, value) for name, value in scope["headers"] if not name.startswith(b"content-")]
+        asked = {
+            "method": "GET",
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": b"",
+            "headers": headers,
+        }
+
+        async def nothing() -> Message:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        start, body = await answer_of(self.app, {**scope, **asked}, nothing)
+        return json.loads(body) if start["status"] == 200 else None
 
 
 def replaying(messages: list[Message], receive: Receive) -> Receive:
@@ -108,33 +165,88 @@ def replaying(messages: list[Message], receive: Receive) -> Receive:
     return again
 
 
-def find_unknown_setting(body: bytes) -> str | None:
-    """Find what is wrong with the context in a request; None where nothing is, or the server will say it."""
+async def schemas_of(assistant: Any) -> dict[str, Any]:
+    """The schemas of the graph of an assistant, which may be named by its graph; none where there is no such."""
+    from langgraph_api.graph import get_assistant_id
+
+    if not isinstance(assistant, str):
+        return {}
+    client, assistant_id = get_client(url=None), get_assistant_id(assistant)
     try:
-        request = json.loads(body)
-    except ValueError:
-        return None
+        graph = (await client.assistants.get(assistant_id))["graph_id"]
+        if graph not in _schemas:
+            _schemas[graph] = dict(await client.assistants.get_schemas(assistant_id))
+    except HTTPStatusError:  # the server will say it
+        return {}
+    return _schemas[graph]
+
+
+async def find_unknown_setting(request: Any, assistant: str | None = None) -> str | None:
+    """Find what is wrong with a run or an assistant (that of the path, or of the body); None where nothing is."""
     for one in request if isinstance(request, list) else [request]:
-        context = one.get("context") if isinstance(one, dict) else None
-        if not isinstance(context, dict):
+        if not isinstance(one, dict) or not one.keys() & {"context", "config", "input", "command"}:
             continue
-        graph = one.get("graph_id") or one.get("assistant_id")
-        known = isinstance(graph, str) and graph in SETTINGS
-        schemas = [SETTINGS[graph]] if known else list(SETTINGS.values())
-        allowed = {name for schema in schemas for name in schema.model_fields}
-        for name in context:
-            if name not in allowed:
-                listed = ", ".join(sorted(allowed))
-                return f"context has no setting {name!r}{did_you_mean(name, sorted(allowed))}; allowed: {listed}."
-        try:
-            for name in ("model", "index"):
-                value = context.get(name)
-                named = getattr(PlainRagContext(**{name: value}), name)
-                if name == "index" and named and named != os.environ.get("RAG_KIT_INDEX", "").strip():
-                    check_index(named)
-        except InvalidInputError as error:
-            return str(error)
+        schemas = await schemas_of(one.get("graph_id") or one.get("assistant_id") or assistant)
+        for problem in problems(one, schemas):
+            return problem
+        context = one.get("context")
+        if isinstance(context, dict) and (problem := await run_in_thread(find_bad_name, context)):
+            return problem
     return None
 
 
-app = Starlette(middleware=[Middleware(RefusesUnknownSettings), Middleware(AnswersAsJson)])
+def problems(request: Mapping[str, Any], schemas: Mapping[str, Any]) -> Iterator[str]:
+    """What a run or an assistant names that its graph does not have."""
+    configurable = part_of(request.get("config"), "configurable")
+    settings = {key: value for key, value in configurable.items() if not key.startswith(RESERVED)}
+    yield from unknown("configurable", settings, schemas, "context_schema")
+    yield from unknown("context", part_of(request, "context"), schemas, "context_schema")
+    yield from unknown("command.update", part_of(request.get("command"), "update"), schemas, "state_schema")
+    # chat front ends put keys of their own beside the messages
+    if "messages" not in keys_of(schemas, "input_schema"):
+        yield from unknown("input", part_of(request, "input"), schemas, "input_schema")
+
+
+async def find_unknown_edit(request: Any, thread: Mapping[str, Any]) -> str | None:
+    """Find a key of an edit that the state of the thread's graph does not have; None where there is none."""
+    inside = part_of(request, "checkpoint").get("checkpoint_ns")  # of a graph that is a node of the thread's
+    schemas = {} if inside else await schemas_of(thread.get("assistant_id") or thread.get("graph_id"))
+    return next(unknown("values", part_of(request, "values"), schemas, "state_schema"), None)
+
+
+def part_of(given: Any, name: str) -> dict[str, Any]:
+    """A part of a request that is an object; an empty one where there is none, or the server refuses it."""
+    part = given.get(name) if isinstance(given, dict) else None
+    return part if isinstance(part, dict) else {}
+
+
+def keys_of(schemas: Mapping[str, Any], name: str) -> set[str]:
+    """The keys of a schema."""
+    return {*(schemas.get(name) or {}).get("properties", ())}
+
+
+def unknown(where: str, given: Mapping[str, Any], schemas: Mapping[str, Any], name: str) -> Iterator[str]:
+    """An error for each key that a schema does not have; none without a schema."""
+    allowed = sorted(keys_of(schemas, name))
+    for key in given:
+        if allowed and key not in allowed:
+            kind = "setting" if name == "context_schema" else "key"
+            meant = did_you_mean(key, allowed)
+            if where == "input" and key in keys_of(schemas, "context_schema"):
+                meant = ", a setting, which belongs in the context"
+            yield f"{where} has no {kind} {key!r:.80}{meant}; allowed: {', '.join(allowed)}."
+
+
+def find_bad_name(context: Mapping[str, Any]) -> str | None:
+    """Find what is wrong with the model or the index that a context names; it may look into a folder."""
+    try:
+        for name in ("model", "index"):
+            named = getattr(PlainRagContext(**{name: context.get(name)}), name)
+            if name == "index" and named and named != os.environ.get("RAG_KIT_INDEX", "").strip():
+                check_index(named)
+    except InvalidInputError as error:
+        return str(error)
+    return None
+
+
+app = Starlette(middleware=[Middleware(RefusesUnknownKeys), Middleware(TellsTools)])

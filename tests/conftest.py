@@ -38,7 +38,9 @@ for _name in ("RAG_KIT_CHAT_MODEL", "RAG_KIT_EMBEDDING_MODEL", "RAG_KIT_BASE_URL
 
 # What tests keep goes into a cache that ends with them; the weights in the user's cache are found there.
 if "RAG_KIT_TESTS_WEIGHTS" not in os.environ:  # else the process that started this one did so
-    _named = os.environ.get("RAG_KIT_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "rag_kit")
+    _named = os.environ.get("RAG_KIT_CACHE") or Path(
+        os.environ.get("XDG_CACHE_HOME") or "~/.cache", "rag_kit"
+    )
     _users, _cache = Path(_named).expanduser(), tempfile.TemporaryDirectory(prefix="rag_kit_tests_")
     with suppress(OSError):  # no such folder, or a system without links
         for _folder in _users.iterdir():

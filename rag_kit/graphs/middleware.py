@@ -197,7 +197,9 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
             status, rank = "incomplete", len(_BEST_FIRST)
             notes.append("the answer was cut off")
         if unknown := self.named_tools - _tool_names(request):
-            notes.append(f"no tool is named {', '.join(map(repr, sorted(unknown)))}, as tools= of the check says")
+            notes.append(
+                f"no tool is named {', '.join(map(repr, sorted(unknown)))}, as tools= of the check says"
+            )
         return _Checked(response, {**checked, "citation_status": status, "citation_notes": notes}, rank)
 
     def _request_again(self, request: ModelRequest[Any], first: _Checked) -> ModelRequest[Any]:

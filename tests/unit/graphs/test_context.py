@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -160,19 +161,68 @@ def test_the_assemblies_open_indexes_below_a_root_alone(
     assert [found.page_content for found in parts.named_index("lamps").invoke("fan")] == [LAMP]
 
 
-def test_requests_with_no_settings_at_all_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A context, or the name of an assistant, of another type is left to the server, which refuses it."""
-    pytest.importorskip("starlette")
+PLAIN_ID, THREAD = "b5f3", "/threads/7/state"
+KNOWN = {"input_schema": ["question"], "context_schema": ["k", "index"], "state_schema": ["answer"]}
+
+
+@pytest.mark.parametrize(
+    ("path", "request_", "said"),
+    [
+        ("/runs/wait", [1], None),
+        ("/runs/wait", {"assistant_id": PLAIN_ID, "context": [1], "config": "k", "command": 1}, None),
+        ("/runs/wait", {"assistant_id": ["x"], "context": {"kk": 1}}, None),
+        ("/runs/wait", {"assistant_id": "another", "context": {"kk": 1}}, None),
+        ("/runs/wait", {"assistant_id": PLAIN_ID, "context": {"k": 1}, "input": {"question": "?"}}, None),
+        ("/runs/wait", {"assistant_id": PLAIN_ID, "context": {"kk": 1}}, "context has no setting 'kk'"),
+        ("/runs/batch", [{}, {"assistant_id": PLAIN_ID, "context": {"kk": 1}}], "allowed: index, k."),
+        ("/assistants/b5f3", {"context": {"indx": "a"}}, "did you mean 'index'"),
+        ("/assistants", {"graph_id": PLAIN_ID, "context": {"index": "lamps"}}, "one alone"),
+        ("/threads/7/runs", {"assistant_id": PLAIN_ID, "config": {"configurable": {"thread_id": "7"}}}, None),
+        ("/threads/7/runs", {"assistant_id": PLAIN_ID, "config": {"configurable": {"kk": 1}}}, "'kk'"),
+        ("/threads/7/runs", {"assistant_id": PLAIN_ID, "command": {"update": {"anser": ""}}}, "'answer'"),
+        ("/runs/wait", {"assistant_id": PLAIN_ID, "input": {"question": "?", "k": 1}}, "in the context"),
+        (THREAD, {"values": {"answer": ""}}, None),
+        (THREAD, {"values": {"anser": ""}}, "values has no key 'anser' (did you mean 'answer'?)"),
+        (THREAD, {"values": {"strip": ""}, "checkpoint": {"checkpoint_ns": "single:1"}}, None),
+        ("/threads/8/state", {"values": {"anser": ""}}, None),  # of somebody else: the server refuses it
+    ],
+)
+async def test_the_server_refuses_keys_that_would_be_lost(
+    path: str, request_: Any, said: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By what the graph of an assistant has; what has another type, or no graph, is left to the server."""
+    pytest.importorskip("langgraph_sdk")
     http = pytest.importorskip("graphs.http", reason="the assemblies for Studio are not in the wheel")
+    from httpx import ASGITransport, AsyncClient
+    from starlette.requests import Request
+    from starlette.responses import JSONResponse
+
+    async def server(scope: Any, receive: Any, send: Any) -> None:
+        if scope["method"] == "GET":
+            owned = scope["path"] == "/threads/7"
+            thread = JSONResponse({"metadata": {"graph_id": PLAIN_ID}}, 200 if owned else 404)
+            await thread(scope, receive, send)
+        else:
+            await JSONResponse(await Request(scope, receive).json())(scope, receive, send)
+
+    async def schemas_of(assistant: Any) -> Any:
+        known = {name: {"properties": dict.fromkeys(keys)} for name, keys in KNOWN.items()}
+        return known if assistant == PLAIN_ID else {}
+
+    monkeypatch.setattr(http, "schemas_of", schemas_of)
     monkeypatch.delenv("RAG_KIT_INDEX_ROOT", raising=False)
-    for body in (
-        "[1]",
-        '{"context": [1]}',
-        '{"context": "k"}',
-        '{"assistant_id": ["x"], "context": {"k": 1}}',
-        "{",
-    ):
-        assert http.find_unknown_setting(body.encode()) is None
-    for body in ('{"graph_id": {}, "context": {"kk": 1}}', '[{"context": [1]}, {"context": {"kk": 1}}]'):
-        assert "no setting 'kk'" in http.find_unknown_setting(body.encode())
-    assert "one alone" in http.find_unknown_setting(b'{"context": {"index": "lamps"}}')
+    transport = ASGITransport(http.RefusesUnknownKeys(server))
+    async with AsyncClient(transport=transport, base_url="http://server") as client:
+        replied = await client.post(path, json=request_)
+        assert (replied.status_code, replied.json()) == (200, request_) or said in replied.json()["detail"]
+        assert (replied.status_code == 422) == (said is not None)
+
+
+def test_tools_are_told_errors_of_the_kit() -> None:
+    """The message of an error that is for whoever asked; of any other the class alone."""
+    pytest.importorskip("langgraph_sdk")
+    http = pytest.importorskip("graphs.http", reason="the assemblies for Studio are not in the wheel")
+    for error, told in (("InvalidInputError", "InvalidInputError: k is 0"), ("KeyError", "KeyError")):
+        body = json.dumps({"__error__": {"error": error, "message": "k is 0"}}).encode()
+        assert json.loads(http.tell_error(body))["__error__"]["error"] == told
+    assert http.tell_error(b'{"answer": 1}') == b'{"answer": 1}' and http.tell_error(b"[") == b"["

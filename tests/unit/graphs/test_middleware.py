@@ -126,7 +126,9 @@ async def test_a_name_of_no_tool_is_told(native: bool) -> None:
     """Of `tools`; the names of those that there are say nothing."""
     for names, notes in ((["search"], 0), (["serch", "search"], 1)):
         result = await go(agent(scripted(RIGHT), check=CitationCheck(tools=names)), native)
-        assert len(result["citation_notes"]) == notes and "'serch'" in str(result["citation_notes"] or "'serch'")
+        assert len(result["citation_notes"]) == notes and "'serch'" in str(
+            result["citation_notes"] or "'serch'"
+        )
 
 
 @both
