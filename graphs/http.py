@@ -196,7 +196,7 @@ async def find_unknown_setting(request: Any, assistant: str | None = None) -> st
 
 
 def problems(request: Mapping[str, Any], schemas: Mapping[str, Any]) -> Iterator[str]:
-    """What a run or an assistant names that its graph does not have."""
+    """Find what a run or an assistant names that its graph does not have."""
     configurable = part_of(request.get("config"), "configurable")
     settings = {key: value for key, value in configurable.items() if not key.startswith(RESERVED)}
     yield from unknown("configurable", settings, schemas, "context_schema")

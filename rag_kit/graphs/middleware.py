@@ -67,13 +67,14 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
     The model reads them numbered through the whole conversation, with the rules for citing in the system message. Its
     answer is checked as those of this package's graphs are. One with a citation that does not hold, or a statement
     without one, is sent back once, with what is wrong; the better of the two stays. The state then has ``citations``
-    (with verbatim quotes), ``uncited``, ``citation_status`` (``unsourced`` where there are no passages and no citations)
-    and ``citation_notes``. These name what the turn's tools could not search; without a passage, and where the answer
-    declines, it is ``incomplete`` then. They name what ``tools`` names and no tool is called. Where tokens are streamed, those of an answer that is sent back were seen.
+    (with verbatim quotes), ``uncited``, ``citation_status`` (``unsourced`` where there are no passages, and none is
+    cited) and ``citation_notes``. These name what the turn's tools could not search; without a passage, and where the
+    answer declines, it is ``incomplete`` then. Where tokens are streamed, those of an answer that is sent back were
+    seen.
 
     Args:
         tools: Names of tools whose results are passages also where they have no artifact: then the text of the result
-            is one passage. None: artifacts alone count.
+            is one passage; a note tells a name that no tool has. None: artifacts alone count.
         send_back: Whether an answer that fails is sent back at all.
 
     Raises:
@@ -173,8 +174,10 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
         numbers = {digest_of(document): number for number, document in enumerate(documents, start=1)}
         messages: list[Any] = []
         for message in request.messages:
-            passages = self._passages_of(message)
-            texts = [_render_numbered(passage, numbers[digest_of(passage)]) for passage in passages]
+            texts = []
+            for passage in self._passages_of(message):
+                tag = f'<passage id="{numbers[digest_of(passage)]}"'
+                texts.append(render_passages([passage]).replace('<passage id="1"', tag, 1))
             messages.append(message.model_copy(update={"content": "\n".join(texts)}) if texts else message)
         rules = self._prompt_messages(request, "")[0].text
         system_message = _with_rules(request.system_message, rules)
@@ -196,10 +199,10 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
         if documents and finish_of(last) in ("length", "filter", "error"):
             status, rank = "incomplete", len(_BEST_FIRST)
             notes.append("the answer was cut off")
-        if unknown := self.named_tools - _tool_names(request):
-            notes.append(
-                f"no tool is named {', '.join(map(repr, sorted(unknown)))}, as tools= of the check says"
-            )
+        called = {message.name for message in request.messages if isinstance(message, ToolMessage)}
+        tools = {tool.get("name") if isinstance(tool, dict) else tool.name for tool in request.tools}
+        if unknown := self.named_tools - called - tools:
+            notes.append(f"no tool is named {', '.join(sorted(unknown))}, as tools= of the check says")
         return _Checked(response, {**checked, "citation_status": status, "citation_notes": notes}, rank)
 
     def _request_again(self, request: ModelRequest[Any], first: _Checked) -> ModelRequest[Any]:
@@ -256,17 +259,6 @@ def _documents_of(artifact: Any) -> Iterator[Document]:
     documents = getattr(artifact, "documents", artifact)
     if documents is not None:
         yield from documents_in(documents)
-
-
-def _tool_names(request: ModelRequest[Any]) -> set[str | None]:
-    """Return the names of the tools that the model may call, and of those that were called."""
-    called = {message.name for message in request.messages if isinstance(message, ToolMessage)}
-    return called | {tool.get("name") if isinstance(tool, dict) else tool.name for tool in request.tools}
-
-
-def _render_numbered(document: Document, number: int) -> str:
-    """Write a passage with its number, as the model reads it."""
-    return render_passages([document]).replace('<passage id="1"', f'<passage id="{number}"', 1)
 
 
 def _with_rules(message: SystemMessage | None, rules: str) -> SystemMessage:

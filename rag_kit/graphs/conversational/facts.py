@@ -36,12 +36,9 @@ def namespace(user_id: str) -> tuple[str, str, str]:
 
 
 def check_signed_in(user_id: str) -> None:
-    """Refuse another user's id if the server, which knows who asks, put that into the configuration.
-
-    LangGraph's server puts "" there where nobody has to sign in.
-    """
+    """Refuse another user's id if the server, which knows who asks, put that into the configuration."""
     signed_in = get_config()["configurable"].get("langgraph_auth_user_id")
-    if signed_in and signed_in != user_id:
+    if signed_in and signed_in != user_id:  # "" where nobody has to sign in
         raise InvalidInputError(
             "context.user_id is not the user who is signed in; leave it out, or give that user's own id."
         )
