@@ -125,8 +125,10 @@ class RefusesUnknownKeys:
         if is_edit:
             problem = await find_unknown_edit(request, part_of(await self.thread_of(scope), "metadata"))
         else:
-            named = parts[parts.index("assistants") + 1 :] if "assistants" in parts else []
-            problem = await find_unknown_setting(request, named[0] if named else None)
+            assistant = parts[-1] if "assistants" in parts else None
+            if scope["method"] == "PATCH" and "crons" in parts:
+                assistant = await assistant_of(parts[-1])
+            problem = await find_unknown_setting(request, assistant)
         if problem is None:
             await self.app(scope, replaying(messages, receive), send)
         elif _in_tool.get():
@@ -179,6 +181,12 @@ async def schemas_of(assistant: Any) -> dict[str, Any]:
     except HTTPStatusError:  # the server will say it
         return {}
     return _schemas[graph]
+
+
+async def assistant_of(cron: str) -> str | None:
+    """The assistant that a cron runs, if it is among the last thousand."""
+    crons = await get_client(url=None).crons.search(limit=1000)
+    return next((one["assistant_id"] for one in crons if one["cron_id"] == cron), None)
 
 
 async def find_unknown_setting(request: Any, assistant: str | None = None) -> str | None:

@@ -291,6 +291,10 @@ def test_settings_that_do_not_exist_are_refused(client: Any) -> None:
                 run(client, assistant, QUESTION, **wrong)
         with pytest.raises(Exception, match=r"no setting 'delta'; allowed: .*upper"):
             client.assistants.update(assistant, context={"delta": 0.5})
+    cron: Any = client.crons.create("crag", schedule="0 0 1 1 *", input={"question": QUESTION})
+    with pytest.raises(Exception, match=r"no setting 'delta'; allowed: .*upper"):
+        client.crons.update(cron["cron_id"], context={"delta": 0.5})
+    client.crons.delete(cron["cron_id"])
 
 
 def test_facts_are_kept_where_nobody_signs_in(client: Any) -> None:
