@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar, Generic, NamedTuple, TypeVar
 
-from rag_kit.errors import IndexFormatError, IndexMissingError
+from rag_kit.errors import DocumentIndexError, IndexFormatError, IndexMissingError
 from rag_kit.indexing.document_index.folder import remove_parts, repair_advice
 from rag_kit.indexing.document_index.state import NO_GENERATION, Connection, IndexReport, IndexState
 
@@ -55,7 +55,12 @@ class FileLeg(ABC):
         """Remove all files of the leg, and forget what is loaded."""
         with self._lock:
             for path in self._files(state):
-                path.unlink(missing_ok=True)
+                try:
+                    path.rmdir() if path.is_dir() else path.unlink(missing_ok=True)
+                except OSError as error:
+                    raise DocumentIndexError(
+                        f"{path} cannot be removed ({error}). Remove it, then do the same again."
+                    ) from error
             self._forget()
 
     def _files(self, state: IndexState) -> Iterator[Path]:

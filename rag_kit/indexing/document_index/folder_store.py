@@ -276,10 +276,19 @@ class FolderStore(Store):
     def damage(self, connection: Connection) -> str:
         """Return what SQLite finds damaged; nothing for a sound file."""
         try:
-            bad = [row[0] for row in connection.execute("PRAGMA quick_check(5)") if row[0] != "ok"]
+            bad = [row[0] for row in connection.execute("PRAGMA integrity_check(5)") if row[0] != "ok"]
         except sqlite3.DatabaseError as error:
             bad = [str(error)]
         return f"{index_folder.STORE} is damaged: {'; '.join(bad)}" if bad else ""
+
+    def mend(self, connection: Connection) -> str:
+        """Rebuild SQLite's own indexes if something is damaged; its tables nothing can rebuild."""
+        if not self.damage(connection):
+            return ""
+        connection.execute("REINDEX")
+        if bad := self.damage(connection):
+            raise sqlite3.DatabaseError(bad)
+        return f"rebuilt the indexes within {index_folder.STORE}"
 
     def keyword_view(self) -> KeywordView:
         """Return the keyword leg in the present state."""

@@ -131,6 +131,10 @@ class Store(ABC):
     def damage(self, connection: Connection) -> str:
         """List what the database itself finds damaged; empty for a sound one."""
 
+    def mend(self, connection: Connection) -> str:
+        """Mend what the database itself can, and say so; raise `IndexFormatError` where it cannot."""
+        return ""
+
     @abstractmethod
     def legs(self, state: IndexState) -> list[Leg]:
         """Return all legs that an index has in a state."""

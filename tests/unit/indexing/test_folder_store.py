@@ -305,6 +305,55 @@ def test_a_flipped_byte_is_mended_by_repair_and_ingest(
         assert index.search_dense(text, 1)[0][0].page_content == text
 
 
+@pytest.mark.parametrize("copy", [0, 1])
+def test_a_flipped_bit_of_a_hash_is_mended_by_repair_and_ingest(
+    docs: Path, index_folder: Path, copy: int
+) -> None:
+    """Whether it is in the table or in SQLite's index of hashes, which then no longer agree."""
+    model, file = WordEmbeddings(), index_folder / "store.sqlite3"
+    with closing(sqlite3.connect(file)) as connection:
+        [(digest,)] = connection.execute("SELECT hash FROM chunks WHERE text LIKE '%pump%'")
+    data = file.read_bytes()
+    place = [found for found in range(len(data)) if data.startswith(digest, found)][copy]
+    file.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
+    with DocumentIndex.open(index_folder, mode="w", check=False) as index:
+        assert "store.sqlite3 is damaged" in str(index.verify())
+        assert "rebuilt the indexes within store.sqlite3" in str(index.repair())
+    ingest(docs, index_folder, embeddings=model)
+    with DocumentIndex.open(index_folder, embeddings=model) as index:
+        assert index.verify().ok, str(index.verify())
+        assert [d.page_content for d, _ in index.search_keyword("pump")] == ["The pump starts at 40 degrees."]
+
+
+def test_a_repair_says_that_nothing_mends_damaged_tables(index_folder: Path) -> None:
+    """Zeros in the rows of a store: ``repair`` says that only a backup helps."""
+    file = index_folder / "store.sqlite3"
+    data = file.read_bytes()
+    place = data.index(b"The pump starts")
+    file.write_bytes(data[: place - 120] + bytes(120) + data[place:])
+    with DocumentIndex.open(index_folder, mode="w", check=False) as index:
+        assert not index.verify().ok
+        with pytest.raises(IndexFormatError, match=r"nothing can rebuild it: put a backup in its place"):
+            index.repair()
+
+
+def test_repair_removes_a_folder_in_place_of_a_file_of_a_leg(index_folder: Path) -> None:
+    """An empty one goes; one that holds something is named."""
+    [file] = index_folder.glob("bm25-*.index")
+    for name in (None, "kept.txt"):
+        file.unlink()
+        file.mkdir()
+        if name:
+            (file / name).write_text("x")
+        with DocumentIndex.open(index_folder, mode="w", check=False) as index:
+            if name:
+                with pytest.raises(DocumentIndexError, match=r"bm25-.*cannot be removed"):
+                    index.repair()
+            else:
+                assert index.repair().ok
+    assert (file / "kept.txt").exists()
+
+
 class Full:
     """A connection that finds no room to write."""
 
