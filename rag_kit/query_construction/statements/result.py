@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
-from itertools import islice
+from itertools import chain, count, islice
 from typing import Any, NamedTuple, Self
 
 from langchain_core.documents import Document
@@ -15,6 +15,8 @@ from rag_kit.documents.identity import to_plain
 
 MAX_COLUMNS = 100
 MAX_STATEMENT = 20_000
+# metadata by which citations and prompts say where a passage is from: a row is from its database, whatever it holds
+_ORIGIN = (PROVENANCE_KEY, "source", "file", "title", "heading", "page", "slide", "sheet", "url", "picture")
 
 
 class RefusalError(Exception):
@@ -35,7 +37,7 @@ class QueryResult:
 
     Attributes:
         statement: The statement as it ran; empty where the model found that the tables cannot answer.
-        columns: Names of the columns.
+        columns: Names of the columns; a second ``name`` is ``name_2``.
         rows: One tuple a row: numbers, truth values, ``None`` and texts.
         truncated: There are more rows than ``max_rows``.
         question: The question as it was asked.
@@ -59,11 +61,12 @@ class QueryResult:
     def from_rows(cls, statement: str, columns: Iterable[Any], rows: Iterable[Any], limits: Limits) -> Self:
         """Make a result of the first rows, long cells cut; one row more is read, to know if there are more."""
         read = [tuple(cut_cell(cell, limits.chars) for cell in row) for row in islice(rows, limits.rows + 1)]
-        return cls(statement, tuple(map(str, columns)), tuple(read[: limits.rows]), len(read) > limits.rows)
+        names = tuple(_free_names(map(str, columns)))
+        return cls(statement, names, tuple(read[: limits.rows]), len(read) > limits.rows)
 
     @property
     def documents(self) -> list[Document]:
-        """Make a document of each row: its columns as text and as metadata.
+        """Make a document of each row: its columns as text and as metadata; a column ``source`` is ``source_2`` there.
 
         Example:
             >>> result = QueryResult('SELECT count(*) AS "Tracks" FROM t', columns=("Tracks",), rows=((3,),))
@@ -84,11 +87,19 @@ class QueryResult:
         """Make a document of a row: a line and a metadata field for each column."""
         lines: list[str] = []
         metadata: dict[str, Any] = {"source": self.kind}
-        for name, cell in zip(self.columns, row, strict=True):
+        for name, key, cell in zip(self.columns, _free_names(self.columns, _ORIGIN), row, strict=True):
             lines.append(f"{name}: {'NULL' if cell is None else cell}")
-            metadata[name] = float(cell) if isinstance(cell, Decimal) else to_plain(cell)
-        metadata.pop(PROVENANCE_KEY, None)  # a statement may name its columns as it likes
+            metadata[key] = float(cell) if isinstance(cell, Decimal) else to_plain(cell)
         return Document(page_content="\n".join(lines), metadata=metadata)
+
+
+def _free_names(names: Iterable[str], taken: Iterable[str] = ()) -> Iterator[str]:
+    """Yield names, with a number behind those that are taken already, or were before."""
+    used = set(taken)
+    for name in names:
+        free = next(each for each in chain([name], (f"{name}_{n}" for n in count(2))) if each not in used)
+        used.add(free)
+        yield free
 
 
 def cut_cell(cell: Any, chars: int) -> Any:

@@ -283,9 +283,25 @@ async def test_as_retriever() -> None:
         scripted("SELECT 'bm25' AS rag_kit, name FROM item LIMIT 1"), memory_engine()
     )
     assert get_provenance(forged.invoke("fan")[0])["stages"][0]["stage"] == "sql"
+    forged.query.llm = scripted(
+        "SELECT name AS text, 'a.pdf' AS file, 'b.pdf' AS source, 3 AS page FROM item"
+    )
+    [document, *_] = forged.invoke("fan")
+    own = {key: value for key, value in document.metadata.items() if key != "rag_kit"}
+    assert own == {"source": "sql", "text": "pen", "file_2": "a.pdf", "source_2": "b.pdf", "page_2": 3}
     both = EnsembleRetriever(retrievers=[retriever, BM25Retriever.from_texts(["A fan cools."])], k=5)
     fused = both.invoke("fan")
     assert len(fused) == 5 and {"sql", "bm25"} <= {get_provenance(doc)["stages"][0]["stage"] for doc in fused}
+
+
+async def test_columns_of_one_name_are_told_apart() -> None:
+    """A join selects two columns of one name: both are in the result, the tool's answer, and the metadata."""
+    query = TextToSql(scripted("SELECT a.name, b.name, 1 AS name_2 FROM item a, item b"), memory_engine())
+    result = query.invoke("Which pairs?")
+    assert result.columns == ("name", "name_2", "name_2_2")
+    pair = {"name": "pen", "name_2": "fan", "name_2_2": 1}
+    assert pair.items() <= result.documents[1].metadata.items()
+    assert str(pair) in statement_tool(query).invoke({"question": "Which pairs?"})
 
 
 async def test_as_tool() -> None:
