@@ -244,7 +244,9 @@ def _read_entry(name: str, operand: Any, depth: int) -> list[dict[str, Any]]:
 def _condition(field: str, operator: Any, value: Any) -> dict[str, Any]:
     """Make a condition on a plain value or a list of them."""
     if isinstance(value, list):
-        plain = [item for item in map(_plain_value, value[:_MAX_VALUES]) if isinstance(item, Scalar)]
+        plain = [_plain_value(item) for item in value[:_MAX_VALUES]]
+        if not all(isinstance(item, Scalar) for item in plain):
+            return _unreadable({field: {operator: value}}, "its list holds more than plain values")[0]
         return {"field": field, "operator": str(operator), "value": plain}
     return {"field": field, "operator": str(operator), "value": _plain_value(value)}
 

@@ -92,7 +92,7 @@ class _Checker:
         parts alone would keep out documents that were asked for. If ``negated``, below a "not", it is the reverse.
         """
         if isinstance(node, FilterCondition):
-            return self._usable_condition(node)
+            return self._usable_condition(node, negated)
         join = node.join.strip().lower().lstrip("$")
         if join not in ("and", "or", "not"):
             self.repair(f"{node.join!r} was read as and; allowed: and, or, not")
@@ -110,14 +110,14 @@ class _Checker:
         joined = clauses.any_of(usable)
         return clauses.none_of(joined) if joined and join == "not" else joined
 
-    def _usable_condition(self, condition: FilterCondition) -> Clause | None:
+    def _usable_condition(self, condition: FilterCondition, negated: bool) -> Clause | None:
         """Make the clause of a condition; ``None``, with a repair recorded, if it does not fit the schema."""
         value = _cut_repr(condition.value)
         if condition.operator == UNREADABLE:
             self.repair(f"dropped: {value}: {condition.field}")
             return None
         try:
-            return self._make_comparison(condition)
+            return self._make_comparison(condition, negated)
         except UnfitError as reason:
             self.repair(f"dropped: {condition.field[:60]} {condition.operator[:20]} {value}: {reason}")
             return None
@@ -140,7 +140,7 @@ class _Checker:
         self.repair(f"dropped: sort by {answer.sort_by[:60]}: {why}")
         return None
 
-    def _make_comparison(self, condition: FilterCondition) -> Clause | None:
+    def _make_comparison(self, condition: FilterCondition, negated: bool) -> Clause | None:
         """Make the clause of a condition, ``None`` if no entry of a list fits; raise `UnfitError` if it cannot be."""
         field, value = self._find_field(condition.field), condition.value
         if field is None:
@@ -160,23 +160,25 @@ class _Checker:
             if not field.ordered or len(items) > 1:
                 raise UnfitError("a list has no order" if field.ordered else "its values have no order")
             return clauses.comparison_clause(field, operator, self._fit(field, items[0]))
+        excludes = operator in _NEGATED
         if field.many:
-            return self._make_list_clause(field, operator, items)
+            is_or = excludes if operator not in ("$in", "$nin") else not excludes
+            return self._make_list_clause(field, operator, self._fit_all(field, items, is_or != negated))
         if operator in ("$contains", "$without"):
             items = self._find_containing(field, items)
-        values = self._fit_all(field, items)
-        if operator in _NEGATED:
+        values = self._fit_all(field, items, excludes == negated)
+        if excludes:
             clause = clauses.all_of([clauses.comparison_clause(field, "$ne", item) for item in values])
         else:
             clause = clauses.any_of([clauses.comparison_clause(field, "$eq", item) for item in values])
         return clause and clauses.shorten_clause(clause)
 
-    def _make_list_clause(self, field: MetadataField, operator: str, items: list[Any]) -> Clause | None:
-        """Make the clause on a field that holds lists; ``None`` if no item fits."""
+    def _make_list_clause(self, field: MetadataField, operator: str, values: list[Any]) -> Clause | None:
+        """Make the clause on a field that holds lists; ``None`` if no item fitted."""
         if operator in ("$eq", "$ne"):
             self.repair(f"{field.name} holds lists: {operator[1:]} was read as contains")
         join = clauses.any_of if operator in ("$in", "$nin") else clauses.all_of
-        joined = join([{field.name: {"$contains": value}} for value in self._fit_all(field, items)])
+        joined = join([{field.name: {"$contains": value}} for value in values])
         return clauses.none_of(joined) if joined and operator in _NEGATED else joined
 
     def _find_containing(self, field: MetadataField, items: list[Any]) -> list[Any]:
@@ -191,10 +193,15 @@ class _Checker:
         self.repair(f"{field.name}: contains {_cut_repr(items)} was read as one of {_cut_repr(values)}")
         return values
 
-    def _fit_all(self, field: MetadataField, items: list[Any]) -> list[Any]:
-        """Convert values to the field's form; of several, those that do not fit are dropped, with a repair recorded."""
-        if len(items) == 1:
-            return [self._fit(field, items[0])]
+    def _fit_all(self, field: MetadataField, items: list[Any], are_alternatives: bool) -> list[Any]:
+        """Convert values to the field's form; of several, those that do not fit are dropped, with a repair recorded.
+
+        Of alternatives none is: the others alone would hide what is asked for, so `UnfitError` is raised.
+        """
+        if len(items) == 1 or (are_alternatives and len(items) <= _MAX_ITEMS):
+            return list(dict.fromkeys(self._fit(field, item) for item in items))
+        if are_alternatives:
+            raise UnfitError(f"more than {_MAX_ITEMS} values")
         if len(items) > _MAX_ITEMS:
             self.repair(f"{field.name}: the first {_MAX_ITEMS} of {len(items)} values were kept")
         values: dict[Any, None] = {}
@@ -226,6 +233,8 @@ class _Checker:
     def _read_time(self, field: MetadataField, value: Any) -> Any:
         """Return the year or `Period` that a value names, or its seconds if the field stores these; else ``None``."""
         number = _to_number(field, value)
+        if isinstance(value, float) and isinstance(number, float):  # 2003.5 is no day, but has its place among years
+            return number if field.is_year or field.date_format == "timestamp" else None
         if field.is_year and isinstance(number, int) and number <= _MAX_YEAR:
             return number
         text = str(value if number is None else number)
