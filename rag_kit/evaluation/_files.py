@@ -20,7 +20,8 @@ from rag_kit.documents.files import json_line, replace_file
 from rag_kit.errors import InvalidInputError, MissingExtraError
 from rag_kit.indexing.files import as_path
 from rag_kit.indexing.readers.encodings import decode
-from rag_kit.indexing.readers.parts import Unreadable
+from rag_kit.indexing.readers.parts import Unreadable, reason_of
+from rag_kit.indexing.readers.sheets import first_sheet
 
 Record = tuple[str, dict[str, Any]]
 #: Characters of a line; a small file may unpack to a line without end.
@@ -92,18 +93,33 @@ def read_records(path: Path) -> Iterator[Record]:
     return _READERS[ending](path)
 
 
-def _read_sheet(path: Path) -> Iterator[Record]:
-    """Yield the rows of a Parquet or an Excel file, read by pandas."""
+def _read_parquet(path: Path) -> Iterator[Record]:
+    """Yield the rows of a Parquet file, read by pandas."""
     try:
         import pandas as pd
     except ImportError as error:
         raise MissingExtraError("eval", f"reading {path.name!r}") from error
-    ending = path.suffix.lower()
     try:
-        frame = pd.read_parquet(path) if ending == ".parquet" else pd.read_excel(path, dtype=object)
-    except Exception as error:  # those of pyarrow, openpyxl and zipfile
-        raise InvalidInputError(f"{path.name}: cannot be read as {ending} ({error})") from error
+        frame = pd.read_parquet(path)
+    except Exception as error:  # those of pyarrow
+        raise InvalidInputError(f"{path.name}: cannot be read as .parquet ({error})") from error
     return frame_records(frame, path.name)
+
+
+def _read_xlsx(path: Path) -> Iterator[Record]:
+    """Yield the rows below the header of an Excel file's first sheet; cells are the texts that Excel shows."""
+    try:
+        rows = first_sheet(path.read_bytes())
+    except Exception as error:  # those of openpyxl and zipfile
+        raise InvalidInputError(f"{path.name}: cannot be read as .xlsx ({reason_of(error)})") from error
+    columns = sorted({column for cells in rows.values() for column in cells})
+    names: list[str] = []
+    for number, cells in sorted(rows.items()):
+        where = f"{path.name}: row {number}"
+        if names:
+            yield where, {name: cells.get(column, "") for name, column in zip(names, columns, strict=True)}
+        else:
+            names = _check_header([cells.get(column, f"column {column}") for column in columns], where)
 
 
 def frame_records(frame: Any, source: str) -> Iterator[Record]:
@@ -206,7 +222,7 @@ def _read_csv(path: Path) -> Iterator[Record]:
 _READERS: dict[str, Callable[[Path], Iterator[Record]]] = {
     **dict.fromkeys((".jsonl", ".ndjson"), read_jsonl),
     **dict.fromkeys((".csv", ".tsv", ".tab"), _read_csv),
-    **dict.fromkeys((".parquet", ".xlsx"), _read_sheet),
+    **{".parquet": _read_parquet, ".xlsx": _read_xlsx},
 }
 
 

@@ -233,7 +233,9 @@ class _Checker:
     def _read_time(self, field: MetadataField, value: Any) -> Any:
         """Return the year or `Period` that a value names, or its seconds if the field stores these; else ``None``."""
         number = _to_number(field, value)
-        if isinstance(value, float) and isinstance(number, float):  # 2003.5 is no day, but has its place among years
+        if isinstance(value, float) and isinstance(
+            number, float
+        ):  # 2003.5 is no day, but has its place among years
             return number if field.is_year or field.date_format == "timestamp" else None
         if field.is_year and isinstance(number, int) and number <= _MAX_YEAR:
             return number

@@ -252,6 +252,11 @@ class EvaluationSet(Sequence[Example]):
         header: dict[str, Any] = {}
         passages: list[Passage] = []
         examples = list(read_examples(records_of_examples(records, header, passages), columns, source))
+        wanted = header.get("corpus", 0)
+        if not isinstance(wanted, int) or len(passages) < wanted:
+            raise InvalidInputError(
+                f"{source} has {len(passages)} passages, but its first line says {wanted!r:.80}; the file was cut"
+            )
         corpus = passages if passages or "corpus" in header else None
         return cls(name or header.get("name") or _set_name(source), examples, corpus=corpus)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from rag_kit.concurrency.notes import write_note
 from rag_kit.indexing.readers.cell_formats import CHINESE_FORMATS, plain_text, shown
+from rag_kit.indexing.readers.limits import ReadLimits
 from rag_kit.indexing.readers.numbers import lowered, raised
 from rag_kit.indexing.readers.package import Package, xml_bytes
 from rag_kit.indexing.readers.parts import (
@@ -57,6 +58,13 @@ def read_xlsx(data: bytes, context: Context) -> Iterator[Part]:
             part.text = part.text if number else f"# {sheet.title}\n\n{part.text}"
             part.metadata |= {"sheet": sheet.title, "heading": sheet.title, "title": title}
             yield part
+
+
+def first_sheet(data: bytes) -> Rows:
+    """Read the cells of a workbook's first sheet as they are shown, hidden ones too, with their line ends."""
+    package = Package(data, ReadLimits())
+    [(sheet, formulas), *_] = _load_sheets(package, {}, list(filter(_SHEET.fullmatch, package.names)))
+    return _read_cells(sheet, formulas, keep_lines=True)
 
 
 def _open_sheets(package: Package) -> list[tuple[Any, Any]]:
@@ -139,7 +147,7 @@ def _drop_hidden(sheet: Any, rows: Rows) -> Rows:
     return shown
 
 
-def _read_cells(sheet: Any, formulas: Any) -> Rows:
+def _read_cells(sheet: Any, formulas: Any, *, keep_lines: bool = False) -> Rows:
     """Read the texts of filled cells by row and column; each cell of a merged range has its text."""
     rows: Rows = {}
     for (row, column), cell in sheet._cells.items():
@@ -147,6 +155,7 @@ def _read_cells(sheet: Any, formulas: Any) -> Rows:
         if value is None and formulas is not None:
             value = formulas.cell(row, column).value
         text = _cell_text(value, cell)
+        text = text.strip() if keep_lines else " ".join(text.split())
         if text:
             rows.setdefault(row, {})[column] = text
     for area in sheet.merged_cells.ranges:
@@ -171,7 +180,7 @@ def _cell_text(value: Any, cell: Any) -> str:
     is_formula = isinstance(value, str) and value.startswith("=")
     if isinstance(value, str):
         value = _ESCAPE.sub(lambda match: chr(int(match[1], 16)), value)
-    return " ".join((plain_text(value) if is_formula or code == "General" else shown(value, code)).split())
+    return plain_text(value) if is_formula or code == "General" else shown(value, code)
 
 
 def _rich_text(blocks: list[Any]) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import openpyxl
 import pandas as pd
 import pytest
 from langchain_core.documents import Document
@@ -389,6 +391,43 @@ def test_excel(tmp_path):
     frame.to_excel(tmp_path / "a.xlsx", index=False)
     one, two = EvaluationSet.load(tmp_path / "a.xlsx")
     assert (one.id, one.question, one.reference, two.reference) == ("1", "潮汐？", "月球", None)
+
+
+def test_excel_cells_are_what_excel_shows(tmp_path):
+    """Decision 0040 for documents holds for sets: formats count, and NA is an answer."""
+    sheet = (book := openpyxl.Workbook()).active
+    sheet.append(["问题", "答案", "code", None])
+    cells = [
+        (0.25, "0%"),
+        (123, "00000"),
+        (datetime(2026, 3, 1), "dd.mm.yyyy"),
+        (timedelta(hours=30), "[h]:mm"),
+    ]
+    for row, (value, code) in enumerate([*cells, ("NA", "General"), ("None", "General")], start=2):
+        sheet.cell(row, 1, f"q{row}?")
+        sheet.cell(row, 2, value).number_format = code
+    sheet.cell(2, 4, "no header")
+    book.save(tmp_path / "a.xlsx")
+    examples = EvaluationSet.load(tmp_path / "a.xlsx")
+    assert [e.reference for e in examples] == ["25%", "00123", "01.03.2026", "30:00", "NA", "None"]
+    assert examples[0].metadata == {"column 4": "no header"}
+    (tmp_path / "b.xlsx").write_bytes(b"PK no workbook")
+    assert "b.xlsx: cannot be read as .xlsx" in refusal(EvaluationSet.load, tmp_path / "b.xlsx")
+    sheet.cell(1, 3, "答案")
+    book.save(tmp_path / "c.xlsx")
+    assert "c.xlsx: row 1: the header has the column '答案' twice" in refusal(
+        EvaluationSet.load, tmp_path / "c.xlsx"
+    )
+
+
+def test_a_set_that_was_cut_is_refused(tmp_path):
+    """The first line says how many passages there are."""
+    path = EvaluationSet("a", [Example("q", "Who?")], corpus=["one", "two"]).save(tmp_path / "a.jsonl")
+    whole = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(whole[:-1]))
+    assert "a.jsonl has 1 passages, but its first line says 2; the file was cut" in refusal(
+        EvaluationSet.load, path
+    )
 
 
 def test_folders_and_files_that_are_no_sets(tmp_path):
