@@ -61,7 +61,7 @@ class QueryResult:
     def from_rows(cls, statement: str, columns: Iterable[Any], rows: Iterable[Any], limits: Limits) -> Self:
         """Make a result of the first rows, long cells cut; one row more is read, to know if there are more."""
         read = [tuple(cut_cell(cell, limits.chars) for cell in row) for row in islice(rows, limits.rows + 1)]
-        names = tuple(_free_names(map(str, columns)))
+        names = tuple(_free_names(str(name)[: limits.chars] for name in columns))
         return cls(statement, names, tuple(read[: limits.rows]), len(read) > limits.rows)
 
     @property
