@@ -97,10 +97,10 @@ def _read_parquet(path: Path) -> Iterator[Record]:
     """Yield the rows of a Parquet file, read by pandas."""
     try:
         import pandas as pd
+
+        frame = pd.read_parquet(path)
     except ImportError as error:
         raise MissingExtraError("eval", f"reading {path.name!r}") from error
-    try:
-        frame = pd.read_parquet(path)
     except Exception as error:  # those of pyarrow
         raise InvalidInputError(f"{path.name}: cannot be read as .parquet ({error})") from error
     return frame_records(frame, path.name)

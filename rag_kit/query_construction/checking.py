@@ -198,17 +198,17 @@ class _Checker:
 
         Of alternatives none is: the others alone would hide what is asked for, so `UnfitError` is raised.
         """
-        if len(items) == 1 or (are_alternatives and len(items) <= _MAX_ITEMS):
-            return list(dict.fromkeys(self._fit(field, item) for item in items))
-        if are_alternatives:
-            raise UnfitError(f"more than {_MAX_ITEMS} values")
         if len(items) > _MAX_ITEMS:
+            if are_alternatives:
+                raise UnfitError(f"more than {_MAX_ITEMS} values")
             self.repair(f"{field.name}: the first {_MAX_ITEMS} of {len(items)} values were kept")
         values: dict[Any, None] = {}
         for item in items[:_MAX_ITEMS]:
             try:
                 values[self._fit(field, item)] = None
             except UnfitError as reason:
+                if are_alternatives or len(items) == 1:
+                    raise
                 self.repair(f"dropped: {field.name} {_cut_repr(item)}: {reason}")
         return list(values)
 

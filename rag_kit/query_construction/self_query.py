@@ -34,10 +34,6 @@ from rag_kit.retrieval.settings import SelfQuerySettings
 _MAX_SCHEMAS = 32
 
 
-def _check_llm(llm: Any) -> Any:
-    return None if llm is None else check_model(llm)
-
-
 class SelfQueryRetriever(AskingRetriever):
     """Turn a question into a text to search for and a filter on metadata, and search with both.
 
@@ -97,7 +93,7 @@ class SelfQueryRetriever(AskingRetriever):
     }
 
     retriever: Annotated[Runnable[str, list[Document]], BeforeValidator(as_retriever)]
-    llm: Annotated[Runnable[Any, Any] | None, BeforeValidator(_check_llm)] = None
+    llm: Annotated[Runnable[Any, Any] | None, BeforeValidator(lambda llm: llm and check_model(llm))] = None
     schema_: Any = None
     exclude: Collection[str] = ()
     documents: Any = None

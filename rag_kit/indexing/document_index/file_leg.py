@@ -58,9 +58,7 @@ class FileLeg(ABC):
                 try:
                     path.rmdir() if path.is_dir() else path.unlink(missing_ok=True)
                 except OSError as error:
-                    raise DocumentIndexError(
-                        f"{path} cannot be removed ({error}). Remove it, then do the same again."
-                    ) from error
+                    raise DocumentIndexError(f"{path} cannot be removed; remove it ({error}).") from error
             self._forget()
 
     def _files(self, state: IndexState) -> Iterator[Path]:

@@ -127,9 +127,9 @@ class Store(ABC):
             self.close()
             raise
 
-    @abstractmethod
     def damage(self, connection: Connection) -> str:
-        """List what the database itself finds damaged; empty for a sound one."""
+        """List what the database itself finds damaged; empty for a sound one, and a server's looks after itself."""
+        return ""
 
     def mend(self, connection: Connection) -> str:
         """Mend what the database itself can, and say so; raise `IndexFormatError` where it cannot."""

@@ -51,19 +51,15 @@ def _damaged_rows(connection: Connection, table: str) -> Iterator[tuple[int, Sto
     query = f"SELECT n, id, source, hash, {content} FROM {table} ORDER BY n"
     for n, key, source, digest, text_bytes, metadata_bytes in scan(connection, query):
         metadata = bytes(metadata_bytes).decode("utf-8", "replace")
-        is_readable = _is_object(metadata)
+        try:
+            is_readable = isinstance(json.loads(metadata), dict)
+        except (ValueError, RecursionError):
+            is_readable = False
         if not is_readable:
             metadata = json.dumps({"source": source})
         if not is_readable or hashlib.sha256(text_bytes).digest() != digest:
             text = bytes(text_bytes).decode("utf-8", "replace")
             yield n, StoredRow(key, source, 0, text, metadata, b"damaged row %d" % n)
-
-
-def _is_object(metadata: str) -> bool:
-    try:
-        return isinstance(json.loads(metadata), dict)
-    except (ValueError, RecursionError):
-        return False
 
 
 def _check_vectors(connection: Connection, state: IndexState, report: IndexReport) -> None:

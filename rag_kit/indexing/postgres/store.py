@@ -266,10 +266,6 @@ class PostgresStore(Store):
         connection.execute("DELETE FROM removed")
         connection.execute(upsert_statement("meta", "key", "value"), ("floor", json.dumps(state.generation)))
 
-    def damage(self, connection: Connection) -> str:
-        """Return ``""``: a server looks after its files itself."""
-        return ""
-
     def keyword_view(self) -> KeywordView:
         """Return the keyword leg, which reads the newest state at each call."""
         return PostgresKeywordView(self, self.keyword.label, self.keyword.analyzer)

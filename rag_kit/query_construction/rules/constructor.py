@@ -100,9 +100,7 @@ class RuleConstructor:
         return ConstructedQuery(question, query, where, sort, limit, repairs=tuple(repairs))
 
 
-@lru_cache(maxsize=16)
-def _value_index(schema: Schema) -> ValueIndex:
-    return ValueIndex(schema)
+_value_index = lru_cache(maxsize=16)(ValueIndex)
 
 
 def _normalize(question: str) -> str:
@@ -133,11 +131,13 @@ def _values_and_amounts(
 ) -> tuple[list[NamedValue], list[Amount]]:
     """Find values that are not part of a date, and dates and numbers that are not part of a value."""
     # "2010" is a year before it is the value of a text field
-    values = [value for value in values if not _is_decimal(text, value) or is_explicit(text, value)]
+    values = [
+        value for value in values if not text[value.begin : value.end].isdecimal() or is_explicit(text, value)
+    ]
     periods = []
     for period in find_periods(text, today) if any(field.temporal for field in schema) else ():
         # "in 1500 participants" has no year
-        is_count = _is_decimal(text, period) and cues.NOT_YEARS.match(text, period.end)
+        is_count = text[period.begin : period.end].isdecimal() and cues.NOT_YEARS.match(text, period.end)
         is_reference = period.period.grain == "year" and cues.is_reference(text, period)
         if not (is_count or is_reference or period.overlaps(used)):
             periods.append(period)
@@ -146,10 +146,6 @@ def _values_and_amounts(
     values = [span for span in named if isinstance(span, NamedValue)]
     periods = [span for span in named if isinstance(span, NamedPeriod)]
     return values, find_amounts(text, schema, periods, [*values, *used])
-
-
-def _is_decimal(text: str, span: QuestionSpan) -> bool:
-    return text[span.begin : span.end].isdecimal()
 
 
 @dataclass(frozen=True, eq=False)
