@@ -309,7 +309,7 @@ def test_a_flipped_byte_is_mended_by_repair_and_ingest(
 def test_a_flipped_bit_of_a_hash_is_mended_by_repair_and_ingest(
     docs: Path, index_folder: Path, copy: int
 ) -> None:
-    """Whether it is in the table or in SQLite's index of hashes, which then no longer agree."""
+    """The table and SQLite's index of hashes no longer agree, whichever of the two was hit."""
     model, file = WordEmbeddings(), index_folder / "store.sqlite3"
     with closing(sqlite3.connect(file)) as connection:
         [(digest,)] = connection.execute("SELECT hash FROM chunks WHERE text LIKE '%pump%'")
