@@ -143,7 +143,7 @@ def _hint_replaced(out: Path | None, version: str | None) -> None:
     """Hint that the results in a folder, if they are of another index, model or setting, are replaced."""
     before = None
     # without results there is no manifest; of a damaged one the run itself says so
-    with suppress(OSError, ValueError, AttributeError):
+    with suppress(OSError, ValueError, AttributeError, RecursionError):
         saved = json.loads((out / "manifest.json").read_text(encoding="utf-8")) if out else {}
         before = saved.get("pipeline", {}).get("version")
     if before and before != version:

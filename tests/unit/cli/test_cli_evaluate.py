@@ -101,6 +101,8 @@ def test_an_index_searched_and_answered_from(folder: Path, capsys: pytest.Captur
     code, _, err = run(capsys, *search)
     assert code == exits.OK
     assert Results.load(folder / "r")["q3"].cells["ours_answer_found"].status == "not_applicable"
+    (folder / "r" / "manifest.json").write_text("[" * 100_000)  # damaged: the run writes another one
+    assert run(capsys, *search)[0] == exits.OK and len(Results.load(folder / "r").rows) == 3
     code, _, err = run(capsys, *search[:-1], "g", "--graph", "plain")
     assert code == exits.OK
     assert "extractive" in err
