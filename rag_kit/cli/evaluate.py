@@ -94,17 +94,17 @@ def run(arguments: argparse.Namespace) -> int:
     minima = dict(arguments.minima)
     names = list(dict.fromkeys([*arguments.metrics, *minima]))
     metrics = get_metrics(names) if names else ()
-    examples = EvaluationSet.load(arguments.dataset, columns=dict(arguments.columns) or None).examples
-    _check_folder(arguments.out, {example.id for example in examples})
+    questions = EvaluationSet.load(arguments.dataset, columns=dict(arguments.columns) or None)
+    _check_folder(arguments.out, {example.id for example in questions})
     if arguments.limit is not None:
-        examples = examples[: max(arguments.limit, 0)]
+        questions = questions[: max(arguments.limit, 0)]
     with _open_pipeline(arguments) as (pipeline, name, version):
         settings = pick(arguments, "out", "max_concurrency", "timeout", "max_missing_gold", *CAPS)
         settings |= {"name": arguments.name or name, "version": version}
         settings |= {"judge": _make_judge(arguments, metrics), "progress": sys.stderr.isatty()}
         if not arguments.dry_run:
             _hint_replaced(arguments.out, version)
-        results = evaluate(pipeline, examples, metrics or None, dry_run=arguments.dry_run, **settings)
+        results = evaluate(pipeline, questions, metrics or None, dry_run=arguments.dry_run, **settings)
     if isinstance(results, Estimate):
         say_json({"name": results.name, "expected": results.parts}) if arguments.json else say(str(results))
         return exits.OK

@@ -20,7 +20,7 @@ from rag_kit.evaluation.comparison_pairs import Complementarity, Pair
 from rag_kit.evaluation.comparison_scores import SLICES, MatchedRuns, Score, Slice
 from rag_kit.evaluation.runs.labels import caveats
 from rag_kit.evaluation.runs.results import Results, interval_text
-from rag_kit.evaluation.statistics import check_level, column_intervals
+from rag_kit.evaluation.statistics import bootstrap_intervals, check_level
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -260,8 +260,8 @@ def compare(
         couples = list(combinations(range(len(names)), 2))
     else:
         couples = [(i, names.index(baseline)) for i, name in enumerate(names) if name != baseline]
-    columns = [*matched.values.values(), paired.differences(matched, couples)]  # all share their resamples
-    intervals = column_intervals(np.concatenate(columns, axis=1), level=level)
+    columns = np.concatenate([*matched.values.values(), paired.differences(matched, couples)], axis=1)
+    intervals = bootstrap_intervals([scoring.present_values(column) for column in columns.T], level=level)
     table = scoring.scores(matched, intervals, prices, level=level)
     pair_intervals = intervals[len(table) :]
     pairs, tests = paired.compare_pairs(matched, couples, pair_intervals, level=level, thresholds=limits)

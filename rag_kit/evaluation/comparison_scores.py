@@ -17,7 +17,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.cells import Summary
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.runs.results import Results, higher_is_better
-from rag_kit.evaluation.statistics import Interval, column_intervals, latency_percentiles
+from rag_kit.evaluation.statistics import Interval, bootstrap_intervals, latency_percentiles
 
 #: What must be the same of an example in all runs: with other gold the scores mean something else.
 _GOLD = (
@@ -151,9 +151,9 @@ def slice_scores(matched: MatchedRuns, slices: Sequence[str], *, level: float) -
         counts = Counter(labels)
         for value in sorted(counts, key=lambda tag: (tag == _UNTAGGED, -counts[tag], tag)):
             part = table[[label == value for label in labels]]
-            intervals = column_intervals(part, level=level, n=2_000)
-            for (metric, name), column, ends in zip(columns, part.T, intervals, strict=True):
-                present = present_values(column)
+            scored = [present_values(column) for column in part.T]
+            intervals = bootstrap_intervals(scored, level=level, n=2_000)
+            for (metric, name), present, ends in zip(columns, scored, intervals, strict=True):
                 low, high = ends if len(present) >= _FEW else (None, None)
                 rows.append(Slice(by, value, metric, name, mean(present), low, high, len(present), len(part)))
     return rows

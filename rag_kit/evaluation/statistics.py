@@ -46,20 +46,24 @@ def bootstrap_interval(
     return _resample(_finite_array(values)[:, None], level, n, seed)[0]
 
 
-def column_intervals(table: np.ndarray, *, level: float = 0.95, n: int = 10_000) -> list[Interval]:
-    """Return the confidence interval of each column's mean; rows are questions, NaN is no value.
+def bootstrap_intervals(
+    columns: Sequence[Sequence[float]], *, level: float = 0.95, n: int = 10_000
+) -> list[Interval]:
+    """Return the `bootstrap_interval` of each of several lists of values; ``(None, None)`` below two values.
 
-    All columns share their resamples, which draw from all questions: in a column with gaps the number of values
-    varies from one resample to the next. Below two values there is no interval. Arguments as for `bootstrap_interval`.
+    Lists of one length share their resamples, so that many take little longer than one.
 
     Example:
-        >>> import numpy as np
-        >>> column_intervals(np.array([[1.0, np.nan], [1.0, 0.5], [1.0, np.nan]]))
+        >>> bootstrap_intervals([[1.0, 1.0, 1.0], [0.5]])
         [(1.0, 1.0), (None, None)]
     """
-    has_enough = (~np.isnan(table)).sum(axis=0) > 1
-    resampled = iter(_resample(table[:, has_enough], level, n, 0) if has_enough.any() else ())
-    return [next(resampled) if enough else (None, None) for enough in has_enough]
+    intervals: list[Interval] = [(None, None)] * len(columns)
+    for length in {len(column) for column in columns if len(column) > 1}:
+        numbers = [number for number, column in enumerate(columns) if len(column) == length]
+        table = np.array([columns[number] for number in numbers]).T
+        for number, interval in zip(numbers, _resample(table, level, n, 0), strict=True):
+            intervals[number] = interval
+    return intervals
 
 
 def sign_flip_test(differences: Numbers, *, seed: int = 0) -> float:
@@ -136,19 +140,17 @@ def check_level(level: Any) -> None:
 
 
 def _resample(table: np.ndarray, level: float, n: int, seed: int) -> list[tuple[float, float]]:
-    """Return the interval of each column's mean over ``n`` resamples of the rows; NaN is no value."""
+    """Return the interval of each column's mean over ``n`` resamples of the rows."""
     count, generator = len(table), np.random.default_rng(seed)
-    present = (~np.isnan(table)).astype(np.float64)
-    values, means = np.nan_to_num(table), np.empty((n, table.shape[1]))
+    means = np.empty((n, table.shape[1]))
     for start, size in _draw_batches(n, count):
         rows = generator.integers(0, count, size=(size, count))
         # how often each resample has each row, so that one product gives the sums of all columns
         rows += (np.arange(size) * count)[:, None]  # bincount then counts for each resample by itself
         times = np.bincount(rows.ravel(), minlength=rows.size).reshape(rows.shape).astype(np.float64)
-        with np.errstate(invalid="ignore"):  # a resample may have no value of a column with few
-            means[start : start + size] = (times @ values) / (count if present.all() else times @ present)
-    quantile = np.nanquantile if np.isnan(means).any() else np.quantile
-    low, high = quantile(means, [(1 - level) / 2, (1 + level) / 2], axis=0)
+        means[start : start + size] = times @ table / count
+    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    low, high = low.round(12), high.round(12)  # a product of several columns differs in the last bits
     return list(zip(low.tolist(), high.tolist(), strict=True))
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from rag_kit.evaluation.cells import Summary
 from rag_kit.evaluation.comparison_scores import costs
 from rag_kit.evaluation.outcomes import LIMIT, count_outcomes, first_metric
 from rag_kit.evaluation.remedies import case_of
@@ -52,7 +51,7 @@ def report_payload(
         for row in diagnosis[name].rows if name in diagnosis else ():
             notes = [vars(text) for text in (*row.unknown, *row.hints)]
             findings[-1][row.id] = {"cause": row.case, "notes": notes}
-    metrics = _describe_metrics(runs, metric_names, [_metric_summaries(run, comparison) for run in runs])
+    metrics = _describe_metrics(runs, metric_names)
     return {
         "created": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "dataset": _shared_name(runs, "dataset"),
@@ -69,22 +68,9 @@ def report_payload(
     }
 
 
-def _metric_summaries(results: Results, comparison: Comparison | None) -> dict[str, dict[str, Any]]:
-    """Return mean, interval and counts by metric: from the comparison, else computed now."""
-    summaries: dict[str, Summary] = {}
-    if comparison is not None and comparison.level == 0.95:
-        runs = zip(comparison.pipelines, comparison.results, strict=True)
-        name = next((name for name, run in runs if run.rows is results.rows), None)
-        summaries = {score.metric: score for score in comparison.table if score.pipeline == name}
-    if not set(results.metrics) <= set(summaries):
-        summaries = {**results.summary(), **summaries}
-    records = {name: asdict(summary) for name, summary in summaries.items()}
-    names = [field.name for field in fields(Summary)]  # a score of the comparison has more
-    return {metric: {name: record[name] for name in names} for metric, record in records.items()}
-
-
-def _describe_metrics(runs: Sequence[Results], names: Sequence[str], summaries: Sequence[Json]) -> list[Json]:
+def _describe_metrics(runs: Sequence[Results], names: Sequence[str]) -> list[Json]:
     """Make the page's data of each metric: scale, summaries, prompts, why it is empty."""
+    summaries = [{name: asdict(summary) for name, summary in run.summary().items()} for run in runs]
     described = [entry for run in runs for entry in run.manifest.get("metrics") or ()]
     entries = {entry.get("name"): entry for entry in described if isinstance(entry, Mapping)}
     records = []
@@ -124,8 +110,9 @@ def _count_prompts(runs: Sequence[Results], name: str, entry: Mapping[str, Any])
 def _shared_name(runs: Sequence[Results], key: str) -> str | None:
     """Return the name of the data set or the judge, if it is the same in the manifests of all runs."""
     entries = [run.manifest.get(key) for run in runs]
-    names = {str(e.get("name") or e.get("model") if isinstance(e, Mapping) else e) for e in entries}
-    return masked(names.pop()) if len(names) == 1 and all(entries) else None
+    names = {e.get("name") or e.get("model") if isinstance(e, Mapping) else e for e in entries}
+    name = names.pop() if len(names) == 1 else None
+    return masked(str(name)) if name else None
 
 
 def _describe_comparison(comparison: Comparison) -> Json:

@@ -105,9 +105,12 @@ class Results(TabularResult):
 
     def summary(self) -> dict[str, Summary]:
         """Summarize every metric: mean, 95% bootstrap interval and coverage, corrected by people's labels."""
+        from rag_kit.evaluation.statistics import bootstrap_intervals  # loads numpy
+
+        intervals = bootstrap_intervals([list(self.values(name).values()) for name in self.metrics])
         return {
-            name: Summary.of(self.cells(name).values(), self.examples, labelled=self.labelled(name))
-            for name in self.metrics
+            name: Summary.of(self.cells(name).values(), self.examples, ends, self.labelled(name))
+            for name, ends in zip(self.metrics, intervals, strict=True)
         }
 
     def labelled(self, metric: str, other: Results | None = None, *, level: float = 0.95) -> Labelled | None:

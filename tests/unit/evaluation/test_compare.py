@@ -89,6 +89,17 @@ def test_no_common_question_is_no_difference() -> None:
     assert "no common questions" in str(found)
 
 
+def test_a_run_has_one_interval_alone_and_compared() -> None:
+    """Also where some questions have no value: the same seed gives the same number, to the last digit."""
+    values: list[float | str] = [number % 7 / 7 for number in range(40)]
+    values[3] = values[11] = "no reply"
+    runs = [run("a", m=values), run("b", m=values[::-1])]
+    found = compare(runs)
+    for each in runs:
+        summary, score = each.summary()["m"], found.score(each.name, "m")
+        assert summary.n == 38 and (summary.low, summary.high) == (score.low, score.high)
+
+
 def test_one_question_is_a_difference_without_an_interval() -> None:
     """A single question shows which is higher; no interval, and a test that says nothing."""
     pair = compare([run("a", m=[1.0]), run("b", m=[0.5])]).pairs[0]

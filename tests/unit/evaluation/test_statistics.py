@@ -15,7 +15,7 @@ from support.compared import A, B
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.statistics import (
     bootstrap_interval,
-    column_intervals,
+    bootstrap_intervals,
     holm,
     mcnemar_p,
     sign_flip_test,
@@ -164,23 +164,13 @@ def test_differences_that_are_none(bad: list[float]) -> None:
         sign_flip_test(bad)
 
 
-def test_columns_with_gaps_share_the_resamples() -> None:
-    """A whole column has the interval it has alone, one with gaps nearly that of its values; one value has none."""
-    table = np.random.default_rng(4).random((40, 5))
-    table[:7, 1] = np.nan
-    table[3:10, 2] = np.nan
-    table[1:, 3] = np.nan
-    table[:, 4] = np.nan
-    found = column_intervals(table, n=2000)
-    assert found[0] == pytest.approx(bootstrap_interval(table[:, 0], n=2000))
-    for number in (1, 2):
-        column = table[:, number]
-        assert found[number] == pytest.approx(bootstrap_interval(column[~np.isnan(column)], n=2000), abs=0.01)
-    assert found[3] == found[4] == (None, None)
-    assert column_intervals(np.full((2000, 1), np.nan)) == [(None, None)]
-    few = np.full((2000, 1), np.nan)
-    few[:2, 0] = 0.0, 1.0
-    assert column_intervals(few) == [(0.0, 1.0)]
+def test_many_lists_have_the_interval_that_each_has_alone() -> None:
+    """To the last digit, whatever their lengths; below two values there is none."""
+    numbers = np.random.default_rng(4)
+    columns = [list(numbers.random(count)) for count in (40, 33, 40, 33, 2, 1, 0)]
+    alone = [bootstrap_interval(column, n=2000) if len(column) > 1 else (None, None) for column in columns]
+    assert bootstrap_intervals(columns, n=2000) == alone
+    assert bootstrap_intervals([]) == []
 
 
 def test_covers_the_true_mean_about_as_often_as_it_says():
