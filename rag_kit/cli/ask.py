@@ -207,7 +207,7 @@ class AnswerPrinter:
             if quote := citation["quote"]:
                 quotes_of.setdefault(f"[{citation['number']}] {place_of(citation)}", []).append(quote)
         if quotes_of:
-            say("\nSources", style="bold")
+            say("\n来源" if result["language"] == "zh" else "\nSources", style="bold")
         for source, quotes in quotes_of.items():
             say(source, style="cyan", indent="  ")
             for quote in dict.fromkeys(quotes):

@@ -173,12 +173,14 @@ class Comparison(TabularResult):
         for row in self.table:
             if row.labelled:
                 estimate = self._with_caveats(row, row.pipeline)
-                lines.append(f"{row.metric} of {row.pipeline}: judge {row.mean:.3f}; {estimate}.")
+                source = self._matched.runs[row.pipeline].source(row.metric)
+                lines.append(f"{row.metric} of {row.pipeline}: {source} {row.mean:.3f}; {estimate}.")
         for pair in self.pairs:
             if pair.labelled:
                 estimate = self._with_caveats(pair, pair.pipeline, pair.other)
-                judged = f"{pair.pipeline} minus {pair.other}: judge {pair.difference:+.3f}"
-                lines.append(f"{pair.metric}, {judged}; {estimate}.")
+                source = self._matched.runs[pair.pipeline].source(pair.metric)
+                difference = f"{pair.pipeline} minus {pair.other}: {source} {pair.difference:+.3f}"
+                lines.append(f"{pair.metric}, {difference}; {estimate}.")
         lines += [
             "Differences stand on the n questions that both have a value for; a failed cell is never a number.",
             f"p: two-sided sign-flip test, Holm's correction ({self.tests} in all); better: < {1 - self.level:.2g}.",

@@ -87,7 +87,7 @@ class Diagnosis(TabularResult):
 
     def in_language(self, language: Literal["en", "zh"]) -> Diagnosis:
         """Copy this diagnosis with its texts in another language."""
-        return replace(self, language=_choose_language(language, []))
+        return replace(self, language=_check_language(language))
 
     def to_json(self) -> dict[str, Any]:
         """Return the diagnosis as plain JSON, the texts in its language."""
@@ -216,7 +216,8 @@ def diagnose(
     limits = _read_thresholds(thresholds)
     rows = [_diagnose_row(row, metrics, limits) for row in run.rows]
     outcomes = count_outcomes(run, metrics["answer"], limits["answer"])
-    return Diagnosis(run.name, rows, limits, metrics, _choose_language(language, run.rows), outcomes)
+    shown = _check_language(main_language(run) if language == "auto" else language)
+    return Diagnosis(run.name, rows, limits, metrics, shown, outcomes)
 
 
 def choose_metrics(results: Results) -> dict[Role, str]:
@@ -284,13 +285,16 @@ def _read_thresholds(thresholds: Any) -> dict[Role, float]:
     return limits
 
 
-def _choose_language(language: Any, rows: Sequence[Row]) -> str:
-    """Return the language named; for ``auto`` that of most questions."""
-    if language not in ("auto", "en", "zh"):
+def _check_language(language: Any) -> str:
+    """Refuse a language that there are no texts in."""
+    if language not in ("en", "zh"):
         raise InvalidInputError(f"language is {language!r:.80}; allowed are auto, en, zh")
-    if language != "auto":
-        return str(language)
+    return str(language)
+
+
+def main_language(results: Results) -> Literal["en", "zh"]:
+    """Return the language of most questions."""
     from rag_kit.text import detect_language
 
-    chinese = sum(detect_language(row.example.question) == "zh" for row in rows)
-    return "zh" if 2 * chinese > len(rows) else "en"
+    chinese = sum(detect_language(row.example.question) == "zh" for row in results.rows)
+    return "zh" if 2 * chinese > len(results.rows) else "en"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,8 @@ class LabelCase:
     """One answer for a person to judge; ``print`` it, or leave it as the last expression of a Jupyter cell.
 
     ``text`` has the passages, the question, the answer and its claims, and not what the judge said of them; the verdict
-    on the value of ``metric`` is from ``low`` to ``high`` (1e300: no end). Its words are Chinese where the question is.
+    on the value of ``metric`` is from ``low`` to ``high`` (1e300: no end). Its words are in ``language``, that of the
+    question.
     """
 
     id: str
@@ -33,6 +34,7 @@ class LabelCase:
     text: str
     low: float
     high: float
+    language: str = "en"
 
     def __str__(self) -> str:
         return self.text
@@ -53,8 +55,7 @@ class LabelCase:
         word = str(verdict).strip().lower()
         if verdict is None or word == "s":
             return None
-        is_bounded = self.low > -_NO_END and self.high < _NO_END
-        if is_bounded:
+        if is_bounded := self.low > -_NO_END and self.high < _NO_END:
             word = {"true": "1/1", "y": "1/1", "false": "0/1", "n": "0/1"}.get(word, word)
         count, slash, total = word.partition("/") if is_bounded else (word, "", "")
         try:
@@ -63,13 +64,14 @@ class LabelCase:
             value = math.nan
         if self.low <= value <= self.high:
             return value
-        allowed = "a number" + (f" from {self.low:g}" if self.low > -_NO_END else "")
-        allowed += f" to {self.high:g}" if self.high < _NO_END else ""
-        if is_bounded:
-            allowed += ", a share such as 3/4, y or true for the greatest, n or false for the least"
-        raise InvalidInputError(
-            f"the verdict on {self.id!r:.80} is {verdict!r:.40}; give {allowed}, s or None: cannot tell"
-        )
+        refused = {"id": f"{self.id!r:.80}", "verdict": f"{verdict!r:.40}", "scale": self.scale()}
+        raise InvalidInputError(say("label_refused", self.language, **refused))
+
+    def scale(self) -> str:
+        """Describe the verdicts that can be read."""
+        if self.low <= -_NO_END or self.high >= _NO_END:
+            return say("label_number", self.language)
+        return say("label_scale", self.language, low=f"{self.low:g}", high=f"{self.high:g}")
 
 
 def to_label(run: Results | Path | str, metric: str | None = None, n: int = 60) -> list[LabelCase]:
@@ -80,11 +82,12 @@ def to_label(run: Results | Path | str, metric: str | None = None, n: int = 60) 
 
     Args:
         run: Results, or the folder of a run.
-        metric: Which; default: the first that asks a judge, else the first.
+        metric: Which; default: the first that asks a judge.
         n: How many verdicts are wanted in all.
 
     Raises:
-        InvalidInputError: If there is no such metric, it has no value, or ``n`` is no number from 1.
+        InvalidInputError: If there is no such metric, none asks a judge and none is named, it has no value, or ``n``
+            is no number from 1.
 
     Example:
         >>> from rag_kit.evaluation import Example
@@ -138,8 +141,12 @@ def label(run: Results | Path | str, verdicts: Mapping[str, Any], metric: str | 
 def _open(run: Results | Path | str, metric: str | None) -> tuple[Results, str]:
     """Load the results, and choose the metric to label; refuse one that is not there."""
     results = run if isinstance(run, Results) else Results.load(run)
-    judged = [entry["name"] for entry in results.manifest.get("metrics") or () if entry.get("asks_judge")]
-    name = str(next(iter([*judged, *results.metrics]), None) if metric is None else metric)
+    judged = [name for name in results.metrics if results.source(name) == "judge"]
+    if metric is None and not judged:
+        raise InvalidInputError(
+            f"no metric of {results.name!r:.80} asks a judge; name the one to label: {', '.join(results.metrics)}"
+        )
+    name = str(judged[0] if metric is None else metric)
     results.cells(name)
     return results, name
 
@@ -151,12 +158,9 @@ def _make_case(results: Results, metric: str, key: str) -> LabelCase:
     example, output = results[key].example, results[key].output
     language = detect_language(example.question)
     low, high = results.scale(metric)
-    if low is None or high is None:
-        scale = say("label_number", language)
-    else:
-        scale = say("label_scale", language, low=f"{low:g}", high=f"{high:g}")
-    stages = {entry.get("name"): entry.get("stage") for entry in results.manifest.get("metrics") or ()}
-    keys = (f"label_ask_{metric}", f"label_ask_{stages.get(metric) or 'generation'}", "label_ask")
+    ends = (-_NO_END if low is None else low, _NO_END if high is None else high)
+    stage = results.describe(metric).get("stage") or "generation"
+    keys = (f"label_ask_{metric}", f"label_ask_{stage}", "label_ask")
     task = say(next(name for name in keys if name in texts()[language]), language)
     parts = []
     for number, text in enumerate(output.contexts, start=1):
@@ -168,8 +172,8 @@ def _make_case(results: Results, metric: str, key: str) -> LabelCase:
     claims = enumerate(_claims(results[key].cells[metric].details), start=1)
     if numbered := "\n".join(f"{number}. {text}" for number, text in claims):
         parts.append(say("label_claims", language, text=numbered))
-    text = clean_text("\n\n".join([*parts, f"{metric}: {task} {scale}"]))
-    return LabelCase(key, metric, text, -_NO_END if low is None else low, _NO_END if high is None else high)
+    case = LabelCase(key, metric, "\n\n".join([*parts, f"{metric}: {task}"]), *ends, language)
+    return replace(case, text=clean_text(f"{case.text} {case.scale()}"))
 
 
 def _claims(details: Mapping[str, Any]) -> list[str]:

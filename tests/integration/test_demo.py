@@ -39,7 +39,7 @@ def test_demo_answers_two_and_declines_one(demo: ModuleType, capsys: pytest.Capt
     out, err = capsys.readouterr()
     english, chinese, absent = out.split("--- a question ")[1:]
     assert "w / (k + rank)" in english and "Sources" in english and "en/retrieval.md" in english
-    assert "不会被调用" in chinese and "Sources" in chinese and "zh/retrieval.md" in chinese
+    assert "不会被调用" in chinese and "来源" in chinese and "zh/retrieval.md" in chinese
     assert "The answer is not in the documents." in absent and "Sources" not in absent
     for part in (english, chinese, absent):
         assert "bm25" in part and "rank 1" in part

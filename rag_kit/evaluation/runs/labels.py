@@ -75,16 +75,16 @@ class Labels:
         for metric, example_id, value in new:
             known.setdefault(metric, {})[example_id] = value
 
-    def notes(self, known: Mapping[str, tuple[Mapping[str, float], Labelled | None]]) -> list[str]:
-        """Describe what the labels say of each metric, from its values and its mean with labels."""
+    def notes(self, known: Mapping[str, tuple[str, Mapping[str, float], Labelled | None]]) -> list[str]:
+        """Describe what the labels say of each metric, from its source, its values, and its mean with labels."""
         notes = []
-        for metric, (values, estimate) in known.items():
+        for metric, (source, values, estimate) in known.items():
             verdicts = {key: value for key, value in self.verdicts.get(metric, {}).items() if key in values}
             if not verdicts:
                 continue
             unclear = sum(value is None for value in verdicts.values())
             few = f"{len(verdicts) - unclear} labels, and from 10 on an interval"
-            parts = [f"{metric}: judge {sum(values.values()) / len(values):.3f}", str(estimate or few)]
+            parts = [f"{metric}: {source} {sum(values.values()) / len(values):.3f}", str(estimate or few)]
             notes.append("; ".join([*parts, *caveats(verdicts, unclear, values)]) + ".")
         if self.outdated:
             notes.append(f"{self.outdated} labels are of answers that have changed since, and are left out.")

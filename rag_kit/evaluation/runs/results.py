@@ -131,8 +131,17 @@ class Results(TabularResult):
 
     def scale(self, metric: str) -> tuple[float | None, float | None]:
         """Return the least and the greatest value of a metric, by default 0 and 1; ``None`` where it has no bound."""
-        entries = {entry.get("name"): entry for entry in self.manifest.get("metrics") or ()}
-        return entries.get(metric, {}).get("low", 0.0), entries.get(metric, {}).get("high", 1.0)
+        record = self.describe(metric)
+        return record.get("low", 0.0), record.get("high", 1.0)
+
+    def describe(self, metric: str) -> Mapping[str, Any]:
+        """Return what the manifest says of a metric: what `Metric.describe` gave; nothing where it has no entry."""
+        entries = self.manifest.get("metrics") or ()
+        return next((entry for entry in entries if entry.get("name") == metric), {})
+
+    def source(self, metric: str) -> Literal["judge", "measured"]:
+        """Say where a metric's values come from; a judge's are those of one that the manifest does not describe."""
+        return "judge" if self.describe(metric).get("asks_judge", True) else "measured"
 
     def values(self, metric: str) -> dict[str, float]:
         """Return example id -> value, of the cells that have one."""
@@ -235,7 +244,8 @@ class Results(TabularResult):
             if reason := why_empty(self, name):
                 by_reason.setdefault(redact(cut(one_line(reason), 200)), []).append(name)
         notes = [f"{', '.join(names)} without a value: {reason}" for reason, names in by_reason.items()]
-        notes += self.labels.notes({name: (self.values(name), self.labelled(name)) for name in self.metrics})
+        labels = {name: (self.source(name), self.values(name), self.labelled(name)) for name in self.metrics}
+        notes += self.labels.notes(labels)
         notes += [
             f"Pipeline: p50 {p50 or 0:.2f} s, p95 {p95 or 0:.2f} s; {_usage(outputs)}. Scoring: {_usage(cells)}.",
             "Means and intervals stand on the n questions that have a value; a failed cell is never a number.",
@@ -306,8 +316,7 @@ def _usage(parts: Sequence[Any]) -> str:
 
 def higher_is_better(results: Results, metric: str) -> bool:
     """Tell whether more of a metric is better, by the manifest; true if that has no entry for it."""
-    entries = results.manifest.get("metrics") or ()
-    return all(entry.get("higher_is_better", True) for entry in entries if entry.get("name") == metric)
+    return bool(results.describe(metric).get("higher_is_better", True))
 
 
 class QualityError(AssertionError):

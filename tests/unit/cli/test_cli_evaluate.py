@@ -82,7 +82,8 @@ def test_a_pipeline_of_ones_own(folder: Path, capsys: pytest.CaptureFixture[str]
     code, again, _ = run(capsys, *OWN, "--out", "r")
     assert (code, again) == (exits.OK, out)
     assert len(own_pipelines_e.ASKED) == asked
-    assert Results.load(folder / "r").summary()["ours_answer_found"].n == 3
+    results = Results.load(folder / "r")
+    assert results.summary()["ours_answer_found"].n == 3 and results.manifest["dataset"]["name"] == "set"
 
 
 def test_json_is_the_only_thing_on_stdout(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -35,15 +35,15 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @every_graph
 def test_answers_in_both_languages(graph: str, index: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The answer is printed once, with its source and quote."""
-    for question, said, file in (
-        ("At how many degrees does the pump start?", "40 degrees", "pump.md"),
-        ("风扇什么时候启动？", "六十度", "fan.md"),
+    """The answer is printed once, with its source and quote below a heading in its language."""
+    for question, said, file, heading in (
+        ("At how many degrees does the pump start?", "40 degrees", "pump.md", "Sources"),
+        ("风扇什么时候启动？", "六十度", "fan.md", "来源"),
     ):
         capsys.readouterr()
         assert main(["ask", question, "--index", str(index), "--graph", graph]) == exits.OK
         out, _ = capsys.readouterr()
-        answer, sources = out.split("\nSources")
+        answer, sources = out.split(f"\n{heading}")
         assert answer.count(said) == 1 and file in sources and said in sources
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rag_kit.cli import exits
 from rag_kit.cli.main import main
 from rag_kit.documents.files import AppendLog
 from rag_kit.errors import InvalidInputError, LockedError
@@ -273,10 +274,27 @@ def test_a_run_goes_on_with_its_labels(tmp_path: Path):
     """``evaluate`` gives them with the results; the answers are the same, so that they still fit."""
     examples = [Example(f"q{number}", "What?") for number in range(40)]
     evaluate(lambda question: "It.", examples, [Weak()], out=tmp_path / "run", progress=False)
-    cases = to_label(tmp_path / "run", n=20)
-    label(tmp_path / "run", {case.id: True for case in cases})
+    cases = to_label(tmp_path / "run", "weak", n=20)
+    label(tmp_path / "run", {case.id: True for case in cases}, "weak")
     again = evaluate(lambda question: "It.", examples, [Weak()], out=tmp_path / "run", progress=False)
-    assert again.labelled("weak").n == 20
+    assert again.labelled("weak").n == 20 and "weak: measured 0.100; with 20 labels" in str(again)
+
+
+def test_where_no_judge_was_asked_the_metric_is_named(tmp_path: Path, monkeypatch, capsys):
+    """No rank metric is labelled by default; what was measured without a judge is not called a judge's."""
+    examples = [Example(f"q{number}", "What?") for number in range(40)]
+    other = evaluate(lambda question: "It.", examples, [Weak()], name="other", progress=False)
+    run = evaluate(lambda question: "It.", examples, [Weak()], out=tmp_path / "run", progress=False)
+    assert main(["label", str(tmp_path / "run")]) == exits.USAGE
+    assert "no metric of 'pipeline' asks a judge; name the one to label: weak" in capsys.readouterr().err
+    monkeypatch.setattr("builtins.input", lambda prompt="": "y")
+    assert main(["label", str(tmp_path / "run"), "--metric", "weak", "-n", "12"]) == 0
+    assert "weak: measured 0.100; with 12 labels" in capsys.readouterr().out
+    for results in (run, other):
+        label(results, dict.fromkeys([case.id for case in to_label(results, "weak", n=12)], 1), "weak")
+    shown = str(compare(run, other))
+    assert "weak of other: measured 0.100; with 12" in shown and "judge" not in shown
+    assert "pipeline minus other: measured +0.000; with 12" in shown
 
 
 def test_tables_say_judge_and_labels():
@@ -349,6 +367,23 @@ def test_the_command_asks_one_after_the_other(tmp_path: Path, monkeypatch, capsy
     assert "9 / 9" in shown and "with 12 labels" in shown
     assert main(["label", str(tmp_path / "run"), "-n", "12"]) == 0
     assert "already" in capsys.readouterr().err
+
+
+def test_the_command_speaks_the_language_of_the_questions(tmp_path: Path, monkeypatch, capsys):
+    """How to stop, what cannot be read and that all is labelled are said in Chinese where the questions are."""
+    rows = [
+        Row(Example(f"q{number}", "莱茵河有多长？"), Output("很长。"), {"faithfulness": Cell.ok(0.0)})
+        for number in range(4)
+    ]
+    Results("mine", rows).save(tmp_path / "run")
+    answers = iter(["y", "也许", "n", "q"])
+    monkeypatch.setattr("builtins.input", lambda prompt="": next(answers))
+    assert main(["label", str(tmp_path / "run"), "-n", "2"]) == 0
+    said = capsys.readouterr().err
+    assert "输入 q 结束" in said and "对 'q" in said and "'也许'，读不懂；请输入：y 是，全部" in said
+    assert "verdict" not in said and "kept" not in said
+    assert main(["label", str(tmp_path / "run"), "-n", "2"]) == 0
+    assert "已标注 2 条" in capsys.readouterr().err
 
 
 def test_the_command_ends_where_the_input_does(tmp_path: Path, monkeypatch):

@@ -225,6 +225,20 @@ def test_intervals_are_those_of_the_comparison(tmp_path: Path) -> None:
         ]
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "shown"), [(None, None, None), ("a", "a", "a"), ("a", "b", None), ("a", None, None)]
+)
+def test_the_set_is_named_where_all_runs_are_over_one(
+    tmp_path: Path, first: str | None, second: str | None, shown: str | None
+) -> None:
+    """A set without a name, or of several names, is not named; nor is a judge where none was."""
+    runs = results_of_pipelines(4)[:2]
+    for run, name in zip(runs, (first, second), strict=True):
+        run.manifest |= {"dataset": {"name": name, "fingerprint": "f"}, "judge": None}
+    data = data_of(tmp_path, runs)
+    assert data["dataset"] == shown and data["judge"] is None
+
+
 def test_less_may_be_better(tmp_path: Path) -> None:
     """The lowest mean leads for a metric of which less is better, by a positive difference."""
 
