@@ -13,7 +13,11 @@ PAGES = [
     *sorted((ROOT / "notebooks").glob("*.zh.ipynb")),
 ]
 EVALUATION = ROOT / "rag_kit" / "evaluation"
-TEXTS = [EVALUATION / "reporting" / "assets" / "texts.json", EVALUATION / "remedies.json"]
+TEXTS = [
+    EVALUATION / "reporting" / "assets" / "texts.json",
+    EVALUATION / "remedies.json",
+    EVALUATION / "sentences.json",
+]
 PROMPTS = [
     *sorted((ROOT / "prompts").glob("*.zh.prompt")),
     *sorted((ROOT / "prompts" / "ragas").glob("*.zh.yaml")),

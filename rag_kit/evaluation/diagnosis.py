@@ -14,6 +14,7 @@ from rag_kit.evaluation.outcomes import ANSWER, NO_ANSWER, count_outcomes, first
 from rag_kit.evaluation.remedies import CASES, TABLE, CaseName, Cause, Level, Text, case_of, text_of
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.runs.rows import Row
+from rag_kit.evaluation.wording import in_chinese
 
 Role = Literal["answer", "recall", "precision"]
 
@@ -240,8 +241,10 @@ def _diagnose_row(row: Row, metrics: Mapping[Role, str], limits: Mapping[Role, f
         cell = row.cells.get(metric)
         values[role], levels[role] = cell.value if cell else None, None
         if cell is None or cell.value is None:
-            reason = f" ({cell.reason})" if cell and cell.reason else ""
-            unknown.append(text_of(cell.status if cell else "missing", metric, reason))
+            text = text_of(cell.status if cell else "missing", metric)
+            if cell and cell.reason:
+                text = Text(f"{text.en} ({cell.reason})", f"{text.zh}（{in_chinese(cell.reason)}）")
+            unknown.append(text)
         else:  # ContextPrecision of a half comes out as 0.49999999995
             levels[role] = "high" if cell.value >= limits[role] - 1e-9 else "low"
     case = TABLE.get(tuple(levels.values()))

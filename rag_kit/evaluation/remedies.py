@@ -9,6 +9,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, get_args
 
+from rag_kit.evaluation.wording import in_chinese
+
 Level = Literal["high", "low"]
 
 #: The causes. ``model`` to ``retrieval`` are the four of a low answer score, ``invented`` is an answer that the
@@ -64,8 +66,9 @@ class Cause:
 
 
 def text_of(key: str, *values: Any) -> Text:
-    """Return a text of the kit with its values filled in."""
-    return Text(*(template.format(*values) for template in _TEXTS["words"][key]))
+    """Return a text of the kit with its values filled in, in the Chinese one as `in_chinese` translates them."""
+    english, chinese = _TEXTS["words"][key]
+    return Text(english.format(*values), chinese.format(*(in_chinese(str(value)) for value in values)))
 
 
 @cache

@@ -1,18 +1,23 @@
-"""The texts of reports and plots in English and Chinese."""
+"""The texts of reports, plots and diagnoses in English and Chinese, and the kit's own sentences in Chinese."""
 
 from __future__ import annotations
 
 import json
-from functools import cache
+import re
+from collections.abc import Mapping
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
+
+_PLACE = re.compile(r"\{(\w+)\}")
+_MAX_SENTENCE = 2_000  # characters; what is longer is no sentence of the kit
+_MAX_DEPTH = 4  # of sentences within sentences
 
 
 @cache
 def texts() -> dict[str, dict[str, str]]:
     """Texts by language and key."""
-    path = files("rag_kit.evaluation") / "reporting" / "assets" / "texts.json"
-    by_key: dict[str, list[str]] = json.loads(path.read_text(encoding="utf-8"))
+    by_key: dict[str, list[str]] = _load("reporting/assets/texts.json")
     return {code: {key: pair[n] for key, pair in by_key.items()} for n, code in enumerate(("en", "zh"))}
 
 
@@ -24,7 +29,54 @@ def say(key: str, language: str, **values: Any) -> str:
         ('1 question', '2 个问题')
     """
     singular, _, plural = texts()[language][key].partition("|")
-    text = plural if plural and values.get("n") != 1 else singular
-    for name, value in values.items():
-        text = text.replace(f"{{{name}}}", str(value))
+    return _fill(plural if plural and values.get("n") != 1 else singular, values)
+
+
+@lru_cache(maxsize=4096)  # usual reasons come thousands of times
+def in_chinese(text: str, depth: int = 0) -> str:
+    """Translate a sentence that the kit's metrics, retrievers, graphs or comparisons write, and those within it.
+
+    What a judge or a user wrote comes back as it is.
+
+    Example:
+        >>> in_chinese("3 supported, 1 missing"), in_chinese("looks fine")
+        ('3 条得到支持，1 条缺少引用', 'looks fine')
+    """
+    if len(text) > _MAX_SENTENCE or depth > _MAX_DEPTH:
+        return text
+    # Several sentences first: "{n} missing" would take "3 supported, 1 missing" whole.
+    for between, joined in (("; ", "；"), (", ", "，")):
+        parts = text.split(between)
+        translated = [in_chinese(part, depth + 1) if len(parts) > 1 else part for part in parts]
+        if all(part != chinese for part, chinese in zip(parts, translated, strict=True)):
+            return joined.join(translated)
+    for words, pattern, chinese in _sentences():
+        if words in text and (found := pattern.fullmatch(text)):
+            return _fill(chinese, {name: in_chinese(part, depth + 1) for name, part in found.groupdict().items()})
     return text
+
+
+@cache
+def _sentences() -> list[tuple[str, re.Pattern[str], str]]:
+    """List the longest stretch of words, the pattern and the Chinese of each sentence.
+
+    The one that says most comes first: "{name}: {why}" would take everything.
+    """
+    chinese: dict[str, str] = _load("sentences.json")
+    sentences = []
+    for english in sorted(chinese, key=lambda text: -len(_PLACE.sub("", text))):
+        stretches = _PLACE.split(english)  # words and names of places take turns
+        parts = [f"(?P<{part}>.+?)" if n % 2 else re.escape(part) for n, part in enumerate(stretches)]
+        pattern = re.compile("".join(parts), re.DOTALL)
+        sentences.append((max(stretches[::2], key=len), pattern, chinese[english]))
+    return sentences
+
+
+def _fill(text: str, values: Mapping[str, Any]) -> str:
+    """Put values into the places of their names; a value that looks like a place is not filled in again."""
+    return _PLACE.sub(lambda place: str(values.get(place[1], place[0])), text)
+
+
+def _load(name: str) -> Any:
+    """Read a JSON file of this package."""
+    return json.loads((files("rag_kit.evaluation") / name).read_text(encoding="utf-8"))

@@ -42,6 +42,9 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
     unknown = cells | scores | {"map": Cell.undefined("nothing relevant found")}
     rows = [Row(Example("q", "谁？"), noted, unknown), Row(Example("r", "谁？"), noted, cells | scores)]
     write_report(Results("p", rows), folder / "noted.html", language="zh")
+    for name, answerable in (("unmarked", None), ("marked", False)):
+        rows = [Row(Example("q", "Who?", answerable=answerable), Output("I do not know.", status="declined"))]
+        write_report(Results("p", rows), folder / f"{name}.html")
     labelled = results_of_pipelines(60)[:2]
     for run in labelled:
         label(run, {case.id: True for case in to_label(run, "faithfulness", 20)}, "faithfulness")
@@ -299,7 +302,7 @@ def test_the_first_screen_says_what_to_do(open_report: Open) -> None:
     shown = answer.inner_text()
     for text in (
         "hybrid + multi-query leads, but not beyond doubt",
-        "mean of answer_correctness 0.752 [0.680, 0.818] on 56 of 60 questions",
+        "mean of answer_correctness 0.752 [0.679, 0.817] on 56 of 60 questions",
         "ahead of hybrid",
         "More than chance against:",
         "May be chance against:",
@@ -318,6 +321,12 @@ def test_the_first_screen_says_what_to_do(open_report: Open) -> None:
     shown = answer.inner_text().replace("rag_kit.", "")
     assert "答案为什么出错？" in shown and "先改什么" in shown and "leads" not in shown
     assert "hybrid + multi-query" in open_report("large.html").locator("#answer .headline").inner_text()
+
+
+def test_declines_are_called_right_where_the_set_says_so(open_report: Open) -> None:
+    """Without `answerable` in the set nothing is known of a decline, and "0 rightly" would be wrong."""
+    assert "1 (1 rightly)" in open_report("marked.html").locator(".outcomes tbody").inner_text()
+    assert "rightly" not in open_report("unmarked.html").locator(".outcomes tbody").inner_text()
 
 
 @pytest.mark.parametrize("name", ["report.html", "hostile.html", "small.html"])
@@ -370,7 +379,7 @@ def test_notes_and_their_parts_speak_it_too(open_report: Open) -> None:
         "已降级：multi_query 失败：ConnectionError: refused",
         "这个问题没有 reference；流程没有给出 answer",
         "3 条得到支持，1 条缺少引用",
-        "map：无定义 (没有找到相关段落)",
+        "map：无定义（没有找到相关段落）",
         "user: my own note; of mine",
     ):
         assert text in shown, text

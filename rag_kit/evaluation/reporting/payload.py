@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ from rag_kit.evaluation.outcomes import LIMIT, count_outcomes, first_metric
 from rag_kit.evaluation.remedies import case_of
 from rag_kit.evaluation.reporting.questions import Heads, cleaned, masked, plain, questions
 from rag_kit.evaluation.runs.results import higher_is_better, why_empty
+from rag_kit.evaluation.wording import in_chinese
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.comparison import Comparison
@@ -23,11 +24,15 @@ if TYPE_CHECKING:
 PREFERRED = (
     "answer_correctness", "factual_correctness", "ours_answer_found", "faithfulness", "context_recall", "ndcg@10"
 )  # fmt: skip
+_SPOKEN = ("reason", "notes", "error", "why")  # keys of the page's data that hold sentences of the kit
 Json = dict[str, Any]
 
 
 def report_payload(
-    results: Mapping[str, Results], comparison: Comparison | None, diagnosis: Mapping[str, Diagnosis]
+    results: Mapping[str, Results],
+    comparison: Comparison | None,
+    diagnosis: Mapping[str, Diagnosis],
+    notes: Sequence[str] = (),
 ) -> Json:
     """Gather results of one or several pipelines as plain JSON; questions are matched by their id.
 
@@ -49,10 +54,10 @@ def report_payload(
         if name in diagnosis:
             diagnosed.append(_describe_diagnosis(number, diagnosis[name]))
         for row in diagnosis[name].rows if name in diagnosis else ():
-            notes = [vars(text) for text in (*row.unknown, *row.hints)]
-            findings[-1][row.id] = {"cause": row.case, "notes": notes}
+            texts = [vars(text) for text in (*row.unknown, *row.hints)]
+            findings[-1][row.id] = {"cause": row.case, "notes": texts}
     metrics = _describe_metrics(runs, metric_names)
-    return {
+    data = {
         "created": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "dataset": _shared_name(runs, "dataset"),
         "judge": _shared_name(runs, "judge"),
@@ -65,7 +70,22 @@ def report_payload(
         "comparison": plain(_describe_comparison(comparison)) if comparison else None,
         "diagnosis": plain(diagnosed) or None,
         "cases": plain(_describe_cases(diagnosis)),
+        "notes": [masked(note) for note in notes],
     }
+    return data | {"chinese": dict(_find_sentences(data))}
+
+
+def _find_sentences(value: Any, *, may_be: bool = False) -> Iterator[tuple[str, str]]:
+    """Yield each sentence of the kit in the page's data with its Chinese; reasons and notes may be such."""
+    if isinstance(value, str):
+        if may_be and (chinese := in_chinese(value)) != value:
+            yield value, chinese
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _find_sentences(item, may_be=may_be or key in _SPOKEN)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _find_sentences(item, may_be=may_be)
 
 
 def _describe_metrics(runs: Sequence[Results], names: Sequence[str]) -> list[Json]:

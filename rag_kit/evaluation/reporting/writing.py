@@ -15,7 +15,7 @@ from rag_kit.evaluation.comparison import Comparison, compare
 from rag_kit.evaluation.diagnosis import Diagnosis, diagnose_all
 from rag_kit.evaluation.reporting.page import page
 from rag_kit.evaluation.reporting.payload import report_payload
-from rag_kit.evaluation.reporting.questions import cleaned, masked
+from rag_kit.evaluation.reporting.questions import cleaned
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.indexing.files import as_path
 
@@ -75,11 +75,8 @@ def write_report(
     named_results = _name_results(results)
     notes: list[str] = []
     shown_comparison = _get_comparison(named_results, comparison, notes)
-    data = report_payload(named_results, shown_comparison, _get_diagnoses(named_results, diagnosis)) | {
-        "title": None if title is None else cleaned(title),
-        "language": language,
-        "notes": [masked(note) for note in notes],
-    }
+    data = report_payload(named_results, shown_comparison, _get_diagnoses(named_results, diagnosis), notes)
+    data |= {"title": None if title is None else cleaned(title), "language": language}
     text = page(data, _draw_plots(shown_comparison, data))
     write_file(target, lambda file: file.write(text.encode("utf-8")))
     return target

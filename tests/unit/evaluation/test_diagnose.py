@@ -71,6 +71,20 @@ def test_the_worked_rows() -> None:
     assert "整个检索环节" in str(found) and "EnsembleRetriever" in str(found)
 
 
+def test_why_a_score_is_missing_is_said_in_chinese_too() -> None:
+    """The reason of the kit's own metric has Chinese words; one that a judge wrote stays as it is."""
+    cells = {
+        "answer_correctness": Cell.not_applicable("the example has no reference"),
+        "context_recall": Cell.error("the judge wrote this"),
+        "context_precision": Cell.ok(1.0),
+    }
+    found = diagnose(Results("p", [Row(Example("q", "谁？"), Output("它。"), cells)]))
+    missing, failed = found.rows[0].unknown
+    assert missing.zh == "answer_correctness：不适用（这个问题没有 reference）" and missing.zh in str(found.to_json())
+    assert missing.en == "answer_correctness: not applicable (the example has no reference)"
+    assert failed.zh == "context_recall：出错（the judge wrote this）"
+
+
 def test_every_remedy_exists_and_is_described_in_both_languages() -> None:
     """Each part named can be imported, is callable and public; titles, causes and remedies are in two languages."""
     for case in map(case_of, CASES):

@@ -37,14 +37,14 @@ def test_usual_names_are_known(tmp_path):
         tmp_path / "set.jsonl",
         {"user_input": "a?", "reference": "b", "reference_contexts": ["c"], "type": "x", "n": 3, "gap": None},
         {"Question": "d?", "Answer": ["e", "f"], "doc_ids": ["d1", 2], "is_impossible": False},
-        {"问题": "潮汐？", "标准答案": "月球"},
+        {"问题": "潮汐？", "标准答案": "月球", "可回答": "否"},
     )
     one, two, three = EvaluationSet.load(path)
     assert (one.question, one.reference, one.reference_contexts) == ("a?", "b", ("c",))
     assert one.tags == {"type": "x"} and one.metadata == {"n": 3}
     assert (two.question, two.reference, two.answers) == ("d?", "e", ("e", "f"))
     assert two.relevant == {"d1": 1, "2": 1} and two.answerable is True
-    assert (three.question, three.reference) == ("潮汐？", "月球")
+    assert (three.question, three.reference, three.answerable) == ("潮汐？", "月球", False)
 
 
 def test_ids_are_made_of_the_content(tmp_path):

@@ -19,6 +19,11 @@ function t(key, values = {}) {
   return text.replace(/\{(\w+)\}/g, (whole, name) => (name in values ? values[name] : whole));
 }
 
+/** A sentence of the kit in the language shown; what a judge or a user wrote as it is. */
+function sentence(text) {
+  return state.language === "zh" && Object.hasOwn(data.chinese, text) ? data.chinese[text] : text;
+}
+
 /** The text of the interface for a word of the data; the word itself where there is none. */
 function word(prefix, value) {
   const key = `${prefix}_${value}`;

@@ -79,8 +79,9 @@ function outcomesTable() {
   if (!answered.length) return null;
   const { metric, limit } = answered[0];
   const kinds = ["right", "wrong", "declined", "invented", "unknown"].filter((kind) => kind !== "unknown" || data.outcomes.some((row) => row.unknown));
+  const known = data.questions.some((question) => question.answerable !== null); // else no decline is right or wrong
   const count = (row, kind) => labelled(el("td", { class: "number" }, el("span", {}, row[kind],
-    kind === "declined" && row.declined ? el("span", { class: "small muted" }, ` (${t("outcome_declined_rightly", { n: row.declined_rightly })})`) : null)), t(`outcome_${kind}`));
+    kind === "declined" && row.declined && known ? el("span", { class: "small muted" }, ` (${t("outcome_declined_rightly", { n: row.declined_rightly })})`) : null)), t(`outcome_${kind}`));
   const title = metric ? t("outcomes", { metric, limit }) : t("outcomes_unscored");
   return el("div", {}, el("p", { class: "small muted" }, title), table(t("outcomes_unscored"), "outcomes scores", [t("pipeline"), ...kinds.map((kind) => t(`outcome_${kind}`))],
     data.outcomes.map((row, at) => el("tr", {}, el("th", { scope: "row" }, pipelineName(pipelines[at])), kinds.map((kind) => count(row, kind))))));

@@ -128,11 +128,10 @@ function runView(question, run) {
 
 function diagnosisNotice(diagnosis) {
   const cause = diagnosis.cause ? data.cases[diagnosis.cause] : null;
-  const noteText = (note) => spoken(note).replace(/\((.+)\)$/s, (_, why) => `(${sentence(why)})`); // the metric's own reason
   const kind = cause ? (cause.good ? "notice good" : "notice") : "notice unknown";
   return el("div", { class: kind }, icon(cause?.good ? "check" : "warn"),
     el("div", {}, el("strong", {}, cause ? spoken(cause.label) : t("no_cause")), cause ? prose(spoken(cause.text)) : null,
-      diagnosis.notes.length ? el("ul", { class: "small" }, diagnosis.notes.map((note) => el("li", {}, iso(noteText(note))))) : null,
+      diagnosis.notes.length ? el("ul", { class: "small" }, diagnosis.notes.map((note) => el("li", {}, iso(spoken(note))))) : null,
       cause?.remedies.length ? fold(t("remedy"), remedies(cause)) : null));
 }
 
