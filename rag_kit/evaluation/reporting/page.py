@@ -28,7 +28,8 @@ def page(data: Mapping[str, Any], plots: Mapping[str, str]) -> str:
     """Make the HTML file of a report from its payload; ``plots``: kind -> SVG, with the text ``plot_<kind>``."""
     language = data["language"]
     style, script = assets("css"), assets("js")
-    sections = [name for name in _SECTIONS if name != "plots" or plots]
+    optional = {"plots": plots, "comparison": data["comparison"], "diagnosis": data["diagnosis"]}
+    sections = [name for name in _SECTIONS if optional.get(name, True)]
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     values = {
         "lang": "zh-Hans" if language == "zh" else "en",

@@ -12,14 +12,12 @@ from rag_kit.documents.identity import to_plain
 if TYPE_CHECKING:
     from rag_kit.evaluation.cells import Cell
     from rag_kit.evaluation.examples import Example
-    from rag_kit.evaluation.outputs import Output, Passage
+    from rag_kit.evaluation.outputs import Passage
     from rag_kit.evaluation.runs.results import Results
     from rag_kit.evaluation.runs.rows import Row
 
 #: Characters of one text; the rest is cut and counted. A page of 2,000 questions has to open on a phone.
 MAX_TEXT = 20_000
-#: Characters of one field of a pipeline's result that the kit does not know.
-MAX_EXTRA = 4_000
 
 _CITED = (
     "number", "statement", "quote", "status", "reason", "score", "file", "source", "title", "page", "heading"
@@ -101,7 +99,6 @@ def _row_json(row: Row, metrics: Sequence[str], diagnosis: Any, heads: Heads) ->
         "notes": [masked(note) for note in dict.fromkeys([*output.notes, *common])],
         "calls": output.calls,
         "tokens": output.tokens,
-        "extra": _extra_fields(output),
         "diagnosis": plain(diagnosis),
         "cells": [_cell_json(row.cells.get(name)) for name in metrics],
     }  # fmt: skip
@@ -131,14 +128,3 @@ def _cell_json(cell: Cell | None) -> dict[str, Any] | None:
         return None
     record = {key: getattr(cell, key) for key in ("value", "status", "calls", "tokens", "seconds")}
     return {**plain(record), "reason": masked(cell.reason), "details": plain(cell.details) or None}
-
-
-def _extra_fields(output: Output) -> dict[str, Any] | None:
-    """Return other fields of the result: up to ``MAX_EXTRA`` characters their value, else their size."""
-    record: dict[str, Any] = {}
-    for key, value in output.extra.items():
-        if value not in (None, "", [], {}):
-            size = len(str(value))
-            is_small = size <= MAX_EXTRA
-            record[cleaned(str(key))] = plain(value) if is_small else f"({size:,} characters, not shown)"
-    return record or None

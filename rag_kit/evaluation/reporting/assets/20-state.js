@@ -36,15 +36,12 @@ function spoken(value) {
   return typeof value === "object" ? (value[state.language] ?? value.en ?? "") : String(value);
 }
 
-const pipelines = data.pipelines.map((pipeline, index) => ({ ...pipeline, index, color: `var(--series-${(index % 8) + 1})` }));
+const pipelines = data.pipelines.map((pipeline, index) => ({ ...pipeline, index }));
 const metrics = data.metrics.map((metric, index) => ({ ...metric, index }));
 
-function swatch(pipeline) {
-  return el("span", { class: "swatch", style: { "--color": pipeline.color }, "aria-hidden": "true" });
-}
-
 function pipelineName(pipeline) {
-  return el("span", { class: "pipeline" }, swatch(pipeline), iso(pipeline.name));
+  const color = `swatch s${(pipeline.index % 8) + 1}`; // that of the plots
+  return el("span", { class: "pipeline" }, el("span", { class: color, "aria-hidden": "true" }), iso(pipeline.name));
 }
 
 /** The cell of one question, pipeline and metric; null where that pipeline was not asked. */

@@ -15,15 +15,10 @@ function bestOf(metric) {
   return metric.higher ? Math.max(...means) : Math.min(...means);
 }
 
+/** On how many questions a mean stands, and why the others have no value. */
 function coverage(summary) {
-  const missing = ["undefined", "not_applicable", "missing"].filter((kind) => summary[kind]);
-  const words = missing.map((kind) => t(`coverage_${kind}`, { n: summary[kind] })).join(", ");
-  const label = t("coverage_of", { n: summary.n, total: summary.total }) + (words ? `: ${words}` : "");
-  return el("span", { class: missing.length ? "coverage partial" : "coverage", title: label },
-    el("span", { "aria-hidden": "true" }, `${summary.n} / ${summary.total}`),
-    el("span", { class: "hidden" }, label),
-    missing.map((kind) => el("span", { "aria-hidden": "true" },
-      `${{ undefined: "∅", not_applicable: "–", missing: "…" }[kind]}\u2009${summary[kind]}`)));
+  const missing = ["undefined", "not_applicable", "missing"].filter((kind) => summary[kind]).map((kind) => t(`coverage_${kind}`, { n: summary[kind] }));
+  return el("span", { class: "small muted" }, [`${summary.n} / ${summary.total}`, ...missing].join(" · "));
 }
 
 /** In red beside the mean: on how many questions the value could not be computed. */
@@ -32,7 +27,7 @@ function failedCells(summary) {
 }
 
 function intervalText(summary) {
-  return summary.low === null ? null : el("span", { class: "interval" }, `[${number.score(summary.low)}, ${number.score(summary.high)}]`);
+  return summary.low === null ? null : el("span", { class: "interval small muted" }, `[${number.score(summary.low)}, ${number.score(summary.high)}]`);
 }
 
 /** What labels by people make of a mean or a difference; `format` writes one of its numbers. */
@@ -46,16 +41,14 @@ function summaryCell(metric, pipeline) {
   const summary = metric.summary[pipeline.index];
   if (!summary) return el("td", { class: "value" }, el("span", { class: "none" }, t("not_measured")));
   const why = metric.why[pipeline.index];
-  const place = (value) => (value - metric.low) / (metric.high - metric.low || 1);
   return el("td", { class: summary.mean !== null && summary.mean === bestOf(metric) ? "value best" : "value" },
     el("span", { class: "line" }, el("span", { class: summary.mean === null ? "mean none" : "mean" }, number.score(summary.mean)), intervalText(summary), failedCells(summary)),
-    summary.mean === null ? null : bar(pipeline.color, place(summary.low ?? summary.mean), place(summary.high ?? summary.mean), place(summary.mean)),
     labelledText(summary), coverage(summary),
     why ? el("span", { class: "small muted why" }, iso(sentence(why))) : null);
 }
 
 function metricLabel(metric) {
-  return el("span", { class: "metric" }, broken(metric.name), metric.higher ? null : el("span", { class: "lower", title: t("lower_is_better") }, "↓"));
+  return el("span", { class: "metric" }, iso(metric.name), metric.higher ? null : el("span", { class: "lower", title: t("lower_is_better") }, "↓"));
 }
 
 function scoresTable() {

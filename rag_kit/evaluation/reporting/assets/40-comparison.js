@@ -9,7 +9,7 @@ function nameOf(name) {
 }
 
 function renderComparison() {
-  if (!showSection("comparison", comparison)) return;
+  if (!comparison) return;
   const metric = comparison.metrics[comparing.metric];
   const chooser = comparison.metrics.length < 2 ? null : el("div", { class: "filter" },
     choose(t("metric"), comparison.metrics.map((name, index) => [String(index), name]), String(comparing.metric), (value) => {
@@ -28,17 +28,13 @@ function renderComparison() {
 }
 
 function pairsTable(pairs) {
-  const ends = pairs.flatMap((pair) => [pair.difference, pair.low, pair.high]).filter((end) => end !== null).map(Math.abs);
-  const reach = Math.max(...ends, 0.001);
-  const around = (value) => 0.5 + value / (2 * reach); // zero is in the middle, on one scale for all rows
   const row = (pair) => el("tr", {},
     el("th", { scope: "row", class: "versus" }, nameOf(pair.pipeline), el("span", { class: "muted small" }, ` ${t("versus")} `), nameOf(pair.other)),
     ...[
       ["difference", pair.difference === null ? el("td", {}, "–") : el("td", { class: "difference" },
         el("span", { class: "line" }, el("span", { class: "mean" }, number.signed(pair.difference)),
-          pair.low === null ? null : el("span", { class: "interval" }, `[${number.signed(pair.low)}, ${number.signed(pair.high)}]`)),
-        labelledText(pair, number.signed),
-        bar(pair.better ? (named.get(pair.better)?.color ?? "var(--ink)") : "var(--muted)", around(pair.low ?? pair.difference), around(pair.high ?? pair.difference), around(pair.difference)))],
+          pair.low === null ? null : el("span", { class: "interval small muted" }, `[${number.signed(pair.low)}, ${number.signed(pair.high)}]`)),
+        labelledText(pair, number.signed))],
       ["verdict", el("td", { class: "finding" }, pair.better ? el("span", { class: "chip gold" }, icon("check"), t("better"), " ", iso(pair.better)) : el("span", { class: "muted" }, t("no_clear_difference")))],
       ["p_value", el("td", { class: "number" }, number.p(pair.p_adjusted), el("span", { class: "small muted block" }, `${t("uncorrected")} ${number.p(pair.p)}`))],
       ["wins_losses", el("td", { class: "number" }, `${pair.wins} / ${pair.losses}`)],
@@ -74,8 +70,8 @@ function slicesTable(metric) {
   if (!kept.length) return null;
   const cell = (slice) => (!slice || slice.mean === null ? el("td", {}, "–") : el("td", { class: "value" },
     el("span", { class: "line" }, el("span", { class: "mean" }, number.score(slice.mean)),
-      slice.low === null ? null : el("span", { class: "interval" }, `[${number.score(slice.low)}, ${number.score(slice.high)}]`)),
-    el("span", { class: "coverage" }, `${slice.n} / ${slice.total}`)));
+      slice.low === null ? null : el("span", { class: "interval small muted" }, `[${number.score(slice.low)}, ${number.score(slice.high)}]`)),
+    el("span", { class: "small muted" }, `${slice.n} / ${slice.total}`)));
   return table(t("slices"), "scores slices tall", [el("th", { scope: "col", class: "sticky" }, t("slices")), ...comparison.pipelines.map(nameOf)],
     ...kept.map(([by, parts]) => [...parts].map(([value, slices]) => el("tr", {},
       el("th", { scope: "row", class: "sticky" }, el("span", { class: "small" }, tagName(by)), iso(value === "(not said)" ? t("part_not_said") : value)),

@@ -1,7 +1,7 @@
 // What goes wrong where: causes with their share of the questions, and the parts of the kit that remedy them.
 
 function renderDiagnosis() {
-  if (showSection("diagnosis", data.diagnosis)) replace("diagnosis-body", el("div", { class: "cards" }, data.diagnosis.map(diagnosisCard)));
+  if (data.diagnosis) replace("diagnosis-body", el("div", { class: "cards" }, data.diagnosis.map(diagnosisCard)));
 }
 
 function diagnosisCard(diagnosis) {
@@ -24,6 +24,5 @@ function causeView(diagnosis, found, open) {
   const cause = data.cases[found.cause];
   return el("li", {},
     causeLine(diagnosis.pipeline, found),
-    bar(cause.good ? "var(--good)" : "var(--warn)", 0, found.count / (diagnosis.questions || 1)),
     fold(t(cause.remedies.length ? "remedy" : "meaning"), [el("p", { class: "small" }, spoken(cause.text)), cause.remedies.length ? remedies(cause) : null], open));
 }

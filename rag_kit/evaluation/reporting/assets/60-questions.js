@@ -37,12 +37,10 @@ function renderFilter() {
       document.querySelector("#questions-filter select").focus();
     });
   const search = el("input", { type: "search", value: view.filter.text, placeholder: t("search_hint"), oninput: (event) => set("text")(event.target.value) });
-  const given = (name) => !["flagged", "declined"].includes(name) || data.questions.some((question) => question.runs.some((run) => run?.status === name));
-  const statuses = Object.keys(statusTests).filter(given);
   replace("questions-filter",
     columns,
     el("label", { class: "field wide" }, el("span", {}, t("search")), search),
-    choose(t("state"), [["", t("any")], ...statuses.map((name) => [name, t(`filter_${name}`)])], view.filter.status, set("status")),
+    choose(t("state"), [["", t("any")], ...Object.keys(statusTests).map((name) => [name, t(`filter_${name}`)])], view.filter.status, set("status")),
     tagValues.map(([key, values]) =>
       choose(tagName(key), [["", t("any")], ...[...values].map(([value, n]) => [value, `${value} (${n})`])], view.filter.tags[key] ?? "",
         (value) => {

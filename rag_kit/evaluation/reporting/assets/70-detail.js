@@ -43,21 +43,20 @@ function stepQuestion(step) {
 
 function renderDetail() {
   const question = data.questions[view.shown[detail.place]];
-  const step = (by, name, sign) => el("button", { type: "button", class: "round", "aria-label": t(name), title: t(name), "data-step": by,
+  const step = (by, name, sign) => el("button", { type: "button", class: "quiet", "aria-label": t(name), title: t(name), "data-step": by,
     disabled: detail.place + by < 0 || detail.place + by >= view.shown.length,
     onclick: () => {
       stepQuestion(by);
       (document.querySelector(`#detail [data-step="${by}"]:not([disabled])`) ?? document.querySelector("#detail .close")).focus();
     } }, icon(sign));
-  const close = el("button", { type: "button", class: "round close", "aria-label": t("close"), title: t("close"),
+  const close = el("button", { type: "button", class: "quiet close", "aria-label": t("close"), title: t("close"),
     onclick: () => document.getElementById("detail").close() }, icon("cross"));
   replace("detail",
     el("header", { class: "detail-bar" },
       el("span", { class: "small" }, t("question_of", { n: detail.place + 1, total: view.shown.length })),
-      el("span", { class: "buttons" }, step(-1, "previous", "left"), step(1, "next", "right"), close)),
-    el("div", { class: "detail-body" }, questionHead(question), scoreMatrix(question), pipelineTabs(question),
-      el("div", { id: "run", role: pipelines.length > 1 ? "tabpanel" : null, "aria-labelledby": pipelines.length > 1 ? `tab-${detail.pipeline}` : null },
-        runView(question, question.runs[detail.pipeline]))));
+      el("span", { class: "tools" }, step(-1, "previous", "left"), step(1, "next", "right"), close)),
+    el("div", { class: "detail-body" }, questionHead(question), choosePipeline(),
+      el("div", { id: "run" }, runView(question, question.runs[detail.pipeline]))));
 }
 
 function questionHead(question) {
@@ -86,29 +85,13 @@ function fold(title, content, open = false) {
   return el("details", { open }, el("summary", {}, title), content);
 }
 
-/** All pipelines on this question. */
-function scoreMatrix(question) {
-  if (!metrics.length || pipelines.length < 2) return null;
-  return table(t("scores"), "matrix", [t("pipeline"), ...metrics.map(metricLabel)], pipelines.map((pipeline) => el("tr", {},
-    el("th", { scope: "row" }, pipelineName(pipeline)),
-    metrics.map((metric) => el("td", { class: "number" }, scoreMark(metric, cellOf(question, pipeline.index, metric.index)))))));
-}
-
-function pipelineTabs(question) {
+function choosePipeline() {
   if (pipelines.length < 2) return null;
-  const show = (index) => {
-    detail.pipeline = index;
+  return choose(t("pipeline"), pipelines.map(({ index, name }) => [String(index), name]), String(detail.pipeline), (value) => {
+    detail.pipeline = Number(value);
     renderDetail();
-    document.getElementById(`tab-${index}`).focus();
-  };
-  const keys = { ArrowRight: 1, ArrowLeft: -1 };
-  return el("div", { role: "tablist", class: "tabs", "aria-label": t("pipeline"), onkeydown: (event) => {
-    if (!(event.key in keys)) return;
-    event.preventDefault();
-    show((detail.pipeline + keys[event.key] + pipelines.length) % pipelines.length);
-  } }, pipelines.map((pipeline) => el("button", { type: "button", role: "tab", id: `tab-${pipeline.index}`, "aria-controls": "run",
-    "aria-selected": String(pipeline.index === detail.pipeline), tabindex: pipeline.index === detail.pipeline ? "0" : "-1",
-    disabled: !question.runs[pipeline.index] && pipeline.index !== detail.pipeline, onclick: () => show(pipeline.index) }, pipelineName(pipeline))));
+    document.querySelector("#detail select").focus();
+  });
 }
 
 function runView(question, run) {
@@ -122,17 +105,14 @@ function runView(question, run) {
     cellsView(run),
     run.messages.length > 1 ? fold(t("messages"), tree(run.messages)) : null,
     run.notes.length ? fold(t("notes"), el("ul", {}, run.notes.map((note) => el("li", {}, iso(sentence(note)))))) : null,
-    run.extra === null ? null : fold(t("extra"), tree(run.extra)),
   ];
 }
 
 function diagnosisNotice(diagnosis) {
   const cause = diagnosis.cause ? data.cases[diagnosis.cause] : null;
-  const kind = cause ? (cause.good ? "notice good" : "notice") : "notice unknown";
-  return el("div", { class: kind }, icon(cause?.good ? "check" : "warn"),
+  return el("div", { class: "notice" }, icon(cause?.good ? "check" : "warn"),
     el("div", {}, el("strong", {}, cause ? spoken(cause.label) : t("no_cause")), cause ? prose(spoken(cause.text)) : null,
-      diagnosis.notes.length ? el("ul", { class: "small" }, diagnosis.notes.map((note) => el("li", {}, iso(spoken(note))))) : null,
-      cause?.remedies.length ? fold(t("remedy"), remedies(cause)) : null));
+      diagnosis.notes.length ? el("ul", { class: "small" }, diagnosis.notes.map((note) => el("li", {}, iso(spoken(note))))) : null));
 }
 
 function remedies(cause) {

@@ -50,14 +50,6 @@ function placeOf(parts) {
 function passageView(passage, place, run, question) {
   const quotes = run.citations.filter((citation) => citation.number === place && citation.quote).map((citation) => citation.quote);
   const text = data.passages[passage.head][1];
-  const body = el("p", { class: "prose passage-text" }, el("bdi", {}, marked(text, quotes)));
-  const long = text.length > 420;
-  if (long) body.classList.add("clamped");
-  const more = long ? el("button", { type: "button", class: "link", "aria-expanded": "false", onclick: () => {
-    const open = body.classList.toggle("clamped") === false;
-    more.setAttribute("aria-expanded", String(open));
-    more.textContent = t(open ? "less" : "more");
-  } }, t("more")) : null;
   return el("li", { class: "passage", id: `passage-${place}`, tabindex: "-1" },
     el("div", { class: "passage-head" },
       el("span", { class: "rank" }, place),
@@ -65,7 +57,7 @@ function passageView(passage, place, run, question) {
       passage.grade > 0 ? el("span", { class: "chip gold" }, icon("check"), t("relevant", { n: passage.grade })) : null,
       passage.grade === 0 ? el("span", { class: "chip" }, t("judged_not_relevant")) : null,
       typeof passage.score === "number" ? el("span", { class: "small muted" }, t("passage_score", { n: number.any(passage.score) })) : null),
-    body, more, stagesView(passage, question),
+    el("p", { class: "prose passage-text", tabindex: "0" }, el("bdi", {}, marked(text, quotes))), stagesView(passage, question),
     passage.notes.length ? el("ul", { class: "small muted" }, passage.notes.map((note) => el("li", {}, iso(sentence(note))))) : null);
 }
 
@@ -97,8 +89,6 @@ function marked(text, quotes) {
 
 function showPassage(place) {
   const passage = document.getElementById(`passage-${place}`);
-  passage.querySelector(".clamped")?.parentElement.querySelector("button.link")?.click();
-  const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-  passage.scrollIntoView({ behavior: calm ? "auto" : "smooth", block: "center" });
+  (passage.querySelector("mark") ?? passage).scrollIntoView({ block: "center" });
   passage.focus({ preventScroll: true });
 }

@@ -12,7 +12,7 @@ function cellView(metric, cell) {
   const empty = cell.details === null || Object.keys(cell.details).length === 0;
   return el("li", { class: "cell" },
     el("div", { class: "cell-head" }, scoreMark(metric, cell), el("strong", {}, metricLabel(metric)),
-      cell.status === "ok" ? null : el("span", { class: `status ${cell.status}` }, t(`status_${cell.status}`)),
+      cell.status === "ok" ? null : el("span", { class: cell.status === "error" ? "small bad" : "small muted" }, t(`status_${cell.status}`)),
       el("span", { class: "facts" }, took.filter(Boolean).map((each) => el("span", {}, each)))),
     cell.reason ? prose(sentence(cell.reason)) : null,
     empty ? null : fold(t("details"), tree(cell.details), Object.values(cell.details).some(isTable)));
@@ -35,7 +35,7 @@ function tree(value, depth = 0) {
 }
 
 function verdict(yes) {
-  return el("span", { class: yes ? "verdict yes" : "verdict no" }, icon(yes ? "check" : "cross"), t(yes ? "yes" : "no"));
+  return el("span", { class: yes ? "verdict good" : "verdict bad" }, icon(yes ? "check" : "cross"), t(yes ? "yes" : "no"));
 }
 
 function detailTable(list, depth) {

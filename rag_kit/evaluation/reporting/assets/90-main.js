@@ -39,11 +39,7 @@ function renderTools() {
 }
 
 function renderAbout() {
-  replace("about-body",
-    el("dl", { class: "legend" },
-      ["interval", "coverage", "undefined", "error", "not_applicable"].map((term) => [
-        el("dt", {}, t(`legend_${term}`)), el("dd", {}, t(`legend_${term}_text`))])),
-    pipelines.map((pipeline) => fold(pipelineName(pipeline), tree(pipeline.manifest))));
+  replace("about-body", pipelines.map((pipeline) => fold(pipelineName(pipeline), tree(pipeline.manifest))));
 }
 
 function start() {
@@ -51,7 +47,7 @@ function start() {
   dialog.addEventListener("close", closeQuestion);
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
   dialog.addEventListener("keydown", (event) => {
-    const inside = event.target.closest("input, select, [role=tab], .scroll-x");
+    const inside = event.target.closest("input, select, .scroll-x");
     if (inside || event.altKey || event.ctrlKey || event.metaKey) return;
     if (event.key === "ArrowLeft") stepQuestion(-1);
     if (event.key === "ArrowRight") stepQuestion(1);
