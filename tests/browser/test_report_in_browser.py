@@ -313,6 +313,7 @@ def test_the_first_screen_says_what_to_do(open_report: Open) -> None:
         assert text in " ".join(shown.split()), text
     box = answer.bounding_box()
     assert box["y"] + box["height"] < 800  # of a window 800 high
+    assert "failed on 4 of 60" in shown  # two of them the pipeline, two the judge
     failed = page.locator("#scores td .bad").first
     assert failed.inner_text() == "failed on 2 of 60"
     answer.get_by_role("button", name="The model").click()

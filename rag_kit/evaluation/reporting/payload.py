@@ -188,15 +188,9 @@ def _short_answer(
     """Summarize the page: the best pipeline by the main metric, its tests, its causes of wrong answers.
 
     ``metric`` and ``best`` are numbers, ``None`` where no metric has a value; ``tests`` are of the other pipelines by
-    their means; ``failed`` says where cells could not be computed.
+    their means.
     """
-    failed = []
-    for number, metric in enumerate(metrics):
-        for index, summary in enumerate(metric["summary"]):
-            if summary and summary["errors"] > pipelines[index]["failed"]:  # more than answers that failed
-                counts = {"errors": summary["errors"], "total": summary["total"]}
-                failed.append({"metric": number, "pipeline": index, **counts})
-    answer: dict[str, Any] = {"metric": None, "best": None, "tests": [], "diagnosed": None, "failed": failed}
+    answer: dict[str, Any] = {"metric": None, "best": None, "tests": [], "diagnosed": None}
     if (main := _choose_metric(metrics)) is None:
         return answer
     metric, names = metrics[main], [pipeline["name"] for pipeline in pipelines]

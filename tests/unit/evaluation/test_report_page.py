@@ -169,7 +169,7 @@ def test_a_diagnosis_of_another_pipeline_is_refused(tmp_path: Path) -> None:
 
 def test_hostile_texts_stay_data(tmp_path: Path) -> None:
     """A result made of attacks adds no element, and reads back as what it was, its control characters escaped."""
-    _, calm = written(tmp_path, results_of_pipelines(4)[0])
+    _, calm = written(tmp_path, results_of_pipelines(4)[0], diagnosis=False)  # the attacks have none
     text, hostile = written(tmp_path, hostile_results(), title=HOSTILE[0])
     drawn = {"svg", "path", "text", "rect", "line"}
     assert [tag for tag, _ in hostile.found if tag not in drawn] == [
@@ -204,9 +204,6 @@ def test_the_answer_comes_first(tmp_path: Path) -> None:
     assert (second["test"]["low"], second["test"]["high"]) == (-pair.high, -pair.low)
     assert second["test"]["better"] == "hybrid + multi-query" and first["test"]["better"] is None
     assert answer["diagnosed"] == found["diagnosis"][2]
-    assert {(each["pipeline"], each["errors"], each["total"]) for each in answer["failed"]} == {
-        (number, 4, 60) for number in range(3)
-    }  # two are failures of the pipeline, two of the judge
     named = {HOSTILE[1]: runs[0], "b": runs[2]}
     assert data_of(tmp_path, named)["answer"]["tests"][0]["test"]["better"] == "b"
     alone = data_of(tmp_path, runs[0])["answer"]

@@ -89,8 +89,6 @@ function sortHeader(label, direction, onsort, attributes = {}) {
 
 /** Ascending or descending; what has no value comes last both ways. */
 function compareValues(a, b, direction) {
-  const none = (value) => value === null || value === undefined || Number.isNaN(value);
-  if (none(a) || none(b)) return none(a) - none(b);
-  const order = typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), state.language, { numeric: true });
-  return direction === "descending" ? -order : order;
+  if (a === null || b === null) return (a === null) - (b === null);
+  return direction === "descending" ? b - a : a - b;
 }

@@ -3,8 +3,8 @@
 function renderAnswer() {
   const { best, metric } = data.answer;
   const head = best === null ? el("p", { class: "headline" }, t("best_none")) : [bestLine(pipelines[best]), byHowMuch(metrics[metric].summary[best], metrics[metric])];
-  replace("answer-body", el("div", { class: "cards" }, el("div", { class: "verdict-lines" }, head, failedList()), outcomesTable()),
-    best === null ? [] : el("div", { class: "cards three" }, sureCard(), whyCard(), changeCard()));
+  replace("answer-body", el("div", { class: "cards" }, el("div", { class: "verdict-lines" }, head), outcomesTable()),
+    best === null ? [] : el("div", { class: "cards" }, sureCard(), whyCard(), changeCard()));
 }
 
 const isLevel = ({ test }) => Boolean(test) && !test.better && Math.abs(test.difference) < 0.0005;
@@ -25,16 +25,6 @@ function byHowMuch(summary, metric) {
     el("span", { class: "muted" }, t("on_questions", { n: summary.n, total: summary.total })), failedCells(summary),
     next ? el("span", {}, el("strong", {}, number.signed(next.test.difference)), " ", t("ahead_of", { name: pipelines[next.pipeline].name }),
       next.test.low === null ? null : el("span", { class: "interval small muted" }, ` [${number.signed(next.test.low)}, ${number.signed(next.test.high)}]`)) : null);
-}
-
-/** In red: pipelines that failed, and metrics whose judge did, the worst first. */
-function failedList() {
-  const failed = [...data.answer.failed].sort((a, b) => b.errors / b.total - a.errors / a.total).map((each) => [
-    pipelines.length > 1 ? `${metrics[each.metric].name} · ${pipelines[each.pipeline].name}` : metrics[each.metric].name, t("failed_cells", { n: each.errors, total: each.total })]);
-  const all = [...pipelines.filter((pipeline) => pipeline.failed).map((pipeline) => [pipeline.name, t("failed_questions", { n: pipeline.failed })]), ...failed];
-  if (!all.length) return null;
-  return el("ul", { class: "chips" }, all.slice(0, 4).map(([name, text]) => el("li", { class: "chip bad" }, icon("warn"), iso(`${name}: ${text}`))),
-    all.length > 4 ? el("li", { class: "chip bad" }, t("failed_more", { n: all.length - 4 })) : null);
 }
 
 function sureCard() {

@@ -44,7 +44,7 @@ function pairsTable(pairs) {
     ].map(([name, cell]) => labelled(cell, t(name))));
   const hits = pairs.some((pair) => pair.hits);
   const numbers = ["p_value", "wins_losses", ...(hits ? ["hits_only"] : []), "n"].map((name) => el("th", { scope: "col", class: "number" }, t(name)));
-  return table(t("differences"), "pairs scores tall", [t("pipelines"), t("difference"), t("verdict"), ...numbers], pairs.map(row));
+  return table(t("differences"), "pairs scores", [t("pipelines"), t("difference"), t("verdict"), ...numbers], pairs.map(row));
 }
 
 function onlyLinks(together) {
@@ -72,7 +72,7 @@ function slicesTable(metric) {
     el("span", { class: "line" }, el("span", { class: "mean" }, number.score(slice.mean)),
       slice.low === null ? null : el("span", { class: "interval small muted" }, `[${number.score(slice.low)}, ${number.score(slice.high)}]`)),
     el("span", { class: "small muted" }, `${slice.n} / ${slice.total}`)));
-  return table(t("slices"), "scores slices tall", [el("th", { scope: "col", class: "sticky" }, t("slices")), ...comparison.pipelines.map(nameOf)],
+  return table(t("slices"), "scores slices", [el("th", { scope: "col", class: "sticky" }, t("slices")), ...comparison.pipelines.map(nameOf)],
     ...kept.map(([by, parts]) => [...parts].map(([value, slices]) => el("tr", {},
       el("th", { scope: "row", class: "sticky" }, el("span", { class: "small" }, tagName(by)), iso(value === "(not said)" ? t("part_not_said") : value)),
       comparison.pipelines.map((name) => labelled(cell(slices.get(name)), name))))));

@@ -72,16 +72,9 @@ function passes(question, index) {
 
 function sortValue(question, index) {
   const key = view.sort;
-  if (key === "id") return question.id;
-  if (key === "question") return question.question;
   if (key === "seconds") return question.runs[focusPipeline() ?? 0]?.seconds ?? null;
-  if (key === "cause") return causeOf(question);
   const column = columnsOf(view.columns)[Number(key.slice(2))];
   return column ? valueOf(question, column.pipeline, column.metric) : index;
-}
-
-function causeOf(question) {
-  return causeLabel(question.runs[focusPipeline() ?? 0]);
 }
 
 function causeLabel(run) {

@@ -90,11 +90,11 @@ function questionHeader(columns) {
     sortHeader(label, view.sort === key ? view.direction : null, () => sortQuestions(key), { "data-key": key, ...attributes });
   const byPipeline = focusPipeline() !== null;
   return el("tr", {},
-    header("question", t("question"), { class: "question" }),
+    el("th", { scope: "col", class: "question" }, t("question")),
     columns.map((column, index) => header(`c:${index}`, byPipeline ? metricLabel(metrics[column.metric]) : pipelineName(pipelines[column.pipeline]), { class: "number" })),
-    causes.length && byPipeline ? header("cause", t("cause")) : null,
+    causes.length && byPipeline ? el("th", { scope: "col" }, t("cause")) : null,
     byPipeline ? header("seconds", t("time"), { class: "number" }) : null,
-    header("id", t("id")));
+    el("th", { scope: "col" }, t("id")));
 }
 
 function sortQuestions(key) {

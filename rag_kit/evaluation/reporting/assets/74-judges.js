@@ -8,12 +8,10 @@ function cellsView(run) {
 }
 
 function cellView(metric, cell) {
-  const took = [cell.calls ? t("calls", { n: cell.calls }) : null, cell.tokens ? t("tokens", { n: cell.tokens }) : null, cell.seconds >= 0.001 ? number.seconds(cell.seconds) : null];
   const empty = cell.details === null || Object.keys(cell.details).length === 0;
   return el("li", { class: "cell" },
     el("div", { class: "cell-head" }, scoreMark(metric, cell), el("strong", {}, metricLabel(metric)),
-      cell.status === "ok" ? null : el("span", { class: cell.status === "error" ? "small bad" : "small muted" }, t(`status_${cell.status}`)),
-      el("span", { class: "facts" }, took.filter(Boolean).map((each) => el("span", {}, each)))),
+      cell.status === "ok" ? null : el("span", { class: cell.status === "error" ? "small bad" : "small muted" }, t(`status_${cell.status}`))),
     cell.reason ? prose(sentence(cell.reason)) : null,
     empty ? null : fold(t("details"), tree(cell.details), Object.values(cell.details).some(isTable)));
 }
