@@ -122,19 +122,16 @@ class Summary:
         cls,
         cells: Iterable[Cell],
         total: int,
-        ends: tuple[float | None, float | None] | None = None,
+        ends: tuple[float | None, float | None] = (None, None),
         labelled: Labelled | None = None,
     ) -> Summary:
-        """Summarize the cells of some of ``total`` examples; ``ends`` are the ends of the interval, where known."""
-        from rag_kit.evaluation.statistics import bootstrap_interval
-
+        """Summarize the cells of some of ``total`` examples; ``ends`` are those of the interval."""
         all_cells = list(cells)
         counts = Counter(cell.status for cell in all_cells)
         values = [float(cell.value) for cell in all_cells if cell.value is not None]
-        low, high = ends or (bootstrap_interval(values) if len(values) > 1 else (None, None))
         mean = math.fsum(values) / len(values) if values else None
         unscored = (counts["undefined"], counts["error"], counts["not_applicable"], total - len(all_cells))
-        return cls(mean, low, high, len(values), total, *unscored, labelled)
+        return cls(mean, *ends, len(values), total, *unscored, labelled)
 
     @property
     def coverage(self) -> float:

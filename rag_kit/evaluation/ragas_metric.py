@@ -173,7 +173,7 @@ class RagasMetric(Metric):
         """Copy the metric so that it asks through these calls; also say which prompts it sends."""
         metric_copy = copy.copy(metric)
         if self.needs_embeddings:
-            metric_copy.embeddings = adapter.ragas_embeddings(calls)
+            metric_copy.embeddings = adapter.ragas_llm(calls)
         if not self.needs_judge:
             return metric_copy, {}
         metric_copy.llm = adapter.ragas_llm(calls)

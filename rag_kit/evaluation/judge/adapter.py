@@ -115,16 +115,11 @@ class ObservedPrompt:
 
 
 def ragas_llm(judge: Judge | Calls | None) -> Any:
-    """Make a judge the ``llm`` of any class of ``ragas.metrics.collections``; prompts go out as Ragas writes them.
+    """Make a judge the ``llm`` and ``embeddings`` of any class of Ragas's; prompts go out as Ragas writes them.
 
     With ``None`` it serves an object that is handed to ``evaluate``, which puts its own judge in.
     """
     return _adapter_class()(judge if judge is None or isinstance(judge, Calls) else Calls(judge))
-
-
-def ragas_embeddings(judge: Judge | Calls | None) -> Any:
-    """Make a judge the ``embeddings`` of any class of ``ragas.metrics.collections``."""
-    return ragas_llm(judge)
 
 
 @lru_cache(maxsize=1)

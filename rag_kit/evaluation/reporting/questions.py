@@ -126,5 +126,5 @@ def _passage_json(passage: Passage, example: Example, heads: Heads, common: Sequ
 def _cell_json(cell: Cell | None) -> dict[str, Any] | None:
     if cell is None:
         return None
-    record = {key: getattr(cell, key) for key in ("value", "status", "calls", "tokens", "seconds")}
-    return {**plain(record), "reason": masked(cell.reason), "details": plain(cell.details) or None}
+    details = plain(cell.details) or None
+    return {"value": cell.value, "status": cell.status, "reason": masked(cell.reason), "details": details}

@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 def look_for_gold(
     pipeline: Any, examples: Sequence[Example], corpus: Sequence[Passage] | None, max_missing: float | None
 ) -> MissingGold:
-    """Return `missing_gold` of the documents that a pipeline searches, else of the corpus; log it as a warning."""
+    """Check the gold against the documents that a pipeline searches, else the corpus; log what is missing."""
     check_share(max_missing)
     sources = searched_documents(pipeline)
     # a function that is not the kit's, alone or in a chain or a graph, can search elsewhere too
@@ -81,22 +81,8 @@ def _sources_of(value: Any, depth: int = 0) -> list[Any] | None:
     return sources or None
 
 
-def missing_gold(examples: Sequence[Example], sources: Iterable[Any]) -> MissingGold:
-    """Map each gold id, and each quoted span, that no document holds to the ids of its examples.
-
-    A span is held if its first and its last characters are in its document, whatever chunks cut it into. Spans that
-    begin alike are one entry.
-
-    Example:
-        >>> lake = Document("The lake is deep.", id="lake", metadata={"file": "notes/lake.md"})
-        >>> missing_gold([Example("q", "How deep?", relevant={"lake.md": 1, "lake.txt": 1})], [[lake]])
-        {'lake.txt': ['q']}
-    """
-    return _find_missing(examples, sources)[0]
-
-
 def _find_missing(examples: Sequence[Example], sources: Iterable[Any]) -> tuple[MissingGold, int, int]:
-    """Return `missing_gold`, the number of missing ids and spans, and the number of all."""
+    """Return what `check_gold` returns, the number of missing ids and spans, and the number of all."""
     id_users: MissingGold = {}  # gold id -> ids of its examples
     span_users: dict[SpanKey, list[str]] = {}
     for example in examples:
@@ -155,7 +141,16 @@ def check_share(max_missing: Any) -> None:
 
 
 def check_gold(examples: Sequence[Example], sources: Iterable[Any], max_missing: float) -> MissingGold:
-    """Return `missing_gold`; raise `InvalidInputError` if it is more than a share of all gold."""
+    """Map each gold id, and each quoted span, that no document holds to the ids of its examples.
+
+    A span is held if its first and its last characters are in its document, whatever chunks cut it into. Spans that
+    begin alike are one entry. Raise `InvalidInputError` if more than a share of all gold is missing.
+
+    Example:
+        >>> lake = Document("The lake is deep.", id="lake", metadata={"file": "notes/lake.md"})
+        >>> check_gold([Example("q", "How deep?", relevant={"lake.md": 1, "lake.txt": 1})], [[lake]], 1)
+        {'lake.txt': ['q']}
+    """
     missing, count, total = _find_missing(examples, sources)
     if missing and count > max_missing * total:
         raise InvalidInputError(

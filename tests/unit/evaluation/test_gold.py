@@ -17,7 +17,7 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from rag_kit.cli.main import main
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation import EvaluationSet, Example, aevaluate, benchmark, evaluate, tune
-from rag_kit.evaluation.runs.gold import missing_gold, searched_documents
+from rag_kit.evaluation.runs.gold import check_gold, searched_documents
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.graphs import build_plain_rag
 from rag_kit.indexing import DocumentIndex, ingest
@@ -48,7 +48,7 @@ def test_files_folders_and_chunks_are_found_and_others_named() -> None:
         example(5, spans=[{"document": "lake.md", "text": "水泵的历史"}, "ＩＴ is  cold"]),
         example(6, spans=[{"text": "磨坊建于1874年"}]),
     ]  # fmt: skip
-    assert missing_gold(examples, [[LAKE, MILL, *halves]]) == {
+    assert check_gold(examples, [[LAKE, MILL, *halves]], 1) == {
         "lake.pdf": ["q2", "q3"], "d9": ["q3"], '"水泵的历史"': ["q5"], '"磨坊建于1874年"': ["q6"],
     }  # fmt: skip
 
@@ -92,7 +92,7 @@ def test_spans_that_begin_alike_are_counted_each() -> None:
     """Twenty spans with one beginning, in one document or several, are twenty of twenty-one, and one entry."""
     start = "The same long words begin each and every one of these spans of gold, "
     examples = [example(n, spans=[{"document": f"d{n % 2}", "text": f"{start}{n}"}]) for n in range(20)]
-    (names,) = missing_gold(examples, [[LAKE]]).values()
+    (names,) = check_gold(examples, [[LAKE]], 1).values()
     assert names == [f"q{n}" for n in range(20)]
     with pytest.raises(InvalidInputError, match=r"^20 of 21 gold ids and spans"):
         evaluate(BM25Retriever.from_documents([LAKE]), [*examples, *good(2)[1:]], ["mrr"], progress=False)
@@ -176,7 +176,7 @@ def test_an_index_knows_its_files(index: Path) -> None:
             example(1, "年报.md", "财务/年报.md", "lake.md", spans=[{"text": "营业收入为878,456万元"}]),
             example(2, "年报.pdf"),
         ]
-        assert missing_gold(examples, searched_documents(retriever) or []) == {"年报.pdf": ["q2"]}
+        assert check_gold(examples, searched_documents(retriever) or [], 1) == {"年报.pdf": ["q2"]}
 
 
 def test_the_command_refuses_names_and_takes_a_share(

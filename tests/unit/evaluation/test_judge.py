@@ -25,7 +25,7 @@ from rag_kit.errors import (
     ModelError,
 )
 from rag_kit.evaluation import Judge
-from rag_kit.evaluation.judge.adapter import ragas_embeddings, ragas_llm
+from rag_kit.evaluation.judge.adapter import ragas_llm
 from rag_kit.evaluation.scorers import get_metric
 
 ASKED = {"question": "Who?", "answer": "Ada did it."}
@@ -321,7 +321,7 @@ def test_the_adapter_works_without_await() -> None:
         verdict: int
 
     judge = Judge(ByTask(answers={"": {"verdict": 1}}), FixedVectors({"a": [1.0]}))
-    llm, embeddings = ragas_llm(judge), ragas_embeddings(judge)
+    llm, embeddings = ragas_llm(judge), ragas_llm(judge)
 
     async def inside() -> Any:
         return llm.generate("Is it so?", Answer), embeddings.embed_text("a")

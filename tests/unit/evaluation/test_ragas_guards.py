@@ -14,7 +14,7 @@ from support.judging import FixedVectors, row, split, verdicts
 from rag_kit.errors import ModelUnreachableError
 from rag_kit.evaluation import Example, Judge
 from rag_kit.evaluation.cells import Summary
-from rag_kit.evaluation.judge.adapter import ragas_embeddings, ragas_llm
+from rag_kit.evaluation.judge.adapter import ragas_llm
 from rag_kit.evaluation.judge.ragas_table import ROWS
 from rag_kit.evaluation.outputs import Output
 from rag_kit.evaluation.ragas_metric import RagasMetric
@@ -34,7 +34,7 @@ def bare(name: str, judge: Judge) -> Any:
     takes = inspect.signature(kind).parameters
     parts = {"llm": ragas_llm(judge)} if "llm" in takes else {}
     if "embeddings" in takes:
-        parts["embeddings"] = ragas_embeddings(judge)
+        parts["embeddings"] = ragas_llm(judge)
     return kind(**parts, **made.settings)
 
 

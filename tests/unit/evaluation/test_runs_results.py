@@ -50,10 +50,13 @@ def test_failed_cells_are_counted_and_never_become_a_number() -> None:
 def test_the_interval_is_the_bootstrap_interval() -> None:
     """Low and high are those of `bootstrap_interval` over the values; below two values there is none."""
     values = [0.2, 0.0, 0.1, 0.1, 0.2, 0.0, 0.05, 0.2]
-    summary = Summary.of([Cell.ok(value) for value in values], len(values))
-    assert (summary.low, summary.high) == bootstrap_interval(values)
-    assert Summary.of([Cell.ok(0.5)], 1).low is None
-    assert Summary.of([], 1).mean is None
+
+    def summarize(values: list[float]) -> Summary:
+        rows = [Row(Example(f"q{n}", "?"), Output("x"), {"m": Cell.ok(v)}) for n, v in enumerate(values)]
+        return Results("mine", rows, ("m",)).summary()["m"]
+
+    assert (summarize(values).low, summarize(values).high) == bootstrap_interval(values)
+    assert summarize([0.5]).low is None and summarize([]).mean is None
 
 
 def test_saved_results_come_back_the_same(tmp_path: Path) -> None:
