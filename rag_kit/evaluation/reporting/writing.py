@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,7 @@ from rag_kit.errors import InvalidInputError, RagKitError
 from rag_kit.evaluation import plots
 from rag_kit.evaluation._files import check_target, write_file
 from rag_kit.evaluation.comparison import Comparison, compare
+from rag_kit.evaluation.comparison_scores import name_runs
 from rag_kit.evaluation.diagnosis import Diagnosis, diagnose_all
 from rag_kit.evaluation.reporting.page import page
 from rag_kit.evaluation.reporting.payload import report_payload
@@ -19,12 +18,11 @@ from rag_kit.evaluation.reporting.questions import cleaned
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.indexing.files import as_path
 
-_GIVE = "give what evaluate returned, a list of it, or Results.load(folder)"
 _MARK = b'<meta name="generator" content="rag_kit.report">'  # by which a report is known
 
 
 def write_report(
-    results: Results | Iterable[Results] | Mapping[str, Results] | Comparison,
+    results: Results | Iterable[Results | Path | str] | Mapping[str, Results | Path | str] | Comparison,
     path: Path | str,
     *,
     comparison: Comparison | bool | None = None,
@@ -36,7 +34,7 @@ def write_report(
     """Write results as one HTML file: no network, no other file, opens by a double click.
 
     Args:
-        results: One pipeline, several, name -> results, or what ``compare`` gave.
+        results: One pipeline, or as for ``compare`` several, name -> results, folders; or what ``compare`` gave.
         path: The file. One that is a report already is replaced.
         comparison: What ``compare`` gave; ``None``: made where several pipelines can be compared; ``False``: none.
         diagnosis: What ``diagnose`` gave, or name -> diagnosis; ``None``: made where there are its three scores, of
@@ -46,7 +44,8 @@ def write_report(
         overwrite: Replace the file even if it is not a report.
 
     Raises:
-        InvalidInputError: If there are no results, an argument is of another kind, or nothing can be written there.
+        InvalidInputError: If there are no results, two have one name, an argument is of another kind, or nothing can be
+            written there.
 
     Example:
         >>> import tempfile
@@ -72,7 +71,7 @@ def write_report(
     if isinstance(results, Comparison):
         comparison = results if comparison is None else comparison
         results = dict(zip(results.pipelines, results.results, strict=True))
-    named_results = _name_results(results)
+    named_results = name_runs([results] if isinstance(results, Results) else results, least=1)
     notes: list[str] = []
     shown_comparison = _get_comparison(named_results, comparison, notes)
     data = report_payload(named_results, shown_comparison, _get_diagnoses(named_results, diagnosis), notes)
@@ -86,25 +85,6 @@ def _is_report(path: Path) -> bool:
     """Tell whether a file was written by :func:`write_report`."""
     with path.open("rb") as file:
         return _MARK in file.read(4096)
-
-
-def _name_results(results: Any) -> dict[str, Results]:
-    """Map names to results; a repeated name gets a number."""
-    runs = [results] if isinstance(results, Results) else results
-    if isinstance(runs, (str, bytes)) or not isinstance(runs, Iterable):
-        raise InvalidInputError(f"results is a {type(results).__name__}; {_GIVE}")
-    by_name: dict[str, Results] = {}
-    for name, run in runs.items() if isinstance(runs, Mapping) else [(None, run) for run in runs]:
-        if not isinstance(run, Results):
-            raise InvalidInputError(f"results holds a {type(run).__name__}; {_GIVE}")
-        unique = base = str(run.name if name is None else name)
-        numbers = count(2)
-        while unique in by_name:
-            unique = f"{base} ({next(numbers)})"
-        by_name[unique] = replace(run, name=unique)
-    if not by_name:
-        raise InvalidInputError("there are no results to report; give at least one")
-    return by_name
 
 
 def _get_comparison(results: Mapping[str, Results], comparison: Any, notes: list[str]) -> Comparison | None:

@@ -145,8 +145,9 @@ def test_a_report_that_fails_leaves_the_old_one(tmp_path: Path, monkeypatch: pyt
     ("results", "settings", "message"),
     [
         ([], {}, "at least one"),
-        ("folder", {}, "give what evaluate returned"),
-        (3, {}, "is a int"),
+        ("folder", {}, "at least one"),
+        (3, {}, "at least one"),
+        (results_of_pipelines(2)[:1] * 2, {}, "has the name 'bm25'; give each one of its own"),
         (results_of_pipelines(2), {"language": "fr"}, "'en' and 'zh'"),
     ],
 )
@@ -253,11 +254,11 @@ def test_less_may_be_better(tmp_path: Path) -> None:
 
 
 def test_pipelines_are_set_side_by_side_by_question(tmp_path: Path) -> None:
-    """Questions are matched by id; a question that a pipeline was not asked has no run; equal names get numbers."""
+    """Questions are matched by id; a question that a pipeline was not asked has no run; folders are loaded."""
     first, second = results_of_pipelines(4)[:2]
-    second = Results(first.name, second.rows[2:], second.metrics)
-    data = data_of(tmp_path, [first, second])
-    assert [one["name"] for one in data["pipelines"]] == ["bm25", "bm25 (2)"]
+    folder = Results("later", second.rows[2:], second.metrics).save(tmp_path / "later")
+    data = data_of(tmp_path, [first, folder])
+    assert [one["name"] for one in data["pipelines"]] == ["bm25", "later"]
     assert [[run is not None for run in q["runs"]] for q in data["questions"]] == [[True, False]] * 2 + [
         [True, True]
     ] * 2
