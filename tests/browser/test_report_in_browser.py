@@ -335,7 +335,8 @@ def test_declines_are_called_right_where_the_set_says_so(open_report: Open) -> N
 def test_on_a_phone_nothing_is_cut_off_at_the_right(open_report: Open, name: str, language: str) -> None:
     """Conclusion, scores, plots and comparison lie within a screen of 390, each text of the plots, too."""
     page = open_report(name, width=390, height=844)
-    page.get_by_role("button", name=language).click()
+    if (button := page.get_by_role("button", name=language)).count():  # else the page is in it already
+        button.click()
     beyond = """() => [...document.querySelectorAll('#answer *, #scores *, #plots *, #comparison *, #diagnosis *')]
       .filter((node) => node.getBoundingClientRect().width && !node.closest('.hidden'))
       .filter((node) => node.getBoundingClientRect().right > 390.5)

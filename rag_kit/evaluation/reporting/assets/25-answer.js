@@ -21,7 +21,7 @@ function bestLine(pipeline) {
 function byHowMuch(summary, metric) {
   const next = data.answer.tests.find((each) => each.test && !isLevel(each));
   return el("p", { class: "line wrap" },
-    el("span", { class: "muted" }, t("mean_of", { metric: metric.name })), el("strong", { class: "big" }, number.score(summary.mean)), intervalText(summary), labelledText(summary),
+    el("span", { class: "muted" }, t("mean_of", { metric: metric.name })), el("strong", {}, number.score(summary.mean)), intervalText(summary), labelledText(summary),
     el("span", { class: "muted" }, t("on_questions", { n: summary.n, total: summary.total })), failedCells(summary),
     next ? el("span", {}, el("strong", {}, number.signed(next.test.difference)), " ", t("ahead_of", { name: pipelines[next.pipeline].name }),
       next.test.low === null ? null : el("span", { class: "interval small muted" }, ` [${number.signed(next.test.low)}, ${number.signed(next.test.high)}]`)) : null);

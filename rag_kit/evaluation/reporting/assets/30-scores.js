@@ -48,7 +48,7 @@ function summaryCell(metric, pipeline) {
 }
 
 function metricLabel(metric) {
-  return el("span", { class: "metric" }, iso(metric.name), metric.higher ? null : el("span", { class: "lower", title: t("lower_is_better") }, "↓"));
+  return el("span", { class: "metric" }, iso(metric.name), metric.higher ? null : el("span", { title: t("lower_is_better") }, "↓"));
 }
 
 function scoresTable() {
@@ -66,6 +66,6 @@ function underMetric(metric) {
 }
 
 function renderScores() {
-  const notes = data.notes.length ? el("ul", { class: "small muted notes" }, data.notes.map((note) => el("li", {}, iso(sentence(note))))) : [];
+  const notes = data.notes.length ? el("ul", { class: "small muted" }, data.notes.map((note) => el("li", {}, iso(sentence(note))))) : [];
   replace("scores-body", notes, scoresTable());
 }

@@ -29,7 +29,7 @@ function renderComparison() {
 
 function pairsTable(pairs) {
   const row = (pair) => el("tr", {},
-    el("th", { scope: "row", class: "versus" }, nameOf(pair.pipeline), el("span", { class: "muted small" }, ` ${t("versus")} `), nameOf(pair.other)),
+    el("th", { scope: "row" }, nameOf(pair.pipeline), el("span", { class: "muted small" }, ` ${t("versus")} `), nameOf(pair.other)),
     ...[
       ["difference", pair.difference === null ? el("td", {}, "–") : el("td", { class: "difference" },
         el("span", { class: "line" }, el("span", { class: "mean" }, number.signed(pair.difference)),

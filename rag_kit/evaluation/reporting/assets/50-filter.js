@@ -41,14 +41,8 @@ const causes = (() => {
   return [...found];
 })();
 
-const searchTexts = new Map();
-function searchText(question, index) {
-  if (!searchTexts.has(index)) {
-    const answers = question.runs.map((run) => (run && run.answer) || "");
-    searchTexts.set(index, [question.id, question.question, question.reference || "", ...answers].join("\n").toLowerCase());
-  }
-  return searchTexts.get(index);
-}
+const searchTexts = data.questions.map((question) =>
+  [question.id, question.question, question.reference || "", ...question.runs.map((run) => run?.answer ?? "")].join("\n").toLowerCase());
 
 const statusTests = {
   error: (question) => eachCell(question).some((cell) => cell.status === "error") || watched().some((p) => question.runs[p]?.error),
@@ -64,7 +58,7 @@ function eachCell(question) {
 function passes(question, index) {
   const { text, status, tags, cause, only } = view.filter;
   if (only && !only.ids.has(question.id)) return false;
-  if (text && !text.toLowerCase().split(/\s+/).every((word) => searchText(question, index).includes(word))) return false;
+  if (text && !text.toLowerCase().split(/\s+/).every((word) => searchTexts[index].includes(word))) return false;
   if (status && !statusTests[status](question)) return false;
   for (const [key, value] of Object.entries(tags)) if (value !== "" && question.tags[key] !== value) return false;
   return !cause || watched().some((pipeline) => question.runs[pipeline]?.diagnosis?.cause === cause);

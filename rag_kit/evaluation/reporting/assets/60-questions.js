@@ -78,7 +78,7 @@ function renderRows() {
     el("tbody", { onkeydown: moveInRows }, view.shown.slice(0, count).map((_, place) => questionRow(place))));
   replace("questions-table", el("div", { class: "scroll", id: "rows", role: "region", "aria-label": t("questions"), tabindex: "0" }, list,
     count ? null : el("p", { class: "empty" }, t("nothing_found")),
-    count < view.shown.length ? el("button", { type: "button", class: "quiet more", onclick: () => {
+    count < view.shown.length ? el("button", { type: "button", class: "quiet", onclick: () => {
       rows.shown += STEP;
       renderRows();
       focusRow(count);

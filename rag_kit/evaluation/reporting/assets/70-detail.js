@@ -62,7 +62,7 @@ function renderDetail() {
 function questionHead(question) {
   const chips = [chip(t("id"), question.id), ...Object.entries(question.tags).map(([key, value]) => chip(tagName(key), value))];
   if (question.answerable === false) chips.push(chip(t("answerable"), t("no")));
-  return el("div", { class: "question-head" },
+  return el("div", {},
     el("h2", { id: "detail-title" }, iso(question.question)),
     el("p", { class: "chips" }, chips),
     question.history.length ? fold(t("history"), question.history.map((turn) =>

@@ -18,7 +18,7 @@ function answerView(run) {
   parts.push(run.answer.slice(end));
   const facts = [run.status ? word("answer", run.status) : null, number.seconds(run.seconds), t("calls", { n: run.calls }), t("tokens", { n: run.tokens })];
   return el("section", {}, el("h3", {}, t("answer_text"), el("span", { class: "facts" }, facts.filter(Boolean).map((fact) => el("span", {}, fact)))),
-    el("p", { class: "prose answer" }, el("bdi", {}, parts)),
+    el("p", { class: "prose" }, el("bdi", {}, parts)),
     run.citations.length ? el("ol", { class: "citations" }, run.citations.map(citationView)) : null);
 }
 
@@ -68,7 +68,7 @@ function stagesView(passage, question) {
     const facts = ["rank", "score", "weight"].filter((key) => typeof stage[key] === "number").map((key) => t(`stage_${key}`, { n: number.any(stage[key]) }));
     const names = stage.retriever && stage.retriever !== stage.stage ? `${stage.stage} · ${stage.retriever}` : stage.stage;
     return el("li", {}, el("strong", {}, iso(names)), el("span", { class: "muted" }, ` ${facts.join(state.language === "zh" ? "，" : ", ")}`),
-      stage.query && stage.query !== question.question ? el("span", { class: "stage-query" }, "“", iso(stage.query), "”") : null);
+      stage.query && stage.query !== question.question ? el("span", { class: "muted" }, "“", iso(stage.query), "”") : null);
   }));
 }
 

@@ -29,13 +29,15 @@ function renderFacts() {
   replace("facts", facts.filter(Boolean).map((fact) => el("li", {}, fact)));
 }
 
+/** The button to the other language. */
 function renderTools() {
-  const language = (code, name) => el("button", { type: "button", lang: code === "zh" ? "zh-Hans" : "en", "aria-pressed": String(state.language === code), onclick: () => {
-    state.language = code;
+  const other = state.language === "zh" ? "en" : "zh";
+  const change = () => {
+    state.language = other;
     renderAll();
-    document.querySelector(`#tools button[data-value="${code}"]`).focus();
-  }, "data-value": code }, name);
-  replace("tools", el("div", { class: "switch", role: "group", "aria-label": t("language") }, language("en", "English"), language("zh", "中文")));
+    document.querySelector("#tools button").focus();
+  };
+  replace("tools", el("button", { type: "button", class: "quiet", lang: other === "zh" ? "zh-Hans" : "en", onclick: change }, other === "zh" ? "中文" : "English"));
 }
 
 function renderAbout() {
