@@ -52,7 +52,9 @@ def in_chinese(text: str, depth: int = 0) -> str:
             return joined.join(translated)
     for words, pattern, chinese in _sentences():
         if words in text and (found := pattern.fullmatch(text)):
-            return _fill(chinese, {name: in_chinese(part, depth + 1) for name, part in found.groupdict().items()})
+            return _fill(
+                chinese, {name: in_chinese(part, depth + 1) for name, part in found.groupdict().items()}
+            )
     return text
 
 

@@ -80,7 +80,9 @@ def test_why_a_score_is_missing_is_said_in_chinese_too() -> None:
     }
     found = diagnose(Results("p", [Row(Example("q", "谁？"), Output("它。"), cells)]))
     missing, failed = found.rows[0].unknown
-    assert missing.zh == "answer_correctness：不适用（这个问题没有 reference）" and missing.zh in str(found.to_json())
+    assert missing.zh == "answer_correctness：不适用（这个问题没有 reference）" and missing.zh in str(
+        found.to_json()
+    )
     assert missing.en == "answer_correctness: not applicable (the example has no reference)"
     assert failed.zh == "context_recall：出错（the judge wrote this）"
 

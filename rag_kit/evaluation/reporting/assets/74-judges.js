@@ -24,7 +24,7 @@ function isTable(value) {
 function tree(value, depth = 0) {
   if (value === null || value === undefined) return el("span", { class: "muted" }, "–");
   if (typeof value === "boolean") return verdict(value);
-  if (typeof value === "number") return el("span", { }, number.any(value));
+  if (typeof value === "number") return number.any(value);
   if (typeof value !== "object") return iso(value, { class: "prose" });
   if (depth > 5) return iso(JSON.stringify(value), { class: "prose" });
   if (isTable(value)) return detailTable(value, depth);
