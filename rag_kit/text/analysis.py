@@ -56,11 +56,11 @@ def load_segmenter() -> Callable[[str], list[str]]:
     return rjieba.cut
 
 
-def tag_words(run: str) -> list[tuple[str, str]]:
+def tag_words(run: str, guess_names: bool = False) -> list[tuple[str, str]]:
     """Cut a run of Chinese characters into words with their parts of speech, in jieba's letters.
 
     What is in no dictionary, as most names, comes character by character: words then depend little on what stands
-    beside them, so that two texts can be aligned.
+    beside them, so that two texts can be aligned. With ``guess_names`` such characters may make up a word.
 
     Example:
         >>> tag_words("在北京大学")
@@ -71,8 +71,8 @@ def tag_words(run: str) -> list[tuple[str, str]]:
     except ImportError:
         import jieba.posseg
 
-        return [(pair.word, pair.flag) for pair in jieba.posseg.lcut(run, HMM=False)]
-    return list(rjieba.tag(run, False))
+        return [(pair.word, pair.flag) for pair in jieba.posseg.lcut(run, HMM=guess_names)]
+    return list(rjieba.tag(run, guess_names))
 
 
 class _Terms(dict[str, tuple[str, ...]]):

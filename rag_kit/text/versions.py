@@ -9,6 +9,7 @@ from itertools import combinations, islice
 from typing import NamedTuple
 
 from rag_kit.text.citations.tokens import tokens
+from rag_kit.text.evidence.clauses import without_mark
 from rag_kit.text.evidence.questions import Question, analyse, terms
 from rag_kit.text.evidence.sentences import PassageText, SentenceCandidate, is_question, weight_of
 from rag_kit.text.sentences import sentences
@@ -168,12 +169,17 @@ def settle_versions(
 
 
 def _relevant_statements(question: Question, passages: Sequence[PassageText]) -> Iterator[VersionStatement]:
-    """Yield the sentences that may answer the question and state a value, in reading order."""
+    """Yield the sentences that may answer the question and state a value, in reading order.
+
+    A question of which only the titles hold something is about the documents: all their sentences may answer it.
+    """
     texts = ((n, span.text) for n, passage in enumerate(passages) for span in sentences(passage.text))
-    for passage_index, text in islice(texts, MAX_SENTENCES):
-        passage = passages[passage_index]
-        in_sentence, in_title = question.keys & set(terms(text)), question.keys & set(terms(passage.title))
-        if in_sentence and weight_of(question, in_sentence | in_title) >= _RELEVANT:
+    rows = [(n, text, question.keys & set(terms(text))) for n, text in islice(texts, MAX_SENTENCES)]
+    titles = [question.keys & set(terms(passage.title)) for passage in passages]
+    is_about_all = not weight_of(question, set().union(*(keys for *_, keys in rows)).difference(*titles))
+    for passage_index, text, in_sentence in rows:
+        passage, in_title = passages[passage_index], titles[passage_index]
+        if (in_sentence or is_about_all) and weight_of(question, in_sentence | in_title) >= _RELEVANT:
             statement = _read_statement(question, text, passage_index, passage)
             if statement is not None:
                 yield statement
@@ -188,7 +194,8 @@ def _read_statement(
     """
     if is_question(text):
         return None
-    row = tokens(text)
+    body = without_mark(text)
+    row = tokens(body)
     values = [token.value for token in row if token.value]
     asked = {value.normal for value in find_values(question.text)}
     times = [value for value in values if value.dimension in _TIMES]
@@ -213,7 +220,7 @@ def _read_statement(
         values=tuple(measures),
         times=tuple(times),
         subject=frozenset(token.key for token in tokens(_without_version(passage.title)) if token.content),
-        shown=", ".join(text[value.begin : value.end].strip() for value in measures),
+        shown=", ".join(body[value.begin : value.end].strip() for value in measures),
     )
 
 
@@ -244,7 +251,7 @@ def disagree(one: VersionStatement, other: VersionStatement, question: Question)
 
 def _neighbours(statement: VersionStatement, words: frozenset[str]) -> set[tuple[str, str]]:
     """Return the words before and after each of some words of a sentence; all values count as the same word."""
-    row = tokens(statement.text)
+    row = tokens(without_mark(statement.text))
     keys = ["#" if token.value else token.key for token in row]
     triples = zip(["", *keys], keys, [*keys[1:], ""], row, strict=False)
     return {(before, after) for before, key, after, token in triples if token.content and key in words}

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from rag_kit.models.extractive.blocks import Prompt
 from rag_kit.text import detect_language
 from rag_kit.text.citations.decline import DECLINED
+from rag_kit.text.evidence.named import IDENTIFIER, select_passages
 from rag_kit.text.evidence.questions import Question, analyse, terms
 from rag_kit.text.evidence.sentences import (
     PassageText,
@@ -16,7 +17,6 @@ from rag_kit.text.evidence.sentences import (
     choose,
     collect,
     drop_distraction,
-    holds_what_is_named,
     is_question,
     weight_of,
 )
@@ -92,12 +92,13 @@ def extract_answer(
     """
     by_passage: dict[int, list[SentenceCandidate]] = {}
     for sentence in _pick_sentences(question, passages, count):
-        by_passage.setdefault(sentence.passage_index, []).append(sentence)
+        by_passage.setdefault(sentence.number, []).append(sentence)
     text = ""
-    for index, chosen in by_passage.items():
+    heading_of = {passage.number: passage.heading for passage in passages if headings}
+    for number, chosen in by_passage.items():
         extract = _extract(sorted(chosen, key=lambda sentence: sentence.order))
-        if headings and passages[index].heading:
-            extract = f"### {MARKS.sub('', passages[index].heading)}\n{extract}"
+        if heading := heading_of.get(number):
+            extract = f"### {MARKS.sub('', heading)}\n{extract}"
         has_lines = "\n" in text or "\n" in extract
         text = _append(text, extract, on_new_line=has_lines or _meets_row(text, extract))
     return text
@@ -124,7 +125,7 @@ def _extract(chosen: Sequence[SentenceCandidate]) -> str:
         mark = f"[{sentence.number}]"
         if sentence.header.strip("| ") and sentence.header != header:  # headers without words say nothing
             header = sentence.header
-            text = _append(text, header + mark, on_new_line=True)
+            text = _append(text, f"{mark}\n".join([*header.splitlines(), ""]).rstrip("\n"), on_new_line=True)
         part = _whole_sentence(sentence.text) + mark
         text = _append(text, part, on_new_line=_meets_row(text, part))
     return text
@@ -133,9 +134,10 @@ def _extract(chosen: Sequence[SentenceCandidate]) -> str:
 def _pick_sentences(question: str, passages: Sequence[PassageText], count: int) -> list[SentenceCandidate]:
     """Choose the sentences that answer, best first; none if the passages do not support an answer."""
     analysed = analyse(question)
-    if not holds_what_is_named(analysed, passages):
-        return []
+    passages = select_passages(analysed, passages)
     candidates = collect(analysed, passages)
+    if topics := IDENTIFIER.search(question) and analysed.topics:  # of an identifier, more than its name is asked
+        candidates = [sentence for sentence in candidates if sentence.near & topics]
     # a question in the text, as in a FAQ, answers nothing
     picked = choose(analysed, [sentence for sentence in candidates if not is_question(sentence.text)], count)
     supported = strength(analysed, passages, candidates, picked[:_JUDGED]) >= 0.5

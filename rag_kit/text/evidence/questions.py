@@ -9,6 +9,7 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 from rag_kit.text.analysis import content_words
+from rag_kit.text.evidence.clauses import Clause, clauses_named, without_clauses, without_mark
 from rag_kit.text.evidence.times import TimeSpan, time_spans
 from rag_kit.text.language import detect_language, fold, word_set
 from rag_kit.text.values.reading import find_values
@@ -17,14 +18,14 @@ _HAN = re.compile(r"([\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+)")
 _LATIN = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]*")
 # words that ask, and particles: not expected in an answer
 _ASKING = re.compile(
-    r"请问|(?:是|有|叫做?|为)?(?:什么|哪些|哪[一个位种里儿年些名]|多[少久长高大重远深宽快]|如何|怎样|怎么样?|为何|何时|何处|何地|何人|谁|几)(?:样|时候|时间|地方)?"
+    r"请问|规定了?什么|什么内容|(?:是|有|叫做?|为)?(?:什么|哪些|哪[一个位种里儿年些名]|多[少久长高大重远深宽快]|如何|怎样|怎么样?|为何|何时|何处|何地|何人|谁|几)(?:样|时候|时间|地方)?"
     r"|[的了吗呢是在和与及而于由被把所其之以]"
 )
 _NAMED = re.compile(
     r"(?<=[\s(])[A-Z][\w'’.-]*|\b[A-Z]{2,}\b|[!-~]*\d[!-~]*|[“\"「《『]([^”\"」》』]{1,40})[”\"」》』]"
 )
 _DATE = re.compile(
-    r"\b(?:1\d|20)\d{2}s?\b|\d+ ?[年月日]"
+    r"\b(?:1\d|20)\d{2}s?\b|\d+ ?[年月日](?:第?[一二三四1-4]季度?|[上下]半年)?|Q[1-4]\b|\b\w+ quarter\b"
     r"|\b(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)(?:[a-z]*)\b(?= ?\d)",
     re.IGNORECASE,
 )
@@ -77,10 +78,10 @@ def question_terms(text: str) -> tuple[Term, ...]:
     """
     dates, named = _terms_of_matches(_DATE, text), _terms_of_matches(_NAMED, text)
     named -= dates
-    without_asking = text
+    without_asking = without_clauses(text)
     if _HAN.search(text):
         named |= _terms_of_matches(_LATIN, text)
-        without_asking = _ASKING.sub(" ", fold(text))
+        without_asking = _ASKING.sub(" ", fold(without_asking))
     keys = list(dict.fromkeys(terms(without_asking)))
     keys = [key for key in keys if len(key) > 1 or key.isascii()] or keys
     salience = dict.fromkeys(_frame_terms(), _FRAME_SALIENCE) | dict.fromkeys(named, _NAME_SALIENCE)
@@ -131,6 +132,7 @@ def offers(kind: str, sentence: str, question: str) -> bool:
     if kind == "who":
         offered = [match[0] for match in _NAME.finditer(sentence)]
     elif kind in _KINDS:
+        sentence = without_mark(sentence)
         values = [value for value in find_values(sentence) if value.dimension != "id"]
         wanted = [value for value in values if (value.dimension in _TIMES) == (kind == "when")]
         offered = [sentence[value.start : value.end] for value in wanted]
@@ -148,8 +150,15 @@ class Question:
     kind: str  # "who", "when", "number" or "other"
     terms: tuple[Term, ...]  # its content terms in order
     spans: tuple[TimeSpan, ...]  # the spans of time that it names
+    clauses: tuple[Clause, ...]  # that it names
     keys: frozenset[str]  # the keys of its terms
     weights: Mapping[str, float]  # of its terms, together 1; 0 for dates, whose fit in time counts instead
+
+    @property
+    def topics(self) -> frozenset[str]:
+        """The keys of the terms that are no names, dates or words that frame a question."""
+        plain = (term for term in self.terms if not (term.nominal or term.date))
+        return frozenset(term.key for term in plain if term.salience >= 1)
 
 
 @lru_cache(maxsize=256)
@@ -163,8 +172,8 @@ def analyse(text: str) -> Question:
     """
     text = text[:MAX_QUESTION]
     kind = next((kind for kind, pattern in _KIND_PATTERNS.items() if pattern.search(text)), "other")
-    terms, spans = question_terms(text), tuple(time_spans(text))
+    terms, spans, clauses = question_terms(text), tuple(time_spans(text)), tuple(clauses_named(text))
     salience = {term.key: 0.0 if spans and term.date else term.salience for term in terms}
     total = sum(salience.values()) or 1.0
     weights = {key: value / total for key, value in salience.items()}
-    return Question(text, detect_language(text), kind, terms, spans, frozenset(weights), weights)
+    return Question(text, detect_language(text), kind, terms, spans, clauses, frozenset(weights), weights)

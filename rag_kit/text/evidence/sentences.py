@@ -7,12 +7,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from rag_kit.documents.identity import version_text
-from rag_kit.text.asking import without_remarks
-from rag_kit.text.evidence.questions import Question, analyse, offers, terms
+from rag_kit.text.evidence.clauses import Clause, clause_begun, heads_clause
+from rag_kit.text.evidence.questions import Question, offers, terms
 from rag_kit.text.evidence.times import TimeFit, TimeSpan, fit_in_time, time_spans
 from rag_kit.text.language import detect_language
 from rag_kit.text.sentences import sentences
@@ -20,13 +19,10 @@ from rag_kit.text.sentences import sentences
 MAX_SENTENCES = 400  # looked at together; what follows is left out, so that time is bounded
 _MAX_TITLE = 500
 _HEADING = re.compile(r"#{1,6}\s")
+_CLAUSE_LEVEL = 7  # below all other headings
 _FIRST_HEADING = re.compile(r"[^\n]{0,99}[^\n.!?。！？…;；:：]")  # a short first line without a full stop
 _DELIMITER = re.compile(r"\|(?:\s*:?-+:?\s*\|)+")
 _NOT_WORD = re.compile(r"\W+")
-# XP-9900, FY2022
-_IDENTIFIER = re.compile(r"(?<![A-Za-z0-9.])(?=[A-Za-z]+[./_-]?\d)[A-Za-z][A-Za-z0-9./_-]+[A-Za-z0-9]")
-_NO_LETTER_OR_DIGIT = re.compile(r"[^a-z0-9]+")
-_MIN_MISSPELLED, _MISSPELLED = 6, 0.85  # letters of a name; how alike the right word must be
 _FENCE = re.compile(r"^[ \t]*(?:```+|~~~+)[ \t]*(\S*)[^\n]*$", re.MULTILINE)
 # a picture, a comment, a line of code without a fence around it
 _NO_SENTENCE = re.compile(
@@ -115,26 +111,28 @@ class SentenceCandidate:
 
 
 class _Row(NamedTuple):
-    """A sentence, the index of its passage, the question's terms in it, and the header of its table."""
+    """A sentence, the index of its passage, the question's terms in it and in the titles and headings above it."""
 
     text: str
     passage_index: int
     matched: frozenset[str]
-    header: str
+    title: frozenset[str]
+    header: str  # of its table
 
 
 def collect(question: Question, passages: Sequence[PassageText]) -> list[SentenceCandidate]:
     """Score every sentence of the passages for the question, in reading order."""
     keys = question.keys
-    rows, titles = _read_rows(keys, passages)
+    rows = _read_rows(question, passages)
     weights = _rarity_weights(question, rows)
+    usual_times = [time_spans("\n".join((passage.title, *passage.marks))) for passage in passages]
     last_times: dict[int, list[TimeSpan]] = {}
     candidates = []
     for order, row in enumerate(rows):
-        title = titles[row.passage_index]
+        title = row.title
         near = row.matched.union(title, _terms_beside(rows, order), keys & set(terms(row.header)))
         opens = order < _OPENING or rows[order - _OPENING].passage_index != row.passage_index
-        time_fit = _fit_row_in_time(question, row, last_times)
+        time_fit = _fit_row_in_time(question, row, last_times, usual_times[row.passage_index])
         features = Features(
             cover=_share(weights, row.matched),
             rest=_share(weights, row.matched - title) / (_share(weights, keys - title) or 1.0),
@@ -214,7 +212,16 @@ def drop_distraction(picked: Sequence[SentenceCandidate]) -> list[SentenceCandid
         same_language = detect_language(candidate.text) == detect_language(picked[0].text)
         return is_near and same_language and bool(candidate.matched or candidate.features.kind)
 
-    return [*picked[:1], *filter(stays, picked[1:])]
+    kept = [*picked[:1], *filter(stays, picked[1:])]
+    return [one for one in kept if not any(_says_less(one, other) for other in kept)]
+
+
+def _says_less(row: SentenceCandidate, other: SentenceCandidate) -> bool:
+    """Tell whether another row of the same table fits the question better: it names more of it, or its time."""
+    if not row.header or (row.passage_index, row.header) != (other.passage_index, other.header):
+        return False
+    fit, other_fit = row.features.overlap, other.features.overlap
+    return row.matched <= other.matched and fit <= other_fit and (row.matched, fit) != (other.matched, other_fit)
 
 
 def weight_of(question: Question, keys: Iterable[str]) -> float:
@@ -222,49 +229,9 @@ def weight_of(question: Question, keys: Iterable[str]) -> float:
     return _share(question.weights, keys)
 
 
-def holds_what_is_named(question: Question, passages: Sequence[PassageText]) -> bool:
-    """Tell whether the passages hold each identifier and name of a question, and a time that overlaps its times.
-
-    Names are compared by their stems, and may be misspelled by a letter; those in what askers say of themselves
-    ("I live in Bath.") are not looked for.
-
-    Example:
-        >>> from rag_kit.text.evidence.questions import analyse
-        >>> pump = [PassageText(1, "The XP-3200 lifts water 8 m high. It was sold in 2022 and 2023.", "Pumps")]
-        >>> questions = "How high does the XP3200 lift?", "How high does the XP-9900 lift?", "Was it sold in 2021?"
-        >>> [holds_what_is_named(analyse(text), pump) for text in questions]
-        [True, False, False]
-    """
-    texts = [f"{passage.title}\n{passage.text}" for passage in passages]
-    joined = _letters_and_digits("\n".join(texts))
-    if any(_letters_and_digits(name) not in joined for name in _IDENTIFIER.findall(question.text)):
-        return False
-    if question.spans:
-        spans = [span for text in texts for span in time_spans(text)]
-        if fit_in_time(question.spans, spans).overlap == 0:
-            return False
-    words = {key for text in texts for key in terms(text)}
-    asked = analyse(without_remarks(question.text))
-    return all(_is_known(term.key, words) for term in asked.terms if term.nominal and term.key.isalpha())
-
-
-def _letters_and_digits(text: str) -> str:
-    return _NO_LETTER_OR_DIGIT.sub("", text.lower())
-
-
-def _is_known(name: str, words: set[str]) -> bool:
-    """Tell whether a name is among some stems, as it is, in another form (German, Germany), or misspelled."""
-    if name in words or name.removesuffix("s") in words or not name.isascii():
-        return True
-    if any(_forms_of_one(name, word) for word in words):
-        return True
-    return len(name) >= _MIN_MISSPELLED and bool(get_close_matches(name, words, 1, _MISSPELLED))
-
-
-def _forms_of_one(name: str, key: str) -> bool:
-    """Tell whether two stems are forms of one name: German and Germany, California and Californian."""
-    short, long = sorted((name, key), key=len)
-    return len(short) >= max(4, len(long) - 3) and long.startswith(short)
+def is_asked(question: Question, clause: Clause | None) -> bool:
+    """Tell whether a question names a clause."""
+    return clause is not None and any(clause.is_same(asked) for asked in question.clauses)
 
 
 def is_question(text: str) -> bool:
@@ -272,27 +239,27 @@ def is_question(text: str) -> bool:
     return text.rstrip("\"'”’」』)）").endswith(("?", "？"))
 
 
-def _read_rows(
-    keys: frozenset[str], passages: Sequence[PassageText]
-) -> tuple[list[_Row], list[frozenset[str]]]:
-    """Split passages into sentences; also return, for each passage, the question's terms in its titles and headings."""
+def _read_rows(question: Question, passages: Sequence[PassageText]) -> list[_Row]:
+    """Split passages into sentences, of a clause alone where the question names it."""
     rows: list[_Row] = []
-    titles: list[frozenset[str]] = []
     for passage_index, passage in enumerate(passages):
-        title = set(terms(passage.title))
-        for text, header, is_heading in _lines(passage):
-            text_terms = frozenset(terms(text))
-            if is_heading:
-                title |= text_terms
-            elif len(rows) < MAX_SENTENCES:
-                rows.append(_Row(text, passage_index, text_terms & keys, header))
-        titles.append(keys & title)
+        headings = {0: passage.title}  # by level
+        clause = clause_begun(passage.heading)
+        for text, header, level in _lines(passage):
+            begun = clause_begun(text)
+            if begun and (not clause or begun.rank <= clause.rank or not is_asked(question, clause)):
+                clause = begun
+            if level:
+                headings = {one: line for one, line in headings.items() if one < level} | {level: text}
+            elif len(rows) < MAX_SENTENCES and (not question.clauses or is_asked(question, clause)):
+                title = question.keys & set(terms("\n".join(headings.values())))
+                rows.append(_Row(text, passage_index, question.keys & set(terms(text)), title, header))
     # a heading in the middle of a passage is an answer only where there is nothing else
-    return [row for row in rows if not _HEADING.match(row.text)] or rows, titles
+    return [row for row in rows if not _HEADING.match(row.text)] or rows
 
 
-def _lines(passage: PassageText) -> Iterator[tuple[str, str, bool]]:
-    """Yield each sentence of a passage outside of code, the header of its table, and whether it is a heading."""
+def _lines(passage: PassageText) -> Iterator[tuple[str, str, int]]:
+    """Yield each sentence of a passage outside of code, the header of its table, and its level as a heading, or 0."""
     titles = {line.strip() for line in passage.title.splitlines()}
     first_line, _, below = passage.text.partition("\n")
     body = _without_code(below if first_line.strip() in titles and below.strip() else passage.text)
@@ -307,10 +274,19 @@ def _lines(passage: PassageText) -> Iterator[tuple[str, str, bool]]:
         elif index + 1 < len(texts) and _DELIMITER.fullmatch(texts[index + 1]):
             header = text
             continue
+        elif header and _DELIMITER.fullmatch(texts[index - 1]) and _goes_on(header, text):
+            header = f"{header}\n{text}"
+            continue
         is_first_line = index == 0 and body[spans[0].end :].lstrip(" ").startswith("\n")
-        is_heading = text in titles or text.startswith("#")
-        is_heading = is_heading or bool(is_first_line and _FIRST_HEADING.fullmatch(text))
-        yield text, header, is_heading and len(texts) > 1
+        is_title = text in titles or bool(is_first_line and _FIRST_HEADING.fullmatch(text))
+        level = 1 if is_title else _CLAUSE_LEVEL if heads_clause(text) else len(text) - len(text.lstrip("#"))
+        yield text, header, level if len(texts) > 1 else 0
+
+
+def _goes_on(header: str, row: str) -> bool:
+    """Tell whether the first row below a header is its second line: a cell over both is written twice."""
+    pairs = zip(header.strip("| ").split("|"), row.strip("| ").split("|"), strict=False)
+    return any(above.strip() == cell.strip() != "" for above, cell in pairs)
 
 
 def _without_code(text: str) -> str:
@@ -326,18 +302,25 @@ def _terms_beside(rows: Sequence[_Row], order: int) -> frozenset[str]:
     """Return the question's terms in the sentences next to one; a question that follows is about later sentences."""
     before, after = rows[max(order - 1, 0) : order], rows[order + 1 : order + 2]
     near = (*before, *(row for row in after if not is_question(row.text)))
-    return frozenset().union(*(row.matched for row in near if row.passage_index == rows[order].passage_index))
+    of = rows[order]
+    # rows of a table say nothing of each other
+    near = (row for row in near if row.passage_index == of.passage_index and not (row.header and of.header))
+    return frozenset().union(*(row.matched for row in near))
 
 
-def _fit_row_in_time(question: Question, row: _Row, last_times: dict[int, list[TimeSpan]]) -> TimeFit:
-    """Measure how well a sentence fits the question's times; one without a time counts half by the last one named.
+def _fit_row_in_time(
+    question: Question, row: _Row, last_times: dict[int, list[TimeSpan]], usual_times: list[TimeSpan]
+) -> TimeFit:
+    """Measure how well a sentence fits the question's times.
 
-    `last_times` has that of each passage, by its index, and is kept up to date here.
+    One without a time has those of the header of its table, or of its passage's version; else it counts half by the
+    last one named. `last_times` has that of each passage, by its index, and is kept up to date here.
     """
     if not question.spans:
         return TimeFit()
     if spans := time_spans(row.text):
         last_times[row.passage_index] = spans[-1:]
+    if spans := spans or time_spans(row.header) or usual_times:
         return fit_in_time(question.spans, spans)
     fit = fit_in_time(question.spans, last_times.get(row.passage_index, []))
     return TimeFit(*(value / 2 for value in fit))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from rag_kit.text.values.reading import Value, find_values, level
@@ -16,6 +17,7 @@ _ON = re.compile(
     r"\s{0,4}(?:[-至]{1,4}\s{0,4})?(?:present|now|今|现在|以来|-\s{0,4}[)）])|\s{0,4}起", re.IGNORECASE
 )
 _YEAR = re.compile(r"\d{4}|年代|[〇零一二三四五六七八九]{4}年|\d0['’]?s")
+_BESIDE = re.compile(r"[\s,/年的(（-]{0,2}| of ")  # between a quarter and its year
 _SHORT = re.compile(r"[-/](\d\d)(?!\d)")  # 1914-17, 1939/40
 _LOWEST, _HIGHEST = 0.0, 9999.0
 _INSIDE = 0.7  # overlap of a longer span that holds the question's
@@ -41,11 +43,15 @@ def time_spans(text: str) -> list[TimeSpan]:
         [TimeSpan(start=1912.0, end=2002.0)]
         >>> time_spans("2001-07-01 – 2003-06-30: in the 1990s style")
         [TimeSpan(start=2001.5, end=2003.5), TimeSpan(start=1990.0, end=2000.0)]
+        >>> time_spans("2025年第二季度") == time_spans("2025Q2") == [TimeSpan(start=2025.25, end=2025.5)]
+        True
     """
     plain = level(text)
     if not _YEAR.search(plain):
         return []
-    named = [(value, span) for value in find_values(text) if (span := _span(plain, value))]
+    values = find_values(text)
+    found = {value: _span(plain, value) for value in values} | _quarters(plain, values)
+    named = [(value, span) for value, span in found.items() if span]
     spans: list[TimeSpan] = []
     while named:
         value, span = named.pop(0)
@@ -62,6 +68,21 @@ def time_spans(text: str) -> list[TimeSpan]:
         else:
             spans.append(span)
     return spans
+
+
+def _quarters(text: str, values: Sequence[Value]) -> dict[Value, TimeSpan]:
+    """Return the years beside which a quarter stands, as spans of that quarter."""
+    quarters: dict[Value, TimeSpan] = {}
+    free = True  # the quarter at hand has no year yet
+    for one, other in pairwise(values):
+        year, quarter = (other, one) if one.dimension == "quarter" and free else (one, other)
+        is_year = year.dimension in ("", "date") and 1000 <= year.amount < 2200 and "-" not in year.key
+        is_beside = _BESIDE.fullmatch(text[one.end : other.start])
+        free = not (is_year and is_beside and quarter.dimension == "quarter")
+        if not free:
+            start = year.amount + (quarter.amount - 1) / 4
+            quarters[year] = TimeSpan(start, start + 1 / 4)
+    return quarters
 
 
 def _span(text: str, value: Value) -> TimeSpan | None:

@@ -1,0 +1,102 @@
+"""What a question names, and the passages that hold it: identifiers, persons and other names, clauses, times."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from itertools import pairwise
+
+from rag_kit.text.analysis import tag_words
+from rag_kit.text.asking import without_remarks
+from rag_kit.text.evidence.questions import Question, analyse, terms
+from rag_kit.text.evidence.sentences import PassageText
+from rag_kit.text.evidence.times import TimeSpan, fit_in_time, time_spans
+from rag_kit.text.language import HAN, fold
+
+# XP-9900, FY2022
+IDENTIFIER = re.compile(r"(?<![A-Za-z0-9.])(?=[A-Za-z]+[./_-]?\d)[A-Za-z][A-Za-z0-9./_-]+[A-Za-z0-9]")
+_NO_LETTER_OR_DIGIT = re.compile(r"[^a-z0-9]+")
+_HAN = re.compile(f"[{HAN}]+")
+# of six in seven people in China; other words that are taken for names begin otherwise
+_SURNAMES = (
+    "王李张刘陈杨黄赵吴周徐孙马朱胡郭何林高罗郑梁谢宋唐许邓韩冯曹彭曾肖田董潘袁蔡蒋余于杜叶程魏苏吕丁任卢姚沈钟"
+    "姜崔谭陆范汪廖石金韦贾夏付方邹熊白孟秦邱侯江尹薛闫段雷龙黎史陶贺毛郝顾龚邵万覃武钱戴严莫孔向常汤"
+)
+_MIN_MISSPELLED, _MISSPELLED = 6, 0.85  # letters of a name; how alike the right word must be
+
+
+def select_passages(question: Question, passages: Sequence[PassageText]) -> list[PassageText]:
+    """Return the passages that may answer: with what the question names in their text, title, headings or file name.
+
+    Each identifier and name must be in some passage, and a passage must hold one of the identifiers, one of the
+    persons, and a time that overlaps the question's times, if it names any; one without times has those of its document. Names are compared by their stems and may
+    be misspelled by a letter; those in what askers say of themselves ("I live in Bath.") are not looked for. A clause
+    is looked for in the documents whose titles have most of the question.
+
+    Example:
+        >>> from rag_kit.text.evidence.questions import analyse
+        >>> pump = [PassageText(1, "The XP-3200 lifts water 8 m high. It was sold in 2022 and 2023.", "Pumps")]
+        >>> questions = "How high does the XP3200 lift?", "How high does the XP-9900 lift?", "Was it sold in 2021?"
+        >>> [len(select_passages(analyse(text), pump)) for text in questions]
+        [1, 0, 0]
+    """
+    texts = {passage.number: "\n".join((passage.title, *passage.marks, passage.text)) for passage in passages}
+    asked = analyse(without_remarks(question.text))
+    words = {key for text in texts.values() for key in terms(text)}
+    if not all(_is_known(term.key, words) for term in asked.terms if term.nominal and term.key.isalpha()):
+        return []
+    kept = list(passages)
+    identifiers = {_letters_and_digits(name) for name in IDENTIFIER.findall(question.text)}
+    for names, normalise in ((identifiers, _letters_and_digits), (_persons(asked.text), fold)):
+        found = {number: {name for name in names if name in normalise(text)} for number, text in texts.items()}
+        if names - set().union(*found.values()):
+            return []
+        kept = [passage for passage in kept if not names or found[passage.number]]
+    if question.spans:
+        spans = {number: time_spans(text) for number, text in texts.items()}
+        of_title = defaultdict[str, list[TimeSpan]](list)
+        for passage in passages:
+            of_title[_document(passage)] += spans[passage.number]
+        times = [(one, spans[one.number] or of_title[_document(one)]) for one in kept]
+        kept = [one for one, named in times if fit_in_time(question.spans, named).overlap]
+    if question.clauses:
+        titles = {passage.number: len(question.keys & set(terms(passage.title))) for passage in kept}
+        kept = [passage for passage in kept if titles[passage.number] == max(titles.values())]
+    return kept
+
+
+def _document(passage: PassageText) -> str:
+    """Return the title of a passage's document; one without a title stands alone."""
+    return passage.title.partition("\n")[0] or str(passage.number)
+
+
+def _letters_and_digits(text: str) -> str:
+    return _NO_LETTER_OR_DIGIT.sub("", text.lower())
+
+
+def _persons(question: str) -> set[str]:
+    """Return the Chinese names of persons: surname and the next character, for where a name ends is often in doubt."""
+    names = set()
+    for run in _HAN.findall(fold(question)):
+        pairs = [("", ""), *tag_words(run, guess_names=True)]
+        for (before, _), (word, tag) in pairwise(pairs):
+            if tag.startswith("nr") and tag != "nrt":  # nrt: written by its sound, in one of several ways
+                names.add((before + word if before and before in _SURNAMES else word)[:2])
+    return {name for name in names if name[0] in _SURNAMES and len(name) > 1}
+
+
+def _is_known(name: str, words: Iterable[str]) -> bool:
+    """Tell whether a name is among some stems, as it is, in another form (German, Germany), or misspelled."""
+    if name in words or name.removesuffix("s") in words or not name.isascii():
+        return True
+    if any(_forms_of_one(name, word) for word in words):
+        return True
+    return len(name) >= _MIN_MISSPELLED and bool(get_close_matches(name, words, 1, _MISSPELLED))
+
+
+def _forms_of_one(name: str, key: str) -> bool:
+    """Tell whether two stems are forms of one name: German and Germany, California and Californian."""
+    short, long = sorted((name, key), key=len)
+    return len(short) >= max(4, len(long) - 3) and long.startswith(short)
