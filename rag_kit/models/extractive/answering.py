@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from rag_kit.models.extractive.blocks import Prompt
 from rag_kit.text import detect_language
 from rag_kit.text.citations.decline import DECLINED
-from rag_kit.text.evidence.named import IDENTIFIER, select_passages
+from rag_kit.text.evidence.named import attribute_asked, select_passages
 from rag_kit.text.evidence.questions import Question, analyse, terms
 from rag_kit.text.evidence.sentences import (
     PassageText,
@@ -136,8 +136,8 @@ def _pick_sentences(question: str, passages: Sequence[PassageText], count: int) 
     analysed = analyse(question)
     passages = select_passages(analysed, passages)
     candidates = collect(analysed, passages)
-    if topics := IDENTIFIER.search(question) and analysed.topics:  # of an identifier, more than its name is asked
-        candidates = [sentence for sentence in candidates if sentence.near & topics]
+    if asked := attribute_asked(analysed):
+        candidates = [sentence for sentence in candidates if sentence.near & asked]
     # a question in the text, as in a FAQ, answers nothing
     picked = choose(analysed, [sentence for sentence in candidates if not is_question(sentence.text)], count)
     supported = strength(analysed, passages, candidates, picked[:_JUDGED]) >= 0.5

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from difflib import get_close_matches
 from itertools import pairwise
 
@@ -12,11 +11,16 @@ from rag_kit.text.analysis import tag_words
 from rag_kit.text.asking import without_remarks
 from rag_kit.text.evidence.questions import Question, analyse, terms
 from rag_kit.text.evidence.sentences import PassageText
-from rag_kit.text.evidence.times import TimeSpan, fit_in_time, time_spans
+from rag_kit.text.evidence.times import fit_in_time, time_spans
 from rag_kit.text.language import HAN, fold
 
 # XP-9900, FY2022
-IDENTIFIER = re.compile(r"(?<![A-Za-z0-9.])(?=[A-Za-z]+[./_-]?\d)[A-Za-z][A-Za-z0-9./_-]+[A-Za-z0-9]")
+_IDENTIFIER = re.compile(r"(?<![A-Za-z0-9.])(?=[A-Za-z]+[./_-]?\d)[A-Za-z][A-Za-z0-9./_-]+[A-Za-z0-9]")
+# 2025年的单价, price of the
+_AFTER_NAME, _BEFORE_NAME = (
+    re.compile(r"[^的，。？?]{0,12}的([^，。？?]+)"),
+    re.compile(r"(\w+(?: \w+)?) of (?:the )?$"),
+)
 _NO_LETTER_OR_DIGIT = re.compile(r"[^a-z0-9]+")
 _HAN = re.compile(f"[{HAN}]+")
 # of six in seven people in China; other words that are taken for names begin otherwise
@@ -48,28 +52,50 @@ def select_passages(question: Question, passages: Sequence[PassageText]) -> list
     if not all(_is_known(term.key, words) for term in asked.terms if term.nominal and term.key.isalpha()):
         return []
     kept = list(passages)
-    identifiers = {_letters_and_digits(name) for name in IDENTIFIER.findall(question.text)}
+    identifiers = {_letters_and_digits(name) for name in _IDENTIFIER.findall(question.text)}
     for names, normalise in ((identifiers, _letters_and_digits), (_persons(asked.text), fold)):
-        found = {number: {name for name in names if name in normalise(text)} for number, text in texts.items()}
+        found = {
+            number: {name for name in names if name in normalise(text)} for number, text in texts.items()
+        }
         if names - set().union(*found.values()):
             return []
         kept = [passage for passage in kept if not names or found[passage.number]]
     if question.spans:
-        spans = {number: time_spans(text) for number, text in texts.items()}
-        of_title = defaultdict[str, list[TimeSpan]](list)
-        for passage in passages:
-            of_title[_document(passage)] += spans[passage.number]
-        times = [(one, spans[one.number] or of_title[_document(one)]) for one in kept]
-        kept = [one for one, named in times if fit_in_time(question.spans, named).overlap]
+        times = [(_document(one), time_spans(texts[one.number])) for one in passages]
+        fitting = {name for name, named in times if fit_in_time(question.spans, named).overlap}
+        kept = [passage for passage in kept if _document(passage) in fitting]
     if question.clauses:
         titles = {passage.number: len(question.keys & set(terms(passage.title))) for passage in kept}
         kept = [passage for passage in kept if titles[passage.number] == max(titles.values())]
     return kept
 
 
-def _document(passage: PassageText) -> str:
-    """Return the title of a passage's document; one without a title stands alone."""
-    return passage.title.partition("\n")[0] or str(passage.number)
+def attribute_asked(question: Question) -> frozenset[str]:
+    """Return the terms of the attribute that a question asks of an identifier; none if it asks in another form.
+
+    Example:
+        >>> from rag_kit.text.evidence.questions import analyse
+        >>> questions = "CK6150的成本是多少？", "What is the price of the CK6150?", "How long does the CK6150 run?"
+        >>> [sorted(attribute_asked(analyse(text))) for text in questions]
+        [['成本'], ['price'], []]
+    """
+    text = question.text
+    found = [
+        match
+        for name in _IDENTIFIER.finditer(text)
+        for match in (_AFTER_NAME.match(text, name.end()), _BEFORE_NAME.search(text, 0, name.start()))
+        if match
+    ]
+    keys = {key for match in found for key in terms(match[1])}
+    return frozenset(
+        term.key for term in question.terms if term.key in keys and not (term.nominal or term.date)
+    )
+
+
+def _document(passage: PassageText) -> Hashable:
+    """Return what passages of one document share; one that names no document stands alone."""
+    marks = (passage.title.partition("\n")[0], *passage.marks)
+    return marks if any(marks) else passage.number
 
 
 def _letters_and_digits(text: str) -> str:

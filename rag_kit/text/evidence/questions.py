@@ -154,12 +154,6 @@ class Question:
     keys: frozenset[str]  # the keys of its terms
     weights: Mapping[str, float]  # of its terms, together 1; 0 for dates, whose fit in time counts instead
 
-    @property
-    def topics(self) -> frozenset[str]:
-        """The keys of the terms that are no names, dates or words that frame a question."""
-        plain = (term for term in self.terms if not (term.nominal or term.date))
-        return frozenset(term.key for term in plain if term.salience >= 1)
-
 
 @lru_cache(maxsize=256)
 def analyse(text: str) -> Question:

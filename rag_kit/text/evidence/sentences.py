@@ -221,7 +221,9 @@ def _says_less(row: SentenceCandidate, other: SentenceCandidate) -> bool:
     if not row.header or (row.passage_index, row.header) != (other.passage_index, other.header):
         return False
     fit, other_fit = row.features.overlap, other.features.overlap
-    return row.matched <= other.matched and fit <= other_fit and (row.matched, fit) != (other.matched, other_fit)
+    return (
+        row.matched <= other.matched and fit <= other_fit and (row.matched, fit) != (other.matched, other_fit)
+    )
 
 
 def weight_of(question: Question, keys: Iterable[str]) -> float:
