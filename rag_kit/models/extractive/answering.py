@@ -140,8 +140,11 @@ def _pick_sentences(question: str, passages: Sequence[PassageText], count: int) 
         candidates = [sentence for sentence in candidates if sentence.near & asked]
     # a question in the text, as in a FAQ, answers nothing
     picked = choose(analysed, [sentence for sentence in candidates if not is_question(sentence.text)], count)
-    supported = strength(analysed, passages, candidates, picked[:_JUDGED]) >= 0.5
-    return settle_versions(analysed, drop_distraction(picked), candidates, passages) if supported else []
+    if strength(analysed, passages, candidates, picked[:_JUDGED]) < 0.5:
+        return []
+    if not analysed.clauses:  # all sentences of a clause belong to it
+        picked = drop_distraction(picked)
+    return settle_versions(analysed, picked, candidates, passages)
 
 
 def _whole_sentence(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from difflib import get_close_matches
 from itertools import pairwise
 
@@ -34,10 +34,10 @@ _MIN_MISSPELLED, _MISSPELLED = 6, 0.85  # letters of a name; how alike the right
 def select_passages(question: Question, passages: Sequence[PassageText]) -> list[PassageText]:
     """Return the passages that may answer: with what the question names in their text, title, headings or file name.
 
-    Each identifier and name must be in some passage, and a passage must hold one of the identifiers, one of the
-    persons, and a time that overlaps the question's times, if it names any; one without times has those of its document. Names are compared by their stems and may
-    be misspelled by a letter; those in what askers say of themselves ("I live in Bath.") are not looked for. A clause
-    is looked for in the documents whose titles have most of the question.
+    Each identifier and name must be in some passage. A passage must hold one of the identifiers and one of the Chinese
+    persons, and its document a time that overlaps the question's times, if it names any. Other names are compared by
+    their stems and may be misspelled by a letter; those in what askers say of themselves ("I live in Bath.") are not
+    looked for. A clause is looked for in the documents whose titles have most of the question.
 
     Example:
         >>> from rag_kit.text.evidence.questions import analyse
@@ -70,7 +70,7 @@ def select_passages(question: Question, passages: Sequence[PassageText]) -> list
     return kept
 
 
-def attribute_asked(question: Question) -> frozenset[str]:
+def attribute_asked(question: Question) -> set[str]:
     """Return the terms of the attribute that a question asks of an identifier; none if it asks in another form.
 
     Example:
@@ -79,17 +79,12 @@ def attribute_asked(question: Question) -> frozenset[str]:
         >>> [sorted(attribute_asked(analyse(text))) for text in questions]
         [['成本'], ['price'], []]
     """
-    text = question.text
-    found = [
-        match
-        for name in _IDENTIFIER.finditer(text)
-        for match in (_AFTER_NAME.match(text, name.end()), _BEFORE_NAME.search(text, 0, name.start()))
-        if match
-    ]
-    keys = {key for match in found for key in terms(match[1])}
-    return frozenset(
-        term.key for term in question.terms if term.key in keys and not (term.nominal or term.date)
-    )
+    text, asked = question.text, set[str]()
+    for name in _IDENTIFIER.finditer(text):
+        for match in (_AFTER_NAME.match(text, name.end()), _BEFORE_NAME.search(text, 0, name.start())):
+            asked.update(terms(match[1]) if match else ())
+    plain = (term.key for term in question.terms if not (term.nominal or term.date))
+    return asked.intersection(plain)
 
 
 def _document(passage: PassageText) -> Hashable:
@@ -113,7 +108,7 @@ def _persons(question: str) -> set[str]:
     return {name for name in names if name[0] in _SURNAMES and len(name) > 1}
 
 
-def _is_known(name: str, words: Iterable[str]) -> bool:
+def _is_known(name: str, words: set[str]) -> bool:
     """Tell whether a name is among some stems, as it is, in another form (German, Germany), or misspelled."""
     if name in words or name.removesuffix("s") in words or not name.isascii():
         return True

@@ -315,14 +315,14 @@ def _fit_row_in_time(
 ) -> TimeFit:
     """Measure how well a sentence fits the question's times.
 
-    One without a time has those of the header of its table, or of its passage's version; else it counts half by the
-    last one named. `last_times` has that of each passage, by its index, and is kept up to date here.
+    A row has those of its header, too. A sentence without a time has those of its passage's version; else it counts
+    half by the last one named. `last_times` has that of each passage, by its index, and is kept up to date here.
     """
     if not question.spans:
         return TimeFit()
     if spans := time_spans(row.text):
         last_times[row.passage_index] = spans[-1:]
-    if spans := spans or time_spans(row.header) or usual_times:
+    if spans := spans + time_spans(row.header) or usual_times:
         return fit_in_time(question.spans, spans)
     fit = fit_in_time(question.spans, last_times.get(row.passage_index, []))
     return TimeFit(*(value / 2 for value in fit))
