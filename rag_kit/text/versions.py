@@ -21,13 +21,10 @@ _NUMBERED = re.compile(
     r"|第(?P<han>\d{1,3})[版稿]",
     re.IGNORECASE,
 )
-_BEFORE = ("draft", "proposal", "preliminary", "outdated", "superseded", "archived", "obsolete")
-_AFTER = ("final", "approved", "adopted", "current")
-_HAN_BEFORE = ("草案", "草稿", "征求意见稿", "讨论稿", "试行", "已废止", "旧版")
-_HAN_AFTER = ("定稿", "终稿", "正式", "现行", "新版")
 _STAGE = re.compile(
-    rf"\b(?P<before>{'|'.join(_BEFORE)})\b|\b(?P<after>{'|'.join(_AFTER)})\b"
-    rf"|(?P<han_before>{'|'.join(_HAN_BEFORE)})|(?P<han_after>{'|'.join(_HAN_AFTER)})",
+    r"\b(?P<before>draft|proposal|preliminary|outdated|superseded|archived|obsolete)\b"
+    r"|\b(?P<after>final|approved|adopted|current)\b"
+    r"|(?P<han_before>草案|草稿|征求意见稿|讨论稿|试行|已废止|旧版)|(?P<han_after>定稿|终稿|正式|现行|新版)",
     re.IGNORECASE,
 )
 _TIMES = ("date", "clock", "decade", "century", "quarter", "weekday", "calendar days", "ordinal")

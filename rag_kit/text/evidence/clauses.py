@@ -1,4 +1,4 @@
-"""Clauses by their numbers: those that a question names, and the marks with which sentences begin."""
+"""Clauses by their numbers: those that a question names, and the mark with which a sentence begins."""
 
 from __future__ import annotations
 
@@ -8,56 +8,51 @@ from typing import NamedTuple
 from rag_kit.text.values.numbers import read_any
 from rag_kit.text.values.reading import find_values
 
-_FIGURES = r"\d{1,3}(?:\.\d{1,3})*"
 _NAMED = (
-    r"第\s?(?P<han>[\d零一二三四五六七八九十百]{1,6})\s?(?P<unit>[章节条款])"
-    rf"|(?:\b(?P<word>article|section|clause|chapter)s?|(?P<sign>§))\s?(?P<number>{_FIGURES})"
+    r"第\s?(?P<han>[\d零一二三四五六七八九十百]{1,6})\s?(?P<unit>[章节条])"
+    r"|(?P<word>\b(?:article|section|clause)\b|§)\s?(?P<number>\d{1,3}(?:\.\d{1,3})*)"
 )
-_REFERENCE = re.compile(rf"{_NAMED}|(?P<dotted>\d{{1,3}}(?:\.\d{{1,3}})+)(?=\s?[条款节])", re.IGNORECASE)
+#: A clause that a text names anywhere: 第十五条, 5.3条, Article 9.
+REFERENCE = re.compile(rf"{_NAMED}|(?P<bare>\d{{1,3}}(?:\.\d{{1,3}})+)\s?条", re.IGNORECASE)
+#: A line that is the heading of a clause: its number, and a few words without a stop or figures.
+HEADING = re.compile(rf"(?:{_NAMED})(?:[\s:：.]+[^\s\d,，。；;：:]\D{{0,30}})?", re.IGNORECASE)
 _MARK = re.compile(
-    rf"[#\s]*(?:{_NAMED}|(?P<dotted>\d{{1,3}}(?:\.\d{{1,3}})+)(?=\s)|(?P<item>\d{{1,3}})[.、)）](?=\D)"
+    rf"[#\s]*(?:{_NAMED}|(?P<bare>\d{{1,3}}(?:\.\d{{1,3}})+(?=\s)|\d{{1,3}}(?=[.、)）]\D))[.、)）]?"
     r"|[(（][\d一二三四五六七八九十]{1,3}[)）]|[一二三四五六七八九十]{1,3}、)",
     re.IGNORECASE,
 )
-_HEADING = re.compile(rf"(?:{_NAMED})(?:[\s:：.]+[^\s\d,，。；;：:]\D{{0,30}})?", re.IGNORECASE)
-_RANKS = {"章": 0, "节": 1, "条": 2, "款": 3, "": 4}
+_OUTER_FIRST = "章节条"
 
 
 class Clause(NamedTuple):
-    """A clause: its number, and how deep it lies among others; an article or section as 条, an item of a list 4."""
+    """A clause: 章, 节, 条, the English word or "" before its number."""
 
+    unit: str
     number: str
-    rank: int
 
-    def is_same(self, asked: Clause) -> bool:
-        """Tell whether this is what a question asks for; the figures of an article may stand alone."""
-        return self.number == asked.number and (self.rank == asked.rank or (self.rank, asked.rank) == (4, 2))
+    def is_among(self, asked: tuple[Clause, ...]) -> bool:
+        """Tell whether it is one of some clauses; the figures of 3.2 or of Article 3 may stand alone."""
+        wanted = {one for one in asked if one.number == self.number}
+        return self in wanted or any(
+            not self.unit and ("." in one.number or one.unit.isascii()) for one in wanted
+        )
 
-
-def clauses_named(text: str) -> list[Clause]:
-    """List the clauses that a text names anywhere.
-
-    Example:
-        >>> clauses_named("合同第十五条和5.3条"), clauses_named("What does Article 9 say?")
-        ([Clause(number='15', rank=2), Clause(number='5.3', rank=5)], [Clause(number='9', rank=2)])
-    """
-    return [_clause(match) for match in _REFERENCE.finditer(text)]
+    def closes(self, other: Clause) -> bool:
+        """Tell whether another clause ends where this one begins, which is not a part of it."""
+        if self.unit:
+            return not other.unit or _OUTER_FIRST.find(self.unit) <= _OUTER_FIRST.find(other.unit)
+        return not other.unit and self.number.count(".") <= other.number.count(".")
 
 
-def without_clauses(text: str) -> str:
-    """Remove from a question the clauses that it names, and what asks for their content."""
-    return _REFERENCE.sub(" ", text)
+def clauses_named(text: str) -> tuple[Clause, ...]:
+    """List the clauses that a text names."""
+    return tuple(filter(None, map(_clause, REFERENCE.finditer(text))))
 
 
 def clause_begun(text: str) -> Clause | None:
-    """Return the clause that a sentence or heading begins, None if it begins with another word."""
+    """Return the clause or item that a sentence or heading begins."""
     match = _MARK.match(text)
-    return _clause(match) if match and match.lastgroup else None
-
-
-def heads_clause(line: str) -> bool:
-    """Tell whether a line is the heading of a clause: its number, and few words without a stop or figures."""
-    return _HEADING.fullmatch(line) is not None
+    return _clause(match) if match else None
 
 
 def without_mark(sentence: str) -> str:
@@ -73,11 +68,6 @@ def without_mark(sentence: str) -> str:
     return sentence[mark.end() :]
 
 
-def _clause(match: re.Match[str]) -> Clause:
-    """Read the number and the rank of a clause."""
-    groups = match.groupdict()
-    if groups["han"]:
-        return Clause(f"{read_any(groups['han']) or 0:.0f}", _RANKS[groups["unit"]])
-    number = groups["number"] or groups["dotted"] or groups.get("item") or ""
-    is_item = not (groups["number"] or groups["dotted"])
-    return Clause(number, 4 + number.count(".") if is_item or "." in number else _RANKS["条"])
+def _clause(match: re.Match[str]) -> Clause | None:
+    number = match["number"] or match["bare"] or (f"{read_any(match['han']):.0f}" if match["han"] else "")
+    return Clause(match["unit"] or (match["word"] or "").lower(), number) if number else None

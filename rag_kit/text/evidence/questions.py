@@ -9,7 +9,7 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 from rag_kit.text.analysis import content_words
-from rag_kit.text.evidence.clauses import Clause, clauses_named, without_clauses, without_mark
+from rag_kit.text.evidence.clauses import REFERENCE, Clause, clauses_named, without_mark
 from rag_kit.text.evidence.times import TimeSpan, time_spans
 from rag_kit.text.language import detect_language, fold, word_set
 from rag_kit.text.values.reading import find_values
@@ -78,7 +78,7 @@ def question_terms(text: str) -> tuple[Term, ...]:
     """
     dates, named = _terms_of_matches(_DATE, text), _terms_of_matches(_NAMED, text)
     named -= dates
-    without_asking = without_clauses(text)
+    without_asking = REFERENCE.sub(" ", text)
     if _HAN.search(text):
         named |= _terms_of_matches(_LATIN, text)
         without_asking = _ASKING.sub(" ", fold(without_asking))
@@ -166,7 +166,7 @@ def analyse(text: str) -> Question:
     """
     text = text[:MAX_QUESTION]
     kind = next((kind for kind, pattern in _KIND_PATTERNS.items() if pattern.search(text)), "other")
-    terms, spans, clauses = question_terms(text), tuple(time_spans(text)), tuple(clauses_named(text))
+    terms, spans, clauses = question_terms(text), tuple(time_spans(text)), clauses_named(text)
     salience = {term.key: 0.0 if spans and term.date else term.salience for term in terms}
     total = sum(salience.values()) or 1.0
     weights = {key: value / total for key, value in salience.items()}

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from rag_kit.documents.identity import version_text
-from rag_kit.text.evidence.clauses import Clause, clause_begun, heads_clause
+from rag_kit.text.evidence.clauses import HEADING, clause_begun
 from rag_kit.text.evidence.questions import Question, offers, terms
 from rag_kit.text.evidence.times import TimeFit, TimeSpan, fit_in_time, time_spans
 from rag_kit.text.language import detect_language
@@ -231,11 +231,6 @@ def weight_of(question: Question, keys: Iterable[str]) -> float:
     return _share(question.weights, keys)
 
 
-def is_asked(question: Question, clause: Clause | None) -> bool:
-    """Tell whether a question names a clause."""
-    return clause is not None and any(clause.is_same(asked) for asked in question.clauses)
-
-
 def is_question(text: str) -> bool:
     """Tell whether a sentence is a question."""
     return text.rstrip("\"'”’」』)）").endswith(("?", "？"))
@@ -249,11 +244,13 @@ def _read_rows(question: Question, passages: Sequence[PassageText]) -> list[_Row
         clause = clause_begun(passage.heading)
         for text, header, level in _lines(passage):
             begun = clause_begun(text)
-            if begun and (not clause or begun.rank <= clause.rank or not is_asked(question, clause)):
+            if begun and (not clause or begun.closes(clause) or begun.is_among(question.clauses)):
                 clause = begun
             if level:
                 headings = {one: line for one, line in headings.items() if one < level} | {level: text}
-            elif len(rows) < MAX_SENTENCES and (not question.clauses or is_asked(question, clause)):
+                continue
+            is_asked = not question.clauses or bool(clause and clause.is_among(question.clauses))
+            if is_asked and len(rows) < MAX_SENTENCES:
                 title = question.keys & set(terms("\n".join(headings.values())))
                 rows.append(_Row(text, passage_index, question.keys & set(terms(text)), title, header))
     # a heading in the middle of a passage is an answer only where there is nothing else
@@ -281,7 +278,9 @@ def _lines(passage: PassageText) -> Iterator[tuple[str, str, int]]:
             continue
         is_first_line = index == 0 and body[spans[0].end :].lstrip(" ").startswith("\n")
         is_title = text in titles or bool(is_first_line and _FIRST_HEADING.fullmatch(text))
-        level = 1 if is_title else _CLAUSE_LEVEL if heads_clause(text) else len(text) - len(text.lstrip("#"))
+        level = (
+            1 if is_title else _CLAUSE_LEVEL if HEADING.fullmatch(text) else len(text) - len(text.lstrip("#"))
+        )
         yield text, header, level if len(texts) > 1 else 0
 
 
@@ -301,13 +300,14 @@ def _without_code(text: str) -> str:
 
 
 def _terms_beside(rows: Sequence[_Row], order: int) -> frozenset[str]:
-    """Return the question's terms in the sentences next to one; a question that follows is about later sentences."""
-    before, after = rows[max(order - 1, 0) : order], rows[order + 1 : order + 2]
-    near = (*before, *(row for row in after if not is_question(row.text)))
-    of = rows[order]
-    # rows of a table say nothing of each other
-    near = (row for row in near if row.passage_index == of.passage_index and not (row.header and of.header))
-    return frozenset().union(*(row.matched for row in near))
+    """Return the question's terms in the sentences next to one; a question that follows is about later sentences.
+
+    Rows of a table say nothing of each other.
+    """
+    before, row, after = rows[max(order - 1, 0) : order], rows[order], rows[order + 1 : order + 2]
+    near = (*before, *(one for one in after if not is_question(one.text)))
+    near = tuple(one for one in near if not (one.header and row.header))
+    return frozenset().union(*(one.matched for one in near if one.passage_index == row.passage_index))
 
 
 def _fit_row_in_time(
