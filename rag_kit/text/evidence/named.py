@@ -54,9 +54,8 @@ def select_passages(question: Question, passages: Sequence[PassageText]) -> list
     kept = list(passages)
     identifiers = {_letters_and_digits(name) for name in _IDENTIFIER.findall(question.text)}
     for names, normalise in ((identifiers, _letters_and_digits), (_persons(asked.text), fold)):
-        found = {
-            number: {name for name in names if name in normalise(text)} for number, text in texts.items()
-        }
+        plain = {number: normalise(text) for number, text in texts.items()} if names else {}
+        found = {number: {name for name in names if name in text} for number, text in plain.items()}
         if names - set().union(*found.values()):
             return []
         kept = [passage for passage in kept if not names or found[passage.number]]
@@ -90,9 +89,8 @@ def _letters_and_digits(text: str) -> str:
 def _persons(question: str) -> set[str]:
     """Return the Chinese names of persons: surname and the next character, for where a name ends is often in doubt."""
     pairs = [pair for run in _HAN.findall(fold(question)) for pair in tag_words(run, guess_names=True)]
-    names = {
-        word[:2] for word, tag in pairs if tag in ("nr", "nrfg")
-    }  # nrt are written by their sound, in many ways
+    # "nrt": names that are written by their sound, in one of several ways
+    names = {word[:2] for word, tag in pairs if tag in ("nr", "nrfg")}
     names |= {before + word[0] for (before, _), (word, tag) in pairwise(pairs) if tag == "nr"}  # 郑, 海燕
     return {name for name in names if name[0] in _SURNAMES and len(name) == 2}
 
@@ -101,12 +99,7 @@ def _is_known(name: str, words: set[str]) -> bool:
     """Tell whether a name is among some stems, as it is, in another form (German, Germany), or misspelled."""
     if name in words or name.removesuffix("s") in words or not name.isascii():
         return True
-    if any(_forms_of_one(name, word) for word in words):
+    pairs = (sorted((name, word), key=len) for word in words)
+    if any(len(short) >= max(4, len(long) - 3) and long.startswith(short) for short, long in pairs):
         return True
     return len(name) >= _MIN_MISSPELLED and bool(get_close_matches(name, words, 1, _MISSPELLED))
-
-
-def _forms_of_one(name: str, key: str) -> bool:
-    """Tell whether two stems are forms of one name: German and Germany, California and Californian."""
-    short, long = sorted((name, key), key=len)
-    return len(short) >= max(4, len(long) - 3) and long.startswith(short)

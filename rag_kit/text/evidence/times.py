@@ -71,17 +71,16 @@ def time_spans(text: str) -> list[TimeSpan]:
 
 
 def _quarters(text: str, values: Sequence[Value]) -> dict[Value, TimeSpan]:
-    """Return the years beside which a quarter stands, as spans of that quarter."""
+    """Return the years beside which a quarter stands, as spans of that quarter; each quarter has one year."""
     quarters: dict[Value, TimeSpan] = {}
-    free = True  # the quarter at hand has no year yet
+    taken: Value | None = None
     for one, other in pairwise(values):
-        year, quarter = (other, one) if one.dimension == "quarter" and free else (one, other)
+        year, quarter = (other, one) if one.dimension == "quarter" and one != taken else (one, other)
         is_year = year.dimension in ("", "date") and 1000 <= year.amount < 2200 and "-" not in year.key
-        is_beside = _BESIDE.fullmatch(text[one.end : other.start])
-        free = not (is_year and is_beside and quarter.dimension == "quarter")
-        if not free:
+        if is_year and quarter.dimension == "quarter" and _BESIDE.fullmatch(text[one.end : other.start]):
             start = year.amount + (quarter.amount - 1) / 4
             quarters[year] = TimeSpan(start, start + 1 / 4)
+            taken = quarter
     return quarters
 
 

@@ -37,7 +37,7 @@ def model() -> ExtractiveChatModel:
     return ExtractiveChatModel()
 
 
-def ask(model: ExtractiveChatModel, question: str, passages: list[str], language: str = "en") -> str:
+def ask(model: ExtractiveChatModel, question: str, passages: list[Any], language: str = "en") -> str:
     prompt = load_prompt("answer", language=language)
     return str(
         model.invoke(prompt.format_messages(question=question, passages=render_passages(passages))).content
@@ -244,6 +244,131 @@ def test_how_long_may_be_asked_in_any_words(model: ExtractiveChatModel, asked: s
     assert ask(model, f"质保期{asked}？", passages, "zh") == "质保期为三十六个月，自验收合格之日起计算。[1]"
 
 
+def contract(year: int, fee: str, days: int) -> Document:
+    text = (
+        f"# 车辆保险协议\n\n签署日期：{year}年3月1日\n\n第一条 保险范围\n\n1.1 保险覆盖公司全部运输车辆。\n\n第二条 保险费\n\n"
+        f"2.1 保险费为每辆每年{fee}元，一次付清。\n\n第三条 理赔\n\n3.1 乙方应在{days}个工作日内完成理赔。"
+    )
+    return Document(text, metadata={"title": "车辆保险协议", "file": f"车辆保险协议_{year}.docx"})
+
+
+def agreement(year: int, fee: str) -> Document:
+    text = f"Signed on 4 May {year}\n\n1. Scope\n\n1.1 All offices.\n\n2.1 The cleaning fee is {fee} EUR per month."
+    return Document(text, metadata={"title": "Cleaning agreement", "file": f"cleaning_{year}.docx"})
+
+
+ZH_VERSIONS = [
+    contract(2022, "4,800", 10),
+    contract(2024, "5,300", 7),
+    "| 设备 | 停用 |\n|---|---|\n| 叉车 | 2027年6月 |",
+]
+VERSIONS = [agreement(2021, "900"), agreement(2023, "1150"), "The lift was inspected on 7 June 2026."]
+UNDATED = [
+    Document("The meal allowance is 25 EUR.", metadata={"title": "Benefits", "year": 2022}),
+    Document("The meal allowance is 30 EUR.", metadata={"title": "Benefits", "year": 2024}),
+]
+
+
+@pytest.mark.parametrize(
+    ("question", "passages", "part", "other"),
+    [
+        ("2022年的保险费是多少？", ZH_VERSIONS, "4,800元", "5,300"),
+        ("2024年的保险费是多少？", ZH_VERSIONS, "5,300元", "4,800"),
+        ("2022年的车辆保险协议规定几个工作日内完成理赔？", ZH_VERSIONS, "10个工作日", "7个"),
+        ("What was the cleaning fee in 2021?", VERSIONS, "900 EUR", "1150"),
+        ("What is the cleaning fee in 2023?", VERSIONS, "1150 EUR", "900"),
+        ("What was the meal allowance in 2022?", UNDATED, "25 EUR", "30 EUR"),
+    ],
+)
+def test_a_year_is_answered_from_its_version(
+    model: ExtractiveChatModel, question: str, passages: list[Any], part: str, other: str
+) -> None:
+    """The year is in the file name, the metadata or the date of signing, not in the sentence that answers."""
+    reply = ask(model, question, passages)
+    assert part in reply and other not in reply
+
+
+ZH_STAFF = (
+    "| 姓名 | 部门 | 奖金（元） |\n|---|---|---|\n| 周丽萍 | 财务部 | 3200 |\n| 孙立军 | 仓储部 | 2800 |"
+)
+RATES = "| Measure | 2023 | 2024 |\n|---|---|---|\n| scrap rate | 2.1% | 1.7% |"
+PRICES = "| 型号 | 含税单价（元） |\n|---|---|\n| GD-450 | 12,000 |\n| GD-600 | 15,500 |"
+CLAUSES = Document(
+    "第一条 承包范围\n\n承包范围为员工食堂。\n\n第二条 承包费\n\n承包费每月8,000元。\n\n第三条 卫生\n\n乙方应持有卫生许可证。",
+    metadata={"title": "食堂承包合同"},
+)
+LEASE = Document(
+    "第五条 维修\n\n屋面维修由甲方负责。\n\n第六条 保险\n\n乙方应为货物投保。",
+    metadata={"title": "仓库租赁合同"},
+)
+SUPPLY = Document(
+    "Article 1 Goods\n\nThe seller delivers pumps.\n\nArticle 3 Delivery\n\nDelivery takes place in May.",
+    metadata={"title": "Supply agreement"},
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "passages"),
+    [
+        ("2027年的保险费是多少？", ZH_VERSIONS),
+        ("2025年的保险费是多少？", ZH_VERSIONS),
+        ("What is the cleaning fee in 2026?", VERSIONS),
+        ("What was the scrap rate in 2020?", [RATES, "Ann Bell joined on 3 May 2020 as inspector."]),
+        ("XP-9900的扬程是多少？", ["XP-3200的扬程为8米。", "XP-9900是红色的。"]),
+        ("赵敏的奖金是多少？", [ZH_STAFF]),
+        ("刘洋在哪个部门？", [ZH_STAFF]),
+        ("李明的病假工资是多少？", ["第三条 病假工资按基本工资的70%发放。", "李明出席会议。"]),
+        ("食堂承包合同第九条规定了什么？", [CLAUSES, LEASE]),
+        ("食堂承包合同第六条是什么？", [CLAUSES, LEASE]),
+        ("What does Article 9 of the supply agreement say?", [SUPPLY]),
+        ("GD-450的重量是多少？", [PRICES]),
+        ("What is the warranty of the QX-70?", ["The QX-70 is sold for 300 EUR.", "Fans are loud."]),
+        ("2024年第四季度的产量是多少？", ["| 季度 | 产量 |\n|---|---|\n| 2024Q1 | 325 |\n| 2024Q2 | 340 |"]),
+    ],
+)
+def test_the_passage_that_answers_holds_what_is_named(
+    model: ExtractiveChatModel, question: str, passages: list[Any]
+) -> None:
+    """A year, person, identifier, clause or attribute that only another passage has, or none, is declined."""
+    assert is_declined(ask(model, question, passages))
+
+
+@pytest.mark.parametrize(
+    ("question", "passage", "part", "others"),
+    [
+        ("食堂承包合同第三条规定了什么？", CLAUSES, "卫生许可证", ("8,000", "范围")),
+        ("仓库租赁合同第六条是什么？", LEASE, "货物投保", ("屋面",)),
+        ("What does Article 3 of the supply agreement say?", SUPPLY, "in May", ("pumps",)),
+        (
+            "清洁合同4.2条规定了什么？",
+            "清洁合同\n\n4.1 每日清洁两次。\n\n4.2 未清洁的，每次扣款200元。",
+            "200元",
+            ("两次",),
+        ),
+        ("孙立军的奖金是多少？", ZH_STAFF, "2800", ("3200",)),
+        ("GD-450的含税单价是多少？", PRICES, "12,000", ("15,500",)),
+        (
+            "2024年第二季度的产量是多少？",
+            "| 季度 | 产量 |\n|---|---|\n| 2024Q1 | 325 |\n| 2024Q2 | 340 |",
+            "340",
+            ("325",),
+        ),
+        (
+            "What was the export in the second quarter of 2024?",
+            "| Quarter | Export |\n|---|---|\n| Q1 2024 | 120 |\n| Q2 2024 | 131 |\n| Q3 2024 | 144 |",
+            "131",
+            ("120", "144"),
+        ),
+    ],
+)
+def test_what_is_named_comes_alone(
+    model: ExtractiveChatModel, question: str, passage: Any, part: str, others: tuple[str, ...]
+) -> None:
+    """The clause or row that the question names, without its neighbours."""
+    reply = ask(model, question, [passage])
+    assert part in reply and not any(other in reply for other in others)
+
+
 def test_a_name_may_stand_in_a_title_or_be_misspelled(model: ExtractiveChatModel) -> None:
     """Title and heading count, a plural and a letter in the wrong place are the same name."""
     passages = [
@@ -400,6 +525,39 @@ def test_a_row_of_a_table_stands_under_its_header(model: ExtractiveChatModel) ->
     assert reply.splitlines()[:2] == ["| City | River | Founded |[1]", "| Bern | Aare | 1191 |[1]"]
     assert reply.count("| City | River | Founded |") == 1 and "---" not in reply
     assert check_citations(reply, [TABLE]).status == "grounded"
+
+
+@pytest.mark.parametrize(
+    ("question", "table", "lines"),
+    [
+        (
+            "黄金客户的省外运费是多少？",
+            "| 等级 | 运费（元） | 运费（元） |\n|---|---|---|\n| 等级 | 省内 | 省外 |\n| 钻石客户 | 0 | 5 |\n| 黄金客户 | 6 | 10 |",
+            [
+                "| 等级 | 运费（元） | 运费（元） |[1]",
+                "| 等级 | 省内 | 省外 |[1]",
+                "| 黄金客户 | 6 | 10 |[1]",
+            ],
+        ),
+        (
+            "What is the hotel limit of a manager in the capital?",
+            "| Grade | Limit | Limit |\n|---|---|---|\n| Grade | Capital | Elsewhere |\n| Director | 240 | 180 |\n"
+            "| Manager | 190 | 140 |\n| Clerk | 150 | 110 |",
+            [
+                "| Grade | Limit | Limit |[1]",
+                "| Grade | Capital | Elsewhere |[1]",
+                "| Manager | 190 | 140 |[1]",
+            ],
+        ),
+    ],
+)
+def test_a_header_of_two_lines_stands_over_the_row_that_is_asked_for(
+    model: ExtractiveChatModel, question: str, table: str, lines: list[str]
+) -> None:
+    """A cell over both lines of a header is written twice; rows beside the one asked for do not come with it."""
+    reply = ask(model, question, [table])
+    assert reply.splitlines() == lines
+    assert check_citations(reply, [table]).status == "grounded"
 
 
 def test_the_words_of_a_header_count_for_its_rows(model: ExtractiveChatModel) -> None:

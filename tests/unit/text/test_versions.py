@@ -104,6 +104,45 @@ def test_a_date_in_the_sentence_is_its_version() -> None:
     assert found("What was the hotel limit in 2023?", *texts) == []
 
 
+@pytest.mark.parametrize(
+    ("question", "one", "other", "shown"),
+    [
+        ("保险费是多少？", "2.1 保险费为每年4,800元。", "2.1 保险费为每年5,300元。", ["4,800元", "5,300元"]),
+        ("食堂补贴是多少？", "第三条 食堂补贴为每天12元。", "第四条 食堂补贴为每天15元。", ["12元", "15元"]),
+        ("年会预算是多少？", "一、年会预算为5万元。", "二、年会预算为6万元。", ["5万元", "6万元"]),
+        ("How long is the notice period?", "(3) The notice period is 30 days.", "(4) The notice period is 60 days.",
+         ["30 days", "60 days"]),
+        ("What is the cleaning fee?", "2.1 The cleaning fee is 900 EUR.", "2.1 The cleaning fee is 950 EUR.",
+         ["900 EUR", "950 EUR"]),
+    ],
+)  # fmt: skip
+def test_the_number_of_a_clause_is_no_value(question: str, one: str, other: str, shown: list[str]) -> None:
+    """It is not listed, and another one makes no other statement."""
+    [pair] = found(question, one, other)
+    assert [statement.shown for statement in pair.statements] == shown
+
+
+@pytest.mark.parametrize(
+    ("question", "title", "forms", "count"),
+    [
+        ("运维合同有什么变化？", "运维合同", ("服务费为每年{}元。", "故障时在{}小时内到达。"), 2),
+        ("运维合同的服务费是多少？", "运维合同", ("服务费为每年{}元。", "故障时在{}小时内到达。"), 1),
+        (
+            "How do the cleaning rules differ?",
+            "Cleaning rules",
+            ("The fee is {} EUR.", "Rooms close at {} m."),
+            2,
+        ),
+    ],
+)
+def test_a_question_about_whole_documents_compares_all_they_state(
+    question: str, title: str, forms: tuple[str, ...], count: int
+) -> None:
+    """Only the titles hold something of the question; a question that a sentence answers gets that one."""
+    texts = ["\n".join(form.format(amount) for form in forms) for amount in (10, 12)]
+    assert len(found(question, *texts, metadata=[{"title": title}] * 2)) == count
+
+
 def test_nothing_is_read_out_of_nothing() -> None:
     """Texts without a version, empty ones, no passages."""
     assert read_version(["", "Travel policy", "policy.md"]).label == ""
