@@ -71,16 +71,14 @@ def time_spans(text: str) -> list[TimeSpan]:
 
 
 def _quarters(text: str, values: Sequence[Value]) -> dict[Value, TimeSpan]:
-    """Return the years beside which a quarter stands, as spans of that quarter; each quarter has one year."""
+    """Return the years beside which a quarter stands, as spans of that quarter."""
     quarters: dict[Value, TimeSpan] = {}
-    taken: Value | None = None
     for one, other in pairwise(values):
-        year, quarter = (other, one) if one.dimension == "quarter" and one != taken else (one, other)
+        year, quarter = (other, one) if one.dimension == "quarter" else (one, other)
         is_year = year.dimension in ("", "date") and 1000 <= year.amount < 2200 and "-" not in year.key
         if is_year and quarter.dimension == "quarter" and _BESIDE.fullmatch(text[one.end : other.start]):
             start = year.amount + (quarter.amount - 1) / 4
             quarters[year] = TimeSpan(start, start + 1 / 4)
-            taken = quarter
     return quarters
 
 

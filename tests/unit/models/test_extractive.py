@@ -246,7 +246,8 @@ def test_how_long_may_be_asked_in_any_words(model: ExtractiveChatModel, asked: s
 
 def contract(year: int, fee: str, days: int) -> Document:
     text = (
-        f"# 车辆保险协议\n\n签署日期：{year}年3月1日\n\n第一条 保险范围\n\n1.1 保险覆盖公司全部运输车辆。\n\n第二条 保险费\n\n"
+        f"# 车辆保险协议\n\n签署日期：{year}年3月1日\n\n第一条 保险范围\n\n1.1 保险覆盖公司全部运输车辆。\n\n"
+        "第二条 保险费\n\n"
         f"2.1 保险费为每辆每年{fee}元，一次付清。\n\n第三条 理赔\n\n3.1 乙方应在{days}个工作日内完成理赔。"
     )
     return Document(text, metadata={"title": "车辆保险协议", "file": f"车辆保险协议_{year}.docx"})
@@ -294,7 +295,8 @@ ZH_STAFF = (
 RATES = "| Measure | 2023 | 2024 |\n|---|---|---|\n| scrap rate | 2.1% | 1.7% |"
 PRICES = "| 型号 | 含税单价（元） |\n|---|---|\n| GD-450 | 12,000 |\n| GD-600 | 15,500 |"
 CLAUSES = Document(
-    "第一条 承包范围\n\n承包范围为员工食堂。\n\n第二条 承包费\n\n承包费每月8,000元。\n\n第三条 卫生\n\n乙方应持有卫生许可证。",
+    "第一条 承包范围\n\n承包范围为员工食堂。\n\n第二条 承包费\n\n承包费每月8,000元。\n\n"
+    "第三条 卫生\n\n乙方应持有卫生许可证。",
     metadata={"title": "食堂承包合同"},
 )
 LEASE = Document(
@@ -532,7 +534,8 @@ def test_a_row_of_a_table_stands_under_its_header(model: ExtractiveChatModel) ->
     [
         (
             "黄金客户的省外运费是多少？",
-            "| 等级 | 运费（元） | 运费（元） |\n|---|---|---|\n| 等级 | 省内 | 省外 |\n| 钻石客户 | 0 | 5 |\n| 黄金客户 | 6 | 10 |",
+            "| 等级 | 运费（元） | 运费（元） |\n|---|---|---|\n| 等级 | 省内 | 省外 |\n| 钻石客户 | 0 | 5 |\n"
+            "| 黄金客户 | 6 | 10 |",
             [
                 "| 等级 | 运费（元） | 运费（元） |[1]",
                 "| 等级 | 省内 | 省外 |[1]",
