@@ -125,14 +125,15 @@ def collect(question: Question, passages: Sequence[PassageText]) -> list[Sentenc
     keys = question.keys
     rows = _read_rows(question, passages)
     weights = _rarity_weights(question, rows)
-    usual_times = [time_spans("\n".join((passage.title, *passage.marks))) for passage in passages]
+    marks = ["\n".join((passage.title, *passage.marks)) for passage in passages if question.spans]
+    usual_times = [time_spans(text) for text in marks]
     last_times: dict[int, list[TimeSpan]] = {}
     candidates = []
     for order, row in enumerate(rows):
         title = row.title
         near = row.matched.union(title, _terms_beside(rows, order), keys & set(terms(row.header)))
         opens = order < _OPENING or rows[order - _OPENING].passage_index != row.passage_index
-        time_fit = _fit_row_in_time(question, row, last_times, usual_times[row.passage_index])
+        time_fit = _fit_row_in_time(question, row, last_times, usual_times)
         features = Features(
             cover=_share(weights, row.matched),
             rest=_share(weights, row.matched - title) / (_share(weights, keys - title) or 1.0),
@@ -220,10 +221,8 @@ def _says_less(row: SentenceCandidate, other: SentenceCandidate) -> bool:
     """Tell whether another row of the same table fits the question better: it names more of it, or its time."""
     if not row.header or (row.passage_index, row.header) != (other.passage_index, other.header):
         return False
-    fit, other_fit = row.features.overlap, other.features.overlap
-    return (
-        row.matched <= other.matched and fit <= other_fit and (row.matched, fit) != (other.matched, other_fit)
-    )
+    own, others = (row.matched, row.features.overlap), (other.matched, other.features.overlap)
+    return own != others and own[0] <= others[0] and own[1] <= others[1]
 
 
 def weight_of(question: Question, keys: Iterable[str]) -> float:
@@ -278,9 +277,8 @@ def _lines(passage: PassageText) -> Iterator[tuple[str, str, int]]:
             continue
         is_first_line = index == 0 and body[spans[0].end :].lstrip(" ").startswith("\n")
         is_title = text in titles or bool(is_first_line and _FIRST_HEADING.fullmatch(text))
-        level = (
-            1 if is_title else _CLAUSE_LEVEL if HEADING.fullmatch(text) else len(text) - len(text.lstrip("#"))
-        )
+        level = _CLAUSE_LEVEL if HEADING.fullmatch(text) else len(text) - len(text.lstrip("#"))
+        level = 1 if is_title else level
         yield text, header, level if len(texts) > 1 else 0
 
 
@@ -311,18 +309,21 @@ def _terms_beside(rows: Sequence[_Row], order: int) -> frozenset[str]:
 
 
 def _fit_row_in_time(
-    question: Question, row: _Row, last_times: dict[int, list[TimeSpan]], usual_times: list[TimeSpan]
+    question: Question,
+    row: _Row,
+    last_times: dict[int, list[TimeSpan]],
+    usual_times: Sequence[list[TimeSpan]],
 ) -> TimeFit:
     """Measure how well a sentence fits the question's times.
 
     A row has those of its header, too. A sentence without a time has those of its passage's version; else it counts
-    half by the last one named. `last_times` has that of each passage, by its index, and is kept up to date here.
+    half by the last one named. Both are by the passage's index; `last_times` is kept up to date here.
     """
     if not question.spans:
         return TimeFit()
     if spans := time_spans(row.text):
         last_times[row.passage_index] = spans[-1:]
-    if spans := spans + time_spans(row.header) or usual_times:
+    if spans := spans + time_spans(row.header) or usual_times[row.passage_index]:
         return fit_in_time(question.spans, spans)
     fit = fit_in_time(question.spans, last_times.get(row.passage_index, []))
     return TimeFit(*(value / 2 for value in fit))
