@@ -199,12 +199,19 @@ def _letterhead_first(lines: Sequence[Line]) -> list[Line]:
     blocks = split_runs(lines, lambda line, after: 0 <= line.end_bottom - after.bottom < 2.5 * after.size)
     for number, block in enumerate(blocks):
         foot = block[-1]
-        is_above = foot.height > _TOP and all(foot.bottom > line.bottom + foot.size for line in body)
-        if is_above and not _heads_column(foot, blocks[number + 1 :], body):
-            head += block
-        else:
+        later = blocks[number + 1 :]
+        if foot.height <= _TOP or not _is_above(foot, body, later):
             body += block
+        else:
+            head = [*block, *head] if _is_above(foot, head, later) else [*head, *block]
     return [*head, *body]
+
+
+def _is_above(foot: Line, before: Sequence[Line], later: Sequence[Sequence[Line]]) -> bool:
+    """Tell whether a block's last line is above the lines before it, and heads no column beside them."""
+    return all(foot.bottom > line.bottom + foot.size for line in before) and not _heads_column(
+        foot, later, before
+    )
 
 
 def _heads_column(foot: Line, later: Sequence[Sequence[Line]], before: Sequence[Line]) -> bool:

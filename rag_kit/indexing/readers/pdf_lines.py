@@ -19,7 +19,7 @@ _LINE = re.compile(r"[^\r\n]+")
 _TYPED = (4, 5, 6)  # PDFium's numbers of fields with a choice, a list or a text
 _MAX_TYPED = 200_000  # bytes of a field
 _MAX_RULES = 2_000  # of a page; more are a drawing
-_THICK = 3  # points; what is wider has two sides, and near ones touch
+THICK = 3  # points; what is wider has two sides, and near ones touch
 _SHORT = 5  # points; no rule is so short
 
 
@@ -70,11 +70,11 @@ class Rule:
 
     def touches(self, other: Rule) -> bool:
         """Tell whether two rules cross or meet."""
-        overlaps = self.start < other.end + _THICK and other.start < self.end + _THICK
+        overlaps = self.start < other.end + THICK and other.start < self.end + THICK
         if self.upright == other.upright:
-            return overlaps and abs(self.at - other.at) < _THICK
-        crosses_self = self.start - _THICK < other.at < self.end + _THICK
-        return crosses_self and other.start - _THICK < self.at < other.end + _THICK
+            return overlaps and abs(self.at - other.at) < THICK
+        crosses_self = self.start - THICK < other.at < self.end + THICK
+        return crosses_self and other.start - THICK < self.at < other.end + THICK
 
 
 @dataclass
@@ -200,13 +200,13 @@ def _page_rules(page: Any, frame: Frame) -> list[Rule]:
         left, bottom, right, top = frame.box(*(side.value for side in sides))
         width, height = right - left, top - bottom
         segments = raw.FPDFPath_CountSegments(path)
-        if segments > 6 or (segments < 4 and min(height, width) > _THICK):
+        if segments > 6 or (segments < 4 and min(height, width) > THICK):
             continue  # a drawing, or a line aslant
         if height > _SHORT:
-            xs = {left, right} if width > _THICK else {left}
+            xs = {left, right} if width > THICK else {left}
             rules += [Rule(True, x, bottom, top) for x in xs]
         if width > _SHORT:
-            ys = {bottom, top} if height > _THICK else {bottom}
+            ys = {bottom, top} if height > THICK else {bottom}
             rules += [Rule(False, y, left, right) for y in ys]
         if len(rules) > _MAX_RULES:
             return []

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import groupby, pairwise, product
+from itertools import chain, groupby, pairwise, product
 from statistics import fmean
 
 from rag_kit.indexing.readers.pdf_characters import HYPHEN
-from rag_kit.indexing.readers.pdf_lines import Line, Rule, Word
-from rag_kit.indexing.readers.tables import markdown_table, split_runs
+from rag_kit.indexing.readers.pdf_lines import THICK, Line, Rule, Word
+from rag_kit.indexing.readers.tables import is_value, join_distinct, markdown_table, split_runs
 
 _COLUMN = 12  # sizes of the font; a line that much higher begins another column
 _MAX_CELL = 60  # characters of a cell; longer ones are prose
@@ -20,8 +20,10 @@ _WORD = re.compile(r"[\u2e80-\u9fff]{1,2}|[^\s\u2e80-\u9fff]+")
 _MAX_CELLS = 5_000  # of a ruled table; more are a drawing
 _CHINESE = re.compile("[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]")
 _FEW_ROWS = 3
+_ALIGNED = 0.15  # sizes of the font; edges of words that near are at one place
 _MAX_SPANNING = 0.15  # most cells of such a table that span columns, as a share of its cells
 _MIN_FILLED = 0.35  # least share of its cells that hold text
+_Column = tuple[float, float]  # its left and right edge
 
 
 def with_tables(lines: Sequence[Line], rules: Sequence[Rule]) -> list[Line]:
@@ -32,12 +34,47 @@ def with_tables(lines: Sequence[Line], rules: Sequence[Rule]) -> list[Line]:
         words = [word for line in inside for word in line.words]
         if table := grid.cell_texts(words) if words else []:
             page = _replace_by_table(page, inside, markdown_table(table))
-    for stretch in _table_stretches(page):
-        for rows in _row_groups(stretch):
-            cells = [[cell for line in row for cell in _read_cells(line)] for row in rows]
-            if table := _read_table(cells, rules):
-                page = _replace_by_table(page, [line for row in rows for line in row], markdown_table(table))
+    for order in (_late_lines_beside, list):
+        for stretch in _table_stretches(order(page)):
+            for rows in _row_groups(stretch):
+                if table := _read_table(_cells_by_row(rows), rules):
+                    page = _replace_by_table(
+                        page, [line for row in rows for line in row], markdown_table(table)
+                    )
     return page
+
+
+def _late_lines_beside(lines: Sequence[Line]) -> list[Line]:
+    """Put lines that the file draws late, alone or as a column of cells, behind those at their height.
+
+    Programs for sheets draw some of the cells, such as those of two scripts, after all others.
+    """
+    ordered: list[Line] = []
+    for stack in split_runs(lines, _is_stacked):
+        is_column = len(stack) == 1 or all(len(_read_cells(line)) == 1 for line in stack)
+        goes_up = bool(ordered) and stack[0].bottom > ordered[-1].bottom + 0.4 * stack[0].size
+        is_late = goes_up and is_column and all(_row_end(ordered, line) for line in stack)
+        for line in stack:
+            ordered.insert(_row_end(ordered, line) if is_late else len(ordered), line)
+    return ordered
+
+
+def _is_stacked(line: Line, after: Line) -> bool:
+    overlaps = line.left < after.right and after.left < line.right
+    return overlaps and 0.4 * after.size < abs(line.bottom - after.bottom) < 2.5 * after.size
+
+
+def _row_end(lines: Sequence[Line], line: Line) -> int:
+    """Return the place behind the last line at the height of a short one; 0 if none of both has several cells."""
+    place, count = 0, 1
+    for number, other in enumerate([*lines, line], 1):
+        if abs(other.bottom - line.bottom) < 0.4 * line.size:
+            cells = _read_cells(other)
+            if other.block or any(_word_count(cell.text) > 2 * _WORDS for cell in cells):
+                return 0
+            count = max(count, len(cells))
+            place = number if other is not line else place
+    return place if count > 1 else 0
 
 
 def join_torn_rows(pages: Sequence[list[Line]]) -> None:
@@ -66,11 +103,14 @@ def _split_row(line: str) -> list[str]:
 def _replace_by_table(lines: list[Line], inside: list[Line], markdown: str) -> list[Line]:
     """Replace some lines of a page by one block that holds their table."""
     replaced = {id(line) for line in inside}
-    first = next(index for index, line in enumerate(lines) if id(line) in replaced)
-    after = [line for line in lines[first:] if id(line) not in replaced]
+    places = [index for index, line in enumerate(lines) if id(line) in replaced]
+    first, last = places[0], places[-1]
     bottoms = [line.bottom for line in inside]
     block = replace(lines[first].as_block(markdown), bottom=max(bottoms), end_bottom=min(bottoms))
-    return [*lines[:first], block, *after]
+    between = [block, *(line for line in lines[first:last] if id(line) not in replaced)]
+    # a title that the file draws late comes before the table
+    between.sort(key=lambda line: line.bottom <= block.bottom)
+    return [*lines[:first], *between, *lines[last + 1 :]]
 
 
 @dataclass
@@ -166,14 +206,58 @@ def _ends(rules: Sequence[Rule]) -> list[float]:
 
 def _distinct_positions(positions: list[float]) -> list[float]:
     """Sort positions, and take those within three points of each other as one."""
-    return [near[0] for near in split_runs(sorted(positions), lambda before, after: after - before <= 3)]
+    return [near[0] for near in split_runs(sorted(positions), lambda before, after: after - before <= THICK)]
 
 
 def _read_cells(line: Line) -> list[Word]:
     """Read the cells of a line: words with narrow gaps between them are one."""
+    return list(map(_as_cell, _word_runs(line)))
+
+
+def _word_runs(line: Line) -> list[list[Word]]:
     min_gap, max_gap = -0.5 * line.size, 0.9 * line.size
-    runs = split_runs(line.words, lambda word, after: min_gap < after.left - word.right < max_gap)
-    return [replace(run[0], text=" ".join(word.text for word in run), right=run[-1].right) for run in runs]
+    return split_runs(line.words, lambda word, after: min_gap < after.left - word.right < max_gap)
+
+
+def _as_cell(run: Sequence[Word]) -> Word:
+    return replace(run[0], text=" ".join(word.text for word in run), right=run[-1].right)
+
+
+def _word_count(text: str) -> int:
+    return len(_WORD.findall(text))
+
+
+def _cells_by_row(rows: Sequence[Sequence[Line]]) -> list[list[Word]]:
+    """Read the cells of rows from left to right; words with a narrow gap between them are two where columns meet."""
+    runs = [
+        sorted((run for line in row for run in _word_runs(line)), key=lambda run: run[0].left) for row in rows
+    ]
+    beginnings = [run[0].left for row in runs for run in row[1:]]
+    below = [word for row in runs[1:] if len(row) > 1 for run in row for word in run]
+    neighbours = [pair for row in runs for pair in pairwise(chain.from_iterable(row))]
+    is_table = 2 * sum(len(row) > 1 for row in runs) > len(runs)
+
+    def goes_on(word: Word, after: Word) -> bool:
+        near, middle = _ALIGNED * word.size, (word.right + after.left) / 2
+        if not is_table or any(other.left < middle < other.right for other in below):
+            return True
+        if any(abs(left - after.left) < near for left in beginnings):
+            return False
+        # numbers that end at one place, with other texts than a unit behind them
+        aligned = [pair for pair in neighbours if abs(pair[0].right - word.right) < near]
+        lefts = [left.left for left, _ in aligned]
+        varies = any(
+            _extent(edges) > near for edges in zip(*((w.left, w.right) for _, w in aligned), strict=True)
+        )
+        return len(aligned) < max(_FEW_ROWS, 0.5 * len(rows)) or _extent(lefts) <= near or not varies
+
+    header, *body = runs  # a name of a column may have several words
+    cut = [[_as_cell(part) for run in row for part in split_runs(run, goes_on)] for row in body]
+    return [list(map(_as_cell, header)), *cut]
+
+
+def _extent(positions: Sequence[float]) -> float:
+    return max(positions) - min(positions)
 
 
 def _table_stretches(lines: Sequence[Line]) -> Iterator[list[Line]]:
@@ -186,7 +270,7 @@ def _table_stretches(lines: Sequence[Line]) -> Iterator[list[Line]]:
             stretch = list(group)
             end = 0
             for number, (before, line) in enumerate(pairwise([stretch[0], *stretch]), 1):
-                is_beside = abs(before.bottom - line.bottom) < 0.4 * line.size and line.left > before.right
+                is_beside = line is not before and abs(before.bottom - line.bottom) < 0.4 * line.size
                 if is_beside or len(_read_cells(line)) > 1:
                     end = number
             if is_short and end:
@@ -220,35 +304,72 @@ def _row_groups(stretch: list[Line]) -> list[list[list[Line]]]:
 
 def _read_table(rows: list[list[Word]], rules: Sequence[Rule]) -> list[list[str]]:
     """Arrange the cells of rows in columns; an empty table where the rows are prose."""
-    columns = _find_columns(rows)
+    columns = _join_headers(_find_columns(rows), rows)
     if len(columns) < 2 or len(rows) < _FEW_ROWS:
         return []
     table = [[""] * len(columns) for _ in rows]
     spanning = 0  # cells over more than one column
     for row, texts in zip(rows, table, strict=True):
-        for cell in sorted(row, key=lambda cell: cell.left):
-            covered = _covered_columns(cell, columns)
+        for cell in row:
+            covered = _covered_columns((cell.left, cell.right), columns)
             spanning += len(covered) > 1
             for column in covered if len(row) > 1 else covered[:1]:
                 texts[column] = f"{texts[column]} {cell.text}".strip()
     filled = [text for texts in table for text in texts if text]
-    word_count = sum(len(_WORD.findall(text)) for text in filled)
     is_ragged = spanning > _MAX_SPANNING * sum(map(len, rows))
     is_sparse = len(filled) <= _MIN_FILLED * len(table) * len(columns)
-    if is_ragged or is_sparse or word_count > _WORDS * len(filled):
+    if is_ragged or is_sparse or sum(map(_word_count, filled)) > _WORDS * len(filled):
         return []
+    if len(table) > _FEW_ROWS and _has_second_header(table):
+        table[:2] = [[join_distinct(names) for names in zip(*table[:2], strict=True)]]
+        rows = rows[1:]
     names = [row[0] for row in rows]
     cuts = [n for n in range(1, len(rows)) if _is_ruled_off(names[n - 1], names[n], rules, columns[0])]
     return _with_row_spans(table, [name.bottom for name in names], cuts)
 
 
-def _covered_columns(cell: Word, columns: Sequence[tuple[float, float]]) -> list[int]:
-    """Return the numbers of the columns that a cell lies over, or else that of the nearest one."""
-    covered = [n for n, (left, right) in enumerate(columns) if cell.left < right and left < cell.right]
-    return covered or [min(range(len(columns)), key=lambda n: abs(columns[n][0] - cell.left))]
+def _join_headers(columns: list[_Column], rows: list[list[Word]]) -> list[_Column]:
+    """Join each column that holds only a header with a neighbour that has none: they are aligned to other sides."""
+    filled: list[list[int]] = [[] for _ in columns]
+    for number, row in enumerate(rows):
+        for cell in row:
+            covered = _covered_columns((cell.left, cell.right), columns)
+            if len(covered) == 1:
+                filled[covered[0]].append(number)
+
+    def heads(column: int, other: int) -> bool:
+        return set(filled[column]) == {0} and 0 not in filled[other]
+
+    joined: list[_Column] = []
+    for run in split_runs(range(len(columns)), lambda n, after: heads(n, after) or heads(after, n)):
+        pairs = [columns[n] for n in run]
+        if len(run) % 2 and len(run) > 1 and heads(run[1], run[0]):
+            joined.append(pairs.pop(0))  # names of rows seldom have a header
+            if len(run) == 3 and len(_covered_columns(pairs[0], [joined[-1], pairs[1]])) > 1:
+                del pairs[0]
+        joined += [(pair[0][0], pair[-1][1]) for pair in zip(pairs[::2], pairs[1::2], strict=False)]
+        joined += pairs[len(pairs) // 2 * 2 :]
+    return joined
 
 
-def _is_ruled_off(word: Word, after: Word, rules: Sequence[Rule], column: tuple[float, float]) -> bool:
+def _has_second_header(table: Sequence[Sequence[str]]) -> bool:
+    """Tell whether the second row goes on with the header: names of columns that the first leaves empty, or divides."""
+    first, second, *below = table
+    for name, more, column in zip(first, second, zip(*below, strict=True), strict=True):
+        if not name and more and not is_value(more) and 2 * sum(map(is_value, column)) > len(below):
+            return True
+    divided = [name in (*first[:n][-1:], *first[n + 1 :][:1]) for n, name in enumerate(first)]
+    return any(divided) and all(bool(more) == part for more, part in zip(second, divided, strict=True))
+
+
+def _covered_columns(cell: _Column, columns: Sequence[_Column]) -> list[int]:
+    """Return the numbers of the columns that a cell lies over, or else those of the nearest one or two."""
+    gaps = [max(left - cell[1], cell[0] - right) for left, right in columns]
+    nearest = min(gaps)
+    return [n for n, gap in enumerate(gaps) if gap < 0 or (nearest >= 0 and gap <= nearest + THICK)]
+
+
+def _is_ruled_off(word: Word, after: Word, rules: Sequence[Rule], column: _Column) -> bool:
     """Tell whether a rule crosses a column between two rows."""
     x, low, high = fmean(column), after.bottom + 0.5 * after.size, word.bottom
     return any(not rule.upright and rule.start <= x <= rule.end and low < rule.at < high for rule in rules)
@@ -269,20 +390,28 @@ def _with_row_spans(table: list[list[str]], heights: Sequence[float], cuts: Sequ
     if len(bands) == len(names) and all(in_bands):
         groups = [[n for n in body if start <= n < end] for start, end in bands]
     else:
-        groups = _headed_groups(table, body, names) or _centred_groups(body, names, heights)
+        begun, centred = _named_groups(table, body, names), _centred_groups(body, names, heights)
+        groups = min(filter(None, (begun, centred)), key=lambda found: max(map(len, found)), default=[])
     for name, group in zip(names, groups, strict=False):
         for n in group:
             table[n][0] = table[name][0]
     return [row for n, row in enumerate(table) if not n or n in body or not groups]
 
 
-def _headed_groups(table: list[list[str]], body: list[int], names: list[int]) -> list[list[int]]:
-    """Group the rows from each name to the next; empty unless several groups have more rows, all full."""
-    groups = [[n for n in body if name <= n < after] for name, after in pairwise([*names, len(table)])]
+def _named_groups(table: list[list[str]], body: list[int], names: list[int]) -> list[list[int]]:
+    """Group the rows from each name to the next, or up to each name where the last row has one and the first has none.
+
+    Empty unless several groups have more rows, all about as full as those with a name.
+    """
+    if body[0] == names[0]:
+        groups = [[n for n in body if name <= n < after] for name, after in pairwise([*names, len(table)])]
+    else:
+        groups = [[n for n in body if before < n <= name] for before, name in pairwise([0, *names])]
     spanned = [group for group in groups if len(group) > 1]
-    are_full = all(all(table[n][1:]) for group in spanned for n in group)
-    begin_with_names = body[0] == names[0] and set(names) <= set(body)
-    return groups if len(spanned) > 1 and are_full and begin_with_names else []
+    least = min(sum(map(bool, table[n])) for n in names) - 1
+    are_full = all(table[n][1] and sum(map(bool, table[n][1:])) >= least for group in spanned for n in group)
+    is_whole = sum(map(len, groups)) == len(body) and set(names) <= set(body)
+    return groups if len(spanned) > 1 and are_full and is_whole else []
 
 
 def _centred_groups(body: Sequence[int], names: Sequence[int], heights: Sequence[float]) -> list[list[int]]:
@@ -294,7 +423,7 @@ def _centred_groups(body: Sequence[int], names: Sequence[int], heights: Sequence
         top = heights[remaining[0]]
         step = (top - heights[remaining[-1]]) / max(1, len(remaining) - 1)
         foot = 2 * heights[name] - top  # where the last row is if the name is at the middle
-        group = [n for n in remaining if heights[n] > foot - 0.3 * abs(step)]
+        group = [n for n in remaining if heights[n] >= foot - 0.3 * abs(step)]
         if not group or abs(heights[group[-1]] - foot) > 0.3 * abs(step):
             return []
         groups.append(group)
@@ -303,7 +432,7 @@ def _centred_groups(body: Sequence[int], names: Sequence[int], heights: Sequence
     return [] if all_head or remaining else groups
 
 
-def _find_columns(rows: list[list[Word]]) -> list[tuple[float, float]]:
+def _find_columns(rows: list[list[Word]]) -> list[_Column]:
     """Find the columns from the fullest rows first; a cell over two columns widens neither."""
     spans: list[list[float]] = []
     for row in sorted(rows, key=len, reverse=True):

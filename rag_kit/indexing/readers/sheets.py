@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -23,7 +23,14 @@ from rag_kit.indexing.readers.parts import (
     leave_out,
     reason_of,
 )
-from rag_kit.indexing.readers.tables import find_header, has_own_header, is_value, split_runs, table_groups
+from rag_kit.indexing.readers.tables import (
+    find_header,
+    has_own_header,
+    is_value,
+    join_distinct,
+    split_runs,
+    table_groups,
+)
 
 _NO_VALUE = re.compile(rb"(?:</f>|<f[^>]*/>)\s*(?:<v\s*/>|<v></v>)?\s*</c>")
 _SHEET = re.compile(r"xl/worksheets/[^/]+\.xml")
@@ -280,19 +287,11 @@ def _table_parts(table: Rows, merged_rows: set[int]) -> Iterator[Part]:
     below = lines[last_header + 1 :]
     if numbers[last_header] in merged_rows and len(below) > 1 and not any(map(is_value, below[0])):
         last_header += 1
-        # a name that is merged downwards is repeated
-        header = [
-            " ".join(dict.fromkeys(filter(None, names))) for names in zip(header, below[0], strict=True)
-        ]
+        header = [join_distinct(names) for names in zip(header, below[0], strict=True)]
     numbers = numbers[last_header:]
     for text, start, end in table_groups(header, lines[last_header + 1 :]):
         yield Part(head + text, {"row_start": numbers[start], "row_end": numbers[end]})
         head = ""
-
-
-def _join_distinct(texts: Iterable[str]) -> str:
-    """Join texts that are not empty, each once: that of a merged cell is repeated."""
-    return " ".join(dict.fromkeys(filter(None, texts)))
 
 
 def _chart_titles(sheet: Any) -> Iterator[str]:

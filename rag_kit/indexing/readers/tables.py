@@ -48,6 +48,11 @@ def _head(header: Sequence[str]) -> list[str]:
     return [row_line(header), "| " + " | ".join(["---"] * len(header)) + " |"]
 
 
+def join_distinct(texts: Iterable[str]) -> str:
+    """Join texts that are not empty, each once: that of a merged cell is repeated."""
+    return " ".join(dict.fromkeys(filter(None, texts)))
+
+
 def table_groups(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[tuple[str, int, int]]:
     """Yield markdown tables of at most 900 characters or one row each, every one with the header.
 

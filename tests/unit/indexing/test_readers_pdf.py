@@ -393,7 +393,7 @@ def test_clauses_within_a_sentence_go_on(tmp_path, reader, first, second):
 # --- spans of rows
 
 
-@pytest.mark.parametrize("middle", [False, True], ids=["top", "middle"])
+@pytest.mark.parametrize("place", ["top", "middle", "foot"])
 @pytest.mark.parametrize(
     ("head", "groups"),
     [
@@ -402,17 +402,22 @@ def test_clauses_within_a_sentence_go_on(tmp_path, reader, first, second):
             {"Fish": [("Cod", "5"), ("Hake", "6"), ("Tuna", "9")], "Fruit": [("Apple", "1"), ("Pear", "2")]},
         ),
         (
+            ("Kind", "Name", "Price"),
+            {"Fish": [("Cod", "5"), ("Hake", "6")], "Fruit": [("Apple", "1"), ("Pear", "2")], "Nuts": [("Pecan", "7")]},
+        ),
+        (
             ("种类", "名称", "价格"),
             {"鱼类": [("鳕鱼", "五元"), ("鲔鱼", "六元")], "水果": [("苹果", "一元"), ("香梨", "二元")]},
         ),
     ],
 )  # fmt: skip
-def test_a_name_for_several_rows_stands_in_each(tmp_path, reader, head, groups, middle):
-    """In tables without rules between the rows: the name is in the first of them, or at their middle."""
+def test_a_name_for_several_rows_stands_in_each(tmp_path, reader, head, groups, place):
+    """In tables without rules between the rows: the name is in the first of them, at their middle, or in the last."""
     lines, rows = [(60.0 + 110 * n, 700.0, 10.0, cell) for n, cell in enumerate(head)], [head]
     for name, items in groups.items():
         top = 700.0 - 16 * len(rows)
-        lines.append((60.0, top - 8 * (len(items) - 1) if middle else top, 10.0, name))
+        down = {"top": 0, "middle": 8, "foot": 16}[place]
+        lines.append((60.0, top - down * (len(items) - 1), 10.0, name))
         for n, item in enumerate(items):
             lines += [(60.0 + 110 * m, top - 16 * n, 10.0, cell) for m, cell in enumerate(item, 1)]
             rows.append((name, *item))
@@ -496,3 +501,101 @@ def test_a_double_rule_is_no_column(tmp_path, reader):
     assert page.page_content.endswith(
         "| Part | Count | Seen |\n| --- | --- | --- |\n| Pump | 20 |  |\n| Valve | 5 |  |"
     )
+
+
+# --- columns of tables without rules
+
+
+def _ending(x, text):
+    """Where a number of 10 points begins that ends at a place."""
+    return x - sum(2.78 if sign in ",.()" else 5.56 for sign in text)
+
+
+_DUES = [("Dinghy", "4.00", "paid"), ("Yacht", "18.50", "open"), ("Tug", "1,207.00", "open since May")]
+
+
+@pytest.mark.parametrize("name_at", [150.0, 190.0], ids=["left", "centred"])
+def test_a_name_at_another_side_than_its_numbers_heads_their_column(tmp_path, reader, name_at):
+    """Numbers end at the right of their column; its name begins at the left, or stands in the middle."""
+    lines = [(60.0, 700.0, 10.0, "Vessel"), (name_at, 700.0, 10.0, "Dues"), (300.0, 700.0, 10.0, "State")]
+    for n, (vessel, dues, state) in enumerate(_DUES, 1):
+        top = 700.0 - 16 * n
+        lines += [(60.0, top, 10.0, vessel), (_ending(250, dues), top, 10.0, dues), (300.0, top, 10.0, state)]
+    (page,) = reader.read(put(tmp_path, lines))
+    rows = [("Vessel", "Dues", "State"), ("---",) * 3, *_DUES]
+    assert page.page_content.splitlines() == ["| " + " | ".join(row) + " |" for row in rows]
+
+
+@pytest.mark.parametrize("state_at", [254.0, 300.0], ids=["above", "centred"])
+def test_a_number_and_a_text_close_behind_it_are_two_cells(tmp_path, reader, state_at):
+    """A column that begins where the one before ends shows by its name, or by texts of several lengths below it."""
+    lines = [(60.0, 700.0, 10.0, "Vessel"), (150.0, 700.0, 10.0, "Dues"), (state_at, 700.0, 10.0, "State")]
+    for n, (vessel, dues, state) in enumerate(_DUES, 1):
+        top = 700.0 - 16 * n
+        lines += [(60.0, top, 10.0, vessel), (_ending(250, dues), top, 10.0, dues), (254.0, top, 10.0, state)]
+    (page,) = reader.read(put(tmp_path, lines))
+    assert page.page_content.splitlines()[2:] == ["| " + " | ".join(row) + " |" for row in _DUES]
+
+
+def test_a_unit_and_a_second_name_stay_in_their_cells(tmp_path, reader):
+    """Words below each other within a cell are no column of their own."""
+    rows = [("Owner", "Length"), ("Ann Lee", "4 m"), ("Ann Roth", "18 m"), ("Ann Bell", "120 m")]
+    lines = [(60.0, 700.0, 10.0, rows[0][0]), (200.0, 700.0, 10.0, rows[0][1])]
+    for n, (owner, length) in enumerate(rows[1:], 1):
+        start = _ending(240, length.split()[0])
+        lines += [(60.0, 700.0 - 16 * n, 10.0, owner), (start, 700.0 - 16 * n, 10.0, length)]
+    (page,) = reader.read(put(tmp_path, lines))
+    assert page.page_content.splitlines()[2:] == [f"| {owner} | {length} |" for owner, length in rows[1:]]
+
+
+@pytest.mark.parametrize("late", [{(0, 2)}, {(n, 1) for n in range(1, 9)}, {(0, 1), (3, 2)}])
+def test_cells_that_the_file_draws_late_stand_in_their_rows(tmp_path, reader, late):
+    """A name at the end of the header, or a whole column: programs for sheets draw cells of two scripts last."""
+    rows = [("编号", "名称", "2025年单价"), *[(f"K{n}", f"项目{n}", f"{n}20.00") for n in range(1, 9)]]
+    places = {
+        (n, m): (60.0 + 110 * m, 700.0 - 16 * n, 10.0, cell)
+        for n, row in enumerate(rows)
+        for m, cell in enumerate(row)
+    }
+    lines = [places[place] for place in sorted(places, key=lambda place: (place in late, place))]
+    (page,) = reader.read(put(tmp_path, lines))
+    table = ["| " + " | ".join(row) + " |" for row in (rows[0], ("---",) * 3, *rows[1:])]
+    assert page.page_content == "\n".join(table)
+
+
+@pytest.mark.parametrize(
+    ("upper", "lower", "names"),
+    [
+        (
+            {150.0: "Price", 330.0: "Rebate"},
+            {60.0: "Part", 150.0: "2024", 240.0: "2025", 330.0: "from 10", 420.0: "from 50", 500.0: "Days"},
+            "Part | Price 2024 | 2025 | Rebate from 10 | from 50 | Days",
+        ),
+        (
+            {60.0: "Part", 197.0: "Price", 330.0: "Rebate", 420.0: "Stock", 500.0: "Days"},
+            {150.0: "2024", 240.0: "2025"},
+            "Part | Price 2024 | Price 2025 | Rebate | Stock | Days",
+        ),
+    ],
+    ids=["names at the foot", "names in the middle"],
+)
+def test_two_header_rows_without_rules_are_one(tmp_path, reader, upper, lower, names):
+    """A name at the middle of two columns heads both; where it begins at the left, only the first is known."""
+    body = [(f"K{n}", f"{n}8.20", f"{n}7.60", "5%", "8%", f"{n}0") for n in range(1, 5)]
+    lines = [(x, 708.0, 10.0, name) for x, name in upper.items()] + [
+        (x, 700.0, 10.0, name) for x, name in lower.items()
+    ]
+    lines += cells(body, (60.0, 150.0, 240.0, 330.0, 420.0, 500.0), 684.0, 16)
+    (page,) = reader.read(put(tmp_path, lines))
+    header, _, *rows = page.page_content.splitlines()
+    assert (header, len(rows)) == (f"| {names} |", 4)
+
+
+def test_a_name_that_is_drawn_below_its_column_is_read_above(tmp_path, reader):
+    """The last column of a sheet may be alone on its page, its name at the end of the file."""
+    lines = [
+        *cells([("286.00",), ("359.00",), ("458.50",)], (60.0,), 740.0, 16),
+        (60.0, 756.0, 10.0, "2025年单价"),
+    ]
+    (page,) = reader.read(put(tmp_path, lines))
+    assert page.page_content.split() == ["2025年单价", "286.00", "359.00", "458.50"]
