@@ -293,7 +293,7 @@ def pptx(slides: Sequence[tuple[str, str]], *, notes: str = "") -> bytes:
 def xlsx(
     sheets: Mapping[str, Sequence[Sequence[object]]], *, merge: Mapping[str, str] | None = None
 ) -> bytes:
-    """A workbook; ``merge`` names ranges to merge by sheet."""
+    """A workbook; ``merge`` names ranges to merge by sheet, with blanks between them."""
     import openpyxl
 
     book = openpyxl.Workbook()
@@ -302,8 +302,8 @@ def xlsx(
         sheet = book.create_sheet(name)
         for row in rows:
             sheet.append(list(row))
-        if merge and name in merge:
-            sheet.merge_cells(merge[name])
+        for area in (merge or {}).get(name, "").split():
+            sheet.merge_cells(area)
     buffer = io.BytesIO()
     book.save(buffer)
     return buffer.getvalue()

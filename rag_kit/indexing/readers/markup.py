@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 from rag_kit.concurrency.notes import write_note
 from rag_kit.indexing.readers.numbers import equation_text, list_number, lowered, raised, whole_number
 from rag_kit.indexing.readers.parts import LEFT_OUT, Unreadable
-from rag_kit.indexing.readers.tables import fill_spans, markdown_table
+from rag_kit.indexing.readers.tables import fill_spans, join_distinct, join_header, markdown_table
 
 _SKIP = frozenset(
     "script style noscript template svg head object embed iframe canvas audio video map select option datalist "  # noqa: SIM905
@@ -223,12 +224,23 @@ def _table_texts(node: Any) -> Iterator[str]:
                 if not _is_skipped(cell):
                     yield from _blocks_inside(cell)
         return
-    cells = [list(_row_cells(row)) for row in _shown_rows(node)]
-    rows = [row for row in fill_spans(cells) if any(row)]
+    lines = _shown_rows(node)
+    cells = [list(_row_cells(line)) for line in lines]
+    filled = [(row, line) for row, line in zip(fill_spans(cells), lines, strict=True) if any(row)]
+    rows = [row for row, _ in filled]
+    while len(rows) > 2 and len(rows[0]) > 1 and len(set(rows[0])) == 1:
+        yield rows.pop(0)[0]  # a title
     if len(rows) == 1 or (rows and len(rows[0]) == 1):
         yield from (text for row in cells for text, _, _ in row if text)
     elif rows:
-        yield markdown_table(rows)
+        count = sum(1 for _ in takewhile(_is_header, (line for _, line in filled[-len(rows) :])))
+        head = [list(map(join_distinct, zip(*rows[:count], strict=True)))]
+        yield markdown_table([*head, *rows[count:]] if 1 < count < len(rows) else join_header(rows))
+
+
+def _is_header(row: Any) -> bool:
+    """Tell whether a row of a table is marked as one of its header."""
+    return row.getparent().tag == "thead" or all(cell.tag == "th" for cell in row)
 
 
 def _shown_rows(table: Any) -> list[Any]:

@@ -11,7 +11,14 @@ from statistics import fmean
 
 from rag_kit.indexing.readers.pdf_characters import HYPHEN
 from rag_kit.indexing.readers.pdf_lines import THICK, Line, Rule, Word
-from rag_kit.indexing.readers.tables import is_value, join_distinct, markdown_table, split_runs
+from rag_kit.indexing.readers.tables import (
+    has_values,
+    is_value,
+    join_distinct,
+    join_header,
+    markdown_table,
+    split_runs,
+)
 
 _COLUMN = 12  # sizes of the font; a line that much higher begins another column
 _MAX_CELL = 60  # characters of a cell; longer ones are prose
@@ -33,7 +40,7 @@ def with_tables(lines: Sequence[Line], rules: Sequence[Rule]) -> list[Line]:
         inside = [line for line in page if grid.holds(line)]
         words = [word for line in inside for word in line.words]
         if table := grid.cell_texts(words) if words else []:
-            page = _replace_by_table(page, inside, markdown_table(table))
+            page = _replace_by_table(page, inside, markdown_table(join_header(table)))
     for order in (_late_lines_beside, list):
         for stretch in _table_stretches(order(page)):
             for rows in _row_groups(stretch):
@@ -320,12 +327,13 @@ def _read_table(rows: list[list[Word]], rules: Sequence[Rule]) -> list[list[str]
     is_sparse = len(filled) <= _MIN_FILLED * len(table) * len(columns)
     if is_ragged or is_sparse or sum(map(_word_count, filled)) > _WORDS * len(filled):
         return []
-    if len(table) > _FEW_ROWS and _has_second_header(table):
-        table[:2] = [[join_distinct(names) for names in zip(*table[:2], strict=True)]]
-        rows = rows[1:]
+    joined = join_header(table)
+    if len(joined) == len(table) > _FEW_ROWS and _has_second_header(table):
+        joined = [list(map(join_distinct, zip(*table[:2], strict=True))), *table[2:]]
+    rows = rows[len(table) - len(joined) :]
     names = [row[0] for row in rows]
     cuts = [n for n in range(1, len(rows)) if _is_ruled_off(names[n - 1], names[n], rules, columns[0])]
-    return _with_row_spans(table, [name.bottom for name in names], cuts)
+    return _with_row_spans(joined, [name.bottom for name in names], cuts)
 
 
 def _join_headers(columns: list[_Column], rows: list[list[Word]]) -> list[_Column]:
@@ -353,13 +361,12 @@ def _join_headers(columns: list[_Column], rows: list[list[Word]]) -> list[_Colum
 
 
 def _has_second_header(table: Sequence[Sequence[str]]) -> bool:
-    """Tell whether the second row goes on with the header: names of columns that the first leaves empty, or divides."""
+    """Tell whether the second row names a column of values that the first leaves empty."""
     first, second, *below = table
-    for name, more, column in zip(first, second, zip(*below, strict=True), strict=True):
-        if not name and more and not is_value(more) and 2 * sum(map(is_value, column)) > len(below):
-            return True
-    divided = [name in (*first[:n][-1:], *first[n + 1 :][:1]) for n, name in enumerate(first)]
-    return any(divided) and all(bool(more) == part for more, part in zip(second, divided, strict=True))
+    return any(
+        more and not name and not is_value(more) and has_values(column)
+        for name, more, column in zip(first, second, zip(*below, strict=True), strict=True)
+    )
 
 
 def _covered_columns(cell: _Column, columns: Sequence[_Column]) -> list[int]:

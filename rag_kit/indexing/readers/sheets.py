@@ -28,6 +28,7 @@ from rag_kit.indexing.readers.tables import (
     has_own_header,
     is_value,
     join_distinct,
+    join_header,
     split_runs,
     table_groups,
 )
@@ -58,8 +59,7 @@ def read_xlsx(data: bytes, context: Context) -> Iterator[Part]:
             write_note(f"sheet {sheet.title}{LEFT_OUT}it is hidden")
             continue
         rows = _drop_hidden(sheet, _read_cells(sheet, formulas))
-        merged_rows = {area.min_row for area in sheet.merged_cells.ranges if area.min_col < area.max_col}
-        parts = [part for table in _find_tables(rows) for part in _table_parts(table, merged_rows)]
+        parts = [part for table in _find_tables(rows) for part in _table_parts(table)]
         parts += map(Part, _chart_titles(sheet))
         for number, part in enumerate(parts):
             part.text = part.text if number else f"# {sheet.title}\n\n{part.text}"
@@ -270,26 +270,23 @@ def _filled(block: Rows) -> list[int]:
     return [number for number in sorted(block) if block[number]]
 
 
-def _table_parts(table: Rows, merged_rows: set[int]) -> Iterator[Part]:
-    """Yield a table in groups of rows; titles above the header are in the first, two header rows are joined."""
+def _table_parts(table: Rows) -> Iterator[Part]:
+    """Yield a table in groups of rows; titles above the header are in the first."""
     numbers, lines = _filled(table), _grid(table)
     if len(lines[0]) == 1 or len(lines) == 1:
         text = "\n".join(" ".join(filter(None, line)) for line in lines)
         yield Part(text, {"row_start": numbers[0], "row_end": numbers[-1]})
         return
-    last_header = find_header(lines)
+    first_header = find_header(lines)
     titles = [
-        [text for text in line if text and not isinstance(text, _Repeat)] for line in lines[:last_header]
+        [text for text in line if text and not isinstance(text, _Repeat)] for line in lines[:first_header]
     ]
-    head = "".join(f"{' '.join(title)}\n" for title in titles if title)
+    head = "".join(f"{' '.join(title)}
+" for title in titles if title)
     head += "\n" if head else ""
-    header = lines[last_header]
-    below = lines[last_header + 1 :]
-    if numbers[last_header] in merged_rows and len(below) > 1 and not any(map(is_value, below[0])):
-        last_header += 1
-        header = [join_distinct(names) for names in zip(header, below[0], strict=True)]
-    numbers = numbers[last_header:]
-    for text, start, end in table_groups(header, lines[last_header + 1 :]):
+    header, *body = join_header(lines[first_header:])
+    numbers = numbers[-len(body) - 1 :]
+    for text, start, end in table_groups(header, body):
         yield Part(head + text, {"row_start": numbers[start], "row_end": numbers[end]})
         head = ""
 

@@ -15,7 +15,7 @@ from rag_kit.indexing.readers.figures import Figures
 from rag_kit.indexing.readers.numbers import list_number, lowered, raised, whole_number
 from rag_kit.indexing.readers.package import A, Package, R, parse_xml
 from rag_kit.indexing.readers.parts import LEFT_OUT, Context, Part, Unreadable, leave_out
-from rag_kit.indexing.readers.tables import fill_spans, markdown_table
+from rag_kit.indexing.readers.tables import fill_spans, join_header, markdown_table
 
 _TYPES = "[Content_Types].xml"
 _PRESENTATION = b"application/vnd.openxmlformats-officedocument.presentationml.presentation.main+xml"
@@ -128,7 +128,7 @@ def _read_table(table: Any) -> str:
     for row in table.rows:
         cells = [cell for cell in row.cells if not cell.is_spanned]
         rows.append([(_line_text(cell.text_frame), cell.span_width, cell.span_height) for cell in cells])
-    return markdown_table(fill_spans(rows))
+    return markdown_table(join_header(fill_spans(rows)))
 
 
 def _line_text(frame: Any) -> str:

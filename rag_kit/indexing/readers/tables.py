@@ -109,13 +109,50 @@ def find_header(rows: Sequence[Sequence[str]]) -> int:
     return candidates[-1] if candidates else 0
 
 
+def join_header(rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Make one row of a header of several rows; merged cells are given with their text in each place.
+
+    A row goes on with the header if the one before has a text over some columns, and it repeats another one, says
+    nothing of its own beside that text, or names columns of values.
+
+    Example:
+        >>> join_header([["Item", "Price", "Price"], ["Item", "2024", "2025"], ["Apple", "3", "4"]])
+        [['Item', 'Price 2024', 'Price 2025'], ['Apple', '3', '4']]
+    """
+    count = 1
+    while count + 1 < len(rows):
+        names, texts, body = rows[count - 1], rows[count], rows[count + 1 :]
+        spans = [
+            bool(name) and name in (*names[:n][-1:], *names[n + 1 : n + 2]) for n, name in enumerate(names)
+        ]
+        beside = [
+            (text, name)
+            for text, name, is_span in zip(texts, names, spans, strict=True)
+            if text and not is_span
+        ]
+        repeats = any(text == name for text, name in beside)
+        is_alone = all(text == name for text, name in beside)
+        is_divided = any(spans) and len(set(names)) > 1
+        if is_divided and not (repeats or is_alone):
+            is_divided = not any(map(is_value, texts)) and any(map(has_values, zip(*body, strict=True)))
+        if not is_divided and not (repeats and is_alone):
+            break
+        count += 1
+    return [[join_distinct(names) for names in zip(*rows[:count], strict=True)], *map(list, rows[count:])]
+
+
+def has_values(column: Sequence[str]) -> bool:
+    """Tell whether most cells of a column are values."""
+    return 2 * sum(map(is_value, column)) > len(column)
+
+
 def has_own_header(rows: Sequence[Sequence[str]]) -> bool:
     """Tell whether a table begins with names of columns, and some column below them has values."""
     first = find_header(rows)
     names, body = rows[first], rows[first + 1 :]
     if len(names) < 2 or not body or not all(names) or any(map(is_value, names)):
         return False
-    return any(2 * sum(map(is_value, column)) > len(body) for column in zip(*body, strict=True))
+    return any(map(has_values, zip(*body, strict=True)))
 
 
 def is_value(text: str) -> bool:

@@ -112,6 +112,89 @@ def test_merged_titles_are_no_header(tmp_path, reader):
     assert part == _table(("Item", "2025 Q1", "2025 Q2"), ("A", "1", "2"), ("B", "3", "4"))
 
 
+@pytest.mark.parametrize(
+    ("rows", "merge", "table"),
+    [
+        (  # years
+            [["型号", "单价", None], [None, "2024年", "2025年"], ["K1", 295, 286], ["K2", 368, 359]],
+            "A1:A2 B1:C1",
+            [("型号", "单价 2024年", "单价 2025年"), ("K1", "295", "286"), ("K2", "368", "359")],
+        ),
+        (  # months as numbers, nothing merged downwards
+            [["Item", "Sold", None], [None, 1, 2], ["A", 7, 8], ["B", 9, 6]],
+            "B1:C1",
+            [("Item", "Sold 1", "Sold 2"), ("A", "7", "8"), ("B", "9", "6")],
+        ),
+        (  # three rows
+            [
+                ["型号", "单价", None, None],
+                [None, "2024", None, "2025"],
+                [None, "1月", "7月", "1月"],
+                ["K1", 1, 2, 3],
+            ],
+            "A1:A3 B1:D1 B2:C2",
+            [("型号", "单价 2024 1月", "单价 2024 7月", "单价 2025 1月"), ("K1", "1", "2", "3")],
+        ),
+        (  # names merged downwards in the body
+            [
+                ["类别", "型号", "单价", None],
+                [None, None, "2024", "2025"],
+                ["车床", "K1", 5, 6],
+                [None, "K2", 7, 8],
+            ],
+            "A1:A2 B1:B2 C1:D1 A3:A4",
+            [("类别", "型号", "单价 2024", "单价 2025"), ("车床", "K1", "5", "6"), ("车床", "K2", "7", "8")],
+        ),
+        (  # a merged name over columns of texts: the second row is no name
+            [["姓名", "地址", None], ["张三", "上海", "浦东"], ["李四", "北京", "朝阳"]],
+            "B1:C1",
+            [("姓名", "地址", "地址"), ("张三", "上海", "浦东"), ("李四", "北京", "朝阳")],
+        ),
+        (  # the same over numbers
+            [["Item", "Size", None], ["A", 7, 8], ["B", 9, 6]],
+            "B1:C1",
+            [("Item", "Size", "Size"), ("A", "7", "8"), ("B", "9", "6")],
+        ),
+        (  # no header of two rows, but names of several rows
+            [["Kind", "Name"], ["Fish", "Cod"], [None, "Hake"]],
+            "A2:A3",
+            [("Kind", "Name"), ("Fish", "Cod"), ("Fish", "Hake")],
+        ),
+    ],
+    ids=["years", "months", "three rows", "body", "texts", "numbers", "one row"],
+)
+def test_merged_cells_of_a_header_tell_its_rows(tmp_path, reader, rows, merge, table):
+    """Whatever stands in its last row; what begins with a name of its own is a row of the table."""
+    assert _sheet(reader, tmp_path, rows, merge) == [_table(*table)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "header"),
+    [
+        (
+            "<thead><tr><th rowspan=2>职级<th colspan=2>上限</tr><tr><th>2024年<th>2025年</tr></thead>",
+            "| 职级 | 上限 2024年 | 上限 2025年 |",
+        ),
+        (
+            "<tr><th>Grade<th>Limit<th>Limit<tr><th>name<th>day<th>night",
+            "| Grade name | Limit day | Limit night |",
+        ),
+        (
+            "<tr><td rowspan=2>Grade<td colspan=2>Limit<tr><td>2024<td>2025",
+            "| Grade | Limit 2024 | Limit 2025 |",
+        ),
+        ("<tr><td colspan=3>Limits<tr><td>Grade<td>2024<td>2025", "Limits\n\n| Grade | 2024 | 2025 |"),
+        ("<tr><th>Grade<th>2024<th>2025", "| Grade | 2024 | 2025 |"),
+    ],
+    ids=["thead", "th", "td", "title", "one row"],
+)
+def test_rows_of_a_header_of_a_page_are_one(tmp_path, reader, rows, header):
+    """By the marks of the page or by merged cells; a title over all columns stands above."""
+    path = make.put(tmp_path, "t.html", f"<table>{rows}<tr><td>A<td>1<td>2<tr><td>B<td>3<td>4</table>")
+    (page,) = reader.read(path)
+    assert page.page_content == f"{header}\n| --- | --- | --- |\n| A | 1 | 2 |\n| B | 3 | 4 |"
+
+
 def test_rows_of_a_sheet_keep_their_numbers_below_titles(tmp_path, reader):
     """``row_start`` and ``row_end`` are rows of the sheet, the titles only in the first group."""
     path = tmp_path / "long.xlsx"
