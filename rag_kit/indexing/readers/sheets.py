@@ -157,14 +157,20 @@ def _drop_hidden(sheet: Any, rows: Rows) -> Rows:
 def _read_cells(sheet: Any, formulas: Any, *, keep_lines: bool = False) -> Rows:
     """Read the texts of filled cells by row and column; each cell of a merged range has its text."""
     rows: Rows = {}
+    uncomputed = 0
     for (row, column), cell in sheet._cells.items():
         value = cell.value
         if value is None and formulas is not None:
             value = formulas.cell(row, column).value
+            uncomputed += value is not None
         text = _cell_text(value, cell)
         text = text.strip() if keep_lines else " ".join(text.split())
         if text:
             rows.setdefault(row, {})[column] = text
+    if uncomputed:
+        write_note(
+            f"sheet {sheet.title}: {uncomputed} formulas have no computed value and are read as they are written"
+        )
     for area in sheet.merged_cells.ranges:
         merged = rows.get(area.min_row, {}).get(area.min_col)
         if merged and area.size["rows"] * area.size["columns"] <= _MAX_MERGE:
@@ -249,7 +255,7 @@ def _are_separate_columns(left: Rows, right: Rows) -> bool:
     """Tell whether blocks side by side are separate: headers at other heights, or row names in both."""
     left_grid, right_grid = _grid(left), _grid(right)
     if len(left_grid[0]) < 2 or len(right_grid[0]) < 2:
-        return False
+        return _is_aside(left_grid, right_grid) or _is_aside(right_grid, left_grid)
     if _filled(left)[find_header(left_grid)] != _filled(right)[find_header(right_grid)]:
         return True
     for grid in (left_grid, right_grid):
@@ -257,6 +263,13 @@ def _are_separate_columns(left: Rows, right: Rows) -> bool:
         if not has_own_header(grid) or len(set(names)) < len(names) or any(map(is_value, names)):
             return False
     return True
+
+
+def _is_aside(column: list[list[str]], table: list[list[str]]) -> bool:
+    """Tell whether a single column beside a table is a name with its values, of which most rows have none."""
+    name, *values = [cell for (cell, *_) in column]
+    is_named = len(column[0]) == 1 and bool(values) and not is_value(name) and all(map(is_value, values))
+    return is_named and 2 * len(values) < len(table) and has_own_header(table)
 
 
 def _grid(block: Rows) -> list[list[str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from support import documents as make
 
+from rag_kit.concurrency.notes import use_notes
 from rag_kit.indexing.readers.tables import find_header, is_value
 
 
@@ -59,6 +60,14 @@ _BLANK = [None]
                 _table(("River", "Length"), ("Aare", "288"), ("Inn", "2")),
             ],
         ),
+        (  # a single value with its name
+            [["City", "People", None, "Rate"], ["Bern", 140, None, 7.18], ["Ulm", 1], ["Basel", 170]],
+            [_table(("City", "People"), ("Bern", "140"), ("Ulm", "1"), ("Basel", "170")), "Rate\n7.18"],
+        ),
+        (  # a column that has values in most rows
+            [["City", "People", None, "Rate"], ["Bern", 140, None, 7], ["Ulm", 1, None, 8], ["Basel", 170]],
+            [_table(("City", "People", "Rate"), ("Bern", "140", "7"), ("Ulm", "1", "8"), ("Basel", "170", ""))],
+        ),
         (  # beside each other, but not as high
             [["a", "b"], ["x", "y"], ["z", "w", None, "c", "d"], ["v", "u", None, "e", "f"]],
             [_table(("a", "b"), ("x", "y"), ("z", "w"), ("v", "u")), _table(("c", "d"), ("e", "f"))],
@@ -85,8 +94,8 @@ _BLANK = [None]
         ),
     ],
     ids=[
-        "blank column", "blank rows", "texts", "no names of rows", "two tables", "side by side", "shifted",
-        "two blanks", "note", "titles", "groups", "corner",
+        "blank column", "blank rows", "texts", "no names of rows", "two tables", "side by side", "aside", "not aside",
+        "shifted", "two blanks", "note", "titles", "groups", "corner",
     ],
 )  # fmt: skip
 def test_tables_of_a_sheet_stay_whole(tmp_path, reader, rows, parts):
@@ -193,6 +202,14 @@ def test_rows_of_a_header_of_a_page_are_one(tmp_path, reader, rows, header):
     path = make.put(tmp_path, "t.html", f"<table>{rows}<tr><td>A<td>1<td>2<tr><td>B<td>3<td>4</table>")
     (page,) = reader.read(path)
     assert page.page_content == f"{header}\n| --- | --- | --- |\n| A | 1 | 2 |\n| B | 3 | 4 |"
+
+
+def test_formulas_without_a_value_are_noted(tmp_path, reader):
+    """A program that is not Excel may write none; the formula is all that there is."""
+    with use_notes() as notes:
+        (part,) = _sheet(reader, tmp_path, [["Item", "Sum"], ["A", "=B3+1"], ["B", 2]])
+    assert "| A | =B3+1 |" in part
+    assert notes.texts == ["sheet S: 1 formulas have no computed value and are read as they are written"]
 
 
 def test_rows_of_a_sheet_keep_their_numbers_below_titles(tmp_path, reader):
