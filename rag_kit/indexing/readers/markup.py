@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import takewhile
+from itertools import chain, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ _TABLE = Path(__file__).with_name("list_styles.txt").read_text(encoding="utf-8")
 # style of numbers -> its names in attributes and in style sheets
 _LIST_STYLES = {style: names.split() for style, names in (line.split(":") for line in _TABLE.splitlines())}
 _MAX_DEPTH = 250  # elements within each other, of which each needs calls within calls
+_MAX_NAME = 60  # characters of a name in a table that has tables in its cells
 _BEFORE = 8  # pieces of a line that are looked at to read a superscript behind them
 _SPACES = re.compile(r"[ \t\n\r\f\v\u00a0]+")
 
@@ -219,11 +220,13 @@ def _table_texts(node: Any) -> Iterator[str]:
     for caption in node.iterchildren("caption"):
         yield from _paragraph_text([_inner_text(caption)])
     if next(node.iterdescendants("table", *_HEADINGS), None) is not None:
-        for row in _shown_rows(node):  # a table used for layout
-            for cell in row:
-                if not _is_skipped(cell):
-                    yield from _blocks_inside(cell)
-        return
+        rows_of_cells = [[cell for cell in row if not _is_skipped(cell)] for row in _shown_rows(node)]
+        if not _is_data(rows_of_cells):  # a table used for layout
+            for cell in chain.from_iterable(rows_of_cells):
+                yield from _blocks_inside(cell)
+            return
+        for inner in reversed(list(node.iterdescendants("table"))):
+            _write_inline(inner)
     lines = _shown_rows(node)
     cells = [list(_row_cells(line)) for line in lines]
     filled = [(row, line) for row, line in zip(fill_spans(cells), lines, strict=True) if any(row)]
@@ -236,6 +239,27 @@ def _table_texts(node: Any) -> Iterator[str]:
         count = sum(1 for _ in takewhile(_is_header, (line for _, line in filled[-len(rows) :])))
         head = [list(map(join_distinct, zip(*rows[:count], strict=True)))]
         yield markdown_table([*head, *rows[count:]] if 1 < count < len(rows) else join_header(rows))
+
+
+def _is_data(rows: Sequence[Sequence[Any]]) -> bool:
+    """Tell whether a table holds data, with tables in some cells: a header, and a short name before each of them."""
+    if len(rows) < 2 or len({len(row) for row in rows}) > 1 or len(rows[0]) < 2:
+        return False
+    names = [*rows[0], *(row[0] for row in rows[1:])]
+    are_short = all(0 < len("".join(cell.itertext()).strip()) <= _MAX_NAME for cell in names)
+    is_plain = not any(next(cell.iterdescendants("table"), None) is not None for cell in names)
+    has_headings = any(
+        next(cell.iterdescendants(*_HEADINGS), None) is not None for row in rows for cell in row
+    )
+    return are_short and is_plain and not has_headings
+
+
+def _write_inline(table: Any) -> None:
+    """Replace a table within a cell by a line of its rows."""
+    rows = [" ".join(filter(None, row)) for row in fill_spans(map(_row_cells, table.iter("tr")))]
+    text, tail = "; ".join(filter(None, rows)), table.tail
+    table.clear()
+    table.tag, table.text, table.tail = "p", text, tail
 
 
 def _is_header(row: Any) -> bool:

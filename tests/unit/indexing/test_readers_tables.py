@@ -204,6 +204,23 @@ def test_rows_of_a_header_of_a_page_are_one(tmp_path, reader, rows, header):
     assert page.page_content == f"{header}\n| --- | --- | --- |\n| A | 1 | 2 |\n| B | 3 | 4 |"
 
 
+_INNER = "<table><tr><td>By road<td>800</tr><tr><td>By sea<td>1,500</tr></table>"
+
+
+def test_a_table_within_a_cell_is_a_line_of_it(tmp_path, reader):
+    """The table around it keeps its rows; a table that only lays out a page is none."""
+    outer = f"<table><tr><td>Item<td>Details</tr><tr><td>Freight<td>{_INNER}</tr><tr><td>Duty<td>none</tr></table>"
+    (page,) = reader.read(make.put(tmp_path, "data.html", outer))
+    rows = [("Item", "Details"), ("Freight", "By road 800; By sea 1,500"), ("Duty", "none")]
+    assert page.page_content == _table(*rows)
+    (page,) = reader.read(make.put(tmp_path, "layout.html", f"<table><tr><td>Menu<td>{_INNER}</tr></table>"))
+    assert page.page_content == "Menu\n\n" + _table(("By road", "800"), ("By sea", "1,500"))
+    (page,) = reader.read(
+        make.put(tmp_path, "letter.html", f"<table><tr><td>{_INNER}</tr><tr><td>Yours</tr></table>")
+    )
+    assert page.page_content.endswith("\n\nYours")
+
+
 def test_formulas_without_a_value_are_noted(tmp_path, reader):
     """A program that is not Excel may write none; the formula is all that there is."""
     with use_notes() as notes:
