@@ -112,7 +112,10 @@ def html_title(tree: Any) -> str:
 
 
 def to_markdown(tree: Any) -> str:
-    """Write an HTML tree as markdown; links as their text."""
+    """Write an HTML tree as markdown, links as their text; a note tells of hidden elements with a text."""
+    hidden = (node for node in tree.iter("*") if node.tag not in _SKIP and _is_skipped(node))
+    if count := sum(bool("".join(node.itertext()).strip()) for node in hidden):
+        write_note(f"hidden text{LEFT_OUT}{count} elements")
     return "\n\n".join(_blocks_inside(tree))
 
 

@@ -30,7 +30,7 @@ _REST = 200  # characters; a page of which fewer would be left is all content
 def read_html(data: bytes, context: Context) -> Iterator[Part]:
     """Yield one part: the page's visible text as markdown, without its menus; and one for each picture."""
     tree = parse_html(decode(data, markup=True))
-    _hide_menus(tree)
+    _drop_menus(tree)
     title = html_title(tree)
     yield Part(to_markdown(tree), {"title": title})
     load = partial(file_beside, context.folder, max_bytes=context.limits.max_bytes)
@@ -71,8 +71,8 @@ def read_epub(data: bytes, context: Context) -> Iterator[Part]:
     figures.finish()
 
 
-def _hide_menus(tree: Any) -> None:
-    """Mark menus, banners and footers of a page as hidden; a page that would be left almost empty stays whole."""
+def _drop_menus(tree: Any) -> None:
+    """Remove menus, banners and footers from a page; a page that would be left almost empty stays whole."""
     has_main = any(True for _ in tree.iter(*_CONTENT))
     menus: list[Any] = []
     unvisited = [tree]
@@ -83,7 +83,7 @@ def _hide_menus(tree: Any) -> None:
     hidden = sum(map(_text_length, menus))
     if _text_length(tree) - hidden >= min(_REST, hidden):
         for menu in menus:
-            menu.set("hidden", "")
+            menu.drop_tree()
 
 
 def _is_menu(node: Any, has_main: bool) -> bool:

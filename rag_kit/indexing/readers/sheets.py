@@ -167,6 +167,8 @@ def _read_cells(sheet: Any, formulas: Any, *, keep_lines: bool = False) -> Rows:
         text = text.strip() if keep_lines else " ".join(text.split())
         if text:
             rows.setdefault(row, {})[column] = text
+    if comments := sum(cell.comment is not None for cell in sheet._cells.values()):
+        write_note(f"sheet {sheet.title}: {comments} comments{LEFT_OUT}only cells are read")
     if uncomputed:
         write_note(
             f"sheet {sheet.title}: {uncomputed} formulas have no computed value and are read as they are written"

@@ -6,11 +6,13 @@ import datetime
 import io
 import zipfile
 from collections.abc import Callable
+from email.message import EmailMessage
 from pathlib import Path
 
 import pytest
 from openpyxl import Workbook
 from openpyxl.chart import BarChart, Reference
+from openpyxl.comments import Comment
 from pptx import Presentation
 from pptx.chart.data import CategoryChartData
 from pptx.enum.chart import XL_CHART_TYPE
@@ -191,6 +193,27 @@ def test_hidden_sheets_rows_columns_slides_and_texts_are_left_out_and_noted(tmp_
     run = "<w:p><w:r><w:rPr><w:vanish/></w:rPr><w:t>Secret.</w:t></w:r><w:r><w:t>Shown.</w:t></w:r></w:p>"
     text, notes = read(reader, tmp_path, "a.docx", make.docx(run))
     assert text == "Shown." and notes == ["hidden text left out: 1 runs"]
+    page = "<nav><a href='/'>Home</a></nav><p hidden>Secret.</p><p style='display:none'>Secret.</p><p hidden></p>"
+    text, notes = read(reader, tmp_path, "a.html", f"{page}<p>{'Shown. ' * 40}".encode())
+    assert "Home" not in text and "Secret" not in text and notes == ["hidden text left out: 2 elements"]
+
+
+def test_comments_of_a_sheet_and_attached_files_are_noted(tmp_path, reader):
+    """They are not read; of a file its name is."""
+    book = Workbook()
+    book.active.append(["Part", "Price"])
+    book.active.append(["Pump", 5])
+    book.active["B2"].comment = Comment("without tax", "Ann")
+    out = io.BytesIO()
+    book.save(out)
+    text, notes = read(reader, tmp_path, "a.xlsx", out.getvalue())
+    assert "tax" not in text and notes == ["sheet Sheet: 1 comments left out: only cells are read"]
+    mail = EmailMessage()
+    mail["Subject"] = "The offer"
+    mail.set_content("Please find it attached.")
+    mail.add_attachment("The price is 5.", filename="offer.txt")
+    text, notes = read(reader, tmp_path, "a.eml", mail.as_bytes())
+    assert "offer.txt" in text and notes == ["attached files left out: only their names are read"]
 
 
 def test_the_main_part_is_found_by_relationships(tmp_path, reader):

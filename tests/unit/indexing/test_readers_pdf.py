@@ -507,7 +507,7 @@ def test_a_double_rule_is_no_column(tmp_path, reader):
 
 
 def _ending(x, text):
-    """Where a number of 10 points begins that ends at a place."""
+    """Return where a number of 10 points begins that ends at a place."""
     return x - sum(2.78 if sign in ",.()" else 5.56 for sign in text)
 
 
