@@ -14,6 +14,7 @@ from typing import Any
 import pypdfium2.raw as raw
 
 from rag_kit.indexing.readers.pdf_characters import HYPHEN, WORD, Characters, Frame, first_letter
+from rag_kit.indexing.readers.tables import split_runs
 
 _LINE = re.compile(r"[^\r\n]+")
 _TYPED = (4, 5, 6)  # PDFium's numbers of fields with a choice, a list or a text
@@ -113,8 +114,9 @@ def _lines_by_turn(page: Any, rotation: int) -> dict[int, list[Line]]:
         frame = Frame(rotation, *page.get_bbox())
         characters = Characters(text_page.raw, frame)
         for turn, spans in _turned_spans(characters):
-            if line := _read_line(characters, spans, frame):
-                lines.setdefault(turn, []).append(line)
+            for level in _level_spans(characters, spans):
+                if line := _read_line(characters, level, frame):
+                    lines.setdefault(turn, []).append(line)
     return lines
 
 
@@ -130,6 +132,20 @@ def _turned_spans(characters: Characters) -> Iterator[tuple[int, list[tuple[int,
             continue
         for turn, words in groupby(spans, lambda span: characters.turn(span[0])):
             yield turn, list(words)
+
+
+def _level_spans(characters: Characters, spans: list[tuple[int, int]]) -> list[list[tuple[int, int]]]:
+    """Cut a line of words (start, end), as PDFium makes one of cells: where a word is apart and at another height."""
+    step = 0.4 * characters.size(spans[0][0])
+    if abs(characters.extent(spans[0][0])[1] - characters.extent(spans[-1][1] - 1)[1]) < step:
+        return [spans]
+
+    def goes_on(word: tuple[int, int], after: tuple[int, int]) -> bool:
+        left, bottom, _ = characters.extent(after[0])
+        gap = left - characters.extent(word[1] - 1)[2]
+        return -step < gap < 2 * step or abs(bottom - characters.extent(word[0])[1]) < step
+
+    return split_runs(spans, goes_on)
 
 
 def _read_line(characters: Characters, spans: list[tuple[int, int]], frame: Frame) -> Line | None:

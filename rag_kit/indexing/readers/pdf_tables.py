@@ -72,16 +72,12 @@ def _is_stacked(line: Line, after: Line) -> bool:
 
 
 def _row_end(lines: Sequence[Line], line: Line) -> int:
-    """Return the place behind the last line at the height of a short one; 0 if none of both has several cells."""
-    place, count = 0, 1
-    for number, other in enumerate([*lines, line], 1):
-        if abs(other.bottom - line.bottom) < 0.4 * line.size:
-            cells = _read_cells(other)
-            if other.block or any(_word_count(cell.text) > 2 * _WORDS for cell in cells):
-                return 0
-            count = max(count, len(cells))
-            place = number if other is not line else place
-    return place if count > 1 else 0
+    """Return the place behind the last line at the height of a short one; 0 if there are no several cells."""
+    level = [n for n, other in enumerate(lines) if abs(other.bottom - line.bottom) < 0.4 * line.size]
+    cells = [_read_cells(other) for other in (line, *(lines[n] for n in level))]
+    is_short = all(_word_count(cell.text) <= 2 * _WORDS for row in cells for cell in row)
+    is_row = all(cells) and (len(cells[0]) > 1 or sum(map(len, cells)) > 2)  # a finished block has no cells
+    return level[-1] + 1 if level and is_short and is_row else 0
 
 
 def join_torn_rows(pages: Sequence[list[Line]]) -> None:
@@ -242,6 +238,17 @@ def _cells_by_row(rows: Sequence[Sequence[Line]]) -> list[list[Word]]:
     beginnings = [run[0].left for row in runs for run in row[1:]]
     below = [word for row in runs[1:] if len(row) > 1 for run in row for word in run]
     neighbours = [pair for row in runs for pair in pairwise(chain.from_iterable(row))]
+    names = list(map(_as_cell, runs[0]))
+    least = max(_FEW_ROWS, 0.5 * len(rows))
+
+    def under(word: Word) -> list[Word]:
+        return [name for name in names if name.left < word.right and word.left < name.right]
+
+    # columns begin where cells do that are apart, and at the second of two words with a name above each
+    heads = [(under(word), under(after)) for word, after in neighbours]
+    for (_, after), (left, right) in zip(neighbours, heads, strict=True):
+        if left != right and len(left) == len(right) == 1 and heads.count((left, right)) >= least:
+            beginnings.append(after.left)
     is_table = 2 * sum(len(row) > 1 for row in runs) > len(runs)
 
     def goes_on(word: Word, after: Word) -> bool:
@@ -256,11 +263,13 @@ def _cells_by_row(rows: Sequence[Sequence[Line]]) -> list[list[Word]]:
         varies = any(
             _extent(edges) > near for edges in zip(*((w.left, w.right) for _, w in aligned), strict=True)
         )
-        return len(aligned) < max(_FEW_ROWS, 0.5 * len(rows)) or _extent(lefts) <= near or not varies
+        return len(aligned) < least or _extent(lefts) <= near or not varies
 
-    header, *body = runs  # a name of a column may have several words
-    cut = [[_as_cell(part) for run in row for part in split_runs(run, goes_on)] for row in body]
-    return [list(map(_as_cell, header)), *cut]
+    # a name of a column may have several words
+    return [
+        names,
+        *([_as_cell(part) for run in row for part in split_runs(run, goes_on)] for row in runs[1:]),
+    ]
 
 
 def _extent(positions: Sequence[float]) -> float:
