@@ -41,13 +41,10 @@ def with_tables(lines: Sequence[Line], rules: Sequence[Rule]) -> list[Line]:
         words = [word for line in inside for word in line.words]
         if table := grid.cell_texts(words) if words else []:
             page = _replace_by_table(page, inside, markdown_table(join_header(table)))
-    for order in (_late_lines_beside, list):
-        for stretch in _table_stretches(order(page)):
-            for rows in _row_groups(stretch):
-                if table := _read_table(_cells_by_row(rows), rules):
-                    page = _replace_by_table(
-                        page, [line for row in rows for line in row], markdown_table(table)
-                    )
+    for stretch in _table_stretches(_late_lines_beside(page)):
+        for rows in _row_groups(stretch):
+            if table := _read_table(_cells_by_row(rows), rules):
+                page = _replace_by_table(page, [line for row in rows for line in row], markdown_table(table))
     return page
 
 

@@ -537,6 +537,15 @@ def test_a_number_and_a_text_close_behind_it_are_two_cells(tmp_path, reader, sta
     assert page.page_content.splitlines()[2:] == ["| " + " | ".join(row) + " |" for row in _DUES]
 
 
+def test_two_values_close_together_below_a_name_each_are_two_cells(tmp_path, reader):
+    """Also where all of them are as long, so that nothing but the names in the middle shows two columns."""
+    rows = [(f"Tug {n}", f"2026-03-1{n}", "27,500.00") for n in range(5)]
+    lines = [(60.0, 700.0, 10.0, "Vessel"), (160.0, 700.0, 10.0, "Day"), (218.0, 700.0, 10.0, "Dues")]
+    lines += cells(rows, (60.0, 150.0, 206.0), 684.0, 16)
+    (page,) = reader.read(put(tmp_path, lines))
+    assert page.page_content.splitlines()[2:] == ["| " + " | ".join(row) + " |" for row in rows]
+
+
 def test_a_unit_and_a_second_name_stay_in_their_cells(tmp_path, reader):
     """Words below each other within a cell are no column of their own."""
     rows = [("Owner", "Length"), ("Ann Lee", "4 m"), ("Ann Roth", "18 m"), ("Ann Bell", "120 m")]
