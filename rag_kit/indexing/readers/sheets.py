@@ -27,7 +27,6 @@ from rag_kit.indexing.readers.tables import (
     find_header,
     has_own_header,
     is_value,
-    join_distinct,
     join_header,
     split_runs,
     table_groups,
@@ -296,8 +295,7 @@ def _table_parts(table: Rows) -> Iterator[Part]:
     titles = [
         [text for text in line if text and not isinstance(text, _Repeat)] for line in lines[:first_header]
     ]
-    head = "".join(f"{' '.join(title)}
-" for title in titles if title)
+    head = "".join(f"{' '.join(title)}\n" for title in titles if title)
     head += "\n" if head else ""
     header, *body = join_header(lines[first_header:])
     numbers = numbers[-len(body) - 1 :]
