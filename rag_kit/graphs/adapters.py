@@ -21,8 +21,8 @@ from rag_kit.concurrency.steps import Step, arun, run
 from rag_kit.documents import clean_text
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.running import run_context
-from rag_kit.graphs.state import MAX_TURNS, InputChannel, Turn
-from rag_kit.graphs.wiring import uncompiled
+from rag_kit.graphs.state import MAX_TURNS, Turn
+from rag_kit.graphs.wiring import begin_turns, uncompiled
 from rag_kit.models.replies import estimate_tokens
 from rag_kit.query_construction.statements.uses import question_tool
 from rag_kit.text import check_question
@@ -171,7 +171,8 @@ def as_chat(
         )
         return _reply(result, messages, callback.message)
 
-    chat = StateGraph(MessagesState, context_schema=schema)
+    messages = {"input_schema": MessagesState, "output_schema": MessagesState}
+    chat: Any = StateGraph(_ChatState, context_schema=schema, **messages)
     # named here, `rag` is found by LangGraph, which draws it and gives its state
     sync = lambda state, config: run(answer(state, rag), config)  # noqa: E731
     native = lambda state, config: arun(answer(state, rag), config)  # noqa: E731
@@ -180,8 +181,12 @@ def as_chat(
     chat.add_edge("rag", END)
     name = f"{graph.name}_chat"  # a server with both tells them apart by it
     compiled: Any = chat.compile(checkpointer=graph.checkpointer, store=graph.store, name=name)
-    compiled.channels[START] = InputChannel(MessagesState)
+    begin_turns(compiled, schema)
     return compiled  # type: ignore[no-any-return]
+
+
+class _ChatState(MessagesState):
+    turn_settings: dict[str, Any]
 
 
 def _question_of(messages: Sequence[AnyMessage]) -> dict[str, Any]:

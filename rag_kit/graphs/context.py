@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from rag_kit.concurrency.budget import MAX_SECONDS
+from rag_kit.documents.filters import combine_filters
 from rag_kit.errors import ConfigurationError, InvalidInputError
 from rag_kit.models.chat import check_model_name
 from rag_kit.prompts import load_prompt
@@ -115,6 +116,23 @@ class RagContext(BaseModel):
                 f"{error} These are values of the parent graph's context ({type(parent).__name__}); rename them there, "
                 "or call this graph in a node, with a context of its own: graph.invoke(..., config, context={})."
             ) from None
+
+    def continued(self, kept: Mapping[str, Any]) -> Self:
+        """Add the settings with which the turn began: those of this call go before them, but both filters hold.
+
+        One that is given at its default counts as not given, since forms such as Studio's give them all.
+        """
+        is_same = all(getattr(self, name, None) == value for name, value in kept.items())
+        if is_same and kept.keys() <= self.model_fields_set:
+            return self
+        given = {name: getattr(self, name) for name in self.model_fields_set}
+        for name, field in type(self).model_fields.items():
+            if name in given and given[name] == field.default:
+                del given[name]
+        filters = kept.get("filter"), given.get("filter")
+        if filters[0] != filters[1]:
+            given["filter"] = combine_filters(*filters)
+        return type(self)(**{**kept, **given})
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: Any, handler: Any) -> Any:

@@ -16,6 +16,7 @@ from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.config import get_config
 from langgraph.constants import TAG_NOSTREAM
 from langgraph.errors import GraphBubbleUp
+from langgraph.pregel._write import ChannelWrite, ChannelWriteEntry
 from langgraph.runtime import get_runtime
 from langgraph.types import Command, Overwrite, RetryPolicy
 
@@ -45,6 +46,10 @@ from rag_kit.prompts import PromptTemplate
 from rag_kit.prompts.pictures import PicturePrompt
 
 ContextT = TypeVar("ContextT", bound=RagContext)
+
+#: The key of the state for the settings with which a turn began.
+SETTINGS = "turn_settings"
+_RUNTIME = "__pregel_runtime"
 
 #: A node: reads the state and the run's settings, awaits steps, returns some keys of the state or a ``Command``.
 Body = Callable[[Any, Any], Logic[Update | Command[Any]]]
@@ -101,8 +106,8 @@ class Node(Runnable[Any, Any]):
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """Run the body, blocking."""
         try:
-            with self._config(config) as own_config:
-                return run(self._logic(input), own_config)
+            with self._config(config) as (own_config, context):
+                return run(self._logic(input, context), own_config)
         except Exception as error:
             _drop_internal_frames(error)
             raise
@@ -110,32 +115,37 @@ class Node(Runnable[Any, Any]):
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """Run the body on the event loop."""
         try:
-            with self._config(config) as own_config:
-                return await arun(self._logic(input), own_config)
+            with self._config(config) as (own_config, context):
+                return await arun(self._logic(input, context), own_config)
         except Exception as error:
             _drop_internal_frames(error)
             raise
 
     @contextmanager
-    def _config(self, config: RunnableConfig | None) -> Iterator[RunnableConfig]:
-        """Set the config of all that the node calls: it streams without thoughts, or nothing.
+    def _config(self, config: RunnableConfig | None) -> Iterator[tuple[RunnableConfig, RagContext]]:
+        """Set the config of all that the node calls (it streams without thoughts, or nothing); give the settings too.
 
         As LangChain's current config it reaches functions of a user's that are given none.
         """
-        config = config or {}
+        config = config or get_config()
+        context = run_context(self.schema, config)
+        runtime = config["configurable"][_RUNTIME]
+        if _kept_settings(config) and isinstance(runtime.context, self.schema | None):
+            # a user's node, and a graph in it, reads them from LangGraph's runtime
+            runtime = runtime.override(context=context)
+            config = {**config, "configurable": {**config["configurable"], _RUNTIME: runtime}}
         if self.streams:
             node_config = cut_thoughts(config, self._habits)
         else:
             node_config = {**config, "tags": [*(config.get("tags") or ()), TAG_NOSTREAM]}
         token = var_child_runnable_config.set(node_config)
         try:
-            yield node_config
+            yield node_config, context
         finally:
             var_child_runnable_config.reset(token)
 
-    async def _logic(self, state: Any) -> Any:
+    async def _logic(self, state: Any, context: RagContext) -> Any:
         """Run the body within the caps; add what it used and noted to the update."""
-        context = run_context(self.schema)
         usage_before = state.get("usage") if isinstance(state, dict) else getattr(state, "usage", None)
         budget, start = Budget(), time.perf_counter()
         with use_notes() as notes:
@@ -200,25 +210,69 @@ def _with_usage_and_notes(update: Update, usage: Usage, notes: Notes) -> Update:
     return update
 
 
-def run_context(schema: type[ContextT]) -> ContextT:
-    """Return the settings of this run: those that the caller gave, else the defaults.
+def run_context(schema: type[ContextT], config: RunnableConfig | None = None) -> ContextT:
+    """Return the settings of this run: those of its caller, with those of the call that began the turn."""
+    config = config or get_config()
+    return given_context(schema, config).continued(_kept_settings(config))
+
+
+def given_context(schema: type[ContextT], config: RunnableConfig) -> ContextT:
+    """Return the settings that the caller gave, else the defaults.
 
     LangGraph passes None in plain Python and an instance on the server. In a parent graph that gave no ``context``
     it passes the parent's, of whatever class: what has the name of a setting is taken from it.
     """
-    runtime = get_runtime()
-    context: Any = runtime.context
+    context: Any = config["configurable"][_RUNTIME].context
     if context is None:
         return cast("ContextT", _default_context(schema))
     if isinstance(context, schema):
         return context
-    info = runtime.execution_info
-    is_nested = info is not None and "|" in info.checkpoint_ns  # which joins those of all graphs by "|"
-    if not is_nested:
+    if not _is_nested(config):
         raise InvalidInputError(
             f"context is a {type(context).__name__}; give a dict. Allowed: {', '.join(schema.model_fields)}."
         )
     return schema.from_parent(context)
+
+
+def _kept_settings(config: RunnableConfig) -> Mapping[str, Any]:
+    """Read the settings with which the turn began from the state."""
+    read = config["configurable"].get("__pregel_read")
+    return (read and read(SETTINGS)) or {}
+
+
+def _is_nested(config: RunnableConfig) -> bool:
+    """Tell whether the graph runs in a node of another; the namespace joins those of all graphs by "|"."""
+    return "|" in config["configurable"].get("checkpoint_ns", "")
+
+
+class TurnStart(ChannelWrite):
+    """The writes with which a turn begins, and the settings of the call that began it.
+
+    LangGraph keeps no context. Without them a run that is resumed would show a tenant the passages of others.
+    """
+
+    def __init__(self, writes: Sequence[Any], schema: type[RagContext]) -> None:
+        super().__init__(writes)
+        self.schema = schema
+
+    def _write(self, input: Any, config: RunnableConfig) -> Any:
+        super()._write(input, config)
+        configurable = config["configurable"]
+        if _RUNTIME not in configurable:
+            return input  # an edit of the state, or a drawing
+        resumed = configurable.get("__pregel_resuming") and not _is_nested(config)
+        if resumed and configurable[_RUNTIME].context is None:
+            raise InvalidInputError(
+                "this run goes on from before its first step, where its settings are not kept yet: give its context "
+                "again, or context={} if it had none."
+            )
+        context = given_context(self.schema, config)
+        settings = {name: getattr(context, name) for name in context.model_fields_set}
+        self.do_write(config, [ChannelWriteEntry(SETTINGS, settings)])
+        return input
+
+    async def _awrite(self, input: Any, config: RunnableConfig) -> Any:
+        return self._write(input, config)
 
 
 @cache

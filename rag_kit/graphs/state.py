@@ -168,7 +168,8 @@ class RagState(QuestionInput, total=False):
     ``documents`` are the passages that were retrieved, and in the end those that the answer cites by number.
     ``cut_off`` says why the answer ends too early, if it does.
     ``unsearched`` are the notes about what was to be searched and was not. ``choices`` says which node each node chose
-    to follow it, where the other keys do not say so; edges read it.
+    to follow it, where the other keys do not say so; edges read it. ``turn_settings`` is the context of the call that
+    began the turn; it holds until the turn ends, whoever resumes it.
     """
 
     history: Annotated[list[Turn], keep_last_turns]
@@ -184,6 +185,7 @@ class RagState(QuestionInput, total=False):
     notes: Annotated[list[str], add_notes]
     unsearched: Annotated[list[str], add_notes]
     choices: Annotated[dict[str, str | list[str]], merge_choices]
+    turn_settings: dict[str, Any]
     usage: Annotated[Usage, add_usage]
 
 
@@ -283,7 +285,7 @@ def page_of(metadata: Mapping[str, Any]) -> Any:
 
 
 #: Keys that last from turn to turn, or are set in each.
-_LASTING = ("question", "history", "summary", "language")
+_LASTING = ("question", "history", "summary", "language", "turn_settings")
 
 
 def empty_state(state: type[Any]) -> Update:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, get_args, get_type_hints
@@ -27,7 +28,7 @@ from rag_kit.documents.fields import did_you_mean
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.context import RagContext
 from rag_kit.graphs.guards import Guards
-from rag_kit.graphs.running import RETRY, Body, Node, call_within_deadline
+from rag_kit.graphs.running import RETRY, Body, Node, TurnStart, call_within_deadline
 from rag_kit.graphs.state import InputChannel, QuestionInput, RagOutput, Update, Usage, add_usage, empty_state
 
 #: What ``invoke`` gives back: `RagOutput`, or the whole state.
@@ -251,13 +252,12 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         for node in [name for name, spec in self.nodes.items() if spec is not kit_nodes.get(name)]:
             self._apply_caps(node)
         compiled = super().compile(checkpointer, name=name or self._name, **options)
-        compiled.channels[START] = InputChannel(self.input_schema)
 
         def empty_keys(given: Any) -> list[tuple[str, Any]] | None:
             """Empty the keys of the turn before, already in the checkpoint of the input; no input: it is drawn."""
             return None if given is None else list(empty_state(self.state_schema).items())
 
-        compiled.nodes[START].writers.append(ChannelWrite((ChannelWriteTupleEntry(mapper=empty_keys),)))
+        begin_turns(compiled, self._settings, ChannelWriteTupleEntry(mapper=empty_keys))
         return compiled if self._steps is None else compiled.with_config(recursion_limit=self._steps)
 
     def compile_with_options(self) -> CompiledRag[StateT]:
@@ -294,6 +294,18 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         needs = partial(_check_keys, name, self._gives.get(name, ()))
         node = Node(body, self._settings, streams=self._streaming.get(name, True), needs=needs)
         self.nodes[name] = replace(spec, runnable=node, input_schema=schema)
+
+
+def begin_turns(compiled: Any, settings: type[RagContext], *writes: ChannelWriteTupleEntry) -> None:
+    """Check the input of a compiled graph, and begin each turn with some writes more and the settings of its call."""
+    compiled.channels[START] = InputChannel(compiled.builder.input_schema)
+    start = compiled.nodes[START]
+    own = [writer for writer in start.writers if isinstance(writer, ChannelWrite)]
+    others = [writer for writer in start.writers if writer not in own]
+    start.writers = [
+        TurnStart([*chain.from_iterable(writer.writes for writer in own), *writes], settings),
+        *others,
+    ]
 
 
 def choice_of(name: str, default: str | Route = "") -> Route:

@@ -11,16 +11,22 @@ from typing import Any
 
 import pytest
 from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
-from support.graphs import BUILDERS, fixed
+from langgraph.runtime import Runtime
+from langgraph.types import Command
+from support.graphs import BUILDERS, fixed, thread
 from support.openai_server import OpenAIServer
 from typing_extensions import TypedDict
 
 from rag_kit.errors import InvalidInputError, RagKitError
-from rag_kit.graphs import as_chat, build_adaptive_rag, build_crag, build_plain_rag
+from rag_kit.graphs import as_chat, build_adaptive_rag, build_crag, build_plain_rag, uncompiled
 from rag_kit.graphs import nodes as nodes_of_all
 from rag_kit.indexing import DocumentIndex
 from rag_kit.models import chat_model
+from rag_kit.retrieval import BM25Retriever
 
 FAN, LAMP = "The fan starts at 60 degrees.", "The fan starts at 90 degrees."
 ASKED: Any = {"question": "At how many degrees does the fan start?"}
@@ -226,3 +232,121 @@ def test_tools_are_told_errors_of_the_kit() -> None:
         body = json.dumps({"__error__": {"error": error, "message": "k is 0"}}).encode()
         assert json.loads(http.tell_error(body))["__error__"]["error"] == told
     assert http.tell_error(b'{"answer": 1}') == b'{"answer": 1}' and http.tell_error(b"[") == b"["
+
+
+TENANTS = [
+    Document(
+        f"The fan of {tenant} starts at {degrees} degrees.", metadata={"tenant": tenant, "degrees": degrees}
+    )
+    for tenant, degrees in (("ann", 40), ("ann", 50), ("bob", 60))
+]
+OF_ANN: Any = {"filter": {"tenant": "ann"}}
+
+
+class DownOnce(BaseRetriever):
+    """A retriever that fails until it is up, then finds the passages of the tenants."""
+
+    is_down: bool = True
+
+    def _get_relevant_documents(self, query: str, *, run_manager: Any, **bound: Any) -> list[Document]:
+        if self.is_down:
+            raise ValueError("down")
+        return BM25Retriever.from_documents(TENANTS).invoke(query, **bound)
+
+
+def seen(result: Any) -> list[str]:
+    """The fans of the passages that a run saw."""
+    return sorted(f"{item.metadata['tenant']} {item.metadata['degrees']}" for item in result["documents"])
+
+
+@both
+@pytest.mark.parametrize("name", BUILDERS)
+async def test_a_run_that_died_goes_on_with_the_filter_of_its_turn(name: str, native: bool) -> None:
+    """Who takes it up need not know the filter; one of their own holds besides, and a new turn begins without."""
+    retriever = DownOnce()
+    graph = BUILDERS[name](retriever, chat_model("extractive"), checkpointer=InMemorySaver())
+    for number, context, expected in (
+        ("1", None, {"ann 40", "ann 50"}),
+        ("2", {"filter": None, "k": 5}, {"ann 40", "ann 50"}),
+        ("3", {"filter": {"degrees": {"$gt": 45}}}, {"ann 50"}),
+    ):
+        retriever.is_down = True
+        with pytest.raises(ValueError, match="down"):
+            graph.invoke(ASKED, thread(number), context=OF_ANN)
+        retriever.is_down = False
+        going_on: Any = (None, thread(number))
+        resumed = (
+            await graph.ainvoke(*going_on, context=context)
+            if native
+            else graph.invoke(*going_on, context=context)
+        )
+        assert {*seen(resumed)} <= expected and resumed["documents"]
+    assert "bob 60" in seen(graph.invoke({"question": "Does the fan of bob start?"}, thread("3")))
+
+
+def test_a_reply_needs_no_filter_again() -> None:
+    """As the guide replies to a question back: ``Command(resume=...)`` alone."""
+    searching = BM25Retriever.from_documents(TENANTS)
+    graph = build_adaptive_rag(searching, chat_model("extractive"), checkpointer=InMemorySaver())
+    graph.invoke({"question": "When does it start?"}, thread(), context=OF_ANN)
+    assert seen(graph.invoke(Command(resume="the fan"), thread())) == ["ann 40", "ann 50"]
+
+
+@pytest.mark.parametrize("where", ["crag", "adaptive"])
+def test_a_refusal_needs_no_approve_web_again(where: str) -> None:
+    """A person was asked, so nothing leaves against their word, whatever the reply's own context lacks."""
+    left: list[str] = []
+
+    @tool
+    def web(query: str) -> str:
+        """Search the web."""
+        left.append(query)
+        return "Nothing."
+
+    build, wanted = build_crag, {"approve_web": True}
+    if where == "adaptive":
+        build, wanted = build_adaptive_rag, {"single": wanted}  # type: ignore[assignment,dict-item]
+    graph = build(
+        fixed("Tea is hot."), chat_model("extractive"), web_search=web, checkpointer=InMemorySaver()
+    )
+    assert "__interrupt__" in graph.invoke(ASKED, thread(), context=wanted)
+    graph.invoke(Command(resume=False), thread())
+    assert left == []
+
+
+def test_a_chat_that_pauses_goes_on_with_its_filter() -> None:
+    """Also where it pauses before the graph inside has begun."""
+    searching = BM25Retriever.from_documents(TENANTS)
+    chat = as_chat(build_plain_rag(searching, chat_model("extractive"), checkpointer=InMemorySaver()))
+    asked: Any = {"messages": [("user", ASKED["question"])]}
+    chat.invoke(asked, thread(), context=OF_ANN, interrupt_before=["rag"])
+    answer = chat.invoke(None, thread())["messages"][-1]
+    assert "ann" in answer.text and "bob" not in answer.text
+
+
+def test_a_node_of_ones_own_reads_the_filter_of_its_turn() -> None:
+    """From LangGraph's runtime, in a run that was resumed without any context."""
+    filters = []
+
+    def own(state: Any, runtime: Runtime[Any]) -> Any:
+        filters.append(runtime.context.filter)
+        return {"documents": TENANTS[:1]}
+
+    graph = uncompiled(build_plain_rag(fixed(FAN), chat_model("extractive")))
+    graph.replace_node("retrieve", own)
+    made = graph.compile(InMemorySaver())
+    made.invoke(ASKED, thread(), context=OF_ANN, interrupt_before=["retrieve"])
+    made.invoke(None, thread())
+    assert filters == [OF_ANN["filter"]]
+
+
+def test_a_run_from_before_its_first_step_is_given_its_context_again() -> None:
+    """There nothing of it is kept yet: without a context it is refused, and not run without the filter."""
+    searching = BM25Retriever.from_documents(TENANTS)
+    graph = build_plain_rag(searching, chat_model("extractive"), checkpointer=InMemorySaver())
+    graph.invoke(ASKED, thread(), context=OF_ANN)
+    first = list(graph.get_state_history(thread()))[-1]
+    with pytest.raises(InvalidInputError, match="give its context again"):
+        graph.invoke(None, first.config)
+    assert seen(graph.invoke(None, first.config, context=OF_ANN)) == ["ann 40", "ann 50"]
+    assert "bob 60" in seen(graph.invoke(None, first.config, context={}))
