@@ -23,7 +23,15 @@ from rag_kit.graphs.evaluators.base import Evaluator
 from rag_kit.graphs.evaluators.function import evaluator_of
 from rag_kit.graphs.guards import Guards, Refusal
 from rag_kit.graphs.pictures import check_folder, pictures_of
-from rag_kit.graphs.running import ask, call_within_deadline, compute, report, write
+from rag_kit.graphs.running import (
+    as_it_is,
+    ask,
+    call_within_deadline,
+    compute,
+    note_no_reply,
+    report,
+    write,
+)
 from rag_kit.graphs.state import (
     INCOMPLETE,
     NOT_ALL_READ,
@@ -122,9 +130,9 @@ class RagNodes:
         return prompt.with_instructions(instructions) if instructions.strip() else prompt
 
     def ask(
-        self, name: str, state: Values, context: RagContext, values: Values, fallback: Any = None
+        self, name: str, state: Values, context: RagContext, values: Values, fallback: Any = as_it_is
     ) -> Step[Any]:
-        """Ask the model for an object; the fallback is returned if its reply is of no use."""
+        """Ask the model for an object; if the call fails, what the fallback makes of the error is returned."""
         return ask(self.model(context), self.prompt(name, state, context), values, fallback=fallback)
 
     def write(self, name: str, state: Values, context: RagContext, values: Values) -> Step[TextReply]:
@@ -174,8 +182,8 @@ class RagNodes:
         """Make the question complete by the prompt `name`; the guards may refuse the result."""
         values = {"question": state["asked"], "history": history, **more}
         query = await self.ask(name, state, context, values)
-        if query is None:
-            note = "condense: the model gave no usable rewriting; searched for the question as asked"
+        if isinstance(query, Exception):
+            note = note_no_reply("condense", query, "searched for the question as asked")
             write_note(note, unsearched=True)
             return {}
         question = query.query
@@ -275,20 +283,26 @@ class RagNodes:
         status = self.final_status(state, checked["status"])
         if is_extractive(model) and status != "declined":
             notes += ["answer: extracts, chosen by the words they share with the question; no language model"]
-        all_chars = sum(len(document.page_content) for document in state["documents"])
-        if status == "declined" and state.get("unsearched"):
-            status = "incomplete"
-            own_words = answer not in DECLINED.values()
-            answer = f"{answer}\n\n{NOT_ALL_SEARCHED[language]}" if own_words else INCOMPLETE[language]
-        elif status == "declined" and all_chars > self.max_passage_chars:
-            status = "incomplete"
-            answer = f"{answer}\n\n{NOT_ALL_READ[language]}"
+        if status == "declined":
+            status, answer = self.judge_decline(state, answer)
         elif state.get("cut_off"):
             status = "incomplete"
         report("cited", status=status)
         notes += checked.pop("notes", [])
         turn = Turn(question=question, answer=answer)
         return {**checked, "status": status, "answer": answer, "notes": notes, "history": [turn]}
+
+    def judge_decline(self, state: Any, answer: str) -> tuple[AnswerStatus, str]:
+        """Return status and text of an answer that declines: not all may have been searched, or read."""
+        language = state["language"]
+        if state.get("unsearched"):
+            own_words = answer not in DECLINED.values()
+            return "incomplete", f"{answer}\n\n{NOT_ALL_SEARCHED[language]}" if own_words else INCOMPLETE[
+                language
+            ]
+        if sum(len(document.page_content) for document in state["documents"]) > self.max_passage_chars:
+            return "incomplete", f"{answer}\n\n{NOT_ALL_READ[language]}"
+        return "incomplete" if state.get("cut_off") else "declined", answer
 
     def final_status(self, state: Any, status: AnswerStatus) -> AnswerStatus:
         """Return the status of the run, by that of its citations."""
@@ -385,10 +399,9 @@ async def check_answer_by_model(
         "statements": render_passages(texts),
         "count": len(statements),
     }
-    reply = await ask(llm, prompt, values, fallback=lambda error: error)
+    reply = await ask(llm, prompt, values, fallback=as_it_is)
     if isinstance(reply, Exception):
-        note = f"cite: no verdict of the model ({type(reply).__name__}); the words decided"
-        return {**by_words, "notes": [note]}
+        return {**by_words, "notes": [note_no_reply("cite", reply, "the words decided")]}
     verdicts: dict[str, Literal["supported", "unsupported"]] = {}
     for label in reply.labels:
         if 1 <= label.id <= len(statements):

@@ -21,7 +21,7 @@ from langgraph.runtime import get_runtime
 from langgraph.types import Command, Overwrite, RetryPolicy
 
 from rag_kit.concurrency import Budget, afan_out, fan_out, use_budget
-from rag_kit.concurrency.branches import FanOut
+from rag_kit.concurrency.branches import FanOut, describe_failure
 from rag_kit.concurrency.bridge import acall_function, call_function, run_in_thread
 from rag_kit.concurrency.notes import Notes, use_notes
 from rag_kit.concurrency.steps import Logic, Step, acall_in_time, arun, call_in_time, run
@@ -325,6 +325,18 @@ def ask(
         lambda config: structured_call(llm, prompt, values, fallback=fallback, config=config),
         lambda config: astructured_call(llm, prompt, values, fallback=fallback, config=config),
     )
+
+
+def as_it_is(error: Exception) -> Exception:
+    """Return the error of a failed call in place of a reply."""
+    return error
+
+
+def note_no_reply(part: str, error: Exception, instead: str) -> str:
+    """Write the note on a model that gave nothing usable, or was out of reach, and what was done instead."""
+    if isinstance(error, ModelOutputError):
+        return f"{part}: the model gave nothing usable; {instead}"
+    return f"degraded: {describe_failure(part, error)}; {instead}"
 
 
 def write(

@@ -14,7 +14,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.adaptive.state import AdaptiveContext, AdaptiveState, Clarification, Hop, Route
 from rag_kit.graphs.guards import Refusal
 from rag_kit.graphs.nodes import RagNodes, note_cut_off, render_turns
-from rag_kit.graphs.running import call_user_function, can_wait, report
+from rag_kit.graphs.running import call_user_function, can_wait, note_no_reply, report
 from rag_kit.graphs.state import AnswerStatus, Turn, Update, digest_of
 from rag_kit.models.chat import is_extractive
 from rag_kit.prompts.rendering import Markup, render_history
@@ -68,8 +68,9 @@ class AdaptiveNodes(RagNodes):
             history = render_history(turns, max_chars=MAX_HISTORY) if turns else Markup("")
             values = {"question": question, "history": history}
             verdict = await self.ask("classify_question", state, context, values)
-        if verdict is None:
-            return _go_to("single", {}, "the model gave nothing usable; looked up in one step")
+        if isinstance(verdict, Exception):  # several steps might have found it
+            write_note(note_no_reply("classify", verdict, "looked up in one step"), unsearched=True)
+            return _go_to("single", {})
         classified = {"intent": verdict.intent, "complexity": verdict.complexity, "reason": verdict.reason}
         route = route_of(verdict)
         if route is None:
@@ -103,8 +104,12 @@ class AdaptiveNodes(RagNodes):
         """
         values = {"question": state["search_query"], "reason": state["reason"]}
         written = await self.ask("clarify_question", state, context, values)
-        notes = [] if written else ["clarify: the model gave nothing usable; a general question was asked"]
-        question = written.query if written else _GENERAL_QUESTION[state["language"]]
+        notes: list[str] = []
+        if isinstance(written, Exception):
+            notes.append(note_no_reply("clarify", written, "a general question was asked"))
+            question = _GENERAL_QUESTION[state["language"]]
+        else:
+            question = written.query
         back = await self.guards.check_answer(question)
         if isinstance(back, Refusal):
             return self.refusal_update(back, state["asked"])
@@ -146,8 +151,8 @@ class AdaptiveNodes(RagNodes):
         values = {"question": question, "history": _render_hops(state), "count": hops_left}
         reply = await self.ask("next_hop", state, context, values)
         sub_question, notes = "", []
-        if reply is None:
-            write_note("hops: the model gave no usable sub-question", unsearched=True)
+        if isinstance(reply, Exception):
+            write_note(note_no_reply("hops", reply, "no further sub-question"), unsearched=True)
         elif not reply.done:
             sub_question = reply.query
         if sub_question and fold(sub_question) in {fold(hop["question"]) for hop in hops}:
@@ -193,11 +198,14 @@ class AdaptiveNodes(RagNodes):
                 update |= {"uncited": [], "notes": ["direct: nothing was looked up", *update["notes"]]}
             return update
         # the answer of the single step, and a question back, were checked where they were made
+        status = state["status"]
+        if status == "declined":  # something may have failed before the single step
+            status, answer = self.judge_decline(state, answer)
         turn = {"history": [Turn(question=question, answer=answer)]}
-        if state["status"] == "refused":
+        if status == "refused":
             return {"asked": "", "search_query": "", **turn}
-        report("cited", status=state["status"])
-        return turn
+        report("cited", status=status)
+        return {"status": status, "answer": answer, **turn}
 
     def final_status(self, state: AdaptiveState, status: AnswerStatus) -> AnswerStatus:
         """Return ``unsourced`` if nothing was searched, else the status of the citations."""

@@ -16,7 +16,7 @@ from rag_kit.graphs.context import RagContext, instructions_field, setting
 from rag_kit.graphs.conversational import facts as user_facts
 from rag_kit.graphs.guards import Refusal
 from rag_kit.graphs.nodes import RagNodes, is_refused, render_turns
-from rag_kit.graphs.running import OnCap, attempt, report
+from rag_kit.graphs.running import OnCap, attempt, note_no_reply, report
 from rag_kit.graphs.state import MAX_TURNS, RagState, Turn, Update
 from rag_kit.models.structured import RAISE
 from rag_kit.prompts.rendering import Markup, escape_tags
@@ -122,8 +122,7 @@ class ConversationalNodes(RagNodes):
         values = {"history": render_conversation(older, state.get("summary") or ""), "max_chars": max_chars}
         written = await attempt(self.write("summarise_history", state, context, values))
         if isinstance(written, ModelError):
-            why = f"no summary was written ({type(written).__name__}); the newest turns were used"
-            return {"notes": [f"summarise: {why}"]}
+            return {"notes": [note_no_reply("summarise", written, "no summary; the newest turns were used")]}
         report("summarised", turns=len(older))
         return {
             "summary": written.text.strip()[:max_chars],
@@ -160,7 +159,7 @@ class ConversationalNodes(RagNodes):
         values = {"question": state["asked"], "facts": user_facts.render_facts(state["facts"])}
         reply = await attempt(self.ask("remember_facts", state, context, values, RAISE))
         if isinstance(reply, Exception):
-            return _note_unusable("remember", reply)
+            return {"notes": [note_no_reply("remember", reply, "left out")]}
         if not reply.facts:
             return {}
         facts = await attempt(self._merge_facts(context.user_id, reply.facts, state["asked"]), Exception)
@@ -191,7 +190,7 @@ class ConversationalNodes(RagNodes):
         }
         offered = await attempt(self.ask("related_questions", state, context, values, RAISE))
         if isinstance(offered, Exception):
-            return _note_unusable("related questions", offered)
+            return {"notes": [note_no_reply("related questions", offered, "left out")]}
         earlier_questions = [state["asked"], state["search_query"], *(turn["question"] for turn in earlier)]
         questions = select_questions(offered.queries, state["documents"], earlier_questions, count)
         verdicts = [await self.guards.check_answer(question) for question in questions]
@@ -242,10 +241,6 @@ def _count_chars(history: Sequence[Turn]) -> int:
 
 def _prompt_facts(state: ConversationalState) -> dict[str, Any]:
     return {"facts": user_facts.render_facts(state["facts"])} if state["facts"] else {}
-
-
-def _note_unusable(part: str, error: Exception) -> Update:
-    return {"notes": [f"{part}: left out, the model gave nothing usable ({type(error).__name__})"]}
 
 
 def select_questions(

@@ -17,7 +17,7 @@ from rag_kit.graphs.crag.web import WebSearch, one_line, read_approval
 from rag_kit.graphs.evaluators.base import Grading, Thresholds, judge_passages, note_ungraded
 from rag_kit.graphs.guards import Refusal
 from rag_kit.graphs.nodes import RagNodes
-from rag_kit.graphs.running import can_wait, report
+from rag_kit.graphs.running import can_wait, note_no_reply, report
 from rag_kit.graphs.state import Update, digest_of, page_of
 from rag_kit.graphs.wiring import Route
 
@@ -127,11 +127,12 @@ class CragNodes(RagNodes):
             note = f"web: could not look outside, no web search was given; {used}"
             return {**update, "notes": [note]}
         reply = await self.ask("web_query", state, context, {"question": question})
-        query = one_line(question if reply is None else " ".join(reply.keywords))
-        note = "web: the model gave no usable keywords; searched for the question itself"
+        failed = isinstance(reply, Exception)
+        query = one_line(question if failed else " ".join(reply.keywords))
+        notes = [note_no_reply("web", reply, "searched for the question itself")] if failed else []
         report("rewritten", web_query=query)
         asks = {"choices": {"rewrite_query": "approve" if context.approve_web else "web_search"}}
-        return {**update, **asks, "web_query": query, "notes": [note] if reply is None else []}
+        return {**update, **asks, "web_query": query, "notes": notes}
 
     async def approve(self, state: CragState, context: CragContext) -> Update:
         """Ask a person whether the query may leave, if the run wants it; resume with True, False or another query."""

@@ -9,11 +9,14 @@ from typing import Any, Literal
 
 from langchain_core.cross_encoders import BaseCrossEncoder
 from langchain_core.documents import Document
+from langchain_core.runnables import RunnableWithFallbacks
+from langchain_core.runnables.base import RunnableBindingBase
 
 from rag_kit.documents.identity import field_of
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.evaluators.base import MAX_REASON, Evaluator, Grading, Thresholds
 from rag_kit.graphs.running import ask, attempt, call_user_function, run_side_by_side
+from rag_kit.models.chat import is_extractive
 from rag_kit.prompts import load_prompt, render_passages
 from rag_kit.retrieval.asking import grade_score, read_numbers
 from rag_kit.retrieval.fields import check_count, check_model
@@ -59,7 +62,7 @@ class LLMEvaluator(Evaluator):
         max_chars: int = 8_000,
         thresholds: Thresholds | None = None,
     ) -> None:
-        self.llm = check_model(llm)
+        self.llm = without_extractive(check_model(llm))
         self.batch_size = check_count("batch_size", batch_size)
         self.max_chars = check_count("max_chars", max_chars)
         name = "grade_passage" if batch_size == 1 else "grade_passages"
@@ -123,6 +126,19 @@ class LLMEvaluator(Evaluator):
         reason = field_of(grade, "reason")
         line = " ".join(reason.split()) if isinstance(reason, str) else ""
         return Grading(2 * score - 1, line[:MAX_REASON] or "the model gave no reason")
+
+
+def without_extractive(model: Any) -> Any:
+    """Leave out stand-bys that are extractive: on a model's scale their scores would put every passage aside.
+
+    Where such a one would have answered, the call fails, and its passages stay as those that could not be judged.
+    """
+    if isinstance(model, RunnableBindingBase):
+        return model.model_copy(update={"bound": without_extractive(model.bound)})
+    if isinstance(model, RunnableWithFallbacks):
+        others = [without_extractive(other) for other in model.fallbacks if not is_extractive(other)]
+        return model.model_copy(update={"fallbacks": others})
+    return model
 
 
 class CrossEncoderEvaluator(Evaluator):

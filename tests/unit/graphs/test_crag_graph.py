@@ -234,7 +234,7 @@ async def test_keywords_that_are_unusable_fall_back_to_the_question() -> None:
     queries: list[str] = []
     found = await both(graph(-0.9, llm=model(keywords=""), web=search_tool(queries=queries)))
     assert queries == [QUESTION["question"]] * 2
-    assert any("no usable keywords" in note for note in found["notes"])
+    assert any("nothing usable; searched for the question itself" in note for note in found["notes"])
 
 
 def test_more_than_three_keywords_are_cut() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
-from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.language_models.fake_chat_models import FakeListChatModel, GenericFakeChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda
@@ -104,6 +104,46 @@ def test_a_follow_up_that_could_not_be_completed_is_no_decline() -> None:
     graph = build_plain_rag(fixed(FAN), llm, checkpointer=InMemorySaver())
     assert graph.invoke(ASKED, thread())["status"] == "declined"
     assert graph.invoke({"question": "And the lamp?"}, thread())["status"] == "incomplete"
+
+
+class Down(FakeListChatModel):
+    """Every task meets an outage, but for those that it is to decline."""
+
+    declines: str = "none"
+
+    def _call(self, messages: Any, *arguments: Any, **more: Any) -> str:
+        if f"<task>{self.declines}</task>" in str(messages):
+            return DECLINED["en"]
+        raise ConnectionError("no route to host")
+
+
+@pytest.mark.parametrize("name", ["plain", "crag", "adaptive"])
+def test_what_was_not_asked_in_an_outage_is_no_decline(name: str) -> None:
+    """The notes name the cause, as those of retrievers do; a failed classifier may have hidden a second step."""
+    graph = BUILDERS[name](fixed(FAN), Down(responses=[""], declines="answer"), checkpointer=InMemorySaver())
+    first = graph.invoke(ASKED, thread())
+    second = graph.invoke({"question": "And the lamp?"}, thread())
+    assert (first["status"], second["status"]) == (
+        "incomplete" if name == "adaptive" else "declined",
+        "incomplete",
+    )
+    assert second["answer"] == MISSING["en"]
+    parts = ["condense", "classify"] if name == "adaptive" else ["condense"]
+    for part in parts:
+        note = f"degraded: {part} failed: ModelUnreachableError"
+        assert any(note in other and "no route to host" in other for other in second["notes"])
+
+
+@pytest.mark.parametrize("wrap", [False, True])
+@pytest.mark.parametrize("name", ["crag", "adaptive", "reflect"])
+async def test_an_extractive_stand_by_puts_no_passage_aside(name: str, wrap: bool) -> None:
+    """It is no grader: what the model that is away was to judge stays, as the notes say, and is answered from."""
+    llm: Any = Down(responses=[""]).with_fallbacks([chat_model("extractive")])
+    llm = llm.with_config(tags=["mine"]) if wrap else llm
+    safe = "The safe of the office is amber."
+    found = await both(BUILDERS[name](fixed(safe), llm), "What is the colour of the safe of the office?")
+    assert (found["status"], found["answer"]) == ("grounded", f"{safe}[1]")
+    assert any("could not be judged: ModelUnreachableError" in note for note in found["notes"])
 
 
 def test_the_tool_and_the_chat_say_that_it_is_incomplete() -> None:
