@@ -135,7 +135,7 @@ class CragNodes(RagNodes):
         return {**update, **asks, "web_query": query, "notes": notes}
 
     async def approve(self, state: CragState, context: CragContext) -> Update:
-        """Ask a person whether the query may leave, if the run wants it; resume with True, False or another query."""
+        """Ask a person whether the query may leave, if the run wants it; see `read_approval`."""
         query = state["web_query"]
         if not context.approve_web:
             return {}

@@ -43,11 +43,6 @@ _MAX_LINK, _MAX_TITLE = 2_000, 300
 _MAX_JSON = 2_000_000
 _MAX_QUERY = 400
 _YES = "yes|yes please|y|true|ok|okay|sure|approve|approved|是|是的|同意|好|好的|可以|批准"
-_NO = (
-    "|no|nope|n|no thanks|no thank you|never|none|not|don't|do not|stop|cancel|abort|deny|decline|refuse|reject"
-    "|rejected|ignore|skip|false|null|do not search|否|不|不是|不了|不要|不用|不用了|不行|不可以|不同意"
-    "|不要搜索|别|拒绝|取消|停止|算了"
-)
 
 
 class WebSearch:
@@ -217,27 +212,28 @@ def _web_address(metadata: Mapping[str, Any]) -> str:
 def read_approval(reply: Any) -> tuple[str | None, str]:
     """Read a person's reply: another query, "" for the one shown, or None and the reason for a refusal.
 
-    A mapping, or a text that is one in JSON, has the query as ``query``, or True or False as ``approved``.
+    A mapping, or a text that is one in JSON, has the query as ``query``, or True or False as ``approved``. Any other
+    text than a yes refuses: who writes "I would rather not" must not see it sent.
 
     Example:
         >>> read_approval("OK!"), read_approval('{"approved": false}'), read_approval({"query": "fan start"})
         (('', ''), (None, 'a person refused'), ('fan start', ''))
     """
-    if isinstance(reply, str) and (parsed := _parse_json(reply)) is not None:
-        reply = parsed
-    if isinstance(reply, Mapping) and {"approved", "query"} & {*reply}:
-        is_approved = reply.get("approved", True) is True
-        reply = is_approved and (reply.get("query") or "approved" in reply)
     if isinstance(reply, str):
-        word = fold(reply).replace("’", "'").strip(" .,!?。！")
-        if word in _NO.split("|"):
-            return None, "a person refused"
-        return "" if word in _YES.split("|") else reply, ""
+        parsed = _parse_json(reply)
+        if parsed is None and fold(reply).strip(" .,!?。！") not in _YES.split("|"):
+            return None, 'the reply was no "yes"; another query is given as {"query": "..."}'
+        reply = True if parsed is None else parsed
+    if isinstance(reply, Mapping) and {"approved", "query"} & {*reply}:
+        query = reply.get("query")
+        reply = reply.get("approved", bool(query)) is True and isinstance(query, str | None)
+        if reply and query:
+            return query, ""
     if reply is True:
         return "", ""
     if reply is False or reply is None:
         return None, "a person refused"
-    return None, f"the reply was a {type(reply).__name__}; allowed: True, False or another query"
+    return None, f"the reply was a {type(reply).__name__}; allowed: True, False or {{'query': '...'}}"
 
 
 def one_line(text: str) -> str:

@@ -58,9 +58,20 @@ class Run:
     [
         (True, ["pump start"]),
         ("yes", ["pump start"]),
-        ("  fan\nstart  ", ["fan start"]),
+        ({"query": "  fan\nstart  "}, ["fan start"]),
         (False, []),
         ("no", []),
+        ("No, thanks", []),
+        ("please don't", []),
+        ("I refuse", []),
+        ("cancel please", []),
+        ("nein", []),
+        ("别搜", []),
+        ("fan start", []),
+        ("yes, but not this", []),
+        ("好的。", ["pump start"]),
+        ({"query": "no"}, ["no"]),
+        ({"query": 7}, []),
         ("ＮＯ", []),
         ("don’t", []),
         ("do not search", []),
@@ -91,7 +102,7 @@ class Run:
         ('{"type": "reject"}', []),
         ("{}", []),
         ("rejected", []),
-        ("fan\0 start\ud800", ["fan\ufffd start\ufffd"]),
+        ({"query": "fan\0 start\ud800"}, ["fan\ufffd start\ufffd"]),
     ],
 )
 async def test_the_reply_decides_what_leaves(reply: Any, searched: list[str], native: bool) -> None:
@@ -135,7 +146,7 @@ async def test_an_edited_query_passes_the_guards() -> None:
     for reply, searched in (("Smith pump", ["[name] pump"]), ("secret pump", [])):
         run = Run(-0.9, guards=Guards(question=[check]))
         await run.go(QUESTION, False)
-        done = await run.go(Command(resume=reply), False)
+        done = await run.go(Command(resume={"query": reply}), False)
         assert run.queries == searched
         assert "secret" not in str(done["notes"]) and done["web_query"] == "".join(searched)
 
