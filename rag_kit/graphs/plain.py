@@ -49,5 +49,5 @@ def build_plain_rag(
     graph.add_step("condense", nodes.begin, ways, route=unless_refused("retrieve"), first=True)
     graph.add_step("retrieve", nodes.retrieve, "answer", gives=["documents"], fetches=True)
     graph.add_step("answer", nodes.answer, "cite", gives=["answer"], streams=nodes.streams)
-    graph.add_step("cite", nodes.cite, END)
+    graph.add_step("cite", nodes.cite, END, gives=["status"])
     return graph.compile_with_options()

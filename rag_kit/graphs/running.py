@@ -36,7 +36,7 @@ from rag_kit.errors import (
     ModelUnreachableError,
 )
 from rag_kit.graphs.context import RagContext
-from rag_kit.graphs.state import Update, Usage, clean_texts
+from rag_kit.graphs.state import RagState, Update, Usage, check_types, clean_texts
 from rag_kit.graphs.streaming import Habits, cut_thoughts
 from rag_kit.models.calls import ask_for_reply
 from rag_kit.models.model_call import ModelCall
@@ -93,13 +93,14 @@ class Node(Runnable[Any, Any]):
         self,
         body: Body,
         schema: type[RagContext],
+        state: type[Any] = RagState,
         *,
         streams: bool = False,
         capped: bool = True,
         on_cap: OnCap | None = None,
         needs: Callable[[Any], None] | None = None,
     ) -> None:
-        self.body, self.schema, self.streams, self.capped = body, schema, streams, capped
+        self.body, self.schema, self.state, self.streams, self.capped = body, schema, state, streams, capped
         self.on_cap, self.needs = on_cap, needs
         self._habits: Habits = {}
 
@@ -154,6 +155,9 @@ class Node(Runnable[Any, Any]):
                     budget = Budget(**remaining_caps(usage_before, context))
                 with use_budget(budget), name_caps(context):
                     update = await self.body(_State(state) if isinstance(state, dict) else state, context)
+            except (TypeError, AttributeError, LookupError, ValueError):
+                check_types(self.state, state)  # an edit may be the cause
+                raise
             except BudgetExceededError as error:
                 update_at_cap = None if self.on_cap is None else self.on_cap(state, context, error)
                 if update_at_cap is None:

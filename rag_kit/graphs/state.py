@@ -88,6 +88,19 @@ def _validate(kind: TypeAdapter[Any], value: Any, expected: str) -> Any:
         raise InvalidInputError(f"the state is given {value!r:.80}; give {expected}.") from None
 
 
+def check_types(kind: type[Any], state: Any) -> None:
+    """Refuse a state in which a key holds what it cannot, as after an edit, and name the key; None holds nowhere."""
+    for key, hint in get_type_hints(kind).items():
+        if (value := field_of(state, key)) is not None:
+            expected = hint.__name__ if isinstance(hint, type) else str(hint)
+            try:
+                TypeAdapter(hint).validate_python(value)
+            except (ValidationError, TypeError):
+                raise InvalidInputError(
+                    f"the state holds {value!r:.80} as {key!r}; give a {expected}."
+                ) from None
+
+
 def keep_last_turns(old: Sequence[Turn], new: Sequence[Turn]) -> list[Turn]:
     """Append, and forget what is older than the last `MAX_TURNS` turns."""
     turns = _validate(_TURNS, new, "turns, a list of dicts with question and answer (texts)")
@@ -119,7 +132,9 @@ def merge_choices(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, A
 
 def as_documents(old: Sequence[Document], new: Sequence[Any]) -> list[Document]:
     """Return new passages as Documents, also those that come as plain JSON (from Studio or over HTTP)."""
-    return list(_validate(_DOCUMENTS, new, "Documents, or dicts with page_content and metadata"))
+    return list(
+        _validate(_DOCUMENTS, new, "Documents, or dicts with page_content and metadata, as documents")
+    )
 
 
 _TURNS = TypeAdapter(list[Turn])

@@ -133,7 +133,7 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
             defer: Whether it waits for all branches.
             **options: ``streams``, ``capped`` and ``on_cap`` of `Node`.
         """
-        wrapped = Node(body, self._settings, **options)
+        wrapped = Node(body, self._settings, self.state_schema, **options)
         self.add_node(name, wrapped, retry_policy=RETRY if fetches else None, defer=defer)
         self._gives[name], self._streaming[name] = tuple(gives), wrapped.streams
         if first:
@@ -189,10 +189,13 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         if (after is None) == (before is None):
             raise InvalidInputError("give one of after= and before=, the node next to the new one.")
         neighbour = self._existing_node(before or after or "")
-        if name in self.nodes or (after is not None and self.nodes[neighbour].ends):
+        if name in self.nodes:
             raise InvalidInputError(
-                f"{name!r} cannot stand {'after' if before is None else 'before'} {neighbour!r}: give a name that is "
-                "not taken, and after= a node that does not say itself (by Command) what follows."
+                f"{name!r} is the name of another node already; give one that is not taken."
+            )
+        if after is not None and self.nodes[neighbour].ends:
+            raise InvalidInputError(
+                f"{neighbour!r} says itself (by Command) what follows; nothing can stand after it."
             )
         if before is None:
             self.add_node(name, action, **options)
@@ -341,9 +344,12 @@ def _check_keys(name: str, keys: Sequence[str], update: Any) -> None:
     if not isinstance(written, Mapping | None):
         return  # a list of updates, or an object of a state: LangGraph reads them
     for key in keys:
-        if key not in (written or {}):
+        goes_on = (
+            key == "status" and isinstance(update, Command) and update.goto
+        )  # such as back to another try
+        if key not in (written or {}) and not goes_on:
             raise InvalidInputError(
-                f"the node {name!r} gave no {key!r}, which the nodes after it read; it gave "
+                f"the node {name!r} gave no {key!r}, which is read after it; it gave "
                 f"{', '.join(map(repr, written or {})) or 'nothing'}."
             )
 

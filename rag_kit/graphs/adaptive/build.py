@@ -95,6 +95,7 @@ def build_adaptive_rag(
     ways = {"single": "cannot", "finish": "answered"}
     graph.add_step("direct", nodes.direct, ways, route=single_or("finish"), streams=nodes.streams)
     graph.add_node("single", single_node(crag))
+    graph._gives["single"] = ("answer", "status")
     ways = {"clarify": "can wait", "finish": "cannot wait", **withheld}
     graph.add_step("ask_back", nodes.ask_back, ways, route=unless_refused(_clarify_or_finish))
     ways = {"classify": "reply", "single": "no reply", **refused}
@@ -104,13 +105,16 @@ def build_adaptive_rag(
     graph.add_step("search_hop", nodes.search_hop, "answer_hop", gives=["documents", "hops"], fetches=True)
     graph.add_step("answer_hop", nodes.answer_hop, "next_hop")
     graph.add_step("conclude", nodes.conclude, "finish", gives=["answer"], streams=nodes.streams)
-    graph.add_step("finish", nodes.finish, END)
+    graph.add_step("finish", nodes.finish, END, gives=["status"])
     graph.add_edge("single", "finish")
     return graph.compile_with_options()
 
 
 def _first_node_of_route(state: Mapping[str, Any]) -> str:
-    return FIRST_NODE.get(str(state.get("route")), "")
+    route = str(state.get("route"))
+    if route not in FIRST_NODE:
+        raise InvalidInputError(f"the state has the route {route!r}; allowed: {', '.join(FIRST_NODE)}.")
+    return FIRST_NODE[route]
 
 
 def _clarify_or_finish(state: Mapping[str, Any]) -> str:

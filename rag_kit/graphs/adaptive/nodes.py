@@ -185,6 +185,8 @@ class AdaptiveNodes(RagNodes):
     async def conclude(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
         """Answer from the passages of all steps; the notes on the way are no sources."""
         question, hops = state["search_query"], _render_hops(state)
+        if not state["hops"]:  # whoever edited the state wanted none
+            write_note("hops: there was no sub-question, so nothing was searched", unsearched=True)
         return await self.answer_from(
             question, state["documents"], state, context, name="answer_from_hops", history=hops
         )

@@ -75,7 +75,8 @@ def build_conversational_rag(
     graph.add_step("retrieve", nodes.retrieve, "answer", gives=["documents"], fetches=True)
     graph.add_step("answer", nodes.answer, "cite", gives=["answer"], streams=nodes.streams)
     remembering = {"remember": "user_id"} if remember else {}
-    graph.add_step("cite", nodes.cite, {**remembering, "suggest": "related_questions", END: "answered"})
+    ways = {**remembering, "suggest": "related_questions", END: "answered"}
+    graph.add_step("cite", nodes.cite, ways, gives=["status"])
     if remember:
         graph.add_step("remember", nodes.remember, END, on_cap=note_when_capped("remember"))
     graph.add_step("suggest", nodes.suggest, END, on_cap=note_when_capped("related questions"))

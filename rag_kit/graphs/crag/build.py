@@ -80,5 +80,5 @@ def build_crag(
     graph.add_step("select_external", nodes.select_external, "generate", gives=["web_documents"])
     # defer: with two branches of unequal length it would run twice
     graph.add_step("generate", nodes.generate, "cite", gives=["answer"], streams=nodes.streams, defer=True)
-    graph.add_step("cite", nodes.cite, END)
+    graph.add_step("cite", nodes.cite, END, gives=["status"])
     return graph.compile_with_options()

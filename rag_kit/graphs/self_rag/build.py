@@ -135,7 +135,7 @@ def build_self_rag(
             settings["on_cap"] = partial(nodes.at_cap, step)
         graph.add_step(step, getattr(nodes, step), edges, route=route, **settings)
     graph.add_step("finish", nodes.finish, "cite", gives=_GIVES["finish"], capped=False)
-    graph.add_step("cite", nodes.cite, END, capped=False)
+    graph.add_step("cite", nodes.cite, END, gives=["status"], capped=False)
     return graph.compile_with_options()
 
 

@@ -107,13 +107,13 @@ class Paper(SegmentWriter):
         return [] if reply.value is None else [reply]
 
     async def retrieve(self, state: PaperState, context: SelfRagContext) -> Update:
-        """Search passages for each beam that asked for some, by the question and its last segment."""
+        """Search passages for each beam that asked for some, by the query and its last segment."""
         passages = {document_key(document): document for document in state["documents"]}
         beams: list[Beam] = [{**beam} for beam in state["beams"]]
         to_search = [beam for beam in beams if beam["retrieve"] and not beam["ended"]]
         for beam in to_search:
             last_segments = beam["segments"][-1:]
-            beam["query"] = " ".join([state["asked"], *(segment["text"] for segment in last_segments)])
+            beam["query"] = " ".join([state["search_query"], *(segment["text"] for segment in last_segments)])
         queries = list(dict.fromkeys(beam["query"] for beam in to_search))
         lists = await values_side_by_side([self.fetch(query, context) for query in queries])
         keys_by_query: dict[str, list[str]] = {}
@@ -127,7 +127,7 @@ class Paper(SegmentWriter):
             beam["found"] = [indices[key] for key in keys_by_query[beam["query"]]]
         report("retrieved", segment=state["segment"], passages=sum(map(len, keys_by_query.values())))
         documents = list(passages.values())
-        return {"beams": beams, "documents": documents, "known": len(documents), "search_query": queries[-1]}
+        return {"beams": beams, "documents": documents, "known": len(documents)}
 
     async def rank_segments(self, state: PaperState, context: SelfRagContext) -> Update:
         """Score the candidates, keep the best beams, send what is decided, go on or finish."""

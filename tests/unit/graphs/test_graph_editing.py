@@ -214,9 +214,7 @@ def test_an_edit_of_the_route_and_of_the_sub_question_is_followed() -> None:
     ):
         graph.update_state(thread(), {"route": route}, as_node="classify")
         assert graph.get_state(thread()).next == (node,)
-    with pytest.raises(
-        InvalidInputError, match=r"which node follows 'classify' .*'direct', 'single', 'next_hop'"
-    ):
+    with pytest.raises(InvalidInputError, match="'nowhere'; allowed: direct, single, multi, clarify"):
         graph.update_state(thread(), {"route": "nowhere"}, as_node="classify")
     graph.update_state(thread(), {"route": "multi"}, as_node="classify")
     graph.invoke(None, thread(), interrupt_after=["next_hop"])
@@ -396,8 +394,53 @@ def test_an_edit_that_cannot_be_read_says_so() -> None:
             graph.update_state(thread(), {"action": action}, as_node="grade")
     adaptive = build_adaptive_rag(searching(), extractive(), checkpointer=InMemorySaver())
     adaptive.invoke(ASKED, thread())
-    with pytest.raises(InvalidInputError, match="which node follows 'classify'"):
-        adaptive.update_state(thread(), {"route": ["single"]}, as_node="classify")
+    for route in (["single"], "next_hop"):
+        with pytest.raises(InvalidInputError, match=r"the route .*; allowed: direct, single, multi, clarify"):
+            adaptive.update_state(thread(), {"route": route}, as_node="classify")
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "edit"),
+    [
+        ("plain", "retrieve", {"search_query": 7}),
+        ("crag", "refine", {"gradings": 5}),
+        ("crag", "web_search", {"web_query": 7}),
+        ("reflect", "retrieve", {"tried": 5}),
+        ("conversational", "cite", {"answer": 5}),
+    ],
+)
+async def test_a_value_of_the_wrong_type_is_named_with_its_key(name: str, before: str, edit: Any) -> None:
+    """By the node that cannot use it, in both forms."""
+    options: Any = {"web_search": web} if before == "web_search" else {}
+    graph = BUILDERS[name](searching(), extractive(), checkpointer=InMemorySaver(), **options)
+    context: Any = {"lower": 0.9, "upper": 1.0} if options else None
+    graph.invoke(ASKED, thread(), context=context, interrupt_before=[before])
+    graph.update_state(thread(), edit)
+    [(key, value)] = edit.items()
+    with pytest.raises(InvalidInputError, match=f"the state holds {value} as '{key}'; give a "):
+        graph.invoke(None, thread())
+    with pytest.raises(InvalidInputError, match=f"as '{key}'"):
+        await graph.ainvoke(None, thread())
+
+
+def test_the_paper_searches_for_the_edited_query() -> None:
+    """In place of the question; the answer is one to the question."""
+    retriever = fixed(FAN)
+    graph = build_self_rag(retriever, extractive(), mode="paper", checkpointer=InMemorySaver(), output="full")
+    graph.invoke(ASKED, thread(), interrupt_before=["retrieve"])
+    graph.update_state(thread(), {"search_query": "another query"})
+    result = graph.invoke(None, thread())
+    assert retriever.queries[0] == "another query" == result["search_query"]
+    assert all(query.startswith("another query") for query in retriever.queries)
+
+
+def test_no_sub_question_at_all_is_no_decline() -> None:
+    """Nothing was searched, so nothing is said of what the documents lack."""
+    graph = build_adaptive_rag(searching(), extractive(), checkpointer=InMemorySaver())
+    graph.invoke(ASKED, thread(), context={"route": "multi"}, interrupt_after=["next_hop"])
+    graph.update_state(thread(), {"sub_question": ""})
+    result = graph.invoke(None, thread())
+    assert result["status"] == "incomplete" and "nothing was searched" in " ".join(result["notes"])
 
 
 @pytest.mark.parametrize("name", ["plain", "conversational", "crag"])

@@ -18,7 +18,7 @@ from support.graphs import BUILDERS, fixed, thread
 from typing_extensions import TypedDict
 
 from rag_kit.errors import BudgetExceededError, InvalidInputError
-from rag_kit.graphs import Guards, build_crag, build_plain_rag, uncompiled
+from rag_kit.graphs import Guards, build_adaptive_rag, build_crag, build_plain_rag, uncompiled
 from rag_kit.graphs.crag.state import CragState
 from rag_kit.graphs.evaluators.base import Evaluator
 from rag_kit.graphs.evaluators.function import FunctionEvaluator
@@ -197,9 +197,7 @@ def test_mistakes_are_named() -> None:
     with pytest.raises(InvalidInputError, match="'mine' leads nowhere: add_edge"):
         graph.compile()
     graph = uncompiled(crag())
-    with pytest.raises(
-        InvalidInputError, match="'grade' cannot stand after 'retrieve': give a name that is not taken"
-    ):
+    with pytest.raises(InvalidInputError, match="'grade' is the name of another node already; give one"):
         graph.insert_node("grade", lambda state: {}, after="retrieve")
     with pytest.raises(InvalidInputError, match=r"a RagGraph; give what .* or compile\(\) gave"):
         uncompiled(graph)  # type: ignore[arg-type]
@@ -237,3 +235,21 @@ def test_the_whole_state_holds_keys_of_a_users_node(is_async: bool) -> None:
     result = asyncio.run(graph.ainvoke(ASKED)) if is_async else graph.invoke(ASKED)
     assert result["seen"] == 2
     assert result["status"] == "grounded"
+
+
+@pytest.mark.parametrize("name", BUILDERS)
+def test_an_end_of_ones_own_says_how_the_run_ended(name: str) -> None:
+    """A node in the place of the last one that gives no status is named; no run ends without one."""
+    graph = uncompiled(BUILDERS[name](fixed(FAN), chat_model("extractive")))
+    last = "finish" if name == "adaptive" else "cite"
+    graph.replace_node(last, lambda state: {})
+    with pytest.raises(InvalidInputError, match=f"'{last}' gave no 'status'"):
+        graph.compile().invoke(ASKED)
+
+
+def test_a_single_step_of_ones_own_gives_answer_and_status() -> None:
+    """What comes after it reads both."""
+    graph = uncompiled(build_adaptive_rag(fixed(FAN), chat_model("extractive")))
+    graph.replace_node("single", lambda state: {"answer": "60 degrees."})
+    with pytest.raises(InvalidInputError, match="'single' gave no 'status'"):
+        graph.compile().invoke(ASKED)
